@@ -9,8 +9,8 @@ from typing import NamedTuple
 from hlo_inspect.analysis.op_names import Origin, origin_of
 from hlo_inspect.hlo.attribute_forms import printed_fusion
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.kept_rows import KeptRow
 from hlo_inspect.hlo.module import Computation, Module
+from hlo_inspect.hlo.rows import KeptRow
 from hlo_inspect.hlo.shapes import TupleShape, total
 from hlo_inspect.hlo.values import Metadata
 

@@ -3,13 +3,19 @@
 XLA's dump directories (`--xla_dump_to`) hold many files of each module, of which one is read. Their names follow `FilenameFor`
 in xla/service/dump.cc: `[timestamp.]module_NNNN.name.stage.txt`, and `….hlo.pb` for serialized HLO. Of any other directory
 every text is read.
+
+XLA can also write a file for each pass of the compiler (`--xla_dump_hlo_pass_re=.*`), whose names follow `HloPassPipeline`
+(xla/hlo/pass/hlo_pass_pipeline.cc): `….NNNN.pipeline.after_PASS.before_NEXT.txt`. A file is written when a pipeline starts and
+after each pass that changed something; a pass can run a pipeline of its own.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,10 +35,16 @@ _SIDECAR = lazy_pattern(
     r"|(?:thunk_(?:sequence\w*|metadata)|execution_options|hlo_module_config|target_arguments|tpu_comp_env|transfer_stats"
     r"|basic_compiler_metadata|debug_options|after_codegen)$"
 )
-_PASS = lazy_pattern(r"\.(\d{4,})\.[^.]*\.after_[^.]*(?:\.before_[^.]*)?$", re.ASCII)
+_PASS = lazy_pattern(
+    r"\.(\d{4,9})\.(?P<pipeline>[^.]*+(?:\.(?!after_)[^.]*+)*?)\.after_(?P<after>.*?)(?:\.before_(?P<before>.*))?$",
+    re.ASCII,
+)
+_START, _END = "pipeline-start", "pipeline-end"
 # the end of a module's name that has a dot, and a TPU's build
 _BEFORE_STAGE = lazy_pattern(r"(?:\d{1,3}\.|cl_\d+\.)*", re.ASCII)
-AFTER, BEFORE = "after_optimizations", "before_optimizations"
+_AFTER, _BEFORE = "after_optimizations", "before_optimizations"
+
+HOW_TO = "XLA writes them with --xla_dump_to=DIR --xla_dump_hlo_pass_re=.*"
 
 
 class DirectoryFile(NamedTuple):
@@ -91,18 +103,23 @@ def dump_files(directory: Openable, stage: str | None) -> Iterator[DirectoryFile
     files = _files(root, closed)
     yield from _chosen(root, files, stage) if files or not closed else ()
     if closed:
-        folder = closed[0].filename
-        raise InputError(f"cannot be read: {closed[0].strerror or closed[0]}", Location(str(folder)))
+        raise _unreadable(closed[0])
+
+
+def _unreadable(error: OSError) -> InputError:
+    return InputError(f"cannot be read: {error.strerror or error}", Location(str(error.filename)))
 
 
 def _chosen(root: Path, files: list[Path], stage: str | None) -> Iterator[DirectoryFile]:
-    dumps = [[path for path, _ in stems] for stems in _by_module(files)]
-    if stage is None and dumps:
-        yield from map(_latest, dumps)
+    modules = _by_module(files)
+    if stage is None and modules:
+        yield from map(_latest, modules)
         return
+    dumps = [[path for path, _ in stems] for stems in modules]
     texts = [] if dumps else [path for path in files if _TEXT.fullmatch(path.name)]
     if not dumps and not texts:
-        raise InputError("is a directory without XLA dumps (module_NNNN.….txt or .hlo.pb) and without other texts", _at(root))
+        what = "is a directory without XLA dumps (module_NNNN.….txt or .hlo.pb) and without other texts"
+        raise InputError(what, Location(str(root)))
     if stage is None:
         yield from (DirectoryFile(path, may_hold=True) for path in texts)
         return
@@ -115,19 +132,10 @@ def _chosen(root: Path, files: list[Path], stage: str | None) -> Iterator[Direct
     yield from chosen
 
 
-def modules_of_dump(root: Path) -> list[list[tuple[Path, str]]]:
-    """The files of each module of a dump, texts before serialized ones, with what their names say behind the module's number.
-    `InputError` for a folder that cannot be looked into.
-    """
-    closed: list[OSError] = []
-    files = _files(root, closed)
-    if closed:
-        raise InputError(f"cannot be read: {closed[0].strerror or closed[0]}", Location(str(closed[0].filename)))
-    return _by_module(files)
-
-
 def _by_module(files: Iterable[Path]) -> list[list[tuple[Path, str]]]:
-    """The files of a dump that hold a module, with what their names say behind its number, for each module."""
+    """The files of a dump that hold a module, texts before serialized ones, with what their names say behind its number, for
+    each module.
+    """
     modules: dict[tuple[int, Path, str], list[tuple[Path, str]]] = {}  # processes that share a directory count alike
     for path, match in _dumps(files):
         name = match["stem"].partition(".")[0]
@@ -138,10 +146,6 @@ def _by_module(files: Iterable[Path]) -> list[list[tuple[Path, str]]]:
 def _of_stage(paths: Iterable[Path], stage: str) -> list[Path]:
     """Those of one module that have the stage, else those with a name that it is a part of."""
     return [path for path in paths if stage_of(path.name) == stage] or [path for path in paths if stage in path.name]
-
-
-def _at(root: Path) -> Location:
-    return Location(str(root))
 
 
 def _files(root: Path, closed: list[OSError]) -> list[Path]:
@@ -163,21 +167,90 @@ def _dumps(files: Iterable[Path]) -> list[tuple[Path, re.Match[str]]]:
     ]
 
 
-def _stem(path: Path) -> str:
-    match = _FILE.fullmatch(path.name)
-    return match["stem"] if match else path.name
-
-
-def _latest(files: list[Path]) -> DirectoryFile:
-    optimized = [path for path in files if _stem(path).endswith(AFTER)]
+def _latest(files: Sequence[tuple[Path, str]]) -> DirectoryFile:
+    """Of the files of one module the optimized text, or what comes closest to it."""
+    optimized = [path for path, stem in files if stem.endswith(_AFTER)]
     if optimized:
         return DirectoryFile(optimized[-1])
-    passes = [path for path in files if _PASS.search(_stem(path))]
-    before = [path for path in files if _stem(path).endswith(BEFORE)]
-    chosen = max(passes, key=_pass_number) if passes else (before or files)[-1]
+    passes = [(int(match[1]), path) for path, stem in files if (match := _PASS.search(stem)) is not None]
+    before = [path for path, stem in files if stem.endswith(_BEFORE)]
+    chosen = max(passes, key=itemgetter(0))[1] if passes else before[-1] if before else files[-1][0]
     return DirectoryFile(chosen, f"{chosen.name}: the dump has no file after optimizations for this module")
 
 
-def _pass_number(path: Path) -> int:
-    match = _PASS.search(_stem(path))
-    return int(match[1]) if match else -1
+# -- the files of compiler passes ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PassFile:
+    """The text of a module behind a pass. `name` is that of the pass that made it what it is, `pipeline` where it ran; `number`
+    is that of the file, `None` of the first and the last text, which are no files of passes.
+    """
+
+    path: Path
+    number: int | None
+    pipeline: str
+    name: str
+
+    @property
+    def label(self) -> str:
+        """The pass and its number: passes of one name run often."""
+        return self.name if self.number is None else f"{self.name} ({self.number:04d})"
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledModule:
+    """The files of one module in the order of the compilation, and how many of them are of passes. The dump of all passes has
+    the starts of pipelines too.
+    """
+
+    name: str
+    files: Sequence[PassFile]
+    passes: int
+    has_starts: bool
+
+    @property
+    def bytes(self) -> int:
+        """Of all files."""
+        return sum(file.path.stat().st_size for file in self.files)
+
+
+def compiled_modules(directory: str) -> list[CompiledModule]:
+    """The modules of a dump directory that have files of passes. `InputError` where there are none, and for a folder that
+    cannot be looked into.
+    """
+    root = Path(directory)
+    if not root.is_dir():
+        what = "is no directory" if root.exists() else "there is no such directory"
+        raise InputError(f"{what}: history reads a dump directory with a file for each pass; {HOW_TO}", Location(directory))
+    closed: list[OSError] = []
+    dumps = _by_module(_files(root, closed))
+    if closed:
+        raise _unreadable(closed[0])
+    found = [module for stems in dumps if (module := _module(stems)).passes]
+    if not found:
+        what = "no module of this dump directory has files of compiler passes" if dumps else "is a directory without XLA dumps"
+        raise InputError(f"{what}: history reads a file for each pass; {HOW_TO}", Location(directory))
+    return found
+
+
+def _module(stems: Sequence[tuple[Path, str]]) -> CompiledModule:
+    """One module, of the paths of its files and what their names say."""
+    passes = sorted(
+        ((int(match[1]), path, match) for path, stem in stems if (match := _PASS.search(stem)) is not None),
+        key=lambda one: one[:2],
+    )
+    first = [PassFile(path, None, "", "before optimizations") for path, stem in stems if stem.endswith(_BEFORE)]
+    last = [PassFile(path, None, "", "after optimizations") for path, stem in stems if stem.endswith(_AFTER)]
+    files = first[:1]
+    last_of = {match["pipeline"]: number for number, _, match in passes if match["after"] != _START}
+    has_starts = any(match["after"] == _START for _, _, match in passes)
+    outer, upcoming = "", ""
+    for number, path, match in passes:
+        after, pipeline = match["after"], match["pipeline"]
+        if after == _START:  # a pass that runs a pipeline made what is new, where the one that it belongs to goes on
+            is_inside = pipeline != outer and last_of.get(outer, 0) > number and upcoming not in ("", _END)
+            after = upcoming if is_inside else f"before {pipeline}"
+        files.append(PassFile(path, number, pipeline, after))
+        outer, upcoming = pipeline, match["before"] or ""
+    return CompiledModule(stems[0][1].partition(".")[0], [*files, *last[-1:]], len(passes), has_starts)

@@ -54,6 +54,10 @@ _WORKLOAD = lazy_pattern(
     re.ASCII,
 )
 """A policy and keys; any other word in capitals too, where the number of rows and a row follow."""
+
+MEMORY_FILE = lazy_pattern(r"\s*+(?:(BufferAssignment:)|(HloLiveRange \(max)|(Memory Space: |Total bytes used: ))")
+"""How a file of XLA's about memory begins; a group each for the buffer assignment, the live ranges and the report on usage."""
+
 _BINARIES: tuple[tuple[bytes, str], ...] = (
     (b"\x7fELF", "an ELF object or executable"),
     (b"PK\x03\x04", "a zip archive"),
@@ -110,6 +114,11 @@ def is_binary(start: bytes) -> bool:
 def is_workload(start: str) -> bool:
     """Whether a text that starts so is a network simulator's workload file (ASTRA-sim, SimAI, aicb)."""
     return not start.startswith("HloModule") and _WORKLOAD.match(start) is not None
+
+
+def no_workload(start: str) -> str:
+    """The message for a text that starts so and is none."""
+    return f"is no workload file of a network simulator{what_text_looks_like(start)}"
 
 
 def what_text_looks_like(start: str) -> str:

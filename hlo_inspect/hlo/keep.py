@@ -10,12 +10,11 @@ from hlo_inspect.hlo.device_marks import note_devices
 from hlo_inspect.hlo.fast_path import CALLS, LineRun, Part, read_row
 from hlo_inspect.hlo.heads import Head
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.kept_rows import KeptRow
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.names import NameCheck
 from hlo_inspect.hlo.open_computation import CONDITION_ROOTS, OpenComputation
 from hlo_inspect.hlo.roots import RootCheck
-from hlo_inspect.hlo.rows import ColumnTable, HeadColumn, Rows, extended
+from hlo_inspect.hlo.rows import ColumnTable, HeadColumn, KeptRow, Rows, extended
 from hlo_inspect.hlo.selective import small_root
 from hlo_inspect.hlo.shape_text import ShapeError
 from hlo_inspect.hlo.tokens import Row

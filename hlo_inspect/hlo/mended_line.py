@@ -1,9 +1,12 @@
-r"""One line of the input, and what is undone in it: colour codes, no-break spaces, HTML entities, escapes such as `\n`."""
+r"""One line of the input, and what is undone in it: colour codes, no-break spaces, HTML entities, escapes such as `\n`. Where
+lines were wrapped at a fixed column, which of them continue the one before.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from hlo_inspect.hlo import tokens
@@ -15,6 +18,16 @@ _ESCAPES = lazy_pattern(r"(?:\\(?:x[0-9A-Fa-f]{1,2}|u[0-9A-Fa-f]{4}|[0-7]{1,3}|.
 
 NO_BREAK_SPACES = "\u00a0\u2007\u202f"
 _SPACES = str.maketrans(dict.fromkeys(NO_BREAK_SPACES, " "))
+
+MIN_WIDTH = 40
+
+FRESH = lazy_pattern(
+    r"\s*+(?:(?:ROOT[ \t]++)?%?[A-Za-z_][\w.\-]*+[ \t]++=[ \t]|ENTRY[ \t]|HloModule[ \t]|\}|$"
+    r"|%?[A-Za-z_][\w.\-]*+ (?:\([^\n]*)?\{(?:$|\n)|%?[A-Za-z_][\w.\-]*+ \("
+    r"|(?:FileNames|FunctionNames|FileLocations|StackFrames)(?:$|\n)|\d+ [\"{])",
+    re.ASCII,
+)
+"""The start of a line that continues none."""
 
 Columns = tuple[tuple[int, int], ...]
 """Where the pieces of a line come from: index in its text, and 1-based column in the input."""
@@ -113,3 +126,49 @@ def _substituted(line: Line, pattern: re.Pattern[str], replacement: Callable[[re
     columns.append((length, column_of(at)))
     pieces.append(line.text[at:])
     return line._replace(text="".join(pieces), columns=tuple(dict(columns).items()))  # of one index the last
+
+
+def wrapped_width(lines: Sequence[str], without_prefix: Callable[[str], str]) -> int:
+    """The column at which the lines of a module are wrapped; 0 where they are not."""
+    width = max(map(len, lines))
+    if width < MIN_WIDTH:
+        return 0
+    broken = [len(line) for line in lines[:-1]].count(width)
+    if broken < 2:
+        return 0
+    continued = {True: 0, False: 0}  # by whether the line is as wide as lines can be
+    for line, following in pairwise(lines):
+        continued[len(line) == width] += JoinedLine(line).is_continued_by(without_prefix(following))
+    # A text whose lines end where their author liked has narrower lines too that the next one continues.
+    is_wrapped = continued[True] > max(1, continued[False]) and continued[True] >= 0.7 * broken
+    return width if is_wrapped else 0
+
+
+class JoinedLine:
+    """A line, and those that were found to continue it: its text is put together when it is asked for."""
+
+    def __init__(self, text: str) -> None:
+        self.length = 0
+        self._parts: list[str] = []
+        self._braces = self._parentheses = 0
+        self._opens_block = False
+        self.add(text)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._parts)
+
+    def add(self, text: str) -> None:
+        """Adds what continues it."""
+        self._parts.append(text)
+        self.length += len(text)
+        self._braces += text.count("{") - text.count("}")
+        self._parentheses += text.count("(") - text.count(")")
+        if text and not text.isspace():
+            self._opens_block = text.rstrip().endswith("{")
+
+    def is_continued_by(self, text: str) -> bool:
+        """Whether the next line continues this one, which is as wide as lines can be."""
+        if self._opens_block:
+            return False
+        return self._braces > 0 or self._parentheses > 0 or not FRESH.match(text)

@@ -1,16 +1,59 @@
-"""The text of one writer as it is mended, line by line, and where each of its lines stands in the input."""
+"""The text of one writer as it is mended, line by line, and where it stands in the input: prefixes are taken off, wrapped lines
+joined.
+"""
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import IO, cast
 
+from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.mended_line import Line
-from hlo_inspect.hlo.places import Places
+from hlo_inspect.hlo.module import Computation, Module
+from hlo_inspect.hlo.problems import Problems
+from hlo_inspect.hlo.rows import KeptRow
 
 PIECE_CHARS = 1 << 18
 SPOOLED_CHARS = 1 << 22
 """The text of a rank is kept in memory so far while that of another is read, and in a file from there on."""
+
+
+class Places:
+    """The lines and columns of the input that the characters of a text come from.
+
+    An entry says where the text from a line and an offset in it comes from. It holds for the rest of the line, and for the
+    lines below it, each one line further down in the input, up to the next entry.
+    """
+
+    def __init__(self) -> None:
+        self._lines = array("Q")
+        self._offsets = array("Q")
+        self._to_lines = array("Q")
+        self._to_columns = array("Q")
+
+    def add(self, line: int, offset: int, to_line: int, to_column: int) -> None:
+        """The text from `line` and the 0-based `offset` comes from `to_line` and `to_column`. Entries come in order."""
+        if self._lines and not offset and not self._offsets[-1]:
+            continues = to_line - self._to_lines[-1] == line - self._lines[-1]
+            if continues and to_column == self._to_columns[-1] and line > self._lines[-1]:
+                return
+        self._lines.append(line)
+        self._offsets.append(offset)
+        self._to_lines.append(to_line)
+        self._to_columns.append(to_column)
+
+    def place(self, line: int, column: int = 1) -> tuple[int, int]:
+        """The line and column in the input of a 1-based line and column of the text."""
+        low = bisect_right(self._lines, line) - 1
+        while low >= 0 and self._lines[low] == line and self._offsets[low] >= column:
+            low -= 1
+        if low < 0:
+            return line, column
+        below = line - self._lines[low]
+        offset = 0 if below else self._offsets[low]
+        return self._to_lines[low] + below, self._to_columns[low] + column - 1 - offset
 
 
 class MendedText:
@@ -65,3 +108,40 @@ class MendedText:
         while lines := spool.readlines(PIECE_CHARS):
             yield "".join(lines)
         spool.close()
+
+
+def relocate(module: Module, places: Places) -> None:
+    """Turns every line and column that a module has kept into that of the input."""
+    module.first_line = places.place(module.first_line)[0]
+    module.problems = _relocated(module.problems, places)
+    for computation in module.computations.values():  # the entry is one of them
+        _relocate_computation(computation, places)
+
+
+def _relocated(problems: Problems, places: Places) -> Problems:
+    found = Problems()
+    found.left_out = problems.left_out
+    for problem in problems:
+        location = problem.location
+        if location.line is not None:
+            line, column = places.place(location.line, location.column or 1)
+            location = location._replace(line=line, column=column if location.column is not None else None)
+        found.add(problem._replace(location=location), problem.times)
+    return found
+
+
+def _relocate_computation(computation: Computation, places: Places) -> None:
+    scalars = [(row, places.place(line)[0]) for row, line in computation.scalar_rows()]
+    computation.line = places.place(computation.line)[0]
+    if scalars:
+        computation.keep_scalars(scalars)
+    computation.kept = [_relocated_row(kept, places.place(kept.line)[0]) for kept in computation.kept]
+    if computation.rows:
+        computation.rows.lines = [places.place(line)[0] for line in computation.rows.lines]
+
+
+def _relocated_row(kept: Instruction | KeptRow, line: int) -> Instruction | KeptRow:
+    if isinstance(kept, KeptRow):
+        return kept._replace(line=line)
+    kept.line = line
+    return kept

@@ -15,17 +15,18 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from hlo_inspect.hlo.mended_line import (
+    FRESH,
     NO_BREAK_SPACES,
+    JoinedLine,
     Line,
     unescaped,
     with_plain_spaces,
     without_colours,
     without_entities,
+    wrapped_width,
 )
-from hlo_inspect.hlo.mended_text import PIECE_CHARS, MendedText
-from hlo_inspect.hlo.places import Places
+from hlo_inspect.hlo.mended_text import PIECE_CHARS, MendedText, Places
 from hlo_inspect.hlo.prefixes import MAX_PREFIX, WINDOW, Match, Prefix, content_start, learn
-from hlo_inspect.hlo.wrapped_lines import FRESH, JoinedLine, wrapped_width
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_PREFIXES = 16

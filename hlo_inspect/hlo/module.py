@@ -15,10 +15,9 @@ from hlo_inspect.hlo.foreign_text import Format
 from hlo_inspect.hlo.header import Header, StackFrames
 from hlo_inspect.hlo.heads import HeadTable
 from hlo_inspect.hlo.instruction import EnclosingComputation, Instruction
-from hlo_inspect.hlo.kept_rows import KeptRow, PackedRows, packed
-from hlo_inspect.hlo.measurements import Measurement
+from hlo_inspect.hlo.logs import Measurement
 from hlo_inspect.hlo.problems import Problem, Problems
-from hlo_inspect.hlo.rows import NO_ROWS, Rows
+from hlo_inspect.hlo.rows import NO_ROWS, KeptRow, PackedRows, Rows, packed
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values import ValueTable
 from hlo_inspect.hlo.wants import Wants

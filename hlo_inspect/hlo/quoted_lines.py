@@ -13,9 +13,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from hlo_inspect.hlo import parser, tokens
+from hlo_inspect.hlo.mended_text import Places, relocate
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import PRINTED_OPCODES
-from hlo_inspect.hlo.places import Places, relocate
 from hlo_inspect.hlo.problems import CUT_OFF, PART, UNREADABLE
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.shape_text import ShapeError, parse_shape

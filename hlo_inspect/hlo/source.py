@@ -79,6 +79,10 @@ class Source:
             self._first = next(self._unread, b"")
         return self._first
 
+    def peek_text(self) -> str:
+        """The first characters of what `peek` gives, with single line ends."""
+        return self.peek()[:START_CHARS].decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+
     def raw_pieces(self) -> Iterator[bytes]:
         """The bytes in order, decompressed, cut at line ends; errors as `pieces` has them."""
         raw = self.peek()
@@ -101,7 +105,8 @@ class Source:
         """
         with closing(self._texts(next_line)) as texts:
             for text in self.mender.pieces(texts, next_line):
-                self.keep(text)
+                if self._kept is not None:
+                    self._kept.append(text)
                 yield text
 
     def _texts(self, next_line: Callable[[], int]) -> Generator[str, None, None]:
@@ -115,11 +120,6 @@ class Source:
     def keep_text(self) -> None:
         """From here on the text of pieces is kept for `take_lines`."""
         self._kept = deque()
-
-    def keep(self, text: str) -> None:
-        """Keeps a piece where that was asked for."""
-        if self._kept is not None:
-            self._kept.append(text)
 
     def take_lines(self, count: int | None = None) -> str:
         """The next lines of the text that was kept, or all that is left of it; they are kept no longer."""
@@ -256,7 +256,8 @@ class Pieces(Source):
 
     def pieces(self, next_line: Callable[[], int] = lambda: 1) -> Iterator[str]:
         for piece in self._pieces:
-            self.keep(piece)
+            if self._kept is not None:
+                self._kept.append(piece)
             yield piece
 
 

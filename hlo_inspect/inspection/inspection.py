@@ -12,9 +12,8 @@ from typing import Any, NamedTuple, Unpack
 from hlo_inspect.errors import HloInspectError, InputError, Location, MissingExtraError, NoSuchInstructionError, UsageError
 from hlo_inspect.hlo.dump_directory import dump_files, expanded, is_directory
 from hlo_inspect.hlo.source import Openable, open_source
-from hlo_inspect.inspection.module_names import no_such_module
 from hlo_inspect.inspection.module_reports import Asked, ModuleReports, Taker
-from hlo_inspect.inspection.source_reports import Item, NoModuleError, SourceReports, Watcher
+from hlo_inspect.inspection.source_reports import Item, NoModuleError, SourceReports, Watcher, no_such_module
 from hlo_inspect.passes import MODULE_FACTS, WORKLOAD
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Report

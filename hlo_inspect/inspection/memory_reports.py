@@ -1,4 +1,6 @@
-"""Reports on inputs that hold no module but tell of its memory: XLA's buffer assignment, live ranges, and logs of a failure."""
+"""XLA's files about memory: those beside a dump, and reports on inputs that hold no module but tell of its memory: a buffer
+assignment, live ranges, and logs of a failure.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,9 @@ from hlo_inspect.analysis.memory.sidecar_files import (
     read_live_range,
     read_usage_report,
 )
+from hlo_inspect.analysis.memory.sidecars import files_beside
+from hlo_inspect.hlo.foreign_text import MEMORY_FILE
 from hlo_inspect.hlo.source import Source
-from hlo_inspect.inspection.source_kinds import memory_file_start
 from hlo_inspect.passes import find_pass
 from hlo_inspect.passes.out_of_memory_tables import out_of_memory_rows, out_of_memory_tables
 from hlo_inspect.report.facts import Facts
@@ -22,9 +25,14 @@ from hlo_inspect.report.model import Amount, Column, HeadlineRow, Input, Report,
 COMMAND = "memory"
 
 
+def files_of_dump(path: str) -> list[str | Path]:
+    """The files that an answer about a dump is read from: that of the name, and those about memory that XLA wrote beside it."""
+    return [path, *files_beside(path)]
+
+
 def report_on_memory_file(source: Source) -> Report:
     """What can be told from one of XLA's files about memory alone."""
-    match = memory_file_start(source)
+    match = MEMORY_FILE.match(source.peek_text())
     lines = [line for piece in source.pieces() for line in piece.splitlines()]
     given = Input(source.name, 1, len(lines), source.bytes_read)
     if match is not None and match[1]:

@@ -15,8 +15,7 @@ from hlo_inspect.hlo.foreign_text import what_text_looks_like
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.source import open_source
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.inspection.module_names import name_pattern, no_such_module
-from hlo_inspect.inspection.source_reports import without_collection
+from hlo_inspect.inspection.source_reports import name_pattern, no_such_module, without_collection
 from hlo_inspect.xla import Xla
 
 WANTS = Wants(graph=True, entry=True, checked=True)

@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from hlo_inspect.errors import HloInspectError, InputError, Location, NoSuchInstructionError, ParseError
-from hlo_inspect.hlo.foreign_text import what_log_holds, what_text_looks_like
+from hlo_inspect.errors import (
+    HloInspectError,
+    InputError,
+    Location,
+    NoSuchInstructionError,
+    ParseError,
+    UsageError,
+    did_you_mean,
+)
+from hlo_inspect.hlo.foreign_text import MEMORY_FILE, is_workload, no_workload, what_log_holds, what_text_looks_like
+from hlo_inspect.hlo.inputs import SecondReading
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.second_reading import SecondReading
 from hlo_inspect.hlo.source import Source
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.inspection.module_names import name_pattern
 from hlo_inspect.inspection.module_reports import ModuleReports
-from hlo_inspect.inspection.source_kinds import holds_workload, is_no_workload, memory_file_start
 from hlo_inspect.report.model import Report
 from hlo_inspect.xla import Xla
 
 MEMORY = "memory"
 """The command that also reads XLA's files about memory, and its reports on memory that did not suffice."""
+
+_NAMED = 8
+"""So many names of modules are listed."""
 
 Item = Report | str | HloInspectError
 """A report, the name of a module that is not named as asked, or what cannot be read."""
@@ -70,16 +80,16 @@ class SourceReports:
         if self.watcher is not None:
             source.on_bytes = partial(self.watcher.reading, source.name)
         source.converter = self.xla.as_text
-        if holds_workload(source):
+        if is_workload(source.peek_text()):
             yield self._on_workload(source, note)
             return
-        if self._command == MEMORY and memory_file_start(source) is not None:
+        if self._command == MEMORY and MEMORY_FILE.match(source.peek_text()) is not None:
             from hlo_inspect.inspection.memory_reports import report_on_memory_file
 
             yield report_on_memory_file(source)
             return
         if not self._reports.chosen:
-            raise NoModuleError(is_no_workload(source), Location(source.name))
+            raise NoModuleError(no_workload(source.peek_text()), Location(source.name))
         reads_again = self._reports.asks_graph and not self._wants.graph
         graphs = SecondReading(source, self._wants, self._read_again) if reads_again else None
         modules = self.xla.modules(source, self._wants, strict=self._strict)
@@ -183,3 +193,24 @@ def _keep_from_quick_collections() -> None:
     if gc.get_count()[0] > _MANY_OBJECTS and not gc.get_freeze_count():
         gc.freeze()
         gc.unfreeze()
+
+
+def name_pattern(module: str | None) -> re.Pattern[str] | None:
+    """The pattern; `UsageError` for what is no regular expression."""
+    try:
+        return re.compile(module) if module is not None else None
+    except re.error as error:
+        raise UsageError(f"{module!r} is not a regular expression: {error}") from error
+
+
+def listed_names(names: Iterable[str]) -> str:
+    """The first names, each once."""
+    found = list(dict.fromkeys(names))
+    return ", ".join(found[:_NAMED]) + (", …" if len(found) > _NAMED else "")
+
+
+def no_such_module(pattern: str | None, names: Iterable[str], what: str = "module") -> str:
+    """What is wrong where no module is named as the pattern says."""
+    names = list(names)
+    hint = did_you_mean(pattern or "", dict.fromkeys(names))
+    return f"holds no {what} that is named like {pattern!r}; there are: {listed_names(names)}{hint}"

@@ -6,8 +6,8 @@ import io
 from collections.abc import Sequence
 
 from hlo_inspect.errors import InputError, Location
+from hlo_inspect.hlo.foreign_text import is_workload, no_workload
 from hlo_inspect.hlo.source import Openable, Source, open_source
-from hlo_inspect.inspection.source_kinds import holds_workload, is_no_workload
 from hlo_inspect.passes import find_workload_pass
 from hlo_inspect.passes.base import WorkloadPass
 from hlo_inspect.passes.finding_rows import findings_row, truncation_rows
@@ -48,8 +48,8 @@ def rewritten_workload(source: Openable, to: str) -> bytes:
     `UsageError` for one that cannot be said in the dialect.
     """
     opened = open_source(source)
-    if not holds_workload(opened):
-        raise InputError(is_no_workload(opened), Location(opened.name))
+    if not is_workload(opened.peek_text()):
+        raise InputError(no_workload(opened.peek_text()), Location(opened.name))
     original = b"".join(opened.raw_pieces())
     workload = read_workload(Source(opened.name, lambda: io.BytesIO(original)))
     return written(WorkloadTotals(workload), original, to)

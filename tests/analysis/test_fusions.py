@@ -16,8 +16,8 @@ from hlo_inspect.analysis.fusions import (
     operand_bytes,
     result_bytes,
 )
-from hlo_inspect.hlo.kept_rows import KeptRow
 from hlo_inspect.hlo.module import count_opcodes
+from hlo_inspect.hlo.rows import KeptRow
 from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import module
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.hlo import mending
-from hlo_inspect.hlo.wrapped_lines import JoinedLine
+from hlo_inspect.hlo.mended_line import JoinedLine
 from tests.fuzz import growth
 from tests.fuzz.commands import ARGUMENTS, Files
 from tests.fuzz.growth import GrowingText, growing

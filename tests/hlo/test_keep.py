@@ -9,9 +9,9 @@ from hlo_inspect.hlo.cursor import Span
 from hlo_inspect.hlo.device_marks import note_devices
 from hlo_inspect.hlo.header import Header
 from hlo_inspect.hlo.heads import HeadTable
-from hlo_inspect.hlo.kept_rows import KeptRow
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.open_computation import OpenComputation
+from hlo_inspect.hlo.rows import KeptRow
 from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import EVERYTHING, body, kept, module, problems, rows_of
 

@@ -8,9 +8,8 @@ from hlo_inspect.hlo import parser
 from hlo_inspect.hlo.header import Header
 from hlo_inspect.hlo.heads import HeadTable
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.kept_rows import packed
 from hlo_inspect.hlo.module import MAX_UNPACKED, Computation, Module
-from hlo_inspect.hlo.rows import NO_ROWS, ColumnTable, Rows, extended
+from hlo_inspect.hlo.rows import NO_ROWS, ColumnTable, Rows, extended, packed
 from hlo_inspect.hlo.shape_text import ShapeError
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.wants import Wants

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from hlo_inspect.hlo.memory_lines import MENTION
+from hlo_inspect.hlo.logs import OUT_OF_MEMORY
 from hlo_inspect.hlo.shape_text import ShapeError, parse_shape
 from hlo_inspect.hlo.shapes import ArrayShape, Shape
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -88,7 +88,7 @@ def read_reports(lines: Iterable[tuple[int, str]]) -> list[OutOfMemory]:
     found: list[OutOfMemory] = []
     reader: _ReportReader | None = None
     for number, line in lines:
-        mention = MENTION.search(line)
+        mention = OUT_OF_MEMORY.search(line)
         if mention is not None and (reader is None or not reader.continues(mention)):
             reader = _ReportReader(OutOfMemory(number, mention[1] or "hbm"))
             found.append(reader.report)
@@ -142,7 +142,7 @@ class _ReportReader:
         elif (output := _OUTPUT.search(line)) is not None:
             report.parts["output"] = _bytes(output[1], output[2])
             report.parts["output in arguments"] = _bytes(output[3], output[4])
-        elif MENTION.search(line) is None and (part := _PART.search(line)) is not None:
+        elif OUT_OF_MEMORY.search(line) is None and (part := _PART.search(line)) is not None:
             report.parts.setdefault(self._section + part[1].strip(), _bytes(part[2], part[3]))
 
     def _take_allocation(self, line: str) -> None:

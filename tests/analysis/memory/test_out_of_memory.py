@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.analysis.memory.out_of_memory import OutOfMemory, read_reports
-from hlo_inspect.hlo.memory_lines import MENTION
+from hlo_inspect.hlo.logs import OUT_OF_MEMORY
 
 GIB, MIB = 1 << 30, 1 << 20
 
@@ -126,5 +126,5 @@ def test_a_size_that_the_shape_contradicts_stands_as_printed() -> None:
 
 
 def test_what_only_speaks_of_memory_is_no_report() -> None:
-    assert MENTION.search("the loader ran out of memory") is None
+    assert OUT_OF_MEMORY.search("the loader ran out of memory") is None
     assert reports("W bfc_allocator.cc:479] Allocator (GPU_0_bfc) ran out of memory trying to allocate 27.93GiB") == []

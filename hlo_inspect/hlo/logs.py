@@ -1,7 +1,8 @@
-"""Measurements in the text around modules, as in the log of a search: `Mean cost: 147.64 ms (std: 4.85 ms)`.
+"""What logs say in the text around modules: measurements, and memory that did not suffice.
 
-A number counts only if a key stands before it, with a colon or an equal sign between them; what nothing names is left. Numbers
-in brackets, also over several lines, take key and unit of the first `key: value` in the line directly after them.
+A measurement is as in the log of a search: `Mean cost: 147.64 ms (std: 4.85 ms)`. A number counts only if a key stands before
+it, with a colon or an equal sign between them; what nothing names is left. Numbers in brackets, also over several lines, take
+key and unit of the first `key: value` in the line directly after them.
 """
 
 from __future__ import annotations
@@ -39,6 +40,17 @@ _CODE = lazy_pattern(
     re.ASCII,
 )
 _FILE = lazy_pattern(r"\.(?:cc|py|h|cpp|cu|rs|go|txt)$|//|^https?$", re.ASCII)
+
+OUT_OF_MEMORY = lazy_pattern(
+    r"Ran out of memory in memory space (\w++)|(BufferAssignment OOM Debugging)"
+    r"|(?i:out of memory)(?: while trying to allocate| allocating) "
+)
+"""How a report of XLA's on memory that did not suffice begins."""
+
+MAX_LINES = 50_000
+"""So many lines of such reports are kept."""
+
+MAX_LINE_CHARS = 1 << 14
 
 
 class Measurement(NamedTuple):
@@ -140,3 +152,20 @@ def _number(text: str) -> float:
     """An integer where it is written as one."""
     text = text.replace(",", "")
     return int(text) if text.lstrip("+-").isdigit() and len(text) < 19 else float(text)
+
+
+class MemoryLines:
+    """The lines from the first one on that mentions memory that did not suffice, with their numbers."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[int, str]] = []
+
+    def take(self, text: str, line: int) -> None:
+        """Takes whole lines that belong to no module, of which the first has this number."""
+        if not self.lines and OUT_OF_MEMORY.search(text) is None:
+            return
+        for number, one in enumerate(text.splitlines(), line):
+            if len(self.lines) >= MAX_LINES:
+                break
+            if self.lines or OUT_OF_MEMORY.search(one):
+                self.lines.append((number, one[:MAX_LINE_CHARS]))
