@@ -272,7 +272,7 @@ class BackwardPasses:
 
     def _is_same(self, factor: Factor, cofactor: Factor) -> bool | None:
         """Whether the factor of a product is a cofactor of another one. Values that are computed again are equal if they
-        depend on the same inputs.
+        depend on the same inputs; a convolution may take an input itself where another one takes its parts in another order.
         """
         if factor.product == cofactor.product:
             return False
@@ -285,7 +285,13 @@ class BackwardPasses:
         left, right = (self._dependence.inputs(one.place) for one in (factor, cofactor))
         if EVERYTHING in {left, right}:
             return None
-        return left == right != 0 and self._frames.input(factor.origin) is None
+        is_input = self._frames.input(factor.origin) is not None
+        return left == right != 0 and (not is_input or self._has_window(factor.product))
+
+    def _has_window(self, product: tuple[int, int]) -> bool:
+        """Whether a product is a convolution along some dimensions; for TPUs a matrix product is one along none."""
+        instruction = self._frames.instruction((*product, ())) if self._frames.opcode((*product, ())) == "convolution" else None
+        return instruction is not None and instruction.attr("window") is not None
 
     def _is_product(self, place: Place) -> bool:
         opcode = self._frames.opcode(place)

@@ -64,6 +64,37 @@ def test_the_cofactor_may_be_computed_again() -> None:
     assert rules_of(step_of(*hidden, *again, *DOWN, states=2)) == ["sgd"]
 
 
+CONVOLUTIONS = """HloModule step
+
+ENTRY main {
+  w = f32[3,3,3,4]{3,2,1,0} parameter(0)
+  x = f32[2,8,8,3]{3,2,1,0} parameter(1)
+  upper = f32[2,5,8,3]{3,2,1,0} slice(x), slice={[0:2], [0:5], [0:8], [0:3]}
+  lower = f32[2,5,8,3]{3,2,1,0} slice(x), slice={[0:2], [3:8], [0:8], [0:3]}
+  halves = f32[4,5,8,3]{3,2,1,0} concatenate(upper, lower), dimensions={0}
+  y = f32[4,3,6,4]{3,2,1,0} convolution(halves, w), window={size=3x3}, dim_labels=b01f_01io->b01f
+  t = f32[4,3,6,4]{3,2,1,0} tanh(y)
+  first = f32[2,3,6,4]{3,2,1,0} slice(t), slice={[0:2], [0:3], [0:6], [0:4]}
+  second = f32[2,3,6,4]{3,2,1,0} slice(t), slice={[2:4], [0:3], [0:6], [0:4]}
+  d = f32[2,6,6,4]{3,2,1,0} concatenate(first, second), dimensions={1}
+  g = f32[3,3,3,4]{3,2,1,0} convolution(x, d), window={size=6x6}, dim_labels=f01b_i01o->01bf
+  rate = f32[] constant(0.1)
+  rates = f32[3,3,3,4]{3,2,1,0} broadcast(rate), dimensions={}
+  u = f32[3,3,3,4]{3,2,1,0} multiply(g, rates)
+  ROOT new = f32[3,3,3,4]{3,2,1,0} subtract(w, u)
+}
+"""
+
+
+def test_a_convolution_of_the_parts_of_an_image() -> None:
+    """The compiler for TPUs convolves overlapping parts of a small image as a larger batch, and the image itself on the way
+    back. A product of matrices takes the same factor both times.
+    """
+    assert rules_of(CONVOLUTIONS) == ["sgd"]
+    product = (dot("f", "a", "w"), "q = tanh f", dot("o", "m1", "q", ACROSS))
+    assert rules_of(step_of("a = tanh m1", *product, *DOWN, states=1)) == []
+
+
 def test_the_cofactor_comes_before_the_gradient() -> None:
     """Broyden's method: `x - J @ f(x)`, where a change of J beside it multiplies J with a product of x. Gradients of masked
     weights have their cofactor from such a product too, and follow from it.
