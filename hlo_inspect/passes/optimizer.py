@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.optimizer.descriptions import describe, nearest_rule
 from hlo_inspect.analysis.optimizer.frames import DefinedAt
 from hlo_inspect.analysis.optimizer.hyperparameter import HYPERPARAMETERS
-from hlo_inspect.analysis.optimizer.nearest import nearest_rule
-from hlo_inspect.analysis.optimizer.normal_form import describe
 from hlo_inspect.analysis.optimizer.overview import Overview, Row
 from hlo_inspect.analysis.optimizer.rules import RULES
 from hlo_inspect.analysis.optimizer.state_arrays import StateArray

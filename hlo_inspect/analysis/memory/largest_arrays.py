@@ -14,8 +14,9 @@ from hlo_inspect.analysis.cost.custom_calls.markers import TRANSFERS
 from hlo_inspect.analysis.cost.labels import Labels
 from hlo_inspect.analysis.loops import RUNNING_OPCODES
 from hlo_inspect.analysis.memory.parameter_relations import ArrayPlace, ParameterRelations, Relation
-from hlo_inspect.analysis.optimizer.frames import MAX_STEPS, UNCHANGED_TARGETS, Frames
+from hlo_inspect.analysis.optimizer.frames import MAX_STEPS, Frames
 from hlo_inspect.analysis.optimizer.graph import Index, Place
+from hlo_inspect.analysis.optimizer.operations import UNCHANGED_TARGETS
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Callee

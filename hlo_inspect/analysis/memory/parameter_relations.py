@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from hlo_inspect.analysis.optimizer.frames import MAX_STEPS, UNCHANGED, Frames, may_come_from_before
+from hlo_inspect.analysis.optimizer.frames import MAX_STEPS, Frames, may_come_from_before
 from hlo_inspect.analysis.optimizer.graph import Index, Place
+from hlo_inspect.analysis.optimizer.operations import UNCHANGED
 from hlo_inspect.analysis.optimizer.overview import Overview
 from hlo_inspect.analysis.parameters import Interface
 from hlo_inspect.analysis.view import View, Views

@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hlo_inspect.analysis.optimizer.dataflow import ELEMENTWISE, GEMM_TARGETS, SOME_VALUES
 from hlo_inspect.analysis.optimizer.dependence import EVERYTHING, InputDependence
 from hlo_inspect.analysis.optimizer.frames import MAX_STEPS, Frames
 from hlo_inspect.analysis.optimizer.graph import Input, Place
 from hlo_inspect.analysis.optimizer.held_inputs import MOVING, SOLVED, HeldInputs
 from hlo_inspect.analysis.optimizer.normal_form import Atom, Monomial, Sum, is_constant
+from hlo_inspect.analysis.optimizer.operations import ELEMENTWISE, GEMM_TARGETS, SOME_VALUES
 from hlo_inspect.analysis.optimizer.update import Update
 from hlo_inspect.hlo.opcodes import CalleeAttribute
 from hlo_inspect.hlo.rows import NO_ROWS

@@ -12,46 +12,23 @@ import math
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
+from hlo_inspect.analysis.optimizer.array_slices import are_whole, elements_of, flat_part
 from hlo_inspect.analysis.optimizer.equal_fusions import EqualFusions
-from hlo_inspect.analysis.optimizer.frames import UNCHANGED, Frames
-from hlo_inspect.analysis.optimizer.graph import Graph, Input, Place
+from hlo_inspect.analysis.optimizer.filled_buffers import FilledBuffers
+from hlo_inspect.analysis.optimizer.frames import Frames
+from hlo_inspect.analysis.optimizer.graph import Graph, Input, Place, scaled_rows
 from hlo_inspect.analysis.optimizer.literals import constant_value, is_rounded
-from hlo_inspect.analysis.optimizer.slice_ranges import are_whole, elements_of, flat_part
+from hlo_inspect.analysis.optimizer.operations import (
+    CONCATENATING_TARGETS,
+    DEVICE_NUMBERS,
+    ELEMENTWISE,
+    GEMM_TARGETS,
+    SOME_VALUES,
+)
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo import opcodes
 from hlo_inspect.hlo.shapes import ArrayShape
 from hlo_inspect.hlo.values import BackendConfig
-
-ELEMENTWISE = opcodes.ELEMENTWISE - UNCHANGED - {"bitcast-convert"}
-
-SOME_VALUES = frozenset(
-    {
-        "all-to-all",
-        "collective-broadcast",
-        "collective-permute",
-        "dynamic-slice",
-        "gather",
-        "pad",
-        "reverse",
-        "slice",
-    }
-)
-"""The result holds some of the values of the first operand, elsewhere."""
-
-CONCATENATING_TARGETS = frozenset({"ConcatBitcast"})
-"""Custom calls that concatenate their operands."""
-
-BUFFER_TARGET = "AllocateBuffer"
-"""A custom call whose result holds nothing yet."""
-
-DEVICE_NUMBERS = frozenset({"partition-id", "replica-id"})
-
-MAX_WRITES = 1024  # into one buffer that takes the place of a concatenation
-
-MAX_NESTING = 3  # loops in loops through which an element of their state is followed
-
-GEMM_TARGETS = ("__cublas$gemm", "__cublas$lt$matmul", "__triton$gemm")
-"""Custom calls that compute alpha * A * B + beta * C."""
 
 
 class Dataflow:
@@ -63,7 +40,7 @@ class Dataflow:
         self.constants: dict[Input, int] = {}
         self._nodes: dict[Place, int] = {}
         self._of_device: list[bool] = []
-        self._written: dict[Place, int | None] = {}
+        self.buffers = FilledBuffers(self.frames)
         self._equal_fusions = EqualFusions(self.graph, views.fingerprints, self.frames)
 
     def node(self, place: Place) -> int:
@@ -126,22 +103,6 @@ class Dataflow:
             is_number = leaf is not None and self.frames.opcode(leaf) in DEVICE_NUMBERS
             known.append(is_number or any(known[arg] for arg in graph.args[one]))
         return known[node]
-
-    def written(self, place: Place) -> int | None:
-        """How many elements were written into a buffer that held nothing before; `None` for another array."""
-        frames, known = self.frames, self._written
-        chain: list[tuple[Place, int]] = []
-        before: Place | None = place
-        while before is not None and before not in known and frames.opcode(before) == "dynamic-update-slice":
-            known[before] = None  # what a text defines by itself
-            array, part = frames.operand(before, 0), frames.operand(before, 1)
-            chain.append((before, frames.size(part) if part is not None else 0))
-            before = frames.made_at(array) if array is not None else None
-        is_buffer = before is not None and frames.opcode(before) == "custom-call" and frames.target(before) == BUFFER_TARGET
-        total = 0 if is_buffer else known.get(before) if before is not None else None
-        for at, elements in reversed(chain):
-            total = known[at] = total + elements if total is not None and elements else None
-        return known.get(place)
 
     def _step(self, place: Place) -> int | Place | list[Place]:
         """The node at a place, the place from which its value comes unchanged, or the places that have to be known before."""
@@ -337,13 +298,9 @@ def _filled_buffer(flow: Dataflow, place: Place) -> int | list[Place]:
     """A buffer into which TPU writes arrays one behind the other, in place of a concatenation: each element is written once."""
     frames = flow.frames
     whole = frames.shape(place)
-    if not isinstance(whole, ArrayShape) or flow.written(place) != whole.elements:
+    if not isinstance(whole, ArrayShape) or flow.buffers.written(place) != whole.elements:
         return flow.opaque(place)
-    writes: list[tuple[Place, ...]] = []
-    before = place
-    while frames.opcode(before) == "dynamic-update-slice" and len(writes) < MAX_WRITES:
-        writes.append(frames.operands(before))
-        before = frames.made_at(writes[-1][0])
+    writes = flow.buffers.writes(place)
     found = flow.known([operand for write in writes for operand in write[1:]])
     if isinstance(found, list):
         return found
@@ -384,44 +341,9 @@ def _conditional(flow: Dataflow, place: Place) -> int | list[Place]:
 
 def _while(flow: Dataflow, place: Place) -> int | list[Place]:
     """A result of a loop: its initial value where no iteration changes it."""
-    frames, index = flow.frames, place[2]
-    body, operands = frames.callee(place, "body"), frames.operands(place)
-    if not index or not operands or body not in frames.views.computations:
-        return flow.opaque(place)
-    if carried_element(frames.views, body, index[0]) != index[0]:
-        return flow.opaque(place)
-    found = flow.known([(operands[0][0], operands[0][1], operands[0][2] + index)])
+    initial = flow.frames.operand(place, 0, place[2]) if flow.frames.is_carried(place) else None
+    found = flow.known([initial]) if initial is not None else (flow.opaque(place),)
     return found if isinstance(found, list) else found[0]
-
-
-def carried_element(views: Views, computation: str, number: int, nesting: int = MAX_NESTING) -> int | None:
-    """Which element of a loop's state its body returns unchanged as element `number`, also through the loops inside of it;
-    `None` for a new value.
-    """
-    body = views.of(computation)
-    if body.root is None or body.opcodes[body.root] != "tuple" or number >= len(body.operands(body.root)):
-        return None
-    row, path = body.operand_rows(body.root)[number], body.operands(body.root)[number].path
-    for _ in range(64):
-        if row is None:
-            return None
-        opcode, operands = body.opcodes[row], body.operands(row)
-        if opcode == "parameter":
-            return path[0] if path else None
-        element = body.element_number(row) if opcode == "get-tuple-element" and operands else None
-        if element is not None:
-            path = (element, *path)
-        elif opcode == "while" and operands and path and nesting:
-            inner = body.instruction(row).callee("body") or ""
-            if inner not in views.computations or carried_element(views, inner, path[0], nesting - 1) != path[0]:
-                return None
-        elif opcode == "tuple" and path and path[0] < len(operands):
-            row, path = body.operand_rows(row)[path[0]], (*operands[path[0]].path, *path[1:])
-            continue
-        elif opcode not in {"copy", "copy-done", "copy-start"} or not operands:
-            return None
-        row, path = body.operand_rows(row)[0], (*operands[0].path, *path)
-    return None
 
 
 def _scatter(flow: Dataflow, place: Place) -> int | list[Place]:
@@ -442,22 +364,6 @@ def _scatter(flow: Dataflow, place: Place) -> int | list[Place]:
     for factor in factors:
         node = graph.make("multiply", (factor, node))
     return node if graph.value(array) == 0.0 and combiner == "add" else graph.make(combiner, (array, node))
-
-
-def scaled_rows(graph: Graph, rows: int) -> tuple[list[int], int]:
-    """The scalars that an array is multiplied with, and the array without them."""
-    factors: list[int] = []
-    while graph.sizes[rows] != 1:
-        args = graph.args[rows]
-        scalars = [arg for arg in args if graph.sizes[arg] == 1]
-        if graph.ops[rows] == "negate":
-            factors.append(graph.constant(-1.0))
-        elif graph.ops[rows] == "multiply" and len(scalars) == 1:
-            factors += scalars
-        else:
-            break
-        (rows,) = [arg for arg in args if arg not in scalars]
-    return factors, rows
 
 
 def _custom_call(flow: Dataflow, place: Place) -> int | list[Place]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from hlo_inspect.analysis.optimizer.array_slices import has_one_element
 from hlo_inspect.analysis.optimizer.frames import Frames
 from hlo_inspect.analysis.optimizer.graph import Input, Place
 from hlo_inspect.analysis.optimizer.normal_form import NormalForms, Sum
-from hlo_inspect.analysis.optimizer.slice_ranges import has_one_element
 
 EVERYTHING = -1
 """All inputs there can be: what is assumed of a place where there are too many to follow."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from hlo_inspect.analysis.optimizer.graph import Index, Input, Place
+from hlo_inspect.analysis.optimizer.operations import UNCHANGED, UNCHANGED_TARGETS
 from hlo_inspect.analysis.slices import rendezvous
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo.instruction import Instruction
@@ -21,47 +22,12 @@ from hlo_inspect.hlo.shapes import ArrayShape, Shape, subshape
 MAX_DEPTH = 500  # of calls in calls
 CHECKED_DEPTH = 16  # whether a computation calls itself is looked at in each so many calls of calls
 MAX_STEPS = 10_000  # through tuples, calls and copies
+MAX_LOOPS = 3  # loops in loops that hand a value on
+MAX_CARRYING = 200  # loops and writes of parts one after the other
 MAX_NESTING = 64  # of tuples in tuples: in a text without ids an element can be one of itself
 MAX_FAULTS = 1000
 LEAST_PLACES = 60_000  # that are looked at, visited ones included: nested calls multiply
 MAX_VISITS = 4  # of each row, beside these
-
-UNCHANGED = frozenset(
-    {
-        "all-gather",
-        "bitcast",
-        "convert",
-        "copy",
-        "copy-done",
-        "copy-start",
-        "opt-barrier",
-        "reduce-precision",
-        "reshape",
-        "transpose",
-    }
-)
-"""The result holds the values of the operand: another type, order, shape or memory, or more copies of them."""
-
-UNCHANGED_TARGETS = frozenset(
-    {
-        "AwsNeuronTransferWithStaticRing",
-        "LayoutConstraint",
-        "MoveToDevice",
-        "MoveToHost",
-        "SPMDFullToShardShape",
-        "SPMDShardToFullShape",
-        "Sharding",
-        "annotate_device_placement",
-        "pipeline_marker",
-        "xla.sdy.FuncResultSharding",
-        "xla.sdy.GSPMDFullToShardShape",
-        "xla.sdy.GSPMDShardToFullShape",
-        "xla.sdy.GlobalToLocalShape",
-        "xla.sdy.LocalToGlobalShape",
-        "xla.sdy.Sharding",
-    }
-)
-"""Custom calls that return their operands, element by element of the tuple."""
 
 
 @dataclass(slots=True)
@@ -109,6 +75,7 @@ class Frames:
         self._frames: list[Frame] = []
         self._calls: dict[tuple[int, int, str], int] = {}
         self._called_frames: dict[tuple[int, int], int] = {}
+        self._bodies: dict[str, int | None] = {}
         self._origins: dict[Place, DefinedAt] = {}
         self._made: dict[Place, Place] = {}
         self._sent: dict[int, dict[str, Place]] = {}
@@ -286,6 +253,29 @@ class Frames:
             made = passed[-1]
         self._made |= dict.fromkeys(passed, made)
         return made
+
+    def carried_input(self, place: Place, writing: frozenset[str] = frozenset(), loops: int = MAX_LOOPS) -> Input | None:
+        """The input that a value is, also where loops hand it on, so many in one another; with `writing` also after operations
+        of these opcodes wrote parts of it. `None` for another value.
+        """
+        for _ in range(MAX_CARRYING):
+            place = self.made_at(place)
+            source = self.input(place)
+            if source is not None:
+                return source
+            opcode = self.opcode(place)
+            is_handed_on = opcode in writing or (opcode == "while" and loops > 0 and self.is_carried(place, writing, loops))
+            operand = self.operand(place, 0, place[2]) if is_handed_on else None
+            if operand is None:
+                break
+            place = operand
+        return None
+
+    def is_carried(self, loop: Place, writing: frozenset[str] = frozenset(), loops: int = MAX_LOOPS) -> bool:
+        """Whether the body of a loop returns an element of the loop's state as it came."""
+        name = self.callee(loop, "body")
+        body = self._bodies[name] if name in self._bodies else self._bodies.setdefault(name, self.open(name))
+        return body is not None and self.carried_input(self.root(body, loop[2]), writing, loops - 1) == (body, 0, loop[2])
 
     def origin(self, place: Place) -> DefinedAt:
         """Where the value at a place is made."""

@@ -115,3 +115,19 @@ class Graph:
                 self._last_below.clear()
             self._last_below[key] = order
         return order
+
+
+def scaled_rows(graph: Graph, rows: int) -> tuple[list[int], int]:
+    """The scalars that an array is multiplied with, and the array without them."""
+    factors: list[int] = []
+    while graph.sizes[rows] != 1:
+        args = graph.args[rows]
+        scalars = [arg for arg in args if graph.sizes[arg] == 1]
+        if graph.ops[rows] == "negate":
+            factors.append(graph.constant(-1.0))
+        elif graph.ops[rows] == "multiply" and len(scalars) == 1:
+            factors += scalars
+        else:
+            break
+        (rows,) = [arg for arg in args if arg not in scalars]
+    return factors, rows

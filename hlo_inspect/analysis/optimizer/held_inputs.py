@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hlo_inspect.analysis.optimizer.dataflow import ELEMENTWISE, SOME_VALUES
 from hlo_inspect.analysis.optimizer.frames import Frames
 from hlo_inspect.analysis.optimizer.graph import Input, Place
+from hlo_inspect.analysis.optimizer.operations import ELEMENTWISE, SOME_VALUES
 
 MAX_HOLDING = 400  # values between one and an input that it holds
 MOVING = SOME_VALUES | {"broadcast", "concatenate", "dynamic-update-slice"}

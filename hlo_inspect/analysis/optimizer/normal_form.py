@@ -6,8 +6,6 @@ values that rules look for: `rate * (update + decay * w)` has to show its `w`, w
 
 Two sums that differ by a constant factor share one atom, so that `(a / b) / c` and `a / (b * c)`, or `g * g / 4` and `(g / 2)
 ** 2`, have the same form. Coefficients are compared to six digits: float32 constants keep that many when XLA folds them.
-
-Expressions in short form, for people.
 """
 
 from __future__ import annotations
@@ -17,8 +15,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from hlo_inspect.analysis.optimizer.arithmetic import apply
 from hlo_inspect.analysis.optimizer.graph import Graph
+from hlo_inspect.analysis.optimizer.operations import apply
 
 Monomial = tuple[tuple[int, float], ...]
 """(atom, exponent) pairs by atom."""
@@ -402,50 +400,3 @@ def split_zero(form: Sum) -> Sum:
 
 def close(left: float, right: float, tolerance: float = 1e-5) -> bool:
     return abs(left - right) <= tolerance * max(abs(left), abs(right))
-
-
-MAX_LENGTH = 400
-
-
-_KINDS = {"opaque": "x", "value": "v"}
-
-
-def describe(forms: NormalForms, form: Sum, depth: int = 6) -> str:
-    """A sum as one line; what lies deeper than `depth` is an ellipsis."""
-    if not form:
-        return "0"
-    if depth == 0:
-        return "…"
-    parts = []
-    for monomial, value in list(form.items())[:12]:
-        factors = _factors(forms, monomial, depth)
-        number = _number(value)
-        parts.append(number if not factors else factors if value == 1.0 else f"{number}*{factors}")
-    if len(form) > len(parts):
-        parts.append("…")
-    line = " + ".join(parts)
-    return line if len(line) <= MAX_LENGTH else line[: MAX_LENGTH - 1] + "…"
-
-
-def _number(value: float) -> str:
-    """Six digits, and more of a number that is nearly 1 but is not."""
-    short = f"{value:.6g}"
-    return short if abs(float(short)) != 1.0 else f"{value:.10g}"
-
-
-def _factors(forms: NormalForms, monomial: Monomial, depth: int) -> str:
-    return "*".join(_atom(forms, atom, depth) + ("" if exponent == 1.0 else f"**{exponent:g}") for atom, exponent in monomial)
-
-
-def _atom(forms: NormalForms, number: int, depth: int) -> str:
-    atom = forms.atoms[number]
-    if atom.node is not None:
-        source = forms.graph.sources.get(atom.node)
-        if source is not None:
-            return f"p{source[1]}" + "".join(f".{i}" for i in source[2])
-        return f"{_KINDS.get(atom.op, atom.op)}#{number}"
-    inner = ", ".join(describe(forms, part, depth - 1) for part in atom.parts)
-    if atom.op == "sum":
-        return f"({inner})"
-    name = f"{atom.op}.{atom.attribute}" if isinstance(atom.attribute, str) and atom.op == "compare" else atom.op
-    return f"{name}({inner})"

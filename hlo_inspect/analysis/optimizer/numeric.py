@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from hlo_inspect.analysis.optimizer.arithmetic import apply
 from hlo_inspect.analysis.optimizer.graph import Graph
 from hlo_inspect.analysis.optimizer.normal_form import NormalForms, Sum
+from hlo_inspect.analysis.optimizer.operations import apply
 
 POINTS = 3
 

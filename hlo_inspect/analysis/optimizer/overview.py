@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from hlo_inspect.analysis.optimizer.descriptions import describe
 from hlo_inspect.analysis.optimizer.frames import Fault
 from hlo_inspect.analysis.optimizer.graph import Index
 from hlo_inspect.analysis.optimizer.hyperparameter import ABSENT, Hyperparameter
-from hlo_inspect.analysis.optimizer.normal_form import FormKinds, NormalForms, Sum, describe
+from hlo_inspect.analysis.optimizer.normal_form import FormKinds, NormalForms, Sum
 from hlo_inspect.analysis.optimizer.norms import Clip, find_clip
 from hlo_inspect.analysis.optimizer.rules import RULES
 from hlo_inspect.analysis.optimizer.schedule.recognition import counts_steps, expanded_rate, schedule_in_words

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from hlo_inspect.analysis.optimizer.dataflow import GEMM_TARGETS, Dataflow, scaled_rows
-from hlo_inspect.analysis.optimizer.graph import Place
+from hlo_inspect.analysis.optimizer.dataflow import Dataflow
+from hlo_inspect.analysis.optimizer.graph import Place, scaled_rows
 from hlo_inspect.analysis.optimizer.normal_form import ONE, Monomial, NormalForms, Sum, close, split_zero
+from hlo_inspect.analysis.optimizer.operations import GEMM_TARGETS
 from hlo_inspect.analysis.optimizer.state_arrays import TrainingStep
 from hlo_inspect.hlo.values import SliceDimension
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from hlo_inspect.analysis.optimizer.arithmetic import apply
-from hlo_inspect.analysis.optimizer.dataflow import DEVICE_NUMBERS, SOME_VALUES, Dataflow
+from hlo_inspect.analysis.optimizer.array_slices import Cuts, flat_range, flat_ranges
+from hlo_inspect.analysis.optimizer.dataflow import Dataflow
 from hlo_inspect.analysis.optimizer.dependence import InputDependence, with_bits
-from hlo_inspect.analysis.optimizer.flattened import Cuts, flat_range, flat_ranges
 from hlo_inspect.analysis.optimizer.graph import Graph, Input, Place
+from hlo_inspect.analysis.optimizer.operations import DEVICE_NUMBERS, SOME_VALUES, apply
 from hlo_inspect.analysis.optimizer.successions import FLOATS, Result, Successions, is_resharded
 from hlo_inspect.hlo.shapes import ArrayShape
 from hlo_inspect.hlo.values import SliceDimension

@@ -8,8 +8,7 @@ parameter's shape, as in a forward pass, is not its new value.
 
 from __future__ import annotations
 
-from hlo_inspect.analysis.optimizer.frames import Frames
-from hlo_inspect.analysis.optimizer.graph import Index, Place
+from hlo_inspect.analysis.optimizer.graph import Index
 from hlo_inspect.analysis.optimizer.overview import Overview
 from hlo_inspect.analysis.parameters import Interface
 from hlo_inspect.hlo.module import Module
@@ -17,8 +16,6 @@ from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS
 
 IN_PLACE = frozenset({"dynamic-update-slice", "scatter"})
 _NOT_LOCAL = frozenset({*COLLECTIVE_KINDS, "opaque"})
-MAX_WRITES = 200  # parts that are written of one array
-MAX_LOOPS = 3  # loops in loops
 
 
 def succeeded_parameters(module: Module, overview: Overview, interface: Interface) -> set[tuple[int, Index]]:
@@ -29,8 +26,8 @@ def succeeded_parameters(module: Module, overview: Overview, interface: Interfac
     frame = frames.open(module.entry.name) if module.entry is not None else None
     if frame is None:
         return set()
-    written = (_written(frames, frames.root(frame, output.index), MAX_LOOPS) for output in interface.outputs)
-    return {one for one in written if one is not None} | (_local(overview) - _resharded(overview))
+    written = (frames.carried_input(frames.root(frame, output.index), IN_PLACE) for output in interface.outputs)
+    return {source[1:] for source in written if source is not None} | (_local(overview) - _resharded(overview))
 
 
 def _state(overview: Overview) -> set[tuple[int, Index]]:
@@ -58,26 +55,3 @@ def _local(overview: Overview) -> set[tuple[int, Index]]:
         if graph.ops[node] in _NOT_LOCAL or not others.isdisjoint(graph.args[node]):
             others.add(node)
     return {parameters[array.source] for array in arrays if array.new not in others and array.source in parameters}
-
-
-def _written(frames: Frames, place: Place, loops: int) -> tuple[int, Index] | None:
-    """The parameter of its computation that a value is, after parts of it were written; `None` where it is something else."""
-    for _ in range(MAX_WRITES):
-        place = frames.made_at(place)
-        source = frames.input(place)
-        if source is not None:
-            return source[1:]
-        opcode = frames.opcode(place)
-        is_written = opcode in IN_PLACE or (opcode == "while" and loops > 0 and _is_carried(frames, place, loops))
-        operands = frames.operands(place)[:1] if is_written else ()
-        if not operands:
-            return None
-        frame, row, index = operands[0]
-        place = (frame, row, index + place[2])
-    return None
-
-
-def _is_carried(frames: Frames, loop: Place, loops: int) -> bool:
-    """Whether a loop writes parts of an element of its state."""
-    body = frames.open(frames.callee(loop, "body"))
-    return body is not None and _written(frames, frames.root(body, loop[2]), loops - 1) == (0, loop[2])

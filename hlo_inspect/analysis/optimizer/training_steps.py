@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from hlo_inspect.analysis.optimizer.dataflow import Dataflow, carried_element
+from hlo_inspect.analysis.optimizer.dataflow import Dataflow
 from hlo_inspect.analysis.optimizer.frames import Frames
 from hlo_inspect.analysis.optimizer.graph import Index, Input, Place
 from hlo_inspect.analysis.optimizer.matching import Matcher
@@ -158,10 +158,9 @@ def _constants(flow: Dataflow, loop: Place, frame: int, leaves: Iterable[tuple[I
     numbers in their places.
     """
     frames = flow.frames
-    body = frames.callee(loop, "body")
     for at, row, first in frames.operands(loop)[:1]:
         for index, _ in leaves:
-            if len(index) == 1 and carried_element(frames.views, body, index[0]) == index[0]:
+            if frames.is_carried((*loop[:2], index)):
                 initial = flow.node((at, row, first + index))
                 if flow.graph.value(initial) is not None:
                     flow.constants[frame, 0, index] = initial

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.analysis.optimizer.dependence import EVERYTHING, AtomDependence, InputDependence
+from hlo_inspect.analysis.optimizer.descriptions import describe
 from hlo_inspect.analysis.optimizer.graph import Graph
-from hlo_inspect.analysis.optimizer.normal_form import NormalForms, describe
+from hlo_inspect.analysis.optimizer.normal_form import NormalForms
 from hlo_inspect.analysis.optimizer.reductions import Reductions
 from hlo_inspect.analysis.optimizer.state_arrays import TrainingStep
 from tests.analysis.optimizer.programs import entry_of, flow_of

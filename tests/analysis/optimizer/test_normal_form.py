@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hlo_inspect.analysis.optimizer import normal_form
-from hlo_inspect.analysis.optimizer.arithmetic import apply
+from hlo_inspect.analysis.optimizer.descriptions import MAX_LENGTH, describe
 from hlo_inspect.analysis.optimizer.graph import Graph
-from hlo_inspect.analysis.optimizer.normal_form import MAX_LENGTH, ONE, NormalForms, describe, is_constant, key_of, split_zero
+from hlo_inspect.analysis.optimizer.normal_form import ONE, NormalForms, is_constant, key_of, split_zero
 from hlo_inspect.analysis.optimizer.numeric import agrees, value_of_form, value_of_node
+from hlo_inspect.analysis.optimizer.operations import apply
 
 
 def leaves(count: int) -> tuple[Graph, list[int]]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hlo_inspect.analysis.optimizer.arithmetic import apply
 from hlo_inspect.analysis.optimizer.normal_form import Atom, NormalForms, Sum
+from hlo_inspect.analysis.optimizer.operations import apply
 from hlo_inspect.analysis.optimizer.schedule import curve as curves
 from hlo_inspect.analysis.optimizer.schedule.curve import Curve
 

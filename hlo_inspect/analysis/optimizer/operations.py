@@ -1,10 +1,76 @@
-"""Operations element by element, on numbers."""
+"""What operations do with the values of their operands: which change none, which work element by element, and on numbers."""
 
 from __future__ import annotations
 
 import math
 import operator
 from collections.abc import Callable
+
+from hlo_inspect.hlo import opcodes
+
+UNCHANGED = frozenset(
+    {
+        "all-gather",
+        "bitcast",
+        "convert",
+        "copy",
+        "copy-done",
+        "copy-start",
+        "opt-barrier",
+        "reduce-precision",
+        "reshape",
+        "transpose",
+    }
+)
+"""The result holds the values of the operand: another type, order, shape or memory, or more copies of them."""
+
+UNCHANGED_TARGETS = frozenset(
+    {
+        "AwsNeuronTransferWithStaticRing",
+        "LayoutConstraint",
+        "MoveToDevice",
+        "MoveToHost",
+        "SPMDFullToShardShape",
+        "SPMDShardToFullShape",
+        "Sharding",
+        "annotate_device_placement",
+        "pipeline_marker",
+        "xla.sdy.FuncResultSharding",
+        "xla.sdy.GSPMDFullToShardShape",
+        "xla.sdy.GSPMDShardToFullShape",
+        "xla.sdy.GlobalToLocalShape",
+        "xla.sdy.LocalToGlobalShape",
+        "xla.sdy.Sharding",
+    }
+)
+"""Custom calls that return their operands, element by element of the tuple."""
+
+ELEMENTWISE = opcodes.ELEMENTWISE - UNCHANGED - {"bitcast-convert"}
+
+SOME_VALUES = frozenset(
+    {
+        "all-to-all",
+        "collective-broadcast",
+        "collective-permute",
+        "dynamic-slice",
+        "gather",
+        "pad",
+        "reverse",
+        "slice",
+    }
+)
+"""The result holds some of the values of the first operand, elsewhere."""
+
+CONCATENATING_TARGETS = frozenset({"ConcatBitcast"})
+"""Custom calls that concatenate their operands."""
+
+BUFFER_TARGET = "AllocateBuffer"
+"""A custom call whose result holds nothing yet."""
+
+DEVICE_NUMBERS = frozenset({"partition-id", "replica-id"})
+
+GEMM_TARGETS = ("__cublas$gemm", "__cublas$lt$matmul", "__triton$gemm")
+"""Custom calls that compute alpha * A * B + beta * C."""
 
 _COMPARISONS: dict[object, Callable[[float, float], bool]] = {
     "LT": operator.lt,

@@ -1,16 +1,60 @@
-"""How far the nearest rule gets with an update that none explains, and what it could not explain."""
+"""Expressions in short form, and how far the nearest rule gets with an update that none explains."""
 
 from __future__ import annotations
 
 from hlo_inspect.analysis.optimizer.moments import find_root, gradient_average, holds_square
-from hlo_inspect.analysis.optimizer.normal_form import Sum, describe
+from hlo_inspect.analysis.optimizer.normal_form import Monomial, NormalForms, Sum
 from hlo_inspect.analysis.optimizer.update import State, Update
 
+MAX_LENGTH = 400  # characters of an expression
 MAX_FACTORS = 3  # that are named
 DEPTH = 3
 
 _BY_STATES = {(False, False): "sgd", (True, False): "sgd", (False, True): "rmsprop", (True, True): "adam"}
 """The rule that has an average of gradients, and one of their squares."""
+
+_KINDS = {"opaque": "x", "value": "v"}
+
+
+def describe(forms: NormalForms, form: Sum, depth: int = 6) -> str:
+    """A sum as one line; what lies deeper than `depth` is an ellipsis."""
+    if not form:
+        return "0"
+    if depth == 0:
+        return "…"
+    parts = []
+    for monomial, value in list(form.items())[:12]:
+        factors = _factors(forms, monomial, depth)
+        number = _number(value)
+        parts.append(number if not factors else factors if value == 1.0 else f"{number}*{factors}")
+    if len(form) > len(parts):
+        parts.append("…")
+    line = " + ".join(parts)
+    return line if len(line) <= MAX_LENGTH else line[: MAX_LENGTH - 1] + "…"
+
+
+def _number(value: float) -> str:
+    """Six digits, and more of a number that is nearly 1 but is not."""
+    short = f"{value:.6g}"
+    return short if abs(float(short)) != 1.0 else f"{value:.10g}"
+
+
+def _factors(forms: NormalForms, monomial: Monomial, depth: int) -> str:
+    return "*".join(_atom(forms, atom, depth) + ("" if exponent == 1.0 else f"**{exponent:g}") for atom, exponent in monomial)
+
+
+def _atom(forms: NormalForms, number: int, depth: int) -> str:
+    atom = forms.atoms[number]
+    if atom.node is not None:
+        source = forms.graph.sources.get(atom.node)
+        if source is not None:
+            return f"p{source[1]}" + "".join(f".{i}" for i in source[2])
+        return f"{_KINDS.get(atom.op, atom.op)}#{number}"
+    inner = ", ".join(describe(forms, part, depth - 1) for part in atom.parts)
+    if atom.op == "sum":
+        return f"({inner})"
+    name = f"{atom.op}.{atom.attribute}" if isinstance(atom.attribute, str) and atom.op == "compare" else atom.op
+    return f"{name}({inner})"
 
 
 def nearest_rule(update: Update) -> str:
