@@ -45,7 +45,8 @@ def _headline(report: Report) -> Iterator[HeadlineRow]:
     count, into, sent = (report.facts.get(f"collectives.{name}") for name in ("count", "operand_bytes", "wire_bytes"))
     for row in report.headline:
         if row.label == "collectives" and count:
-            quoted = (Amount(count, "count"), " quoted, ", Amount(into, "bytes"), " of operands, ", Amount(sent, "bytes"), " sent")
+            operands = (Amount(into, "bytes"), " of operands, ")
+            quoted = (Amount(count, "count"), " quoted, ", *operands, Amount(sent, "bytes"), " sent")
             yield row._replace(parts=quoted)
         else:
             yield row
