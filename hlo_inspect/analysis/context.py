@@ -265,9 +265,10 @@ class Context:
 
     @cached_property
     def fusions(self) -> list[Fusion]:
+        """The fusions of a module that was read with its graph."""
         from hlo_inspect.analysis.fusions import find_fusions
 
-        return find_fusions(self.module)
+        return find_fusions(self.views)
 
     @cached_property
     def fusion_kinds(self) -> list[FusionKind]:

@@ -24,7 +24,6 @@ _METADATA = lazy_pattern(r', metadata=\{[^{}"\n]*+(?:"[^"\\\n]*+"[^{}"\n]*+)*+\}
 _COMMENT = r"/\*(?:[^*]++|\*(?!/))*+\*/"
 _BEGIN = ", metadata={"
 _UP_TO_A_BRACE = lazy_pattern(r", metadata=\{[^}\n]*+\}")
-"""Metadata up to its first brace, which is nearly always its last."""
 _STRING_OR_METADATA = lazy_pattern(rf'("(?:[^"\\\n]++|\\.)*+"?+|{_COMMENT})|{_METADATA.pattern}')
 """A string that is not closed goes to the end of its line: looked for at each quote in it, it would be read over and over."""
 _STRING_OR_COMMENT = lazy_pattern(r'("(?:[^"\\]++|\\.)*+"?+|\'(?:[^\'\\\n]++|\\.)*+\')|' + _COMMENT + r"|//[^\n]*+", re.DOTALL)
@@ -255,11 +254,20 @@ def _by_numbers(names: Sequence[str], text: str) -> tuple[str, tuple[object, ...
     return "%".join(parts[::2]), tuple(map(first_seen.__getitem__, parts[1::2]))
 
 
+def _up_to_a_brace(text: str) -> str:
+    """A text without its metadata up to their first braces, which are nearly always their last."""
+    first, *others = text.split(_BEGIN)
+    inside, braces, behind = zip(*[part.partition("}") for part in others], strict=True)
+    if "" in braces or "\n" in "".join(inside):
+        return _UP_TO_A_BRACE.sub("", text)
+    return first + "".join(behind)
+
+
 def without_metadata(text: str) -> str:
     """The lines of a text without their metadata; what stands in a string is none."""
     if _BEGIN not in text:
         return text
-    bare = _UP_TO_A_BRACE.sub("", text)
+    bare = _up_to_a_brace(text)
     if '"' not in bare and "*" not in bare:  # else what looked like metadata may be in a string or a comment, or not all of it
         return bare
     if text.count("/*") != text.count("/*index="):  # a comment may hold what looks like metadata or begins a string

@@ -3,62 +3,72 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from hlo_inspect.analysis.op_names import Origin, origin_of
+from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo.attribute_forms import printed_fusion
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.rows import KeptRow
-from hlo_inspect.hlo.shapes import TupleShape, total
+from hlo_inspect.hlo.shapes import Shape, TupleShape, total
 from hlo_inspect.hlo.values import Metadata
 
 OPCODES = frozenset({"fusion", "custom-call"})
-"""What has to be kept of a module, with the shapes of the operands."""
+"""What has to be kept of a module."""
 
-_FUSION = frozenset({"fusion"})
+CUSTOM_CALL = frozenset({"custom-call"})
 
 
 class Fusion(NamedTuple):
-    """One fusion instruction of a module. What is not a field is looked up each time."""
+    """One fusion, a row of a view. `callee` is the fused computation, `None` where the text does not hold it."""
 
-    instruction: Instruction
+    view: View
+    row: int
     kind: str
-    module: Module
+    callee: Computation | None
 
     @property
-    def origin(self) -> Origin:
-        return origin_of(self.instruction, self.module.frames)
+    def name(self) -> str:
+        return self.view.names[self.row]
 
     @property
-    def callee(self) -> Computation | None:
-        """The fused computation; `None` where the text does not hold it."""
-        name = self.instruction.callee("calls")
-        return self.module.computations.get(name) if name is not None else None
+    def shape(self) -> Shape | None:
+        return self.view.shapes[self.row]
+
+    @property
+    def line(self) -> int:
+        return self.view.lines[self.row]
 
     @property
     def is_multi_output(self) -> bool:
         """Whether the root is a tuple, as `HloInstruction::IsMultiOutputFusion` has it. Only then the result is one."""
-        return isinstance(self.instruction.shape, TupleShape) and _gives_tuple(self.callee)
+        return isinstance(self.shape, TupleShape) and _gives_tuple(self.callee)
 
     @property
     def operand_bytes(self) -> int | None:
-        return operand_bytes(self.instruction)
+        """Bytes of the arrays of all operands; an operand that is used twice counts twice."""
+        return _array_bytes(self.view.operand_shapes(self.row))
 
     @property
     def result_bytes(self) -> int | None:
-        return result_bytes(self.instruction)
+        """Bytes of the arrays of the result."""
+        return _array_bytes([self.shape])
 
     @property
     def outputs(self) -> int:
-        shape = self.instruction.shape
-        return 0 if shape is None else shape.arrays
+        return 0 if self.shape is None else self.shape.arrays
 
 
-def find_fusions(module: Module) -> list[Fusion]:
-    """Every fusion instruction of `module`, in the order of the text."""
-    return [Fusion(i, i.attr("kind") or "", module) for i in module.with_opcodes(_FUSION)]
+def find_fusions(views: Views) -> list[Fusion]:
+    """Every fusion of a module that was read with its graph, in the order of the text."""
+    holding = [views.of(name) for name, computation in views.computations.items() if "fusion" in computation.opcodes]
+    return [
+        Fusion(view, row, view.fusion_kind(row) or "", views.fused(view, row))
+        for view in holding
+        for row, opcode in enumerate(view.opcodes)
+        if opcode == "fusion"
+    ]
 
 
 def metadata_of_fusions(module: Module) -> Iterator[Metadata]:
@@ -116,17 +126,20 @@ def _gives_tuple(callee: Computation | None) -> bool:
 
 def custom_call_targets(module: Module) -> Counter[str]:
     """How many custom calls of each target there are, in the order of the text."""
-    return Counter([call.attr("custom_call_target") or "" for call in module.with_opcodes(frozenset({"custom-call"}))])
+    return Counter([call.attr("custom_call_target") or "" for call in module.with_opcodes(CUSTOM_CALL)])
 
 
 def operand_bytes(instruction: Instruction) -> int | None:
     """Bytes of the arrays of all operands; an operand that is used twice counts twice. `None` where the operands were not read,
     too.
     """
-    shapes = instruction.operand_shapes
-    return None if shapes is None else total([None if shape is None else shape.array_bytes for shape in shapes])
+    return None if instruction.operand_shapes is None else _array_bytes(instruction.operand_shapes)
 
 
 def result_bytes(instruction: Instruction) -> int | None:
     """Bytes of the arrays of the result."""
-    return None if instruction.shape is None else instruction.shape.array_bytes
+    return _array_bytes([instruction.shape])
+
+
+def _array_bytes(shapes: Iterable[Shape | None]) -> int | None:
+    return total([None if shape is None else shape.array_bytes for shape in shapes])

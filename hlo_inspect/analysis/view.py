@@ -146,6 +146,15 @@ class View:
             return self.computation.values.shapes.get(operand.shape)
         return subshape(defined, operand.path)
 
+    def operand_shapes(self, index: int) -> list[Shape | None]:
+        """The shapes of all operands of a row."""
+        rows = self.operand_rows(index)
+        if self.has_only_names(index) and not self.ambiguous:
+            shapes = [self.shapes[row] for row in rows if row is not None]
+            if None not in shapes:
+                return shapes
+        return [self.operand_shape(index, number) for number in range(len(rows))]
+
     @cached_property
     def users(self) -> list[list[int]]:
         """The rows that use each row, in the order of the text; each once, however often it uses it."""

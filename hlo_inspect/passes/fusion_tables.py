@@ -13,8 +13,8 @@ from hlo_inspect.analysis.cost.kernels import CountedCost, Kernel, sum_of_step
 from hlo_inspect.analysis.cost.labels import printed
 from hlo_inspect.analysis.cost.module_cost import countable
 from hlo_inspect.analysis.fusions import Fusion
-from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.module import Computation, count_opcodes
+from hlo_inspect.analysis.op_names import Origin
+from hlo_inspect.hlo.module import count_opcodes
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes.grouping import group_rows, joined_name
 from hlo_inspect.report.model import Column, Table, Unit
@@ -65,8 +65,7 @@ class _FusionForm(NamedTuple):
 class _FusionRow(NamedTuple):
     """One fusion, with what is looked up of it once for all tables."""
 
-    instruction: Instruction
-    callee: Computation | None
+    fusion: Fusion
     form: _FusionForm
     op_name: str
 
@@ -101,26 +100,26 @@ def _equal(rows: Sequence[_FusionRow]) -> list[_EqualFusions]:
 
 def _rows(context: Context) -> Iterator[_FusionRow]:
     """The fusions in the order of the text; equal ones share one form."""
-    kernels = {kernel.instruction: kernel for kernel in context.kernels.found if kernel.kind == "fusion"}
+    kernels = {(kernel.view, kernel.row): kernel for kernel in context.kernels.found if kernel.kind == "fusion"}
     known: dict[tuple[object, ...], _FusionForm] = {}
     forms: dict[_FusionForm, _FusionForm] = {}
     for fusion in context.fusions:
-        instruction, kind, moved = fusion.instruction, fusion.kind, fusion.operand_bytes
-        kernel = kernels.get(instruction)
-        callee = fusion.callee if kernel is None else context.views.fused(kernel.view, kernel.row)
+        view, row, kind, callee = fusion
+        moved, result = fusion.operand_bytes, fusion.shape
+        kernel = kernels.get((view, row))
         parts = () if kernel is None else kernel.parts  # fusions that cost the same share them
-        source, op_name = _place_in_program(fusion, kernel)
+        source, op_name = _place_in_program(context, fusion, kernel)
         root, instructions = (None, None) if callee is None else (callee.root_opcode, len(callee.opcodes))
-        key = instruction.computation.name, id(parts), kind, moved, id(instruction.shape), root, instructions, source
+        key = view, id(parts), kind, moved, id(result), root, instructions, source
         form = known.get(key)
         if form is None:
-            given, shape = fusion.result_bytes, str(instruction.shape)
-            of_step = _of_all_runs(context, instruction.computation.name, parts)
+            given = fusion.result_bytes
+            of_step = _of_all_runs(context, view.computation.name, parts)
             weight = of_step.size_at_least, (moved or 0) + (given or 0)
-            of_result = (given, shape, fusion.outputs, fusion.is_multi_output)
+            of_result = (given, str(result), fusion.outputs, fusion.is_multi_output)
             form = _FusionForm(kind, moved, *of_result, root, instructions, source, of_step, weight)
             known[key] = form = forms.setdefault(form, form)
-        yield _FusionRow(instruction, callee, form, op_name)
+        yield _FusionRow(fusion, form, op_name)
 
 
 def _of_all_runs(context: Context, computation: str, parts: Sequence[CountedCost]) -> _FusionStep:
@@ -130,11 +129,13 @@ def _of_all_runs(context: Context, computation: str, parts: Sequence[CountedCost
     return _FusionStep.of(runs, sum_of_step(parts, "flops"), sum_of_step(parts, "bytes"))
 
 
-def _place_in_program(fusion: Fusion, kernel: Kernel | None) -> tuple[str, str]:
+def _place_in_program(context: Context, fusion: Fusion, kernel: Kernel | None) -> tuple[str, str]:
     """Source and `op_name` of a fusion. Its kernel has them, where it is one: metadata is not looked up once more."""
-    if kernel is None:
-        return fusion.origin.source, fusion.origin.op_name
-    return printed(kernel.labels.source), kernel.labels.op_name
+    if kernel is not None:
+        return printed(kernel.labels.source), kernel.labels.op_name
+    metadata = fusion.view.metadata(fusion.row)
+    origin = Origin() if metadata is None else context.provenances.of(metadata).origin
+    return origin.source, origin.op_name
 
 
 def _bounded(name: str, unit: Unit, figure: str, detail: int = 0) -> tuple[Column, Column]:
@@ -154,7 +155,7 @@ _WEIGHT = attrgetter("form.weight")
 _SOURCE = Column("source", detail=2, get=attrgetter("form.source"))
 
 _COLUMNS = (
-    Column("name", get=attrgetter("instruction.name")),
+    Column("name", get=attrgetter("fusion.name")),
     Column("kind", detail=1, get=attrgetter("form.kind")),
     Column("root", detail=1, get=attrgetter("form.root")),
     *_of_step("form.of_step"),
@@ -162,14 +163,14 @@ _COLUMNS = (
     Column("outputs", "count", summed=True, detail=4, get=attrgetter("form.outputs")),
     Column("operand_bytes", "bytes", summed=True, detail=5, get=attrgetter("form.operand_bytes")),
     Column("result_bytes", "bytes", summed=True, detail=5, get=attrgetter("form.result_bytes")),
-    Column("computation", detail=8, get=attrgetter("instruction.computation.name")),
+    Column("computation", detail=8, get=attrgetter("fusion.view.computation.name")),
     Column("op_name", detail=6, get=attrgetter("op_name")),
     _SOURCE,
-    Column("line", "number", detail=7, get=attrgetter("instruction.line")),
+    Column("line", "number", detail=7, get=attrgetter("fusion.line")),
 )
 
 _GROUPS = (
-    Column("name", width=28, get=lambda group: joined_name([row.instruction.name for row in group.rows])),
+    Column("name", width=28, get=lambda group: joined_name([row.fusion.name for row in group.rows])),
     Column("kind", detail=1, get=attrgetter("form.kind")),
     Column("root", detail=1, get=attrgetter("form.root")),
     Column("shape", detail=9, get=attrgetter("form.shape")),
@@ -243,5 +244,5 @@ def _by_root(rows: Sequence[_FusionRow]) -> Table:
 
 def _content(rows: Sequence[_FusionRow]) -> Table:
     columns = (Column("opcode"), Column("count", "count", summed=True))
-    counts = count_opcodes({row.callee.name: row.callee for row in rows if row.callee is not None}.values())
+    counts = count_opcodes({one.name: one for one in [row.fusion.callee for row in rows] if one is not None}.values())
     return Table("fusion_content", "Inside of fusions", columns, tuple(counts.most_common()), page_rows=12)

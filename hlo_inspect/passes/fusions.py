@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.fusions import OPCODES
+from hlo_inspect.analysis.fusions import CUSTOM_CALL, OPCODES
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes import custom_call_tables
 from hlo_inspect.passes.base import Pass
@@ -28,7 +28,7 @@ class Fusions(Pass):
 
     name = "fusions"
     wants = Wants(opcodes=OPCODES, checked=True)
-    table_wants = KERNEL_WANTS | Wants(operands=OPCODES)
+    table_wants = KERNEL_WANTS | Wants(operands=CUSTOM_CALL)
     specs = (
         FactSpec("fusions.count", "count", "fusion instructions over all computations"),
         FactSpec("fusions.kind.<kind>", "count", "fusions of a kind", KINDS),
@@ -51,4 +51,4 @@ class Fusions(Pass):
 def _tables(context: Context) -> Iterator[Table]:
     yield from fusion_tables(context)
     yield custom_call_tables.by_target(context, with_cost=True)
-    yield from stacks_of([fusion.instruction for fusion in context.fusions], context.module.frames)
+    yield from stacks_of((fusion.view.metadata(fusion.row) for fusion in context.fusions), context.module.frames)

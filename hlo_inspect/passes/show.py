@@ -69,4 +69,4 @@ def _notes(graph: InstructionGraph) -> list[str]:
 def _tables(context: Context, around: Neighbourhood) -> Iterator[Table]:
     yield instructions_table(context, [around.place], around.graph)
     yield from neighbour_tables(context, around)
-    yield from stacks_of([around.instruction] if around.instruction is not None else [], context.module.frames)
+    yield from stacks_of([] if around.instruction is None else [around.instruction.attr("metadata")], context.module.frames)

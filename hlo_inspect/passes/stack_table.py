@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from hlo_inspect.analysis.op_names import Origin, origin
 from hlo_inspect.hlo.header import StackFrames
-from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.values import Metadata
 from hlo_inspect.report.model import Column, Table
 
 
-def stacks_of(instructions: Iterable[Instruction], frames: StackFrames) -> Iterator[Table]:
-    """The stacks of instructions; what metadata means is looked up once for all that have the same."""
-    metadata = {} if frames.is_empty else dict.fromkeys(instruction.attr("metadata") for instruction in instructions)
-    return call_stacks(origin(one, frames) for one in metadata if one is not None)
+def stacks_of(metadata: Iterable[Metadata | None], frames: StackFrames) -> Iterator[Table]:
+    """The stacks of some metadata; what they mean is looked up once for all that are the same."""
+    distinct = {} if frames.is_empty else dict.fromkeys(metadata)
+    return call_stacks(origin(one, frames) for one in distinct if one is not None)
 
 
 def call_stacks(origins: Iterable[Origin]) -> Iterator[Table]:

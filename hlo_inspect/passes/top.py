@@ -66,6 +66,6 @@ def _about_times(context: Context, times: KernelTimes) -> Iterator[str]:
 def _tables(context: Context) -> Iterator[Table]:
     yield kernels_table(context)
     yield kernel_groups(context)
-    instructions = [kernel.instruction for kernel in context.kernels.found]
-    yield from differences(context, instructions, "kernels")
-    yield from stacks_of(instructions, context.module.frames)
+    kernels = context.kernels.found
+    yield from differences(context, [kernel.instruction for kernel in kernels], "kernels")
+    yield from stacks_of((kernel.view.metadata(kernel.row) for kernel in kernels), context.module.frames)

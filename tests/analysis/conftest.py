@@ -15,10 +15,10 @@ from hlo_inspect.hlo.wants import Wants
 
 EVERYTHING = Wants(
     opcodes=OPCODES | fusions.OPCODES,
-    operands=RESIZING_OPCODES | fusions.OPCODES,
+    operands=RESIZING_OPCODES | fusions.CUSTOM_CALL,
     targets=TARGETS,
     entry=True,
-    every_line=True,
+    graph=True,
 )
 
 ADD = """%add (a: f32[], b: f32[]) -> f32[] {

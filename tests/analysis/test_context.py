@@ -37,7 +37,7 @@ def test_what_the_analyses_find(read: Callable[[str], Context]) -> None:
     assert context.device_counts.devices == 2
     assert context.shapes_are == "per_device"
     assert (len(context.interface.parameters), len(context.interface.outputs)) == (1, 1)
-    assert [fusion.instruction.name for fusion in context.fusions] == ["f"]
+    assert [fusion.name for fusion in context.fusions] == ["f"]
     assert context.custom_call_targets == {"next": 1}
     assert [collective.start.name for collective in context.collectives] == ["r"]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import NOTHING, Bounds, CallGraph, Runs
@@ -61,10 +60,9 @@ class Kernel(NamedTuple):
 
     `kind` is its opcode, of an asynchronous one that of what it starts. `parts` are the instruction and its dones; XLA's model
     counts the bytes of both, more than are moved: `started` are those that a start reads and its done leaves. What work a
-    custom call without a rule does `is_unknown`. `row` is that of the instruction in its computation, `view`.
+    custom call without a rule does `is_unknown`. `row` is that of its `instruction` in its computation, `view`.
     """
 
-    instruction: Instruction
     row: int
     kind: str
     view: View
@@ -72,6 +70,10 @@ class Kernel(NamedTuple):
     parts: tuple[CountedCost, ...]
     is_unknown: bool = False
     started: Traffic | None = None
+
+    @property
+    def instruction(self) -> Instruction:
+        return self.view.instruction(self.row)
 
     @property
     def labels(self) -> Labels:
@@ -143,13 +145,14 @@ def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
     found = []
     for name, row, part in kernels:
         view = cost.running[name].view
-        instruction, kind = view.instruction(row), _KINDS.get(view.opcodes[row], view.opcodes[row])
-        is_unknown = kind == CUSTOM_CALL and instruction.line in unknown
-        started = _started(view, row, results.get((name, row))) if instruction.opcode in _STARTS else None
+        opcode = view.opcodes[row]
+        kind = _KINDS.get(opcode, opcode)
+        is_unknown = kind == CUSTOM_CALL and view.lines[row] in unknown
+        started = _started(view, row, results.get((name, row))) if opcode in _STARTS else None
         parts = (*part, *ends.pop((name, row))) if (name, row) in ends else part
-        found.append(Kernel(instruction, row, kind, view, cost.labeller, parts, is_unknown, started))
+        found.append(Kernel(row, kind, view, cost.labeller, parts, is_unknown, started))
     beside += [part for parts in ends.values() for part in parts]
-    return Kernels(sorted(found, key=attrgetter("instruction.line")), beside)
+    return Kernels(sorted(found, key=lambda kernel: kernel.view.lines[kernel.row]), beside)
 
 
 def _started(view: View, row: int, result: Shape | None) -> Traffic:
@@ -160,8 +163,8 @@ def _started(view: View, row: int, result: Shape | None) -> Traffic:
     results = [leaf for _, leaf in array_leaves(result)]
     slices = _KINDS.get(view.opcodes[row]) in SLICING
     most = sum(leaf.array_bytes or 0 for leaf in results) if slices else None
-    for number in range(len(view.operand_rows(row))):
-        for _, leaf in array_leaves(view.operand_shape(row, number)):
+    for shape in view.operand_shapes(row):
+        for _, leaf in array_leaves(shape):
             size = leaf.array_bytes or 0
             traffic.add(size if most is None else min(size, most), leaf)
     for leaf in results:
