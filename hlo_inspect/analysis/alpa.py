@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import Runs
+from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.collectives import OPCODES, RESIZING_OPCODES, Collective
 from hlo_inspect.analysis.cost_models import MODELS
 from hlo_inspect.analysis.mesh import Mesh
@@ -185,7 +185,7 @@ class MeshCost(NamedTuple):
     group_size: int | None
     size: int | None
     cost: float | None
-    runs: tuple[Runs, ...]
+    runs: tuple[Bounds, ...]
 
     @property
     def total(self) -> float | None:
@@ -197,13 +197,13 @@ class MeshCost(NamedTuple):
 
     @property
     def least(self) -> float:
-        return (self.cost or 0.0) * sum(one.at_least for one in self.runs)
+        return (self.cost or 0.0) * sum(one.least for one in self.runs)
 
 
 def mesh_costs(
     collectives: Iterable[Collective],
     axes: Sequence[str | None],
-    runs_of: Callable[[str], Runs],
+    runs_of: Callable[[str], Bounds],
     mesh: Mesh,
     model: CostModel | None = None,
 ) -> list[MeshCost]:
@@ -213,7 +213,7 @@ def mesh_costs(
     an alpha or beta of an axis that the mesh does not have.
     """
     alpha, beta = _of_axes(mesh, model or CostModel(MODELS[1]))
-    found: dict[tuple[str, str | None, int | None, int | None], list[Runs]] = {}
+    found: dict[tuple[str, str | None, int | None, int | None], list[Bounds]] = {}
     for collective, axis in zip(collectives, axes, strict=True):
         if not collective.is_point_to_point:
             key = (collective.kind, axis, collective.group_size, _whole_bytes(collective))

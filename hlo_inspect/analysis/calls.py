@@ -93,32 +93,6 @@ class Call(NamedTuple):
     times: Bounds
 
 
-class Runs(NamedTuple):
-    """How often a computation runs in one run of the program.
-
-    `reason` says why that is not known exactly, and `cause` is the loop, conditional or custom call from which it is not known,
-    `None` where it is known, or where nothing that was read calls the computation.
-    """
-
-    at_least: int
-    at_most: int | None
-    reason: str = ""
-    cause: Instruction | None = None
-
-    @property
-    def bounds(self) -> Bounds:
-        return Bounds(self.at_least, self.at_most, self.reason)
-
-    @property
-    def is_exact(self) -> bool:
-        return self.at_least == self.at_most
-
-    @property
-    def exact(self) -> int | None:
-        """How often, `None` where that is not known."""
-        return self.at_least if self.is_exact else None
-
-
 class CallGraph:
     """What one run of a module's entry reaches.
 
@@ -172,26 +146,21 @@ class CallGraph:
 
     # -- runs -----------------------------------------------------------------------------------------------------------
 
-    def runs(self, computation: str) -> Runs:
+    def runs(self, computation: str) -> Bounds:
         """How often a computation runs in one run of the entry."""
         known = self._runs.get(computation)
-        return known or Runs(0, None, f"nothing that was read calls {computation}")
-
-    def reason(self, computation: str) -> str:
-        """Why it is not known how often a computation runs."""
-        return self.runs(computation).reason
+        return known or Bounds(0, None, f"nothing that was read calls {computation}")
 
     @cached_property
-    def _runs(self) -> dict[str, Runs]:
-        counts = {name: Runs(0, None, recursion(name)) for name in self.calls} | dict.fromkeys(self.order, Runs(0, 0))
+    def _runs(self) -> dict[str, Bounds]:
+        counts = {name: Bounds(0, None, recursion(name)) for name in self.calls} | dict.fromkeys(self.order, NOTHING)
         for entry in self.order[:1]:
-            counts[entry] = Runs(1, 1)
+            counts[entry] = ONCE
         for name in self.order:
-            caller = counts[name]
             for call in self.calls[name]:
                 if call.callee in counts:
-                    counts[call.callee] = _with_call(counts[call.callee], caller, call)
-        known: dict[Runs, Runs] = {}
+                    counts[call.callee] = counts[call.callee].plus(counts[name].times(call.times))
+        known: dict[Bounds, Bounds] = {}
         return {name: known.setdefault(runs, runs) for name, runs in counts.items()}
 
     # -- loops ----------------------------------------------------------------------------------------------------------
@@ -242,16 +211,9 @@ class CallGraph:
         total = dict(known.get(self.order[0], {})) if self.order else {}
         ordered = set(self.order)
         for name in (name for name in own if name not in ordered):
-            runs = self.runs(name).bounds
+            runs = self.runs(name)
             _add(total, {figure: amount.times(runs) for figure, amount in own[name].items()})
         return total
-
-
-def _with_call(callee: Runs, caller: Runs, call: Call) -> Runs:
-    """How often a computation runs, one more of whose calls is counted."""
-    added = caller.bounds.times(call.times)
-    cause = callee.cause or (None if added.is_exact else caller.cause or call.instruction)
-    return Runs(*callee.bounds.plus(added), cause)
 
 
 def _figures_of_call(calls: Sequence[Call], known: Mapping[str, Mapping[_Figure, Bounds]]) -> dict[_Figure, Bounds]:

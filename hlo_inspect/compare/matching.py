@@ -61,7 +61,7 @@ class MatchingSide:
         """The rows, each behind its operands."""
         if all(operand is None or operand < row for row, operands in enumerate(self.operands) for operand in operands):
             return range(self.size)
-        return operands_first(range(self.size), lambda row: list(defined(self.operands[row])))
+        return list(operands_first(range(self.size), lambda row: defined(self.operands[row])))
 
     def take(self, row: int, mate: int, number: int) -> None:
         """Notes the mate of a row, and the number of their pair."""

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hlo_inspect.analysis.canonical.module import CanonicalModule
-from hlo_inspect.analysis.canonical.text import CanonicalText
+from hlo_inspect.analysis.canonical.module import CanonicalModule, CanonicalText
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.errors import InputError, Location, ParseError, printable
 from hlo_inspect.hlo.dump_directory import dump_files, expanded, is_directory

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import compress
 from typing import Any, NamedTuple, TypeVar, cast
 
-from hlo_inspect.analysis.calls import Runs
+from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.collectives import Collective, leaf_dtype
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, Executed
@@ -31,7 +31,7 @@ class _Site(NamedTuple):
     collective: Collective
     axis: str | None
     phase: InstructionPhase
-    runs: Runs
+    runs: Bounds
 
 
 def _of_step(size: Callable[[Collective], int | None]) -> tuple[Callable[[_Site], Value], Callable[[_Site], Value]]:
@@ -45,7 +45,7 @@ def _of_step(size: Callable[[Collective], int | None]) -> tuple[Callable[[_Site]
 
     def least(site: _Site) -> Value:
         once = _in_total(site.collective, size(site.collective))
-        return once if once is None or site.runs.at_least == 1 else site.runs.at_least * once
+        return once if once is None or site.runs.least == 1 else site.runs.least * once
 
     return exact, least
 
@@ -65,7 +65,7 @@ _SITES = (
     Column("name", detail=1, get=lambda site: site.collective.start.name),
     Column("kind", get=lambda site: site.collective.kind),
     _RUNS,
-    _RUNS.lower_bound(lambda site: site.runs.at_least),
+    _RUNS.lower_bound(lambda site: site.runs.least),
     _OPERAND_BYTES,
     _OPERAND_BYTES.lower_bound(_LEAST_OPERANDS),
     _WIRE_BYTES,
@@ -105,7 +105,7 @@ def sites(context: Context) -> Table:
         _Site(collective, axis, phase, graph.runs(collective.inner.computation.name))
         for collective, axis, phase in zip(context.collectives, context.axes, context.phases.of_collectives, strict=True)
     ]
-    found.sort(key=lambda site: _weight(site.runs.at_least, site.collective), reverse=True)
+    found.sort(key=lambda site: _weight(site.runs.least, site.collective), reverse=True)
     columns = with_times(_SITES, context, lambda site: (site.collective,))
     if any(site.collective.is_point_to_point for site in found):  # they run, but are in no total
         columns = tuple(column._replace(summed=False) if "runs" in column.name else column for column in columns)

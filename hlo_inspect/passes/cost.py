@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.custom_calls.step import attention_of_step, recomputed_of_step
+from hlo_inspect.analysis.cost.custom_calls.step import attention_of_step, total_of_step
 from hlo_inspect.analysis.cost.figures import Figure, Tally
 from hlo_inspect.analysis.cost.roofline import NOT_KNOWN, percent, rates_taken
 from hlo_inspect.analysis.hardware import HardwareProfile
@@ -135,7 +135,7 @@ def _recomputed(context: Context) -> list[str]:
     for the backward pass, by phase, and the scores within attention kernels.
     """
     by_phase = {phase: tally.least("flops") for phase, tally in context.cost.by("phase").by_label()}
-    again = by_phase.get(RECOMPUTE, 0) + recomputed_of_step(context.step_calls).least
+    again = by_phase.get(RECOMPUTE, 0) + total_of_step(context.step_calls, "recomputed_flops").least
     flops = context.cost.step["flops"].least
     if not again or not flops:
         return []

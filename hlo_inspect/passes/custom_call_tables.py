@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.custom_calls.markers import TRANSFERS
-from hlo_inspect.analysis.cost.custom_calls.step import CallFigure, StepCall, runs_of_step, step_by_target, total_of_step
+from hlo_inspect.analysis.cost.custom_calls.step import CallFigure, StepCall, step_by_target, total_of_step
 from hlo_inspect.analysis.fusions import operand_bytes, result_bytes
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.shapes import total
@@ -29,7 +29,7 @@ def _known_by(group: _Group) -> str | None:
 _COLUMNS = (
     Column("target", get=lambda group: group[0].call.target),
     Column("count", "count", summed=True, get=len),
-    *bounded("runs", "count", runs_of_step, 1),
+    *bounded("runs", "count", _figure("runs"), 1),
     *bounded("flops", "flops", _figure("flops")),
     *bounded("least_flops", "flops", _figure("least_flops"), 3),
     *bounded("matmul_flops", "flops", _figure("matmul_flops"), 2),
@@ -70,7 +70,7 @@ def _transfers(found: Iterable[StepCall]) -> Table:
     columns = (
         Column("target", get=lambda group: group[0].call.target),
         Column("count", "count", summed=True, get=len),
-        *bounded("runs", "count", runs_of_step),
+        *bounded("runs", "count", _figure("runs")),
         *bounded("bytes", "bytes", _moved),
     )
     return Table.of("host_transfers", "Moved between host and device memory in one run", columns, step_by_target(found))
@@ -81,7 +81,7 @@ def _moved(group: _Group) -> Bounds:
     for one in group:
         size = result_bytes(one.call.instruction)
         amount = Bounds(0, None, "a shape is not known") if size is None else Bounds.exactly(size)
-        total = total.plus(amount.times(one.runs.bounds))
+        total = total.plus(amount.times(one.runs))
     return total
 
 
@@ -95,7 +95,7 @@ def _unknown_calls(found: Iterable[StepCall]) -> Table:
         Column("target", get=lambda group: group[0].call.target),
         Column("kernel", get=lambda group: group[0].call.kernel),
         Column("count", "count", summed=True, get=len),
-        *bounded("runs", "count", runs_of_step, 1),
+        *bounded("runs", "count", _figure("runs"), 1),
         *bounded("bytes", "bytes", _figure("bytes")),
         Column("line", "number", get=lambda group: group[0].call.line),
     )

@@ -123,7 +123,7 @@ def _rows(context: Context) -> Iterator[_FusionRow]:
 
 
 def _of_all_runs(context: Context, computation: str, parts: Sequence[CountedCost]) -> _FusionStep:
-    runs = countable(context.call_graph.runs(computation).bounds)
+    runs = countable(context.call_graph.runs(computation))
     if context.module.entry is None:  # nothing says what runs
         return _FusionStep.of(runs, runs, runs)
     return _FusionStep.of(runs, sum_of_step(parts, "flops"), sum_of_step(parts, "bytes"))

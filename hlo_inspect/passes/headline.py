@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.custom_calls.step import attention_of_step, masked_of_step
+from hlo_inspect.analysis.cost.custom_calls.step import attention_of_step, total_of_step
 from hlo_inspect.analysis.cost.labels import printed
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedFigure
 from hlo_inspect.analysis.memory.host_transfers import host_parameters
@@ -120,7 +120,7 @@ def _compute(context: Context) -> Parts:
 
 def _attention(context: Context) -> Parts:
     """How much of the multiplications is attention, and how much of that a static mask leaves out."""
-    attention, masked = attention_of_step(context.step_calls), masked_of_step(context.step_calls)
+    attention, masked = attention_of_step(context.step_calls), total_of_step(context.step_calls, "masked_flops")
     if attention.least:
         yield Amount(attention.exact, "flops", at_least=attention.least)
         yield " of it attention"

@@ -188,7 +188,7 @@ def instructions_table(context: Context, places: Sequence[RowPlace], graph: Inst
         ),
         Column("computation", detail=4 if is_unique else 1, get=lambda row: row[0].computation),
         runs,
-        runs.lower_bound(lambda row: row[2] and row[2].at_least),
+        runs.lower_bound(lambda row: row[2] and row[2].least),
         Column("flops", "flops", detail=3, optional=True, get=lambda row: row[1].get("flops")),
         Column("accessed_bytes", "bytes", detail=3, optional=True, get=lambda row: row[1].get("bytes")),
         bound,

@@ -134,7 +134,7 @@ def collective_words(collective: Collective, axis: str | None) -> Words:
 def runs_words(context: Context, computation: str) -> Words:
     """How often a computation runs in one run of the program, and in which loops."""
     graph = context.call_graph
-    bounds = graph.runs(computation).bounds
+    bounds = graph.runs(computation)
     yield Amount(bounds.exact, "count", at_least=bounds.least)
     yield " in one run of the program"
     loops = list(graph.loops_around(computation))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import NOTHING, Bounds, Runs
+from hlo_inspect.analysis.calls import NOTHING, Bounds
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.loops import Loop
 from hlo_inspect.analysis.op_names import origin_of
@@ -21,7 +21,7 @@ class _Row(NamedTuple):
 
     loop: Loop
     parent: str
-    runs: Runs
+    runs: Bounds
     source: str
     collectives: Bounds
     wire_bytes: Bounds
@@ -33,7 +33,7 @@ _FIRST = (
     Column("loop", get=lambda row: row.loop.instruction.name),
     Column("parent", detail=2, get=lambda row: row.parent),
     Column("trip_count", "count", get=lambda row: row.loop.trip_count),
-    *bounded("runs", "count", lambda row: row.runs.bounds, summed=False),
+    *bounded("runs", "count", lambda row: row.runs, summed=False),
 )
 _COST = (
     *bounded("flops", "flops", attrgetter("flops"), summed=False),
@@ -60,7 +60,7 @@ def _rows(context: Context, *, with_cost: bool) -> Iterator[_Row]:
     for loop in graph.loops:
         instruction = loop.instruction
         parent = next(graph.loops_around(instruction.computation.name), None)
-        runs = graph.runs(loop.body) if loop.body is not None else Runs(0, None, "its body is not named")
+        runs = graph.runs(loop.body) if loop.body is not None else Bounds(0, None, "its body is not named")
         source = origin_of(instruction, context.module.frames).source
         yield _Row(loop, parent.name if parent is not None else "", runs, source, *inside[instruction])
 
@@ -96,7 +96,7 @@ def _amounts(context: Context, *, with_cost: bool) -> Iterator[tuple[str, tuple[
         name = collective.inner.computation.name
         if not collective.is_point_to_point:
             sent = Bounds(0, None) if collective.wire_bytes is None else Bounds.exactly(collective.wire_bytes)
-            runs = graph.runs(name).bounds
+            runs = graph.runs(name)
             yield name, (runs, sent.times(runs), NOTHING, NOTHING)
     for kernel in context.kernels.found if with_cost else ():
         yield kernel.instruction.computation.name, (NOTHING, NOTHING, kernel.of_step("flops"), kernel.of_step("bytes"))

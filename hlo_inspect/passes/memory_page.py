@@ -127,7 +127,7 @@ def _peak(context: Context, device: DeviceMemory) -> Iterator[str | Amount]:
     loop = loop_around(device, device.schedule.run_at[time])
     if loop:
         yield " in each of the "
-        runs = context.call_graph.runs(place.computation).bounds
+        runs = context.call_graph.runs(place.computation)
         yield Amount(runs.exact, "count", "iteration", at_least=runs.least)
         yield f" of {loop}"
     yield f", {labels.phase}" if labels.phase != UNKNOWN else ""

@@ -92,7 +92,7 @@ def _memory_bytes(row: Costing, profile: HardwareProfile) -> int | None:
     if row.size.exact is None:
         return None
     elsewhere = units_elsewhere(profile)
-    each = ((kernel.runs.at_least, unit, size) for kernel in row.kernels for unit, size in kernel.moved)
+    each = ((kernel.runs.least, unit, size) for kernel in row.kernels for unit, size in kernel.moved)
     return sum(runs * size for runs, unit, size in each if unit not in elsewhere)
 
 

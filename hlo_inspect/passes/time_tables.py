@@ -61,7 +61,7 @@ def time_parts(context: Context) -> list[TimePart]:
         if part is None:
             time, runs = times.of(kernel), timelines.estimate.timeline.runs(place(kernel.instruction))
             fixed = (times.profile.kernel_overhead or 0.0) * runs if time.estimate_s > time.bound_s else 0.0
-            of_model = Seconds(min(fixed, row.estimate.least - row.bound.least), kernel.runs.bounds.reason)
+            of_model = Seconds(min(fixed, row.estimate.least - row.bound.least), kernel.runs.reason)
             part = TimePart(None, time.bound_by, None, *said, row.bound, row.estimate, row.estimate, of_model)
             known[key] = part
         parts.append(part)

@@ -26,7 +26,7 @@ class TimedSite(NamedTuple):
 
 def runs_of(context: Context, collective: Collective) -> Bounds:
     """How often the computation runs in which a collective starts. One that several starts wrap runs more often."""
-    return context.call_graph.runs(collective.start.computation.name).bounds
+    return context.call_graph.runs(collective.start.computation.name)
 
 
 def bound_site(context: Context, timelines: Timelines, collective: Collective, time: CollectiveTime) -> TimedSite:

@@ -43,7 +43,7 @@ class Top(Pass):
 
     def run(self, context: Context) -> Section:
         kernels = context.kernels.found
-        runs = countable(Bounds.sum(kernel.runs.bounds for kernel in kernels))
+        runs = countable(Bounds.sum(kernel.runs for kernel in kernels))
         facts: dict[str, Value] = {"kernels.count": len(kernels)}
         with_lower_bound(facts, "kernels.executed_count", runs.exact, runs.least or None)
         notes = [] if runs.is_exact else [f"kernels.executed_count: {runs.reason}"]

@@ -58,7 +58,7 @@ class ExcessiveRuns(Rule):
     def check(self, context: Context) -> Iterator[Finding]:
         graph, computations = context.call_graph, context.module.computations
         for name in graph.order:
-            if graph.runs(name).at_least >= MAX_FIGURE:
+            if graph.runs(name).least >= MAX_FIGURE:
                 line = computations[name].line if name in computations else None
                 yield self.finding(context, f"computation {name} runs more than 10^30 times in one step", line, name)
                 return

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hlo_inspect.analysis.calls import WANTS, Bounds, CallGraph, Runs
+from hlo_inspect.analysis.calls import WANTS, Bounds, CallGraph
 from hlo_inspect.analysis.collectives import OPCODES, TARGETS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.executed_collectives import Executed, ExecutedFigure
@@ -142,7 +142,7 @@ def test_a_loop_without_an_end() -> None:
     reason = f"the trip count of inner (line {line}) is not known: its condition stays true, or its counter overflows"
     graph = CallGraph(module(text.encode(), LIGHT))
     assert _executions(graph) == {"main": 1, "body": 10, "cond": 11, "sums": None, "checks": None}
-    assert graph.reason("sums") == graph.reason("checks") == reason
+    assert graph.runs("sums").reason == graph.runs("checks").reason == reason
     found = figures(text)
     assert found.count == ExecutedFigure(None, 10 + 20, reason)
     assert found.operand_bytes == ExecutedFigure(None, 30 * 32, reason)
@@ -183,16 +183,16 @@ def test_branches_that_differ_run_nobody_knows_how_often() -> None:
     text = entry_of(PREDICATE, "ROOT %r = f32[8]{0} conditional(%p, %v, %v), branch_computations={%summing, %gathering}")
     graph = CallGraph(module(text.encode(), LIGHT))
     assert _executions(graph) == {"main": 1, "summing": None, "gathering": None}
-    assert graph.reason("summing").endswith("runs only one of its branches")
+    assert graph.runs("summing").reason.endswith("runs only one of its branches")
 
 
 @pytest.mark.parametrize("wants", ALL_WAYS)
 def test_a_computation_that_calls_itself(wants: Wants) -> None:
     graph = CallGraph(module(entry_of(CALL + "%again").encode(), wants))
     assert _executions(graph) == {"main": 1, "again": None}
-    assert graph.reason("again") == "again is called, directly or not, by a computation that calls itself"
+    assert graph.runs("again").reason == "again is called, directly or not, by a computation that calls itself"
     found = figures(entry_of(CALL + "%again"), wants)
-    assert found.count == ExecutedFigure(None, 1, graph.reason("again"))
+    assert found.count == ExecutedFigure(None, 1, graph.runs("again").reason)
     assert found.operand_bytes.exact is None
 
 
@@ -275,26 +275,23 @@ def test_an_asynchronous_call_as_sugar() -> None:
 def test_runs_of_a_loop_without_a_known_trip_count() -> None:
     """The outer loop runs 10 times: the body of the inner one 10 times or more, its condition 20 times or more."""
     graph = CallGraph(module(in_loops("%next").encode(), LIGHT))
-    assert graph.runs("body") == Runs(10, 10)
+    assert graph.runs("body") == Bounds(10, 10)
     for name, at_least in (("sums", 10), ("checks", 20)):
         runs = graph.runs(name)
-        assert (runs.at_least, runs.at_most, runs.exact, runs.is_exact) == (at_least, None, None, False)
-        assert runs.cause is not None
-        assert runs.cause.name == "inner"
+        assert (runs.least, runs.greatest, runs.exact, runs.is_exact) == (at_least, None, None, False)
         assert runs.reason.startswith("the trip count of inner (line ")
 
 
 def test_runs_of_what_nothing_calls() -> None:
     runs = CallGraph(module(entry_of("ROOT %r = f32[8]{0} negate(%v)").encode(), LIGHT)).runs("summing")
-    assert runs == Runs(0, None, "nothing that was read calls summing")
+    assert runs == Bounds(0, None, "nothing that was read calls summing")
 
 
 def test_runs_of_branches() -> None:
     text = entry_of(PREDICATE, "ROOT %r = f32[8]{0} conditional(%p, %v, %v), branch_computations={%summing, %gathering}")
     runs = CallGraph(module(text.encode(), LIGHT)).runs("gathering")
-    assert (runs.at_least, runs.at_most) == (0, 1)
-    assert runs.cause is not None
-    assert runs.cause.opcode == "conditional"
+    assert (runs.least, runs.greatest) == (0, 1)
+    assert runs.reason.endswith("runs only one of its branches")
 
 
 def test_a_step_is_between_the_cheapest_and_the_dearest_branch() -> None:
@@ -340,7 +337,7 @@ def test_counts_that_no_program_has_are_bounds() -> None:
     first = computation("%c0", (SHARED, f"ROOT %r = f32[8]{{0}} {SUM}"))
     text = "\n".join(["HloModule m\n", REDUCER, first, *chain, computation("ENTRY %main", (SHARED, CALL + "%c4000"))])
     assert figures(text).count == ExecutedFigure(None, 10**30, "it is more than 10^30")
-    assert CallGraph(module(text.encode(), LIGHT)).runs("c0").at_least == 10**30
+    assert CallGraph(module(text.encode(), LIGHT)).runs("c0").least == 10**30
 
 
 def test_many_branches_take_linear_time() -> None:

@@ -16,9 +16,8 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.analysis import op_names, view
-from hlo_inspect.analysis.canonical.module import CanonicalModule
+from hlo_inspect.analysis.canonical.module import CanonicalModule, CanonicalText
 from hlo_inspect.analysis.canonical.spelling import Speller
-from hlo_inspect.analysis.canonical.text import CanonicalText
 from hlo_inspect.analysis.cost import computation
 from hlo_inspect.analysis.cost.computation import Costs
 from hlo_inspect.analysis.cost.kernels import Kernel

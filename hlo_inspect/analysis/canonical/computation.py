@@ -87,7 +87,7 @@ class CanonicalComputation:
         rows = range(len(self.spellings))
         if all(max(before, default=-1) < row for row, before in enumerate(self._before)):
             return rows
-        return operands_first(rows, self._before.__getitem__)
+        return list(operands_first(rows, self._before.__getitem__))
 
     @cached_property
     def _before(self) -> list[Sequence[int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from hlo_inspect.analysis.canonical.hashing import numbers_hash
@@ -19,11 +19,10 @@ _Users = dict[int, dict[int, list[int]]]
 """The users of each row, with the numbers of those of their operands that it is."""
 
 
-def operands_first(starts: Iterable[_T], operands: Callable[[_T], Sequence[_T]]) -> list[_T]:
+def operands_first(starts: Iterable[_T], operands: Callable[[_T], Iterable[_T]]) -> Iterator[_T]:
     """What is reached from `starts`, each behind its operands, in post-order. Where things use one another, the first one that
-    is met stands behind the others.
+    is met stands behind the others. There is no recursion, as calls in dumps nest deeper than Python's stack.
     """
-    order: list[_T] = []
     seen: set[_T] = set()
     for start in starts:
         waiting = [(start, iter(operands(start)))] if start not in seen else []
@@ -36,9 +35,8 @@ def operands_first(starts: Iterable[_T], operands: Callable[[_T], Sequence[_T]])
                     waiting.append((following, iter(operands(following))))
                     break
             else:
-                order.append(row)
+                yield row
                 waiting.pop()
-    return order
 
 
 class Traversal:
@@ -94,7 +92,7 @@ class Traversal:
     def _colours(self, rows: Sequence[int], users: _Users) -> dict[int, int]:
         """What tells rows that are not reached from one another: what they are made of, and what becomes of them."""
         upwards = [row for row in operands_first(rows, self._before.__getitem__) if row not in self._places]
-        downwards = operands_first(rows, lambda row: list(users.get(row, ())))
+        downwards = list(operands_first(rows, lambda row: users.get(row, ())))
         colours = {row: self._dataflow[row] for row in rows}
         told_apart = 0
         for _ in range(_ROUNDS):

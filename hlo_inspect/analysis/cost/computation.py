@@ -23,7 +23,7 @@ from hlo_inspect.analysis.cost.figures import (
     Work,
 )
 from hlo_inspect.analysis.cost.fusion_bytes import FusedTraffic, fused_traffic
-from hlo_inspect.analysis.cost.operation import RUNNERS, Operation, callee_names, callees, elements, row_gap, wrapped
+from hlo_inspect.analysis.cost.operation import RUNNERS, Counted, Operation, callee_names, callees, elements, row_gap, wrapped
 from hlo_inspect.analysis.cost.work import BY_SHAPES, COMPARING, ELEMENTWISE, WORKLESS, elementwise_key, tally_key, work_of
 from hlo_inspect.analysis.fingerprints import Fingerprints
 from hlo_inspect.analysis.view import View
@@ -171,35 +171,30 @@ class Costs:
 
     # -- computations ---------------------------------------------------------------------------------------------------
 
-    def knows_fused(self, name: str) -> bool:
-        """Whether the cost of a fused computation is known: its own, or that of one with the same fingerprint."""
-        return _knows_alike(name, self._fingerprints, self.fused, self._fused_alike)
-
-    def knows_applied(self, name: str) -> bool:
-        """The same of an applied computation."""
+    def knows(self, counted: Counted, name: str) -> bool:
+        """Whether the cost of a fused or applied computation is known: its own, or that of one with the same fingerprint."""
+        if counted == "fused":
+            return _knows_alike(name, self._fingerprints, self.fused, self._fused_alike)
         return _knows_alike(name, self._fingerprints, self.applied, self._applied_alike)
 
-    def fuse(self, view: View) -> None:
-        """Counts a fused computation."""
+    def count(self, counted: Counted, view: View) -> None:
+        """Counts a fused or applied computation."""
         name = view.computation.name
-        traffic = self._traffic(view)
         work = self._work_by_opcode(view)
+        fingerprint = self._fingerprints.of(name)
+        if counted == "applied":
+            self.applied[name] = work
+            if fingerprint is not None and not work.gaps:
+                self._applied_alike[fingerprint] = work
+            return
+        traffic = self._traffic(view)
         if isinstance(traffic, Gap):
             cost = InstructionCost.of("fusion", work, traffic)
         else:
             cost = InstructionCost.of("fusion", work, traffic.total.bytes, traffic.total.spaces)
         fused = self.fused[name] = Fused(cost, traffic, self._kernel(view))
-        fingerprint = self._fingerprints.of(name)
         if fingerprint is not None and not cost.gaps and not (fused.kernel and fused.kernel.gaps):
             self._fused_alike[fingerprint] = fused
-
-    def apply(self, view: View) -> None:
-        """Counts an applied computation."""
-        name = view.computation.name
-        work = self.applied[name] = self._work_by_opcode(view)
-        fingerprint = self._fingerprints.of(name)
-        if fingerprint is not None and not work.gaps:
-            self._applied_alike[fingerprint] = work
 
     def _kernel(self, view: View) -> InstructionCost | None:
         indexed = next((row for row, opcode in enumerate(view.opcodes) if opcode in _GATHERS), None)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import NOTHING, Bounds, CallGraph, Runs
+from hlo_inspect.analysis.calls import NOTHING, Bounds, CallGraph
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
 from hlo_inspect.analysis.cost.custom_calls.markers import is_marker
 from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, FIGURES, Figure, InstructionCost, UnknownCostError, bytes_by_unit
@@ -40,14 +40,14 @@ class CountedCost(NamedTuple):
     """
 
     cost: InstructionCost
-    runs: Runs
+    runs: Bounds
     least: FigureRuns
 
     def of_step(self, figure: Figure) -> Bounds:
         """A figure of all its runs in one run of the program."""
         index = FIGURES.index(figure)
         amount, gap = self.cost.amounts[index], self.cost.gaps.get(figure)
-        if self.runs.at_most == 0 or (amount == 0 and gap is None):
+        if self.runs.greatest == 0 or (amount == 0 and gap is None):
             return NOTHING
         bound = amount * self.least.least[index]
         if gap is not None:
@@ -93,7 +93,7 @@ class Kernel(NamedTuple):
         return bytes_by_unit(self.started.bytes, self.started.spaces)
 
     @property
-    def runs(self) -> Runs:
+    def runs(self) -> Bounds:
         """How often it runs in one run of the program."""
         return self.parts[0].runs
 

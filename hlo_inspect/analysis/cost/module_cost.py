@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from hlo_inspect.analysis.calls import MAX_FIGURE, NOTHING, Bounds, Call, CallGraph
+from hlo_inspect.analysis.canonical.order import operands_first
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
 from hlo_inspect.analysis.cost.computation import Costs, CountedCall, found
 from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES, UserRules
@@ -261,10 +262,8 @@ def module_cost(
 
 class _ModuleCounter:
     """Counts computations, callees first and each once for each way in which it counts. Of fused and applied computations with
-    the same fingerprint only the first is counted.
-
-    There is no recursion, as calls in dumps nest deeper than Python's stack. The cost of a computation that calls itself is not
-    known when it is asked for, which leaves a gap.
+    the same fingerprint only the first is counted. The cost of a computation that calls itself is not known when it is asked
+    for, which leaves a gap.
     """
 
     def __init__(self, module: Module, views: Views, user_rules: UserRules) -> None:
@@ -274,34 +273,26 @@ class _ModuleCounter:
 
     def count_from(self, entry: str) -> None:
         """Counts a computation that runs itself, and all that it needs."""
-        waiting: list[tuple[Counted, str]] = [("running", entry)]
-        opened: set[tuple[Counted, str]] = set()
-        while waiting:
-            counted, name = one = waiting[-1]
-            if one in opened:  # all that it needs was counted
-                opened.remove(one)
-                if not self._is_known(counted, name):
-                    self._count(counted, self._views.of(name))
-            elif not self._is_known(counted, name):
-                opened.add(one)
-                needed = _needed(self._views.of(name), counted)
-                waiting += [c for c in needed if c[1] in self._views.computations and c not in opened]
+        start: tuple[Counted, str] = ("running", entry)
+        for counted, name in operands_first([start], self._needed):
+            if counted == "running":
+                self.runs[name] = self._run(self._views.of(name))
+            elif not self.costs.knows(counted, name):
+                self.costs.count(counted, self._views.of(name))
+
+    def _needed(self, one: tuple[Counted, str]) -> Iterable[tuple[Counted, str]]:
+        """The computations whose costs are parts of that of one whose cost is not known, as far as the text names them."""
+        counted, name = one
+        if counted != "running" and self.costs.knows(counted, name):
+            return ()
+        view = self._views.of(name)
+        needed: list[tuple[Counted, str]] = []
+        for row in view.rows.column.calling:
+            try:
+                needed += callees(view, row, counted)
+            except UnknownCostError:  # raised again where the row is counted
                 continue
-            waiting.pop()
-
-    def _is_known(self, counted: Counted, name: str) -> bool:
-        """Whether a computation was counted, or one with the same fingerprint."""
-        if counted == "running":
-            return name in self.runs
-        return self.costs.knows_fused(name) if counted == "fused" else self.costs.knows_applied(name)
-
-    def _count(self, counted: Counted, view: View) -> None:
-        if counted == "running":
-            self.runs[view.computation.name] = self._run(view)
-        elif counted == "fused":
-            self.costs.fuse(view)
-        else:
-            self.costs.apply(view)
+        return [one for one in reversed(dict.fromkeys(needed)) if one[1] in self._views.computations]
 
     def _run(self, view: View) -> Running:
         """The cost of a computation that runs itself; a computation that it runs leaves a gap where its cost is not known."""
@@ -337,37 +328,13 @@ class _ModuleCounter:
         return whole
 
 
-def _needed(view: View, counted: Counted) -> dict[tuple[Counted, str], None]:
-    """The computations whose costs are parts of that of a computation, as far as the text names them."""
-    needed: list[tuple[Counted, str]] = []
-    for row in view.rows.column.calling:
-        try:
-            needed += callees(view, row, counted)
-        except UnknownCostError:  # raised again where the row is counted
-            continue
-    return dict.fromkeys(needed)
-
-
 def xla_order(view: View) -> Iterator[int]:
     """Every row in the order of `HloComputation::Accept`: depth first, operands before their users, first from what nothing
     uses and last from the root. Control dependencies are ignored.
     """
-    count = len(view.rows)
-    operands = [view.operand_rows(row) for row in range(count)]
+    rows = range(len(view.rows))
+    operands = [view.operand_rows(row) for row in rows]
     used = {view.root}.union(*operands)
-    state = bytearray(count)  # 1 where the operands are on their way, 2 where all is done
-    ends = [i for i in range(count) if i not in used]
     roots = [view.root] if view.root is not None else []
-    for end in (*ends, *roots, *range(count)):  # the last for what uses itself, as no program does
-        pending = [end]
-        while pending:
-            row = pending.pop()
-            if state[row] == 0:
-                waits_for = [i for i in reversed(operands[row]) if i is not None and state[i] != 2]
-                if waits_for:
-                    state[row] = 1
-                    pending += (row, *waits_for)
-                    continue
-            if state[row] != 2:
-                state[row] = 2
-                yield row
+    ends = (*(row for row in rows if row not in used), *roots, *rows)  # the last for what uses itself, as no program does
+    return operands_first(ends, lambda row: [one for one in operands[row] if one is not None])

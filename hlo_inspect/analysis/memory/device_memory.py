@@ -406,4 +406,4 @@ def _callers_first(schedule: Schedule) -> list[ComputationRun]:
     for time in sorted(schedule.called):
         runs = schedule.called[time]
         calls.setdefault(schedule.run_at[time], []).extend(sorted(runs, key=lambda run: run.role == "condition"))
-    return operands_first(schedule.runs[:1], lambda run: calls.get(run, []))[::-1]
+    return list(operands_first(schedule.runs[:1], lambda run: calls.get(run, [])))[::-1]

@@ -57,7 +57,7 @@ def find_transfers(views: Views, calls: CallGraph) -> list[HostTransfer]:
 
 
 def _transfers(view: View, calls: CallGraph) -> Iterator[HostTransfer]:
-    runs = calls.runs(view.computation.name).bounds
+    runs = calls.runs(view.computation.name)
     for row, opcode in enumerate(view.opcodes):
         if opcode == "custom-call":
             direction, shape = _TARGETS.get(_target(view, row)), view.shapes[row]

@@ -21,7 +21,9 @@ def post_orders(schedule: Schedule) -> dict[ComputationRun, list[int]]:
         members[run].append(time)
     used = set(chain.from_iterable(schedule.operands))
     return {
-        run: operands_first((time for time in times if time not in used), _before(schedule, run, has_missing=MISSING in used))
+        run: list(
+            operands_first((time for time in times if time not in used), _before(schedule, run, has_missing=MISSING in used))
+        )
         for run, times in members.items()
     }
 

@@ -168,7 +168,7 @@ class Phases:
                 continue
             waiting.pop()
             if above is None or top.caller is None:
-                runs = self._calls.runs(top.view.computation.name).bounds
+                runs = self._calls.runs(top.view.computation.name)
                 self._contexts[top.number] = NamedContext(UNKNOWN, runs)
                 continue
             around = self._contexts[above.number]

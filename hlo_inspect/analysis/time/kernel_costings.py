@@ -79,7 +79,7 @@ class _Figures:
     def __call__(self, kernel: Kernel) -> tuple[Bounds, tuple[Bounds, ...]]:
         known = self._known.get(id(kernel.parts))
         if known is None or kernel.is_unknown:
-            known = countable(kernel.runs.bounds), tuple(map(kernel.of_step, _FIGURES))
+            known = countable(kernel.runs), tuple(map(kernel.of_step, _FIGURES))
             if not kernel.is_unknown:
                 self._known[id(kernel.parts)] = known
         return known

@@ -133,14 +133,14 @@ NOT_STATED = Bounds(0, None, "the text has no estimates of the compiler in cycle
 def compiler_cycles(kernels: Iterable[Kernel], times: KernelTimes) -> Bounds:
     """The sum of the compiler's own estimates, as far as it states them in cycles."""
     stated = ((kernel, times.of(kernel).compiler_cycles) for kernel in kernels)
-    cycles = [Bounds.exactly(one).times(kernel.runs.bounds) for kernel, one in stated if one is not None]
+    cycles = [Bounds.exactly(one).times(kernel.runs) for kernel, one in stated if one is not None]
     return countable(Bounds.sum(cycles)) if cycles else NOT_STATED
 
 
 def compiler_seconds(kernels: Iterable[Kernel], times: KernelTimes) -> Seconds:
     """The time of the compiler's own estimates, as far as it states a time, or cycles of a clock that is known."""
     stated = ((kernel, times.of(kernel).compiler_s) for kernel in kernels)
-    found = (seconds_of_runs(one, kernel.runs.bounds, "") for kernel, one in stated if one is not None)
+    found = (seconds_of_runs(one, kernel.runs, "") for kernel, one in stated if one is not None)
     return reduce(sum_of, found, NO_SECONDS)
 
 
@@ -152,7 +152,7 @@ def _missing(kernels: Iterable[Kernel], times: KernelTimes, gap_of: Callable[[Ke
     """What a sum over kernels lacks, with how many kernels of each kind it lacks; empty where it lacks nothing."""
     if times.bytes_gap:
         return times.bytes_gap
-    running = [kernel for kernel in kernels if kernel.runs.at_most != 0]
+    running = [kernel for kernel in kernels if kernel.runs.greatest != 0]
     gaps = Counter(filter(None, (gap_of(times.of(kernel)) for kernel in running)))
     return "; ".join([*_listed(gaps), *_unknown_runs(running)])
 
@@ -166,7 +166,7 @@ def _listed(gaps: Counter[str]) -> Iterator[str]:
 
 def _unknown_runs(kernels: Iterable[Kernel]) -> Iterator[str]:
     """Why it is not known how often a kernel runs, of the first such kernel."""
-    reasons = (kernel.runs.bounds.reason for kernel in kernels if not kernel.runs.bounds.is_exact)
+    reasons = (kernel.runs.reason for kernel in kernels if not kernel.runs.is_exact)
     yield from filter(None, [next(reasons, "")])
 
 
@@ -231,6 +231,6 @@ class TimesInStep:
         return RowTimes(
             Seconds(timelines.bound.kernel_seconds(kernel), bound_gap or unknown_runs),
             Seconds(timelines.estimate.kernel_seconds(kernel), estimate_gap or unknown_runs),
-            None if own.compiler_s is None else Seconds(own.compiler_s * kernel.runs.at_least, unknown_runs),
+            None if own.compiler_s is None else Seconds(own.compiler_s * kernel.runs.least, unknown_runs),
             bound_by,
         )

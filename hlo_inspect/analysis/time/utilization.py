@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import Collective
-from hlo_inspect.analysis.cost.custom_calls.step import StepCall, recomputed_of_step
+from hlo_inspect.analysis.cost.custom_calls.step import StepCall, total_of_step
 from hlo_inspect.analysis.cost.figures import FIGURES, MASKED, Tally
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
 from hlo_inspect.analysis.cost.roofline import Seconds, engine_times, rate
@@ -79,7 +79,7 @@ def model_seconds(cost: ModuleCost, calls: Sequence[StepCall], times: KernelTime
             return Seconds(0.0, f"the profile {times.profile.name} states no rate for {key.unit}")
         seconds += row[_MATMUL_FLOPS] / found[0]
         fastest = max(fastest, found[0])
-    again = recomputed_of_step(calls).least / fastest if fastest else 0.0
+    again = total_of_step(calls, "recomputed_flops").least / fastest if fastest else 0.0
     return Seconds((seconds - again) / times.devices, reason)
 
 

@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hlo_inspect
-from hlo_inspect.analysis.canonical.module import CanonicalModule
+from hlo_inspect.analysis.canonical.module import CanonicalModule, CanonicalText
 from hlo_inspect.analysis.canonical.order import Traversal
-from hlo_inspect.analysis.canonical.text import CanonicalText
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source

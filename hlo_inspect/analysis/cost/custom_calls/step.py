@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, NamedTuple
 
-from hlo_inspect.analysis.calls import NOTHING, Bounds, CallGraph, Runs
+from hlo_inspect.analysis.calls import NOTHING, Bounds, CallGraph
 from hlo_inspect.analysis.cost.computation import CountedCall
 from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost
 
-CallFigure = Literal["flops", "least_flops", "matmul_flops", "transcendentals", "bytes"]
+CallFigure = Literal[
+    "runs", "flops", "least_flops", "masked_flops", "recomputed_flops", "matmul_flops", "transcendentals", "bytes"
+]
 
 _AMOUNTS: dict[CallFigure, Callable[[CallCost], int | None]] = {
+    "runs": lambda cost: 1,
     "flops": lambda cost: cost.work and cost.work.flops,
     "least_flops": lambda cost: cost.least_flops,
+    "masked_flops": lambda cost: cost.masked_flops,
+    "recomputed_flops": lambda cost: cost.recomputed_flops,
     "matmul_flops": lambda cost: cost.work.matmul_flops if cost.work and cost.has_matmuls_known else None,
     "transcendentals": lambda cost: cost.work and cost.work.transcendentals,
     "bytes": lambda cost: cost.bytes,
@@ -29,16 +34,16 @@ class StepCall(NamedTuple):
     """A custom call and how often it runs in one run of the program."""
 
     call: CountedCall
-    runs: Runs
+    runs: Bounds
 
     def of_step(self, figure: CallFigure) -> Bounds:
         """A figure of all its runs; one that is not known has no upper bound."""
-        if self.runs.at_most == 0:
+        if self.runs.greatest == 0:
             return NOTHING
         amount = _AMOUNTS[figure](self.call.cost)
         if amount is None:
             return Bounds(0, None, self._why_unknown(figure))
-        return Bounds.exactly(amount).times(self.runs.bounds)
+        return Bounds.exactly(amount).times(self.runs)
 
     def _why_unknown(self, figure: CallFigure) -> str:
         call = self.call
@@ -52,16 +57,11 @@ def step_calls(calls: Iterable[CountedCall], graph: CallGraph) -> list[StepCall]
 
 
 def total_of_step(calls: Iterable[StepCall], figure: CallFigure) -> Bounds:
-    """A figure of all runs of several custom calls."""
-    return _sum(calls, lambda one: one.of_step(figure))
-
-
-def _sum(calls: Iterable[StepCall], amount: Callable[[StepCall], Bounds]) -> Bounds:
-    """The sum of what depends on cost and runs of calls, most of which are like some others."""
+    """A figure of all runs of several custom calls, most of which are like some others."""
     alike: dict[tuple[int, int], list[StepCall]] = {}
     for one in calls:
         alike.setdefault((id(one.call.cost), id(one.runs)), []).append(one)
-    return Bounds.sum(amount(same[0]).times(Bounds.exactly(len(same))) for same in alike.values())
+    return Bounds.sum(same[0].of_step(figure).times(Bounds.exactly(len(same))) for same in alike.values())
 
 
 def with_unknown(amount: Bounds, calls: Iterable[StepCall]) -> Bounds:
@@ -75,21 +75,6 @@ def with_unknown(amount: Bounds, calls: Iterable[StepCall]) -> Bounds:
 def attention_of_step(calls: Sequence[StepCall]) -> Bounds:
     """FLOPs of all runs of attention kernels."""
     return with_unknown(total_of_step((call for call in calls if call.call.cost.is_attention), "flops"), calls)
-
-
-def masked_of_step(calls: Iterable[StepCall]) -> Bounds:
-    """FLOPs of all runs that static masks leave out."""
-    return _sum(calls, lambda one: Bounds.exactly(one.call.cost.masked_flops).times(one.runs.bounds))
-
-
-def recomputed_of_step(calls: Iterable[StepCall]) -> Bounds:
-    """FLOPs of all runs of a backward for scores that its forward had already."""
-    return _sum(calls, lambda one: Bounds.exactly(one.call.cost.recomputed_flops).times(one.runs.bounds))
-
-
-def runs_of_step(calls: Iterable[StepCall]) -> Bounds:
-    """How often custom calls run, all together."""
-    return _sum(calls, lambda one: one.runs.bounds)
 
 
 def step_by_target(calls: Iterable[StepCall]) -> list[Sequence[StepCall]]:
