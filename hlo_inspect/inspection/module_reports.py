@@ -74,7 +74,7 @@ class ModuleReports:
         also: Sequence[str] = (),
     ) -> None:
         if phases not in get_args(PhasesFrom):
-            raise UsageError(f"phases are told by {' or '.join(get_args(PhasesFrom))}, not by {phases!r}")
+            raise UsageError(f"phases come from {' or '.join(get_args(PhasesFrom))}, not from {phases!r}")
         self.chosen = [find_pass(name) for name in passes if name != WORKLOAD]
         self._also = frozenset(find_pass(name).name for name in also)
         running = _with_included([*self.chosen, *map(find_pass, also)])

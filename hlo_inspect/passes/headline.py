@@ -280,7 +280,7 @@ def _largest_array(context: Context) -> Parts:
     yield Amount(array.shape.padded_bytes, "bytes")
     yield f" {array.shape} {array.name if count == 1 else array.opcode}"
     if array.relation is not None:
-        yield f" ({array.relation} of parameter {array.relation.parameter})"
+        yield f" ({array.relation.phrase})"
     source = printed(array.labels.source)
     yield f", {source}" if source else ""
 

@@ -29,7 +29,9 @@ def profiles_report() -> Report:
     """
     profiles = [load_profile(name) for name in profile_names()]
     source = _input(str(shipped_configs("hardware")), (profile.path for profile in profiles))
-    return Report(COMMAND, source, facts={}, tables=(Table.of("profiles", "Hardware profiles", _PROFILE, profiles),))
+    return Report(
+        COMMAND, source, facts={}, tables=(Table.of("profiles", "Hardware profiles", _PROFILE, profiles, page_rows=0),)
+    )
 
 
 def profile_report(name_or_path: str) -> Report:
@@ -46,8 +48,8 @@ def profile_report(name_or_path: str) -> Report:
         _input(profile.path, [profile.path]),
         facts={},
         tables=(
-            Table.of("profile", profile.title, _FIGURE, _figures(profile)),
-            Table.of("sources", "Sources", _SOURCE, documents),
+            Table.of("profile", profile.title, _FIGURE, _figures(profile), page_rows=0),
+            Table.of("sources", "Sources", _SOURCE, documents, page_rows=0),
         ),
         notes=notes,
         profile=profile.name,

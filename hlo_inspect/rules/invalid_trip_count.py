@@ -16,7 +16,7 @@ class InvalidTripCount(Rule):
         `while` instructions whose `known_trip_count` is not a whole number.
 
     Why it matters
-        How often the loop runs is then worked out from its counter; where that fails too, every figure of one run
+        How often the loop runs is then worked out from its counter; where that fails too, every figure of a step
         is unknown.
 
     How to fix it

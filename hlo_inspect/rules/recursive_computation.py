@@ -13,11 +13,11 @@ class RecursiveComputation(Rule):
     """Computations that call themselves.
 
     What it finds
-        Computations on a circle of calls, and those that are called from one.
+        Computations in a cycle of calls, and those that are called from one.
 
     Why it matters
         XLA has no recursion and refuses such a module. How often these computations run cannot be known, so that
-        every figure of one run is unknown.
+        every figure of a step is unknown.
 
     How to fix it
         Dump the module again. Such text comes from an edit, or from two modules with the same names in one file.

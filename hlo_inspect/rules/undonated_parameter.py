@@ -26,7 +26,7 @@ class UndonatedParameter(Rule):
         Arrays of the entry's parameters that are in neither `input_output_alias` nor `buffer_donor`, although an
         output that takes no parameter's buffer is their new value: the weights of a training step, or the cache of a
         decode step. Data flow says which these are. It is a warning where the program has an optimizer or at least
-        1 MiB would be saved, else an advice. With --quick data flow is not followed: the finding names parameters whose
+        1 MiB would be saved, otherwise an info. With --quick data flow is not followed: the finding names parameters whose
         shape, type, sharding and layout an output has. It is a warning then where names of parameters are those of an
         optimizer's state, or where at least 1 MiB would be saved and these parameters and the donated ones are half
         of the parameters' bytes, which no forward pass returns. Arrays below 1 KiB are left out, and so is the state

@@ -72,7 +72,7 @@ class WholeLayerStack(Rule):
             saved = one.bytes - stack.layer_bytes
             if relation is not None and saved >= least:
                 message = (
-                    f"{size(one.bytes)} of {one.shape} are a {relation} of parameter {relation.parameter}, {stack.layers} "
+                    f"{size(one.bytes)} of {one.shape} are a {relation.phrase}, {stack.layers} "
                     f"layers of which {stack.loop} reads one at a time: made there, they would take {size(saved)} less at most"
                 )
                 yield self.finding(context, message, one.line, one.name, saved)

@@ -304,7 +304,7 @@ ENTRY %e (a: f32[256,1024], b: f32[256,1024]) -> f32[8] {
     live = columns(report, "live_at_peak", "name", "shape_index", "role", "of_parameter")
     assert {row[1:] for row in live if row[0] == "s"} >= {("{1,0}", "input copy", 0), ("{1,1}", "input copy", 1)}
     (message,) = [finding.message for finding in report.findings if finding.rule == "HI307"]
-    assert message.startswith("what is gathered of parameter 1, 2.00 MiB, lives from the forward into the backward pass")
+    assert message.startswith("gathered parameter 1, 2.00 MiB, lives from the forward into the backward pass")
 
 
 def test_the_temporaries_of_tpu_are_not_those_of_memory_analysis() -> None:

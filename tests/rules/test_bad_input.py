@@ -117,7 +117,7 @@ def test_a_given_mesh_names_the_axes(mesh: str | None, labels: list[str]) -> Non
 
 @pytest.mark.parametrize(("mesh", "devices"), [("data=2,model=4", 8), ("data=3", 3), ("data=1", 1)])
 def test_a_given_mesh_for_another_number_of_devices_is_refused(mesh: str, devices: int) -> None:
-    with pytest.raises(hlo_inspect.UsageError, match=f"the mesh {mesh} is of {devices} devices, and the module m is for 4"):
+    with pytest.raises(hlo_inspect.UsageError, match=f"the mesh {mesh} has {devices} devices, and the module m has 4"):
         reported("p = f32[8]{0} parameter(0)", f"ROOT {GATHER}", mesh=mesh)
 
 

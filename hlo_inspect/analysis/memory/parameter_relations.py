@@ -39,6 +39,8 @@ _WORDS = {
 }
 """What an instruction makes of its first operand; what is not here and can be stepped through changes nothing."""
 
+_PARTICIPLES = frozenset({GATHERED, "moved", "padded"})
+
 _OF_FIRST_OPERAND = frozenset({"broadcast", "dynamic-slice", "dynamic-update-slice", "pad", "scatter", "slice"})
 
 _RESULT_OF_START = {"all-gather-start": (1,), "copy-start": (0,)}
@@ -70,6 +72,11 @@ class Relation(NamedTuple):
 
     def __str__(self) -> str:
         return ", ".join(self.steps) or PARAMETER
+
+    @property
+    def phrase(self) -> str:
+        """With the number of the parameter: `copy of parameter 0`, `gathered from parameter 1`."""
+        return f"{self} {'from' if self.steps[-1:] and self.steps[-1] in _PARTICIPLES else 'of'} parameter {self.parameter}"
 
 
 class _StepBack(NamedTuple):

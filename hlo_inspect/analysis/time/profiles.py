@@ -36,6 +36,11 @@ class AskedMachine:
     changes: tuple[FigureChange, ...] = ()
     placement: Placement = field(default_factory=Placement)
 
+    @property
+    def needs_profile(self) -> bool:
+        """Whether something is said that has a meaning for a profile alone."""
+        return bool(self.changes) or self.placement != Placement()
+
 
 class ProfileChoice(NamedTuple):
     """The profile that times are for, with what it was chosen by; `None` where nothing tells, with the reason in `notes`."""
@@ -53,8 +58,11 @@ def choose_profile(asked: AskedMachine, module: Module, read_whole: Callable[[],
         profile, chosen_by = asked.profiles[0], "--profile"
     else:
         device = dumped_device(module) if module.wants.graph else NOTHING_TELLS
-        if device.profile is None and asked.changes:
-            raise UsageError("--what-if changes figures of a profile, and the dump does not name one: name it with --profile")
+        if device.profile is None and asked.needs_profile:
+            raise UsageError(
+                "--what-if, --topology and --devices-per-node need a profile, and the dump does not name its accelerator: "
+                "choose one with --profile"
+            )
         if device.profile is None:
             return ProfileChoice(None, "", (device.told_by,))
         profile, chosen_by = load_profile(device.profile), device.told_by

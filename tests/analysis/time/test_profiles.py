@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -286,9 +287,10 @@ def test_what_is_no_placement(topology: str | None, per_node: int | None, messag
         given_placement(topology, per_node)
 
 
-def test_a_change_needs_a_profile() -> None:
-    with pytest.raises(UsageError, match="--what-if changes figures of a profile, and the dump does not name one"):
-        hlo_inspect.inspect(PLAIN, "cost", what_if=["memory.bandwidth=2x"])
+@pytest.mark.parametrize("asked", [{"what_if": ["memory.bandwidth=2x"]}, {"topology": "2x8"}, {"devices_per_node": 4}])
+def test_what_is_said_of_a_machine_needs_a_profile(asked: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="need a profile, and the dump does not name its accelerator"):
+        hlo_inspect.inspect(PLAIN, "cost", **asked)
 
 
 def test_several_profiles_are_for_a_command_that_compares_them() -> None:
