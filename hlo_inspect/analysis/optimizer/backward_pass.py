@@ -24,6 +24,7 @@ from hlo_inspect.analysis.optimizer.held_inputs import MOVING, SOLVED, HeldInput
 from hlo_inspect.analysis.optimizer.normal_form import Atom, Monomial, Sum, is_constant
 from hlo_inspect.analysis.optimizer.operations import ELEMENTWISE, GEMM_TARGETS, SOME_VALUES
 from hlo_inspect.analysis.optimizer.update import Update
+from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import CalleeAttribute
 from hlo_inspect.hlo.rows import NO_ROWS
 from hlo_inspect.hlo.shapes import ArrayShape
@@ -339,9 +340,10 @@ class BackwardPasses:
         """The numbers that the contracted dimensions of a factor have where it is made, `None` where that is not known."""
         frames = self._frames
         product = (*factor.product, ())
-        instruction = frames.instruction(product) if frames.opcode(product) == "dot" else None
+        instruction = frames.instruction(product) if frames.opcode(product) in {"dot", "convolution"} else None
+        axes = _contracted_axes(instruction, factor.number) if instruction is not None else None
         shape = frames.shape(factor.place)
-        if instruction is None or not isinstance(shape, ArrayShape):
+        if axes is None or not isinstance(shape, ArrayShape):
             return None
         order = tuple(range(len(shape.dimensions)))
         place = factor.place
@@ -352,7 +354,6 @@ class BackwardPasses:
             order, place = moved, before
             if place == factor.origin:
                 break
-        axes = instruction.attr("rhs_contracting_dims" if factor.number else "lhs_contracting_dims") or ()
         return frozenset(order[axis] for axis in axes if axis < len(order))
 
     def _reordered(self, place: Place, before: Place, order: tuple[int, ...]) -> Order:
@@ -368,7 +369,7 @@ class BackwardPasses:
         here, there = frames.shape(place), frames.shape(before)
         if not isinstance(here, ArrayShape) or not isinstance(there, ArrayShape) or here.dimensions != there.dimensions:
             return None
-        return None if opcode == "bitcast" and here.layout != there.layout else order
+        return None if opcode == "bitcast" and _minor_to_major(here) != _minor_to_major(there) else order
 
     # -- the step as a whole --------------------------------------------------------------------------------------------
 
@@ -446,6 +447,23 @@ class BackwardPasses:
         if self._held.is_cut_short:
             self._hidden = EVERYTHING
         return found
+
+
+def _contracted_axes(product: Instruction, operand: int) -> Sequence[int] | None:
+    """The dimensions of an operand that a product contracts, `None` of a convolution along some dimensions; one along none is
+    how products of matrices are written for TPUs.
+    """
+    if product.opcode == "dot":
+        return product.attr("rhs_contracting_dims" if operand else "lhs_contracting_dims") or ()
+    labels = product.attr("dim_labels")
+    if labels is None or product.attr("window") is not None:
+        return None
+    axis = labels.kernel.find("i") if operand else labels.input.find("f")
+    return [axis] if axis >= 0 else None
+
+
+def _minor_to_major(shape: ArrayShape) -> tuple[int, ...] | None:
+    return shape.layout.minor_to_major if shape.layout is not None else None
 
 
 def _parts(atom: Atom) -> tuple[Sum, ...]:

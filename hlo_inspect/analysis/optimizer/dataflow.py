@@ -23,6 +23,7 @@ from hlo_inspect.analysis.optimizer.operations import (
     DEVICE_NUMBERS,
     ELEMENTWISE,
     GEMM_TARGETS,
+    HANDED_ON,
     SOME_VALUES,
 )
 from hlo_inspect.analysis.view import View, Views
@@ -366,6 +367,24 @@ def _scatter(flow: Dataflow, place: Place) -> int | list[Place]:
     return node if graph.value(array) == 0.0 and combiner == "add" else graph.make(combiner, (array, node))
 
 
+def _reduce(flow: Dataflow, place: Place) -> int | list[Place]:
+    """A sum over elements. Fusions that each make the sum of one array that they are handed have one leaf for it."""
+    frames = flow.frames
+    operands = frames.operands(place)
+    instruction = frames.instruction(place)
+    axes = instruction.attr("dimensions") if instruction is not None else None
+    if len(operands) != 2 or not axes or frames.opcode(operands[0]) != "parameter" or not frames.applies(place, "add"):
+        return flow.opaque(place)
+    found = flow.known(operands[1:])
+    if isinstance(found, list):
+        return found
+    array = operands[0]
+    for array in frames.back_from(operands[0]):
+        if frames.opcode(array) not in HANDED_ON:
+            break
+    return flow.graph.opaque(place, frames.size(place), ("reduce", array, axes, found[0], frames.dtype(place)))
+
+
 def _custom_call(flow: Dataflow, place: Place) -> int | list[Place]:
     target = flow.frames.target(place)
     if target in CONCATENATING_TARGETS:
@@ -435,6 +454,7 @@ _TRANSFER: dict[str, Callable[[Dataflow, Place], int | list[Place]]] = {
     "all-reduce": _all_reduce,
     "all-reduce-done": _all_reduce,
     "dynamic-update-slice": _filled_buffer,
+    "reduce": _reduce,
     "scatter": _scatter,
     "pad": _pad,
     **dict.fromkeys(SOME_VALUES - {"pad"}, _some_values),

@@ -67,6 +67,9 @@ CONCATENATING_TARGETS = frozenset({"ConcatBitcast"})
 BUFFER_TARGET = "AllocateBuffer"
 """A custom call whose result holds nothing yet."""
 
+HANDED_ON = frozenset({"get-tuple-element", "parameter", "tuple"})
+"""What is written between a value and its use in another computation."""
+
 DEVICE_NUMBERS = frozenset({"partition-id", "replica-id"})
 
 GEMM_TARGETS = ("__cublas$gemm", "__cublas$lt$matmul", "__triton$gemm")

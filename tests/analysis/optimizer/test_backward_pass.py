@@ -50,6 +50,14 @@ def test_a_second_moment_of_a_field() -> None:
     assert rules_of(step_of(*gradient, outputs="new m1 m2 v", states=3)) == ["rmsprop"]
 
 
+@pytest.mark.parametrize(("way_back", "rules"), [("oi", []), ("io", ["sgd"])])
+def test_a_product_of_matrices_as_a_convolution(way_back: str, rules: list[str]) -> None:
+    """As texts for TPUs have it: `tanh(w @ m1) @ m1` is a field, `tanh(w @ m1) @ m1.T` is none."""
+    along = "f = f32[4,4]{1,0} convolution(%w, %m1), dim_labels=bf_oi->bf"
+    back = f"o = f32[4,4]{{1,0}} convolution(%a, %m1), dim_labels=bf_{way_back}->bf"
+    assert rules_of(step_of(along, "a = tanh f", back, *DOWN, states=1)) == rules
+
+
 @pytest.mark.parametrize("function", ["negate", "tanh", "copy"])
 def test_what_lies_around_a_product_changes_nothing(function: str) -> None:
     assert rules_of(step_of(dot("f", "w", "m1"), "a = tanh f", dot("c", "a", "m2"), f"o = {function} c", *DOWN, states=2)) == []

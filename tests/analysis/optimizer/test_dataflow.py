@@ -310,6 +310,38 @@ def test_each_gets_its_own_arguments() -> None:
     assert len(flow.frames) < 6
 
 
+SUMS = """%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %s = f32[] add(%a, %b)
+}
+
+%one (p: f32[8,8]) -> f32[8] {
+  %p = f32[8,8]{1,0} parameter(0)
+  %zero = f32[] constant(0)
+  ROOT %r = f32[8]{0} reduce(%p, %zero), dimensions={1}, to_apply=%add
+}
+
+%other (q: f32[8,8]) -> f32[8] {
+  %q = f32[8,8]{1,0} parameter(0)
+  %nil = f32[] constant(0)
+  %t = f32[8]{0} reduce(%q, %nil), dimensions={AXIS}, to_apply=%add
+  ROOT %n = f32[8]{0} negate(%t)
+}
+
+"""
+
+
+@pytest.mark.parametrize(("axis", "leaves"), [("1", 1), ("0", 2)])
+def test_a_sum_that_two_fusions_make(axis: str, leaves: int) -> None:
+    """The compiler for GPUs adds up a small array in each kernel that needs the sum."""
+    lines = ('%m = f32[8,8]{1,0} custom-call(), custom_call_target="made"', "%x = f32[8]{0} fusion(%m), kind=kLoop, calls=%one")
+    rest = ("%y = f32[8]{0} fusion(%m), kind=kLoop, calls=%other", "ROOT %r = f32[8]{0} multiply(%x, %y)")
+    flow, frame = flow_of(entry_of(*lines, *rest, before=SUMS.replace("AXIS", axis)))
+    flow.node(flow.frames.root(frame, ()))
+    assert flow.graph.ops.count("opaque") == leaves
+
+
 def test_what_is_opaque_is_each_computation_s_own() -> None:
     text = changed(several("ab", "ab", "ab", "ab"), r"multiply\(", "rng-bit-generator(")
     flow, frame = flow_of(text)
