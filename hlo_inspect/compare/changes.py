@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Literal, NamedTuple
@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes.grouping import group_rows, joined_name
 from hlo_inspect.passes.parameter_tables import joined_path
-from hlo_inspect.report.model import Amount, Column, Table
+from hlo_inspect.report.model import Amount, Column, Parts, Table, sentence
 
 Area = Literal[
     "parameters", "outputs", "optimizer", "collectives", "loops", "custom calls", "kernels", "constants", "compiler", "other"
@@ -97,24 +97,20 @@ def told_first(changes: Sequence[ModuleChange]) -> list[ModuleChange]:
     return [change for change in changes if change in chosen]
 
 
-def in_words(change: ModuleChange) -> Iterator[str | Amount]:
+def in_words(change: ModuleChange) -> Parts:
     """A change in one line, without its area: what changed in which way, where, and by how much."""
     if change.aspects:
         yield ", ".join(map(_in_words, change.aspects)) + ": "
     if change.what != "changed":
         yield f"{change.what}: "
     if len(change.names) > 1:
-        yield Amount(len(change.names), "count")
-        yield " × "
+        yield from sentence("{} × ", Amount(len(change.names), "count"))
     yield " ".join(filter(None, (change.kind, change.name)))
     if change.phase:
         yield f", {change.phase}"
-    if change.size:
-        yield ", +" if change.size > 0 else ", "
-        yield Amount(change.size, "bytes")
-    if change.flops:
-        yield ", +" if change.flops > 0 else ", "
-        yield Amount(change.flops, "flops")
+    for amount in (Amount(change.size, "bytes"), Amount(change.flops, "flops")):
+        if isinstance(amount.value, int) and amount.value:
+            yield from sentence(", +{}" if amount.value > 0 else ", {}", amount)
 
 
 def _in_words(aspect: Aspect) -> str:

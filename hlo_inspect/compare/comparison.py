@@ -22,9 +22,11 @@ from hlo_inspect.report.model import (
     Finding,
     HeadlineRow,
     Input,
+    Parts,
     Report,
     Table,
     Value,
+    sentence,
 )
 from hlo_inspect.rules.reading_problems import is_part, truncation
 
@@ -202,7 +204,7 @@ def _headline(verdict: str, facts: Sequence[FactChange], changes: Sequence[Modul
         yield HeadlineRow("", (Amount(len(changes) - len(told), "count", "more change"),))
 
 
-def _first_facts(facts: Sequence[FactChange]) -> Iterator[str | Amount]:
+def _first_facts(facts: Sequence[FactChange]) -> Parts:
     """The most important facts in one line, of those that say the same the first; first those that changed by a percent."""
     ordered = sorted(facts, key=lambda fact: fact.share is not None and abs(fact.share) < _NOTABLE)
     chosen: list[FactChange] = []
@@ -210,14 +212,10 @@ def _first_facts(facts: Sequence[FactChange]) -> Iterator[str | Amount]:
         if len(chosen) < _HEADLINE_FACTS and not any(_says_the_same(fact, other) for other in chosen):
             chosen.append(fact)
     for number, fact in enumerate(chosen):
-        yield f"{'; ' if number else ''}{fact.name} "
-        yield Amount(fact.old, fact.unit)
-        yield " → "
-        yield Amount(fact.new, fact.unit)
+        values = Amount(fact.old, fact.unit), Amount(fact.new, fact.unit)
+        yield from sentence("; {} {} → {}" if number else "{} {} → {}", fact.name, *values)
         if fact.share is not None:
-            yield " (+" if fact.share > 0 else " ("
-            yield Amount(fact.share, "share")
-            yield ")"
+            yield from sentence(" (+{})" if fact.share > 0 else " ({})", Amount(fact.share, "share"))
     if len(facts) > len(chosen):
         yield f"; {len(facts) - len(chosen):,} more"
 

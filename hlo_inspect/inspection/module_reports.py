@@ -11,8 +11,8 @@ from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes import MODULE_FACTS, PASSES, WORKLOAD, find_pass
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.finding_rows import findings_row, truncation_rows
 from hlo_inspect.passes.part_of_module import facts_of_part, of_part
+from hlo_inspect.passes.rule_pages import findings_row, truncation_rows
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Finding, HeadlineRow, Input, Report, Section, Table, most_severe_first
 from hlo_inspect.rules import rules_of

@@ -16,7 +16,7 @@ from hlo_inspect.analysis.instruction_phase import InstructionPhase
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.grouping import joined_name
-from hlo_inspect.passes.phase_columns import joined_sources, phase_source
+from hlo_inspect.passes.origins import joined_sources, phase_source
 from hlo_inspect.report.model import Column, Table, Value
 
 Label = TypeVar("Label", bound=Hashable)

@@ -14,8 +14,7 @@ from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes import collective_tables, loop_table
 from hlo_inspect.passes.base import Pass, unknown, with_lower_bound
-from hlo_inspect.passes.phase_columns import differences, phase_notes
-from hlo_inspect.passes.stack_table import call_stacks
+from hlo_inspect.passes.origins import call_stacks, differences, phase_notes
 from hlo_inspect.report.model import FactSpec, Section, Table, Value
 
 Label = TypeVar("Label", bound=Hashable)

@@ -17,7 +17,7 @@ from hlo_inspect.analysis.phases import phases
 from hlo_inspect.passes import time_facts
 from hlo_inspect.passes.base import Pass, with_lower_bound
 from hlo_inspect.passes.cost_tables import by_phase, cost_table, share_notes
-from hlo_inspect.passes.phase_columns import phase_notes
+from hlo_inspect.passes.origins import phase_notes
 from hlo_inspect.report.model import FactSpec, Section, Table, Value
 
 _AS_XLA: dict[str, Figure] = {

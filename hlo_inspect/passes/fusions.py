@@ -11,7 +11,7 @@ from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes import custom_call_tables
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.fusion_tables import fusion_tables
-from hlo_inspect.passes.stack_table import stacks_of
+from hlo_inspect.passes.origins import stacks_of
 from hlo_inspect.report.model import FactSpec, Section, Table, Value
 
 KINDS = frozenset({"kLoop", "kInput", "kOutput", "kCustom"})

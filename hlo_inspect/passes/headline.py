@@ -16,9 +16,7 @@ from hlo_inspect.analysis.time.step_times import bytes_time, flops_time
 from hlo_inspect.hlo.opcodes import POINT_TO_POINT
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes.memory_tables import array_groups, total_moved
-from hlo_inspect.report.model import Amount, HeadlineRow
-
-Parts = Iterator[str | Amount]
+from hlo_inspect.report.model import Amount, HeadlineRow, Parts, sentence
 
 _AXES = 4
 """At most this many mesh axes are named with their bytes."""
@@ -50,16 +48,14 @@ def _what(context: Context) -> Parts:
     parameters = context.interface.parameters
     if program.kind in ("training step", "optimizer update"):
         overview = context.optimizer
-        yield f"{_KINDS.get(program.kind, program.kind)}: "
-        yield f"{_OPTIMIZERS.get(overview.name, overview.name) if overview.is_complete else 'an optimizer'} on "
-        yield Amount(len(overview.rows), "count", "weight")
+        name = _OPTIMIZERS.get(overview.name, overview.name) if overview.is_complete else "an optimizer"
+        weights = Amount(len(overview.rows), "count", "weight")
+        yield from sentence("{}: {} on {}", _KINDS.get(program.kind, program.kind), name, weights)
         yield from _size(overview.bytes_of(row.weight for row in overview.rows), context)
     elif program.cache:
-        yield f"{program.kind} with a cache of "
-        yield Amount(len(program.cache), "count", "array")
+        yield from sentence("{} with a cache of {}", program.kind, Amount(len(program.cache), "count", "array"))
         yield from _size(total(leaf.shape.bytes for leaf in program.cache), context)
-        yield " among "
-        yield Amount(len(parameters), "count", "parameter")
+        yield from sentence(" among {}", Amount(len(parameters), "count", "parameter"))
     else:
         yield _named(context)
         if context.interface.known:
@@ -83,8 +79,7 @@ def _named(context: Context) -> str:
 def _size(size: int | None, context: Context) -> Parts:
     """In brackets: the bytes, the devices that hold them, and their mesh."""
     devices, mesh = context.device_counts.devices, context.mesh
-    yield " ("
-    yield Amount(size, "bytes")
+    yield from sentence(" ({}", Amount(size, "bytes"))
     if devices is not None:
         yield " on " if devices == 1 else " on each of " if context.shapes_are == "per_device" else " over "
         yield Amount(devices, "count", "device")
@@ -97,37 +92,28 @@ def _compute(context: Context) -> Parts:
     step, unknown = context.cost.step, context.cost.unknown_calls
     matmul, flops, size = step["matmul_flops"], step["flops"], step["bytes"]
     if matmul.least:
-        yield Amount(None if unknown else matmul.exact, "flops", at_least=matmul.least)
-        yield " matmul"
+        yield from sentence("{} matmul", Amount(None if unknown else matmul.exact, "flops", at_least=matmul.least))
         again = sum(tally.least("matmul_flops") for phase, tally in context.cost.by("phase").by_label() if phase == RECOMPUTE)
         if again:
-            yield " ("
-            yield Amount(again / matmul.least, "share")
-            yield " recompute)"
+            yield from sentence(" ({} recompute)", Amount(again / matmul.least, "share"))
         yield ", "
         yield from _attention(context)
     elif flops.least or not unknown:
-        yield Amount(None if unknown else flops.exact, "flops", at_least=flops.least)
-        yield ", "
-    yield Amount(size.exact, "bytes", at_least=size.least)
-    yield " accessed"
+        yield from sentence("{}, ", Amount(None if unknown else flops.exact, "flops", at_least=flops.least))
+    yield from sentence("{} accessed", Amount(size.exact, "bytes", at_least=size.least))
     if unknown:
         targets = {call.target for call in unknown}
-        yield "; FLOPs of "
-        yield targets.pop() if len(targets) == 1 and all(targets) else Amount(len(unknown), "count", "custom call")
-        yield " not known"
+        what = targets.pop() if len(targets) == 1 and all(targets) else Amount(len(unknown), "count", "custom call")
+        yield from sentence("; FLOPs of {} not known", what)
 
 
 def _attention(context: Context) -> Parts:
     """How much of the multiplications is attention, and how much of that a static mask leaves out."""
     attention, masked = attention_of_step(context.step_calls), total_of_step(context.step_calls, "masked_flops")
     if attention.least:
-        yield Amount(attention.exact, "flops", at_least=attention.least)
-        yield " of it attention"
+        yield from sentence("{} of it attention", Amount(attention.exact, "flops", at_least=attention.least))
         if masked.least:
-            yield " ("
-            yield Amount(masked.exact, "flops", at_least=masked.least)
-            yield " masked out)"
+            yield from sentence(" ({} masked out)", Amount(masked.exact, "flops", at_least=masked.least))
         yield ", "
 
 
@@ -144,18 +130,17 @@ def _time(context: Context) -> Parts:
     least = max(alone.values()) if found is None else found.step.least
     if not least:
         return
-    yield Amount(None, "seconds", at_least=least)
-    yield f" a step on {profile.name}"
+    yield from sentence("{} a step on {}", Amount(None, "seconds", at_least=least), profile.name)
     if found is None:
         yield f" by {max(alone, key=lambda name: alone[name])} alone; for the step run hlo-inspect time"
         return
     if found.estimate_step.least > least:
-        yield ", by the model "
-        yield Amount(found.estimate_step.exact, "seconds", at_least=found.estimate_step.least)
+        estimate = Amount(found.estimate_step.exact, "seconds", at_least=found.estimate_step.least)
+        yield from sentence(", by the model {}", estimate)
     if context.collectives and not found.estimate_exposed.reason:
+        share = found.estimate_exposed.least / found.estimate_step.least if found.estimate_step.least else 0.0
         yield ", of it at most " if found.estimate_step.reason else ", of it "
-        yield Amount(found.estimate_exposed.least / found.estimate_step.least if found.estimate_step.least else 0.0, "share")
-        yield " exposed collectives"
+        yield from sentence("{} exposed collectives", Amount(share, "share"))
 
 
 def _collectives(context: Context) -> Parts:
@@ -165,32 +150,24 @@ def _collectives(context: Context) -> Parts:
     if sites:
         yield _amount(everything.count, "count", "run")
         if everything.count.exact != sites:
-            yield " of "
-            yield Amount(sites, "count", "site")
-        yield ", "
-        yield _amount(everything.operand_bytes, "bytes")
-        yield " of operands, "
-        yield _amount(everything.wire_bytes, "bytes")
-        yield " sent"
+            yield from sentence(" of {}", Amount(sites, "count", "site"))
+        moved = _amount(everything.operand_bytes, "bytes"), _amount(everything.wire_bytes, "bytes")
+        yield from sentence(", {} of operands, {} sent", *moved)
         yield from _axes(context)
         recompute = executed.phases.get(RECOMPUTE, NOT_EXECUTED)
         if recompute.count.least:
-            yield "; recompute "
-            yield _amount(recompute.count, "count", "run")
-            yield ", "
-            yield _amount(recompute.wire_bytes, "bytes")
+            again = _amount(recompute.count, "count", "run"), _amount(recompute.wire_bytes, "bytes")
+            yield from sentence("; recompute {}, {}", *again)
     elif not context.collectives:
         yield "none before the text ends" if context.module.problems.hold_a_cut else "none"
     if executed.between_slices.count.least:
         yield "; " if sites else ""
-        yield _amount(executed.between_slices.wire_bytes, "bytes")
-        yield f" between slices ({DCN})"
+        yield from sentence("{} between slices ({})", _amount(executed.between_slices.wire_bytes, "bytes"), DCN)
         sites += 1
     beside = [(kind, executed.kinds.get(kind, NOT_EXECUTED).count) for kind in POINT_TO_POINT]
     for index, (kind, count) in enumerate([(kind, count) for kind, count in beside if count.least]):
         yield "; " if sites or index else ""
-        yield _amount(count, "count")
-        yield f" {kind}"
+        yield from sentence("{} {}", _amount(count, "count"), kind)
         with_host = [one.inner.attr("is_host_transfer") for one in context.collectives if one.kind == kind]
         yield f" {_HOST_WORDS[kind]} the host" if all(with_host) else ""
 
@@ -205,8 +182,7 @@ def _axes(context: Context) -> Parts:
         yield f" along {named[0][0]}" if sent[0][0] else ""
         return
     for index, (label, size) in enumerate(named[:_AXES]):
-        yield f"{', ' if index else ': '}{label} "
-        yield _amount(size, "bytes")
+        yield from sentence(", {} {}" if index else ": {} {}", label, _amount(size, "bytes"))
     if len(named) > _AXES:
         yield ", …"
 
@@ -219,16 +195,13 @@ def _memory(context: Context) -> Parts:
     interface = context.interface
     parameters = interface.parameters
     size = total(leaf.shape.bytes for leaf in parameters)
-    yield "arguments "
-    yield Amount(size, "bytes")
+    yield from sentence("arguments {}", Amount(size, "bytes"))
     if interface.donation_known:
-        donated = [leaf for leaf in parameters if leaf.donated]
-        yield from _donated(donated, len(parameters), size)
+        yield from _donated(parameters, size)
     if interface.outputs_known and interface.donation_known:
         beside = total(output.shape.bytes for output in interface.outputs if output.alias is None)
         if beside is None or beside:
-            yield ", unaliased outputs "
-            yield Amount(beside, "bytes")
+            yield from sentence(", unaliased outputs {}", Amount(beside, "bytes"))
     yield from _peak_of_memory(context)
 
 
@@ -241,33 +214,24 @@ def _peak_of_memory(context: Context) -> Parts:
     module = context.module
     if "cost" not in context.also or not module.header.is_scheduled:
         return
-    stated = context.sidecars.peak_bytes
-    if stated is not None:
-        yield "; peak "
-        yield Amount(stated, "bytes")
-    elif module.opcode_counts.total() > _LARGEST_OF_SUMMARY:
+    peak = context.sidecars.peak_bytes
+    if peak is None and module.opcode_counts.total() > _LARGEST_OF_SUMMARY:
         yield "; for the peak run hlo-inspect memory"
-    else:
-        peak = context.memory.figures["peak_bytes"]
-        if peak is not None:
-            yield "; peak "
-            yield Amount(peak, "bytes")
+        return
+    peak = context.memory.figures["peak_bytes"] if peak is None else peak
+    if peak is not None:
+        yield from sentence("; peak {}", Amount(peak, "bytes"))
 
 
-def _donated(donated: Sequence[ParameterLeaf], count: int, size: int | None) -> Parts:
+def _donated(parameters: Sequence[ParameterLeaf], size: int | None) -> Parts:
+    donated = [leaf for leaf in parameters if leaf.donated]
     if not donated:
         yield ", none donated"
         return
-    yield ", "
-    yield Amount(len(donated), "count")
-    yield " of "
-    yield Amount(count, "count")
-    yield " donated"
+    yield from sentence(", {} of {} donated", Amount(len(donated), "count"), Amount(len(parameters), "count"))
     of_them = total(leaf.shape.bytes for leaf in donated)
     if size and of_them is not None:
-        yield " ("
-        yield Amount(of_them / size, "share")
-        yield " of the bytes)"
+        yield from sentence(" ({} of the bytes)", Amount(of_them / size, "share"))
 
 
 def _largest_array(context: Context) -> Parts:
@@ -277,8 +241,8 @@ def _largest_array(context: Context) -> Parts:
         return
     array, count = made[0][0], len(made[0])
     yield f"{count:,} × " if count > 1 else ""
-    yield Amount(array.shape.padded_bytes, "bytes")
-    yield f" {array.shape} {array.name if count == 1 else array.opcode}"
+    size = Amount(array.shape.padded_bytes, "bytes")
+    yield from sentence("{} {} {}", size, str(array.shape), array.name if count == 1 else array.opcode)
     if array.relation is not None:
         yield f" ({array.relation.phrase})"
     source = printed(array.labels.source)
@@ -289,12 +253,10 @@ def _host(context: Context) -> Parts:
     """What is in the host's memory, and what is copied between there and the device."""
     parameters, transfers = host_parameters(context.interface), context.host_transfers
     if parameters:
-        yield Amount(len(parameters), "count", "parameter")
-        yield ", "
-        yield Amount(total(leaf.shape.bytes for leaf in parameters), "bytes")
+        size = Amount(total(leaf.shape.bytes for leaf in parameters), "bytes")
+        yield from sentence("{}, {}", Amount(len(parameters), "count", "parameter"), size)
     for direction, words in (("to device", "to the device"), ("to host", "to the host")):
         moved = total_moved([one for one in transfers if one.direction == direction])
         if moved.least:
-            yield f"{'; ' if parameters or direction == 'to host' else ''}{words} "
-            yield Amount(moved.exact, "bytes", at_least=moved.least)
-            yield " a step"
+            yield "; " if parameters or direction == "to host" else ""
+            yield from sentence("{} {} a step", words, Amount(moved.exact, "bytes", at_least=moved.least))

@@ -14,11 +14,10 @@ from hlo_inspect.analysis.neighbourhood.instruction_graph import InstructionGrap
 from hlo_inspect.analysis.neighbourhood.neighbourhood import MAX_NEIGHBOURS, Neighbour, Neighbourhood, Ways
 from hlo_inspect.analysis.neighbourhood.selection import RowPlace
 from hlo_inspect.analysis.view import View
-from hlo_inspect.hlo.shapes import array_leaves, total
+from hlo_inspect.hlo.shapes import Shape, array_leaves, total
 from hlo_inspect.passes.collective_tables import sites
-from hlo_inspect.passes.instruction_words import Words, shape_text
 from hlo_inspect.passes.kernel_tables import kernels_table
-from hlo_inspect.report.model import Amount, Column, Table, Value
+from hlo_inspect.report.model import Amount, Column, Parts, Table, Value, sentence
 
 _LONGEST_WAY, _WAY_ENDS = 12, 5
 """A longer way is written with its first and last instructions."""
@@ -84,6 +83,16 @@ class _Describer:
         return self._expressions.of(callee, operand_names(view, place, self._graph))
 
 
+def shape_text(shape: Shape | None) -> str:
+    """A shape; of a tuple of many arrays the first ones and how many more there are."""
+    leaves = array_leaves(shape)
+    if shape is None:
+        return "?"
+    if len(leaves) <= 3:
+        return str(shape)
+    return f"({', '.join(str(leaf) for _, leaf in leaves[:2])} and {len(leaves) - 2} more)"
+
+
 def operand_names(view: View, place: RowPlace, graph: InstructionGraph) -> list[str]:
     """The operands by the names of what makes them, else by their own; a number by its value."""
     rows = view.operand_rows(place.row)
@@ -119,7 +128,7 @@ class InstructionFigures:
     def _collectives(self) -> dict[tuple[Value, Value], dict[str, Value]]:
         return {(record["line"], record["name"]): record for record in sites(self._context).records()}
 
-    def words(self, place: RowPlace) -> Iterator[tuple[str, Words]]:
+    def words(self, place: RowPlace) -> Iterator[tuple[str, Parts]]:
         """Work and time of all runs."""
         row, profile = self.of(place), self._context.on_machine.profile_used
         if not row:
@@ -129,39 +138,32 @@ class InstructionFigures:
             yield "time", self._time(self._collectives.get((row["line"], row["name"])) or row, profile.name)
 
     @staticmethod
-    def _work(row: Mapping[str, Value]) -> Words:
-        yield Amount(row["flops"], "flops", at_least=row["flops_lower_bound"])
-        yield ", "
-        yield Amount(row["bytes"], "bytes", at_least=row["bytes_lower_bound"])
-        yield " read and written in one run of the program"
+    def _work(row: Mapping[str, Value]) -> Parts:
+        flops = Amount(row["flops"], "flops", at_least=row["flops_lower_bound"])
+        size = Amount(row["bytes"], "bytes", at_least=row["bytes_lower_bound"])
+        yield from sentence("{}, {} read and written in one run of the program", flops, size)
         if row["share"] is not None:
-            yield ", "
-            yield Amount(row["share"], "share")
-            yield " of the whole"
+            yield from sentence(", {} of the whole", Amount(row["share"], "share"))
 
     @staticmethod
-    def _time(row: Mapping[str, Value], profile: str) -> Words:
+    def _time(row: Mapping[str, Value], profile: str) -> Parts:
         """The times of a kernel, or of a collective; nothing where none is known."""
         bound = row.get("bound_s") or row.get("bound_s_lower_bound")
         if bound is None:
             return
-        yield "at least "
-        yield Amount(bound, "seconds")
-        yield f" on {profile}"
+        yield from sentence("at least {} on {}", Amount(bound, "seconds"), profile)
         yield f", bound by {row['bound_by']}" if row.get("bound_by") else f", over {row['level']}" if row.get("level") else ""
-        for name, before, after in _TIMES:
+        for name, words in _TIMES.items():
             if row.get(name) is not None:
-                yield before
-                yield Amount(row[name], "bytes_per_s" if name == "bus_bandwidth" else "seconds")
-                yield after
+                yield from sentence(words, Amount(row[name], "bytes_per_s" if name == "bus_bandwidth" else "seconds"))
 
 
-_TIMES = (
-    ("estimate_s", "; about ", ""),
-    ("bus_bandwidth", ", at ", " of bus bandwidth"),
-    ("exposed_s", "; ", " of it exposed"),
-    ("compiler_s", "; by the compiler ", ""),
-)
+_TIMES = {
+    "estimate_s": "; about {}",
+    "bus_bandwidth": ", at {} of bus bandwidth",
+    "exposed_s": "; {} of it exposed",
+    "compiler_s": "; by the compiler {}",
+}
 
 
 def instructions_table(context: Context, places: Sequence[RowPlace], graph: InstructionGraph) -> Table:

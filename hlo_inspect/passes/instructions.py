@@ -15,7 +15,7 @@ from hlo_inspect.analysis.cost.labels import printed
 from hlo_inspect.analysis.neighbourhood.expressions import FusionExpressions
 from hlo_inspect.analysis.view import View
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.instruction_words import shape_text
+from hlo_inspect.passes.instruction_tables import shape_text
 from hlo_inspect.report.model import Column, Section, Table
 
 MOST_INSTRUCTIONS = 6_000

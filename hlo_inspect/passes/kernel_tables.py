@@ -12,7 +12,7 @@ from hlo_inspect.analysis.time.kernel_costings import Costing
 from hlo_inspect.hlo.shapes import array_leaves
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.grouping import joined_name
-from hlo_inspect.passes.phase_columns import joined_sources, phase_source
+from hlo_inspect.passes.origins import joined_sources, phase_source
 from hlo_inspect.report.model import Column, Table
 
 NO_KERNEL = "(no kernel)"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.memory.live_arrays import LiveArray
 from hlo_inspect.analysis.memory.out_of_memory import OutOfMemory, Reported, read_reports
-from hlo_inspect.report.model import Amount, Column, HeadlineRow, Table
+from hlo_inspect.report.model import Amount, Column, HeadlineRow, Parts, Table, sentence
 
 
 class _AllocationRow(NamedTuple):
@@ -31,19 +31,13 @@ def out_of_memory_rows(reports: Iterable[OutOfMemory]) -> Iterator[HeadlineRow]:
         yield HeadlineRow("", tuple(_parts(report)), severity="error")
 
 
-def _parts(report: OutOfMemory) -> Iterator[str | Amount]:
+def _parts(report: OutOfMemory) -> Parts:
     yield f"line {report.line}: ran out of {report.space}"
     if report.used is not None and report.capacity is not None:
-        yield ": "
-        yield Amount(report.used, "bytes")
-        yield " of "
-        yield Amount(report.capacity, "bytes")
-        yield ", "
-        yield Amount(max(0, report.used - report.capacity), "bytes")
-        yield " too much"
+        sizes = report.used, report.capacity, max(0, report.used - report.capacity)
+        yield from sentence(": {} of {}, {} too much", *(Amount(size, "bytes") for size in sizes))
     if report.wanted is not None:
-        yield " allocating "
-        yield Amount(report.wanted, "bytes")
+        yield from sentence(" allocating {}", Amount(report.wanted, "bytes"))
     if report.wanted_for:
         yield f" on the stack of {report.wanted_for}"
 

@@ -1,8 +1,22 @@
-"""The findings that exist as reports: all of them in a table, or the documentation of one."""
+"""What reports say of findings: their documentation, all of them in a table, and the first lines of a page."""
 
 from __future__ import annotations
 
-from hlo_inspect.report.model import Column, Input, Passage, Report, Table, Value
+from collections.abc import Iterable, Iterator, Sequence
+
+from hlo_inspect.hlo.problems import CUT_OFF
+from hlo_inspect.report.model import (
+    SEVERITIES,
+    Amount,
+    Column,
+    Finding,
+    HeadlineRow,
+    Input,
+    Passage,
+    Report,
+    Table,
+    Value,
+)
 from hlo_inspect.rules import find_rule, rule_pages
 
 _INPUT = Input("hlo_inspect/rules", first_line=1, lines=0, bytes=0)  # no input is read
@@ -35,3 +49,27 @@ def rule_report(name: str) -> Report:
         title=f"{page.code} {page.name} ({page.severity})",
         passages=(Passage("", page.summary), *passages),
     )
+
+
+# -- first lines ------------------------------------------------------------------------------------------------------------
+
+
+def truncation_rows(findings: Iterable[Finding]) -> Iterator[HeadlineRow]:
+    """The line that says first of all, on the page of any command, that the text does not hold the whole module."""
+    for finding in findings:
+        if finding.rule == CUT_OFF:
+            line = finding.location.line if finding.location is not None else None
+            place = f", inside {finding.subject}" if finding.subject is not None else ""
+            yield HeadlineRow("", (f"TRUNCATED after line {line}{place}: all counts are lower bounds",), severity="error")
+
+
+def findings_row(findings: Sequence[Finding]) -> HeadlineRow:
+    """How many findings there are of each severity, and of which rules."""
+    names = {page.code: page.name for page in rule_pages()}
+    severities = [finding.severity for finding in findings]
+    parts: list[str | Amount] = []
+    for severity in SEVERITIES:
+        parts += [", "] if parts else []
+        parts.append(Amount(severities.count(severity), "count", severity))
+    kinds = [f"{code} {names[code]}" for code in dict.fromkeys(finding.rule for finding in findings)]
+    return HeadlineRow("findings", (*parts, f": {', '.join(kinds)}") if kinds else tuple(parts))

@@ -14,9 +14,9 @@ from hlo_inspect.analysis.phases import phases
 from hlo_inspect.errors import UsageError
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.instruction_block import instruction_block, several_block, ways_block
 from hlo_inspect.passes.instruction_tables import instructions_table, neighbour_tables, way_tables
-from hlo_inspect.passes.stack_table import stacks_of
+from hlo_inspect.passes.instruction_words import instruction_block, several_block, ways_block
+from hlo_inspect.passes.origins import stacks_of
 from hlo_inspect.report.model import Section, Table
 
 

@@ -13,8 +13,7 @@ from hlo_inspect.analysis.time.kernel_times import KernelTimes
 from hlo_inspect.analysis.time.step_times import estimate_gaps
 from hlo_inspect.passes.base import Pass, with_lower_bound
 from hlo_inspect.passes.kernel_tables import kernel_groups, kernels_table
-from hlo_inspect.passes.phase_columns import differences, phase_notes
-from hlo_inspect.passes.stack_table import stacks_of
+from hlo_inspect.passes.origins import differences, phase_notes, stacks_of
 from hlo_inspect.passes.time_facts import inferred_clock
 from hlo_inspect.report.model import FactSpec, Section, Table, Value
 

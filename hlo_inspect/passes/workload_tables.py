@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.passes.base import bounded
-from hlo_inspect.report.model import Amount, Column, HeadlineRow, Table, Value
+from hlo_inspect.report.model import Amount, Column, HeadlineRow, Parts, Table, Value, sentence
 from hlo_inspect.workloads.header import MEANINGS, PIPELINE_BYTES
 from hlo_inspect.workloads.reader import EqualRows
 from hlo_inspect.workloads.row import WorkloadRow
@@ -42,46 +42,35 @@ def headline(totals: WorkloadTotals) -> Iterator[HeadlineRow]:
     yield HeadlineRow("collectives", tuple(_moved(totals)))
 
 
-def _what(totals: WorkloadTotals) -> Iterator[str | Amount]:
+def _what(totals: WorkloadTotals) -> Parts:
     workload, parallelism = totals.workload, totals.parallelism
-    yield f"workload for {_CLIENTS[workload.header.dialect]}: "
-    yield Amount(len(workload.rows), "count", "row")
-    yield ", "
-    yield Amount(len(workload.distinct), "count")
-    yield " of them different"
+    rows = Amount(len(workload.rows), "count", "row"), Amount(len(workload.distinct), "count")
+    yield from sentence("workload for {}: {}, {} of them different", _CLIENTS[workload.header.dialect], *rows)
     if parallelism.text is not None:
-        yield f"; TP {parallelism.tensor} x PP {parallelism.stages} x DP {parallelism.data} on "
-        yield Amount(parallelism.devices, "count", "GPU")
+        divided = f"; TP {parallelism.tensor} x PP {parallelism.stages} x DP {parallelism.data}"
+        yield from sentence("{} on {}", divided, Amount(parallelism.devices, "count", "GPU"))
     elif parallelism.tensor is not None:
         yield f"; TP {parallelism.tensor}"
     if parallelism.experts is not None and parallelism.experts > 1:
         yield f", EP {parallelism.experts}"
 
 
-def _compute(totals: WorkloadTotals) -> Iterator[str | Amount]:
+def _compute(totals: WorkloadTotals) -> Parts:
     everything = together(totals.compute[name] for name in PASSES)
-    yield _amount(everything, "count")
-    yield f" {time_unit(totals)}"
+    yield from sentence("{} {}", _amount(everything, "count"), time_unit(totals))
     for index, name in enumerate(PASSES):
-        yield f"{', ' if index else ': '}{_words(name)} "
-        yield _amount(totals.compute[name], "count")
-    yield f"; {UPDATE} "
-    yield _amount(totals.compute[UPDATE], "count")
+        yield from sentence(", {} {}" if index else ": {} {}", _words(name), _amount(totals.compute[name], "count"))
+    yield from sentence("; {} {}", UPDATE, _amount(totals.compute[UPDATE], "count"))
 
 
-def _moved(totals: WorkloadTotals) -> Iterator[str | Amount]:
-    yield _amount(totals.count(), "count")
-    yield ", "
-    yield _amount(totals.size(), "bytes")
+def _moved(totals: WorkloadTotals) -> Parts:
+    yield from sentence("{}, {}", _amount(totals.count(), "count"), _amount(totals.size(), "bytes"))
     groups = [(group, totals.size(group=group)) for group in GROUPS] if totals.has_groups else []
     for index, (group, size) in enumerate([(group, size) for group, size in groups if size.least]):
-        yield f"{', ' if index else ': '}{_group(group)} "
-        yield _amount(size, "bytes")
+        yield from sentence(", {} {}" if index else ": {} {}", _group(group), _amount(size, "bytes"))
     unknown = totals.unknown_size()
     if unknown.least:
-        yield "; "
-        yield _amount(unknown, "bytes")
-        yield " under words that no client knows"
+        yield from sentence("; {} under words that no client knows", _amount(unknown, "bytes"))
 
 
 def _amount(found: PartialSum, unit: str) -> Amount:

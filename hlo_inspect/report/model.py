@@ -6,7 +6,7 @@ Markdown, `check`) reads these objects and nothing else. Values are raw: bytes a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -281,8 +281,26 @@ class Amount(NamedTuple):
     at_least: Value = None
 
 
+Parts = Iterator[str | Amount]
+"""Texts and amounts in one line: a renderer puts nothing between them."""
+
+
+def sentence(text: str, *values: str | Amount) -> Parts:
+    """The parts of a text with the values in the places of its `{}`. What comes from a dump is a value, never in the text."""
+    said = ""
+    for before, value in zip(text.split("{}"), (*values, ""), strict=True):
+        said += before
+        if isinstance(value, str):
+            said += value
+        else:
+            yield from (said, value) if said else (value,)
+            said = ""
+    if said:
+        yield said
+
+
 class HeadlineRow(NamedTuple):
-    """One of the first lines of a page: a label, and texts and amounts in one line. A renderer puts nothing between the parts.
+    """One of the first lines of a page: a label and its parts.
 
     A row without a label is a line of its own. `severity` colours a row that warns, as of a text that is cut off. `command` is
     that of its page, where a report is several pages in one.
