@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from io import StringIO
 from itertools import combinations
@@ -14,13 +14,12 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.report.html.charts import palette
-from hlo_inspect.report.html.charts.all_charts import CHARTS, module_charts
-from hlo_inspect.report.html.charts.layout import amounts_axis
+from hlo_inspect.report.html.charts.figures import amounts_axis
 from hlo_inspect.report.html.charts.memory import fit_chart
 from hlo_inspect.report.html.charts.texts import hover, plain
 from hlo_inspect.report.html.model import Chart
 from hlo_inspect.report.html.page import write_page
-from hlo_inspect.report.html.sections import module_sections
+from hlo_inspect.report.html.sections import PICTURES, module_sections
 from hlo_inspect.report.html.views import distinct_tables, page_of
 from hlo_inspect.report.model import Column, Report, Table
 from hlo_inspect.report.options import RenderOptions
@@ -45,11 +44,16 @@ def report(dump: str) -> Report:
     return hlo_inspect.inspect(DATA / dump, PASSES, profile=DUMPS[dump])
 
 
-@cache
-def charts(dump: str) -> dict[str, Chart]:
-    found = [chart for of_section in module_charts(distinct_tables(report(dump))).values() for chart in of_section]
+def drawn_of(tables: Iterable[Table]) -> dict[str, Chart]:
+    """The pictures of a module by their names."""
+    found = [chart for section in module_sections(tuple(tables)) for chart in section.pictures]
     assert len({chart.name for chart in found}) == len(found)
     return {chart.name: chart for chart in found}
+
+
+@cache
+def charts(dump: str) -> dict[str, Chart]:
+    return drawn_of(distinct_tables(report(dump)))
 
 
 def figures(chart: Chart) -> list[tuple[str, dict[str, Any]]]:
@@ -103,7 +107,7 @@ def test_a_share_of_an_icicle_is_shown_where_the_whole_is_known(tmp_path: Path) 
     for known in (True, False):
         path.write_text(text if known else text.replace(trips, "").replace("add(%i", "multiply(%i"), encoding="utf-8")
         tables = distinct_tables(hlo_inspect.inspect(path, PASSES))
-        (chart,) = [one for one in module_charts(tables)["scopes"] if one.name == "scope-tree"]
+        chart = drawn_of(tables)["scope-tree"]
         for _, figure in figures(chart):
             (trace,) = figure["data"]
             assert trace["hoverinfo"] == "text"
@@ -221,7 +225,7 @@ ENTRY e {{
     (row,) = [row for row in memory.table("live_curve").records() if row["highest_name"] == "s"]
     assert row["bytes"] == memory.facts["memory.peak_bytes"]
     assert row["first"] != row["highest_at"] == 1002
-    chart = {one.name: one for one in module_charts(memory.tables)["memory"]}["live-bytes"]
+    chart = drawn_of(memory.tables)["live-bytes"]
     assert chart.text.startswith("The peak of 4.09 KiB is at instruction 1002, s: big 4.00 KiB, s 32 B")
     assert dict(chart.figure)["layout"]["annotations"][0]["x"] == row["highest_at"]  # type: ignore[index]
 
@@ -231,7 +235,7 @@ def test_a_program_without_temporaries_has_no_list_of_them(tmp_path: Path) -> No
     path.write_text(
         "HloModule m, is_scheduled=true\n\nENTRY e {\n  p = f32[8]{0} parameter(0)\n  ROOT r = f32[8]{0} negate(p)\n}\n"
     )
-    chart = {one.name: one for one in module_charts(hlo_inspect.inspect(path, PASSES).tables)["memory"]}["live-bytes"]
+    chart = drawn_of(hlo_inspect.inspect(path, PASSES).tables)["live-bytes"]
     assert chart.text == "64 B are live all the time, none of them temporaries."
 
 
@@ -260,7 +264,7 @@ ENTRY e {
     path.write_text(text)
     found = hlo_inspect.inspect(path, PASSES)
     assert [row["executed_wire_bytes"] for row in found.table("collectives").records()] == [4096, None]
-    drawn = {one.name: one for one in module_charts(found.tables)["collectives"]}
+    drawn = drawn_of(found.tables)
     for name in ("collectives-by-axis", "collective-sizes", "largest-collectives"):
         assert drawn[name].sentence.endswith(": 1 of unknown size."), name
     assert drawn["largest-collectives"].text == "a: 4.00 KiB among {{0,1},{1,0}}"
@@ -278,7 +282,7 @@ ENTRY e {
 """
     path = tmp_path / "m.txt"
     path.write_text(text)
-    chart = {one.name: one for one in module_charts(hlo_inspect.inspect(path, PASSES).tables)["collectives"]}["mesh"]
+    chart = drawn_of(hlo_inspect.inspect(path, PASSES).tables)["mesh"]
     assert chart.title == "The first 1,024 of 2,048 devices of the mesh"
     ((_, figure),) = figures(chart)
     (trace,) = figure["data"]
@@ -342,7 +346,7 @@ def test_names_are_no_markup(name: str, tmp_path: Path) -> None:
     path = tmp_path / "m.txt"
     path.write_text(HOSTILE.replace("NAME", name))
     tables = distinct_tables(hlo_inspect.inspect(path, PASSES, profile="h100-sxm"))
-    found = [chart for of_section in module_charts(tables).values() for chart in of_section]
+    found = list(drawn_of(tables).values())
     assert {"scope-tree", "source-tree", "roofline", "timeline", "mesh", "live-tree"} <= {chart.name for chart in found}
     shown = [text for chart in found for _, figure in figures(chart) for _, text in strings(figure)]
     assert any(plain(f"{name}.py:3".rpartition("/")[2]) in text for text in shown)
@@ -472,4 +476,4 @@ def test_plotly_takes_the_figures() -> None:
             for _, figure in figures(chart):
                 graph_objects.Figure(resolved(figure))
             drawn.add(chart.name)
-    assert len(drawn) == sum(map(len, CHARTS.values()))
+    assert len(drawn) == sum(len(PICTURES.get(section.name, ())) for section in module_sections(()))

@@ -2,15 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from hlo_inspect.report.cells import cell, heading
-from hlo_inspect.report.html.charts.all_charts import difference_charts, history_charts, module_charts
-from hlo_inspect.report.html.charts.roofline import kernels_left_out
-from hlo_inspect.report.html.model import PageSection
+from hlo_inspect.report.html.charts.collectives import axes_chart, largest_chart, mesh_chart, sizes_chart
+from hlo_inspect.report.html.charts.compiler_passes import collectives_by_pass_chart, figures_by_pass_chart
+from hlo_inspect.report.html.charts.differences import before_after_chart, changes_chart, peak_differences_chart
+from hlo_inspect.report.html.charts.loops import loops_chart
+from hlo_inspect.report.html.charts.memory import curve_chart, fit_chart, parameters_chart
+from hlo_inspect.report.html.charts.roofline import kernels_left_out, roofline_chart
+from hlo_inspect.report.html.charts.rows import Tables
+from hlo_inspect.report.html.charts.step import step_chart, timeline_chart
+from hlo_inspect.report.html.charts.trees import live_chart, scopes_chart, sources_chart
+from hlo_inspect.report.html.model import Chart, PageSection
 from hlo_inspect.report.model import Column, Report, Row, Table
+from hlo_inspect.report.relative_paths import with_relative_paths
 from hlo_inspect.report.units import format_value
+
+PICTURES: Mapping[str, tuple[Callable[[Tables], Chart | None], ...]] = {
+    "step": (step_chart, timeline_chart),
+    "kernels": (roofline_chart,),
+    "scopes": (scopes_chart, sources_chart),
+    "collectives": (axes_chart, mesh_chart, sizes_chart, largest_chart),
+    "memory": (fit_chart, curve_chart, live_chart),
+    "parameters": (parameters_chart,),
+    "loops": (loops_chart,),
+    "passes": (collectives_by_pass_chart, figures_by_pass_chart),
+    "changes": (changes_chart,),
+    "facts": (before_after_chart,),
+    "peak": (peak_differences_chart,),
+}
+"""The pictures of the sections that have some."""
+
+
+def _pictures(section: str, tables: Tables) -> tuple[Chart, ...]:
+    """Those for which a report has something."""
+    return tuple(chart for chart in (draw(tables) for draw in PICTURES.get(section, ())) if chart is not None)
+
+
+def _by_name(tables: Iterable[Table]) -> dict[str, Table]:
+    return {table.name: table for table in tables}
+
 
 # -- a module --------------------------------------------------------------------------------------------------------------
 
@@ -102,29 +135,32 @@ _PLAN = (
 
 def module_sections(tables: Sequence[Table]) -> tuple[PageSection, ...]:
     """The sections as planned with their pictures, and a last one with the tables that no other has."""
-    pictures = module_charts(tables)
-    words = {"optimizer": _optimizer_words(tables)}
+    named = _by_name(tables)
+    words = {"optimizer": _optimizer_words(named)}
+    drawn = named | _by_name(with_relative_paths([named[name] for name in _DRAWN_WITH_PATHS if name in named]))
+    pictures = {one.name: _pictures(one.name, drawn) for one in _PLAN}
     if not pictures["kernels"]:
-        words["kernels"] = _no_roofline(tables)
-    sections = tuple(replace(one, pictures=pictures.get(one.name, ()), text=words.get(one.name, "")) for one in _PLAN)
+        words["kernels"] = _no_roofline(named)
+    sections = tuple(replace(one, pictures=pictures[one.name], text=words.get(one.name, "")) for one in _PLAN)
     planned = {name for one in sections for name in (*one.tables, *(chart.table for chart in one.pictures))}
     rest = tuple(table.name for table in tables if table.on_page and table.name not in planned and table.rows)
     return (*sections, PageSection("more", "More", tables=rest)) if rest else sections
 
 
-def _no_roofline(tables: Sequence[Table]) -> str:
+def _no_roofline(tables: Tables) -> str:
     """Why there is no picture of kernels; empty where there are none."""
-    left_out = kernels_left_out({table.name: table for table in tables})
+    left_out = kernels_left_out(tables)
     return f"No kernel has a place on a roofline: {left_out}." if left_out else ""
 
 
+_DRAWN_WITH_PATHS = ("roofline", "source_tree", "timeline")
 _MOST_RULES = 4
 _NO_CONSTANTS = frozenset({"rule", "weights", "bytes", "fusions"})
 
 
-def _optimizer_words(tables: Iterable[Table]) -> str:
+def _optimizer_words(tables: Tables) -> str:
     """A sentence for each of the first rules; empty where nothing is updated."""
-    groups = next((table for table in tables if table.name == "optimizer_groups"), None)
+    groups = tables.get("optimizer_groups")
     if groups is None:
         return ""
     sentences = [_rule_in_words(groups.columns, row) for row in groups.rows[:_MOST_RULES]]
@@ -152,7 +188,7 @@ def history_section(report: Report) -> PageSection:
     return PageSection(
         "passes",
         "Compiler passes",
-        pictures=history_charts(report.tables)["passes"],
+        pictures=_pictures("passes", _by_name(report.tables)),
         tables=tuple(table.name for table in report.tables),
         text=". ".join(_sentences(report)),
         nothing="No pass of the compiler changed anything.",
@@ -171,15 +207,14 @@ def _sentences(report: Report) -> Iterator[str]:
 
 def difference_sections(report: Report) -> tuple[PageSection, ...]:
     """The sections of a report of `diff`."""
-    names = [table.name for table in report.tables]
-    pictures = difference_charts(report.tables)
-    others = tuple(name for name in names if name not in ("facts", "changes", "peak", "axes"))
-    alone = "" if "facts" in names else "The other side has no module that belongs to this one."
+    named = _by_name(report.tables)
+    others = tuple(name for name in named if name not in ("facts", "changes", "peak", "axes"))
+    alone = "" if "facts" in named else "The other side has no module that belongs to this one."
     return (
         PageSection(
             "changes",
             "What changed",
-            pictures=pictures["changes"],
+            pictures=_pictures("changes", named),
             tables=("changes",),
             nothing=alone or _nothing_changed(report),
             opens_table=True,
@@ -187,14 +222,14 @@ def difference_sections(report: Report) -> tuple[PageSection, ...]:
         PageSection(
             "facts",
             "Before and after",
-            pictures=pictures["facts"],
+            pictures=_pictures("facts", named),
             tables=("facts", "axes"),
             nothing=alone or "All facts are the same before and after.",
         ),
         PageSection(
             "peak",
             "Memory at the peak",
-            pictures=pictures["peak"],
+            pictures=_pictures("peak", named),
             tables=("peak",),
             nothing=alone or "The same arrays are live at the peak, or it is not known which.",
         ),

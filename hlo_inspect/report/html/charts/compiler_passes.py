@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlo_inspect.report.html.charts.layout import Layout, amounts_axis, axis, base_layout
+from hlo_inspect.report.html.charts.figures import Layout, amounts_axis, axis, base_layout, marks
 from hlo_inspect.report.html.charts.palette import PALETTE, colour, series
 from hlo_inspect.report.html.charts.rows import ChartRow, Tables, rows_of
 from hlo_inspect.report.html.charts.texts import hover, in_words, plain
@@ -67,18 +67,10 @@ def _stacked(rows: Sequence[ChartRow], kinds: Sequence[str]) -> Figure:
     for kind in kinds:
         name = _column(kind)
         numbers = [number for number, row in enumerate(rows) if row[name]]
-        traces.append(
-            {
-                "type": "bar",
-                "name": kind,
-                "x": numbers,
-                "y": [rows[number][name] for number in numbers],
-                "hovertext": [_hover(rows[number], f"{kind}: {rows[number].text(name)}") for number in numbers],
-                "hoverinfo": "text",
-                "customdata": [rows[number].key for number in numbers],
-                "marker": {"color": colour(kind)},
-            }
-        )
+        hovers = [_hover(rows[number], f"{kind}: {rows[number].text(name)}") for number in numbers]
+        heights = [rows[number][name] for number in numbers]
+        keys = [rows[number].key for number in numbers]
+        traces.append(marks("bar", hovers, keys, name=kind, x=numbers, y=heights, marker={"color": colour(kind)}))
     counts = amounts_axis([row["collectives"] for row in rows], "count")
     layout = base_layout(barmode="stack", bargap=0.1, xaxis=_passes_axis(rows), yaxis=counts, showlegend=True)
     return {"data": traces, "layout": layout}
@@ -89,17 +81,16 @@ def _line(rows: Sequence[ChartRow], name: str, label: str) -> Figure:
     lower bound, and breaks where there is none.
     """
     values = [row.least(name) or row[name] for row in rows]
-    trace = {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "line": {"shape": "hv", "color": series(0), "width": 2},
-        "marker": {"size": 5, "color": [series(0) if row[name] is not None else "$unknown" for row in rows]},
-        "x": list(range(len(rows))),
-        "y": values,
-        "hovertext": [_hover(row, f"{label}: {row.text(name)}") for row in rows],
-        "hoverinfo": "text",
-        "customdata": [row.key for row in rows],
-    }
+    trace = marks(
+        "scatter",
+        (_hover(row, f"{label}: {row.text(name)}") for row in rows),
+        (row.key for row in rows),
+        mode="lines+markers",
+        line={"shape": "hv", "color": series(0), "width": 2},
+        marker={"size": 5, "color": [series(0) if row[name] is not None else "$unknown" for row in rows]},
+        x=list(range(len(rows))),
+        y=values,
+    )
     layout = base_layout(xaxis=_passes_axis(rows), yaxis=amounts_axis(values, rows[0].units[name]), showlegend=False)
     return {"data": [trace], "layout": layout}
 

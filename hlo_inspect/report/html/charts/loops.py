@@ -5,7 +5,7 @@ from __future__ import annotations
 from heapq import nlargest
 from operator import methodcaller
 
-from hlo_inspect.report.html.charts.bars import Bar, BarSeries, bars_figure, bars_height
+from hlo_inspect.report.html.charts.figures import Bar, BarSeries, bars_figure, bars_height
 from hlo_inspect.report.html.charts.palette import series
 from hlo_inspect.report.html.charts.rows import ChartRow, Tables, rows_of
 from hlo_inspect.report.html.charts.texts import hover, in_words, not_shown

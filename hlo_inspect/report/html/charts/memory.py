@@ -1,15 +1,23 @@
-"""Device memory: does the program fit, and how many bytes are live when."""
+"""Device memory: does the program fit, how many bytes are live when, and what of the parameters is donated."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from hlo_inspect.report.html.charts.bars import Bar, BarSeries, bars_figure, bars_height
-from hlo_inspect.report.html.charts.layout import amounts_axis, axis, base_layout
+from hlo_inspect.report.html.charts.figures import (
+    Bar,
+    BarSeries,
+    amounts_axis,
+    axis,
+    bars_figure,
+    bars_height,
+    base_layout,
+    marks,
+)
 from hlo_inspect.report.html.charts.palette import colour, rank
 from hlo_inspect.report.html.charts.rows import ChartRow, Tables, rows_of
-from hlo_inspect.report.html.charts.texts import LONGEST, hover, in_words, plain, short
+from hlo_inspect.report.html.charts.texts import LONGEST, hover, in_words, plain, role_words, short
 from hlo_inspect.report.html.model import Chart, Measure
 
 _UNKNOWN = "unknown"
@@ -61,17 +69,16 @@ def curve_chart(tables: Tables) -> Chart | None:
         return None
     peak = max(rows, key=lambda row: row.least("bytes"))
     runs = [one for one in _phases(rows) if one[0] != _UNKNOWN]
-    curve: dict[str, Any] = {
-        "type": "scatter",
-        "mode": "lines",
-        "x": [row["first"] for row in rows],
-        "y": [row["bytes"] for row in rows],
-        "hovertext": [_hover(row) for row in rows],
-        "hoverinfo": "text",
-        "customdata": [row.key for row in rows],
-        "showlegend": False,
-        "line": {"shape": "hv", "color": "$text", "width": 1.5},
-    }
+    curve = marks(
+        "scatter",
+        map(_hover, rows),
+        (row.key for row in rows),
+        mode="lines",
+        x=[row["first"] for row in rows],
+        y=[row["bytes"] for row in rows],
+        showlegend=False,
+        line={"shape": "hv", "color": "$text", "width": 1.5},
+    )
     found = sorted({phase for phase, _, _ in runs}, key=rank)
     legend = [
         {
@@ -163,3 +170,44 @@ def _largest(row: ChartRow) -> list[str]:
     """The largest temporaries with their sizes."""
     ranks = [rank for rank in (1, 2, 3) if row[f"name_{rank}"] is not None]
     return [f"{short(str(row[f'name_{rank}']), 60)} {row.text(f'bytes_{rank}')}" for rank in ranks]
+
+
+# -- parameters --------------------------------------------------------------------------------------------------------
+
+
+_DONATION = (("donated_bytes", "donated", "$donated"), ("not_donated_bytes", "not donated", "$not-donated"))
+
+
+def parameters_chart(tables: Tables) -> Chart | None:
+    """A line for each role; where it is not known what is donated the whole has a third colour."""
+    rows = [row for row in rows_of(tables, "params_by_role") if row.least("bytes")]
+    if not rows:
+        return None
+    parts = [
+        BarSeries(
+            name,
+            drawn,
+            [
+                Bar(line, row.least(column), hover(f"{role_words(row['role'])}, {name}", row.text(column)), row.key)
+                for line, row in enumerate(rows)
+                if row.least(column)
+            ],
+        )
+        for column, name, drawn in _DONATION
+    ]
+    unknown = [
+        Bar(line, row.least("bytes"), hover(role_words(row["role"]), row.text("bytes")), row.key)
+        for line, row in enumerate(rows)
+        if row["donated_bytes"] is None
+    ]
+    parts.append(BarSeries("not known", "$unknown", unknown))
+    figure = bars_figure([role_words(row["role"]) for row in rows], parts, "bytes", has_legend=True)
+    return Chart(
+        "parameters",
+        "Parameters by role",
+        "What the program takes in, and how much of it is donated: what is not keeps its memory beside the outputs.",
+        in_words((role_words(row["role"]), f"{row.text('bytes')}, {row.text('donated_bytes')} donated") for row in rows),
+        figure,
+        "params_by_role",
+        height=bars_height(len(rows) + 1),
+    )

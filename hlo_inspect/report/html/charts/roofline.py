@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import nlargest
 from typing import Any
 
-from hlo_inspect.report.html.charts.layout import base_layout, log_axis
+from hlo_inspect.report.html.charts.figures import base_layout, log_axis, marks
 from hlo_inspect.report.html.charts.palette import colour
 from hlo_inspect.report.html.charts.rows import ChartRow, Tables, grouped, rows_of
 from hlo_inspect.report.html.charts.texts import hover, in_words, plain
@@ -170,26 +170,26 @@ def _weight(rows: Sequence[ChartRow]) -> Callable[[ChartRow], float]:
 
 def _trace(name: str, rows: Sequence[ChartRow], columns: tuple[str, str, str], largest: float) -> dict[str, Any]:
     x, y, size = columns
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": plain(name),
-        "x": [row.least(x) for row in rows],
-        "y": [row.least(y) for row in rows],
-        "hovertext": [_hover(row) for row in rows],
-        "hoverinfo": "text",
-        "customdata": [f"kernel_groups:{row['group']}" for row in rows],
-        "cliponaxis": False,
-        "marker": {
-            "color": colour(name),
-            "opacity": 0.75,
-            "line": {"color": "$paper", "width": 0.5},
-            "size": [row.least(size) for row in rows],
-            "sizemode": "area",
-            "sizeref": 2 * largest / _LARGEST_MARK**2 if largest else 1,
-            "sizemin": 3,
-        },
+    marker = {
+        "color": colour(name),
+        "opacity": 0.75,
+        "line": {"color": "$paper", "width": 0.5},
+        "size": [row.least(size) for row in rows],
+        "sizemode": "area",
+        "sizeref": 2 * largest / _LARGEST_MARK**2 if largest else 1,
+        "sizemin": 3,
     }
+    return marks(
+        "scatter",
+        map(_hover, rows),
+        (f"kernel_groups:{row['group']}" for row in rows),
+        mode="markers",
+        name=plain(name),
+        x=[row.least(x) for row in rows],
+        y=[row.least(y) for row in rows],
+        cliponaxis=False,
+        marker=marker,
+    )
 
 
 def _hover(row: ChartRow) -> str:

@@ -1,13 +1,23 @@
-"""The step as one bar: what of it is computing, moving and waiting."""
+"""The step: what of it is computing, moving and waiting, and what each stream does when."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from hlo_inspect.report.html.charts.bars import Bar, BarSeries, bars_figure, bars_height
+from hlo_inspect.report.html.charts.figures import (
+    Bar,
+    BarSeries,
+    amounts_axis,
+    bars_figure,
+    bars_height,
+    base_layout,
+    lines_axis,
+    marks,
+)
 from hlo_inspect.report.html.charts.palette import colour, rank, series
-from hlo_inspect.report.html.charts.rows import ChartRow, Tables, rows_of
-from hlo_inspect.report.html.charts.texts import hover, in_words
+from hlo_inspect.report.html.charts.rows import ChartRow, Tables, grouped, rows_of
+from hlo_inspect.report.html.charts.texts import hover, in_words, plain
 from hlo_inspect.report.html.model import Chart, Measure
 from hlo_inspect.report.model import Unit
 
@@ -94,3 +104,66 @@ def _costs(rows: Sequence[ChartRow]) -> Chart | None:
         text=in_words((row["phase"], f"{row.text('bytes_accessed')} moved, {row.text('flops')}") for row in rows),
         height=bars_height(2),
     )
+
+
+# -- the timeline ------------------------------------------------------------------------------------------------------
+
+
+_WAITING, _LOOPS = "waiting", "iterations"
+
+
+def timeline_chart(tables: Tables) -> Chart | None:
+    """A line for each stream, marks coloured by phase; the mouse zooms into a part of the time."""
+    rows = rows_of(tables, "timeline")
+    if not rows:
+        return None
+    streams = list(dict.fromkeys(str(row["stream"]) for row in rows))
+    kinds = grouped(rows, _kind)
+    layout = base_layout(
+        barmode="overlay",
+        dragmode="zoom",
+        xaxis=amounts_axis([row["end_s"] for row in rows], "seconds"),
+        yaxis=lines_axis(streams) | {"fixedrange": True},
+        showlegend=True,
+    )
+    return Chart(
+        "timeline",
+        tables["timeline"].title,
+        "What each stream does when, by the model, coloured by phase: gaps and waits on the compute stream are exposed "
+        "collectives. Drag to zoom in, double-click to go back.",
+        in_words((row["phase"], f"{row.text('estimate_s')} by the model") for row in rows_of(tables, "time_by_phase")),
+        {"data": [_marks_of(name, of_kind, streams) for name, of_kind in kinds.items()], "layout": layout},
+        "timeline",
+        height=bars_height(len(streams) + 1),
+    )
+
+
+def _kind(row: ChartRow) -> str:
+    if row["event"] == "wait":
+        return _WAITING
+    return _LOOPS if row["event"] == "iterations" else str(row["phase"] or "unknown")
+
+
+def _marks_of(name: str, rows: list[ChartRow], streams: list[str]) -> dict[str, Any]:
+    drawn = {_WAITING: "$grid", _LOOPS: "$soft"}.get(name) or colour(name)
+    return marks(
+        "bar",
+        map(_event_in_words, rows),
+        (row.key for row in rows),
+        orientation="h",
+        width=0.75,
+        name=plain(name),
+        base=[row["begin_s"] for row in rows],
+        x=[row["span_s"] for row in rows],
+        y=[streams.index(str(row["stream"])) for row in rows],
+        marker={"color": drawn, "line": {"color": "$line" if drawn in ("$grid", "$soft") else drawn, "width": 0.5}},
+    )
+
+
+def _event_in_words(row: ChartRow) -> str:
+    name, many = str(row["name"]), row["events"] != 1
+    what = {"wait": f"waits for {name}", "iterations": f"{row.text('iterations')} iterations of {name}"}.get(
+        str(row["event"]), f"{row.text('events')} events, the longest {name}" if many else name
+    )
+    when = f"{row.text('begin_s')} to {row.text('end_s')}, busy {row.text('busy_s')}"
+    return hover(what, when, row["kind"], row["source"])

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from hlo_inspect.report.html.charts.layout import base_layout
+from hlo_inspect.report.html.charts.figures import base_layout
 from hlo_inspect.report.html.charts.palette import colour_of_role, on, series
 from hlo_inspect.report.html.charts.rows import ChartRow, Tables, rows_of
 from hlo_inspect.report.html.charts.texts import hover, in_words, plain, role_words
