@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
+import runpy
 from functools import cache
 from pathlib import Path
 
 import pytest
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.hlo.reader import read_modules
+from hlo_inspect.hlo.source import open_source
 
 ROOT = Path(__file__).parent.parent
 PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md")
@@ -59,3 +64,19 @@ def test_the_walk_to_the_table_of_collectives_is_short() -> None:
     numbers = [int(number) for number in re.findall(r"^(\d+)\. ", section, re.MULTILINE)]
     assert numbers == list(range(1, len(numbers) + 1))
     assert 15 <= len(numbers) <= 30
+
+
+def test_the_pass_that_contributing_shows_works(tmp_path: Path) -> None:
+    """Two results of 4x8 float32."""
+    code = re.search(r"^```python\n((?s:.*?))^```$", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert code is not None
+    path = tmp_path / "copies.py"
+    path.write_text(code[1], encoding="utf-8")
+    shown = runpy.run_path(str(path))["Copies"]()
+    text = (
+        "HloModule m\n\nENTRY e {\n  p = f32[4,8] parameter(0)\n  c = f32[4,8] copy(p)\n  ROOT t = f32[8,4] transpose(c)\n}\n"
+    )
+    (module,) = read_modules(open_source(text), shown.wants)
+    section = shown.run(Context(module))
+    assert (section.facts, list(section.notes)) == ({"copies.count": 2, "copies.bytes": 256}, [])
+    assert [table.total for table in section.tables] == [(None, None, None, 256, None)]
