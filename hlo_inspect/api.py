@@ -56,7 +56,7 @@ def inspect_all(  # noqa: PLR0913 - each is an option of its own
     chooses another file of a dump directory; `profile` is the accelerator to compute times for, of which `time` takes several,
     and `what_if` multiplies figures of it (`links.nvlink.bandwidth=2x`); `devices_per_node` and `topology` (`2x8`) say where
     devices are; `mesh` names the axes of the device mesh (`data=4,model=2`); `custom_calls` is a YAML file with the work of
-    custom calls. `phases` says what may tell the phase of an instruction: `names` alone, or also the `graph` of values where
+    custom calls. `phases` says what may decide the phase of an instruction: `names` alone, or also the `graph` of values where
     names leave it open; a first pass without the passes of its command, such as `summary` without `also`, asks names alone.
     `platform` (`cpu`, `gpu`, `tpu`) is what the program was compiled for, where its marks mislead. `name` is the instruction
     that `memory` and `show` are asked about, with `to` another one to which `show` gives the ways, `depth` how many steps

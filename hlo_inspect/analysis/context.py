@@ -73,7 +73,7 @@ class Context:
     `machine` is the accelerator that times are asked for, `given_mesh` the user's, to take names from
     (`mesh_axes.given_mesh`), with `UsageError` where it is of another number of devices, `also` the passes whose results are
     asked for in the tables of others, `user_rules` those for custom calls, if any, `cost_model` Alpa's that a page
-    shows. `phases_from` says what may tell phases: names
+    shows. `phases_from` says what may decide phases: names
     alone, or also the graph of values; of a module that was read without its graph `read_graph` gives the same with it.
     `platform` is the one that the user names, `query` what is asked about one instruction.
     """
@@ -158,7 +158,7 @@ class Context:
 
     @cached_property
     def graph_phases(self) -> GraphPhases | None:
-        """What the graph of values tells of phases, `None` where only names are asked for or the graph cannot be read."""
+        """The phases by the graph of values, `None` where only names are asked for or the graph cannot be read."""
         if self.phases_from == "names":
             return None
         whole = self if self.module.wants.graph else self._whole()
@@ -170,7 +170,7 @@ class Context:
 
     @property
     def why_no_graph(self) -> str:
-        """Why the graph of values tells no phases; empty where names alone were asked for."""
+        """Why the graph of values gives no phases; empty where names alone were asked for."""
         if self.phases_from == "names":
             return ""
         if self.graph_phases is not None:
@@ -323,7 +323,7 @@ class Context:
         return find_program(self.module, self.interface, self.views, self._named_phases(cost), cost, overview)
 
     def _named_phases(self, cost: ModuleCost | None) -> Iterator[str]:
-        """The phases that names tell of collectives, fusions and what costs something, with repetitions."""
+        """The phases by names of collectives, fusions and what costs something, with repetitions."""
         from hlo_inspect.analysis.fusions import metadata_of_fusions
 
         yield from (self.phases.names.of(collective.inner) for collective in self.collectives)

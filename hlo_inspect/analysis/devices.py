@@ -165,7 +165,7 @@ def participants(groups: DeviceGroups | MalformedValue | None, mode: GroupMode, 
         return Participants(None, None, fault=groups.reason)
     if groups is None or not groups.listed:
         size = _everybody(mode, counts)
-        fault = None if size else "the groups are everybody, and nothing tells how many that is"
+        fault = None if size else "the groups are all devices, and their number is not known"
         return Participants(None, size, fault=fault)
     stray = _stray_in_groups(groups, mode, counts)
     if stray is not None:
@@ -174,7 +174,7 @@ def participants(groups: DeviceGroups | MalformedValue | None, mode: GroupMode, 
     largest = max(sizes)
     if mode is GroupMode.CROSS_REPLICA_AND_PARTITION:
         if counts.partitions is None:
-            return Participants(groups, None, len(sizes) == 1, "nothing tells the number of partitions")
+            return Participants(groups, None, len(sizes) == 1, "the number of partitions is not known")
         largest *= counts.partitions
     return Participants(groups, largest, len(sizes) == 1)
 
@@ -232,7 +232,7 @@ _PARTITIONED = "_spmd"
 
 def shapes_are(module: Module, counts: DeviceCounts) -> ShapesAre | None:
     """Whether the printed shapes are those of one device or of the whole program; `mixed` is a whole program with regions
-    that are written for a device. `None` where the header is missing that would tell.
+    that are written for a device. `None` where the header, which would say so, is missing.
 
     XLA's SPMD partitioner turns a global program into one for a device. Before it, custom calls carry the shardings that the
     front end asked for, and others lead into and out of regions that are written per device already (shard_map).

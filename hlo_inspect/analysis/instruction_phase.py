@@ -11,11 +11,11 @@ PHASE_ORDER = (FORWARD, LOSS, RECOMPUTE, BACKWARD, OPTIMIZER, UNKNOWN)
 """The phases as they follow each other in a step."""
 
 PhaseSource = Literal["name", "graph", ""]
-"""What told a phase: the metadata, the graph of values, or nothing."""
+"""What decided a phase: the metadata, the graph of values, or nothing."""
 
 
 class InstructionPhase(NamedTuple):
-    """One of `op_names.PHASES`, what told it, and the other phase that uses the instruction too, empty where there is none.
+    """One of `op_names.PHASES`, what decided it, and the other phase that uses the instruction too, empty where there is none.
 
     `runs`: where calls of its computation are in several phases, how often it runs in each; else empty.
     """

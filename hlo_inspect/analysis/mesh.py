@@ -111,7 +111,9 @@ def find_mesh(lists: Sequence[Groups], devices: int) -> Mesh:
         position = {device: at for at, device in enumerate(order)}
         shape = _row_major_shape([tuple(tuple(position[i] for i in group) for group in groups) for groups in lists], devices)
     if order is None or shape is None:
-        return Mesh(None, reason=f"no row-major mesh of {devices} devices has every group, and the groups tell no other order")
+        return Mesh(
+            None, reason=f"no row-major mesh of {devices} devices has every group, and no other order follows from the groups"
+        )
     return Mesh(shape, order)
 
 

@@ -90,7 +90,7 @@ def _why_no_mesh(module: Module, collectives: Sequence[Collective], counts: Devi
     """Why no mesh is looked for; empty where one is."""
     devices = counts.devices
     if devices is None:
-        return "nothing tells how many devices the program has"
+        return "the number of devices of the program is not known"
     if not 1 < devices <= MAX_DEVICES:
         return "the program is for one device" if devices == 1 else f"{devices} devices are too many"
     stray = next((c for c in collectives if c.participants.contradicts), None)

@@ -67,7 +67,7 @@ class ModuleAnalyses(Protocol):
 
 
 class OnMachine:
-    """A module on one machine: the one that `asked` names, else the one that the dump tells.
+    """A module on one machine: the one that `asked` names, else the one that the dump names.
 
     Another machine is another object. It refers to the `analyses` weakly, because they refer to it: keep them as long as you
     ask it.
@@ -79,7 +79,7 @@ class OnMachine:
 
     @cached_property
     def profile_choice(self) -> ProfileChoice:
-        """The accelerator that times are for, and what told it."""
+        """The accelerator that times are for, and what named it."""
         from hlo_inspect.analysis.time.profiles import choose_profile
 
         return choose_profile(self.asked, self._analyses.module, lambda: self._analyses.with_graph)

@@ -72,7 +72,7 @@ class Scope(NamedTuple):
     @property
     def folded(self) -> tuple[str, ...]:
         """The names that the program gave its scopes, outermost first, with `*` for numbers: `("layers_*", "attention")` of
-        `jit(step)/transpose(jvp(layers_3))/attention/dot_general`. Of equal names that follow each other one stands there.
+        `jit(step)/transpose(jvp(layers_3))/attention/dot_general`. Of equal names that follow each other one is kept.
         """
         names = [NUMBER.sub("*", name) for name in _given_names(self.path[:-1])]
         return tuple(name for name, before in zip(names, ["", *names], strict=False) if name != before)

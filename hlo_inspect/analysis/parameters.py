@@ -35,7 +35,7 @@ class ParameterLeaf:
     `None` where the text does not say.
 
     `path` is the argument's path in the caller's tree, which JAX gives as the parameter's op_name, else another name of it.
-    `kept_because` says why an array that is not donated could not be, that it could, or that the text does not tell.
+    `kept_because` says why an array that is not donated could not be, that it could, or that the text does not say.
     """
 
     number: int
@@ -310,7 +310,7 @@ def fitting(leaves: Iterable[ParameterLeaf], outputs: Iterable[Output]) -> list[
 # -- updates ----------------------------------------------------------------------------------------------------------------
 
 NO_UPDATE = "no update of a weight was found"
-"""Why the graph of values tells no phases of a module without any."""
+"""Why the graph of values gives no phases for a module without any."""
 
 FLOATS = ("f", "bf")
 

@@ -1,6 +1,6 @@
-"""What kind of program a module is, as far as its text tells: a training step, a forward pass, a decode step, one reduction.
+"""What kind of program a module is, as far as its text shows: a training step, a forward pass, a decode step, one reduction.
 
-Updates of weights make a training step; op_names tell a backward pass where JAX wrote them. A cache is a donated array whose
+Updates of weights make a training step; op_names show a backward pass where JAX wrote them. A cache is a donated array whose
 shape an instruction writes a part of. A program of which one instruction computes is that operation.
 """
 
@@ -35,7 +35,7 @@ _REORDERING = frozenset({"bitcast", "copy", "reshape", "transpose"})
 _RUN_OTHERS = frozenset({"call", "conditional", "while"})
 """What computes nothing by itself: what it runs may be a whole network."""
 _OF_JAX = ("jit_", "pjit_", "pmap_", "xmap_")
-"""How names of modules begin whose op_names tell a backward pass."""
+"""How names of modules begin whose op_names show a backward pass."""
 
 _Dimensions = tuple[int | None, ...]
 
@@ -60,7 +60,7 @@ def find_program(
     cost: ModuleCost | None,
     overview: Overview | None,
 ) -> Program:
-    """What the module is. `phases` are those that op_names tell of its instructions; `cost` and `overview` are known where they
+    """What the module is. `phases` are those of its instructions by op_names; `cost` and `overview` are known where they
     were asked for.
     """
     has_matmuls = _has_matmuls(module, cost)

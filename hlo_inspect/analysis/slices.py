@@ -84,9 +84,9 @@ def _numbers(text: str) -> Iterable[int]:
 
 
 def slices_of_module(module: Module, partitions: int) -> int:
-    """The number of slices of a program for so many partitions, 1 where nothing tells several.
+    """The number of slices of a program for so many partitions, 1 where nothing shows several.
 
-    In a program of which no slice sends to another, shardings tell it, where the layouts are those of a TPU: only there they
+    In a program of which no slice sends to another, shardings show it, where the layouts are those of a TPU: only there they
     are over more devices than there are partitions.
     """
     transfers = (transfer_of(instruction) for instruction in module.with_opcodes(_POINT_TO_POINT))

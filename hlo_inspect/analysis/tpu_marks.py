@@ -1,4 +1,4 @@
-"""Marks of texts that XLA compiled for TPUs, which name no chip. What memory and times read off them stands there."""
+"""Marks of texts that XLA compiled for TPUs, which name no chip. Memory and times read more off them."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def _is_number(value: Value) -> TypeGuard[int | float]:
 
 def differ(old: Value, new: Value) -> bool:
     """Whether these are two values; what is not a number (NaN) is itself."""
-    return old != new and not (old != old and new != new)  # noqa: PLR0124 - so NaN is told
+    return old != new and not (old != old and new != new)  # noqa: PLR0124 - so that two NaN are equal
 
 
 def shared_specs(old: Report, new: Report) -> tuple[FactSpec, ...]:

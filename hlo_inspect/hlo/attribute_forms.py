@@ -1,7 +1,7 @@
 """What the attributes of many instructions have in common.
 
 The form of a text of attributes is that text without what is of one instruction alone: the computations that it calls, its
-channel and its metadata. These stay with the instruction as its places. A value that the form tells is read once for all
+channel and its metadata. These stay with the instruction as its places. A value that the form has is read once for all
 instructions of that form. A form and its places give the text back as it was: texts that differ in anything else, even in a
 blank, have different forms.
 """

@@ -1,4 +1,4 @@
-"""What the lines of a module tell of how it is spread over devices, noted while they stream by."""
+"""What the lines of a module say of how it is spread over devices, noted while they are read."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _NAMED_MESH = lazy_pattern(r"sharding=\{mesh\[[^\]\n]*+\]")
 _SHARDING = lazy_pattern(r', sharding=(\{(?:[^{}"\n]++|"(?:[^"\\\n]++|\\.)*+"|\{(?:[^{}\n]++|\{[^{}\n]*+\})*+\})*+\})')
 _TARGET = 'custom_call_target="'
 _CROSS_MESH = "__builtin$CrossMeshAllReduce"
-"""Alpa's sum over the devices of several meshes, the only thing that tells that a stage of its pipelines is for several."""
+"""Alpa's sum over the devices of several meshes, the only sign that a stage of its pipelines is for several."""
 _TELLING = lazy_pattern(rf'custom_call_target="(Sharding|SPMD\w+|xla\.sdy\.\w+|{re.escape(_CROSS_MESH)})"', re.ASCII)
 
 
 def note_devices(module: Module, text: str, start: int, end: int, *, of_entry: bool = False) -> None:
-    """Looks for what tells a module before partitioning, for how many devices it is, and of the entry for the distinct
+    """Looks for marks of a module before partitioning, for how many devices it is, and of the entry for the distinct
     shardings, a tuple's one by one.
     """
     if module.header.is_scheduled:

@@ -50,7 +50,7 @@ HOW_TO = "XLA writes them with --xla_dump_to=DIR --xla_dump_hlo_pass_re=.*"
 class DirectoryFile(NamedTuple):
     """A file to read, with a note where it is not the one that one would expect.
 
-    Of one that only `may_hold` a module, as its name tells nothing, it is no error that it holds none.
+    Of one that only `may_hold` a module, since its name does not say so, it is no error that it holds none.
     """
 
     path: Path

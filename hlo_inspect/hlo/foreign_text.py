@@ -31,7 +31,7 @@ _PROTO_STARTS = (b"\x0a", b"\x12", b"\x1a")  # the tags of fields 1 to 3
 
 _TEXTS: tuple[tuple[re.Pattern[str], str], ...] = (
     (lazy_pattern(r"\S+ model_parallel_NPU_group: |(?:HYBRID|DATA|MODEL)_\w+|MICRO\b"), "an ASTRA-sim text workload"),
-    (lazy_pattern(r"BufferAssignment:"), "XLA's buffer assignment; the module stands in the file without -buffer-assignment"),
+    (lazy_pattern(r"BufferAssignment:"), "XLA's buffer assignment; the module is in the file without -buffer-assignment"),
     (
         lazy_pattern(r"module\b\s*(?:@|attributes\b)|\s*(?:stablehlo|mhlo|func)\.\w+|#loc\b|#sdy\b"),
         "MLIR text without StableHLO",

@@ -217,7 +217,7 @@ class Instruction:
         return form.known[name]
 
     def _own_text(self, form: AttributeForm[Value | MalformedValue], name: str) -> str | None:
-        """The text of an attribute where the form does not tell it. Where the attributes stop making sense before it, the
+        """The text of an attribute where the form does not have it. Where the attributes stop making sense before it, the
         computation notes that.
         """
         try:

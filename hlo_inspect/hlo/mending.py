@@ -2,7 +2,7 @@ r"""Text as people paste it -> text as XLA printed it.
 
 What stood before each line is taken off (`prefixes`), lines of several ranks are put into a text for each, strings with `\n`
 are undone, and colour codes, no-break spaces, HTML entities and line ends at a fixed column. Nothing of this touches a text
-that needs none: a piece is passed on as it is unless something in it tells that it has to be mended, for which few lines are
+that needs none: a piece is passed on as it is unless something in it shows that it has to be mended, for which few lines are
 looked at.
 From there on each line is looked at. `places` says where the text stands in the input.
 """

@@ -174,7 +174,7 @@ class Module:
     `computations`: those in which something was kept, all of them where every line was read.
     `entry_signature`: the first line of the entry.
     `root_opcodes`: the root of those besides that are small or give a scalar, since reducers are among them.
-    `partitioning_targets`: the custom-call targets that tell a module before partitioning.
+    `partitioning_targets`: the custom-call targets that occur only before partitioning.
     `shardings`: the distinct ones in the entry, a tuple's one by one; `tiling` the first over devices where the header does not
     count them, `crosses_meshes` whether a custom call then sums over devices of other meshes.
     `lines` and `bytes` are of the input, line ends included. `origin` is what XLA made the text of, where the input is no text:

@@ -53,7 +53,7 @@ class OpenComputation:
     `may_be_entry`: it is needed whole in case that no computation is marked ENTRY; `candidate` are its rows then.
     `signature`: its first line, where it is not in place.
     `counts`: its scalars can say how often a loop runs.
-    `roots` counts the rows that are marked, `skipped_root` tells of one that was not read; `last` is the last row, with its
+    `roots` counts the rows that are marked, `skipped_root` is whether one was not read; `last` is the last row, with its
     line.
     `unparsed_before`: how many lines of the module before it cannot be read.
     `scalars`: its integer scalars, and the tuples that hold some.

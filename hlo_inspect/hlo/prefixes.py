@@ -4,7 +4,7 @@ r"""What stands before each line of a text that went through a log, a mail, a te
 `worker-0  | 2024-06-10T12:00:01.1Z [rank0]: `. What no form fits is taken as fixed text in which runs of digits can differ. A
 prefix is learned from one line in which HLO begins behind it, and counts as one only if the lines that follow have it too.
 
-A form can tell who wrote the line, by the group `key`: lines of several ranks are interleaved. Digits of which nothing tells
+A form can name who wrote the line, by the group `key`: lines of several ranks are interleaved. Digits of which nothing tells
 what they are can do so too: those that come back after others stood there (`0: `, `1: `, `0: `), other than counters and times.
 """
 
@@ -135,7 +135,7 @@ def learn(line: str, start: int, following: Iterable[str], *, is_cut: bool = Fal
 
 
 def _pattern(text: str, blanks: int) -> tuple[str, list[str], list[str], bool]:
-    """The pattern of a prefix, its groups of digits, its groups that tell who wrote the line, and whether forms make up all."""
+    """The pattern of a prefix, its groups of digits, its groups that name who wrote the line, and whether forms make up all."""
     parts: list[str] = []
     numbers: list[str] = []
     keys: list[str] = []

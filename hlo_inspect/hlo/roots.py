@@ -49,7 +49,7 @@ class RootCheck:
             self._note(computation.name, name, line, shape, of, stated)
 
     def check_callers(self, rows: Rows) -> None:
-        """Holds the roots that no signature tells of against the instructions that run their computations."""
+        """Compares the roots that no signature states with the instructions that run their computations."""
         if not self._unmarked:
             return
         for row, head, tail in zip(rows.names, rows.column.heads, rows.tails, strict=True):

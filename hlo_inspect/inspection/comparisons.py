@@ -2,7 +2,7 @@
 
 Where a side has several, the names of all are read too, so that a module can be compared, and forgotten, as soon as its mate is
 read. That there are several is known once a second one is read: two modules of one side and one of the other are held until
-then. Modules whose names do not tell their mates wait for the end.
+then. Modules that cannot be paired by name wait for the end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""XLA's files about memory: those beside a dump, and reports on inputs that hold no module but tell of its memory: a buffer
+"""XLA's files about memory: those beside a dump, and reports on inputs that hold no module but report on its memory: a buffer
 assignment, live ranges, and logs of a failure.
 """
 
@@ -31,7 +31,7 @@ def files_of_dump(path: str) -> list[str | Path]:
 
 
 def report_on_memory_file(source: Source) -> Report:
-    """What can be told from one of XLA's files about memory alone."""
+    """What one of XLA's files about memory says alone."""
     match = MEMORY_FILE.match(source.peek_text())
     lines = [line for piece in source.pieces() for line in piece.splitlines()]
     given = Input(source.name, 1, len(lines), source.bytes_read)
@@ -49,7 +49,7 @@ def report_on_log(source: Source) -> Report | None:
         return None
     given = Input(source.name, reports[0].line, len(source.memory_lines), source.bytes_read)
     tables = tuple(out_of_memory_tables(reports, name="live_at_peak"))
-    return _report(given, {}, tables, tuple(out_of_memory_rows(reports)), "the log does not tell it")
+    return _report(given, {}, tables, tuple(out_of_memory_rows(reports)), "the log does not state it")
 
 
 def _report(
@@ -92,7 +92,7 @@ def _assignment(file: BufferAssignmentFile, given: Input) -> Report:
     temps.sort(key=lambda row: -row[2])
     inner = (Column("name"), Column("shape"), Column("bytes", "bytes"), Column("offset", "bytes"))
     values = Table("temporaries", "Values in the heaps of temporaries", inner, tuple(temps))
-    why = "a buffer assignment does not tell when values live: the module or its -live-range.txt does"
+    why = "a buffer assignment does not say when values live: the module or its -live-range.txt does"
     return _report(given, facts, (table, values), (HeadlineRow("", needed),), why)
 
 
@@ -122,7 +122,7 @@ def _ranges(lines: list[str], given: Input) -> Report:
         Column("live_to", "number", optional=True, get=lambda one: file.ranges.get(one[0], (None, None))[1]),
     )
     table = Table.of("live_at_peak", "Live at XLA's peak, parameters up to their last use", columns, file.at_peak)
-    why = "live ranges alone do not tell it: the module or its -buffer-assignment.txt does"
+    why = "live ranges alone do not state it: the module or its -buffer-assignment.txt does"
     return _report(given, {}, (table,), (HeadlineRow("", row),), why)
 
 

@@ -23,7 +23,7 @@ from hlo_inspect.xla import Xla
 @dataclass(slots=True)
 class PassHistory:
     """What is asked of a dump directory: which module, by a regular expression (else the largest), and which instructions.
-    `jobs` processes read the files; `watch` is told the pass that is looked at.
+    `jobs` processes read the files; `watch` is called with the pass that is looked at.
     """
 
     directory: str
@@ -33,7 +33,7 @@ class PassHistory:
     watch: Callable[[str], None] = lambda _: None
 
     def paths(self) -> frozenset[str]:
-        """The files of the module whose history is told; `InputError` where there are none."""
+        """The files of the module whose history is read; `InputError` where there are none."""
         return frozenset(str(file.path) for file in self._chosen()[0].files)
 
     def report(self) -> Report:
@@ -65,7 +65,7 @@ class PassHistory:
         return history_report(self.directory, chosen, rows, tables, notes, left_out)
 
     def _chosen(self) -> tuple[CompiledModule, list[CompiledModule]]:
-        """The module whose history is told, and the others of which there is one too."""
+        """The module whose history is read, and the others of which there is one too."""
         modules = compiled_modules(self.directory)
         wanted = name_pattern(self.module)
         if wanted is not None:

@@ -153,7 +153,7 @@ _OF_ONE_STEP = (_SITE_COUNT, *_FIGURES_OF_STEP)
 _GROUPS = (
     Column("kind", get=lambda row: row.label.kind),
     Column("shape", detail=1, get=lambda row: row.label.shape),
-    _SITE_COUNT._replace(detail=3),  # at 80 columns the phase tells more: without it rows of one shape look alike
+    _SITE_COUNT._replace(detail=3),  # at 80 columns the phase is of more use: without it rows of one shape look alike
     *_FIGURES_OF_STEP,
     Column("group_size", "number", detail=4, optional=True, get=lambda row: row.label.group_size),
     Column("axis", detail=2, optional=True, get=lambda row: row.label.axis),

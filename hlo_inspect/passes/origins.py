@@ -1,4 +1,4 @@
-"""Where instructions come from: the call stacks of source lines, and what tells phases, names or the graph of values."""
+"""Where instructions come from: the call stacks of source lines, and what decides phases, names or the graph of values."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Show(Pass):
     is the shortest one from the nearest parameter, by each operand. --path A B shows the shortest ways from A to B.
 
     --format dot and mermaid draw what is shown, svg too with the extra [graph]. With --quick live ranges are left out, and
-    phases that names do not tell.
+    phases that names leave open.
     """
 
     name = "show"

@@ -25,7 +25,7 @@ class Time(Pass):
     step is the kernels and what is exposed. Loops run as often as they do, of a conditional the branch that ends first at
     least, and the one that ends last by the model. A step is one run of the program on one device.
 
-    Without a schedule nothing tells what is hidden: the step takes at least the longest of all FLOPs, all bytes and all
+    Without a schedule it is not known what is hidden: the step takes at least the longest of all FLOPs, all bytes and all
     collectives.
 
     `--format perfetto` writes the timeline by the model as a trace, which ui.perfetto.dev and chrome://tracing open.

@@ -152,7 +152,7 @@ def test_everybody_is_unknown_where_nothing_tells_the_devices(mode: GroupMode) -
 def test_replicas_with_an_unknown_number_of_partitions() -> None:
     found = participants(spelled("{{0,1}}"), BOTH, DeviceCounts(2, None))
     assert found.size is None
-    assert found.fault == "nothing tells the number of partitions"
+    assert found.fault == "the number of partitions is not known"
 
 
 def test_groups_that_make_no_sense_are_a_fault() -> None:

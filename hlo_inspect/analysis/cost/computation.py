@@ -63,12 +63,12 @@ class CountedCall(NamedTuple):
 
     @property
     def kernel(self) -> str:
-        """The name of the kernel, as far as the text tells."""
+        """The name of the kernel, as far as the text states it."""
         return kernel_name(self.instruction)
 
     @property
     def is_unknown(self) -> bool:
-        """Whether no rule tells its work."""
+        """Whether no rule gives its work."""
         return self.cost.work is None
 
 

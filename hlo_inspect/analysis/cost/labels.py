@@ -71,7 +71,7 @@ class Labeller:
         return known
 
     def named(self, view: View, index: int) -> Labels:
-        """The labels of a row with the phase that its own name tells."""
+        """The labels of a row with the phase of its own name."""
         return self._with_phase(view, index, None)
 
     def _with_phase(self, view: View, index: int, phase: InstructionPhase | None) -> Labels:
@@ -86,7 +86,7 @@ class Labeller:
 
 
 def _labels(kind: str, provenance: Provenance | None, phase: InstructionPhase | None) -> Labels:
-    """The labels of what is of a kind and comes from there; without a phase in the one that its own name tells."""
+    """The labels of what is of a kind and comes from there; without a phase in the one of its own name."""
     origin, named = (Origin(), UNKNOWN) if provenance is None else (provenance.origin, provenance.phase)
     found = phase or InstructionPhase(named)
     source, scope = origin.source or NOT_PRINTED, scope_label(provenance)

@@ -199,7 +199,7 @@ class ModuleCost:
 
     @property
     def named_phases(self) -> Iterator[str]:
-        """The phases that names tell of what costs something, with repetitions."""
+        """The phases by names of what costs something, with repetitions."""
         named = self.labeller.named
         return (named(one.view, row).phase for one in self.running.values() for row, _ in one.rows)
 
@@ -239,7 +239,7 @@ def module_cost(
     user_rules: UserRules | None = None,
     labeller: Labeller | None = None,
 ) -> ModuleCost:
-    """The cost of a module whose whole graph was read; `user_rules` are those for custom calls. `labeller` tells to what costs
+    """The cost of a module whose whole graph was read; `user_rules` are those for custom calls. `labeller` says to what costs
     are attributed, by names alone where it is left out.
     """
     labeller = labeller or Labeller(Provenances(module.frames))

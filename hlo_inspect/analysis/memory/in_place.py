@@ -100,7 +100,7 @@ class InPlace:
         return (*inside, *stated) if inside and stated else inside or stated
 
     def _inside(self, view: View, row: int) -> Sequence[Pair]:
-        """The pairs of a fusion that its content tells."""
+        """The pairs of a fusion by its content."""
         fused = self._views.fused(view, row)
         return self.of_fused(fused) if fused is not None and self.may_end(fused.rows.column) else ()
 
@@ -138,7 +138,7 @@ class InPlace:
         return found
 
     def _of_source(self, view: View, row: int | None) -> Sequence[Pair]:
-        """The pairs of what a fusion's result is; of a fusion in it only those that its content tells."""
+        """The pairs of what a fusion's result is; of a fusion in it only those by its content."""
         if row is None:
             return ()
         if view.opcodes[row] == "fusion":

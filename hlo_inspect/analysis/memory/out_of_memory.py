@@ -58,7 +58,7 @@ class Reported(NamedTuple):
 
     @property
     def padding(self) -> int | None:
-        """Bytes that padding adds, `None` where the shape does not tell."""
+        """Bytes that padding adds, `None` where the shape does not say it."""
         plain = self.shape.bytes if self.shape is not None else None
         return max(0, self.size - plain) if plain is not None else None
 
@@ -82,7 +82,7 @@ class OutOfMemory:
 
 
 def read_reports(lines: Iterable[tuple[int, str]]) -> list[OutOfMemory]:
-    """The reports among numbered lines of a log, whatever stands before what XLA wrote on each line. A report that is printed
+    """The reports among numbered lines of a log, whatever is before what XLA wrote on each line. A report that is printed
     twice, as tracebacks do, is there once.
     """
     found: list[OutOfMemory] = []

@@ -240,7 +240,7 @@ class MovingFusions:
     """Fusions that only move what one row of them is: convert it, transpose it, copy it. Most of a program's fusions that a way
     from an array to a parameter goes through are of this kind.
 
-    The rows that move it stand below each other, each with the one above as its operand, so that the heads tell what is done.
+    The rows that move it stand below each other, each with the one above as its operand, so that the heads say what is done.
     That is found once for all computations that have the same heads.
     """
 

@@ -33,7 +33,7 @@ def without_redundant_phis(inputs: Mapping[int, tuple[int, ...]]) -> dict[int, i
 
 
 def _resolved(found: dict[int, int], value: int) -> int:
-    """The value that stands for another in the end."""
+    """The value that replaces another in the end."""
     last = value
     while last in found:
         last = found[last]

@@ -116,7 +116,7 @@ def _called(module: Module, views: Views) -> set[str]:
 
 
 def _marked(tails: Iterable[str]) -> Iterator[tuple[PlatformName, str]]:
-    """The platforms that rows tell, in the order of the text."""
+    """The platforms by the marks of rows, in the order of the text."""
     for some, text in _together(tails):
         if any(mark in text for mark in _MARKS) or _GPU_FUSED.search(text):
             yield from filter(None, map(_mark, some))
@@ -130,7 +130,7 @@ def _together(tails: Iterable[str]) -> Iterator[tuple[list[str], str]]:
 
 
 def _mark(tail: str) -> tuple[PlatformName, str] | None:
-    """The platform that one row tells, and by which mark."""
+    """The platform by the mark of one row, and that mark."""
     if "=" not in tail:
         return None
     for name, marks in (("gpu", _GPU_MARKS), ("cpu", _CPU_MARKS), ("tpu", _TPU_MARKS)):

@@ -62,7 +62,7 @@ def find_program_memory(module: Module, views: Views, interface: Interface, give
 
 
 def _why_not(module: Module) -> str:
-    """Why the text does not tell its memory; empty where it does."""
+    """Why the memory cannot be worked out from the text; empty where it can."""
     entry = module.entry
     if entry is None or module.problems.hold_a_cut or any(one.is_cut_off for one in module.computations.values()):
         return "the text does not hold the whole module"
@@ -89,7 +89,7 @@ def _logical(platform: Platform, reason: str, interface: Interface) -> ProgramMe
 
 
 def _faulty(device: DeviceMemory, faults: tuple[MemoryFault, ...]) -> ProgramMemory:
-    """What stands in spite of faults: arguments and constants, and outputs where the faults are not in aliases or sizes."""
+    """What is known in spite of faults: arguments and constants, and outputs where the faults are not in aliases or sizes."""
     figures: dict[str, int | None] = dict.fromkeys(FIGURES)
     if not any(fault.of_sizes for fault in faults):
         figures["argument_bytes"] = device.argument_bytes

@@ -46,7 +46,7 @@ class Sidecars:
 
     @property
     def peak_bytes(self) -> int | None:
-        """Static part and highest point of the heap; `None` where the files do not tell."""
+        """Static part and highest point of the heap; `None` where the files do not state it."""
         if self.assignment is None or self.ranges is None:
             return None
         if any(one.color in PRESET_SPACES for one in self.assignment.allocations):

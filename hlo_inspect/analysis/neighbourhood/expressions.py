@@ -24,7 +24,7 @@ _SHORT = {
     "maximum": "max", "minimum": "min", "exponential": "exp", "exponential-minus-one": "expm1", "log-plus-one": "log1p",
 }  # fmt: skip
 _LEFT_OUT = frozenset({"bitcast", "broadcast", "copy", "reshape", "opt-barrier"})
-"""What changes no value: the operand stands in its place."""
+"""What changes no value: the operand is shown in its place."""
 _AS_THEY_ARE = frozenset({"bitcast", "copy", "get-tuple-element"})
 _FIRST_ONLY = {"dynamic-slice": 1, "dynamic-update-slice": 2, "reduce": 1, "reduce-window": 1, "pad": 1}
 """Operands that are shown; indices and initial values are not."""
@@ -136,7 +136,7 @@ class _Writer:
         return f"{self._function(row, opcode)}({', '.join(text for text, _ in shown)})", _ATOM
 
     def _fused(self, row: int, operands: Sequence[Text], depth: int) -> Text:
-        """A fusion inside of a fusion, which stands there as its root."""
+        """A fusion inside of a fusion, shown as its root."""
         instruction = self._view.instruction_at(row)
         callee = None if instruction is None else instruction.callee("calls")
         view = self._views.of(callee) if callee is not None and callee in self._views.computations else None

@@ -1,4 +1,4 @@
-"""What stands round one instruction, and the ways between some instructions and others."""
+"""The neighbours of one instruction, and the ways between some instructions and others."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Neighbourhood:
     """What feeds and what reads one instruction, up to `depth` steps away.
 
     `feeds` and `reads` have the nearest first, the first `MAX_NEIGHBOURS` of them; `edges` says which of all feeds which.
-    `callers` are what calls the computation that it stands in.
+    `callers` are what calls its computation.
     """
 
     def __init__(self, module: Module, views: Views, place: RowPlace, depth: int) -> None:

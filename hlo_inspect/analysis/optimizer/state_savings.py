@@ -108,7 +108,7 @@ def _text(leaf: ParameterLeaf) -> str:
 
 
 def _copies(leaf: ParameterLeaf, partitions: int) -> Groups | None:
-    """The partitions by what they hold of an array; `None` where its sharding does not tell."""
+    """The partitions by what they hold of an array; `None` where its sharding does not say it."""
     return leaf.sharding.copies(partitions) if leaf.sharding is not None else None
 
 

@@ -354,7 +354,7 @@ class Successions:
     # -- by what is held at any depth, and by aliases: 5. ---------------------------------------------------------------
 
     def _by_what_is_held(self) -> None:
-        """Functions of an input, what is kept in place of one, and what only the alias tells."""
+        """Functions of an input, what is kept in place of one, and what only the alias shows."""
         open_ = self._open()
         held, kept = self._held_and_kept(open_) if open_ else ({}, {})
         for number in open_:

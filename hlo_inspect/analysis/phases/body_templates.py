@@ -15,7 +15,7 @@ _MEETING = frozenset({"send", "recv"})
 
 
 class BodyTemplates:
-    """The templates of a module's computations, each learnt from the first call that can tell it."""
+    """The templates of a module's computations, each made from the first call from which it can be."""
 
     def __init__(self, fingerprints: Fingerprints) -> None:
         self._fingerprints = fingerprints

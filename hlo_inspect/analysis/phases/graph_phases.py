@@ -1,7 +1,7 @@
-"""The phases of a training step as its graph of values tells them, without any name.
+"""The phases of a training step by its graph of values, without any name.
 
 The step is the entry, or the body of a loop over steps; it is found with the updates of weights. Where there are none, or where
-the products of forward and backward pass are not as a training step has them, nothing is told, and `reason` says why.
+the products of forward and backward pass are not as a training step has them, no phase is known, and `reason` says why.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _without_loss(graph: ValueGraph, facts: StepFacts, overview: Overview, heade
     if facts.is_loss_returned:
         return ""
     if not any(bits & fact.LOSS for bits in facts.bits):
-        return "no loss is returned, and one weight does not tell what leads to it"
+        return "no loss is returned, and one weight is not enough to find what leads to it"
     if _returns_activations(graph, facts, overview, {alias.output_index for alias in header.aliases}):
         return "activations are returned and no loss, as by a stage of a pipeline"
     return ""

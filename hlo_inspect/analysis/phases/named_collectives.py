@@ -3,7 +3,7 @@
 Forward, backward and recompute are the scopes of JAX's transformations. The other two:
 
 * loss: differentiated work directly in the step function that only a loss does – a sum to a scalar, or a softmax split over
-  devices where all layers have names – and what stands in a scope or file of a loss.
+  devices where all layers have names – and what is in a scope or file of a loss.
 * optimizer: work that is not differentiated, in a scope or file of an optimizer.
 
 Where the metadata leaves it open the phase is unknown; combined collectives often lose theirs.

@@ -1,4 +1,4 @@
-"""The phases that names tell, in computations that are called as well.
+"""The phases by names, in computations that are called as well.
 
 The `op_name` of an instruction in a called computation can be relative to the instruction that calls it: newer JAX prints
 `layers/dot_general` inside of a `closed_call` that is called under `transpose(jvp(…))`. It is backward then, and forward where
@@ -51,7 +51,7 @@ _NO_NAME = OwnName(UNKNOWN, is_relative=False, is_open=False)
 
 
 class NamedPhases:
-    """What names tell of the instructions of a module. The phases of collectives are those of `named_collectives`, which looks
+    """What names say of the instructions of a module. The phases of collectives are those of `named_collectives`, which looks
     at all of them together.
     """
 
@@ -105,7 +105,7 @@ class NamedPhases:
         return max(phase, around, key=_rank) if is_relative and around in _DIFFERENTIATED else phase
 
     def of(self, instruction: Instruction, around: str = UNKNOWN) -> str:
-        """What names tell of an instruction whose computation is called in the phase `around`."""
+        """What names say of an instruction whose computation is called in the phase `around`."""
         known = self._of_collectives.get(place(instruction), UNKNOWN)
         if known != UNKNOWN:
             return known

@@ -1,7 +1,7 @@
 """The phase of each instruction of a training step, and from where it is known.
 
-Metadata tells where it speaks of the very instruction; what it leaves open the graph of values tells. The graph is read when it
-is first needed, and not where names tell everything.
+Metadata decides where it is the instruction's own; what it leaves open the graph of values decides. The graph is read when it
+is first needed, and not where names decide everything.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WANTS = Wants(graph=True, entry=True)
 """What has to be kept of a module for the graph: all of it, and what the entry takes and gives."""
 
 GraphSource = Callable[[], "GraphPhases | None"]
-"""Gives what the graph tells, `None` where it is not to be asked."""
+"""Gives the phase by the graph, `None` where the graph is not to be used."""
 
 
 class Phases:
@@ -60,7 +60,7 @@ class Phases:
         known = self._known.get(key)
         if known is not None:
             return known
-        is_collective = self.names.is_collective(key)  # the others tell its phase too
+        is_collective = self.names.is_collective(key)  # its phase depends on the others too
         if is_collective:
             found, is_named = self._by_names(instruction)
             self._open_collectives.update([] if is_named else [key])
@@ -95,7 +95,7 @@ class Phases:
 
     @cached_property
     def of_collectives(self) -> list[InstructionPhase]:
-        """The phase of each collective. Where names leave one open, the graph tells which other phase the others serve."""
+        """The phase of each collective. Where names leave one open, the other phase that named ones serve is known too."""
         found = [self.of(collective.inner) for collective in self._collectives]
         are_named = self._open_collectives.isdisjoint(place(collective.inner) for collective in self._collectives)
         graph = None if are_named else self._graph()
@@ -117,7 +117,7 @@ class Phases:
         return graph.of_collective(frames[0], row) if is_collective else graph.of_row(frames[0], row)
 
     def _with_other_phase(self, graph: GraphPhases, instruction: Instruction, named: InstructionPhase) -> InstructionPhase:
-        """What names tell of a collective, with the other phase that it serves by the graph."""
+        """The phase of a collective by names, with the other phase that it serves by the graph."""
         frames = graph.frames(instruction.computation.name)
         row = frames[0].view.index(instruction.name) if frames else None
         if row is None:

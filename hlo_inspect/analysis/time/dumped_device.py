@@ -1,6 +1,6 @@
-"""What a dump tells of the accelerator that it was compiled for: the file about the GPU beside it, marks of TPU generations.
+"""What a dump says of the accelerator that it was compiled for: the file about the GPU beside it, marks of TPU generations.
 
-A text names no chip. Of TPUs it tells the generation by how many cycles the compiler estimates for kernels that do next to
+A text names no chip. It shows the generation of a TPU by how many cycles the compiler estimates for kernels that do next to
 nothing, by the memories that it places arrays in, and by kernels that are split over both cores of a chip. The numbers were
 read off texts that libtpu 0.0.42 to 0.0.52 compiled for each generation.
 """
@@ -54,7 +54,7 @@ _MOST_DOTS = 12
 
 
 class DumpedDevice(NamedTuple):
-    """The shipped profile that a dump was compiled for, with what told it; `None` where nothing does, with the reason."""
+    """The shipped profile that a dump was compiled for, with the mark of it; `None` where there is none, with the reason."""
 
     profile: str | None
     told_by: str
@@ -64,18 +64,18 @@ NOTHING_TELLS = DumpedDevice(None, "the dump does not name its accelerator: choo
 
 
 class TpuMarks(NamedTuple):
-    """What the rows of an optimized text for TPUs tell: its generation, and whether kernels are split over two cores."""
+    """What the rows of an optimized text for TPUs show: its generation, and whether kernels are split over two cores."""
 
     generation: str | None
     is_split: bool
 
 
 def dumped_device(module: Module) -> DumpedDevice:
-    """The accelerator that the dump of a module tells."""
+    """The accelerator that the dump of a module names."""
     marks = tpu_marks(module)
     if marks is not None:
         if marks.generation is None:
-            return DumpedDevice(None, "a TPU of a generation that nothing in the text tells: name one with --profile")
+            return DumpedDevice(None, "a TPU whose generation the text does not show: choose one with --profile")
         return DumpedDevice(marks.generation, "its tiles, memory spaces and the compiler's estimates")
     name = _described_gpu(Path(module.path))
     if name is None:

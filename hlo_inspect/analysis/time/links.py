@@ -86,7 +86,7 @@ def bus_factor(kind: str, devices: int) -> float:
 
 def within_node(kind: str, whole: float, devices: int, link: Link) -> float | None:
     """Seconds over a switch, or links from each device to each, at least. Where the switch adds up, each device sends an array
-    once. `None` where the profile does not tell the bandwidth.
+    once. `None` where the profile does not state the bandwidth.
     """
     if link.send_bandwidth is None:
         return None

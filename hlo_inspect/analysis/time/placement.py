@@ -154,7 +154,7 @@ def _boxes(devices: int, sizes: tuple[int, ...]) -> set[tuple[int, ...]]:
 
 
 class CollectiveGroups:
-    """The groups and pairs of collectives; `UnknownTimeError` where the text does not tell them, and once they name more than
+    """The groups and pairs of collectives; `UnknownTimeError` where the text does not state them, and once they name more than
     `most` devices in all.
     """
 

@@ -1,4 +1,4 @@
-"""The accelerator whose figures times are worked out with: the one that a user names, else the one that the dump tells; its
+"""The accelerator whose figures times are worked out with: the one that a user names, else the one that the dump names; its
 figures as a user would like them.
 """
 
@@ -43,7 +43,7 @@ class AskedMachine:
 
 
 class ProfileChoice(NamedTuple):
-    """The profile that times are for, with what it was chosen by; `None` where nothing tells, with the reason in `notes`."""
+    """The profile that times are for, with what it was chosen by; `None` where there is none, with the reason in `notes`."""
 
     profile: HardwareProfile | None
     chosen_by: str
@@ -51,8 +51,10 @@ class ProfileChoice(NamedTuple):
 
 
 def choose_profile(asked: AskedMachine, module: Module, read_whole: Callable[[], Module | None]) -> ProfileChoice:
-    """The profile for a module, with the changes that a user asks for. Without one that the user names a module that was read
-    with its graph tells it; `read_whole` gives any module with its graph. `UsageError` for a change of what it does not state.
+    """The profile for a module, with the changes that a user asks for: the one that the user names, else that of the accelerator
+    which the dump shows, if the module was read with its graph. `read_whole` gives any module with its graph.
+
+    `UsageError` for a change of a figure that the profile does not state, and for what needs a profile where there is none.
     """
     if asked.profiles:
         profile, chosen_by = asked.profiles[0], "--profile"

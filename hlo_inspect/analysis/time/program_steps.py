@@ -59,7 +59,7 @@ class IssuedWork(NamedTuple):
 def issued_work(
     module: Module, views: Views, graph: CallGraph, kernels: Kernels, collectives: Iterable[Collective], *, in_order: bool
 ) -> IssuedWork:
-    """The steps of a module that was read with its graph. Where the text is no schedule (`in_order` is false), copies run on
+    """The steps of a module that was read with its graph. Without a schedule (`in_order` is false), copies run on
     the compute stream and collectives not at all.
     """
     builder = _StepBuilder(views, graph, kernels, collectives, in_order=in_order)

@@ -42,7 +42,7 @@ _PASS = Show()
     metavar="N",
     help="How many steps around the instruction are shown.",
 )
-@click.option("--quick", is_flag=True, help="Leave out live ranges, and phases that names do not tell: much faster.")
+@click.option("--quick", is_flag=True, help="Leave out live ranges, and phases that names leave open: much faster.")
 @click.argument("source", metavar="INPUT", shell_complete=completion.files)
 @click.argument("name", metavar="[NAME|LINE|PATTERN]", required=False, shell_complete=completion.instructions)
 def command(

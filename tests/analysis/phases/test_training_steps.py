@@ -112,7 +112,7 @@ def test_twins_stay_unknown(name: str) -> None:
     ("name", "reason"),
     [
         ("gradients_returned", "no update of a weight was found"),
-        ("one_weight_loss_not_returned", "no loss is returned, and one weight does not tell what leads to it"),
+        ("one_weight_loss_not_returned", "no loss is returned, and one weight is not enough to find what leads to it"),
         ("stage", "activations are returned and no loss, as by a stage of a pipeline"),
     ],
 )

@@ -104,7 +104,10 @@ def test_dumps_of_a_v5e_are_told(name: str) -> None:
 
 
 def test_what_tells_nothing_has_no_profile() -> None:
-    for text, why in ((PLAIN, "the dump does not name its accelerator"), (tpu(5000), "a TPU of a generation that nothing")):
+    for text, why in (
+        (PLAIN, "the dump does not name its accelerator"),
+        (tpu(5000), "a TPU whose generation the text does not show"),
+    ):
         choice = choice_of(text)
         assert choice.profile is None
         assert why in choice.notes[0]

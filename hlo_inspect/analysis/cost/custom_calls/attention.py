@@ -89,13 +89,13 @@ class Attention(NamedTuple):
         return 2 * times * self.batch * self.heads * self.queries * self.keys * self.key_size
 
     def cost(self, op: Operation, kernel: Kernel, mask: Mask, *, at_full_lengths: bool = False) -> CallCost:
-        """The cost of a call whose configuration tells the sizes and the mask; `UnknownCostError` where its first operand, the
+        """The cost of a call whose configuration states the sizes and the mask; `UnknownCostError` where its first operand, the
         queries alone or with keys and values, has another number of elements.
         """
         queries = self.batch * self.queries * self.heads * self.key_size
         found = elements(op.operand_array(0))
         if found not in (queries, queries + 2 * self.batch * self.keys * self.heads * self.key_size):
-            raise UnknownCostError(f"its queries have {found:,} elements where its backend_config tells of {queries:,}")
+            raise UnknownCostError(f"its queries have {found:,} elements where its backend_config states {queries:,}")
         least = self.work(kernel, mask.pairs(self.queries, self.keys)).flops
         return CallCost(
             self.work(kernel),
@@ -186,7 +186,7 @@ def _cudnn(op: Operation) -> CallCost:
     shape = config.get("intermediate_tensor_shape")
     sizes = shape.get("dimensions") if isinstance(shape, dict) else None
     if not isinstance(sizes, list) or len(sizes) != 4:
-        raise UnknownCostError("its backend_config does not tell the shape of the scores (intermediate_tensor_shape)")
+        raise UnknownCostError("its backend_config does not state the shape of the scores (intermediate_tensor_shape)")
     batch, heads, queries, keys = (size({"intermediate_tensor_shape": one}, "intermediate_tensor_shape") for one in sizes)
     key_size, value_size = _last_dimension(op, 0), _last_dimension(op, 2)
     kernel: Kernel = "forward"

@@ -34,7 +34,7 @@ def _dot(op: Operation, gemm: Mapping[str, Any]) -> int:
     numbers = gemm.get("dot_dimension_numbers")
     contracting = numbers.get("lhs_contracting_dimensions") if isinstance(numbers, dict) else None
     if not isinstance(contracting, list) or not all(_is_dimension(one) for one in contracting):
-        raise UnknownCostError("its backend_config does not tell what it contracts (lhs_contracting_dimensions)")
+        raise UnknownCostError("its backend_config does not state what it contracts (lhs_contracting_dimensions)")
     return dot_flops(op.operand_array(0), elements(op.array), tuple(map(int, contracting)))
 
 

@@ -1,6 +1,6 @@
 """Kernels that Pallas, Triton and Mosaic compile: what they do is in their bytecode, which the text holds encoded.
 
-The kernel's own estimate comes first; then names of kernels of JAX's library tell their work. Else only operands and results
+The kernel's own estimate comes first; then names of kernels of JAX's library say their work. Else only operands and results
 are known. Sources: `jax/_src/tpu_custom_call.py` (`CustomCallBackendConfig`), `jax/_src/pallas/cost_estimate.py`,
 `jax/experimental/pallas/ops/{tpu,gpu}`, `GpuHloCostAnalysis::ExtractCustomCallCostEstimate`.
 """
@@ -74,7 +74,7 @@ def _kernel(op: Operation) -> CallCost:
 
 
 def _with_matmuls_of(named: CallCost, estimate: CallCost) -> CallCost:
-    """An estimate of a kernel whose matrix multiplications its name tells."""
+    """An estimate of a kernel whose name says its matrix multiplications."""
     if named.work is None or estimate.work is None or named.work.matmul_flops > estimate.work.flops:
         return estimate
     work = estimate.work._replace(matmul_flops=named.work.matmul_flops)
