@@ -145,7 +145,7 @@ def test_shardings_for_all_partitions(entry: Callable[..., Context], sharding: s
 @pytest.mark.parametrize(
     ("lines", "header", "reason"),
     [
-        (["%p = f32[8] parameter(0)"], "", "nothing tells how many devices"),
+        (["%p = f32[8] parameter(0)"], "", "the number of devices of the program"),
         (["%p = f32[8] parameter(0)"], ", num_partitions=1", "for one device"),
         (["%p = f32[8] parameter(0)"], ", num_partitions=99999999", "too many"),
     ],

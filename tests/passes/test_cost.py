@@ -348,7 +348,7 @@ def test_a_custom_call_whose_configuration_is_broken() -> None:
     assert (finding.rule, finding.severity, finding.subject) == ("HI503", "warning", "gemm")
     assert finding.location is not None
     assert finding.location.line == 27
-    assert "does not tell what it contracts" in finding.message
+    assert "does not state what it contracts" in finding.message
     known = {name: value for name, value in report.facts.items() if name.startswith("cost.")}
     assert known["cost.flops"] == 1 + DOT + 1
     assert {name for name, value in known.items() if value is None} == {

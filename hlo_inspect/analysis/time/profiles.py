@@ -51,8 +51,8 @@ class ProfileChoice(NamedTuple):
 
 
 def choose_profile(asked: AskedMachine, module: Module, read_whole: Callable[[], Module | None]) -> ProfileChoice:
-    """The profile for a module, with the changes that a user asks for: the one that the user names, else that of the accelerator
-    which the dump shows, if the module was read with its graph. `read_whole` gives any module with its graph.
+    """The profile for a module, with the changes that a user asks for: the one that the user names, else the accelerator
+    that the dump shows, if the module was read with its graph. `read_whole` gives any module with its graph.
 
     `UsageError` for a change of a figure that the profile does not state, and for what needs a profile where there is none.
     """
