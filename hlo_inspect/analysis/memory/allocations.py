@@ -7,6 +7,7 @@ or of an output; of several the one that was made last is taken, which is the sm
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -14,9 +15,10 @@ from typing import Literal
 from hlo_inspect.analysis.memory.buffers import Buffers
 from hlo_inspect.analysis.memory.live_ranges import LiveRanges, Uses
 from hlo_inspect.analysis.memory.overwriting import Overwriting
-from hlo_inspect.analysis.memory.schedule import Schedule
+from hlo_inspect.analysis.memory.platforms import Platform
 from hlo_inspect.analysis.memory.values import Values
 from hlo_inspect.hlo.header import ShapeIndex
+from hlo_inspect.hlo.shapes import TupleShape
 
 Kind = Literal["parameter", "constant", "output", "temporary", "heap"]
 
@@ -25,19 +27,20 @@ Kind = Literal["parameter", "constant", "output", "temporary", "heap"]
 class Allocation:
     """Memory that is allocated at once. `kind` is what it was made for: a `temporary` is the table of a tuple.
 
-    `buffers` are those in it, `offsets` where they lie. `is_output` is set too for a parameter that an output is in.
-    `parameter` and `index` say which leaf of which entry parameter it is.
+    `buffers` are those in it, all at its start. `is_output` is set too for a parameter that an output is in.
+    `parameter` and `index` say which leaf of which entry parameter it is, `number` its place among
+    those that others may use again.
     """
 
     kind: Kind
     bytes: int
     space: int
     buffers: list[int] = field(default_factory=list)
-    offsets: dict[int, int] = field(default_factory=dict)
     is_output: bool = False
     is_aliased: bool = False
     parameter: int | None = None
     index: ShapeIndex = ()
+    number: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ class BufferFacts:
     `positions`: by time the place in the order in which buffers of one size are assigned.
     """
 
-    schedule: Schedule
+    platform: Platform
     values: Values
     buffers: Buffers
     ranges: LiveRanges
@@ -57,10 +60,8 @@ class BufferFacts:
     spaces: Sequence[int]
     outputs: frozenset[int]
     parameters: Mapping[int, tuple[int, ShapeIndex, bool]]
-    tables: frozenset[int]
     positions: Sequence[int]
     overwriting: Overwriting
-    reuses_allocations: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -74,26 +75,26 @@ class Assignment:
     heaps: dict[int, list[int]] = field(default_factory=dict)
 
 
-def assign(facts: BufferFacts, presets: frozenset[int] = frozenset()) -> Assignment:
-    """The allocations of all buffers. `presets` are memory spaces that are assigned otherwise, all to heaps."""
-    return _Assigner(facts, presets).run()
+def assign(facts: BufferFacts) -> Assignment:
+    """The allocations of all buffers."""
+    return _Assigner(facts).run()
 
 
 class _Assigner:
-    def __init__(self, facts: BufferFacts, presets: frozenset[int]) -> None:
+    def __init__(self, facts: BufferFacts) -> None:
         self._facts = facts
-        self._presets = presets
+        self._schedule = facts.values.schedule
         self._found = Assignment()
         self._reusable: list[Allocation] = []
-        self._numbers: dict[int, int] = {}  # by identity of an allocation its number among the reusable ones
-        self._sizes: list[int] = []
-        self._taken = Occupancy(2 * facts.schedule.end + 3)
+        self._falling_sizes: list[int] = []  # of the reusable ones, negative
+        self._taken = Occupancy(2 * self._schedule.end + 3)
         self._starting: list[dict[int, list[int]]] = []
         self._ending: list[dict[int, list[int]]] = []
         self._of_space: dict[int, int] = {}
-        opcodes, times = facts.schedule.opcodes, facts.values.times
-        constants = [value for value, time in enumerate(times) if opcodes[time] == "constant"]
-        self._special = facts.tables.union(constants, facts.parameters)
+        opcodes, values = self._schedule.opcodes, facts.values
+        constants = [value for value, time in enumerate(values.times) if opcodes[time] == "constant"]
+        self._tables = {value for value in range(len(values.times)) if isinstance(values.shape(value), TupleShape)}
+        self._special = self._tables.union(constants, facts.parameters)
 
     def run(self) -> Assignment:
         facts, found = self._facts, self._found
@@ -110,7 +111,7 @@ class _Assigner:
         )
         for buffer in order:
             space = facts.spaces[buffer]
-            if space in self._presets:
+            if space in facts.platform.presets:
                 found.heaps.setdefault(space, []).append(buffer)
             elif not self._is_special(buffer):
                 self._assign(buffer)
@@ -124,14 +125,14 @@ class _Assigner:
         if self._special.isdisjoint(facts.buffers.members[buffer]):
             return False
         for value in facts.buffers.members[buffer]:
-            if facts.schedule.opcodes[facts.values.times[value]] == "constant":
+            if self._schedule.opcodes[facts.values.times[value]] == "constant":
                 self._new("constant", buffer)
                 return True
             given = facts.parameters.get(value)
             if given is not None:
                 allocation = self._new("parameter", buffer)
                 allocation.parameter, allocation.index, allocation.is_aliased = given
-                if allocation.is_aliased and value not in facts.tables:
+                if allocation.is_aliased and value not in self._tables:
                     self._register(allocation)
                 return True
         self._new("output" if buffer in facts.outputs else "temporary", buffer)
@@ -146,21 +147,19 @@ class _Assigner:
 
     def _put(self, buffer: int, allocation: Allocation) -> None:
         allocation.buffers.append(buffer)
-        allocation.offsets[buffer] = 0
         allocation.is_output |= buffer in self._facts.outputs
         self._found.of[buffer] = allocation
-        number = self._numbers.get(id(allocation))
-        if number is not None:
-            self._occupy(buffer, number)
+        if allocation.number is not None:
+            self._occupy(buffer, allocation.number)
 
     def _register(self, allocation: Allocation) -> None:
         """Lets others use the allocation again."""
-        number = self._numbers[id(allocation)] = len(self._reusable)
+        number = allocation.number = len(self._reusable)
         self._reusable.append(allocation)
         self._starting.append({})
         self._ending.append({})
         self._of_space[allocation.space] = self._of_space.get(allocation.space, 0) | 1 << number
-        self._sizes.append(allocation.bytes)
+        self._falling_sizes.append(-allocation.bytes)
         for buffer in allocation.buffers:
             self._occupy(buffer, number)
 
@@ -177,7 +176,7 @@ class _Assigner:
     def _assign(self, buffer: int) -> None:
         """`AssignSingleHloBuffer`: an operand's allocation, else the smallest that fits, else the heap."""
         facts = self._facts
-        free = self._free(buffer) if self._reusable and facts.reuses_allocations else 0
+        free = self._free(buffer) if self._reusable and facts.platform.reuses_allocations else 0
         if free:
             for number in self._of_operands(buffer):
                 if free >> number & 1 and self._touches_well(buffer, number):
@@ -201,12 +200,10 @@ class _Assigner:
         for value in facts.buffers.members[buffer]:
             if facts.values.places[value]:
                 continue
-            for operand in facts.schedule.operands[facts.values.times[value]]:
-                if operand >= 0:
-                    allocation = self._found.of.get(facts.buffers.of[facts.values.top(operand)])
-                    number = self._numbers.get(id(allocation))
-                    if number is not None:
-                        found[number] = None
+            for operand in self._schedule.operands[facts.values.times[value]]:
+                allocation = self._found.of.get(facts.buffers.of[facts.values.top(operand)]) if operand >= 0 else None
+                if allocation is not None and allocation.number is not None:
+                    found[allocation.number] = None
         return list(found)
 
     def _free(self, buffer: int) -> int:
@@ -219,35 +216,23 @@ class _Assigner:
                 break
             free = self._taken.free(free, *_between(facts.ranges.starts[value], facts.ranges.ends[value]))
             time = facts.values.times[value]
-            if facts.schedule.opcodes[time] == "copy":
-                for operand in facts.schedule.operands[time]:
+            if self._schedule.opcodes[time] == "copy":
+                for operand in self._schedule.operands[time]:
                     free &= ~self._holding(operand)
         return free
 
     def _fitting(self, size: int, *, exactly: bool) -> int:
         """The allocations of at least this size; they are made in the order of falling sizes."""
-        sizes = self._sizes
-        low, high = 0, len(sizes)
-        while low < high:  # sizes[:low] are at least `size`
-            middle = (low + high) // 2
-            if sizes[middle] >= size:
-                low = middle + 1
-            else:
-                high = middle
-        bits = (1 << low) - 1
-        if exactly:
-            for number in range(low - 1, -1, -1):
-                if sizes[number] != size:
-                    return bits & ~((1 << number + 1) - 1)
-        return bits
+        first = bisect_left(self._falling_sizes, -size) if exactly else 0
+        return (1 << bisect_right(self._falling_sizes, -size)) - (1 << first)
 
     def _holding(self, time: int) -> int:
         """The reusable allocations that values of a result are in, as bits: a copy is never written over what it copies."""
         bits = 0
         for value in self._facts.values.of(time) if time >= 0 else ():
-            number = self._numbers.get(id(self._found.of.get(self._facts.buffers.of[value])))
-            if number is not None:
-                bits |= 1 << number
+            allocation = self._found.of.get(self._facts.buffers.of[value])
+            if allocation is not None and allocation.number is not None:
+                bits |= 1 << allocation.number
         return bits
 
     def _touches_well(self, buffer: int, number: int) -> bool:
@@ -268,10 +253,10 @@ class _Assigner:
     def _may_follow(self, earlier: int, later: int) -> bool:
         facts = self._facts
         time, place = facts.values.times[later], facts.values.places[later]
-        if facts.schedule.opcodes[time] == "copy":
+        if self._schedule.opcodes[time] == "copy":
             return False
         operand, operand_place = facts.ranges.last_positions[earlier]
-        return operand in facts.schedule.operands[time] and facts.overwriting.is_possible(operand, operand_place, time, place)
+        return operand in self._schedule.operands[time] and facts.overwriting.is_possible(operand, operand_place, time, place)
 
 
 def _between(start: int, end: int) -> tuple[int, int]:

@@ -42,7 +42,7 @@ def find_lives(device: DeviceMemory, name: str) -> list[BufferLife]:
             for place, value in enumerate(device.values.of(time)):
                 buffer = device.buffers.of[value]
                 if buffer not in lives and device.sizes[buffer]:
-                    element = device.trees.index(schedule.shapes[time], place)
+                    element = device.values.trees.index(schedule.shapes[time], place)
                     lives[buffer] = _life(device, buffer, value, element)
     return list(lives.values())
 
@@ -83,7 +83,7 @@ def _rewritten(device: DeviceMemory, time: int) -> Happening:
 def _place(device: DeviceMemory, buffer: int, allocation: Allocation | None) -> tuple[int, list[int]]:
     """Where a buffer lies, and the other buffers that lie there too."""
     if allocation is not None:
-        return allocation.offsets.get(buffer, 0), [one for one in allocation.buffers if one != buffer]
+        return 0, [one for one in allocation.buffers if one != buffer]
     heap = device.heaps[device.spaces[buffer]]
     intervals, offsets = heap.trace.intervals, heap.packing.offsets
     bases = {intervals[one].base for one in device.buffers.members[buffer] if one in intervals}

@@ -6,12 +6,10 @@ round a loop, the roots of a conditional's branches, and in-place operands (`in_
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hlo_inspect.analysis.memory.in_place import InPlace
-from hlo_inspect.analysis.memory.schedule import Schedule
-from hlo_inspect.analysis.memory.shape_trees import ShapeTrees
 from hlo_inspect.analysis.memory.values import Values
 
 
@@ -23,22 +21,21 @@ class Buffers:
     of: list[int]
 
 
-def find_buffers(
-    schedule: Schedule, values: Values, trees: ShapeTrees, in_place: InPlace, outputs: Sequence[tuple[int, int]]
-) -> Buffers:
+def find_buffers(values: Values, in_place: InPlace, outputs: Iterable[tuple[int, int]]) -> Buffers:
     """The buffers of values. `outputs` are pairs of values: of an output and of the parameter whose place it takes."""
     sets = _Sets(len(values.times))
     for one, other in outputs:
         sets.join(one, other)
-    for group in _control_flow(schedule, values):
+    for group in _control_flow(values):
         sets.join_all(group)
-    for one, other in _in_place(schedule, values, trees, in_place):
+    for one, other in _in_place(values, in_place):
         sets.join(one, other)
     return sets.buffers()
 
 
-def _control_flow(schedule: Schedule, values: Values) -> Iterator[tuple[int, ...]]:
+def _control_flow(values: Values) -> Iterator[tuple[int, ...]]:
     """`ComputeWhileAliasedValues` and `ComputeConditionalAliasedValues`."""
+    schedule = values.schedule
     for time, runs in schedule.called.items():
         if schedule.opcodes[time] == "while":
             sources = [time, *schedule.operands[time][:1]]
@@ -52,8 +49,9 @@ def _control_flow(schedule: Schedule, values: Values) -> Iterator[tuple[int, ...
         yield from zip(*results, strict=False)
 
 
-def _in_place(schedule: Schedule, values: Values, trees: ShapeTrees, in_place: InPlace) -> Iterator[tuple[int, int]]:
+def _in_place(values: Values, in_place: InPlace) -> Iterator[tuple[int, int]]:
     """`ComputeInPlaceOperationAliasedValues`."""
+    schedule, trees = values.schedule, values.trees
     for time, opcode in enumerate(schedule.opcodes):
         if opcode not in in_place.opcodes:
             continue

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from hlo_inspect.analysis.canonical.order import operands_first
 from hlo_inspect.analysis.memory.allocations import Allocation, Assignment, BufferFacts, assign, temporary_bytes
 from hlo_inspect.analysis.memory.buffers import Buffers, find_buffers
 from hlo_inspect.analysis.memory.heap import Trace, simulate, simulate_preset
@@ -15,17 +14,15 @@ from hlo_inspect.analysis.memory.in_place import InPlace
 from hlo_inspect.analysis.memory.live_ranges import LiveRanges, Uses, clip_shared, find_live_ranges
 from hlo_inspect.analysis.memory.overwriting import Overwriting
 from hlo_inspect.analysis.memory.packing import Packing, pack
-from hlo_inspect.analysis.memory.platforms import MAX_SPACES, PRESET_SPACES, Platform
-from hlo_inspect.analysis.memory.post_order import computation_order, post_orders
-from hlo_inspect.analysis.memory.schedule import ComputationRun, MemoryFault, Schedule, flatten_schedule
-from hlo_inspect.analysis.memory.shape_trees import ShapeTrees
-from hlo_inspect.analysis.memory.sizes import Sizes
+from hlo_inspect.analysis.memory.platforms import MAX_SPACES, Platform
+from hlo_inspect.analysis.memory.post_order import callers_first, in_order_of_text, numbered, post_orders
+from hlo_inspect.analysis.memory.schedule import MemoryFault, Schedule, flatten_schedule
 from hlo_inspect.analysis.memory.thread_local import ThreadLocal, find_thread_local
 from hlo_inspect.analysis.memory.values import Values, find_values
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.header import ShapeIndex
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.shapes import HOST_SPACE, ArrayShape, Shape, TupleShape
+from hlo_inspect.hlo.shapes import HOST_SPACE, ArrayShape, Shape
 
 
 class Place(NamedTuple):
@@ -77,8 +74,6 @@ class DeviceMemory:
     """
 
     platform: Platform
-    schedule: Schedule
-    trees: ShapeTrees
     values: Values
     uses: Uses
     ranges: LiveRanges
@@ -88,7 +83,11 @@ class DeviceMemory:
     assignment: Assignment
     heaps: Mapping[int, Heap]
     thread_local: ThreadLocal
-    faults: Sequence[MemoryFault] = field(default_factory=list)
+    faults: Sequence[MemoryFault]
+
+    @property
+    def schedule(self) -> Schedule:
+        return self.values.schedule
 
     # -- totals ---------------------------------------------------------------------------------------------------------
 
@@ -226,10 +225,7 @@ class DeviceMemory:
     # -- values ---------------------------------------------------------------------------------------------------------
 
     def shape(self, value: int) -> Shape | None:
-        return self.values.shape(value, self.schedule, self.trees)
-
-    def shape_index(self, value: int) -> ShapeIndex:
-        return self.trees.index(self.schedule.shapes[self.values.times[value]], self.values.places[value])
+        return self.values.shape(value)
 
     def place(self, time: int) -> Place:
         """The instruction that runs at a time."""
@@ -245,165 +241,93 @@ class DeviceMemory:
 
 def find_device_memory(module: Module, views: Views, platform: Platform) -> DeviceMemory:
     """The device memory of a module that was read with its graph, is scheduled and not cut off."""
-    return _Analysis(module, views, platform).run()
+    schedule = flatten_schedule(module, views)
+    orders = post_orders(schedule)
+    values = find_values(schedule, numbered(orders, in_order_of_text(schedule, module)))
+    faults = [*schedule.faults, *values.faults]
+    aliases = _aliases(module, values, platform, faults)
+    uses, ranges = Uses(values), find_live_ranges(values, aliases.keys())
+    in_place = InPlace(views, frozenset({"bitcast", "reshape"} if platform.name == "gpu" else {"bitcast"}))
+    buffers = find_buffers(values, in_place, aliases.values())
+    clip_shared(ranges, buffers.members)
+    sizes, spaces = _sizes(values, buffers, platform, faults)
+    facts = BufferFacts(
+        platform,
+        values,
+        buffers,
+        ranges,
+        uses,
+        sizes,
+        spaces,
+        _outputs(values, buffers),
+        _parameters(values, aliases.keys()),
+        numbered(orders, callers_first(schedule)),
+        Overwriting(values, uses, views, in_place, platform),
+    )
+    assignment = assign(facts)
+    heaps = {}
+    for space, members in sorted(assignment.heaps.items()):
+        trace = (simulate_preset if space in platform.presets else simulate)(facts, members)
+        heaps[space] = Heap(space, trace, pack(trace.intervals, platform.alignment(space)))
+    thread_local = find_thread_local(module, views, platform)
+    return DeviceMemory(platform, values, uses, ranges, buffers, sizes, spaces, assignment, heaps, thread_local, faults)
 
 
-class _Analysis:
-    """The steps from the schedule to the packed heaps."""
-
-    def __init__(self, module: Module, views: Views, platform: Platform) -> None:
-        self._module = module
-        self._views = views
-        self._platform = platform
-        self._trees = ShapeTrees()
-        self._faults: list[MemoryFault] = []
-
-    def run(self) -> DeviceMemory:
-        schedule = flatten_schedule(self._module, self._views)
-        orders = post_orders(schedule)
-        values = find_values(schedule, self._trees, self._ranks(schedule, orders))
-        uses = Uses(schedule, values)
-        passing = frozenset({"bitcast", "reshape"} if self._platform.name == "gpu" else {"bitcast"})
-        in_place = InPlace(self._views, passing)
-        aliases = self._aliases(schedule, values)
-        ranges = find_live_ranges(schedule, values, frozenset(aliases))
-        outputs = [(output, given) for output, given in aliases.values()]
-        buffers = find_buffers(schedule, values, self._trees, in_place, outputs)
-        clip_shared(ranges, buffers.members)
-        sizes, spaces = self._sizes(schedule, values, buffers)
-        facts = BufferFacts(
-            schedule,
-            values,
-            buffers,
-            ranges,
-            uses,
-            sizes,
-            spaces,
-            self._outputs(schedule, values, buffers),
-            self._parameters(schedule, values, frozenset(aliases)),
-            frozenset(v for v, p in enumerate(values.places) if self._is_table(schedule, values, v)),
-            self._positions(schedule, orders),
-            Overwriting(schedule, values, uses, self._trees, self._views, in_place, self._platform),
-            self._platform.reuses_allocations,
-        )
-        presets = PRESET_SPACES if self._platform.is_tpu else frozenset()
-        assignment = assign(facts, presets)
-        heaps = {}
-        for space, members in sorted(assignment.heaps.items()):
-            trace = (simulate_preset if space in presets else simulate)(facts, members)
-            heaps[space] = Heap(space, trace, pack(trace.intervals, self._platform.alignment(space)))
-        thread_local = find_thread_local(self._module, self._views, Sizes(self._platform))
-        faults = [*schedule.faults, *values.faults, *self._faults]
-        return DeviceMemory(
-            self._platform,
-            schedule,
-            self._trees,
-            values,
-            uses,
-            ranges,
-            buffers,
-            sizes,
-            spaces,
-            assignment,
-            heaps,
-            thread_local,
-            faults,
-        )
-
-    # -- numbers --------------------------------------------------------------------------------------------------------
-
-    def _ranks(self, schedule: Schedule, orders: Mapping[ComputationRun, Sequence[int]]) -> list[int]:
-        """By time the number of an instruction: computations as in the text, post-order in each."""
-        in_text = {name: number for number, name in enumerate(self._module.computations)}
-        found = computation_order(schedule, in_text)
-        ranks = [0] * schedule.end
-        rank = 0
-        for run in sorted(orders, key=lambda one: found[one]):
-            for time in orders[run]:
-                ranks[time] = rank
-                rank += 1
-        return ranks
-
-    def _positions(self, schedule: Schedule, orders: Mapping[ComputationRun, Sequence[int]]) -> list[int]:
-        """By time the place in the order of assignment: callers before callees, post-order in each computation."""
-        positions = [0] * schedule.end
-        position = 0
-        for run in _callers_first(schedule):
-            for time in orders[run]:
-                positions[time] = position
-                position += 1
-        return positions
-
-    # -- entry ----------------------------------------------------------------------------------------------------------
-
-    def _aliases(self, schedule: Schedule, values: Values) -> dict[tuple[int, int], tuple[int, int]]:
-        """By number and place of an entry parameter the output that takes its place, and its own value."""
-        found: dict[tuple[int, int], tuple[int, int]] = {}
-        entry = schedule.runs[0]
-        line = self._module.first_line
-        for alias in self._module.header.aliases:
-            time = entry.parameters.get(alias.parameter)
-            given = self._trees.place(schedule.shapes[time], alias.parameter_index) if time is not None else None
-            output = self._trees.place(schedule.shapes[entry.root], alias.output_index) if entry.root >= 0 else None
-            if time is None or given is None or output is None:
-                self._faults.append(MemoryFault("an alias of the header names what is not there", line, None, of_aliases=True))
-                continue
-            self._check_alias(alias.parameter, schedule.shapes[time], given, schedule.shapes[entry.root], output)
-            found[alias.parameter, given] = values.of(entry.root)[output], values.of(time)[given]
-        return found
-
-    def _check_alias(self, number: int, parameter: Shape | None, given: int, result: Shape | None, output: int) -> None:
-        """An output takes the place of a parameter of the same size only."""
-        sizes = Sizes(self._platform)
-        old, new = sizes.bytes(self._trees.part(parameter, given)), sizes.bytes(self._trees.part(result, output))
+def _aliases(
+    module: Module, values: Values, platform: Platform, faults: list[MemoryFault]
+) -> dict[tuple[int, int], tuple[int, int]]:
+    """By number and place of an entry parameter the output that takes its place, and its own value. An output takes the place
+    of a parameter of the same size only.
+    """
+    found: dict[tuple[int, int], tuple[int, int]] = {}
+    entry, shapes, place = values.schedule.runs[0], values.schedule.shapes, values.trees.place
+    for alias in module.header.aliases:
+        number, time = alias.parameter, entry.parameters.get(alias.parameter)
+        given = place(shapes[time], alias.parameter_index) if time is not None else None
+        output = place(shapes[entry.root], alias.output_index) if entry.root >= 0 else None
+        if time is None or given is None or output is None:
+            message = "an alias of the header names what is not there"
+            faults.append(MemoryFault(message, module.first_line, None, of_aliases=True))
+            continue
+        found[number, given] = values.of(entry.root)[output], values.of(time)[given]
+        old = platform.bytes_of(values.trees.part(shapes[time], given))
+        new = platform.bytes_of(values.trees.part(shapes[entry.root], output))
         if old is not None and new is not None and old != new:
             message = f"an alias of the header joins parameter {number}, of {old} bytes, with an output of {new}"
-            self._faults.append(MemoryFault(message, self._module.first_line, None, of_aliases=True))
-
-    def _outputs(self, schedule: Schedule, values: Values, buffers: Buffers) -> frozenset[int]:
-        root = schedule.runs[0].root
-        return frozenset(buffers.of[value] for value in values.of(root)) if root >= 0 else frozenset()
-
-    def _parameters(
-        self, schedule: Schedule, values: Values, aliased: frozenset[tuple[int, int]]
-    ) -> dict[int, tuple[int, ShapeIndex, bool]]:
-        found = {}
-        for number, time in schedule.runs[0].parameters.items():
-            for place, value in enumerate(values.of(time)):
-                found[value] = number, self._trees.index(schedule.shapes[time], place), (number, place) in aliased
-        return found
-
-    # -- buffers --------------------------------------------------------------------------------------------------------
-
-    def _is_table(self, schedule: Schedule, values: Values, value: int) -> bool:
-        return isinstance(values.shape(value, schedule, self._trees), TupleShape)
-
-    def _sizes(self, schedule: Schedule, values: Values, buffers: Buffers) -> tuple[list[int], list[int]]:
-        """By buffer its bytes, those of its largest value, and its memory space."""
-        sizes, spaces = [0] * len(buffers.members), [0] * len(buffers.members)
-        measure = Sizes(self._platform)
-        known: dict[int, tuple[int | None, int]] = {}
-        for value, buffer in enumerate(buffers.of):
-            shape = values.shape(value, schedule, self._trees)
-            found = known.get(id(shape))
-            if found is None:
-                layout = shape.layout if isinstance(shape, ArrayShape) else None
-                found = known[id(shape)] = measure.bytes(shape), layout.memory_space if layout is not None else 0
-            size, space = found
-            if size is None or space >= MAX_SPACES:
-                time = values.times[value]
-                name = schedule.name(time)
-                what = f"the size of {name} is not known" if size is None else f"{name} is in an unknown memory space, {space}"
-                self._faults.append(MemoryFault(what, schedule.line(time), name, of_sizes=True))
-            sizes[buffer] = max(sizes[buffer], size or 0)
-            spaces[buffer] = spaces[buffer] or space
-        return sizes, spaces
+            faults.append(MemoryFault(message, module.first_line, None, of_aliases=True))
+    return found
 
 
-def _callers_first(schedule: Schedule) -> list[ComputationRun]:
-    """The computations in reverse post-order of the call graph (`CallGraph::VisitNodes`): a body before its condition."""
-    calls: dict[ComputationRun, list[ComputationRun]] = {}
-    for time in sorted(schedule.called):
-        runs = schedule.called[time]
-        calls.setdefault(schedule.run_at[time], []).extend(sorted(runs, key=lambda run: run.role == "condition"))
-    return list(operands_first(schedule.runs[:1], lambda run: calls.get(run, [])))[::-1]
+def _outputs(values: Values, buffers: Buffers) -> frozenset[int]:
+    root = values.schedule.runs[0].root
+    return frozenset(buffers.of[value] for value in values.of(root)) if root >= 0 else frozenset()
+
+
+def _parameters(values: Values, aliased: Collection[tuple[int, int]]) -> dict[int, tuple[int, ShapeIndex, bool]]:
+    """By value of an entry parameter its number, shape index, and whether an output takes its place."""
+    found = {}
+    for number, time in values.schedule.runs[0].parameters.items():
+        for place, value in enumerate(values.of(time)):
+            found[value] = number, values.index(value), (number, place) in aliased
+    return found
+
+
+def _sizes(values: Values, buffers: Buffers, platform: Platform, faults: list[MemoryFault]) -> tuple[list[int], list[int]]:
+    """By buffer its bytes, those of its largest value, and its memory space."""
+    sizes, spaces = [0] * len(buffers.members), [0] * len(buffers.members)
+    known: dict[int, tuple[int | None, int]] = {}
+    for value, buffer in enumerate(buffers.of):
+        shape = values.shape(value)
+        found = known.get(id(shape))
+        if found is None:
+            layout = shape.layout if isinstance(shape, ArrayShape) else None
+            found = known[id(shape)] = platform.bytes_of(shape), layout.memory_space if layout is not None else 0
+        size, space = found
+        if size is None or space >= MAX_SPACES:
+            time = values.times[value]
+            name = values.schedule.name(time)
+            what = f"the size of {name} is not known" if size is None else f"{name} is in an unknown memory space, {space}"
+            faults.append(MemoryFault(what, values.schedule.line(time), name, of_sizes=True))
+        sizes[buffer] = max(sizes[buffer], size or 0)
+        spaces[buffer] = spaces[buffer] or space
+    return sizes, spaces

@@ -37,7 +37,7 @@ def find_gathered(
     for value, time in enumerate(values.times):
         kind = TABLE.get(schedule.opcodes[time])
         if kind is not None and kind.collective == "all-gather" and time not in schedule.wrapped:
-            relation = relation_of(schedule.view(time), schedule.rows[time], device.shape_index(value))
+            relation = relation_of(schedule.view(time), schedule.rows[time], device.values.index(value))
             if relation is not None and GATHERED in relation.steps:
                 found.append((value, time, relation))
     return [_gathered(device, *one, labels_of) for one in found if device.sizes[device.buffers.of[one[0]]]]

@@ -125,7 +125,7 @@ class _Simulation:
         """The operand whose memory the value takes over: it is freed now, and neither shares its buffer with others."""
         facts = self._facts
         time, place = facts.values.times[value], facts.values.places[value]
-        opcode = facts.schedule.opcodes[time]
+        opcode = facts.values.schedule.opcodes[time]
         if not going or opcode == "copy" or opcode not in facts.overwriting.opcodes:
             return None
         for given in self._candidates(time, going):
@@ -139,7 +139,7 @@ class _Simulation:
         if self._candidates_at != time:
             facts = self._facts
             members, of = facts.buffers.members, facts.buffers.of
-            operands = facts.schedule.operands[time]
+            operands = facts.values.schedule.operands[time]
             tops = dict.fromkeys(facts.values.top(operand) for operand in operands if operand >= 0)
             defining = set(operands)
             self._found_candidates = [
@@ -175,7 +175,7 @@ class _Simulation:
 
 def simulate_preset(facts: BufferFacts, buffers: Sequence[int]) -> Trace:
     """The trace of the memory space that holds these buffers."""
-    schedule, values, ranges = facts.schedule, facts.values, facts.ranges
+    schedule, values, ranges = facts.values.schedule, facts.values, facts.ranges
     members = [value for buffer in buffers for value in facts.buffers.members[buffer]]
     joined = {value for value in members if _joins_slices(schedule, values.times[value])}
     by_time = {values.times[value]: value for value in joined}
@@ -204,7 +204,7 @@ def _joins_slices(schedule: Schedule, time: int) -> bool:
 
 def _spans(facts: BufferFacts, uses: Sequence[int], start: int, end: int) -> Iterator[tuple[int, int]]:
     last = max((use for use in uses if use > start), default=None)
-    if last is not None and facts.schedule.opcodes[last] == "conditional":
+    if last is not None and facts.values.schedule.opcodes[last] == "conditional":
         yield from _around_branches(facts, uses, last, start, end)
     elif uses:
         yield start, min(start if last is None else last, end)
@@ -216,13 +216,13 @@ def _around_branches(facts: BufferFacts, uses: Sequence[int], user: int, start: 
     while waiting:
         conditional, begin, limit = waiting.pop()
         earliest = limit
-        for run in facts.schedule.called.get(conditional, ()):
+        for run in facts.values.schedule.called.get(conditional, ()):
             earliest = min(earliest, run.start)
-            inside = [use for use in uses if facts.schedule.run_at[use] is run]
+            inside = [use for use in uses if facts.values.schedule.run_at[use] is run]
             if not inside:
                 continue
             last = min(inside[-1], limit)
-            if facts.schedule.opcodes[inside[-1]] == "conditional":
+            if facts.values.schedule.opcodes[inside[-1]] == "conditional":
                 waiting.append((inside[-1], run.start, last))
             else:
                 yield run.start, last

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from hlo_inspect.analysis.view import View, Views
-from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.header import ShapeIndex
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation
@@ -90,10 +89,8 @@ class InPlace:
     def _stated(self, view: View, row: int) -> Sequence[Pair]:
         if "output_to_operand_aliasing" not in view.tails[row]:
             return ()
-        try:
-            return stated_aliases(view.instruction(row))
-        except tokens.ScanError:
-            return ()
+        instruction = view.instruction_at(row)
+        return stated_aliases(instruction) if instruction is not None else ()
 
     def _fusion(self, view: View, row: int) -> Sequence[Pair]:
         inside, stated = self._inside(view, row), self._stated(view, row)

@@ -18,7 +18,6 @@ from hlo_inspect.analysis.optimizer.frames import MAX_STEPS, Frames
 from hlo_inspect.analysis.optimizer.graph import Index, Place
 from hlo_inspect.analysis.optimizer.operations import UNCHANGED_TARGETS
 from hlo_inspect.analysis.view import View, Views
-from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Callee
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import CALLING_OPCODES, TABLE
@@ -154,10 +153,7 @@ def _called(view: View, opcodes: Set[str]) -> Iterator[tuple[int, Callee]]:
     """The computations that rows of these opcodes call, except those that starts wrap."""
     for row, opcode in enumerate(view.opcodes):
         if opcode in opcodes and not TABLE[opcode].half:
-            try:
-                yield from ((row, callee) for callee in view.called(row))
-            except tokens.ScanError:
-                continue
+            yield from ((row, callee) for callee in view.called_at(row))
 
 
 def _arrays(view: View, *, has_inputs: bool) -> Iterator[Made]:
@@ -173,12 +169,8 @@ def _arrays(view: View, *, has_inputs: bool) -> Iterator[Made]:
 
 def _is_marker(view: View, row: int, opcode: str) -> bool:
     """Whether a row is a custom call that returns its operands where they are."""
-    if opcode != "custom-call":
-        return False
-    try:
-        return view.instruction(row).attr("custom_call_target") in _MARKERS
-    except tokens.ScanError:
-        return False
+    instruction = view.instruction_at(row) if opcode == "custom-call" else None
+    return instruction is not None and instruction.attr("custom_call_target") in _MARKERS
 
 
 class _InPlace:

@@ -80,7 +80,7 @@ class LiveArrays:
         value = self._named(row)
         time = device.values.times[value]
         view, number = device.schedule.view(time), device.schedule.rows[time]
-        element = () if time in device.schedule.wrapped else device.shape_index(value)
+        element = () if time in device.schedule.wrapped else device.values.index(value)
         labels = self._labels_of(view, number)
         relation = self._relation_of(view, number, element)
         start, end = device.live_range(row.buffer)

@@ -27,11 +27,12 @@ class LiveRanges:
     last_positions: list[tuple[int, int]]
 
 
-def find_live_ranges(schedule: Schedule, values: Values, aliased: Collection[tuple[int, int]]) -> LiveRanges:
+def find_live_ranges(values: Values, aliased: Collection[tuple[int, int]]) -> LiveRanges:
     """The live ranges of values, each by itself. `aliased` are the parts of entry parameters, by number and place, that an
     output takes the place of.
     """
-    starts, ends, positions = _definitions(schedule, values)
+    schedule = values.schedule
+    starts, ends, positions = _definitions(values)
     for time, result in enumerate(values.results):
         run = schedule.run_at[time]
         here = run.end if run.root == time else time
@@ -48,15 +49,18 @@ def find_live_ranges(schedule: Schedule, values: Values, aliased: Collection[tup
             for value in result:
                 ends[value] = max(ends[value], read)
         ends[result[0]] = max(ends[result[0]], table[time])
-    _extend_parameters(schedule, values, aliased, ends)
+    for number, parameter in schedule.runs[0].parameters.items():
+        for place, value in enumerate(values.of(parameter)):
+            if (number, place) not in aliased:  # no output takes its place
+                ends[value] = schedule.end
     return LiveRanges(starts, ends, positions)
 
 
-def _definitions(schedule: Schedule, values: Values) -> tuple[list[int], list[int], list[tuple[int, int]]]:
+def _definitions(values: Values) -> tuple[list[int], list[int], list[tuple[int, int]]]:
     """Starts, ends and last positions of values as far as their definition says it: a parameter is there from the start of its
     computation, a root to its end, what an asynchronous computation defines until that is done.
     """
-    starts, ends = list(values.times), list(values.times)
+    schedule, starts, ends = values.schedule, list(values.times), list(values.times)
     for value, time in enumerate(values.times):
         run = schedule.run_at[time]
         if schedule.opcodes[time] == "parameter":
@@ -96,20 +100,6 @@ def _body_begins(schedule: Schedule, time: int) -> int:
     return time
 
 
-def _extend_parameters(
-    schedule: Schedule,
-    values: Values,
-    aliased: Collection[tuple[int, int]],
-    ends: list[int],
-) -> None:
-    """Entry parameters that no output takes the place of are live to the end."""
-    entry = schedule.runs[0]
-    for number, time in entry.parameters.items():
-        for place, value in enumerate(values.of(time)):
-            if (number, place) not in aliased:
-                ends[value] = schedule.end
-
-
 def clip_shared(ranges: LiveRanges, buffers: Sequence[Sequence[int]]) -> None:
     """Values of one buffer follow each other: each ends at most where the next one starts (`NormalizeAliasedBuffers`)."""
     starts, ends = ranges.starts, ranges.ends
@@ -125,8 +115,8 @@ def clip_shared(ranges: LiveRanges, buffers: Sequence[Sequence[int]]) -> None:
 class Uses:
     """The uses of the values of a program, each found when it is first asked for."""
 
-    def __init__(self, schedule: Schedule, values: Values) -> None:
-        self._schedule = schedule
+    def __init__(self, values: Values) -> None:
+        self._schedule = values.schedule
         self._values = values
         self._known: dict[int, list[int]] = {}
 

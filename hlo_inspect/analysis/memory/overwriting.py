@@ -13,8 +13,6 @@ from hlo_inspect.analysis.memory.gpu_overwriting import GpuHints
 from hlo_inspect.analysis.memory.in_place import InPlace
 from hlo_inspect.analysis.memory.live_ranges import Uses
 from hlo_inspect.analysis.memory.platforms import Platform
-from hlo_inspect.analysis.memory.schedule import Schedule
-from hlo_inspect.analysis.memory.shape_trees import ShapeTrees
 from hlo_inspect.analysis.memory.values import Values
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo.module import Computation
@@ -26,20 +24,10 @@ _LOOP_KINDS = frozenset({"kLoop", "kInput"})
 class Overwriting:
     """Which operands may be written over."""
 
-    def __init__(
-        self,
-        schedule: Schedule,
-        values: Values,
-        uses: Uses,
-        trees: ShapeTrees,
-        views: Views,
-        in_place: InPlace,
-        platform: Platform,
-    ) -> None:
-        self._schedule = schedule
+    def __init__(self, values: Values, uses: Uses, views: Views, in_place: InPlace, platform: Platform) -> None:
+        self._schedule, self._trees = values.schedule, values.trees
         self._values = values
         self._uses = uses
-        self._trees = trees
         self._views = views
         self._in_place = in_place
         self._platform = platform

@@ -1,4 +1,4 @@
-"""The platform that a text was compiled for, by its marks."""
+"""The platform that a text was compiled for, by its marks, and how many bytes a value takes there."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hlo_inspect.analysis.memory.tpu_chips import find_chip
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import ELEMENTWISE, opcodes_that_call
+from hlo_inspect.hlo.shapes import Shape, TupleShape
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_SPACES = 16
@@ -19,6 +20,11 @@ MAX_SPACES = 16
 
 PRESET_SPACES = frozenset({1, 3})
 """Fast memory of TPU, which is assigned before all other: VMEM, and CMEM of v4."""
+
+_SCALAR_SPACES = frozenset({2, 4, 6})
+
+_ENTRY_ALIGNMENT = 1024
+"""TPU: elements of an array without tiles are rounded up to so many."""
 
 PlatformName = Literal["cpu", "gpu", "tpu"]
 
@@ -50,6 +56,25 @@ class Platform:
         if self.name == "tpu":
             return {0: 16384, 1: 512, 3: 512, 6: 512}.get(space, 4)
         return self.cpu_alignment if self.name == "cpu" else 256
+
+    @property
+    def presets(self) -> frozenset[int]:
+        """The memory spaces that are assigned before all other."""
+        return PRESET_SPACES if self.is_tpu else frozenset()
+
+    def bytes_of(self, shape: Shape | None) -> int | None:
+        """What a value of this shape takes, with what tiles add; a tuple is its table. `None` where a size is not known."""
+        if shape is None:
+            return None
+        if isinstance(shape, TupleShape):
+            return -(-len(shape.elements) * self.pointer_bytes // self.table_alignment) * self.table_alignment
+        if shape.dtype == "token":
+            return 0
+        plain, layout, elements = shape.padded_bytes, shape.layout, shape.elements
+        has_tiles = layout is not None and (layout.tiles or layout.memory_space in _SCALAR_SPACES)
+        if not self.is_tpu or has_tiles or not plain or not elements or shape.bytes is None:
+            return plain
+        return shape.bytes * (-(-elements // _ENTRY_ALIGNMENT) * _ENTRY_ALIGNMENT) // elements
 
 
 _GPU_MARKS = (

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, cast
 
 from hlo_inspect.analysis.view import View, Views
-from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.shapes import Shape, TupleShape, subshape
@@ -178,9 +177,8 @@ class _Flattener:
 
     def _begin_called(self, run: ComputationRun, view: View, row: int) -> tuple[ComputationRun, ...]:
         """What a row runs, in the order in which that is walked through. Its arguments have times by now."""
-        try:
-            called = view.called(row)
-        except tokens.ScanError:
+        called = view.called_at(row)
+        if not called:
             return ()
         operands, inner = self._operands(run, view, row), None
         if view.opcodes[row] in _WRAPPING:

@@ -19,10 +19,6 @@ class ShapeTree:
     elements: tuple[tuple[int, int], ...]
     parts: tuple[Shape, ...]
 
-    @property
-    def size(self) -> int:
-        return len(self.parts)
-
 
 class ShapeTrees:
     """The trees of a module's tuple shapes, each made once."""
@@ -38,7 +34,7 @@ class ShapeTrees:
 
     def size(self, shape: Shape | None) -> int:
         """How many subshapes there are; an unknown shape counts as one array."""
-        return self.of(shape).size if isinstance(shape, TupleShape) else 1
+        return len(self.of(shape).parts) if isinstance(shape, TupleShape) else 1
 
     def part(self, shape: Shape | None, place: int) -> Shape | None:
         """The subshape at a place."""

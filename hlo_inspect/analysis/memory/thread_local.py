@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from hlo_inspect.analysis.memory.sizes import Sizes
-from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.analysis.memory.platforms import Platform
+from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.attribute_forms import attribute_text
 from hlo_inspect.hlo.module import Module
@@ -29,14 +29,14 @@ class ThreadLocal(NamedTuple):
     constant_bytes: int
 
 
-def find_thread_local(module: Module, views: Views, sizes: Sizes) -> ThreadLocal:
+def find_thread_local(module: Module, views: Views, platform: Platform) -> ThreadLocal:
     """The allocations of all computations of the module that are applied to elements."""
     allocations = constant_bytes = 0
     for name in dict.fromkeys(_applied(module, views)):
         column = module.computations[name].rows.column
         for opcode, shape in zip(column.opcodes, column.shapes, strict=True):
             if opcode == "constant":
-                constant_bytes += sizes.bytes(shape) or 0
+                constant_bytes += platform.bytes_of(shape) or 0
             elif opcode not in _NO_VALUE:
                 allocations += 1
     return ThreadLocal(allocations, constant_bytes)
@@ -46,10 +46,13 @@ def _applied(module: Module, views: Views) -> Iterator[str]:
     """The computations of the module that others apply, each as often as they do."""
     for name, computation in module.computations.items():
         rows = computation.rows
-        for row in [row for row in rows.column.calling if rows.opcodes[row] in _APPLYING]:
+        for row in rows.column.calling:
             printed = _printed(rows.tails[row]) if rows.opcodes[row] in _APPLYING_ONE else ""
-            applied = [printed] if printed in module.computations else _called(views.of(name), row)
-            yield from (one for one in applied if one in module.computations)
+            if printed in module.computations:
+                yield printed
+            elif rows.opcodes[row] in _APPLYING:
+                called = views.of(name).called_at(row)
+                yield from (one.name for one in called if one.role in _APPLIED and one.name in module.computations)
 
 
 def _printed(tail: str) -> str:
@@ -58,10 +61,3 @@ def _printed(tail: str) -> str:
         return (attribute_text(tail, "to_apply") or "").removeprefix("%")
     except tokens.ScanError:
         return ""
-
-
-def _called(view: View, row: int) -> list[str]:
-    try:
-        return [callee.name for callee in view.called(row) if callee.role in _APPLIED]
-    except tokens.ScanError:
-        return []

@@ -23,12 +23,14 @@ Result = int | list[int]
 
 @dataclass(slots=True, eq=False)
 class Values:
-    """The values of a program, by number. `results` are by time.
+    """The values of a program, by number. `results` are by time of the `schedule`; `trees` are those of its shapes.
 
     `times` and `places` say where a value is defined; of redundant phis they say where those were. `phi_inputs` holds what
     arrives at each phi.
     """
 
+    schedule: Schedule
+    trees: ShapeTrees = field(default_factory=ShapeTrees)
     results: list[Result] = field(default_factory=list)
     times: list[int] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
@@ -45,15 +47,19 @@ class Values:
         result = self.results[time]
         return result if isinstance(result, int) else result[0]
 
-    def shape(self, value: int, schedule: Schedule, trees: ShapeTrees) -> Shape | None:
-        return trees.part(schedule.shapes[self.times[value]], self.places[value])
+    def shape(self, value: int) -> Shape | None:
+        return self.trees.part(self.schedule.shapes[self.times[value]], self.places[value])
+
+    def index(self, value: int) -> ShapeIndex:
+        """The index into the result of the instruction that defines it."""
+        return self.trees.index(self.schedule.shapes[self.times[value]], self.places[value])
 
 
-def find_values(schedule: Schedule, trees: ShapeTrees, ranks: Sequence[int]) -> Values:
+def find_values(schedule: Schedule, ranks: Sequence[int]) -> Values:
     """The values of a scheduled program, numbered as XLA does: by the `ranks` of the times at which they are defined, phis
     after all others.
     """
-    return _numbered(_Dataflow(schedule, trees).run(), ranks)
+    return _numbered(_Dataflow(schedule).run(), ranks)
 
 
 def _numbered(values: Values, ranks: Sequence[int]) -> Values:
@@ -63,6 +69,8 @@ def _numbered(values: Values, ranks: Sequence[int]) -> Values:
     order = sorted(used, key=lambda one: (one in phis, ranks[times[one]], places[one]))
     number = {one: new for new, one in enumerate(order)}
     return Values(
+        values.schedule,
+        values.trees,
         [number[one] if isinstance(one, int) else [number[part] for part in one] for one in values.results],
         [times[one] for one in order],
         [places[one] for one in order],
@@ -76,10 +84,10 @@ class _Dataflow:
     its start.
     """
 
-    def __init__(self, schedule: Schedule, trees: ShapeTrees) -> None:
+    def __init__(self, schedule: Schedule) -> None:
         self._schedule = schedule
-        self._trees = trees
-        self._values = Values()
+        self._values = Values(schedule)
+        self._trees = self._values.trees
         self._loops: list[int] = []
 
     def run(self) -> Values:

@@ -14,7 +14,6 @@ from hlo_inspect.analysis.memory.heap import Interval
 from hlo_inspect.analysis.memory.in_place import InPlace, Pair
 from hlo_inspect.analysis.memory.packing import pack
 from hlo_inspect.analysis.memory.platforms import Platform
-from hlo_inspect.analysis.memory.sizes import Sizes
 from hlo_inspect.hlo.shape_text import ShapeTable
 from hlo_inspect.hlo.wants import Wants
 from tests.analysis.memory.test_schedule_and_ranges import LOOP
@@ -264,8 +263,8 @@ TPU = Platform("tpu", "", pointer_bytes=4, table_alignment=512, keeps_trace=True
     ],
 )
 def test_sizes(platform: str, shape: str, size: int) -> None:
-    sizes = Sizes(TPU if platform == "tpu" else Platform("cpu", ""))
-    assert sizes.bytes(ShapeTable().parse(shape)) == size
+    found = (TPU if platform == "tpu" else Platform("cpu", "")).bytes_of(ShapeTable().parse(shape))
+    assert found == size
 
 
 def interval(value: int, size: int, start: int, end: int, base: int | None = None) -> Interval:

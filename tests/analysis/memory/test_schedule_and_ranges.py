@@ -65,7 +65,7 @@ def ranges(device: DeviceMemory) -> dict[str, tuple[int, int]]:
     """By name and shape index of the definition."""
     found = {}
     for value, time in enumerate(device.values.times):
-        index = ",".join(map(str, device.shape_index(value)))
+        index = ",".join(map(str, device.values.index(value)))
         found[f"{device.place(time).name}{{{index}}}"] = device.ranges.starts[value], device.ranges.ends[value]
     return found
 
