@@ -2,78 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
+from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.roofline import Seconds
+from hlo_inspect.analysis.time.collective_times import CollectiveTime
 from hlo_inspect.analysis.time.step_times import NO_SECONDS, sum_of
+from hlo_inspect.analysis.time.timelines import TimedStep, Timelines
 from hlo_inspect.passes.base import bounded
-from hlo_inspect.passes.timed_sites import TimedSite, bound_site, bus_bandwidth, estimate_site
 from hlo_inspect.report.model import Column
 
 
 def time_columns(context: Context, members: Callable[[Any], Sequence[Collective]]) -> tuple[Column, ...]:
     """The columns of rows that stand for these collectives, where there is a profile: seconds of all runs of a step, at least
-    and by the model; windows and what is exposed at least times; the level of links, and the bus bandwidth of the estimate.
+    and by the model; windows and what is exposed, which are known for a schedule only, at least times; the level of links, and
+    the bus bandwidth of the estimate.
     """
-    if context.on_machine.timelines is None:
-        return ()
-    return tuple(_columns(_Times(context), members))
+    timelines = context.on_machine.timelines
+    return () if timelines is None else tuple(_columns(context, timelines, members))
 
 
-class _Times:
-    """The times of collectives, each looked up by its place in the module's list."""
+def _columns(context: Context, timelines: Timelines, members: Callable[[Any], Sequence[Collective]]) -> Iterator[Column]:
+    collectives = zip(context.collectives, context.on_machine.collective_times, strict=True)
+    timed = {id(one): (time, *timed_sites(context, timelines, one, time)) for one, time in collectives}
 
-    def __init__(self, context: Context) -> None:
-        timelines, times = context.on_machine.timelines, context.on_machine.collective_times
-        assert timelines is not None  # noqa: S101 - the caller asked
-        self.timelines = timelines
-        self._times = {id(one): time for one, time in zip(context.collectives, times, strict=True)}
-        self._context = context
+    def of_all(time: Callable[[TimedSite, TimedSite], Seconds]) -> Callable[[Any], Seconds]:
+        return lambda row: reduce(sum_of, [time(*timed[id(one)][1:]) for one in members(row)], NO_SECONDS)
 
-    def bound(self, one: Collective) -> Seconds:
-        """Of all runs."""
-        return self._bound_site(one).busy
+    def in_schedule(time: Callable[[TimedSite, TimedSite], Seconds]) -> Callable[[Any], Seconds | None]:
+        return of_all(time) if timelines.is_scheduled else lambda _: None
 
-    def estimate(self, one: Collective) -> Seconds:
-        return estimate_site(self._context, self.timelines, one, self._times[id(one)]).busy
+    def times(row: object) -> list[CollectiveTime]:
+        return [timed[id(one)][0] for one in members(row)]
 
-    def window(self, one: Collective) -> Seconds | None:
-        """Known for a schedule only, as the next one is."""
-        return self._bound_site(one).window if self.timelines.is_scheduled else None
-
-    def exposed(self, one: Collective) -> Seconds | None:
-        return self._bound_site(one).exposed if self.timelines.is_scheduled else None
-
-    def _bound_site(self, one: Collective) -> TimedSite:
-        return bound_site(self._context, self.timelines, one, self._times[id(one)])
-
-    def bus_bandwidth(self, members: Sequence[Collective]) -> float | None:
-        """Of several all bytes by all time."""
-        return bus_bandwidth(self._context, [(one, self._times[id(one)]) for one in members])
-
-    def level(self, members: Sequence[Collective]) -> str | None:
-        """The level of links that takes longest; of several with different levels all of them."""
-        levels = dict.fromkeys(level for one in members if (level := self._times[id(one)].level) is not None)
-        return ", ".join(levels) or None
+    yield from bounded("bound_s", "seconds", of_all(lambda at_least, _: at_least.busy), 3)
+    yield from bounded("estimate_s", "seconds", of_all(lambda _, likely: likely.busy), 1)
+    yield from bounded("window_s", "seconds", in_schedule(lambda at_least, _: at_least.window), 6, optional=True)
+    yield from bounded("exposed_s", "seconds", in_schedule(lambda at_least, _: at_least.exposed), 2, optional=True)
+    yield Column(
+        "bus_bandwidth",
+        "bytes_per_s",
+        detail=3,
+        optional=True,
+        get=lambda row: bus_bandwidth(context, members(row), times(row)),
+    )
+    yield Column("level", detail=5, optional=True, width=8, get=lambda row: _levels(times(row)))
 
 
-def _columns(times: _Times, members: Callable[[Any], Sequence[Collective]]) -> Iterator[Column]:
-    def of_all(time: Callable[[Collective], Seconds | None]) -> Callable[[Any], Seconds | None]:
-        return lambda row: _sum([time(one) for one in members(row)])
-
-    yield from bounded("bound_s", "seconds", of_all(times.bound), 3)
-    yield from bounded("estimate_s", "seconds", of_all(times.estimate), 1)
-    yield from bounded("window_s", "seconds", of_all(times.window), 6, optional=True)
-    yield from bounded("exposed_s", "seconds", of_all(times.exposed), 2, optional=True)
-    yield Column("bus_bandwidth", "bytes_per_s", detail=3, optional=True, get=lambda row: times.bus_bandwidth(members(row)))
-    yield Column("level", detail=5, optional=True, width=8, get=lambda row: times.level(members(row)))
+def _levels(times: Iterable[CollectiveTime]) -> str | None:
+    """The level of links that takes longest; of several collectives with different levels all of them."""
+    return ", ".join(dict.fromkeys(time.level for time in times if time.level is not None)) or None
 
 
-def _sum(times: Sequence[Seconds | None]) -> Seconds | None:
-    """Several times together; `None` where there is none."""
-    known = [time for time in times if time is not None]
-    return reduce(sum_of, known, NO_SECONDS) if known or not times else None
+class TimedSite(NamedTuple):
+    """How often a collective runs in a step, and how long all runs take together: on the links, from start to done, and
+    exposed.
+    """
+
+    runs: Bounds
+    busy: Seconds
+    window: Seconds
+    exposed: Seconds
+
+
+def runs_of(context: Context, collective: Collective) -> Bounds:
+    """How often the computation runs in which a collective starts. One that several starts wrap runs more often."""
+    return context.call_graph.runs(collective.start.computation.name)
+
+
+def timed_sites(
+    context: Context, timelines: Timelines, collective: Collective, time: CollectiveTime
+) -> tuple[TimedSite, TimedSite]:
+    """At durations that nothing can be below, and at those of the model."""
+    of_runs = (timelines.bound, time.bound_s), (timelines.estimate, time.estimate_s)
+    at_least, likely = (_timed_site(context, collective, step, "" if run is not None else time.reason) for step, run in of_runs)
+    return at_least, likely
+
+
+def _timed_site(context: Context, collective: Collective, step: TimedStep, why_unknown: str) -> TimedSite:
+    """`why_unknown` says why it is not known how long one run takes, where that is so."""
+    runs, site = runs_of(context, collective), step.site_of(collective)
+    missing = why_unknown or runs.reason
+    return TimedSite(runs, Seconds(site.busy, missing), Seconds(site.window, runs.reason), Seconds(site.exposed, missing))
+
+
+def bus_bandwidth(context: Context, collectives: Iterable[Collective], times: Sequence[CollectiveTime]) -> float | None:
+    """Bytes per second that one device sends by the model, as nccl-tests defines it. Of several collectives it is that of all
+    bytes and all time, `None` where it differs between them and how often one of them runs is not known.
+    """
+    rates = {time.bus_bandwidth for time in times}
+    if len(rates) == 1:
+        return rates.pop()
+    sent = seconds = 0.0
+    for collective, time in zip(collectives, times, strict=True):
+        runs = runs_of(context, collective).exact
+        if runs is None or collective.wire_bytes is None or time.estimate_s is None:
+            return None
+        sent += collective.wire_bytes * runs
+        seconds += time.estimate_s * runs
+    return sent / seconds if sent and seconds else None

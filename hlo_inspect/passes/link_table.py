@@ -12,7 +12,7 @@ from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
 from hlo_inspect.analysis.time.step_times import NO_SECONDS, seconds_of_runs, sum_of
 from hlo_inspect.passes.base import bounded
-from hlo_inspect.passes.timed_sites import bus_bandwidth, runs_of
+from hlo_inspect.passes.collective_times import bus_bandwidth, runs_of
 from hlo_inspect.report.model import Column, Table
 
 _SIZES = tuple((1 << power, f"to {text}") for power, text in ((15, "32 KiB"), (20, "1 MiB"), (25, "32 MiB"), (30, "1 GiB")))
@@ -28,7 +28,8 @@ class _LinkClass:
     axis: str | None
     level: str | None
     size: str
-    members: list[tuple[Collective, CollectiveTime]] = field(default_factory=list)
+    members: list[Collective] = field(default_factory=list)
+    times: list[CollectiveTime] = field(default_factory=list)
     runs: Bounds = NOTHING
     sent: Bounds = NOTHING
     bound: Seconds = NO_SECONDS
@@ -38,7 +39,8 @@ class _LinkClass:
         """Counts one more of them."""
         size = collective.wire_bytes
         sent = Bounds(0, None, collective.why_unknown) if size is None else Bounds.exactly(size)
-        self.members.append((collective, time))
+        self.members.append(collective)
+        self.times.append(time)
         self.runs = self.runs.plus(runs)
         self.sent = self.sent.plus(sent.times(runs))
         self.bound = sum_of(self.bound, seconds_of_runs(time.bound_s, runs, time.reason))
@@ -57,7 +59,7 @@ def link_table(context: Context) -> Table:
         *bounded("wire_bytes", "bytes", lambda row: row.sent, 3),
         *bounded("bound_s", "seconds", lambda row: row.bound),
         *bounded("estimate_s", "seconds", lambda row: row.estimate),
-        Column("bus_bandwidth", "bytes_per_s", optional=True, get=lambda row: bus_bandwidth(context, row.members)),
+        Column("bus_bandwidth", "bytes_per_s", optional=True, get=lambda row: bus_bandwidth(context, row.members, row.times)),
     )
     rows = sorted(_alike(context), key=lambda row: (-row.estimate.least, -row.bound.least, row.kind, row.axis or "", row.size))
     return Table.of("collective_links", "Collectives of one step on their links, each alone", columns, rows, page_rows=12)

@@ -9,30 +9,26 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.time.step_times import compiler_cycles
 from hlo_inspect.analysis.time.utilization import model_seconds, utilization_bound
 from hlo_inspect.passes.base import with_lower_bound
-from hlo_inspect.report.model import FactSpec, Value
+from hlo_inspect.report.model import FactSpec, Unit, Value
 
 _NO_PROFILE = "a time needs a hardware profile: --profile NAME"
 
-SPECS = (
-    FactSpec("time.compute_s", "seconds", "time of one run's FLOPs at the profile's peaks", absent=_NO_PROFILE),
-    FactSpec("time.memory_s", "seconds", "time of one run's bytes at the profile's memory bandwidth", absent=_NO_PROFILE),
-    FactSpec("time.collective_s", "seconds", "time of one run's collectives, each alone on its links", absent=_NO_PROFILE),
-    FactSpec("time.kernels_s", "seconds", "time of one run's kernels without collectives, at least", absent=_NO_PROFILE),
-    FactSpec(
-        "time.exposed_collective_s", "seconds", "what of the collectives nothing hides, at least times", absent=_NO_PROFILE
-    ),
-    FactSpec("time.step_s", "seconds", "time of one run, at least", absent=_NO_PROFILE),
-    FactSpec("time.estimate_kernels_s", "seconds", "time of one run's kernels by the model", absent=_NO_PROFILE),
-    FactSpec(
-        "time.estimate_exposed_collective_s",
-        "seconds",
-        "what of the collectives nothing hides, by the model",
-        absent=_NO_PROFILE,
-    ),
-    FactSpec("time.estimate_step_s", "seconds", "time of one step by the model", absent=_NO_PROFILE),
-    FactSpec("time.compiler_cycles", "count", "the compiler's own estimates of one run's kernels", absent=_NO_PROFILE),
-    FactSpec("time.mfu_bound", "share", "share of the peak that the model's FLOPs reach at most", absent=_NO_PROFILE),
+_FACTS: tuple[tuple[str, Unit, str], ...] = (
+    ("compute_s", "seconds", "time of one run's FLOPs at the profile's peaks"),
+    ("memory_s", "seconds", "time of one run's bytes at the profile's memory bandwidth"),
+    ("collective_s", "seconds", "time of one run's collectives, each alone on its links"),
+    ("kernels_s", "seconds", "time of one run's kernels without collectives, at least"),
+    ("exposed_collective_s", "seconds", "what of the collectives nothing hides, at least times"),
+    ("step_s", "seconds", "time of one run, at least"),
+    ("estimate_kernels_s", "seconds", "time of one run's kernels by the model"),
+    ("estimate_exposed_collective_s", "seconds", "what of the collectives nothing hides, by the model"),
+    ("estimate_step_s", "seconds", "time of one step by the model"),
+    ("compiler_cycles", "count", "the compiler's own estimates of one run's kernels"),
+    ("mfu_bound", "share", "share of the peak that the model's FLOPs reach at most"),
 )
+SPECS = tuple(FactSpec(f"time.{name}", unit, about, absent=_NO_PROFILE) for name, unit, about in _FACTS)
+_NAMES = tuple(spec.name for spec in SPECS if spec.unit == "seconds")
+"""In the order of `StepTimes`."""
 
 
 class TimeFacts(NamedTuple):
@@ -80,6 +76,3 @@ def inferred_clock(context: Context) -> str:
     return (
         f"the compiler's cycles are turned into seconds by an inferred clock of {profile.name}, {clock}: no document states it"
     )
-
-
-_NAMES = tuple(spec.name for spec in SPECS if spec.unit == "seconds")

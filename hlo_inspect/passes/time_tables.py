@@ -20,8 +20,8 @@ from hlo_inspect.analysis.time.step_times import NO_SECONDS
 from hlo_inspect.analysis.time.timelines import Timelines
 from hlo_inspect.analysis.time.utilization import resource_seconds
 from hlo_inspect.passes.base import bounded
+from hlo_inspect.passes.collective_times import TimedSite, timed_sites
 from hlo_inspect.passes.grouping import group_rows
-from hlo_inspect.passes.timed_sites import TimedSite, bound_site, estimate_site
 from hlo_inspect.report.model import Column, Table
 
 MOST_EXPOSED = 10
@@ -67,8 +67,7 @@ def time_parts(context: Context) -> list[TimePart]:
         parts.append(part)
     collectives = zip(context.collectives, context.axes, context.collective_phases, on_machine.collective_times, strict=True)
     for collective, axis, phase, time_of in collectives:
-        of_one = (context, timelines, collective, time_of)
-        at_least, likely = bound_site(*of_one), estimate_site(*of_one)
+        at_least, likely = timed_sites(context, timelines, collective, time_of)
         metadata = collective.inner.attr("metadata")
         scope = scope_label(None if metadata is None else context.provenances.of(metadata))
         labels_of = (None, axis or "no axis", phase, scope, collective.origin.source or NOT_PRINTED)
@@ -229,8 +228,7 @@ def exposed_table(context: Context, timelines: Timelines) -> Table:
     labels = zip(context.collectives, context.axes, context.collective_phases, context.on_machine.collective_times, strict=True)
     found = []
     for collective, axis, phase, time in labels:
-        of_one = (context, timelines, collective, time)
-        sites = bound_site(*of_one), estimate_site(*of_one)
+        sites = timed_sites(context, timelines, collective, time)
         if any(site.exposed.least for site in sites):
             found.append(_Exposed(collective, axis, phase, time.level, *sites, None))
     found.sort(key=lambda row: (row.estimate.exposed.least, row.bound.exposed.least), reverse=True)

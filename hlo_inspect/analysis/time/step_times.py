@@ -30,16 +30,6 @@ def bytes_time(tally: Tally, times: KernelTimes) -> Seconds:
     return Seconds(0.0, times.bytes_gap) if times.bytes_gap else memory_time(tally, times.profile)
 
 
-def kernels_bound(kernels: Iterable[Kernel], times: KernelTimes, timelines: Timelines) -> Seconds:
-    """What kernels that are no collectives add to the step, at least."""
-    return Seconds(timelines.bound.kernels_s, _missing(kernels, times, lambda time: time.bound_gap))
-
-
-def kernels_estimate(kernels: Iterable[Kernel], times: KernelTimes, timelines: Timelines) -> Seconds:
-    """What they add by the model."""
-    return Seconds(timelines.estimate.kernels_s, estimate_gaps(kernels, times))
-
-
 def estimate_gaps(kernels: Iterable[Kernel], times: KernelTimes) -> str:
     """What estimates of kernels lack, with how many kernels; empty where they lack nothing."""
     return _missing(kernels, times, lambda time: time.estimate_gap)
@@ -48,20 +38,8 @@ def estimate_gaps(kernels: Iterable[Kernel], times: KernelTimes) -> str:
 NO_SCHEDULE = "the module is not scheduled, so that what hides a collective is not known"
 
 
-def exposed_bound(collectives: Sequence[CollectiveTime], timelines: Timelines) -> Seconds:
-    """What collectives add to the step at their bounds."""
-    return _exposed([one.reason for one in collectives if one.bound_s is None], len(collectives), timelines.bound, timelines)
-
-
-def exposed_estimate(collectives: Sequence[CollectiveTime], timelines: Timelines) -> Seconds:
-    """What they add by the model."""
-    unknown = [one.reason for one in collectives if one.estimate_s is None]
-    return _exposed(unknown, len(collectives), timelines.estimate, timelines)
-
-
-def _exposed(unknown: Sequence[str], count: int, step: TimedStep, timelines: Timelines) -> Seconds:
-    if not timelines.is_scheduled:
-        return Seconds(0.0, NO_SCHEDULE)
+def _exposed(step: TimedStep, unknown: Sequence[str], count: int) -> Seconds:
+    """What collectives add to a step. `unknown` are the reasons why the time of some of all `count` is not known."""
     missing = f"the time of {len(unknown):,} of {count:,} collectives is not known: {unknown[0]}" if unknown else ""
     return Seconds(step.exposed_collective_s, step.timeline.reason or missing)
 
@@ -79,12 +57,6 @@ def seconds_of_runs(seconds: float | None, runs: Bounds, why_unknown: str) -> Se
 def sum_of(one: Seconds, other: Seconds) -> Seconds:
     """Two times together."""
     return Seconds(one.least + other.least, one.reason or other.reason)
-
-
-def longest_of(times: Iterable[Seconds]) -> Seconds:
-    """The longest of several times."""
-    found = list(times)
-    return Seconds(max((one.least for one in found), default=0.0), next((one.reason for one in found if one.reason), ""))
 
 
 class StepTimes(NamedTuple):
@@ -117,14 +89,20 @@ def find_step_times(
 ) -> StepTimes:
     """The times of one run. `kernels` are those that are no collectives, `collectives_alone` is the time of all collectives."""
     compute, memory = flops_time(cost.opcodes, times), bytes_time(cost.opcodes, times)
-    kernels_at_least, likely_kernels = kernels_bound(kernels, times, timelines), kernels_estimate(kernels, times, timelines)
-    exposed, likely = exposed_bound(collectives, timelines), exposed_estimate(collectives, timelines)
+    at_least = Seconds(timelines.bound.kernels_s, _missing(kernels, times, lambda time: time.bound_gap))
+    likely = Seconds(timelines.estimate.kernels_s, estimate_gaps(kernels, times))
     if timelines.is_scheduled:
-        step, likely_step = sum_of(kernels_at_least, exposed), sum_of(likely_kernels, likely)
+        no_bound = [one.reason for one in collectives if one.bound_s is None]
+        no_estimate = [one.reason for one in collectives if one.estimate_s is None]
+        exposed = _exposed(timelines.bound, no_bound, len(collectives))
+        likely_exposed = _exposed(timelines.estimate, no_estimate, len(collectives))
+        step, likely_step = sum_of(at_least, exposed), sum_of(likely, likely_exposed)
     else:
-        step = longest_of((compute, memory, collectives_alone))
-        likely_step = Seconds(max(likely_kernels.least, step.least), NO_SCHEDULE)
-    return StepTimes(compute, memory, collectives_alone, kernels_at_least, exposed, step, likely_kernels, likely, likely_step)
+        alone = (compute, memory, collectives_alone)
+        exposed = likely_exposed = Seconds(0.0, NO_SCHEDULE)
+        step = Seconds(max(one.least for one in alone), next((one.reason for one in alone if one.reason), ""))
+        likely_step = Seconds(max(likely.least, step.least), NO_SCHEDULE)
+    return StepTimes(compute, memory, collectives_alone, at_least, exposed, step, likely, likely_exposed, likely_step)
 
 
 NOT_STATED = Bounds(0, None, "the text has no estimates of the compiler in cycles")
