@@ -1,4 +1,4 @@
-"""From the name of a fact in a check to its specification, its value and why it has none.
+"""From the name of a fact in a check to its specification, its value and why it has none; the list of all facts.
 
 A name that no `FactSpec` covers is a `UsageError` with the closest names: a misspelt check must not pass in silence. A family
 without listed members takes any (the target of a custom call); one whose segment is `<n>` takes a whole number from 1.
@@ -7,14 +7,14 @@ without listed members takes any (the target of a custom call); one whose segmen
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hlo_inspect.checks.expressions import Condition, bind
 from hlo_inspect.checks.policy import Assertion
 from hlo_inspect.errors import did_you_mean
-from hlo_inspect.report.facts import exact_name, fact_names, find_spec, members_of
-from hlo_inspect.report.model import LOWER_BOUND, PART_NOTE, FactSpec, Report, Value
+from hlo_inspect.report.facts import exact_name, fact_names, find_spec, is_family, members_of
+from hlo_inspect.report.model import LOWER_BOUND, PART_NOTE, Column, FactSpec, Input, Report, Row, Table, Value
 
 _LIKE_A_NAME = 0.4  # likeness to the name that was meant: names of facts are long and share much
 
@@ -96,3 +96,38 @@ def _why_unknown(name: str, spec: FactSpec, report: Report) -> str:
     if name + LOWER_BOUND in report.facts:
         reasons.append(f"{name}{LOWER_BOUND} is what is known of it")
     return "; ".join(reasons)
+
+
+# -- the facts that checks can name ------------------------------------------------------------------------------------
+
+COMMAND = "check"
+_NAMES = (Column("fact", width=40), Column("unit", detail=4), Column("meaning", width=60))
+_VALUES = (Column("fact"), Column("value", unit_of="unit"), Column("unit", detail=9), Column("meaning", detail=1))
+
+
+def facts_report(specs: Iterable[FactSpec]) -> Report:
+    """Every fact that there is; of a family its name with the angle brackets."""
+    rows = tuple((spec.name, spec.unit, spec.meaning) for spec in specs)
+    table = Table("facts", "Facts", _NAMES, rows, page_rows=0)
+    return Report(COMMAND, Input("hlo_inspect/passes", first_line=1, lines=0, bytes=0), facts={}, tables=(table,))
+
+
+def facts_of(report: Report) -> Report:
+    """Every fact of a report with its meaning, and its value; of a family the members that occur: all others are 0."""
+    table = Table("facts", "Facts", _VALUES, tuple(_rows(report)), page_rows=0)
+    return Report(COMMAND, report.input, report.facts, (table,), notes=report.notes, profile=report.profile, specs=report.specs)
+
+
+def _rows(report: Report) -> Iterable[Row]:
+    members: dict[str, list[Row]] = {}
+    for name, value in report.facts.items():
+        found = find_spec(name, report.specs)
+        if found is not None:
+            spec, _ = found
+            meaning = spec.meaning if exact_name(name) == name else f"a lower bound of {exact_name(name)}"
+            members.setdefault(spec.name, []).append((name, value, spec.unit, meaning))
+    for spec in report.specs:
+        rows = members.get(spec.name, [])
+        if is_family(spec) and not rows:
+            yield (spec.name, 0, spec.unit, spec.meaning)
+        yield from rows

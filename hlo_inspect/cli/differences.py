@@ -64,32 +64,18 @@ def parsed(conditions: Iterable[Node]) -> list[DifferenceCondition]:
     return [parse_difference(written, all_specs()) for written in conditions]
 
 
-class Compared:
-    """The reports of all pairs of modules, to be taken once. `status` is the exit status so far."""
-
-    def __init__(self, paired: PairedModules, conditions: Sequence[DifferenceCondition]) -> None:
-        self._paired = paired
-        self._conditions = conditions
-        self._status = 0
-
-    @property
-    def status(self) -> int:
-        return max(self._status, self._paired.status)
-
-    def __iter__(self) -> Iterator[Report]:
-        for one in self._paired:
-            report = one.report
-            if self._conditions and one.old is not None and one.new is not None:
-                report = self._judged(report, one.old.report, one.new.report, is_different=one.is_different)
-            elif any(condition.assertion is None for condition in self._conditions):
-                self._status = FAILED
-            yield report
-
-    def _judged(self, report: Report, old: Report, new: Report, *, is_different: bool) -> Report:
-        """The report with how the conditions came out."""
-        results = examined(self._conditions, old, new, is_different=is_different)
-        met = sum(result.is_met for result in results)
+def judged(paired: PairedModules, conditions: Sequence[DifferenceCondition]) -> Iterator[Report]:
+    """The reports of all pairs, with how the conditions came out; one that is met is in the status of `paired`."""
+    for one in paired:
+        report = one.report
+        if conditions and one.old is not None and one.new is not None:
+            results = examined(conditions, one.old.report, one.new.report, is_different=one.is_different)
+            met = sum(result.is_met for result in results)
+            text = f"{'FAILED' if met else 'PASSED'} {met:,} of {len(results):,} conditions met"
+            verdict = Verdict(text, passed=not met)
+            report = replace(report, tables=(*report.tables, conditions_table(results)), verdict=verdict)
+        else:
+            met = sum(condition.assertion is None for condition in conditions)
         if met:
-            self._status = FAILED
-        text = f"{'FAILED' if met else 'PASSED'} {met:,} of {len(results):,} conditions met"
-        return replace(report, tables=(*report.tables, conditions_table(results)), verdict=Verdict(text, passed=not met))
+            paired.status = max(paired.status, FAILED)
+        yield report

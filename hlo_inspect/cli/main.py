@@ -71,7 +71,7 @@ def _run(arguments: list[str]) -> int:
     """The exit status where nothing interrupts."""
     import click
 
-    from hlo_inspect.cli.application import cli
+    from hlo_inspect.cli.commands import cli
 
     try:
         if COMPLETION in os.environ:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, TypeVar
 import click
 
 from hlo_inspect.cli import completion
-from hlo_inspect.cli.help_sections import SectionOption
 from hlo_inspect.report import FORMATS, RenderOptions
 from hlo_inspect.report.model import SEVERITIES
 from hlo_inspect.report.selection import TableSelection
@@ -56,6 +55,29 @@ class ReadOptions(NamedTuple):
     jobs: int = 1
     cost_model: Mapping[str, str | None] | None = None
     query: Mapping[str, str | int | None] = {}
+
+
+class SectionOption(click.Option):
+    """An option that `--help` lists under the heading `section`."""
+
+    def __init__(self, *arguments: Any, section: str, **settings: Any) -> None:  # noqa: ANN401 - those of click.Option
+        super().__init__(*arguments, **settings)
+        self.section = section
+
+
+class SectionedCommand(click.Command):
+    """A command whose `--help` lists its own options first, then those that many commands share, by section."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None and isinstance(parameter, click.Option):
+                name = parameter.section if isinstance(parameter, SectionOption) else "Options"
+                sections.setdefault(name, []).append(record)
+        for name, records in sections.items():
+            with formatter.section(name):
+                formatter.write_dl(records)
 
 
 def _comma_separated(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[str, ...]:

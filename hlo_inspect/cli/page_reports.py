@@ -12,7 +12,7 @@ from hlo_inspect.cli.inputs import Inspected
 from hlo_inspect.cli.options import OutputOptions, ReadOptions
 from hlo_inspect.cli.output import refuse_to_overwrite
 from hlo_inspect.cli.streams import tell
-from hlo_inspect.compare.pair_list import PairList
+from hlo_inspect.compare.comparison import PairList
 from hlo_inspect.errors import InputError
 from hlo_inspect.inspection.comparisons import ComparedInput
 from hlo_inspect.inspection.finding_lines import with_finding_lines
@@ -23,57 +23,75 @@ from hlo_inspect.report.model import Report, Severity
 from hlo_inspect.rules import rule_pages
 
 
-class ReportsOfModules:
-    """The reports on all modules, to be taken once; after that of a module the one of its compiler passes where the dump holds
-    their files; the documentation of all findings; and the list of the modules where there are several. `status` is the exit
-    status so far.
+def page_reports(
+    inputs: Sequence[str],
+    passes: Sequence[str],
+    read: ReadOptions,
+    output: OutputOptions,
+    fail_on: Severity | None,
+    *,
+    compares: bool,
+) -> tuple[Inspected | PairedModules, Iterator[Report]]:
+    """The reports of all modules, or of pairs of modules of two inputs, and what has the exit status once they are taken."""
+    if not compares:
+        found = Inspected(inputs, passes, read, passes, quiet=output.quiet, fail_on=fail_on, output=output.output)
+        return found, _of_modules(found, inputs, read, output.output)
+    if len(inputs) != len(("OLD", "NEW")):
+        raise click.UsageError(f"--diff compares two inputs, OLD and NEW, and there are {len(inputs)}.")
+    paired = PairedModules(ComparedInput(inputs[0]), ComparedInput(inputs[1]), read, output, fail_on, passes)
+    return paired, _of_pairs(paired, inputs)
+
+
+def _of_modules(found: Iterable[Report], inputs: Sequence[str], read: ReadOptions, output: str | None) -> Iterator[Report]:
+    """After the report of a module the one of its compiler passes where the dump holds their files; the documentation of all
+    findings; and the list of the modules where there are several.
     """
+    listed = ModuleList()
+    yield from _documented(_with_histories(listed.noting(found), list(_histories(inputs, read, output))))
+    if len(listed) > 1:
+        yield listed.report(", ".join(inputs))
 
-    def __init__(
-        self,
-        inputs: Sequence[str],
-        passes: Sequence[str],
-        read: ReadOptions,
-        output: OutputOptions,
-        fail_on: Severity | None,
-    ) -> None:
-        self._inputs = inputs
-        self._read = read
-        self._output = output.output
-        self._found = Inspected(inputs, passes, read, passes, quiet=output.quiet, fail_on=fail_on, output=output.output)
 
-    @property
-    def status(self) -> int:
-        return self._found.status
+def _of_pairs(paired: PairedModules, inputs: Sequence[str]) -> Iterator[Report]:
+    """After each comparison the reports of its two modules; the documentation of all findings; and the list of the pairs where
+    there are several.
+    """
+    listed = PairList()
 
-    def __iter__(self) -> Iterator[Report]:
-        listed = ModuleList()
-        yield from _documented(self._with_histories(listed.noting(self._found)))
-        if len(listed) > 1:
-            yield listed.report(", ".join(self._inputs))
+    def reports() -> Iterator[Report]:
+        for one in paired:
+            listed.add(one)
+            yield one.report
+            if one.old is not None and one.new is not None:
+                yield from (one.old.report, one.new.report)
 
-    def _with_histories(self, reports: Iterable[Report]) -> Iterator[Report]:
-        """The reports, each followed by the histories of its file; at the end the other histories."""
-        histories = list(self._histories())
-        for report in reports:
-            yield report
-            for history in [one for one in histories if report.input.path in one.paths()]:
-                histories.remove(history)
-                yield from _history_report(history)
-        for history in histories:
+    yield from _documented(reports())
+    if len(listed) > 1:
+        yield listed.report(" -> ".join(inputs))
+
+
+def _histories(inputs: Iterable[str], read: ReadOptions, output: str | None) -> Iterator[PassHistory]:
+    """The history of a module of each directory that holds files of compiler passes."""
+    for directory in inputs:
+        if Path(directory).is_dir():
+            history = PassHistory(directory, read.module, jobs=read.jobs)
+            try:
+                paths = history.paths()
+            except InputError:
+                continue
+            refuse_to_overwrite(output, paths)
+            yield history
+
+
+def _with_histories(reports: Iterable[Report], histories: list[PassHistory]) -> Iterator[Report]:
+    """The reports, each followed by the histories of its file; at the end the other histories."""
+    for report in reports:
+        yield report
+        for history in [one for one in histories if report.input.path in one.paths()]:
+            histories.remove(history)
             yield from _history_report(history)
-
-    def _histories(self) -> Iterator[PassHistory]:
-        """The history of a module of each directory that holds files of compiler passes."""
-        for directory in self._inputs:
-            if Path(directory).is_dir():
-                history = PassHistory(directory, self._read.module, jobs=self._read.jobs)
-                try:
-                    paths = history.paths()
-                except InputError:
-                    continue
-                refuse_to_overwrite(self._output, paths)
-                yield history
+    for history in histories:
+        yield from _history_report(history)
 
 
 def _history_report(history: PassHistory) -> Iterator[Report]:
@@ -93,39 +111,3 @@ def _documented(reports: Iterable[Report]) -> Iterator[Report]:
         codes.update(finding.rule for finding in report.findings)
         yield with_finding_lines(report)
     yield from map(rule_report, sorted({page.code for page in rule_pages()}.intersection(codes)))
-
-
-class ReportsOfPairs:
-    """The reports on pairs of modules of two inputs, to be taken once: after each comparison those of its two modules; the
-    documentation of all findings; and the list of the pairs where there are several. `status` is the exit status so far.
-    """
-
-    def __init__(
-        self,
-        inputs: Sequence[str],
-        passes: Sequence[str],
-        read: ReadOptions,
-        output: OutputOptions,
-        fail_on: Severity | None,
-    ) -> None:
-        if len(inputs) != len(("OLD", "NEW")):
-            raise click.UsageError(f"--diff compares two inputs, OLD and NEW, and there are {len(inputs)}.")
-        self._inputs = inputs
-        self._paired = PairedModules(ComparedInput(inputs[0]), ComparedInput(inputs[1]), read, output, fail_on, passes)
-
-    @property
-    def status(self) -> int:
-        return self._paired.status
-
-    def __iter__(self) -> Iterator[Report]:
-        listed = PairList()
-        yield from _documented(self._reports(listed))
-        if len(listed) > 1:
-            yield listed.report(" -> ".join(self._inputs))
-
-    def _reports(self, listed: PairList) -> Iterator[Report]:
-        for one in self._paired:
-            listed.add(one)
-            yield one.report
-            if one.old is not None and one.new is not None:
-                yield from (one.old.report, one.new.report)

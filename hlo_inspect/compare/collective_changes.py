@@ -1,4 +1,4 @@
-"""Collectives that are new, gone, moved or changed.
+"""Collectives that are new, gone, moved or changed, and loops that are new or gone, or run another number of times.
 
 Those whose instructions are matched belong together; the others by kind, shape, groups and op_name, in this order of
 importance. One that runs another number of times, since it is in another loop or in none, has moved; one whose loop runs
@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from hlo_inspect.compare.changes import Aspect, ModuleChange
-from hlo_inspect.compare.records import Record, folded, more, number, pair_lines, pair_records, text
+from hlo_inspect.compare.pairing import Record, folded, more, number, pair_lines, pair_records, text
 from hlo_inspect.hlo.device_groups import DeviceListError, parse_groups
 from hlo_inspect.lazy_pattern import lazy_pattern
 
@@ -148,3 +148,39 @@ def _over(one: Record) -> str:
     if one.get("axis"):
         return f"over {one['axis']}"
     return f"over groups of {one['group_size']}" if one.get("group_size") else ""
+
+
+# -- loops -------------------------------------------------------------------------------------------------------------
+
+
+def loop_changes(old: Sequence[Record], new: Sequence[Record], lines: Mapping[int, int]) -> Iterator[ModuleChange]:
+    """What differs between the rows of two tables of loops; sizes are bytes sent in them in a step."""
+    found = pair_lines(old, new, lines)
+    rest = pair_records(found.old, found.new, (lambda one: (one["loop"], one["trip_count"]), lambda one: one["source"] or None))
+    for before, after in (*found.pairs, *rest.pairs):
+        if before["trip_count"] != after["trip_count"]:
+            yield _loop_change("changed", before, after)
+    for one in rest.old:
+        yield _loop_change("gone", one, None)
+    for one in rest.new:
+        yield _loop_change("new", None, one)
+
+
+def _loop_change(what: str, old: Record | None, new: Record | None) -> ModuleChange:
+    before, after = old or {}, new or {}
+    one = new or old or {}
+    return ModuleChange(
+        "loops",
+        what,
+        (text(one["loop"]),),
+        kind="while" if old and new else f"while of {_times(old or new)} runs",
+        aspects=(Aspect("trip count", _times(old), _times(new)),) if old and new else (),
+        size=more(before.get("executed_wire_bytes", 0), after.get("executed_wire_bytes", 0)),
+        source=text(one.get("source")),
+        old_line=number(before.get("line")),
+        new_line=number(after.get("line")),
+    )
+
+
+def _times(record: Record | None) -> str:
+    return "unknown" if record is None or record["trip_count"] is None else text(record["trip_count"])

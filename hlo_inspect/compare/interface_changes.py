@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hlo_inspect.compare.changes import Area, Aspect, ModuleChange
-from hlo_inspect.compare.records import Record, RecordPairs, more, number, text
+from hlo_inspect.compare.pairing import Record, RecordPairs, more, number, text
 
 _PARAMETER_ASPECTS = ("shape", "sharding", "memory_space")
 _BOTH = ("shape", "sharding")

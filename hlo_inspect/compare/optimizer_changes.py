@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from hlo_inspect.compare.changes import Aspect, ModuleChange
-from hlo_inspect.compare.records import Record, RecordPairs, number, text
+from hlo_inspect.compare.pairing import Record, RecordPairs, number, text
 
 _NOT_COMPARED = frozenset({"weight", "path", "shape", "first_moment", "second_moment", "master_weight", "counter"})
 _PLACES = frozenset({"bytes", "fusion", "computation", "line"})

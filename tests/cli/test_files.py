@@ -230,7 +230,7 @@ class TestStreams:
             "import sys\n"
             "class Interrupting:\n"
             "    def find_spec(self, name, path=None, target=None):\n"
-            "        if name == 'hlo_inspect.cli.application':\n"
+            "        if name == 'hlo_inspect.cli.commands':\n"
             "            raise KeyboardInterrupt\n"
             "sys.meta_path.insert(0, Interrupting())\n"
         )

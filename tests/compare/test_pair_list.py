@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hlo_inspect.compare.comparison import DIFFERENT, ONLY_IN_NEW, ONLY_IN_OLD, SAME
-from hlo_inspect.compare.pair_list import PairList
+from hlo_inspect.compare.comparison import DIFFERENT, ONLY_IN_NEW, ONLY_IN_OLD, SAME, PairList
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
 
 MODULE = """HloModule {name}, entry_computation_layout={{(f32[8]{{0}})->f32[8]{{0}}}}

@@ -10,7 +10,7 @@ import pytest
 
 from hlo_inspect.cli.main import run
 from hlo_inspect.cli.options import OutputOptions, ReadOptions
-from hlo_inspect.cli.page_reports import ReportsOfModules, ReportsOfPairs
+from hlo_inspect.cli.page_reports import page_reports
 from hlo_inspect.passes.modules import ModuleList
 from hlo_inspect.report.html.model import Figure, Page, PageView
 from hlo_inspect.report.html.sections import history_section
@@ -32,8 +32,8 @@ ENTRY e {{
 
 
 def page(*inputs: Path, compares: bool = False) -> Page:
-    kind = ReportsOfPairs if compares else ReportsOfModules
-    return page_of(kind([str(one) for one in inputs], PASSES, READ, OUTPUT, None))
+    _, reports = page_reports([str(one) for one in inputs], PASSES, READ, OUTPUT, None, compares=compares)
+    return page_of(reports)
 
 
 def traces(figure: Figure) -> Any:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from hlo_inspect.cli import completion
-from hlo_inspect.cli.help_sections import SectionedCommand
 from hlo_inspect.cli.inputs import FAILED, UNREADABLE, Inspected
 from hlo_inspect.cli.options import (
     OutputOptions,
     ReadOptions,
+    SectionedCommand,
     fail_on_option,
     inputs_argument,
     output_options,
@@ -173,7 +173,7 @@ def _is_whole(report: Report) -> bool:
 
 def _list_facts(inputs: Sequence[str], read: ReadOptions, output: OutputOptions) -> int:
     """The facts that there are, with their values where there are inputs."""
-    from hlo_inspect.checks.facts import facts_of, facts_report
+    from hlo_inspect.checks.resolve import facts_of, facts_report
 
     if not inputs:
         deliver([facts_report(all_specs())], output)

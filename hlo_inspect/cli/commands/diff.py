@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from hlo_inspect.cli import completion
-from hlo_inspect.cli.help_sections import SectionedCommand
 from hlo_inspect.cli.options import (
     OutputOptions,
     ReadOptions,
+    SectionedCommand,
     fail_on_option,
     output_options,
     read_options,
@@ -56,10 +56,9 @@ def command(
     where a --fail-if or --fail-on is met. Of the findings those are shown that OLD does not have.
     """
     from hlo_inspect.checks.policy import given
-    from hlo_inspect.cli.differences import Compared, PairedModules, parsed
+    from hlo_inspect.cli.differences import PairedModules, judged, parsed
     from hlo_inspect.inspection.comparisons import ComparedInput
 
     paired = PairedModules(ComparedInput(old), ComparedInput(new, new_module), read, output, fail_on)
-    found = Compared(paired, parsed(given("--fail-if", text) for text in conditions))
-    deliver(found, output)
-    return found.status
+    deliver(judged(paired, parsed(given("--fail-if", text) for text in conditions)), output)
+    return paired.status

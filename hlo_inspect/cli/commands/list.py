@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from hlo_inspect.cli.commands.of_pass import OVERVIEW
-from hlo_inspect.cli.help_sections import SectionedCommand
 from hlo_inspect.cli.inputs import Inspected
 from hlo_inspect.cli.options import (
     OutputOptions,
     ReadOptions,
+    SectionedCommand,
     fail_on_option,
     inputs_argument,
     output_options,

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from hlo_inspect.cli import completion
-from hlo_inspect.cli.help_sections import SectionedCommand
+from hlo_inspect.cli.options import SectionedCommand
 from hlo_inspect.cli.output import deliver_lines, refuse_to_overwrite
 from hlo_inspect.cli.streams import tell
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from hlo_inspect.cli import completion
-from hlo_inspect.cli.help_sections import SectionedCommand
 from hlo_inspect.cli.options import (
     OutputOptions,
     ReadOptions,
+    SectionedCommand,
     fail_on_option,
     inputs_argument,
     read_options,
@@ -66,10 +66,10 @@ def command(
     if output is None and sys.stdout is not None and sys.stdout.isatty():
         raise UsageError("a page is no text for a terminal: name its file with -o report.html")
     options = OutputOptions("html", output, top, raw_bytes=raw_bytes, quiet=quiet, verbose=True, sites=True)
-    from hlo_inspect.cli.page_reports import ReportsOfModules, ReportsOfPairs
+    from hlo_inspect.cli.page_reports import page_reports
 
-    found = (ReportsOfPairs if compares else ReportsOfModules)(inputs, PASSES, read, options, fail_on)
-    deliver(found, options)
+    found, reports = page_reports(inputs, PASSES, read, options, fail_on, compares=compares)
+    deliver(reports, options)
     if output is not None:
         _warn_of_size(output)
     return found.status

@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from hlo_inspect.cli import completion
-from hlo_inspect.cli.help_sections import SectionedCommand
-from hlo_inspect.cli.options import OutputOptions, output_options
+from hlo_inspect.cli.options import OutputOptions, SectionedCommand, output_options
 from hlo_inspect.cli.output import deliver
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from hlo_inspect.cli.help_sections import SectionedCommand
-from hlo_inspect.cli.options import OutputOptions, output_options
+from hlo_inspect.cli.options import OutputOptions, SectionedCommand, output_options
 from hlo_inspect.cli.output import deliver
 
 
