@@ -296,7 +296,7 @@ class Context:
 
     @cached_property
     def step_calls(self) -> list[StepCall]:
-        """The custom calls with what they do in one run of the program."""
+        """The custom calls with what they do in a step."""
         from hlo_inspect.analysis.cost.custom_calls.step import step_calls
 
         return step_calls(self.cost.calls, self.call_graph)

@@ -19,14 +19,14 @@ SUMMARIES: dict[str, str] = {
     "wrong.",
     "params": "Entry parameters and outputs: shape, bytes, sharding, role in the optimizer, donated or not and why not, "
     "used or not.",
-    "fusions": "Fusions by kind, root and content; what moves most bytes first; custom calls by target.",
+    "fusions": "Fusions by kind, root and content, the largest by bytes moved; custom calls by target.",
     "collectives": "Every collective: kind, bytes, groups, mesh axis, reduction, asynchronous or not, how often it runs, "
     "phase, source line.",
     "optimizer": "The optimizer update: rule and constants; which parameter is a weight, moment, master weight or counter.",
     "cost": "FLOPs and bytes by opcode, kind of fusion, phase and source line; with --profile also time.",
     "top": "The kernels that run on the device: runs, FLOPs, bytes, FLOP per byte, phase, source; with --profile bound and "
     "estimate.",
-    "time": "Where the time of a step goes: compute, memory, exposed communication, and what binds.",
+    "time": "Where the time of a step goes: compute, memory, exposed communication, and the bottleneck.",
     "memory": "Device memory: does it fit, what is live at the peak, and the largest arrays of any text.",
     "custom-calls": "Custom calls by target: what each does, how that is known, and what is unknown.",
     "fingerprint": "Two hashes of each module: of its program, and of its schedule.",

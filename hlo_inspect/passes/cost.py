@@ -39,8 +39,8 @@ class Cost(Pass):
     The figures are those of one device where the module's shapes are those of one. FLOPs are counted two for a multiply-add; a
     transcendental (exponential, square root, power, …) is counted apart. Bytes are what instructions read and write: a fusion
     its parameters and results, with what it slices or updates in place counted as that part. XLA's own figures
-    (`HloCostAnalysis`) count a loop once and custom calls not at all, and are rounded as XLA rounds, in float32. Those of one
-    run are exact: they count each loop as often as it runs, and the custom calls that are known to be matrix multiplications
+    (`HloCostAnalysis`) count a loop once and custom calls not at all, and are rounded as XLA rounds, in float32. Those of a
+    step are exact: they count each loop as often as it runs, and the custom calls that are known to be matrix multiplications
     or bring an estimate. They are not known where a trip count is not, nor in the branches of a conditional. Times are those
     of the plain roofline: FLOPs at the device's dense peak of their type, bytes at its memory bandwidth.
     """
@@ -148,7 +148,7 @@ def _uncounted(context: Context) -> list[str]:
     notes = []
     if counts:
         targets = ", ".join(f"{target} ({count:,})" for target, count in counts.most_common())
-        notes.append(f"cost.unknown_custom_calls: no figure counts {targets}")
+        notes.append(f"cost.unknown_custom_calls: the work of {targets} is not known and in no figure")
     if lines:
-        notes.append(f"cost.flops: {lines:,} lines could not be read, no figure counts them")
+        notes.append(f"cost.flops: {lines:,} lines could not be read and are in no figure")
     return notes

@@ -1,4 +1,4 @@
-"""The tables of custom calls, with what they do in one run of the program."""
+"""The tables of custom calls, with what they do in a step."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _FACTS: dict[str, CallFigure] = {
 class CustomCalls(Pass):
     """Custom calls by target: what each does, how that is known, and what is unknown.
 
-    The figures are those of all runs in one run of the program. Attention, matrix multiplications, convolutions, linear algebra
+    The figures are those of all runs in a step. Attention, matrix multiplications, convolutions, linear algebra
     and sorting are counted by target, shapes and `backend_config`; kernels of Pallas by their own estimate, else by names of
     JAX's library. `known_by` says which: config, shapes, estimate, name, a leading term of what depends on the algorithm, a
     marker that does nothing, or a file of --custom-calls. Least FLOPs are those of the pairs of queries and keys that a static

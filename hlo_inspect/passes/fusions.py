@@ -18,10 +18,10 @@ KINDS = frozenset({"kLoop", "kInput", "kOutput", "kCustom"})
 
 
 class Fusions(Pass):
-    """Fusions by kind, root and content; what moves most bytes first; custom calls by target.
+    """Fusions by kind, root and content, the largest by bytes moved; custom calls by target.
 
     Counts are over all computations. The root is that of the fused computation; a fusion is multi-output when its root is a
-    tuple. FLOPs and bytes are those of all runs in one run of the program by XLA's cost model: of what is sliced or updated in
+    tuple. FLOPs and bytes are those of all runs in a step by XLA's cost model: of what is sliced or updated in
     place only that part counts. A fusion inside of another moves nothing by itself. Operand and result bytes are those of one
     run, as the shapes say.
     """

@@ -109,7 +109,7 @@ def named_operands(view: View, place: RowPlace, graph: InstructionGraph) -> Iter
 
 
 class InstructionFigures:
-    """What instructions cost in one run of the program, as the table of kernels has it."""
+    """What instructions cost in a step, as the table of kernels has it."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -141,7 +141,7 @@ class InstructionFigures:
     def _work(row: Mapping[str, Value]) -> Parts:
         flops = Amount(row["flops"], "flops", at_least=row["flops_lower_bound"])
         size = Amount(row["bytes"], "bytes", at_least=row["bytes_lower_bound"])
-        yield from sentence("{}, {} read and written in one run of the program", flops, size)
+        yield from sentence("{}, {} read and written in a step", flops, size)
         if row["share"] is not None:
             yield from sentence(", {} of the whole", Amount(row["share"], "share"))
 

@@ -86,7 +86,7 @@ def _of_text(context: Context, around: Neighbourhood) -> Iterator[tuple[str, Par
 
 
 def _of_step(context: Context, around: Neighbourhood) -> Iterator[tuple[str, Parts]]:
-    """What it does in one run of the program."""
+    """What it does in a step."""
     instruction = around.instruction
     if instruction is None:
         return
@@ -234,10 +234,10 @@ def _collective_words(collective: Collective, axis: str | None) -> Parts:
 
 
 def _runs_words(context: Context, computation: str) -> Parts:
-    """How often a computation runs in one run of the program, and in which loops."""
+    """How often a computation runs in a step, and in which loops."""
     graph = context.call_graph
     bounds = graph.runs(computation)
-    yield from sentence("{} in one run of the program", Amount(bounds.exact, "count", at_least=bounds.least))
+    yield from sentence("{} in a step", Amount(bounds.exact, "count", at_least=bounds.least))
     loops = list(graph.loops_around(computation))
     if loops:
         yield f", in the loop {' in '.join(f'{loop.name} (line {loop.line})' for loop in loops)}"

@@ -77,7 +77,7 @@ def _space(array: LargeArray) -> int:
 
 
 def host_copies(context: Context) -> Iterator[Table]:
-    """What is copied between host and device in one run of the program; no table where nothing is."""
+    """What is copied between host and device in a step; no table where nothing is."""
     groups = group_rows(context.host_transfers, lambda one: (one.direction, str(one.shape), one.view.opcodes[one.row]))
     groups.sort(key=lambda group: total_moved(group).least, reverse=True)
     if not groups:
@@ -95,5 +95,5 @@ def host_copies(context: Context) -> Iterator[Table]:
 
 
 def total_moved(transfers: Sequence[HostTransfer]) -> Bounds:
-    """Bytes of all runs in one run of the program."""
+    """Bytes of all runs in a step."""
     return Bounds.sum(one.moved for one in transfers)

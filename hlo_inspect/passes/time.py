@@ -16,7 +16,7 @@ from hlo_inspect.report.model import Section
 
 
 class Time(Pass):
-    """Where the time of a step goes: compute, memory, exposed communication, and what binds.
+    """Where the time of a step goes: compute, memory, exposed communication, and the bottleneck.
 
     Two numbers, never mixed. The bound: nothing can be faster than FLOPs at the dense peak, bytes at the memory bandwidth,
     wire bytes over the links. The estimate is a model: a fixed cost of each kernel, tiles, what kernels and links reach,

@@ -22,13 +22,13 @@ class Top(Pass):
     """The kernels that run on the device: runs, FLOPs, bytes, FLOP per byte, phase, source; with --profile bound and estimate.
 
     A kernel is an instruction that the device runs by itself: a fusion, a dot, a custom call, a collective, a copy; a start
-    and its done are one. Figures are those of all its runs in one run of the program. FLOPs and bytes are those of XLA's cost
+    and its done are one. Figures are those of all its runs in a step. FLOPs and bytes are those of XLA's cost
     model: of a fusion what it reads and writes, of what is sliced or updated in place that part. What moves most bytes comes
     first, with --profile what takes most time at least.
 
-    With --profile there are two times. The bound can nothing beat: the longer of the FLOPs at the device's peak and the bytes
-    at its memory bandwidth, of a collective what it sends over its links; memory on the chip takes no time. The estimate is
-    that of a model. The compiler's own estimate is shown too, where the text has one. Of asynchronous copies, which run
+    With --profile there are two times. Nothing can be faster than the bound: the longer of the FLOPs at the device's peak and
+    the bytes at its memory bandwidth, of a collective what it sends over its links; memory on the chip takes no time. The
+    estimate is that of a model. The compiler's own estimate is shown too, where the text has one. Of asynchronous copies, which run
     beside the kernels, a scheduled text has the time that nothing hides: at bounds that may be more than by the model, whose
     kernels are longer. Equal kernels share a row; --sites gives each its own.
     """
@@ -37,7 +37,7 @@ class Top(Pass):
     wants = KERNEL_WANTS | phases.WANTS
     specs = (
         FactSpec("kernels.count", "count", "instructions that run on the device as a kernel of their own"),
-        FactSpec("kernels.executed_count", "count", "how often they run in one run of the program"),
+        FactSpec("kernels.executed_count", "count", "how often they run in a step"),
     )
 
     def run(self, context: Context) -> Section:

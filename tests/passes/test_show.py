@@ -99,7 +99,7 @@ def test_the_block_says_what_an_instruction_is() -> None:
     assert said["operands"] == "fusion.1 f32[8], gather f32[8,16]"
     assert block(show("fusion.1"))["operands"] == "out (of loop) f32[8], n f32[]"
     assert said["attributes"] == "lhs_contracting_dims={0}, rhs_contracting_dims={0}"
-    assert said["runs"] == "1 in one run of the program"
+    assert said["runs"] == "1 in a step"
     assert said["costs"].startswith("256 FLOP, 608 B read and written")  # 2 x 8 x 16; 4 x (8 + 128 + 16)
     assert said["phase"] == "forward, by its op_name"
     assert said["op_name"] == "jit(step) / jvp(layer) / dot_general"
@@ -142,7 +142,7 @@ def test_a_loop_is_made_of_its_start_and_of_its_body() -> None:
     assert feeds == {"zero", "v", "next", "twice"}
     assert reads == {"next", "twice", "fusion.1"}
     said = block(show("twice"))
-    assert said["runs"] == "5 in one run of the program, in the loop loop (line 40)"
+    assert said["runs"] == "5 in a step, in the loop loop (line 40)"
     assert said["from"] == "param 1 x → loop → twice"
 
 

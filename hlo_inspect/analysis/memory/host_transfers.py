@@ -36,7 +36,7 @@ class HostTransfer(NamedTuple):
 
     @property
     def moved(self) -> Bounds:
-        """Bytes of all runs in one run of the program."""
+        """Bytes of all runs in a step."""
         size = self.size
         return Bounds(0, None, "a shape is not known") if size is None else self.runs.times(Bounds.exactly(size))
 

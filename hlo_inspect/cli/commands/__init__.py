@@ -71,8 +71,10 @@ class _Commands(click.Group):
 def cli() -> None:
     """Read XLA's HLO text dumps and answer in tables.
 
-    INPUT is a file (.gz, .bz2, .xz and .zst too), - for standard input, a directory of dumps or other HLO texts, or a pattern
-    in quotes. Modules are found in logs and mails, behind prefixes of their lines too, and lines that are quoted of one are
-    read as a part of it. Workload files of network simulators and XLA's files about memory are inputs too, and with the extra
-    [xla] serialized HLO (.pb) and StableHLO.
+    INPUT is a file (.gz, .bz2, .xz and .zst too), - for standard input, a directory of dumps, or a pattern in quotes. Modules
+    are found in the middle of logs and mails, also where each line has a prefix. Instruction lines that are quoted alone are
+    read as a part of a module. Other inputs are workload files of network simulators, XLA's files about memory, and with the
+    extra [xla] serialized HLO (.pb) and StableHLO.
+
+    Begin with `hlo-inspect summary INPUT`.
     """

@@ -53,7 +53,7 @@ def command(
 
     OLD and NEW are files, directories, patterns or reports that --format json wrote. Several modules are paired by name, then
     by content. What is the same up to names, numbers and metadata is the same program. A difference is exit status 0, except
-    where a --fail-if or --fail-on is met. Of the findings those are shown that OLD does not have.
+    where a --fail-if or --fail-on is met. Only findings that OLD does not have are shown.
     """
     from hlo_inspect.checks.policy import given
     from hlo_inspect.cli.differences import PairedModules, judged, parsed
