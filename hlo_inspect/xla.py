@@ -196,7 +196,7 @@ def _in_input(error: ParseError, text: Text) -> ParseError:
     """The error at the place in the input of its place in a text of it."""
     if error.location is None or error.location.line is None:
         return error
-    line, column = text.place(error.location.line, error.location.column or 1)
+    line, column = text.mended.places.place(error.location.line, error.location.column or 1)
     picture = error.source_line if column == error.location.column else None  # else the caret would stand elsewhere
     return ParseError(error.message, Location(error.location.path, line, column), picture)
 
@@ -208,7 +208,7 @@ def _refuse_stray(text: str, whole: Text, lines: int) -> None:
         start = text.rfind("\n", 0, match.start(1)) + 1
         line = lines + text.count("\n", 0, match.start(1)) + 1
         picture = text[start : text.find("\n", start)]
-        place = Location(whole.source.name, *whole.place(line, match.start(1) - start + 1))
+        place = Location(whole.source.name, *whole.mended.places.place(line, match.start(1) - start + 1))
         raise ParseError("an instruction outside of any computation", place, picture)
 
 

@@ -209,6 +209,7 @@ class StackFrames:
     def __init__(self) -> None:
         self.user_lines: dict[int, str] = {}
         self._texts: dict[str, str] = {}
+        self._rows: dict[str, list[str]] = {}
         self._stacks: dict[int, tuple[SourceLine, ...]] = {}
 
     @property
@@ -230,9 +231,9 @@ class StackFrames:
         have.
         """
         missing: list[int] = []
-        while 0 < frame_id <= len(self._frames) and frame_id not in self._stacks and len(missing) < MAX_FRAMES:
+        while frame_id not in self._stacks and self._row("StackFrames", frame_id) and len(missing) < MAX_FRAMES:
             missing.append(frame_id)
-            caller = self._cell(self._frames, frame_id).get("parent_frame_id", 0) - 1  # printed is one more than the number
+            caller = self._cells("StackFrames", frame_id).get("parent_frame_id", 0) - 1  # printed is one more than the number
             frame_id = caller if caller < frame_id else 0  # callers are numbered first
         stack = self._stacks.get(frame_id, ())
         for one in reversed(missing):
@@ -241,35 +242,18 @@ class StackFrames:
         return stack
 
     def _source_line(self, frame_id: int) -> SourceLine | None:
-        location = self._cell(self._frames, frame_id).get("file_location_id", 0)
-        fields = self._cell(self._locations, location)
-        file_id, function_id = fields.get("file_name_id", 0), fields.get("function_name_id", 0)
-        if not 0 < file_id <= len(self._files):
-            return None
-        function = self._functions[function_id - 1] if 0 < function_id <= len(self._functions) else ""
-        return SourceLine(self._files[file_id - 1], fields.get("line", 0), function)
+        location = self._cells("StackFrames", frame_id).get("file_location_id", 0)
+        fields = self._cells("FileLocations", location)
+        file = self._row("FileNames", fields.get("file_name_id", 0))
+        function = self._row("FunctionNames", fields.get("function_name_id", 0))
+        return SourceLine(tokens.unquote(file), fields.get("line", 0), tokens.unquote(function)) if file else None
 
-    @staticmethod
-    def _cell(rows: list[str], number: int) -> dict[str, int]:
-        if not 0 < number <= len(rows):
-            return {}
-        return {name: int(value) for name, value in _FIELD.findall(rows[number - 1])}
+    def _cells(self, table: str, number: int) -> dict[str, int]:
+        return {name: int(value) for name, value in _FIELD.findall(self._row(table, number))}
 
-    def _rows(self, name: str) -> list[str]:
-        return _ROW.findall(self._texts.get(name, ""))
-
-    @cached_property
-    def _files(self) -> list[str]:
-        return [tokens.unquote(row) for row in self._rows("FileNames")]
-
-    @cached_property
-    def _functions(self) -> list[str]:
-        return [tokens.unquote(row) for row in self._rows("FunctionNames")]
-
-    @cached_property
-    def _locations(self) -> list[str]:
-        return self._rows("FileLocations")
-
-    @cached_property
-    def _frames(self) -> list[str]:
-        return self._rows("StackFrames")
+    def _row(self, table: str, number: int) -> str:
+        """A row of a table behind its number; empty where there is none."""
+        rows = self._rows.get(table)
+        if rows is None:
+            rows = self._rows[table] = _ROW.findall(self._texts.get(table, ""))
+        return rows[number - 1] if 0 < number <= len(rows) else ""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice
+from typing import NamedTuple
 
 from hlo_inspect.hlo.logs import Measurement, Measurements, MemoryLines
 from hlo_inspect.hlo.mended_text import MendedText, relocate
-from hlo_inspect.hlo.mending import Mender
 from hlo_inspect.hlo.module import LogEntry, Module
 from hlo_inspect.hlo.quoted_lines import QuotedLine, QuotedLines, part_of_module
 from hlo_inspect.hlo.reader import read_modules
@@ -19,33 +19,26 @@ from hlo_inspect.hlo.source import Pieces, Source
 from hlo_inspect.hlo.wants import Wants
 
 
-class Text:
-    """The text of one writer in an input: that of most inputs is the whole. `mended` is what was undone in it, which is known
-    once it was read.
+class Text(NamedTuple):
+    """The text of one writer in an input: that of most inputs is the whole. `mended` says what was undone in it and where it
+    stands in the input, once it was read.
     """
 
-    def __init__(self, source: Source, mended: Mender | MendedText, *, is_first: bool) -> None:
-        self.source = source
-        self._mended = mended
-        self._is_first = is_first
-
-    def place(self, line: int, column: int) -> tuple[int, int]:
-        """The place in the input of a place in the text."""
-        places = self._mended.places
-        return places.place(line, column) if places is not None else (line, column)
+    source: Source
+    mended: MendedText
+    is_first: bool
 
     def finished(self, module: Module) -> Module:
         """A module of the text with the lines of the input."""
-        module.text_line = module.first_line if self._is_first and not module.quoted_lines else 0
-        if self._mended.places is not None:
-            relocate(module, self._mended.places)
-        module.mends = tuple(self._mended.notes)
+        module.text_line = module.first_line if self.is_first and not module.quoted_lines else 0
+        relocate(module, self.mended.places)
+        module.mends = tuple(self.mended.notes)
         return module
 
 
 def texts_of(source: Source) -> Iterator[Text]:
     """The texts of an input. Each has to be read before the next one."""
-    yield Text(source, source.mender, is_first=True)
+    yield Text(source, source.mender.text, is_first=True)
     for other in source.mender.others:
         yield Text(Pieces(source.name, other.kept()), other, is_first=False)
 
@@ -104,12 +97,12 @@ class _TextReader:
         return self._finished(part_of_module(lines, self._text.source.name, self._wants), lines[0].line, log)
 
     def _finished(self, module: Module, first_line: int, log: list[Measurement] | None = None) -> Module:
-        place = self._text.place
+        place = self._text.mended.places.place
         name = module.name
         module.memory_lines = self.memory.lines
         module.log = tuple(
             [
-                LogEntry(one._replace(line=place(one.line, 1)[0]), name, one.line < first_line)
+                LogEntry(one._replace(line=place(one.line)[0]), name, one.line < first_line)
                 for one in (self._log if log is None else log)
             ]
         )
@@ -163,7 +156,6 @@ class SecondReading:
         if not text:
             return None
         again = next(read_modules(Pieces(self._source.name, iter(["\n" * before + text + "\n"])), self._wants), None)
-        places = self._source.mender.places
-        if again is not None and places is not None:
-            relocate(again, places)
+        if again is not None:
+            relocate(again, self._source.mender.text.places)
         return again

@@ -5,8 +5,10 @@ lines were wrapped at a fixed column, which of them continue the one before.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 from hlo_inspect.hlo import tokens
@@ -46,18 +48,17 @@ class Line(NamedTuple):
         """A line as the input has it."""
         return cls(text, number, ((0, 1),), len(text))
 
-    def without_start(self, count: int) -> Line:
-        """The line without its first characters."""
-        return self._replace(text=self.text[count:], columns=slice_of(self.columns, count))
+    def part(self, start: int, end: int | None = None) -> Line:
+        """The line between two indices of its text."""
+        first = bisect_right(self.columns, start, key=itemgetter(0))
+        last = len(self.columns) if end is None else bisect_left(self.columns, end, key=itemgetter(0))
+        inside = [(offset - start, column) for offset, column in self.columns[first:last]]
+        return self._replace(text=self.text[start:end], columns=((0, self.column(start)), *inside))
 
-
-def slice_of(columns: Columns, start: int) -> Columns:
-    """The columns of a text from an index on."""
-    if len(columns) == 1:
-        return ((0, columns[0][1] + start),)
-    before = [(offset, column) for offset, column in columns if offset <= start]
-    offset, column = before[-1]
-    return ((0, column + start - offset), *((at - start, column) for at, column in columns[len(before) :]))
+    def column(self, index: int) -> int:
+        """Where in the input the character at an index of the text comes from."""
+        offset, column = self.columns[bisect_right(self.columns, index, key=itemgetter(0)) - 1]
+        return column + index - offset
 
 
 def without_colours(line: Line) -> Line:
@@ -82,48 +83,30 @@ def unescaped(line: Line) -> Iterator[Line]:
         line = _substituted(line, _ESCAPES, lambda match: tokens.unquote(f'"{match[0]}"'))
         if "\n" in line.text or "\\n" not in line.text:
             break
-    columns = line.columns
-    start = index = 0
-    while start <= len(line.text):
-        end = line.text.find("\n", start)
-        end = len(line.text) if end < 0 else end
-        while index + 1 < len(columns) and columns[index + 1][0] <= start:
-            index += 1
-        found = [(0, columns[index][1] + start - columns[index][0])]
-        later = index + 1
-        while later < len(columns) and columns[later][0] < end:
-            found.append((columns[later][0] - start, columns[later][1]))
-            later += 1
-        yield line._replace(text=line.text[start:end], columns=tuple(found))
-        start = end + 1
+    start = 0
+    for text in line.text.split("\n"):
+        yield line.part(start, start + len(text))
+        start += len(text) + 1
 
 
 def _substituted(line: Line, pattern: re.Pattern[str], replacement: Callable[[re.Match[str]], str]) -> Line:
     """The line with each match replaced, and its columns kept."""
     pieces: list[str] = []
     columns: list[tuple[int, int]] = []
-    length = at = index = 0
-    old = line.columns
-
-    def column_of(position: int) -> int:
-        nonlocal index
-        while index + 1 < len(old) and old[index + 1][0] <= position:
-            index += 1
-        return old[index][1] + position - old[index][0]
-
+    length = at = 0
     for match in pattern.finditer(line.text):
         if match.start() > at or not columns:
-            columns.append((length, column_of(at)))
+            columns.append((length, line.column(at)))
         pieces.append(line.text[at : match.start()])
         length += match.start() - at
-        columns.append((length, column_of(match.start())))
+        columns.append((length, line.column(match.start())))
         made = replacement(match)
         pieces.append(made)
         length += len(made)
         at = match.end()
     if not pieces:
         return line
-    columns.append((length, column_of(at)))
+    columns.append((length, line.column(at)))
     pieces.append(line.text[at:])
     return line._replace(text="".join(pieces), columns=tuple(dict(columns).items()))  # of one index the last
 

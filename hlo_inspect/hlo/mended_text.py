@@ -33,6 +33,10 @@ class Places:
         self._to_lines = array("Q")
         self._to_columns = array("Q")
 
+    def __bool__(self) -> bool:
+        """Whether anything stands elsewhere than in the input."""
+        return bool(self._lines)
+
     def add(self, line: int, offset: int, to_line: int, to_column: int) -> None:
         """The text from `line` and the 0-based `offset` comes from `to_line` and `to_column`. Entries come in order."""
         if self._lines and not offset and not self._offsets[-1]:
@@ -57,20 +61,17 @@ class Places:
 
 
 class MendedText:
-    """The text of one writer, and where it comes from. All but the first are kept until that one is read."""
+    """The text of one writer, where it comes from, and `notes` on what was undone in it. All but the first are kept until that
+    one is read.
+    """
 
-    def __init__(self) -> None:
-        self.sample = ""  # what one of its lines began with
+    def __init__(self, *notes: str) -> None:
+        self.notes = dict.fromkeys(notes)
         self.places = Places()
         self.lines = 1  # number of the next one
         self.out: list[str] = []
         self.size = 0
         self.spool: IO[str] | None = None
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What a report says of the text of another writer than the first."""
-        return (f'of several writers these are the lines that begin as "{self.sample}"',)
 
     def emit(self, line: Line, rest: list[tuple[int, int, int]]) -> None:
         """Adds a line; `rest` are offset, line and column of what was joined to it."""
@@ -112,6 +113,8 @@ class MendedText:
 
 def relocate(module: Module, places: Places) -> None:
     """Turns every line and column that a module has kept into that of the input."""
+    if not places:
+        return
     module.first_line = places.place(module.first_line)[0]
     module.problems = _relocated(module.problems, places)
     for computation in module.computations.values():  # the entry is one of them

@@ -25,7 +25,7 @@ from hlo_inspect.hlo.mended_line import (
     without_entities,
     wrapped_width,
 )
-from hlo_inspect.hlo.mended_text import PIECE_CHARS, MendedText, Places
+from hlo_inspect.hlo.mended_text import PIECE_CHARS, MendedText
 from hlo_inspect.hlo.prefixes import MAX_PREFIX, WINDOW, Match, Prefix, content_start, learn
 from hlo_inspect.lazy_pattern import lazy_pattern
 
@@ -71,15 +71,13 @@ class _Lines:
 
 
 class Mender:
-    """Mends one input. Once `pieces` is used up, `others` are the texts of other writers."""
+    """Mends one input: its `text`. Once `pieces` is used up, `others` are the texts of other writers."""
 
     def __init__(self) -> None:
-        self.places: Places | None = None
-        self.notes: dict[str, None] = {}
-        self._main = MendedText()
-        self._last = self._main
+        self.text = MendedText()
+        self._last = self.text
         self._streams: dict[tuple[str, ...], MendedText] = {}
-        self._number = 1  # of the next line of the input
+        self._number = 0  # of the next line of the input, from the first line on that was mended
         self._prefixes: list[Prefix] = []
         self._spaces = self._entities = self._colours = False
         self._string: str | None = None  # how a line begins in which a string holds the text
@@ -95,33 +93,31 @@ class Mender:
         lines = _Lines(raw)
         for piece in raw:
             if not self._needs_mending(piece):
-                if self.places is not None:
+                if self._number:
                     self._pass(piece)
                 yield piece
                 continue
-            if self.places is None:
-                self.places = self._main.places
-                self._number = self._main.lines = next_line()
+            if not self._number:
+                self._number = self.text.lines = next_line()
             lines.add(piece)
             while lines:
                 self._take(lines)
-                if self._main.size > PIECE_CHARS:
-                    yield self._main.taken()
-                    for stream in set(self._streams.values()) - {self._main}:
+                if self.text.size > PIECE_CHARS:
+                    yield self.text.taken()
+                    for stream in self.others:
                         stream.keep()
             if self._is_idle:
                 self._flush()
-            if self._main.out:
-                yield self._main.taken()
-        if self.places is not None:
-            self._flush()
-            if self._main.out:
-                yield self._main.taken()
+            if self.text.out:
+                yield self.text.taken()
+        self._flush()
+        if self.text.out:
+            yield self.text.taken()
 
     @property
     def others(self) -> list[MendedText]:
         """The texts of the other writers."""
-        return [stream for stream in dict.fromkeys(self._streams.values()) if stream is not self._main]
+        return [stream for stream in dict.fromkeys(self._streams.values()) if stream is not self.text]
 
     # -- whether a text needs it ----------------------------------------------------------------------------------------
 
@@ -178,9 +174,9 @@ class Mender:
 
     def _pass(self, piece: str) -> None:
         """Counts the lines of a piece that needs nothing."""
-        self._main.places.add(self._main.lines, 0, self._number, 1)
+        self.text.places.add(self.text.lines, 0, self._number, 1)
         count = piece.count("\n")
-        self._main.lines += count
+        self.text.lines += count
         self._number += count
 
     # -- line by line ---------------------------------------------------------------------------------------------------
@@ -197,13 +193,13 @@ class Mender:
 
     def _cleaned(self, line: Line) -> Line:
         if self._colours and "\x1b" in line.text:
-            self.notes["colour codes are left out"] = None
+            self.text.notes["colour codes are left out"] = None
             line = without_colours(line)
         if self._entities and "&" in line.text:
-            self.notes["HTML entities are undone"] = None
+            self.text.notes["HTML entities are undone"] = None
             line = without_entities(line)
         if self._spaces and not line.text.isascii():
-            self.notes["no-break spaces are read as spaces"] = None
+            self.text.notes["no-break spaces are read as spaces"] = None
             line = with_plain_spaces(line)
         return line
 
@@ -217,7 +213,7 @@ class Mender:
             return line, None
         match = self._match(text)
         if match is not None and not ("HloModule" in text and self._is_behind_more(text, match.length)):
-            return line.without_start(match.length), match
+            return line.part(match.length), match
         start = content_start(text)
         if start is None or not text[:start].strip():
             return self._without_old_side(line), None
@@ -230,15 +226,15 @@ class Mender:
         if learned is not None and match is not None:
             self._note_prefix(learned)
             self._prefixes = [learned, *self._prefixes[: MAX_PREFIXES - 1]]
-            return line.without_start(match.length), match
+            return line.part(match.length), match
         if _is_header_of(line.text, start, following):
-            self.notes[f'the line of the header began with "{line.text[:start]}"'] = None
-            return line.without_start(start), None
+            self.text.notes[f'the line of the header began with "{line.text[:start]}"'] = None
+            return line.part(start), None
         return line, None
 
     def _note_prefix(self, prefix: Prefix) -> None:
         since = f"from line {self._number - 1} on " if self._prefixes else ""
-        self.notes[f'{since}each line began with "{prefix.sample}"'] = None
+        self.text.notes[f'{since}each line began with "{prefix.sample}"'] = None
 
     @staticmethod
     def _is_behind_more(text: str, length: int) -> bool:
@@ -248,7 +244,7 @@ class Mender:
     def _without_old_side(self, line: Line) -> Line:
         """The line, or an empty one for a line of the old side of a diff whose new side is read."""
         if self._prefixes and line.text.startswith("-") and self._prefixes[0].sample.strip() == "+":
-            self.notes["lines of the old side of the diff are left out"] = None
+            self.text.notes["lines of the old side of the diff are left out"] = None
             return line._replace(text="")
         return line
 
@@ -256,12 +252,10 @@ class Mender:
         """Whose text a line belongs to: that of its key; without one that of the line before it."""
         key = match.key
         if key and key not in self._streams:
-            self._streams[key] = self._new_stream(line, lines)
-        stream = self._streams[key] if key else self._last
-        stream.sample = stream.sample or sample
-        return stream
+            self._streams[key] = self._new_stream(line, lines, sample)
+        return self._streams[key] if key else self._last
 
-    def _new_stream(self, line: Line, lines: _Lines) -> MendedText:
+    def _new_stream(self, line: Line, lines: _Lines, sample: str) -> MendedText:
         """A text of its own for a new key, where it begins with a module or others come back; else it goes on with the last."""
         if not self._streams:
             return self._last
@@ -269,7 +263,7 @@ class Mender:
             matches = [self._match(text) for text in self._ahead(lines)]
             if not any(match is not None and match.key in self._streams for match in matches):
                 return self._last
-        return MendedText()
+        return MendedText(f'of several writers these are the lines that begin as "{sample}"')
 
     def _match(self, text: str) -> Match | None:
         return next((match for prefix in self._prefixes if (match := prefix.take_off(text)) is not None), None)
@@ -282,7 +276,7 @@ class Mender:
                 yield line
                 return
             self._string = text[: text.index("HloModule")]
-            self.notes["the text is unescaped: its line ends were written as \\n"] = None
+            self.text.notes["the text is unescaped: its line ends were written as \\n"] = None
         start = self._string_start(text)
         if start is None:
             self._string = None
@@ -294,9 +288,7 @@ class Mender:
         if quote in _BODY:
             found = _BODY[quote].match(text, start)
             end = found.end() if found is not None else end
-        body = line.without_start(start)
-        body = body._replace(text=body.text[: end - start])
-        ended = list(unescaped(body))
+        ended = list(unescaped(line.part(start, end)))
         if self._unended is not None and self._unended.text:
             before, first = self._unended, ended[0]
             columns = tuple((offset + len(before.text), column) for offset, column in first.columns)
@@ -325,7 +317,7 @@ class Mender:
             following = "\n".join([line.text + " " * (line.size - len(line.text)), *self._ahead(lines, WIDTH_WINDOW)])
             self._width = self._width_at(following)
             if self._width:
-                self.notes[f"lines that were wrapped at column {self._width} are joined"] = None
+                self.text.notes[f"lines that were wrapped at column {self._width} are joined"] = None
         if not self._width:
             stream.emit(line, [])
             return

@@ -81,10 +81,9 @@ class PassHistory:
         self, module: CompiledModule, opcode: str | None, left_out: list[str]
     ) -> Iterator[tuple[PassFile, ModuleMoment]]:
         """The module behind each pass that wrote another text; a note of each that cannot be read, or is cut off."""
-        read = _Reading(opcode)
         files = list(self._differing(module, left_out))
         name = ""
-        for file, found in zip(files, self._read(files, read), strict=True):
+        for file, found in zip(files, self._read(files, opcode), strict=True):
             if isinstance(found, ModuleMoment) and name in ("", found.module):
                 name = found.module
                 yield file, found
@@ -105,13 +104,13 @@ class PassHistory:
                 yield file
             last = text
 
-    def _read(self, files: Sequence[PassFile], read: _Reading) -> Iterator[ModuleMoment | InputError]:
+    def _read(self, files: Sequence[PassFile], opcode: str | None) -> Iterator[ModuleMoment | InputError]:
         if self.jobs == 1:
             for file in files:
                 self.watch(file.label)
-                yield from read(file)
+                yield from _moment_behind(opcode, file)
             return
-        with Jobs(self.jobs, partial(partial, read)) as processes:
+        with Jobs(self.jobs, partial(partial, _moment_behind, opcode)) as processes:
             for found, failure in processes.in_order(files):
                 if isinstance(failure, LostProcessError):
                     yield InputError(str(failure), Location(self.directory))
@@ -130,29 +129,19 @@ class PassHistory:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """Reads the files of one module, and follows the instructions of an opcode. A process can have it done by another."""
-
-    opcode: str | None
-
-    def __call__(self, file: PassFile) -> Iterator[ModuleMoment | InputError]:
-        """What the module is behind the pass, or why that is not known."""
-        xla = Xla()
-        try:
-            yield self._moment(file, xla)
-        except InputError as error:
-            yield error
-        finally:
-            xla.close()
-
-    def _moment(self, file: PassFile, xla: Xla) -> ModuleMoment:
-        place = Location(str(file.path))
+def _moment_behind(opcode: str | None, file: PassFile) -> Iterator[ModuleMoment | InputError]:
+    """What the module is behind a pass, with the instructions of an opcode that are followed, or why that is not known."""
+    xla = Xla()
+    try:
         with without_collection():
             found = next(xla.modules(open_source(file.path), STATE_WANTS, strict=False), None)
         if found is None or isinstance(found, ParseError):
-            raise InputError("it holds no HLO module", place)
-        module = found[0]
-        if module.problems.hold_a_cut:
-            raise InputError("it is cut off", place)
-        return moment_of(Context(module), self.opcode)
+            yield InputError("it holds no HLO module", Location(str(file.path)))
+        elif found[0].problems.hold_a_cut:
+            yield InputError("it is cut off", Location(str(file.path)))
+        else:
+            yield moment_of(Context(found[0]), opcode)
+    except InputError as error:
+        yield error
+    finally:
+        xla.close()
