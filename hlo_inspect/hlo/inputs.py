@@ -6,8 +6,9 @@ turns out to need more of a module than was read of it has it read once more, wi
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 from hlo_inspect.hlo.logs import Measurement, Measurements, MemoryLines
@@ -68,18 +69,19 @@ class _TextReader:
         self._log: list[Measurement] = []
 
     def modules(self) -> Iterator[Module]:
-        for module in read_modules(self._text.source, self._wants, self._take):
-            self._collect()
-            first_line = module.first_line
+        source = self._text.source
+        for module in chain(read_modules(source, self._wants, self._take), [None]):  # the last is the end of the text
+            self._lines += self._quoted.finish()
+            self._log += self._measured.finish()
+            first_line = module.first_line if module is not None else sys.maxsize
             before = [one for one in self._lines if one.line < first_line]
             self._lines = self._lines[len(before) :]
             if before:
-                yield self._part(before, first_line)
-            yield self._finished(module, first_line)
-            self._log = [one for one in self._log if one.line >= first_line]
-        self._collect()
-        if self._lines:
-            yield self._part(self._lines, None)
+                log = [one for one in self._log if one.line < first_line]
+                yield self._finished(part_of_module(before, source.name, self._wants), before[0].line, log)
+            if module is not None:
+                yield self._finished(module, first_line, self._log)
+                self._log = [one for one in self._log if one.line >= first_line]
         self.keys_behind = tuple(one.key for one in self._log)
 
     def _take(self, text: str, line: int) -> None:
@@ -87,25 +89,11 @@ class _TextReader:
         self._measured.take(text, line)
         self.memory.take(text, line)
 
-    def _collect(self) -> None:
-        self._lines += self._quoted.finish()
-        self._log += self._measured.finish()
-
-    def _part(self, lines: list[QuotedLine], end: int | None) -> Module:
-        """The module of quoted lines before the line `end`; others may follow that."""
-        log = [one for one in self._log if end is None or one.line < end]
-        return self._finished(part_of_module(lines, self._text.source.name, self._wants), lines[0].line, log)
-
-    def _finished(self, module: Module, first_line: int, log: list[Measurement] | None = None) -> Module:
+    def _finished(self, module: Module, first_line: int, log: list[Measurement]) -> Module:
         place = self._text.mended.places.place
         name = module.name
         module.memory_lines = self.memory.lines
-        module.log = tuple(
-            [
-                LogEntry(one._replace(line=place(one.line)[0]), name, one.line < first_line)
-                for one in (self._log if log is None else log)
-            ]
-        )
+        module.log = tuple([LogEntry(one._replace(line=place(one.line)[0]), name, one.line < first_line) for one in log])
         return self._text.finished(module)
 
 

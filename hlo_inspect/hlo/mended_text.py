@@ -24,38 +24,34 @@ class Places:
     """The lines and columns of the input that the characters of a text come from.
 
     An entry says where the text from a line and an offset in it comes from. It holds for the rest of the line, and for the
-    lines below it, each one line further down in the input, up to the next entry.
+    lines below it, each one line further down in the input, up to the next entry. `lines` are those of the entries.
     """
 
     def __init__(self) -> None:
-        self._lines = array("Q")
+        self.lines = array("Q")
         self._offsets = array("Q")
         self._to_lines = array("Q")
         self._to_columns = array("Q")
 
-    def __bool__(self) -> bool:
-        """Whether anything stands elsewhere than in the input."""
-        return bool(self._lines)
-
     def add(self, line: int, offset: int, to_line: int, to_column: int) -> None:
         """The text from `line` and the 0-based `offset` comes from `to_line` and `to_column`. Entries come in order."""
-        if self._lines and not offset and not self._offsets[-1]:
-            continues = to_line - self._to_lines[-1] == line - self._lines[-1]
-            if continues and to_column == self._to_columns[-1] and line > self._lines[-1]:
+        if self.lines and not offset and not self._offsets[-1]:
+            continues = to_line - self._to_lines[-1] == line - self.lines[-1]
+            if continues and to_column == self._to_columns[-1] and line > self.lines[-1]:
                 return
-        self._lines.append(line)
+        self.lines.append(line)
         self._offsets.append(offset)
         self._to_lines.append(to_line)
         self._to_columns.append(to_column)
 
     def place(self, line: int, column: int = 1) -> tuple[int, int]:
         """The line and column in the input of a 1-based line and column of the text."""
-        low = bisect_right(self._lines, line) - 1
-        while low >= 0 and self._lines[low] == line and self._offsets[low] >= column:
+        low = bisect_right(self.lines, line) - 1
+        while low >= 0 and self.lines[low] == line and self._offsets[low] >= column:
             low -= 1
         if low < 0:
             return line, column
-        below = line - self._lines[low]
+        below = line - self.lines[low]
         offset = 0 if below else self._offsets[low]
         return self._to_lines[low] + below, self._to_columns[low] + column - 1 - offset
 
@@ -113,7 +109,7 @@ class MendedText:
 
 def relocate(module: Module, places: Places) -> None:
     """Turns every line and column that a module has kept into that of the input."""
-    if not places:
+    if not places.lines:  # all of it stands where it was
         return
     module.first_line = places.place(module.first_line)[0]
     module.problems = _relocated(module.problems, places)

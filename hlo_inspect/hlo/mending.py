@@ -110,9 +110,10 @@ class Mender:
                 self._flush()
             if self.text.out:
                 yield self.text.taken()
-        self._flush()
-        if self.text.out:
-            yield self.text.taken()
+        if self._number:
+            self._flush()
+            if self.text.out:
+                yield self.text.taken()
 
     @property
     def others(self) -> list[MendedText]:
