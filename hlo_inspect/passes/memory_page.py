@@ -16,7 +16,7 @@ from hlo_inspect.analysis.op_names import UNKNOWN
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes.grouping import group_rows, joined_name
 from hlo_inspect.passes.parameter_tables import index_text
-from hlo_inspect.report.model import Amount, Column, HeadlineRow, Table
+from hlo_inspect.report.model import Amount, Column, HeadlineRow, Parts, Table, sentence
 
 PARAMETERS = "(parameters)"
 """What parameters are together in totals by what the program says of an instruction."""
@@ -50,128 +50,101 @@ def memory_headline(context: Context) -> Iterator[HeadlineRow]:
     yield HeadlineRow("platform", (f"{device.platform.name}, by {device.platform.mark}",))
 
 
-def _without_schedule(memory: ProgramMemory) -> Iterator[str | Amount]:
-    figures = memory.figures
-    yield "arguments "
-    yield Amount(figures["argument_bytes"], "bytes")
-    yield ", outputs "
-    yield Amount(figures["output_bytes"], "bytes")
-    yield ", of them "
-    yield Amount(figures["alias_bytes"], "bytes")
-    yield f" aliased with arguments; the rest is not known: {memory.reason}"
+def _amount(size: int | None) -> Amount:
+    return Amount(size, "bytes")
 
 
-def _needed(context: Context, device: DeviceMemory) -> Iterator[str | Amount]:
+def _without_schedule(memory: ProgramMemory) -> Parts:
+    sizes = (_amount(memory.figures[name]) for name in ("argument_bytes", "output_bytes", "alias_bytes"))
+    text = "arguments {}, outputs {}, of them {} aliased with arguments; the rest is not known: {}"
+    yield from sentence(text, *sizes, memory.reason)
+
+
+def _needed(context: Context, device: DeviceMemory) -> Parts:
     devices, needed = context.device_counts.devices, context.memory.figures["needed_bytes"] or 0
-    yield "needs "
-    yield Amount(needed, "bytes")
+    yield from sentence("needs {}", _amount(needed))
     if devices is not None and devices > 1:
-        yield " on each of "
-        yield Amount(devices, "count", "device")
+        yield from sentence(" on each of {}", Amount(devices, "count", "device"))
     profile = context.on_machine.profile
     capacity = profile.memory_capacity if profile is not None else None
     if profile is None or capacity is None:
         return
     left = capacity - needed
-    yield ": fits in the " if left >= 0 else ": does not fit in the "
-    yield Amount(capacity, "bytes")
-    yield f" of {profile.name}, "
-    yield Amount(abs(left), "bytes")
-    yield " left" if left >= 0 else " too much"
+    text = ": fits in the {} of {}, {} left" if left >= 0 else ": does not fit in the {} of {}, {} too much"
+    yield from sentence(text, Amount(capacity, "bytes"), profile.name, Amount(abs(left), "bytes"))
     if device.platform.is_tpu:
         yield ", without the program itself, whose size the text does not state"
 
 
-def _parts(memory: ProgramMemory) -> Iterator[str | Amount]:
+def _parts(memory: ProgramMemory) -> Parts:
     """The sum that is needed."""
     words = (
-        ("arguments ", "argument_bytes"),
-        (" + outputs ", "output_bytes"),
-        (" - aliased outputs ", "alias_bytes"),
-        (" + constants ", "constant_bytes"),
-        (" + temporaries ", "temp_bytes"),
+        ("arguments {}", "argument_bytes"),
+        (" + outputs {}", "output_bytes"),
+        (" - aliased outputs {}", "alias_bytes"),
+        (" + constants {}", "constant_bytes"),
+        (" + temporaries {}", "temp_bytes"),
     )
     for word, figure in words:
         if memory.figures[figure] != 0 or figure in {"argument_bytes", "output_bytes"}:
-            yield word
-            yield Amount(memory.figures[figure], "bytes")
+            yield from sentence(word, _amount(memory.figures[figure]))
 
 
-def _temporaries(device: DeviceMemory) -> Iterator[str | Amount]:
-    yield "at most "
-    yield Amount(device.live_peak_bytes, "bytes")
-    yield " live at a time"
+def _temporaries(device: DeviceMemory) -> Parts:
+    yield from sentence("at most {} live at a time", _amount(device.live_peak_bytes))
     if 0 in device.heaps and device.heaps[0].fragmentation:
-        yield ", "
-        yield Amount(device.heaps[0].fragmentation, "bytes")
-        yield " lost to gaps between them"
+        yield from sentence(", {} lost to gaps between them", _amount(device.heaps[0].fragmentation))
     tables = device.temp_bytes - device.heap_bytes
     if tables > 0:
-        yield ", "
-        yield Amount(tables, "bytes")
-        yield " in tables of tuples"
+        yield from sentence(", {} in tables of tuples", _amount(tables))
 
 
-def _peak(context: Context, device: DeviceMemory) -> Iterator[str | Amount]:
-    yield Amount(device.peak_bytes, "bytes")
+def _peak(context: Context, device: DeviceMemory) -> Parts:
+    yield _amount(device.peak_bytes)
     time, heap = device.peak_time, device.peak_heap
     if time is None or heap is None:
         yield ", all of it static"
         return
-    yield ", of it "
-    yield Amount(heap.trace.peak, "bytes")
-    yield f" of temporaries{f' in {_space_name(heap.space)}' if heap.space else ''}, at "
     place = device.place(time)
-    labels = context.labels_of(device.schedule.view(time), place.row)
-    yield f"{place.name} (line {place.line})"
+    where = f" in {_space_name(heap.space)}" if heap.space else ""
+    at = f"{place.name} (line {place.line})"
+    yield from sentence(", of it {} of temporaries{}, at {}", _amount(heap.trace.peak), where, at)
     loop = loop_around(device, device.schedule.run_at[time])
     if loop:
-        yield " in each of the "
         runs = context.call_graph.runs(place.computation)
-        yield Amount(runs.exact, "count", "iteration", at_least=runs.least)
-        yield f" of {loop}"
-    yield f", {labels.phase}" if labels.phase != UNKNOWN else ""
-    source = printed(labels.source)
-    yield f", {source}" if source else ""
+        iterations = Amount(runs.exact, "count", "iteration", at_least=runs.least)
+        yield from sentence(" in each of the {} of {}", iterations, loop)
+    labels = context.labels_of(device.schedule.view(time), place.row)
+    said = (labels.phase if labels.phase != UNKNOWN else "", printed(labels.source))
+    yield from (f", {one}" for one in said if one)
     if device.padding_bytes:
-        yield "; "
-        yield Amount(device.padding_bytes, "bytes")
-        yield " of it are padding"
+        yield from sentence("; {} of it are padding", _amount(device.padding_bytes))
 
 
-def _memories(context: Context, device: DeviceMemory) -> Iterator[str | Amount]:
+def _memories(context: Context, device: DeviceMemory) -> Parts:
     """What is live at most in HBM and in the memories on the chip, each by itself; their heaps do not peak together."""
     spaces = device.space_peak_bytes()
     profile = context.on_machine.profile
     capacity = profile.value("on_chip.vmem") if profile is not None else None
     shown = [space for space in (0, 1, 3) if spaces.get(space)]
     for number, space in enumerate(shown):
-        yield "; " if number else ""
-        yield f"{_space_name(space)} "
-        yield Amount(spaces[space], "bytes")
-        yield " at most"
+        yield from sentence("; {} {} at most" if number else "{} {} at most", _space_name(space), _amount(spaces[space]))
         if space == 1 and capacity is not None:
-            yield " of "
-            yield Amount(capacity, "bytes")
+            yield from sentence(" of {}", Amount(capacity, "bytes"))
 
 
-def _gathered(context: Context) -> Iterator[str | Amount]:
+def _gathered(context: Context) -> Parts:
     """The copies of parameters that are gathered from other devices, and whether they are kept for the backward pass."""
     found = context.gathered_parameters
     kept = [one for one in found if one.is_kept]
-    yield Amount(len(found), "count", "gathered array")
-    yield " of parameters, "
-    yield Amount(sum(one.bytes for one in found), "bytes")
-    yield "; "
+    arrays, size = Amount(len(found), "count", "gathered array"), _amount(sum(one.bytes for one in found))
+    yield from sentence("{} of parameters, {}; ", arrays, size)
     if not kept:
-        yield "none is read by both the forward and the backward pass"
-        return
-    if len(kept) == len(found):
-        yield "all read by both the forward and the backward pass"
-        return
-    yield Amount(len(kept), "count")
-    yield " of "
-    yield Amount(sum(one.bytes for one in kept), "bytes")
+        yield "none is"
+    elif len(kept) == len(found):
+        yield "all"
+    else:
+        yield from sentence("{} of {}", Amount(len(kept), "count"), _amount(sum(one.bytes for one in kept)))
     yield " read by both the forward and the backward pass"
 
 

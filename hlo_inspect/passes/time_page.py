@@ -22,9 +22,7 @@ from hlo_inspect.passes.time_tables import (
     step_table,
     total_seconds,
 )
-from hlo_inspect.report.model import Amount, HeadlineRow, Table
-
-Parts = Iterator[str | Amount]
+from hlo_inspect.report.model import Amount, HeadlineRow, Parts, Table, sentence
 
 _KERNEL_ROWS = 10
 _AXES = 4
@@ -91,11 +89,12 @@ def _amount(time: Seconds) -> Amount:
     return Amount(time.exact, "seconds", at_least=time.least)
 
 
+def _least(time: Seconds) -> Amount:
+    return Amount(time.least, "seconds")
+
+
 def _step(context: Context, times: StepTimes) -> Parts:
-    yield "at least "
-    yield Amount(times.step.least, "seconds")
-    yield ", by the model "
-    yield _amount(times.estimate_step)
+    yield from sentence("at least {}, by the model {}", _least(times.step), _amount(times.estimate_step))
     yield from _on(context)
 
 
@@ -110,11 +109,8 @@ def _on(context: Context) -> Parts:
 def _range(context: Context, times: StepTimes) -> Parts:
     """Without a schedule: the longest of what has to be done, and all of it one after the other."""
     alone = {"FLOPs": times.compute, "bytes": times.memory, "collectives": times.collectives}
-    yield "at least "
-    yield Amount(times.step.least, "seconds")
-    yield f", the longest of all {', all '.join(alone)}"
-    yield "; one after the other "
-    yield Amount(sum(one.least for one in alone.values()), "seconds")
+    text = f"at least {{}}, the longest of all {', all '.join(alone)}; one after the other {{}}"
+    yield from sentence(text, _least(times.step), Amount(sum(one.least for one in alone.values()), "seconds"))
     yield from _on(context)
     yield "; the module is not scheduled"
 
@@ -123,15 +119,12 @@ def _of_step(part: Seconds, times: StepTimes) -> Parts:
     """What share of the step by the model a part is, where both are known."""
     share = share_of(part, times.estimate_step)
     if share is not None:
-        yield " ("
-        yield Amount(share, "share")
-        yield " of the step)"
+        yield from sentence(" ({} of the step)", Amount(share, "share"))
 
 
 def _kernels(times: StepTimes, parts: Iterable[TimePart]) -> Parts:
     """By the model: how much of the step, and how much of that waits for memory."""
-    yield _amount(times.estimate_kernels)
-    yield " by the model"
+    yield from sentence("{} by the model", _amount(times.estimate_kernels))
     whole = times.estimate_kernels.exact
     if not whole:
         return
@@ -142,9 +135,7 @@ def _kernels(times: StepTimes, parts: Iterable[TimePart]) -> Parts:
         shares[words] = sum(part.estimate.least - part.fixed.least for part in found if part.bound_by == bound_by)
     ordered = sorted(((seconds, words) for words, seconds in shares.items() if seconds), reverse=True)
     for index, (seconds, words) in enumerate(ordered):
-        yield ", " if index else ": "
-        yield Amount(seconds / whole, "share")
-        yield f" {words}"
+        yield from sentence(", {} {}" if index else ": {} {}", Amount(seconds / whole, "share"), words)
 
 
 def _exposed(times: StepTimes, parts: Iterable[TimePart]) -> Parts:
@@ -153,18 +144,15 @@ def _exposed(times: StepTimes, parts: Iterable[TimePart]) -> Parts:
     if times.estimate_exposed.reason and not times.estimate_exposed.least:
         yield f"not known: {times.estimate_exposed.reason}"
         return
-    yield _amount(times.estimate_exposed)
-    yield " of "
-    yield _amount(total_seconds(part.estimate_busy for part in found))
-    yield " of collectives by the model"
+    busy = total_seconds(part.estimate_busy for part in found)
+    yield from sentence("{} of {} of collectives by the model", _amount(times.estimate_exposed), _amount(busy))
     yield from _of_step(times.estimate_exposed, times)
     axes: dict[str, Seconds] = {}
     for part in found:
         axes[part.axis or ""] = sum_of(axes.get(part.axis or "", NO_SECONDS), part.estimate)
     ordered = sorted(axes.items(), key=lambda one: -one[1].least)
     for index, (axis, seconds) in enumerate(ordered[:_AXES] if len(axes) > 1 else []):
-        yield f"{', ' if index else ': '}{axis} "
-        yield _amount(seconds)
+        yield from sentence(", {} {}" if index else ": {} {}", axis, _amount(seconds))
     if len(ordered) > _AXES:
         yield ", …"
 
@@ -175,17 +163,13 @@ def _binding(context: Context, times: StepTimes) -> Parts:
     found = bottleneck(busy)
     if found is None:
         return
-    yield f"{found.resource}, busy at least "
-    yield Amount(found.seconds, "seconds")
+    yield from sentence("{}, busy at least {}", found.resource, Amount(found.seconds, "seconds"))
     share = share_of(busy[found.resource], times.estimate_step)
     if share is not None and context.module.header.is_scheduled:
-        yield " ("
-        yield Amount(share, "share")
-        yield " of the step by the model)"
+        yield from sentence(" ({} of the step by the model)", Amount(share, "share"))
     if found.next_resource is not None and found.factor is not None:
-        yield "; at "
-        yield Amount(round(found.factor, 2), "number")
-        yield f" × its speed it would be {found.next_resource}"
+        factor = Amount(round(found.factor, 2), "number")
+        yield from sentence("; at {} × its speed it would be {}", factor, found.next_resource)
 
 
 def _compiler(context: Context) -> Parts:
@@ -197,11 +181,11 @@ def _compiler(context: Context) -> Parts:
     cycles, seconds = compiler_cycles(kernels, times), compiler_seconds(kernels, times)
     if not cycles.least:
         return
+    stated = Amount(cycles.exact, "count", "cycle", at_least=cycles.least)
     if seconds.least:
-        yield _amount(seconds)
-        yield " by its own estimates ("
-    yield Amount(cycles.exact, "count", "cycle", at_least=cycles.least)
-    if seconds.least:
-        yield ", at an inferred clock)" if times.profile.clock_is_inferred else ")"
-    yield " of "
-    yield Amount(sum(times.of(kernel).compiler_cycles is not None for kernel in kernels), "count", "kernel")
+        clock = ", at an inferred clock" if times.profile.clock_is_inferred else ""
+        yield from sentence("{} by its own estimates ({}{})", _amount(seconds), stated, clock)
+    else:
+        yield stated
+    count = sum(times.of(kernel).compiler_cycles is not None for kernel in kernels)
+    yield from sentence(" of {}", Amount(count, "count", "kernel"))
