@@ -184,7 +184,11 @@ class Matcher:
                 if sizes.issuperset(set(array.shape.dimensions) - {1}):
                     bits |= self.input_dependence.bit(array.source)
             self._hidden_bits[sizes] = bits
-        return bits
+        return bits | self._histories.get(weight.new, 0)
+
+    @cached_property
+    def _histories(self) -> dict[int, int]:
+        return self.values.find_histories(self.step)
 
     # -- matching -------------------------------------------------------------------------------------------------------
 

@@ -7,8 +7,10 @@ from functools import partial
 
 from hlo_inspect.analysis.optimizer.dataflow import Dataflow
 from hlo_inspect.analysis.optimizer.dependence import AtomDependence, InputDependence
+from hlo_inspect.analysis.optimizer.graph import Input
 from hlo_inspect.analysis.optimizer.normal_form import ONE, NormalForms, Sum, split_zero
-from hlo_inspect.analysis.optimizer.state_arrays import StateArray
+from hlo_inspect.analysis.optimizer.operations import IN_PLACE
+from hlo_inspect.analysis.optimizer.state_arrays import StateArray, TrainingStep
 from hlo_inspect.analysis.optimizer.update import LEAST_KEPT, split
 
 
@@ -30,6 +32,7 @@ class NewValues:
         *,
         reads_inputs: bool = False,
     ) -> None:
+        self._flow = flow
         self._forms = forms
         self._input_dependence = input_dependence
         self.by_atom: dict[int, StateArray] = {}
@@ -96,6 +99,36 @@ class NewValues:
                 if decay is None or 0.0 < decay < 1.0:
                     found |= dict.fromkeys((self._forms.leaf(array.old), self._forms.leaf(array.new)), decay)
         return found
+
+    def find_histories(self, step: TrainingStep) -> dict[int, int]:
+        """The inputs, as bits, that keep what an array was in the last steps or how it changed, by the node of its new value.
+        An output is such an input with a part that is made of that array, other inputs and new values alone: L-BFGS has them.
+        """
+        forms, found = self._forms, {array.new: 0 for array in self.by_atom.values()}
+        for node in dict.fromkeys(step.results):
+            source, parts = self._written_parts(node)
+            bit = self._input_dependence.bit(source) if source is not None else 0
+            nodes = step.resolved(self._flow.graph, parts) if bit else {}
+            for part in nodes.keys() & parts:
+                leaves = forms.leaves(forms.form(nodes[part]))
+                if all(forms.atoms[leaf].op != "opaque" or self.dependence.are_scalars(leaf) for leaf in leaves):
+                    for leaf in leaves & self.by_atom.keys():
+                        found[self.by_atom[leaf].new] |= bit
+        return found
+
+    def _written_parts(self, node: int) -> tuple[Input | None, list[int]]:
+        """The input of which an output is the other rows, and the nodes of the rows that are new."""
+        graph, frames = self._flow.graph, self._flow.frames
+        place = graph.places.get(node)
+        if place is not None and frames.opcode(place) in IN_PLACE:
+            part = frames.operand(place, 2 if frames.opcode(place) == "scatter" else 1)
+            return frames.carried_input(place, IN_PLACE), [] if part is None else [self._flow.node(part)]
+        args = graph.args[node] if graph.ops[node] == "concatenate" else ()
+        for kept in args:  # an input of which one part alone is read stands for that part
+            source = graph.args[kept][0] if graph.ops[kept] == "slice" else kept
+            if source in graph.sources and graph.sizes[source] == graph.sizes[node]:
+                return graph.sources[source], [arg for arg in args if arg != kept]
+        return None, []
 
     def feeds_itself(self, array: StateArray) -> bool:
         """Whether the new value depends on the old one through something opaque: a gradient does. What other arrays become in

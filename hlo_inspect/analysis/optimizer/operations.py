@@ -61,6 +61,9 @@ SOME_VALUES = frozenset(
 )
 """The result holds some of the values of the first operand, elsewhere."""
 
+IN_PLACE = frozenset({"dynamic-update-slice", "scatter"})
+"""The result is the first operand in which parts are written: the second operand, of a scatter the third."""
+
 CONCATENATING_TARGETS = frozenset({"ConcatBitcast"})
 """Custom calls that concatenate their operands."""
 

@@ -9,12 +9,12 @@ parameter's shape, as in a forward pass, is not its new value.
 from __future__ import annotations
 
 from hlo_inspect.analysis.optimizer.graph import Index
+from hlo_inspect.analysis.optimizer.operations import IN_PLACE
 from hlo_inspect.analysis.optimizer.overview import Overview
 from hlo_inspect.analysis.parameters import Interface
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS
 
-IN_PLACE = frozenset({"dynamic-update-slice", "scatter"})
 _NOT_LOCAL = frozenset({*COLLECTIVE_KINDS, "opaque"})
 
 

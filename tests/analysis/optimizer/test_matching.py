@@ -599,3 +599,34 @@ def test_what_neuron_transfers_is_what_it_was() -> None:
     facts = facts_of(changed(text, r"dot\(%x, %w\)", "dot(%x, %sent)"))
     assert (facts["name"], facts["learning_rate"]) == ("sgd", 0.01)
     assert hlo_inspect.inspect(text, ("cost",)).facts["cost.unknown_custom_calls"] == 0
+
+
+HISTORY = (
+    "%w = f32[4]{0} parameter(0)",
+    "%last = f32[4]{0} parameter(1)",
+    "%h = f32[3,4]{1,0} parameter(2)",
+    "%x = f32[9,4]{1,0} parameter(3)",
+    "%i = s32[] parameter(4)",
+    "%z = s32[] constant(0)",
+    "%y = f32[9]{0} dot(%x, %w), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+    "%g = f32[4]{0} dot(%x, %y), lhs_contracting_dims={0}, rhs_contracting_dims={0}",
+    "%s = f32[4]{0} subtract(%w, %last)",
+    "%row = f32[1,4]{1,0} reshape(%s)",
+    "%old = f32[2,4]{1,0} slice(%h), slice={[1:3], [0:4]}",
+)
+INTO_HISTORY = (
+    "%new_h = f32[3,4]{1,0} dynamic-update-slice(%h, %row, %i, %z)",
+    "%new_h = f32[3,4]{1,0} concatenate(%old, %row), dimensions={0}",
+)
+
+
+@pytest.mark.parametrize("into", INTO_HISTORY)
+@pytest.mark.parametrize("is_read", [True, False])
+def test_a_step_that_depends_on_how_the_weight_changed_before_is_no_descent(into: str, *, is_read: bool) -> None:
+    """L-BFGS: nobody sees what the loop makes of the gradient and of the differences that it is given."""
+    step = (
+        f'%a = f32[4]{{0}} custom-call(%g, {"%new_h" if is_read else "%x"}), custom_call_target="two_loops"',
+        "%w2 = f32[4]{0} subtract(%w, %a)",
+        "ROOT %r = (f32[4]{0}, f32[4]{0}, f32[3,4]{1,0}) tuple(%w2, %w, %new_h)",
+    )
+    assert rules_of(entry_of(*HISTORY, into, *step)) == (["unknown"] if is_read else ["sgd"])
