@@ -8,21 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 
 from hlo_inspect.analysis.optimizer.array_slices import Cuts, flat_range, flat_ranges
 from hlo_inspect.analysis.optimizer.dataflow import Dataflow
 from hlo_inspect.analysis.optimizer.dependence import InputDependence, with_bits
 from hlo_inspect.analysis.optimizer.graph import Graph, Input, Place
-from hlo_inspect.analysis.optimizer.operations import DEVICE_NUMBERS, SOME_VALUES, apply
+from hlo_inspect.analysis.optimizer.operations import SOME_VALUES, apply
+from hlo_inspect.analysis.optimizer.resharding import come_back_resharded, exchanges, is_move_between_devices
 from hlo_inspect.analysis.optimizer.successions import FLOATS, Result, Successions, is_resharded
 from hlo_inspect.hlo.shapes import ArrayShape
 from hlo_inspect.hlo.values import SliceDimension
 
 MAX_ROUNDS = 4
-MAX_PAIRS = 100_000
-"""So many shapes of outputs and inputs are compared at most."""
-_MOVES = frozenset({"all-to-all", "collective-permute", "dynamic-slice"})
 
 
 @dataclass(slots=True)
@@ -63,8 +62,8 @@ class StateArray:
 class TrainingStep:
     """`arrays` by output; `guards` are the conditions assumed to hold (or not);
     `parts` the slices that replace a whole input, because no other part of it is used; `results` the nodes of all outputs.
-    `is_of_device` says which nodes hold the number of a device, where arrays come back in another sharding: what only moves
-    values between devices, and what cuts out a device's own, is left out then.
+    Where arrays come back in another sharding `is_move` says which nodes are left out since they only move values between
+    devices, or cut out a device's own; `exchanged` are those that stay, and that are no parts.
     """
 
     frame: int
@@ -73,7 +72,8 @@ class TrainingStep:
     guards: dict[int, bool] = field(default_factory=dict)
     parts: dict[int, int] = field(default_factory=dict)
     results: tuple[int, ...] = ()
-    is_of_device: Callable[[int], bool] | None = None
+    exchanged: set[int] = field(default_factory=set)
+    is_move: Callable[[int], bool] | None = None
 
     def resolved(self, graph: Graph, nodes: Iterable[int]) -> dict[int, int]:
         """The nodes below `nodes`, by what they become when parts replace their inputs and guards let new values through."""
@@ -83,18 +83,15 @@ class TrainingStep:
                 known[node] = self.parts[node]
                 continue
             args = tuple([known[arg] for arg in graph.args[node]])
-            same = args[0] if self._is_resharding(graph, node) else node if args == graph.args[node] else None
+            is_left_out = self.is_move is not None and node not in self.exchanged and self.is_move(node)
+            same = args[0] if is_left_out else node if args == graph.args[node] else None
             if same is None:
                 same = _decided(graph, graph.ops[node], args)
             if same is None:
                 same = graph.make(graph.ops[node], args, graph.attributes[node], graph.sizes[node])
+                self.exchanged |= {same} if node in self.exchanged else set()
             known[node] = graph.truth(self.guards[same]) if same in self.guards else same
         return known
-
-    def _is_resharding(self, graph: Graph, node: int) -> bool:
-        if self.is_of_device is None or graph.ops[node] not in _MOVES or graph.sizes[graph.args[node][0]] == 1:
-            return False
-        return graph.ops[node] != "dynamic-slice" or any(map(self.is_of_device, graph.args[node][1:]))
 
 
 def _decided(graph: Graph, op: str, args: tuple[int, ...]) -> int | None:
@@ -133,10 +130,11 @@ def find_state_arrays(flow: Dataflow, frame: int, inputs: dict[Input, ArrayShape
     graph = flow.graph
     places = [result.place or flow.frames.root(frame, result.index) for result in results]
     nodes = [flow.node(place) for place in places]
-    step = TrainingStep(frame, InputDependence(flow.frames), parts=_whole_inputs(flow, nodes))
-    if _come_back_resharded(inputs.values(), results):
-        has_device_numbers = any(flow.frames.opcode(at) in DEVICE_NUMBERS for at in graph.places.values())
-        step.is_of_device = flow.is_of_device if has_device_numbers else None
+    is_move = partial(is_move_between_devices, flow)
+    moves = set(filter(is_move, graph.below(nodes)))
+    exchanged = exchanges(graph, nodes, moves)
+    step = TrainingStep(frame, InputDependence(flow.frames), parts=_whole_inputs(graph, nodes, exchanged), exchanged=exchanged)
+    step.is_move = is_move if come_back_resharded(graph, nodes, inputs, results, moves - exchanged) else None
     whole = step.resolved(graph, nodes)
     cuts = Cuts(graph)
     nodes = cuts.moved([whole[node] for node in nodes])
@@ -162,22 +160,11 @@ def find_state_arrays(flow: Dataflow, frame: int, inputs: dict[Input, ArrayShape
     return step
 
 
-def _come_back_resharded(inputs: Iterable[ArrayShape], results: Sequence[Result]) -> bool:
-    """Whether outputs of a partitioned program can be new values of inputs in another sharding."""
-    given = {str(shape): shape for shape in inputs}
-    shapes = {str(one.shape): one.shape for one in results if one.is_partitioned}
-    strange = [shape for text, shape in shapes.items() if text not in given]
-    if len(strange) * len(given) > MAX_PAIRS:
-        return False
-    return any(is_resharded(one, shape) for one in strange for shape in given.values())
-
-
-def _whole_inputs(flow: Dataflow, nodes: list[int]) -> dict[int, int]:
+def _whole_inputs(graph: Graph, nodes: list[int], exchanged: set[int]) -> dict[int, int]:
     """Parts that replace their input: where only one part of it is ever used, such as a device's own shard."""
-    graph = flow.graph
     parts: dict[int, set[int]] = {}
     for node in graph.below(nodes):
-        if graph.ops[node] in SOME_VALUES and _is_input(graph, graph.args[node][0]):
+        if graph.ops[node] in SOME_VALUES and node not in exchanged and _is_input(graph, graph.args[node][0]):
             parts.setdefault(graph.args[node][0], set()).add(node)
     return {part: source for source, found in parts.items() if len(found) == 1 for part in found}
 

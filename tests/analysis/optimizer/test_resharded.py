@@ -59,30 +59,33 @@ GRADIENT = """
   dy = f32[16,8] subtract(ones, tt)
   gl = f32[4,8] dot(x, dy), lhs_contracting_dims={0}, rhs_contracting_dims={0}
   g4 = f32[4,8] all-reduce(gl), replica_groups={{0,1}}, to_apply=add"""
+
+
+def step(weight: str, momentum: str) -> str:
+    """The new values `wn` and `mn` of a device's own rows of both."""
+    return f"""  g2 = f32[2,8] dynamic-slice(g4, at, none), dynamic_slice_sizes={{2,8}}
+  dm = f32[2,8] multiply(d2, {momentum})
+  mn = f32[2,8] add(dm, g2)
+  u = f32[2,8] multiply(k2, mn)
+  wn = f32[2,8] add({weight}, u)"""
+
+
 GROUPS = "replica_groups={{0,1}}, channel_id=1, use_global_device_ids=true"
 
 SLICED = program(  # replicated arrays that come back in parts, as the propagation of shardings makes of them
     "f32[4,8], f32[4,8], f32[16,4]",
     "f32[2,8], f32[2,8], f32[]",
     f"""  w4 = f32[4,8] copy(w){GRADIENT}
-  g2 = f32[2,8] dynamic-slice(g4, at, none), dynamic_slice_sizes={{2,8}}
   w2 = f32[2,8] dynamic-slice(w, at, none), dynamic_slice_sizes={{2,8}}
   m2 = f32[2,8] dynamic-slice(m, at, none), dynamic_slice_sizes={{2,8}}
-  dm = f32[2,8] multiply(d2, m2)
-  mn = f32[2,8] add(dm, g2)
-  u = f32[2,8] multiply(k2, mn)
-  wn = f32[2,8] add(w2, u)
+{step("w2", "m2")}
   ROOT r = (f32[2,8], f32[2,8], f32[]) tuple(wn, mn, l)""",
 )
 GATHERED = program(  # arrays in parts that come back whole
     "f32[2,8], f32[2,8], f32[16,4]",
     "f32[4,8], f32[4,8], f32[]",
     f"""  w4 = f32[4,8] all-gather(w), dimensions={{0}}, {GROUPS}{GRADIENT}
-  g2 = f32[2,8] dynamic-slice(g4, at, none), dynamic_slice_sizes={{2,8}}
-  dm = f32[2,8] multiply(d2, m)
-  mn = f32[2,8] add(dm, g2)
-  u = f32[2,8] multiply(k2, mn)
-  wn = f32[2,8] add(w, u)
+{step("w", "m")}
   wa = f32[4,8] all-gather(wn), dimensions={{0}}, {GROUPS}
   ma = f32[4,8] all-gather(mn), dimensions={{0}}, {GROUPS}
   ROOT r = (f32[4,8], f32[4,8], f32[]) tuple(wa, ma, l)""",
@@ -91,11 +94,7 @@ EXCHANGED = program(  # rows become columns: slices are exchanged, and the step 
     "f32[2,8], f32[2,8], f32[16,4]",
     "f32[4,4], f32[2,8], f32[]",
     f"""  w4 = f32[4,8] all-gather(w), dimensions={{0}}, {GROUPS}{GRADIENT}
-  g2 = f32[2,8] dynamic-slice(g4, at, none), dynamic_slice_sizes={{2,8}}
-  dm = f32[2,8] multiply(d2, m)
-  mn = f32[2,8] add(dm, g2)
-  u = f32[2,8] multiply(k2, mn)
-  wn = f32[2,8] add(w, u)
+{step("w", "m")}
   left = f32[2,4] slice(wn), slice={{[0:2], [0:4]}}
   right = f32[2,4] slice(wn), slice={{[0:2], [4:8]}}
   both = (f32[2,4], f32[2,4]) all-to-all(left, right), {GROUPS}
@@ -108,12 +107,8 @@ SUMMED = program(  # TPU gathers small arrays as a sum of what each device write
     "f32[4,8], f32[2,8], f32[16,4]",
     "f32[4,8], f32[2,8], f32[]",
     f"""  w4 = f32[4,8] copy(w){GRADIENT}
-  g2 = f32[2,8] dynamic-slice(g4, at, none), dynamic_slice_sizes={{2,8}}
   w2 = f32[2,8] dynamic-slice(w, at, none), dynamic_slice_sizes={{2,8}}
-  dm = f32[2,8] multiply(d2, m)
-  mn = f32[2,8] add(dm, g2)
-  u = f32[2,8] multiply(k2, mn)
-  wn = f32[2,8] add(w2, u)
+{step("w2", "m")}
   part = f32[4,8] dynamic-update-slice(zeros, wn, at, none)
   wa = f32[4,8] all-reduce(part), {GROUPS}, to_apply=add
   ROOT r = (f32[4,8], f32[2,8], f32[]) tuple(wa, mn, l)""",
@@ -148,12 +143,8 @@ ASYNCHRONOUS = program(  # TPU's fusions in which a gather of new weights starts
     "f32[4,8], f32[2,8], f32[16,4]",
     "f32[4,8], f32[2,8], f32[]",
     f"""  w4 = f32[4,8] copy(w){GRADIENT}
-  g2 = f32[2,8] dynamic-slice(g4, at, none), dynamic_slice_sizes={{2,8}}
   w2 = f32[2,8] dynamic-slice(w, at, none), dynamic_slice_sizes={{2,8}}
-  dm = f32[2,8] multiply(d2, m)
-  mn = f32[2,8] add(dm, g2)
-  u = f32[2,8] multiply(k2, mn)
-  wn = f32[2,8] add(w2, u)
+{step("w2", "m")}
   async-collective-start = (f32[2,8], f32[4,8], u32[]) fusion(wn), kind=kCustom, calls=begin
   s0 = f32[2,8] get-tuple-element(async-collective-start), index=0
   s1 = f32[4,8] get-tuple-element(async-collective-start), index=1
@@ -182,10 +173,49 @@ PADDED = program(  # the gradient is padded in each fusion that reads it
   wn = f32[4,8] add(w, u)
   ROOT r = (f32[4,8], f32[4,8], f32[]) tuple(wn, mn, l)""",
 )
+SWAPPED = program(  # weight and state swap their shardings: the outputs have the shapes of the inputs
+    "f32[2,8], f32[4,4], f32[16,4]",
+    "f32[4,4], f32[2,8], f32[]",
+    f"""  w4 = f32[4,8] all-gather(w), dimensions={{0}}, {GROUPS}{GRADIENT}
+  up = f32[2,4] slice(m), slice={{[0:2], [0:4]}}
+  down = f32[2,4] slice(m), slice={{[2:4], [0:4]}}
+  old = (f32[2,4], f32[2,4]) all-to-all(up, down), {GROUPS}
+  o0 = f32[2,4] get-tuple-element(old), index=0
+  o1 = f32[2,4] get-tuple-element(old), index=1
+  m2 = f32[2,8] concatenate(o0, o1), dimensions={{1}}
+{step("w", "m2")}
+  left = f32[2,4] slice(wn), slice={{[0:2], [0:4]}}
+  right = f32[2,4] slice(wn), slice={{[0:2], [4:8]}}
+  both = (f32[2,4], f32[2,4]) all-to-all(left, right), {GROUPS}
+  e0 = f32[2,4] get-tuple-element(both), index=0
+  e1 = f32[2,4] get-tuple-element(both), index=1
+  wa = f32[4,4] concatenate(e0, e1), dimensions={{0}}
+  ROOT r = (f32[4,4], f32[2,8], f32[]) tuple(wa, mn, l)""",
+)
+PERMUTED = program(  # devices change places: half of a weight goes to its new device by itself, half is gathered and cut out
+    "f32[2,8], f32[2,8], f32[16,4]",
+    "f32[4,8], f32[4,8], f32[]",
+    f"""  w4 = f32[4,8] all-gather(w), dimensions={{0}}, {GROUPS}{GRADIENT}
+  half = f32[] constant(0.5)
+  half2 = f32[2,8] broadcast(half), dimensions={{}}
+  own_half = f32[2,8] multiply(half2, w)
+  all_half = f32[4,8] all-gather(own_half), dimensions={{0}}, {GROUPS}
+  new_half = f32[2,8] dynamic-slice(all_half, at, none), dynamic_slice_sizes={{2,8}}
+  q = f32[2,8] collective-permute(w), channel_id=9, source_target_pairs={{{{0,1}},{{1,0}}}}
+  other_half = f32[2,8] multiply(half2, q)
+  w2 = f32[2,8] add(new_half, other_half)
+  m2 = f32[2,8] collective-permute(m), channel_id=8, source_target_pairs={{{{0,1}},{{1,0}}}}
+{step("w2", "m2")}
+  wa = f32[4,8] all-gather(wn), dimensions={{0}}, {GROUPS}
+  ma = f32[4,8] all-gather(mn), dimensions={{0}}, {GROUPS}
+  ROOT r = (f32[4,8], f32[4,8], f32[]) tuple(wa, ma, l)""",
+)
 PROGRAMS = {
     "sliced": SLICED,
     "gathered": GATHERED,
     "exchanged": EXCHANGED,
+    "swapped": SWAPPED,
+    "permuted": PERMUTED,
     "summed": SUMMED,
     "asynchronous": ASYNCHRONOUS,
     "padded": PADDED,
@@ -197,7 +227,7 @@ def test_a_weight_is_found_in_whatever_sharding_it_comes_back(name: str) -> None
     facts = report_of(PROGRAMS[name]).facts
     names = ("name", "update_count", "learning_rate", "momentum")
     assert [facts[f"optimizer.{one}"] for one in names] == ["sgd", 1, 0.1, 0.9]
-    rows = 2 if name in {"gathered", "exchanged"} else 4  # the bytes are those of the parameter
+    rows = 2 if name in {"gathered", "exchanged", "swapped", "permuted"} else 4  # the bytes are those of the parameter
     assert facts["optimizer.weight_bytes"] == rows * 8 * 4
 
 
@@ -316,3 +346,20 @@ def test_the_first_of_two_writes_to_the_same_rows_is_not_what_a_buffer_holds() -
     """The rows of the gradient are overwritten with those of the momentum, by which the weight changes."""
     facts = report_of(REWRITTEN).facts
     assert (facts["optimizer.name"], facts["optimizer.momentum"]) != ("sgd", None)
+
+
+PULL = """  q = f32[2,8] collective-permute({weight}), channel_id=9, source_target_pairs={{{{0,1}},{{1,0}}}}
+  df = f32[2,8] subtract({difference})
+  pull = f32[2,8] multiply(k2, df)
+  wp = f32[2,8] add({weight}, pull)
+  wn = f32[2,8] add(wp, u)"""
+"""Each device moves its weight towards that of the other, or away from it, and by a step."""
+
+
+@pytest.mark.parametrize("difference", ["{weight}, q", "q, {weight}"])
+@pytest.mark.parametrize(("text", "weight"), [(SLICED, "w2"), (GATHERED, "w")])
+def test_a_difference_to_the_weight_of_another_device_is_not_zero(text: str, weight: str, difference: str) -> None:
+    pull = PULL.format(weight=weight, difference=difference.format(weight=weight)).replace("{{", "{").replace("}}", "}")
+    report = report_of(text.replace(f"  wn = f32[2,8] add({weight}, u)", pull))
+    assert report.facts["optimizer.name"] == "unknown"
+    assert "collective-permute(p0)" in report.notes[0]
