@@ -15,6 +15,7 @@ _NAME = r"[A-Za-z_][A-Za-z0-9_.\-]*+"
 _ARRAY = r"[a-z][a-z0-9]*+\[[0-9,]*+\](?:\{[^{}%\"\n]*+\})?"
 _TUPLE = r"\((?:[^()%\"\n/]++|/\*index=[0-9]++\*/|\((?:[^()%\"\n/]++|/\*index=[0-9]++\*/)*+\))*+\)"
 _PRINTED = rf"(?:/\*index=[0-9]++\*/)?+(?:(?:{_ARRAY}|{_TUPLE}) )?+%{_NAME}"
+_ONE_OR_TWO = lazy_pattern(rf"(?:{_ARRAY} )?+%({_NAME})(?:, (?:{_ARRAY} )?+%({_NAME}))?+\)")
 _NAMES = lazy_pattern(rf"(?:%?{_NAME}(?:, %?{_NAME})*+)?+(?=\))")
 _PRINTED_OPERANDS = lazy_pattern(rf"{_PRINTED}(?:, {_PRINTED})*+\)")
 _MARKED = lazy_pattern(rf"%({_NAME})")
@@ -41,6 +42,9 @@ def operand_names(tail: str) -> list[str] | None:
     """The names of the operands where they are printed as most are, with a shape or without; `None` for all others, which
     `operands_of` reads.
     """
+    few = _ONE_OR_TWO.match(tail)
+    if few is not None:
+        return [few[1]] if few[2] is None else [few[1], few[2]]
     bare = _NAMES.match(tail)
     if bare is not None:
         names = bare[0].replace("%", "").split(", ") if bare[0] else []
