@@ -14,10 +14,10 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 _NAME = r"[A-Za-z_][A-Za-z0-9_.\-]*+"
 _ARRAY = r"[a-z][a-z0-9]*+\[[0-9,]*+\](?:\{[^{}%\"\n]*+\})?"
 _TUPLE = r"\((?:[^()%\"\n/]++|/\*index=[0-9]++\*/|\((?:[^()%\"\n/]++|/\*index=[0-9]++\*/)*+\))*+\)"
-_PRINTED = rf"(?:/\*index=[0-9]++\*/)?+(?:(?:{_ARRAY}|{_TUPLE}) )?+%{_NAME}"
-_ONE_OR_TWO = lazy_pattern(rf"(?:{_ARRAY} )?+%({_NAME})(?:, (?:{_ARRAY} )?+%({_NAME}))?+\)")
+_PRINTED = rf"(?:/\*index=[0-9]++\*/)?+(?:(?:{_ARRAY}|{_TUPLE}) )?+%"
+_ONE_OR_TWO = lazy_pattern(rf"{_PRINTED}({_NAME})(?:, {_PRINTED}({_NAME}))?+\)")
 _NAMES = lazy_pattern(rf"(?:%?{_NAME}(?:, %?{_NAME})*+)?+(?=\))")
-_PRINTED_OPERANDS = lazy_pattern(rf"{_PRINTED}(?:, {_PRINTED})*+\)")
+_PRINTED_OPERANDS = lazy_pattern(rf"{_PRINTED}{_NAME}(?:, {_PRINTED}{_NAME})*+\)")
 _MARKED = lazy_pattern(rf"%({_NAME})")
 _PRINTED_OPERAND = lazy_pattern(rf"(?:({_ARRAY}|{_TUPLE}) )?+%({_NAME})")
 
