@@ -16,6 +16,7 @@ _ARRAY = r"[a-z][a-z0-9]*+\[[0-9,]*+\](?:\{[^{}%\"\n]*+\})?"
 _TUPLE = r"\((?:[^()%\"\n/]++|/\*index=[0-9]++\*/|\((?:[^()%\"\n/]++|/\*index=[0-9]++\*/)*+\))*+\)"
 _PRINTED = rf"(?:/\*index=[0-9]++\*/)?+(?:(?:{_ARRAY}|{_TUPLE}) )?+%"
 _ONE_OR_TWO = lazy_pattern(rf"{_PRINTED}({_NAME})(?:, {_PRINTED}({_NAME}))?+\)")
+"""What most rows have, read by one expression."""
 _NAMES = lazy_pattern(rf"(?:%?{_NAME}(?:, %?{_NAME})*+)?+(?=\))")
 _PRINTED_OPERANDS = lazy_pattern(rf"{_PRINTED}{_NAME}(?:, {_PRINTED}{_NAME})*+\)")
 _MARKED = lazy_pattern(rf"%({_NAME})")
