@@ -28,9 +28,9 @@ class Top(Pass):
 
     With --profile there are two times. Nothing can be faster than the bound: the longer of the FLOPs at the device's peak and
     the bytes at its memory bandwidth, of a collective what it sends over its links; memory on the chip takes no time. The
-    estimate is that of a model. The compiler's own estimate is shown too, where the text has one. Of asynchronous copies, which run
-    beside the kernels, a scheduled text has the time that nothing hides: at bounds that may be more than by the model, whose
-    kernels are longer. Equal kernels share a row; --sites gives each its own.
+    estimate is that of a model. The compiler's own estimate is shown too, where the text has one. Of asynchronous copies, which
+    run beside the kernels, a scheduled text has the time that nothing hides: at bounds that may be more than by the model,
+    whose kernels are longer. Equal kernels share a row; --sites gives each its own.
     """
 
     name = "top"
