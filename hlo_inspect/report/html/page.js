@@ -408,7 +408,31 @@ function draw(figure) {
     const to = event.points?.[0]?.customdata;
     if (typeof to === "string" && /^[\w-]+:\d+$/.test(to)) location.hash = `#${prefix(view)}table/${to.replace(":", "/")}`;
   });
+  if (traces.some((trace) => trace.type === "icicle" || trace.type === "treemap")) addKeys(area);
   if (picture.figures.length > 1) addMeasures(figure, picture);
+}
+
+// Tab leads to the root of a tree, arrows to its other nodes, Enter into one, and Enter on the bar above out again.
+function addKeys(area) {
+  const nodes = () => [...area.querySelectorAll("g.slice, g.pathbar")];
+  const name = () => nodes().forEach((node, at) => {
+    node.setAttribute("tabindex", at ? "-1" : "0");
+    node.setAttribute("role", "button");
+    node.setAttribute("aria-label", node.textContent);
+  });
+  name();
+  for (const event of ["plotly_afterplot", "plotly_animated"]) area.on(event, name);
+  area.addEventListener("focusin", (event) => event.target.dispatchEvent(new MouseEvent("mouseover")));
+  area.addEventListener("focusout", (event) => event.target.dispatchEvent(new MouseEvent("mouseout")));
+  area.addEventListener("keydown", (event) => {
+    const all = nodes();
+    const at = all.indexOf(event.target);
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (at >= 0 && step) all[(at + step + all.length) % all.length].focus();
+    else if (at >= 0 && event.key === "Enter") all[at].dispatchEvent(new MouseEvent("click"));
+    else return;
+    event.preventDefault();
+  });
 }
 
 function addMeasures(figure, picture) {
