@@ -14,6 +14,7 @@ from hlo_inspect.analysis.optimizer.moments import (
     exact_decay,
     find_root,
     gradient_average,
+    l2_in,
     l2_of,
     square_average,
     take_corrections,
@@ -136,6 +137,7 @@ class ScaledGradient:
             "momentum": self.decay,
             "nesterov": self.nesterov,
             "weight_decay": update.decay_of(self.rate),
+            "l2": l2_in(update, self.gradient),
         }
         extra = [self.average.array] if self.average is not None else []
         return Claim(self.rate, self.gradient, common | hyperparameters, roles, extra)

@@ -201,3 +201,14 @@ def l2_of(update: Update, average: Average) -> Hyperparameter:
     if not math.isclose(value, scale, rel_tol=0.01):
         scale = value if math.isclose(value, 1.0, rel_tol=0.01) else scale
     return constant(factor[ONE] / scale, max(update.tolerance, 2e-6))
+
+
+def l2_in(update: Update, gradient: Sum) -> Hyperparameter:
+    """The factor of the weight in a gradient `g + l2 * w`."""
+    factor, rest = split(expanded(update, gradient), update.weight)
+    if not factor:
+        return ABSENT
+    values = {round(value, 12) for value in rest.values()}
+    if not is_constant(factor) or len(values) != 1:
+        return COMPUTED
+    return constant(factor[ONE] / values.pop(), max(update.tolerance, 2e-6))

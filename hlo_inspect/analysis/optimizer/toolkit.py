@@ -5,7 +5,7 @@ new weight to its states, and gives a claim when it has explained every term, ev
 
 * the update: `Update`, its `State`s, `split` a sum by an atom, `update.split_scalars` a product; a rule gives a `Claim`
 * hyper-parameters: `update.read(form)`, `constant`, `ABSENT`, `COMPUTED`
-* averages: `gradient_average`, `square_average`, `holds_square`, `take_corrections`, `exact_decay`, `l2_of`
+* averages: `gradient_average`, `square_average`, `holds_square`, `take_corrections`, `exact_decay`, `l2_of`, `l2_in`
 * steps below the root of a second moment: `find_root`, `find_adam_step`, `averages_of`, `adam_claim`, `claim_like_adam`,
   `find_scaled_gradient`
 * steps along the gradient itself: `plain_rate`, `is_plain_gradient`, `is_backward`, `averaged_by` for the average of ASGD
@@ -45,6 +45,7 @@ from hlo_inspect.analysis.optimizer.moments import (
     find_root,
     gradient_average,
     holds_square,
+    l2_in,
     l2_of,
     square_average,
     take_corrections,
@@ -128,6 +129,7 @@ __all__ = [
     "is_square_of",
     "is_trust_ratio",
     "key_of",
+    "l2_in",
     "l2_of",
     "other_state",
     "plain_rate",

@@ -122,15 +122,15 @@ class Update:
     ) -> None:
         self.forms = forms
         self.array = array
-        self.states = list(states)
         self.tolerance = tolerance
         self.reductions = context.reductions
         self.weight = forms.leaf(array.old)
-        self.form = forms.definition(array.new)
         self.running_products = context.running_products
         self._context = context
         self._dependence = context.dependence
         self._special = self._dependence.bit(self.weight)
+        self.form = self._without_nothing(forms.definition(array.new))
+        self.states = [replace(state, form=self._without_nothing(state.form)) for state in states]
         for state in self.states:
             self._special |= self._dependence.bit(state.old) | self._dependence.bit(state.new)
         kept, rest = self._split(self._with_whole_gradient())
@@ -148,6 +148,15 @@ class Update:
             replace(state, form=put_together(self.forms, state.form, self.weight, gradient)) for state in self.states
         ]
         return put_together(self.forms, self.form, self.weight, gradient)
+
+    def _without_nothing(self, form: Sum) -> Sum:
+        """A sum without terms that are 0 times the weight in a gradient that is scaled: a loss may be regularized by nothing. A
+        decay of 0 stays.
+        """
+        if 0.0 not in form.values():
+            return form
+        are_scalars = self._dependence.are_scalars
+        return {m: value for m, value in form.items() if value != 0.0 or all(are_scalars(a) or a == self.weight for a, _ in m)}
 
     def _split(self, form: Sum) -> tuple[Sum, Sum]:
         """What keeps the weight, and the rest. The gradient of a standardized weight holds the weight itself."""

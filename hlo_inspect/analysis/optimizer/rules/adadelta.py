@@ -5,7 +5,7 @@
     d' = b2 * d + (1 - b2) * u ** 2
     w' = w - rate * u
 
-State: v and d. Reads rate, b2, epsilon, decay.
+State: v and d. Reads rate, b2, epsilon, decay, l2.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from hlo_inspect.analysis.optimizer.toolkit import (
     Update,
     find_root,
     key_of,
+    l2_in,
     split,
     square_average,
 )
@@ -47,6 +48,7 @@ def match(update: Update) -> Claim | None:
             "beta2": average.decay,
             "epsilon": update.read(root.inner),
             "weight_decay": update.decay_of(rate),
+            "l2": l2_in(update, gradient),
         }
         roles = {"second_moment": second.array, "second_moment_of_steps": steps.array}
         return Claim(rate, gradient, hyperparameters, roles)
@@ -75,7 +77,7 @@ RULE = OptimizerRule(
     name="adadelta",
     title="Adadelta",
     paper="Zeiler 2012, arXiv:1212.5701",
-    hyperparameters=("learning_rate", "beta2", "epsilon", "weight_decay"),
+    hyperparameters=("learning_rate", "beta2", "epsilon", "weight_decay", "l2"),
     state=("second_moment", "second_moment_of_steps"),
     match=match,
 )

@@ -3,7 +3,7 @@
     v' = v + g ** 2
     w' = w - rate * g / sqrt(v' + epsilon)   or   w - rate * g / (sqrt(v') + epsilon)
 
-State: v. Reads rate, epsilon, decay. Where v' is 0 the step may be defined as 0.
+State: v. Reads rate, epsilon, decay, l2. Where v' is 0 the step may be defined as 0.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RULE = OptimizerRule(
     name="adagrad",
     title="AdaGrad",
     paper="Duchi, Hazan and Singer 2011, JMLR 12",
-    hyperparameters=("learning_rate", "epsilon", "weight_decay", "momentum", "nesterov"),
+    hyperparameters=("learning_rate", "epsilon", "weight_decay", "l2", "momentum", "nesterov"),
     state=("second_moment",),
     match=match,
 )

@@ -3,12 +3,12 @@
     m' = b2 * m + (1 - b2) * g
     w' = w - rate * (sign(b1 * m + (1 - b1) * g) + decay * w)
 
-State: m. Reads rate, b1, b2, decay.
+State: m. Reads rate, b1, b2, decay, l2.
 """
 
 from __future__ import annotations
 
-from hlo_inspect.analysis.optimizer.toolkit import Claim, OptimizerRule, Sum, Update, gradient_average, split
+from hlo_inspect.analysis.optimizer.toolkit import Claim, OptimizerRule, Sum, Update, gradient_average, l2_of, split
 
 
 def match(update: Update) -> Claim | None:
@@ -31,6 +31,7 @@ def match(update: Update) -> Claim | None:
         "beta1": update.read(blend),
         "beta2": average.decay,
         "weight_decay": update.decay_of(rate),
+        "l2": l2_of(update, average),
     }
     return Claim(rate, average.rest, hyperparameters, {"first_moment": state.array})
 
@@ -39,7 +40,7 @@ RULE = OptimizerRule(
     name="lion",
     title="Lion",
     paper="Chen et al. 2023, arXiv:2302.06675",
-    hyperparameters=("learning_rate", "beta1", "beta2", "weight_decay"),
+    hyperparameters=("learning_rate", "beta1", "beta2", "weight_decay", "l2"),
     state=("first_moment",),
     match=match,
 )

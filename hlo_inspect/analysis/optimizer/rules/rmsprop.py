@@ -6,7 +6,7 @@ with momentum or without.
     step = g / sqrt(variance + epsilon)   or   g / (sqrt(variance) + epsilon)
     w' = w - rate * step   or   m' = momentum * m + step,  w' = w - rate * m'
 
-State: v, with it a and m. Reads rate, b2, epsilon, momentum, decay. The rate may be part of m', and v' corrected as in Adam.
+State: v, with it a and m. Reads rate, b2, epsilon, momentum, decay, l2. The rate may be part of m', v' corrected as in Adam.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ RULE = OptimizerRule(
     name="rmsprop",
     title="RMSProp",
     paper="Hinton 2012, lecture 6e; centered: Graves 2013, arXiv:1308.0850",
-    hyperparameters=("learning_rate", "beta2", "epsilon", "weight_decay", "momentum", "nesterov"),
+    hyperparameters=("learning_rate", "beta2", "epsilon", "weight_decay", "l2", "momentum", "nesterov"),
     state=("first_moment", "second_moment"),
     match=match,
 )

@@ -19,6 +19,7 @@ from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes import PASSES
+from tests.analysis.optimizer.programs import facts_of, step_of
 
 TESTS = Path(__file__).parents[3]
 SHARED = TESTS.parents[1] / "shared" / "dumps"
@@ -127,3 +128,16 @@ def _claims(weights: list[Weight]) -> list[tuple[object, ...]]:
         )
         for one in weights
     ]
+
+
+ADAGRAD = ("s = multiply r r", "v = add m1 s", "e = add v tiny", "q = rsqrt e", "p = multiply r q", "u = multiply p rate")
+RMSPROP = ("a = multiply m1 nine", "s = multiply r r", "b = multiply s tenth", "v = add a b", *ADAGRAD[2:])
+
+
+@pytest.mark.parametrize(("name", "lines"), [("adagrad", ADAGRAD), ("rmsprop", RMSPROP)])
+@pytest.mark.parametrize(("factor", "l2"), [("tenth", 0.1), ("zero", None)])
+def test_decay_inside_a_gradient_that_is_scaled(name: str, lines: tuple[str, ...], factor: str, l2: float | None) -> None:
+    """`r = g + l2 * w`, over the root of the mean of `r ** 2`. Old versions of optax write an `l2` of 0."""
+    text = step_of(f"d = multiply w {factor}", "r = add g d", *lines, "new = add w u", outputs="new v", states=1)
+    facts = facts_of(text)
+    assert (facts["name"], facts["learning_rate"], facts.get("l2"), facts.get("weight_decay")) == (name, 0.01, l2, None)
