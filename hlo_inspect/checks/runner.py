@@ -27,6 +27,7 @@ from hlo_inspect.report.model import (
     Value,
     Verdict,
     most_severe_first,
+    number_of,
     reaching,
 )
 from hlo_inspect.rules.check_problems import STALE_IGNORE, UNKNOWN_VALUE, check_finding
@@ -121,15 +122,11 @@ class CheckRun:
     def verdict(self) -> Verdict:
         """How all came out, in one line."""
         failed = self.failed + self.refused
-        modules, made = _number_of(self._modules + self.refused, "module"), _number_of(self._checks.total(), "check")
+        modules, made = number_of(self._modules + self.refused, "module"), number_of(self._checks.total(), "check")
         if not failed:
             return Verdict(f"PASSED {modules}, {made}", passed=True)
         unchecked = f" ({self.refused:,} not checked)" if self.refused else ""
         return Verdict(f"FAILED {failed:,} of {modules}{unchecked}, {self._checks[False]:,} of {made}", passed=False)
-
-
-def _number_of(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _outcome(report: Report, policy: Policy, more: Sequence[CheckResult]) -> Outcome:

@@ -27,6 +27,7 @@ from hlo_inspect.report.model import (
     Report,
     Table,
     Value,
+    number_of,
     sentence,
 )
 from hlo_inspect.rules.reading_problems import is_part, truncation
@@ -306,7 +307,7 @@ class PairList:
             Input(path, first_line=1, lines=self._lines, bytes=self._bytes),
             facts={},
             tables=(Table.of("pairs", "Pairs of modules", _COLUMNS, self._pairs, page_rows=0),),
-            title=f"{len(self):,} pair{'' if len(self) == 1 else 's'} of modules",
+            title=f"{number_of(len(self), 'pair')} of modules",
         )
 
 

@@ -12,6 +12,7 @@ from hlo_inspect.analysis.fusions import operand_bytes, result_bytes
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes.base import bounded
+from hlo_inspect.passes.grouping import group_rows
 from hlo_inspect.report.model import Column, Table
 
 _Group = Sequence[StepCall]
@@ -87,10 +88,8 @@ def _moved(group: _Group) -> Bounds:
 
 def _unknown_calls(found: Iterable[StepCall]) -> Table:
     """One row a target and kernel, with the line of its first call."""
-    kernels: dict[tuple[str, str], list[StepCall]] = {}
-    for call in found:
-        if call.call.is_unknown:
-            kernels.setdefault((call.call.target, call.call.kernel), []).append(call)
+    unknown = [one for one in found if one.call.is_unknown]
+    kernels = group_rows(unknown, lambda one: (one.call.target, one.call.kernel))
     columns = (
         Column("target", get=lambda group: group[0].call.target),
         Column("kernel", get=lambda group: group[0].call.kernel),
@@ -99,5 +98,5 @@ def _unknown_calls(found: Iterable[StepCall]) -> Table:
         *bounded("bytes", "bytes", _figure("bytes")),
         Column("line", "number", get=lambda group: group[0].call.line),
     )
-    largest_first = sorted(kernels.values(), key=lambda group: -total_of_step(group, "bytes").least)
+    largest_first = sorted(kernels, key=lambda group: -total_of_step(group, "bytes").least)
     return Table.of("unknown_custom_calls", "Custom calls whose work is not known", columns, largest_first)

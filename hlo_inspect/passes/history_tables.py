@@ -11,7 +11,8 @@ from hlo_inspect.analysis.pass_history import Followed, ModuleState, PassTrace
 from hlo_inspect.hlo.dump_directory import CompiledModule, PassFile
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
 from hlo_inspect.hlo.shapes import total
-from hlo_inspect.report.model import Column, HeadlineRow, Input, Report, Table, Value
+from hlo_inspect.passes.grouping import group_rows
+from hlo_inspect.report.model import Column, HeadlineRow, Input, Report, Table, Value, number_of
 
 COMMAND = "history"
 _KINDS = (*COLLECTIVE_KINDS, *POINT_TO_POINT)
@@ -84,11 +85,13 @@ def _change(row: PassRow) -> str:
 
 def traces_table(traces: Sequence[PassTrace]) -> Table:
     """One row for all that are alike: kind, shape and op_name, and the passes that had to do with them."""
-    groups: dict[tuple[str, ...], list[PassTrace]] = {}
-    for one in traces:
-        key = (one.first.kind, one.now.kind, one.first.shape, one.first.op_name, one.brought_by, one.merged_by)
-        groups.setdefault((*key, one.async_by, one.became_by, one.gone_by), []).append(one)
-    return Table.of("traces", "Which pass brought it in", _trace_columns(groups.values()), groups.values(), page_rows=0)
+    groups = group_rows(traces, _alike)
+    return Table.of("traces", "Which pass brought it in", _trace_columns(groups), groups, page_rows=0)
+
+
+def _alike(one: PassTrace) -> tuple[str, ...]:
+    which = one.brought_by, one.merged_by, one.async_by, one.became_by, one.gone_by
+    return one.first.kind, one.now.kind, one.first.shape, one.first.op_name, *which
 
 
 def _trace_columns(groups: Collection[Sequence[PassTrace]]) -> Iterator[Column]:
@@ -162,8 +165,7 @@ def _headline(module: CompiledModule, rows: Sequence[PassRow]) -> Iterator[Headl
             if more > 0:
                 brought[row.file.label] += more
     passes = sum(row.before is not None and row.file.number is not None for row in rows)
-    files = f"{module.passes:,} file{'' if module.passes == 1 else 's'} of passes"
-    yield HeadlineRow("passes", (f"{passes:,} changed something, of {files}",))
+    yield HeadlineRow("passes", (f"{passes:,} changed something, of {number_of(module.passes, 'file')} of passes",))
     if brought:
         listed = ", ".join(f"{label} {count:,}" for label, count in brought.most_common(5))
         yield HeadlineRow("collectives", (f"come from {listed}",))

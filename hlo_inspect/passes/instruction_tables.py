@@ -17,7 +17,7 @@ from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo.shapes import Shape, array_leaves, total
 from hlo_inspect.passes.collective_tables import sites
 from hlo_inspect.passes.kernel_tables import kernels_table
-from hlo_inspect.report.model import Amount, Column, Parts, Table, Value, sentence
+from hlo_inspect.report.model import Amount, Column, Parts, Table, Value, number_of, sentence
 
 _LONGEST_WAY, _WAY_ENDS = 12, 5
 """A longer way is written with its first and last instructions."""
@@ -243,8 +243,7 @@ def _direct(around: Neighbourhood) -> Iterator[Table]:
 
 def _title(words: str, around: Neighbourhood, count: int) -> str:
     more = " or more" if count >= MAX_NEIGHBOURS else ""
-    depth = f"{around.depth} step{'' if around.depth == 1 else 's'}"
-    return f"{words}, within {depth}: {count:,}{more} instruction{'' if count == 1 else 's'}"
+    return f"{words}, within {number_of(around.depth, 'step')}: {count:,}{more} instruction{'' if count == 1 else 's'}"
 
 
 def _described(around: Neighbourhood, describer: _Describer, found: Sequence[Neighbour]) -> list[_Described]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 
 from hlo_inspect.hlo.dump_directory import stage_of
-from hlo_inspect.report.model import LOWER_BOUND, Column, Input, Report, Row, Table, Value
+from hlo_inspect.report.model import LOWER_BOUND, Column, Input, Report, Row, Table, Value, number_of
 
 COMMAND = "list"
 PASSES = ("params", "fusions", "collectives")
@@ -47,7 +47,6 @@ class ModuleList:
         rows = [tuple(row[at] for at in chosen) for _, row in sorted(self._rows, key=itemgetter(0))]
         columns = tuple(self._columns[at][0]._replace(get=None) for at in chosen)
         table = Table("modules", "Modules", columns, tuple(rows), page_rows=0)
-        count = len(rows)
         return Report(
             COMMAND,
             Input(path, first_line=1, lines=self._lines, bytes=self._bytes),
@@ -55,7 +54,7 @@ class ModuleList:
             tables=(table,),
             notes=tuple(_notes(table)),
             profile=self._profile,
-            title=f"{count:,} module{'' if count == 1 else 's'}",
+            title=number_of(len(rows), "module"),
         )
 
 

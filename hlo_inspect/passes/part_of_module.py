@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from hlo_inspect.report.model import LOWER_BOUND, PART_NOTE, Amount, Column, HeadlineRow, Report, Table, Value
+from hlo_inspect.report.model import LOWER_BOUND, PART_NOTE, Amount, Column, HeadlineRow, Report, Table, Value, number_of
 
 _OF_WHOLE = frozenset({"module.computations", "module.instructions", "module.entry_instructions", "module.devices"})
 _FAMILIES_OF_WHOLE = ("params.", "outputs.", "optimizer.", "cost.", "memory.", "time.", "fingerprint.")
@@ -23,7 +23,7 @@ def of_part(report: Report, lines: int) -> Report:
     """The report of `lines` quoted lines, made from that of a module that consists of nothing else, with its facts
     as `facts_of_part` has them.
     """
-    counted = f"{lines:,} quoted instruction line{'' if lines == 1 else 's'}"
+    counted = number_of(lines, "quoted instruction line")
     row = HeadlineRow("", (f"A PART OF A MODULE: {counted}; only what they say is counted",), severity="warning")
     headline = (row, *_headline(report))
     return replace(report, tables=_tables(report.tables), notes=_notes(report.notes, lines), headline=headline)
@@ -54,7 +54,7 @@ def _headline(report: Report) -> Iterator[HeadlineRow]:
 
 def _notes(notes: Iterable[str], lines: int) -> tuple[str, ...]:
     """One note in place of those about what is not known of a whole module."""
-    what = f"{lines:,} instruction line{'' if lines == 1 else 's'} that no computation holds"
+    what = f"{number_of(lines, 'instruction line')} that no computation holds"
     note = f"{PART_NOTE}: {what}; parameters, outputs and how often something runs are not known"
     return (note, *(note for note in notes if not is_of_whole(note.partition(":")[0])))
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.passes.base import bounded
+from hlo_inspect.passes.grouping import group_rows
 from hlo_inspect.report.model import Amount, Column, HeadlineRow, Parts, Table, Value, sentence
 from hlo_inspect.workloads.header import MEANINGS, PIPELINE_BYTES
 from hlo_inspect.workloads.reader import EqualRows
@@ -146,31 +147,19 @@ def equal_rows(totals: WorkloadTotals, rows: EqualRowList) -> Table:
     return Table.of("workload", title, columns, ordered)
 
 
-class _LayerRows(NamedTuple):
-    """Rows whose names differ in numbers only."""
-
-    name: str
-    rows: int
-    compute: PartialSum
-    size: PartialSum
-
-
 def by_layer(totals: WorkloadTotals, rows: EqualRowList) -> Table:
     """One row a layer name, numbers in it left out."""
-    layers: dict[str, EqualRowList] = {}
-    for equal in rows:
-        layers.setdefault(_DIGITS.sub("#", equal.row.name), []).append(equal)
     found = [
-        _LayerRows(name, sum(one.times for one in of), together(one.compute for one in of), together(one.size for one in of))
-        for name, of in layers.items()
+        (_DIGITS.sub("#", of[0].row.name), of, together(one.compute for one in of), together(one.size for one in of))
+        for of in group_rows(rows, lambda equal: _DIGITS.sub("#", equal.row.name))
     ]
     columns = (
-        Column("layer", width=20, get=lambda layer: layer.name),
-        Column("rows", "count", summed=True, get=lambda layer: layer.rows),
-        *bounded("compute", "count", lambda layer: layer.compute),
-        *bounded("bytes", "bytes", lambda layer: layer.size),
+        Column("layer", width=20, get=lambda layer: layer[0]),
+        Column("rows", "count", summed=True, get=lambda layer: sum(one.times for one in layer[1])),
+        *bounded("compute", "count", lambda layer: layer[2]),
+        *bounded("bytes", "bytes", lambda layer: layer[3]),
     )
-    by_compute = sorted(found, key=lambda layer: -layer.compute.least)
+    by_compute = sorted(found, key=lambda layer: -layer[2].least)
     return Table.of("workload_layers", f"Rows by layer, by compute ({time_unit(totals)})", columns, by_compute)
 
 

@@ -13,7 +13,7 @@ from hlo_inspect.errors import printable
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.curve import curve_lines, is_drawn
 from hlo_inspect.report.layout import PAGE_WIDTH, Grid, make_grid
-from hlo_inspect.report.model import Report
+from hlo_inspect.report.model import Report, number_of
 from hlo_inspect.report.options import RenderOptions, shown_tables
 from hlo_inspect.report.page import (
     findings_left_out,
@@ -23,7 +23,6 @@ from hlo_inspect.report.page import (
     input_details,
     module_details,
     module_name,
-    number_of,
     paragraphs,
     shown_findings,
 )

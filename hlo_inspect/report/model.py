@@ -226,7 +226,7 @@ class Table(Shown):
         if limit <= 0 or cut <= 0 or self.page_rows == 0:
             return self
         rest = self.rows[limit:]
-        others = self.labelled(self._sums(rest), f"[{cut:,} other{'' if cut == 1 else 's'}]")
+        others = self.labelled(self._sums(rest), f"[{number_of(cut, 'other')}]")
         return replace(self, rows=(*self.rows[:limit], others), others=cut, others_at_least=self._lower_bounds(rest))
 
     def where(self, test: Callable[[Row], bool]) -> Table:
@@ -240,6 +240,11 @@ class Table(Shown):
         """A row of sums with its label in the first column that has none."""
         at = next((at for at, column in enumerate(self.columns) if not column.summed), None)
         return sums if at is None else (*sums[:at], label, *sums[at + 1 :])
+
+
+def number_of(count: int, noun: str) -> str:
+    """`1 module`, `1,234 modules`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _sum(values: Sequence[Value]) -> int | float | None:

@@ -6,19 +6,9 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from io import StringIO
 
-from hlo_inspect.errors import printable
 from hlo_inspect.report.layout import PAGE_WIDTH, Grid, make_grid
 from hlo_inspect.report.model import Report, Table
-from hlo_inspect.report.options import RenderOptions, shown_tables
-from hlo_inspect.report.page import (
-    findings_left_out,
-    headline_text,
-    input_details,
-    module_details,
-    module_name,
-    paragraphs,
-    shown_findings,
-)
+from hlo_inspect.report.options import RenderOptions
 from hlo_inspect.report.terminal import render_terminal, table_text
 
 _OPTIONS = RenderOptions(width=PAGE_WIDTH)
@@ -35,34 +25,12 @@ def as_text(shown: Report | Table) -> str:
 
 
 def as_html(shown: Report | Table) -> str:
-    """The page as HTML, in the style of the notebook: with the extra `[html]` the compact form of that of `report`."""
+    """The page as HTML: the compact form of that of `report`, without the extra `[html]` the same as text."""
     if isinstance(shown, Table):
         return "\n".join(_table(shown.top(shown.page_rows)))
     from hlo_inspect.report.html.compact import compact_page
 
-    return compact_page(shown, _OPTIONS._replace(width=_NOTEBOOK_WIDTH)) or "\n".join(_report(shown))
-
-
-def _report(report: Report) -> Iterator[str]:
-    details = " · ".join((*module_details(report), *input_details(report)))
-    yield f"<h4>{escape(module_name(report))}</h4><p>{escape(details)}</p>"
-    if report.headline:
-        yield from ("<table>", *(_line(row.label, headline_text(row)) for row in report.headline), "</table>")
-    for passage in report.passages:
-        text = "".join(f"<p>{escape(line)}</p>" for line in paragraphs(passage))
-        yield f"<p><b>{escape(passage.heading)}</b></p>{text}"
-    if report.findings:
-        yield "<ul>"
-        for finding in shown_findings(report, _OPTIONS):
-            place = f" ({printable(str(finding.location))})" if finding.location else ""
-            yield f"<li><b>{finding.severity}</b> {finding.rule}: {escape(printable(finding.message) + place)}</li>"
-        yield f"</ul><p>{escape(findings_left_out(report, _OPTIONS))}</p>"
-    for table in shown_tables(report, _OPTIONS, for_people=True):
-        yield from _table(table)
-
-
-def _line(label: str, text: str) -> str:
-    return f"<tr><th>{escape(printable(label))}</th><td>{escape(text)}</td></tr>"
+    return compact_page(shown, _OPTIONS._replace(width=_NOTEBOOK_WIDTH)) or f"<pre>{escape(as_text(shown))}</pre>"
 
 
 def _table(table: Table) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hlo_inspect.errors import printable
 from hlo_inspect.report.layout import Grid
-from hlo_inspect.report.model import Amount, Finding, HeadlineRow, Passage, Report, Value
+from hlo_inspect.report.model import Amount, Finding, HeadlineRow, Passage, Report, Value, number_of
 from hlo_inspect.report.options import RenderOptions
 from hlo_inspect.report.units import format_bounded, format_value
 
@@ -31,10 +31,10 @@ def module_details(report: Report) -> list[str]:
     """
     facts = report.facts
     if facts.get("module.slices", 1) != 1:
-        details = [f"{number_of(facts['module.slices'], 'slice')} x {number_of(facts['module.num_partitions'], 'device')}"]
+        details = [f"{_count(facts['module.slices'], 'slice')} x {_count(facts['module.num_partitions'], 'device')}"]
     else:
         details = [
-            number_of(facts[name], noun)
+            _count(facts[name], noun)
             for name, noun in _COUNTED
             if name in facts and (facts[name] not in {1, None} or noun == "device")
         ]
@@ -57,8 +57,8 @@ def input_details(report: Report) -> list[str]:
     return details
 
 
-def number_of(value: Value, noun: str) -> str:
-    return f"{format_value(value, 'count')} {noun}{'' if value == 1 else 's'}"
+def _count(value: Value, noun: str) -> str:
+    return number_of(value, noun) if isinstance(value, int) else f"{format_value(value, 'count')} {noun}s"
 
 
 def split_headline(report: Report) -> tuple[list[HeadlineRow], list[HeadlineRow]]:

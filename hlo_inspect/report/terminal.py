@@ -15,7 +15,7 @@ from typing import TextIO
 from hlo_inspect.errors import printable
 from hlo_inspect.report.curve import curve_lines, is_drawn
 from hlo_inspect.report.layout import GAP, PAGE_WIDTH, Grid, cell_width, make_grid, pad, wrap
-from hlo_inspect.report.model import Finding, HeadlineRow, Report, Severity, Table
+from hlo_inspect.report.model import Finding, HeadlineRow, Report, Severity, Table, number_of
 from hlo_inspect.report.options import RenderOptions, shown_tables
 from hlo_inspect.report.page import (
     NO_BREAK,
@@ -27,7 +27,6 @@ from hlo_inspect.report.page import (
     input_details,
     module_details,
     module_name,
-    number_of,
     paragraphs,
     reasons_of_unknown,
     shown_findings,

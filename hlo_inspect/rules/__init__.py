@@ -45,7 +45,7 @@ PASSES_OF_RULES: dict[str, tuple[str, ...]] = {
     "whole-layer-stack": ("memory",),
     "idle-donated-parameter": ("memory",),
 }
-"""The passes of whose answers each rule is a part, as its class says it too: a rule is imported when one of them runs."""
+"""The passes of whose answers each rule is a part: it is imported, and runs once, when one of them does."""
 
 RULES: Registry[Rule] = Registry(__name__, PASSES_OF_RULES)
 

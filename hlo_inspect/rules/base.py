@@ -44,15 +44,13 @@ class RulePage(NamedTuple):
 class Rule(ABC):
     """One kind of finding.
 
-    `code` and `name` (in kebab-case) are what policies and scripts name it by and never change. `passes` are the passes of
-    whose answers it is a part: it runs once when one of them does. The docstring is a line, then the four `HEADINGS`, each in a
-    line of its own, with their texts indented below them.
+    `code` and `name` (in kebab-case) are what policies and scripts name it by and never change. The docstring is a line, then
+    the four `HEADINGS`, each in a line of its own, with their texts indented below them.
     """
 
     code: ClassVar[str]
     name: ClassVar[str]
     severity: ClassVar[Severity]
-    passes: ClassVar[tuple[str, ...]]
 
     @abstractmethod
     def check(self, context: Context) -> Iterator[Finding]:

@@ -36,7 +36,6 @@ class ContradictoryDevices(Rule):
     code = "HI203"
     name = "contradictory-devices"
     severity = "error"
-    passes = ("collectives",)
 
     def check(self, context: Context) -> Iterator[Finding]:
         for fault in context.collective_faults:

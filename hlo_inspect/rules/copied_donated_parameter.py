@@ -41,7 +41,6 @@ class CopiedDonatedParameter(Rule):
     code = "HI306"
     name = "copied-donated-parameter"
     severity = "warning"
-    passes = ("memory",)
 
     def check(self, context: Context) -> Iterator[Finding]:
         live = context.live_arrays

@@ -35,7 +35,6 @@ class DanglingAlias(Rule):
     code = "HI103"
     name = "dangling-alias"
     severity = "warning"
-    passes = ("params",)
 
     def check(self, context: Context) -> Iterator[Finding]:
         for fault in context.interface.faults:

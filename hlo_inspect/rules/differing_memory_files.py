@@ -32,7 +32,6 @@ class DifferingMemoryFiles(Rule):
     code = "HI302"
     name = "differing-memory-files"
     severity = "warning"
-    passes = ("memory",)
 
     def check(self, context: Context) -> Iterator[Finding]:
         sidecars = context.sidecars

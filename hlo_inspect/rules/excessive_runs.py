@@ -53,7 +53,6 @@ class ExcessiveRuns(Rule):
     code = "HI507"
     name = "excessive-runs"
     severity = "warning"
-    passes = ("collectives", "cost")
 
     def check(self, context: Context) -> Iterator[Finding]:
         graph, computations = context.call_graph, context.module.computations

@@ -39,7 +39,6 @@ class IdleDonatedParameter(Rule):
     code = "HI309"
     name = "idle-donated-parameter"
     severity = "info"
-    passes = ("memory",)
 
     def check(self, context: Context) -> Iterator[Finding]:
         device = context.memory.device

@@ -36,7 +36,6 @@ class InvalidCustomCallConfig(Rule):
     code = "HI503"
     name = "invalid-custom-call-config"
     severity = "warning"
-    passes = ("cost", "custom-calls")
 
     def check(self, context: Context) -> Iterator[Finding]:
         for call in context.cost.calls:

@@ -41,7 +41,6 @@ class KeptGatheredParameter(Rule):
     code = "HI307"
     name = "kept-gathered-parameter"
     severity = "warning"
-    passes = ("memory",)
 
     def check(self, context: Context) -> Iterator[Finding]:
         kept = [one for one in context.gathered_parameters if one.is_kept]

@@ -38,7 +38,6 @@ class LargeConstant(Rule):
     code = "HI304"
     name = "large-constant"
     severity = "warning"
-    passes = ("memory",)
 
     def check(self, context: Context) -> Iterator[Finding]:
         for array in context.largest_arrays.found:

@@ -30,7 +30,6 @@ class MeshMismatch(Rule):
     code = "HI205"
     name = "mesh-mismatch"
     severity = "warning"
-    passes = ("collectives",)
 
     def check(self, context: Context) -> Iterator[Finding]:
         if context.mesh.note:

@@ -41,7 +41,6 @@ class MeshNotSought(Rule):
     code = "HI206"
     name = "mesh-not-sought"
     severity = "info"
-    passes = ("collectives",)
 
     def check(self, context: Context) -> Iterator[Finding]:
         if context.mesh.given_up:

@@ -39,7 +39,6 @@ class RecursiveComputation(Rule):
     code = "HI502"
     name = "recursive-computation"
     severity = "error"
-    passes = ("collectives", "cost")
 
     def check(self, context: Context) -> Iterator[Finding]:
         graph, computations = context.call_graph, context.module.computations

@@ -44,7 +44,6 @@ class ReplicatedOptimizerState(Rule):
     code = "HI506"
     name = "replicated-optimizer-state"
     severity = "info"
-    passes = ("optimizer",)
 
     def check(self, context: Context) -> Iterator[Finding]:
         per_device = context.shapes_are == "per_device"

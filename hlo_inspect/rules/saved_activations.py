@@ -47,7 +47,6 @@ class SavedActivations(Rule):
     code = "HI305"
     name = "saved-activations"
     severity = "info"
-    passes = ("memory",)
 
     def check(self, context: Context) -> Iterator[Finding]:
         saved = [one for one in context.live_arrays if one.role == ACTIVATION]

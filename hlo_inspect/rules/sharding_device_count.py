@@ -35,7 +35,6 @@ class ShardingDeviceCount(Rule):
     code = "HI204"
     name = "sharding-device-count"
     severity = "error"
-    passes = ("collectives",)
 
     def check(self, context: Context) -> Iterator[Finding]:
         for fault in sharding_faults(context.module, context.device_counts):

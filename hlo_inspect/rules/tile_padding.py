@@ -37,7 +37,6 @@ class TilePadding(Rule):
     code = "HI303"
     name = "tile-padding"
     severity = "warning"
-    passes = ("memory",)
 
     def check(self, context: Context) -> Iterator[Finding]:
         groups: dict[str, list[LiveArray]] = {}

@@ -41,7 +41,6 @@ class UnaccountableMemory(Rule):
     code = "HI301"
     name = "unaccountable-memory"
     severity = "warning"
-    passes = ("memory",)
 
     def check(self, context: Context) -> Iterator[Finding]:
         faults = context.memory.faults

@@ -53,7 +53,6 @@ class UndonatedParameter(Rule):
     code = "HI101"
     name = "undonated-parameter"
     severity = "warning"
-    passes = ("params", "memory")
 
     def check(self, context: Context) -> Iterator[Finding]:
         interface = context.interface

@@ -36,7 +36,6 @@ class UnevenDeviceGroups(Rule):
     code = "HI202"
     name = "uneven-device-groups"
     severity = "info"
-    passes = ("collectives",)
 
     def check(self, context: Context) -> Iterator[Finding]:
         for fault in context.collective_faults:

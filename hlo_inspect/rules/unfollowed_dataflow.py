@@ -39,7 +39,6 @@ class UnfollowedDataflow(Rule):
     code = "HI504"
     name = "unfollowed-dataflow"
     severity = "warning"
-    passes = ("optimizer",)
 
     def check(self, context: Context) -> Iterator[Finding]:
         for computation, name, reason in list(context.optimizer.faults)[:MAX_FAULTS]:

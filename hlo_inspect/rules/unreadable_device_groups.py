@@ -36,7 +36,6 @@ class UnreadableDeviceGroups(Rule):
     code = "HI201"
     name = "unreadable-device-groups"
     severity = "warning"
-    passes = ("collectives",)
 
     def check(self, context: Context) -> Iterator[Finding]:
         for fault in context.collective_faults:

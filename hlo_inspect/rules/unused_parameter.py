@@ -38,7 +38,6 @@ class UnusedParameter(Rule):
     code = "HI102"
     name = "unused-parameter"
     severity = "info"
-    passes = ("params",)
 
     def check(self, context: Context) -> Iterator[Finding]:
         unused = [p for p in context.interface.parameters if p.unused and not p.donated and p.shape.bytes != 0]

@@ -60,7 +60,6 @@ class WholeLayerStack(Rule):
     code = "HI308"
     name = "whole-layer-stack"
     severity = "info"
-    passes = ("memory",)
 
     def check(self, context: Context) -> Iterator[Finding]:
         device = context.memory.device

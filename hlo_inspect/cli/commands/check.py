@@ -211,14 +211,14 @@ def passes_for(policy: Policy) -> list[str]:
     """
     from hlo_inspect.checks.resolve import resolve
     from hlo_inspect.report.facts import find_spec
-    from hlo_inspect.rules import RULES
+    from hlo_inspect.rules import PASSES_OF_RULES, RULES
     from hlo_inspect.rules.reading_problems import READING_PROBLEMS
 
     facts = [resolve(assertion, all_specs()).name for assertion in policy.assertions]
     if policy.fail_on is not None or not facts:
         return _all_names()
     ignored = {ignore.rule for ignore in policy.ignores}
-    named = {rule.passes[0] for rule in RULES if rule.code in ignored}
+    named = {PASSES_OF_RULES[rule.name][0] for rule in RULES if rule.code in ignored}
     if UNPARSED_LINES in facts or any(page.code in ignored for page in READING_PROBLEMS):
         named.add(EVERY_LINE)
     named |= {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 from hlo_inspect.report.html.assets import own
-from hlo_inspect.report.html.templates import render_template
+from hlo_inspect.report.html.page import render_template
 from hlo_inspect.report.html.view_text import ViewText
 from hlo_inspect.report.html.views import page_of
 from hlo_inspect.report.layout import Grid, make_grid

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TextIO
+from functools import cache
+from typing import TYPE_CHECKING, TextIO
 
 from hlo_inspect.errors import printable
 from hlo_inspect.report.html import assets
 from hlo_inspect.report.html.charts.palette import css_variables
 from hlo_inspect.report.html.data import json_block, table_data
 from hlo_inspect.report.html.model import Measure, Page, PageView
-from hlo_inspect.report.html.templates import render_template
 from hlo_inspect.report.html.view_text import BEHIND_NAMES, ViewText
-from hlo_inspect.report.model import Table
+from hlo_inspect.report.model import Table, number_of
 from hlo_inspect.report.options import RenderOptions
+from hlo_inspect.report.page import paragraphs
 from hlo_inspect.report.quantities import decimal_factors
 from hlo_inspect.report.relative_paths import with_relative_paths
 from hlo_inspect.version import __version__
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 def write_page(page: Page, stream: TextIO, options: RenderOptions) -> None:
@@ -54,3 +58,32 @@ def _blocks(view: PageView, shown: Mapping[str, Table], options: RenderOptions) 
 def _block(view: PageView, kind: str, name: str, data: Mapping[str, object]) -> str:
     tag = render_template("block.html", view=view.name, kind=kind, name=name, rows=data.get("rows"))
     return f"{tag}{json_block(data)}</script>\n"
+
+
+def render_template(name: str, /, **values: object) -> str:
+    """The text of the template of that name. Every value is escaped, except the files of this package and of its extra. A
+    surrogate alone, which UTF-8 does not have, becomes a question mark.
+    """
+    return _environment().get_template(name).render(**values).encode("utf-8", "replace").decode("utf-8")
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader("hlo_inspect.report.html"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "asset": Markup,
+        "packed": assets.packed,
+        "printable": printable,
+        "paragraphs": paragraphs,
+        "counted": number_of,
+    }
+    return environment
