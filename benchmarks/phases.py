@@ -86,24 +86,18 @@ def compare(module: Module, hidden: Module) -> dict[str, Comparison]:
     names = context.phases
     for collective, hidden_one, named in zip(context.collectives, other.collectives, names.of_collectives, strict=True):
         if not collective.is_point_to_point:
-            frames = graph.frames(hidden_one.inner.computation.name)
-            row = other.views.of(hidden_one.inner.computation.name).index(hidden_one.inner.name)
-            told = graph.of_collective(frames[0], row) if frames and row is not None else UNKNOWN
+            told = next((graph.of_collective(*call) for call in graph.calls_of(hidden_one.inner)), UNKNOWN)
             found["collectives"].add(named.phase, told, collective.operand_bytes or 0, collective.start.name)
     for kernel in context.kernels.found:
-        name = kernel.instruction.computation.name
-        frames = graph.frames(name)
-        row = other.views.of(name).index(kernel.instruction.name) if name in hidden.computations else None
-        told = graph.of_row(frames[0], row) if frames and row is not None else UNKNOWN
+        told = next((graph.of_row(*call) for call in graph.calls_of(kernel.instruction)), UNKNOWN)
         phase = names.of(kernel.instruction).phase
         found["kernels"].add(phase, told, kernel.of_step("bytes").least, kernel.instruction.name)
     for name in module.computations:
         view = context.views.of(name)
-        frames = graph.frames(name)
         for row, opcode in enumerate(view.opcodes):
             if opcode in {"dot", "convolution"}:
                 origin = origin_of(view.instruction(row), module.frames)
-                told = graph.of_row(frames[0], row) if frames else UNKNOWN
+                told = next((graph.of_row(*call) for call in graph.calls_of(view.instruction(row))), UNKNOWN)
                 found["matmuls"].add(phase_of(origin.innermost, scope_of(origin.op_name)), told, 1, view.rows[row][1])
     if graph.reason:
         found["reason"].wrong.append((0, graph.reason))

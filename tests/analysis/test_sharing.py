@@ -462,9 +462,6 @@ def test_rules_say_the_same_of_each_value_by_itself(seed: int, monkeypatch: pyte
     monkeypatch.setattr(rules, "collective_key", lambda _, node: (str(node % 3),))
     for is_scheduled in (False, True):
         step = rules.StepValues(graph, cast(StepFacts, known), flags[0], size // 2, frozenset({("1",)}), flags[1], is_scheduled)
-        alone = [
-            next((phase for rule in rules.RULES if (phase := rule(step, node, node, bits[node])) != "unknown"), "unknown")
-            for node in of
-        ]
+        alone = [rules.phase_of(step, node, node) for node in of]
         assert len(set(alone)) > 3
         assert rules.phases_of_values(step) == alone

@@ -43,6 +43,8 @@ class Callees(NamedTuple):
     is_list: bool
 
 
+_NOTHING: tuple[str, int | None] = ("", None)
+
 _Parts = tuple[Texts, tuple[Callees, ...], tuple[str, ...], str]
 """Attributes, callees, predecessors and channel of a `Spelling`."""
 
@@ -65,12 +67,14 @@ class Spelling(NamedTuple):
 
 
 class _Attributes(NamedTuple):
-    """The attributes of a form as a `Spelling` has them, with the numbers of the places that hold callees and channel."""
+    """The attributes of a form as a `Spelling` has them. Of callees and channel there is the text, or the number of the place
+    that holds it.
+    """
 
     attributes: Texts
-    callees: tuple[tuple[CalleeAttribute, int], ...]
+    callees: tuple[tuple[CalleeAttribute, str, int | None], ...]
     predecessors: tuple[str, ...]
-    channel: int | None
+    channel: tuple[str, int | None]
 
 
 class Speller:
@@ -93,14 +97,11 @@ class Speller:
             literal = plain(view.tails[index][: operands_end(view.tails[index])])
         elif not view.has_only_names(index):
             operands = view.operands(index)
-        parts = self._by_form(instruction)
-        if parts is not None:
-            return Spelling(shape, opcode, operands, literal, *parts)
-        close = operands_end(view.tails[index])
-        try:
-            return Spelling(shape, opcode, operands, literal, *self._attributes(view, index, close))
-        except tokens.ScanError:
-            return Spelling(shape, opcode, operands, literal, rest=plain(view.tails[index][close + 1 :]))
+        parts = self._parts(instruction)
+        if parts is None:
+            form, places = instruction.attribute_parts
+            return Spelling(shape, opcode, operands, literal, rest=plain(form.filled(places)))
+        return Spelling(shape, opcode, operands, literal, *parts)
 
     def _shape(self, view: View, index: int) -> str:
         head = view.rows.heads[index]
@@ -110,71 +111,43 @@ class Speller:
             known = self._shapes[head] = plain(head.rpartition(" ")[0]) if shape is None else str(shape)
         return known
 
-    def _by_form(self, instruction: Instruction) -> _Parts | None:
+    def _parts(self, instruction: Instruction) -> _Parts | None:
         """The attributes as a `Spelling` has them, with all that does not differ between instructions of one form read once;
-        `None` where the form does not tell them.
+        `None` where they cannot be read.
         """
         form, places = instruction.attribute_parts
         if form not in self._forms:
             self._forms[form] = self._of_form(form)
         known = self._forms[form]
+        if known is None:  # the form alone does not tell them
+            known, places = self._of_form(AttributeForm(form.filled(places), has_holes=False)), ()
         if known is None:
             return None
         callees = []
-        for attribute, number in known.callees:
-            text = places[number]
-            if "=" in text:  # a computation in place
-                return None
-            callees.append(Callees(attribute, tuple(_NAME.findall(text)), text.startswith("{")))
-        channel = "" if known.channel is None else places[known.channel]
-        return known.attributes, tuple(callees), known.predecessors, channel
+        for attribute, in_form, number in known.callees:
+            text = in_form if number is None else places[number]
+            names = () if "=" in text else tuple(_NAME.findall(text))  # what is still in place is too deep in others to be read
+            callees.append(Callees(attribute, names, text.startswith("{")))
+        in_form, number = known.channel
+        return known.attributes, tuple(callees), known.predecessors, in_form if number is None else places[number]
 
     def _of_form(self, form: AttributeForm[Any]) -> _Attributes | None:
-        attributes: dict[str, str] = {}
-        places: dict[str, int] = {}
+        """`None` where a form cannot be read, or places hold what is neither a callee nor a channel."""
+        found: dict[str, tuple[str, int | None]] = {}
         try:
             for name, text, place in form.attributes():
-                if name in attributes or name in places:
-                    return None
-                if place is not None:
-                    places[name] = place
-                else:
-                    attributes[name] = text
+                found.setdefault(name, (text, place))  # of an attribute that is there twice the first one counts
         except tokens.ScanError:
             return None
         for name in self._dropped:
-            attributes.pop(name, None)
-            places.pop(name, None)
-        predecessors = tuple(_NAME.findall(attributes.pop("control-predecessors", "")))
-        channel = places.pop("channel_id", None)
-        if not _CALLS.keys().isdisjoint(attributes) or "channel_id" in attributes or not _CALLS.keys() >= places.keys():
+            found.pop(name, None)
+        predecessors = tuple(_NAME.findall(found.pop("control-predecessors", _NOTHING)[0]))
+        channel = found.pop("channel_id", _NOTHING)
+        callees = sorted((_CALLS[name], *found.pop(name)) for name in _CALLS.keys() & found.keys())
+        if any(place is not None for _, place in found.values()):
             return None
-        callees = sorted((_CALLS[name], number) for name, number in places.items())
-        texts = sorted((name, plain(text)) for name, text in attributes.items())
+        texts = sorted((name, plain(text)) for name, (text, _) in found.items())
         return _Attributes(tuple(texts), tuple(callees), predecessors, channel)
-
-    def _attributes(self, view: View, index: int, close: int) -> _Parts:
-        """The attributes as a `Spelling` has them."""
-        attributes: list[tuple[str, str]] = []
-        callees: list[Callees] = []
-        predecessors: tuple[str, ...] = ()
-        channel = ""
-        seen: set[str] = set()  # of an attribute that is there twice the first one counts
-        for key, text in tokens.attributes(view.tails[index], close + 1):
-            if key in self._dropped or key in seen:
-                continue
-            seen.add(key)
-            if key in _CALLS:  # a computation that is still in place is too deep in others to be read
-                callees.append(Callees(_CALLS[key], () if "=" in text else tuple(_NAME.findall(text)), text.startswith("{")))
-            elif key == "control-predecessors":
-                predecessors = tuple(_NAME.findall(text))
-            elif key == "channel_id":
-                channel = text
-            else:
-                attributes.append((key, plain(text)))
-        attributes.sort()
-        callees.sort()
-        return tuple(attributes), tuple(callees), predecessors, channel
 
 
 def plain(text: str) -> str:

@@ -60,16 +60,12 @@ class UpdatePlaces:
 
     def _frame(self, frame: int) -> int | None:
         """The number that a call has in the graph."""
-        waiting = [frame]
-        while waiting:
-            top = waiting[-1]
-            caller = self._frames[top].caller
-            if top in self._known:
-                waiting.pop()
-            elif caller is not None and caller[0] not in self._known:
-                waiting.append(caller[0])
-            else:
-                self._known[top] = self._find(top, caller)
+        around = [frame]  # and the calls around it, the outermost last
+        while around[-1] not in self._known and (caller := self._frames[around[-1]].caller) is not None:
+            around.append(caller[0])
+        for one in reversed(around):
+            if one not in self._known:
+                self._known[one] = self._find(one, self._frames[one].caller)
         return self._known[frame]
 
     def _find(self, frame: int, caller: tuple[int, int] | None) -> int | None:

@@ -21,6 +21,7 @@ from hlo_inspect.analysis.phases.value_graph import PRODUCT, SUMS, CallFrame, Pa
 from hlo_inspect.analysis.phases.values import read_values
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.header import Header, ShapeIndex
+from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.shapes import ArrayShape, array_leaves
 
 NINE_TENTHS = 0.9
@@ -53,9 +54,11 @@ class GraphPhases:
         self.phases = [] if reason else phases
         return reason
 
-    def frames(self, computation: str) -> list[CallFrame]:
-        """The calls of a computation in the step."""
-        return self.graph.frames_by_name.get(computation, []) if self.phases else []
+    def calls_of(self, instruction: Instruction) -> list[tuple[CallFrame, int]]:
+        """The calls of an instruction's computation in the step, each with the instruction's row; none where it has no row."""
+        frames = self.graph.frames_by_name.get(instruction.computation.name, []) if self.phases else []
+        row = frames[0].view.index(instruction.name) if frames else None
+        return [] if row is None else [(frame, row) for frame in frames]
 
     # -- from values to instructions ------------------------------------------------------------------------------------
 

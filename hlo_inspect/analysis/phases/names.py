@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import groupby
 from typing import NamedTuple
 
@@ -65,15 +66,13 @@ class NamedPhases:
             for one in (collective.inner, collective.start):
                 self._of_collectives[place(one)] = phase
         self._graph = graph
-        self._contexts: dict[str, list[NamedContext]] | None = None
 
     def contexts(self, computation: str) -> list[NamedContext]:
         """The phases in which callers run a computation; only that of its own names where nothing that was read calls it."""
-        if self._contexts is None:
-            self._contexts = self._find_contexts()
         return self._contexts.get(computation, _NOT_CALLED)
 
-    def _find_contexts(self) -> dict[str, list[NamedContext]]:
+    @cached_property
+    def _contexts(self) -> dict[str, list[NamedContext]]:
         found: dict[str, dict[str, Bounds]] = {name: {UNKNOWN: ONCE} for name in self._graph.order[:1]}
         for name in self._graph.order:
             around = found.get(name, {})

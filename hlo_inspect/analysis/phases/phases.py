@@ -109,21 +109,16 @@ class Phases:
     def graph_phase(self, instruction: Instruction) -> str:
         """The phase by the graph of values in the first call of an instruction's computation, whatever its name says."""
         graph = self._graph()
-        frames = graph.frames(instruction.computation.name) if graph is not None else []
-        row = frames[0].view.index(instruction.name) if frames else None
-        if graph is None or row is None:
+        found = graph.calls_of(instruction) if graph is not None else []
+        if graph is None or not found:
             return UNKNOWN
-        is_collective = self.names.is_collective(place(instruction))
-        return graph.of_collective(frames[0], row) if is_collective else graph.of_row(frames[0], row)
+        return graph.of_collective(*found[0]) if self.names.is_collective(place(instruction)) else graph.of_row(*found[0])
 
-    def _with_other_phase(self, graph: GraphPhases, instruction: Instruction, named: InstructionPhase) -> InstructionPhase:
+    @staticmethod
+    def _with_other_phase(graph: GraphPhases, instruction: Instruction, named: InstructionPhase) -> InstructionPhase:
         """The phase of a collective by names, with the other phase that it serves by the graph."""
-        frames = graph.frames(instruction.computation.name)
-        row = frames[0].view.index(instruction.name) if frames else None
-        if row is None:
-            return named
-        both = {graph.of_collective(frames[0], row), graph.also(frames[0], row)} - {"", UNKNOWN}
-        other = both - {named.phase}
+        both = {phase for at in graph.calls_of(instruction)[:1] for phase in (graph.of_collective(*at), graph.also(*at))}
+        other = both - {named.phase, "", UNKNOWN}
         return named._replace(also_phase=other.pop()) if named.phase in both and other else named
 
     def _by_names(self, instruction: Instruction) -> tuple[InstructionPhase, bool]:
@@ -135,16 +130,15 @@ class Phases:
 
     def _by_graph(self, graph: GraphPhases, instruction: Instruction) -> InstructionPhase | None:
         """What names and graph tell of each call of the instruction's computation; `None` of one that is not in the step."""
-        frames = graph.frames(instruction.computation.name)
-        row = frames[0].view.index(instruction.name) if frames else None
-        if row is None:
+        calls = graph.calls_of(instruction)
+        if not calls:
             return None
         is_collective = self.names.is_collective(place(instruction))
         is_sure = self.names.is_sure(instruction)
         found: list[tuple[str, Bounds]] = []
         sources: set[PhaseSource] = set()
         also = ""
-        for frame in frames:
+        for frame, row in calls:
             around, runs = self._context(graph, frame)
             phase = self.names.of(instruction, around)
             source: PhaseSource = "name"
@@ -159,23 +153,22 @@ class Phases:
 
     def _context(self, graph: GraphPhases, frame: CallFrame) -> NamedContext:
         """The phase that names tell of the calls around one call of a computation, and how often it runs."""
-        waiting = [frame]
-        while waiting:
-            top = waiting[-1]
-            above = graph.graph.frames[top.caller[0]] if top.caller is not None else None
-            if above is not None and above.number not in self._contexts:
-                waiting.append(above)
-                continue
-            waiting.pop()
-            if above is None or top.caller is None:
-                runs = self._calls.runs(top.view.computation.name)
-                self._contexts[top.number] = NamedContext(UNKNOWN, runs)
-                continue
-            around = self._contexts[above.number]
-            caller = above.view.instruction(top.caller[1])
-            times = self._times.get((*place(caller), top.view.computation.name), ONCE)
-            self._contexts[top.number] = NamedContext(self.names.handed_on(caller, around.phase), around.runs.times(times))
+        around = [frame]  # and the calls around it, the outermost last
+        while around[-1].number not in self._contexts and around[-1].caller is not None:
+            around.append(graph.graph.frames[around[-1].caller[0]])
+        for one in reversed(around):
+            if one.number not in self._contexts:
+                self._contexts[one.number] = self._context_in_its_caller(graph, one)
         return self._contexts[frame.number]
+
+    def _context_in_its_caller(self, graph: GraphPhases, frame: CallFrame) -> NamedContext:
+        name = frame.view.computation.name
+        if frame.caller is None:
+            return NamedContext(UNKNOWN, self._calls.runs(name))
+        number, row = frame.caller
+        around, caller = self._contexts[number], graph.graph.frames[number].view.instruction(row)
+        times = self._times.get((*place(caller), name), ONCE)
+        return NamedContext(self.names.handed_on(caller, around.phase), around.runs.times(times))
 
     @cached_property
     def _times(self) -> dict[tuple[str, int, str, str], Bounds]:

@@ -1,11 +1,9 @@
-"""The rules that give each value of a training step its phase, in their order.
-
-Each rule looks at one value: a node of the graph and the facts of its component. What a rule does not decide goes to the next.
+"""The rules that give each value of a training step its phase, in their order: by the node of the graph and the facts of its
+component.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from hlo_inspect.analysis.instruction_phase import PHASE_ORDER
@@ -32,94 +30,63 @@ class StepValues:
     is_scheduled: bool
 
 
-Rule = Callable[[StepValues, int, int, int], str]
-"""The phase of a node by its component and the bits of that; `UNKNOWN` where the rule does not decide."""
+_BY_FACT = (
+    # Behind the last product, and behind a reduction or a gather that comes after it, as maximum and sum over the vocabulary
+    # are. What comes straight from the last product (an all-reduce of partial logits, a bias) is still forward.
+    (fact.REDUCED, LOSS),
+    # Leads to a loss, which no value of the backward pass does. This holds with one stacked weight, with several heads, and
+    # for auxiliary losses.
+    (fact.LOSS, FORWARD),
+    # Only moves or sums a gradient behind the place where the update takes it.
+    (fact.MOVED, BACKWARD),
+    # Depends on a gradient and leads to none: norms for clipping, the update, all-gathers of updated weights.
+    (fact.UPDATED, OPTIMIZER),
+    # What neither leads to a gradient or loss nor depends on a gradient: the maximum of a cotangent, as FP8 takes it, is
+    # backward, what is made of recomputed values recompute, other statistics behind a product forward; what leads to a state
+    # that is updated is optimizer (schedules, decay).
+    (fact.COTANGENT, BACKWARD),
+    (fact.RECOMPUTED, RECOMPUTE),
+    (fact.BEHIND_PRODUCT, FORWARD),
+    (fact.TO_STATE, OPTIMIZER),
+)
+"""The phase of what leads to no gradient, and of the forward pass: by the first of these facts that is true of it."""
 
 
-def loss(step: StepValues, node: int, part: int, bits: int) -> str:
-    """Loss: behind the last product, and behind a reduction or a gather that comes after it, as maximum and sum over the
-    vocabulary are. What comes straight from the last product (an all-reduce of partial logits, a bias) is still forward.
-    Labels and masks that nothing else of the forward pass uses belong to the loss.
-    """
-    return LOSS if bits & fact.REDUCED or step.labels[part] else UNKNOWN
+def phase_of(step: StepValues, node: int, part: int) -> str:
+    """The phase of a node of the component `part`, `UNKNOWN` where no rule decides."""
+    bits = step.facts.bits[part]
+    if step.labels[part]:
+        return LOSS
+    if bits & fact.GRADIENT and not bits & (fact.REDUCED | fact.LOSS):
+        return _phase_before_gradient(step, node, bits)
+    return next((phase for one, phase in _BY_FACT if bits & one), UNKNOWN)
 
 
-def forward(step: StepValues, node: int, part: int, bits: int) -> str:
-    """Forward: leads to a loss, which no value of the backward pass does. This holds with one stacked weight, with several
-    heads, and for auxiliary losses.
-    """
-    return FORWARD if bits & fact.LOSS else UNKNOWN
-
-
-def backward(step: StepValues, node: int, part: int, bits: int) -> str:
-    """Backward: leads to a gradient and depends on the first cotangents: products, sums and moves of cotangents."""
-    both = fact.GRADIENT | fact.COTANGENT
-    return BACKWARD if bits & both == both else UNKNOWN
-
-
-def residual(step: StepValues, node: int, part: int, bits: int) -> str:
-    """Forward: what a loop of the forward pass stacks for the backward pass, which alone uses it."""
-    return FORWARD if bits & fact.GRADIENT and step.forward_loops[node] else UNKNOWN
-
-
-def recomputed(step: StepValues, node: int, part: int, bits: int) -> str:
-    """Recompute: leads to gradients alone, needs no cotangent, and a product that does not either is made of it, or it of one.
-    The all-gather of a weight for such a product is recompute too, as JAX names it.
-
-    Not so a collective that only moves data, that no recomputed product needs, and that the forward pass has no twin of: ring
-    attention sends keys and values once more, with their cotangents.
-    """
-    if not bits & fact.GRADIENT or not bits & (fact.RECOMPUTED | fact.FOR_RECOMPUTED):
-        return UNKNOWN
+def _phase_before_gradient(step: StepValues, node: int, bits: int) -> str:
+    """The phase of what leads to a gradient and to no loss."""
     kind = step.graph.kinds[node]
-    if kind & COLLECTIVE and not kind & SUMS and not bits & fact.FOR_RECOMPUTED:
-        return RECOMPUTE if collective_key(step.graph, node) in step.forward_collectives else BACKWARD
-    return RECOMPUTE
-
-
-def gathered(step: StepValues, node: int, part: int, bits: int) -> str:
-    """Backward: another collective that only the backward pass uses: weights or activations gathered for its products."""
-    return BACKWARD if bits & fact.GRADIENT and step.graph.kinds[node] & COLLECTIVE else UNKNOWN
-
-
-def scheduled(step: StepValues, node: int, part: int, bits: int) -> str:
-    """Elementwise residuals and copies for the backward pass: before the first cotangent in the schedule forward, behind it
-    backward. Without a schedule what computes is forward, as derivatives are written there, and what moves is backward.
-    """
-    if not bits & fact.GRADIENT:
-        return UNKNOWN
-    if step.is_scheduled:
-        return FORWARD if node < step.first_cotangent else BACKWARD
-    return BACKWARD if step.graph.kinds[node] & MOVES else FORWARD
-
-
-def moved_gradient(step: StepValues, node: int, part: int, bits: int) -> str:
-    """Backward: only moves or sums a gradient behind the place where the update takes it."""
-    return BACKWARD if bits & fact.MOVED else UNKNOWN
-
-
-def update(step: StepValues, node: int, part: int, bits: int) -> str:
-    """Optimizer: depends on a gradient and leads to none: norms for clipping, the update, all-gathers of updated weights."""
-    return OPTIMIZER if bits & fact.UPDATED else UNKNOWN
-
-
-def beside(step: StepValues, node: int, part: int, bits: int) -> str:
-    """What neither leads to a gradient or loss nor depends on a gradient: the maximum of a cotangent, as FP8 takes it, is
-    backward, what is made of recomputed values recompute, other statistics behind a product forward; what leads to a state
-    that is updated is optimizer (schedules, decay).
-    """
+    # Products, sums and moves of cotangents.
     if bits & fact.COTANGENT:
         return BACKWARD
-    if bits & fact.RECOMPUTED:
-        return RECOMPUTE
-    if bits & fact.BEHIND_PRODUCT:
+    # What a loop of the forward pass stacks for the backward pass, which alone uses it.
+    if step.forward_loops[node]:
         return FORWARD
-    return OPTIMIZER if bits & fact.TO_STATE else UNKNOWN
-
-
-RULES: tuple[Rule, ...] = (
-    loss, forward, backward, residual, recomputed, gathered, scheduled, moved_gradient, update, beside,
-)  # fmt: skip
+    # Leads to gradients alone, needs no cotangent, and a product that does not either is made of it, or it of one. The
+    # all-gather of a weight for such a product is recompute too, as JAX names it. Not so a collective that only moves data,
+    # that no recomputed product needs, and that the forward pass has no twin of: ring attention sends keys and values once
+    # more, with their cotangents.
+    if bits & (fact.RECOMPUTED | fact.FOR_RECOMPUTED):
+        only_moves = kind & COLLECTIVE and not kind & SUMS and not bits & fact.FOR_RECOMPUTED
+        has_twin = not only_moves or collective_key(step.graph, node) in step.forward_collectives
+        return RECOMPUTE if has_twin else BACKWARD
+    # Another collective that only the backward pass uses: weights or activations gathered for its products.
+    if kind & COLLECTIVE:
+        return BACKWARD
+    # Elementwise residuals and copies for the backward pass: by the schedule before the first cotangent or behind it. Without a
+    # schedule what computes is forward, as derivatives are written there, and what moves is backward.
+    if step.is_scheduled:
+        return FORWARD if node < step.first_cotangent else BACKWARD
+    return BACKWARD if kind & MOVES else FORWARD
 
 
 def collective_key(graph: ValueGraph, node: int) -> tuple[str, ...]:
@@ -201,18 +168,12 @@ def phases_of_values(step: StepValues) -> list[str]:
             known.clear()
         phase = known.get(alike)
         if phase is None:
-            phase = _phase_of(step, node, of[node])
+            phase = phase_of(step, node, of[node])
             if not alike[1] & COLLECTIVE:
                 known[alike] = phase
         phases.append(phase)
     _constants(step, phases)
     return phases
-
-
-def _phase_of(step: StepValues, node: int, part: int) -> str:
-    """What the first rule says that decides."""
-    own = step.facts.bits[part]
-    return next((phase for rule in RULES if (phase := rule(step, node, part, own)) != UNKNOWN), UNKNOWN)
 
 
 def _constants(step: StepValues, phases: list[str]) -> None:
