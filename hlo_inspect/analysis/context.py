@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.alpa import CostModel
     from hlo_inspect.analysis.canonical.module import CanonicalModule
     from hlo_inspect.analysis.collectives import Collective, CollectiveFault
-    from hlo_inspect.analysis.cost.custom_calls.step import StepCall
     from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
     from hlo_inspect.analysis.cost.kernels import Kernel, Kernels
     from hlo_inspect.analysis.cost.labels import Labeller, Labels
@@ -293,13 +292,6 @@ class Context:
         from hlo_inspect.analysis.cost.module_cost import module_cost
 
         return module_cost(self.module, self.call_graph, self.views, self._user_rules, self._labeller)
-
-    @cached_property
-    def step_calls(self) -> list[StepCall]:
-        """The custom calls with what they do in a step."""
-        from hlo_inspect.analysis.cost.custom_calls.step import step_calls
-
-        return step_calls(self.cost.calls, self.call_graph)
 
     @cached_property
     def kernels(self) -> Kernels:

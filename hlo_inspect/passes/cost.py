@@ -66,13 +66,14 @@ class Cost(Pass):
         facts: dict[str, Value] = {}
         notes: dict[str, str] = {}
         for name, figure in _AS_XLA.items():
-            with_lower_bound(facts, name, cost.as_xla.total(figure), cost.as_xla.least(figure) or None)
-            notes[name] = cost.as_xla.why_unknown(figure)
+            amount = cost.as_xla.bounds(figure)
+            with_lower_bound(facts, name, amount.exact, amount.least or None)
+            notes[name] = amount.reason
         for name, figure in _EXECUTED.items():
             amount = cost.step[figure]
             with_lower_bound(facts, name, amount.exact, amount.least or None)
             notes[name] = "" if amount.is_exact else step_reason(amount)
-        attention = attention_of_step(context.step_calls)
+        attention = attention_of_step(context.cost.calls)
         with_lower_bound(facts, "cost.attention_flops", attention.exact, attention.least)
         notes["cost.attention_flops"] = "" if attention.is_exact else attention.reason
         facts["cost.unknown_custom_calls"] = len(cost.unknown_calls)
@@ -134,8 +135,8 @@ def _recomputed(context: Context) -> list[str]:
     """How many of the FLOPs a formula for model FLOPs does not count, since people compare with those: what is computed again
     for the backward pass, by phase, and the scores within attention kernels.
     """
-    by_phase = {phase: tally.least("flops") for phase, tally in context.cost.by("phase").by_label()}
-    again = by_phase.get(RECOMPUTE, 0) + total_of_step(context.step_calls, "recomputed_flops").least
+    by_phase = {phase: tally.bounds("flops").least for phase, tally in context.cost.by("phase").by_label()}
+    again = by_phase.get(RECOMPUTE, 0) + total_of_step(context.cost.calls, "recomputed_flops").least
     flops = context.cost.step["flops"].least
     if not again or not flops:
         return []

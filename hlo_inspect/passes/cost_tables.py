@@ -61,7 +61,8 @@ def cost_table(name: str, title: str, label: str, tally: Tally, times: KernelTim
 
 def _row(label: str, tally: Tally, times: KernelTimes | None) -> _CostRow:
     if times is None:
-        return _CostRow(label, tally, _NO_TIME, _NO_TIME, tally.least("bytes"), tally.total("bytes") is not None)
+        size = tally.bounds("bytes")
+        return _CostRow(label, tally, _NO_TIME, _NO_TIME, size.least, size.is_exact)
     compute, memory = flops_time(tally, times), bytes_time(tally, times)
     are_known = compute.exact is not None and memory.exact is not None
     return _CostRow(label, tally, compute, memory, max(compute.least, memory.least), are_known)
@@ -86,12 +87,11 @@ def _bound(row: _CostRow) -> str | None:
 
 
 def _order(row: _CostRow) -> tuple[float | str, ...]:
-    return (-row.weight, -row.tally.least("flops"), -row.tally.least("transcendentals"), row.label)
+    return (-row.weight, -row.tally.bounds("flops").least, -row.tally.bounds("transcendentals").least, row.label)
 
 
 def _figure(name: str, unit: Unit, figure: Figure, detail: int = 0) -> tuple[Column, Column]:
-    column = Column(name, unit, summed=True, detail=detail, get=lambda row: row.tally.total(figure))
-    return column, column.lower_bound(lambda row: row.tally.least(figure))
+    return bounded(name, unit, lambda row: row.tally.bounds(figure), detail)
 
 
 def by_phase(context: Context) -> Table:

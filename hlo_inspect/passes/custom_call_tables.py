@@ -24,11 +24,11 @@ def _figure(figure: CallFigure) -> Callable[[_Group], Bounds]:
 
 def _known_by(group: _Group) -> str | None:
     """All ways in which calls of one target are known, `None` where none is."""
-    return ", ".join(dict.fromkeys(one.call.cost.known_by for one in group if one.call.cost.known_by)) or None
+    return ", ".join(dict.fromkeys(one.cost.known_by for one in group if one.cost.known_by)) or None
 
 
 _COLUMNS = (
-    Column("target", get=lambda group: group[0].call.target),
+    Column("target", get=lambda group: group[0].target),
     Column("count", "count", summed=True, get=len),
     *bounded("runs", "count", _figure("runs"), 1),
     *bounded("flops", "flops", _figure("flops")),
@@ -37,7 +37,7 @@ _COLUMNS = (
     *bounded("transcendentals", "count", _figure("transcendentals"), 4),
     *bounded("bytes", "bytes", _figure("bytes")),
     Column("known_by", detail=1, optional=True, get=_known_by),
-    Column("line", "number", detail=5, get=lambda group: group[0].call.line),
+    Column("line", "number", detail=5, get=lambda group: group[0].line),
 )
 _AS_PRINTED = (
     Column("operand_bytes", "bytes", summed=True, detail=9, get=lambda group: _printed(group, operand_bytes)),
@@ -47,13 +47,13 @@ _AS_PRINTED = (
 
 def _printed(group: _Group, size: Callable[[Instruction], int | None]) -> int | None:
     """The bytes of arrays as the calls print them, each call once."""
-    return total(size(one.call.instruction) for one in group)
+    return total(size(one.instruction) for one in group)
 
 
 def custom_call_tables(found: Sequence[StepCall]) -> Iterator[Table]:
     """One row a target, what is moved to and from the host, and what is not known."""
     yield Table.of("custom_calls", "Custom calls of one step by target", _COLUMNS, step_by_target(found))
-    transfers = [call for call in found if call.call.target in TRANSFERS]
+    transfers = [call for call in found if call.target in TRANSFERS]
     yield from (table for table in (_transfers(transfers), _unknown_calls(found)) if table.rows)
 
 
@@ -61,7 +61,7 @@ def by_target(context: Context, *, with_cost: bool) -> Table:
     """One row a target: with what its calls do in one step, or counted as they are printed."""
     if with_cost:
         title = "Custom calls of one step by target"
-        return Table.of("custom_calls_by_target", title, (*_COLUMNS, *_AS_PRINTED), step_by_target(context.step_calls))
+        return Table.of("custom_calls_by_target", title, (*_COLUMNS, *_AS_PRINTED), step_by_target(context.cost.calls))
     columns, counts = (Column("target"), Column("count", "count", summed=True)), context.custom_call_targets.most_common()
     return Table("custom_calls_by_target", "Custom calls by target, each counted once", columns, tuple(counts))
 
@@ -69,7 +69,7 @@ def by_target(context: Context, *, with_cost: bool) -> Table:
 def _transfers(found: Iterable[StepCall]) -> Table:
     """What is moved between host and device memory, by target."""
     columns = (
-        Column("target", get=lambda group: group[0].call.target),
+        Column("target", get=lambda group: group[0].target),
         Column("count", "count", summed=True, get=len),
         *bounded("runs", "count", _figure("runs")),
         *bounded("bytes", "bytes", _moved),
@@ -80,7 +80,7 @@ def _transfers(found: Iterable[StepCall]) -> Table:
 def _moved(group: _Group) -> Bounds:
     total = Bounds.exactly(0)
     for one in group:
-        size = result_bytes(one.call.instruction)
+        size = result_bytes(one.instruction)
         amount = Bounds(0, None, "a shape is not known") if size is None else Bounds.exactly(size)
         total = total.plus(amount.times(one.runs))
     return total
@@ -88,15 +88,15 @@ def _moved(group: _Group) -> Bounds:
 
 def _unknown_calls(found: Iterable[StepCall]) -> Table:
     """One row a target and kernel, with the line of its first call."""
-    unknown = [one for one in found if one.call.is_unknown]
-    kernels = group_rows(unknown, lambda one: (one.call.target, one.call.kernel))
+    unknown = [one for one in found if one.is_unknown]
+    kernels = group_rows(unknown, lambda one: (one.target, one.kernel))
     columns = (
-        Column("target", get=lambda group: group[0].call.target),
-        Column("kernel", get=lambda group: group[0].call.kernel),
+        Column("target", get=lambda group: group[0].target),
+        Column("kernel", get=lambda group: group[0].kernel),
         Column("count", "count", summed=True, get=len),
         *bounded("runs", "count", _figure("runs"), 1),
         *bounded("bytes", "bytes", _figure("bytes")),
-        Column("line", "number", get=lambda group: group[0].call.line),
+        Column("line", "number", get=lambda group: group[0].line),
     )
     largest_first = sorted(kernels, key=lambda group: -total_of_step(group, "bytes").least)
     return Table.of("unknown_custom_calls", "Custom calls whose work is not known", columns, largest_first)

@@ -50,16 +50,16 @@ class CustomCalls(Pass):
     )
 
     def run(self, context: Context) -> Section:
-        found = context.step_calls
+        found = context.cost.calls
         figures = {name: total_of_step(found, figure) for name, figure in _FACTS.items()}
         figures = {name: with_unknown(amount, found) for name, amount in figures.items()}
         figures["custom_calls.bytes"] = total_of_step(found, "bytes")
         facts: dict[str, Value] = {}
         for name, amount in figures.items():
             with_lower_bound(facts, name, amount.exact, amount.least)
-        facts["custom_calls.unknown_count"] = sum(call.call.is_unknown for call in found)
+        facts["custom_calls.unknown_count"] = sum(call.is_unknown for call in found)
         notes = [f"{name}: {amount.reason}" for name, amount in figures.items() if not amount.is_exact]
-        full = sum(call.call.cost.at_full_lengths for call in found)
+        full = sum(call.cost.at_full_lengths for call in found)
         if full:
             notes.append(f"custom_calls.flops: {full:,} calls are counted at full lengths, which are known when they run")
         return Section(facts, custom_call_tables(found), notes, passages=_stanza(found))
@@ -72,7 +72,7 @@ MAX_STANZAS = 12
 
 def _stanza(found: Iterable[StepCall]) -> Iterator[Passage]:
     """A file of --custom-calls with the targets that are not known."""
-    kernels = dict.fromkeys((one.call.target, one.call.kernel, one.call.is_kernel) for one in found if one.call.is_unknown)
+    kernels = dict.fromkeys((one.target, one.kernel, one.is_kernel) for one in found if one.is_unknown)
     if not kernels:
         return
     lines = ["custom_calls:"]

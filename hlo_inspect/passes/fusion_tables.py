@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost.figures import countable
 from hlo_inspect.analysis.cost.kernels import CountedCost, Kernel, sum_of_step
 from hlo_inspect.analysis.cost.labels import printed
-from hlo_inspect.analysis.cost.module_cost import countable
 from hlo_inspect.analysis.fusions import Fusion
 from hlo_inspect.analysis.op_names import Origin
 from hlo_inspect.hlo.module import count_opcodes

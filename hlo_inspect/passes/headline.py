@@ -93,7 +93,9 @@ def _compute(context: Context) -> Parts:
     matmul, flops, size = step["matmul_flops"], step["flops"], step["bytes"]
     if matmul.least:
         yield from sentence("{} matmul", Amount(None if unknown else matmul.exact, "flops", at_least=matmul.least))
-        again = sum(tally.least("matmul_flops") for phase, tally in context.cost.by("phase").by_label() if phase == RECOMPUTE)
+        again = sum(
+            tally.bounds("matmul_flops").least for phase, tally in context.cost.by("phase").by_label() if phase == RECOMPUTE
+        )
         if again:
             yield from sentence(" ({} recompute)", Amount(again / matmul.least, "share"))
         yield ", "
@@ -109,7 +111,7 @@ def _compute(context: Context) -> Parts:
 
 def _attention(context: Context) -> Parts:
     """How much of the multiplications is attention, and how much of that a static mask leaves out."""
-    attention, masked = attention_of_step(context.step_calls), total_of_step(context.step_calls, "masked_flops")
+    attention, masked = attention_of_step(context.cost.calls), total_of_step(context.cost.calls, "masked_flops")
     if attention.least:
         yield from sentence("{} of it attention", Amount(attention.exact, "flops", at_least=attention.least))
         if masked.least:

@@ -79,7 +79,7 @@ def _leaves(
     context: Context, parts: Sequence[TimePart], label: Literal["scope", "source"], path: Callable[[str], Path]
 ) -> Iterator[tuple[Path, Sequence[TreeAmount]]]:
     for text, tally in context.cost.by(label).by_label():
-        cost = [TreeAmount(tally.least(figure), tally.total(figure) is not None) for figure in _FIGURES]
+        cost = [TreeAmount(amount.least, amount.is_exact) for amount in map(tally.bounds, _FIGURES)]
         yield path(text), cost
     for part in parts:
         times = (TreeAmount(time.least, time.exact is not None) for time in (part.bound, part.estimate))

@@ -51,7 +51,7 @@ def time_facts(context: Context) -> TimeFacts:
     cycles = compiler_cycles(context.kernels.found, kernel_times)
     with_lower_bound(facts, "time.compiler_cycles", cycles.exact, cycles.least or None)
     reasons["time.compiler_cycles"] = inferred_clock(context) if cycles.is_exact else cycles.reason
-    model = model_seconds(context.cost, context.step_calls, kernel_times)
+    model = model_seconds(context.cost, kernel_times)
     facts["time.mfu_bound"] = utilization_bound(model, times.step)
     if facts["time.mfu_bound"] is None:
         reasons["time.mfu_bound"] = model.reason or "how long the step takes is not known"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.module_cost import countable
+from hlo_inspect.analysis.cost.figures import countable
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.analysis.time.kernel_times import KernelTimes
 from hlo_inspect.analysis.time.step_times import estimate_gaps

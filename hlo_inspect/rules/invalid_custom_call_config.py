@@ -40,6 +40,5 @@ class InvalidCustomCallConfig(Rule):
     def check(self, context: Context) -> Iterator[Finding]:
         for call in context.cost.calls:
             if call.cost.fault:
-                yield self.finding(
-                    context, f"custom call {call.name}: {call.cost.fault}", call.line, call.name, call.cost.bytes or 0
-                )
+                name = call.instruction.name
+                yield self.finding(context, f"custom call {name}: {call.cost.fault}", call.line, name, call.cost.bytes or 0)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from hlo_inspect.analysis.cost.bytes_accessed import BYTES_BY_ATTRIBUTES, accessed_bytes
 from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost, bytes_by_space
-from hlo_inspect.analysis.cost.custom_calls.pallas import KERNEL_TARGETS, kernel_name
+from hlo_inspect.analysis.cost.custom_calls.pallas import KERNEL_TARGETS
 from hlo_inspect.analysis.cost.custom_calls.registry import call_cost
 from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
 from hlo_inspect.analysis.cost.figures import (
@@ -34,44 +34,6 @@ _GATHERS = frozenset({"gather", "scatter"})
 _T = TypeVar("_T")
 
 
-class CountedCall(NamedTuple):
-    """A custom call, and the cost of one run of it."""
-
-    instruction: Instruction
-    cost: CallCost
-
-    @property
-    def computation(self) -> str:
-        return self.instruction.computation.name
-
-    @property
-    def name(self) -> str:
-        return self.instruction.name
-
-    @property
-    def target(self) -> str:
-        return self.instruction.attr("custom_call_target") or ""
-
-    @property
-    def line(self) -> int:
-        return self.instruction.line
-
-    @property
-    def is_kernel(self) -> bool:
-        """Whether one target stands for kernels of many names."""
-        return self.target in KERNEL_TARGETS
-
-    @property
-    def kernel(self) -> str:
-        """The name of the kernel, as far as the text states it."""
-        return kernel_name(self.instruction)
-
-    @property
-    def is_unknown(self) -> bool:
-        """Whether no rule gives its work."""
-        return self.cost.work is None
-
-
 @dataclass(frozen=True, slots=True)
 class Fused:
     """A fused computation: what a fusion that calls it costs, and the memory that it touches, or why that is not known.
@@ -87,13 +49,13 @@ class Fused:
 class Costs:
     """The work of applied computations by opcode and the cost of fused ones, by name, as far as they were counted.
 
-    `calls` are the custom calls, by computation and name.
+    `calls` are the custom calls with the cost of one run, by computation and name.
     """
 
     def __init__(self, fingerprints: Fingerprints, user_rules: UserRules) -> None:
         self.applied: dict[str, Tally] = {}
         self.fused: dict[str, Fused] = {}
-        self.calls: dict[tuple[str, str], CountedCall] = {}
+        self.calls: dict[tuple[str, str], tuple[Instruction, CallCost]] = {}
         self._fingerprints = fingerprints
         self._user_rules = user_rules
         self._rows_alike: dict[tuple[str, ...], InstructionCost] = {}
@@ -158,7 +120,7 @@ class Costs:
             known = call, _cost_of_call(op, call)
             if key is not None and not known[1].gaps:
                 self._calls_alike[key] = known
-        self.calls[op.view.computation.name, op.instruction.name] = CountedCall(op.instruction, known[0])
+        self.calls[op.view.computation.name, op.instruction.name] = op.instruction, known[0]
         return known[1]
 
     def _call_alike(self, op: Operation) -> tuple[Hashable, ...] | None:

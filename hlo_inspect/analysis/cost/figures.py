@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from hlo_inspect.analysis.calls import MAX_FIGURE
+from hlo_inspect.analysis.calls import MAX_FIGURE, Bounds
 
 Figure = Literal["flops", "transcendentals", "matmul_flops", "bytes"]
 
@@ -39,8 +39,12 @@ _EXACT_UP_TO = 2**24
 """No float32 rounds an integer up to here."""
 _FLOAT = struct.Struct("f")
 
-
 NO_LINE = 0
+
+
+def countable(amount: Bounds) -> Bounds:
+    """An amount; one that is more than can be counted has no upper bound, and a reason."""
+    return Bounds(MAX_COUNT, None, TOO_LARGE) if amount.least > MAX_COUNT else amount
 
 
 class Gap(NamedTuple):
@@ -154,20 +158,10 @@ class Tally:
             split.setdefault(key.label, Tally()).gaps[key, figure] = gap
         return iter(split.items())
 
-    def total(self, figure: Figure) -> int | None:
-        """The sum over all keys, `None` where some of it is not known."""
-        return None if self.why_unknown(figure) else self.known[FIGURES.index(figure)]
-
-    def least(self, figure: Figure) -> int:
-        """The sum of what is known, a lower bound of the total."""
-        return min(self.known[FIGURES.index(figure)], MAX_COUNT)
-
-    def why_unknown(self, figure: Figure) -> str:
-        """Why a figure has no total; nothing where it has one."""
-        gap = self.first_gap(figure)
-        if gap is not None:
-            return str(gap)
-        return TOO_LARGE if any(row[FIGURES.index(figure)] > MAX_COUNT for row in self.rows.values()) else ""
+    def bounds(self, figure: Figure) -> Bounds:
+        """The sum over all keys; where some of it is not known, the sum of what is known is the least."""
+        least, gap = self.known[FIGURES.index(figure)], self.first_gap(figure)
+        return countable(Bounds.exactly(least)) if gap is None else Bounds(min(least, MAX_COUNT), None, str(gap))
 
     def first_gap(self, figure: Figure) -> Gap | None:
         """The first gap in the order of the text."""
@@ -308,19 +302,12 @@ class XlaSum:
         for figure, gap in other.gaps.items():
             self.miss((figure,), gap)
 
-    def total(self, figure: Figure) -> int | None:
-        """The sum, `None` where part of it is not known."""
-        return None if self.why_unknown(figure) else self.least(figure)
-
-    def least(self, figure: Figure) -> int:
-        """The sum of what is known."""
-        return int(min(self.amounts[FIGURES.index(figure)], MAX_XLA_SUM))
-
-    def why_unknown(self, figure: Figure) -> str:
-        """Why a figure has no total; nothing where it has one."""
-        if figure in self.gaps:
-            return str(self.gaps[figure])
-        return TOO_LARGE if self.amounts[FIGURES.index(figure)] > MAX_XLA_SUM else ""
+    def bounds(self, figure: Figure) -> Bounds:
+        """The sum; where some of it is not known, the sum of what is known is the least."""
+        amount = self.amounts[FIGURES.index(figure)]
+        reason = str(self.gaps.get(figure, TOO_LARGE if amount > MAX_XLA_SUM else ""))
+        least = int(min(amount, MAX_XLA_SUM))
+        return Bounds(least, None if reason else least, reason)
 
 
 def _rounded(value: float) -> float:

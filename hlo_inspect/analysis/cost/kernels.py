@@ -13,9 +13,17 @@ from typing import NamedTuple
 from hlo_inspect.analysis.calls import NOTHING, Bounds, CallGraph
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
 from hlo_inspect.analysis.cost.custom_calls.markers import is_marker
-from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, FIGURES, Figure, InstructionCost, UnknownCostError, bytes_by_unit
+from hlo_inspect.analysis.cost.figures import (
+    CUSTOM_CALL,
+    FIGURES,
+    Figure,
+    InstructionCost,
+    UnknownCostError,
+    bytes_by_unit,
+    countable,
+)
 from hlo_inspect.analysis.cost.labels import Labeller, Labels, kind_of_fusion
-from hlo_inspect.analysis.cost.module_cost import FigureRuns, ModuleCost, countable
+from hlo_inspect.analysis.cost.module_cost import FigureRuns, ModuleCost
 from hlo_inspect.analysis.cost.operation import RUNNERS, Traffic, callee_names, wrapped
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo.instruction import Instruction

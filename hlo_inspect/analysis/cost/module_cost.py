@@ -13,13 +13,12 @@ from typing import Literal, NamedTuple
 from hlo_inspect.analysis.calls import MAX_FIGURE, NOTHING, Bounds, Call, CallGraph
 from hlo_inspect.analysis.canonical.order import operands_first
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
-from hlo_inspect.analysis.cost.computation import Costs, CountedCall, found
+from hlo_inspect.analysis.cost.computation import Costs, found
+from hlo_inspect.analysis.cost.custom_calls.step import StepCall
 from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES, UserRules
 from hlo_inspect.analysis.cost.figures import (
     FIGURES,
-    MAX_COUNT,
     NO_LINE,
-    TOO_LARGE,
     Figure,
     Gap,
     InstructionCost,
@@ -27,6 +26,7 @@ from hlo_inspect.analysis.cost.figures import (
     TallyKey,
     UnknownCostError,
     XlaSum,
+    countable,
 )
 from hlo_inspect.analysis.cost.labels import Labeller, Labels
 from hlo_inspect.analysis.cost.operation import (
@@ -105,11 +105,6 @@ def step_figures(graph: CallGraph, own: OwnFigures) -> dict[Figure, Bounds]:
     return {figure: countable(found.get(figure, NOTHING)) for figure in FIGURES}
 
 
-def countable(amount: Bounds) -> Bounds:
-    """An amount; one that is more than can be counted has no upper bound, and a reason."""
-    return Bounds(MAX_COUNT, None, TOO_LARGE) if amount.least > MAX_COUNT else amount
-
-
 # -- costs --------------------------------------------------------------------------------------------------------------------
 
 
@@ -153,11 +148,11 @@ class ModuleCost:
     labeller: Labeller
     running: Mapping[str, Running] = field(default_factory=dict)
     runs: Mapping[str, FigureRuns] = field(default_factory=dict)
-    calls: tuple[CountedCall, ...] = ()
+    calls: tuple[StepCall, ...] = ()
     _by_label: dict[Label, Tally] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
-    def unknown_calls(self) -> tuple[CountedCall, ...]:
+    def unknown_calls(self) -> tuple[StepCall, ...]:
         """The custom calls whose work is not known."""
         return tuple(call for call in self.calls if call.is_unknown)
 
@@ -250,13 +245,14 @@ def module_cost(
     counter = _ModuleCounter(module, views or Views(module.computations), user_rules or NO_USER_RULES)
     counter.count_from(module.entry.name)
     own = {name: running.figures for name, running in counter.runs.items()}
+    calls = [StepCall(one, cost, graph.runs(one.computation.name)) for one, cost in counter.costs.calls.values()]
     return ModuleCost(
         counter.runs[module.entry.name].as_xla,
         step_figures(graph, own),
         labeller,
         counter.runs,
         figure_runs(graph, own),
-        tuple(sorted(counter.costs.calls.values(), key=lambda call: call.line)),
+        tuple(sorted(calls, key=lambda call: call.line)),
     )
 
 

@@ -80,11 +80,11 @@ def compute_time(tally: Tally, profile: HardwareProfile) -> Seconds:
     seconds = math.fsum(min(by_unit[unit], MAX_COUNT) / found[0] for unit, found in rates.items() if found is not None)
     missing = [unit for unit, _ in by_unit.most_common() if rates[unit] is None]
     if not missing:
-        return Seconds(seconds, tally.why_unknown("flops"))
+        return Seconds(seconds, tally.bounds("flops").reason)
     share = sum(by_unit[unit] for unit in missing) / by_unit.total()
     named = ", ".join(unit or "work whose unit or type is not known" for unit in missing)
     reason = f"{percent(share)} of the FLOPs have no rate: the profile {profile.name} states none for {named}"
-    return Seconds(seconds, "; ".join(filter(None, (reason, tally.why_unknown("flops")))))
+    return Seconds(seconds, "; ".join(filter(None, (reason, tally.bounds("flops").reason))))
 
 
 def engine_times(tally: Tally, profile: HardwareProfile) -> dict[str, float]:
@@ -112,7 +112,7 @@ def memory_time(tally: Tally, profile: HardwareProfile) -> Seconds:
         return Seconds(0.0, f"the profile {profile.name} states no memory bandwidth")
     elsewhere = units_elsewhere(profile)
     size = sum(row[_BYTES] for key, row in tally.rows.items() if key.unit not in elsewhere)
-    return Seconds(min(size, MAX_COUNT) / bandwidth, tally.why_unknown("bytes"))
+    return Seconds(min(size, MAX_COUNT) / bandwidth, tally.bounds("bytes").reason)
 
 
 def units_elsewhere(profile: HardwareProfile) -> frozenset[str]:

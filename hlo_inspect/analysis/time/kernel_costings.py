@@ -7,9 +7,8 @@ from functools import reduce
 from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import NOTHING, Bounds
-from hlo_inspect.analysis.cost.figures import Figure
+from hlo_inspect.analysis.cost.figures import Figure, countable
 from hlo_inspect.analysis.cost.kernels import Kernel, Kernels, sum_of_step
-from hlo_inspect.analysis.cost.module_cost import countable
 from hlo_inspect.analysis.time.step_times import NO_TIME, RowTimes
 
 

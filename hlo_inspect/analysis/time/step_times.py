@@ -8,9 +8,9 @@ from functools import reduce
 from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import Bounds, place
-from hlo_inspect.analysis.cost.figures import Tally
+from hlo_inspect.analysis.cost.figures import Tally, countable
 from hlo_inspect.analysis.cost.kernels import Kernel
-from hlo_inspect.analysis.cost.module_cost import ModuleCost, countable
+from hlo_inspect.analysis.cost.module_cost import ModuleCost
 from hlo_inspect.analysis.cost.roofline import Seconds, compute_time, memory_time
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
 from hlo_inspect.analysis.time.kernel_times import KernelTime, KernelTimes

@@ -9,11 +9,11 @@ Each at the peak of its unit and type.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import Collective
-from hlo_inspect.analysis.cost.custom_calls.step import StepCall, total_of_step
+from hlo_inspect.analysis.cost.custom_calls.step import total_of_step
 from hlo_inspect.analysis.cost.figures import FIGURES, MASKED, Tally
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
 from hlo_inspect.analysis.cost.roofline import Seconds, engine_times, rate
@@ -66,10 +66,10 @@ def _by_stream(step: TimedStep) -> dict[str, list[tuple[str, int, str]]]:
 _MATMUL_FLOPS = FIGURES.index("matmul_flops")
 
 
-def model_seconds(cost: ModuleCost, calls: Sequence[StepCall], times: KernelTimes) -> Seconds:
+def model_seconds(cost: ModuleCost, times: KernelTimes) -> Seconds:
     """The time of the FLOPs that count, at the peaks."""
     tally = cost.by("phase")
-    reason = tally.why_unknown("matmul_flops")
+    reason = tally.bounds("matmul_flops").reason
     seconds, fastest = 0.0, 0.0
     for key, row in tally.rows.items():
         if key.label == RECOMPUTE or key.unit == MASKED or not row[_MATMUL_FLOPS]:
@@ -79,7 +79,7 @@ def model_seconds(cost: ModuleCost, calls: Sequence[StepCall], times: KernelTime
             return Seconds(0.0, f"the profile {times.profile.name} states no rate for {key.unit}")
         seconds += row[_MATMUL_FLOPS] / found[0]
         fastest = max(fastest, found[0])
-    again = total_of_step(calls, "recomputed_flops").least / fastest if fastest else 0.0
+    again = total_of_step(cost.calls, "recomputed_flops").least / fastest if fastest else 0.0
     return Seconds((seconds - again) / times.devices, reason)
 
 

@@ -51,7 +51,9 @@ def by_xla(texts: list[str]) -> list[tuple[Figures, Opcodes]]:
 def by_us(source: str | Path) -> tuple[Figures, Opcodes]:
     read = module(source, Wants(graph=True))
     cost = module_cost(read, CallGraph(read)).as_xla
-    return tuple(cost.total(figure) for figure in ("flops", "transcendentals", "bytes")), as_xla_holds(read.opcode_counts)
+    return tuple(cost.bounds(figure).exact for figure in ("flops", "transcendentals", "bytes")), as_xla_holds(
+        read.opcode_counts
+    )
 
 
 def as_xla_holds(printed: Opcodes) -> Opcodes:

@@ -33,7 +33,7 @@ def tally(**rows: tuple[int, ...]) -> Tally:
 
 
 def get(found: Tally, label: str, figure: Figure) -> int | None:
-    return dict(found.by_label()).get(label, Tally()).total(figure)
+    return dict(found.by_label()).get(label, Tally()).bounds(figure).exact
 
 
 def labels(found: Tally) -> set[str]:
@@ -50,13 +50,13 @@ def test_sums_by_label_and_over_all() -> None:
     found.add_one(TallyKey("add"), FIGURES.index("flops"), 6)
     assert by_label(found) == {"add": (10, 0, 0, 32), "dot": (16, 0, 16, 0)}
     assert found.known == (26, 0, 16, 32)
-    assert [found.total(figure) for figure in FIGURES] == [26, 0, 16, 32]
+    assert [found.bounds(figure).exact for figure in FIGURES] == [26, 0, 16, 32]
     assert found.work == Work(26, 0, 16)
 
 
 def test_nothing_is_0() -> None:
     assert Tally().known == (0, 0, 0, 0)
-    assert Tally().total("flops") == 0
+    assert Tally().bounds("flops").exact == 0
     assert get(Tally(), "add", "flops") == 0
     assert labels(Tally()) == set()
 
@@ -69,10 +69,10 @@ def test_a_gap_hides_a_label_and_the_total_of_its_figure() -> None:
     assert get(found, "dot", "flops") is None
     assert get(found, "dot", "bytes") == 8
     assert get(found, "add", "flops") == 4
-    assert (found.total("flops"), found.total("bytes")) == (None, 40)
-    assert found.why_unknown("flops") == "line 3: no shape"
-    assert found.why_unknown("transcendentals") == "line 9: no window"
-    assert found.why_unknown("bytes") == ""
+    assert (found.bounds("flops").exact, found.bounds("bytes").exact) == (None, 40)
+    assert found.bounds("flops").reason == "line 3: no shape"
+    assert found.bounds("transcendentals").reason == "line 9: no window"
+    assert found.bounds("bytes").reason == ""
     assert labels(found) == {"add", "dot", "pad"}
     with pytest.raises(UnknownCostError) as raised:
         _ = found.work
@@ -89,7 +89,7 @@ def test_sums_and_gaps_are_added() -> None:
     found = tally(add=(1, 0, 0, 1))
     found.add_all(more)
     assert found.rows[TallyKey("add")] == [5, 1, 0, 33]
-    assert found.why_unknown("flops") == "line 3: no shape"
+    assert found.bounds("flops").reason == "line 3: no shape"
 
 
 def test_run_unknown_times() -> None:
@@ -97,10 +97,10 @@ def test_run_unknown_times() -> None:
     found = Tally()
     found.add_runs(TallyKey("add"), (4, 0, 0, 32), (2, 2, 2, 1), Gap(7, "a loop"))
     found.add(TallyKey("copy"), (0, 0, 0, 8), 3)
-    assert [found.total(figure) for figure in FIGURES] == [None, 0, 0, None]
+    assert [found.bounds(figure).exact for figure in FIGURES] == [None, 0, 0, None]
     assert found.known == (8, 0, 0, 32 + 24)
     assert (get(found, "copy", "flops"), get(found, "copy", "bytes")) == (0, 24)
-    assert found.why_unknown("bytes") == "line 7: a loop"
+    assert found.bounds("bytes").reason == "line 7: a loop"
 
 
 def test_the_largest_of_each_figure() -> None:
@@ -109,15 +109,15 @@ def test_the_largest_of_each_figure() -> None:
     few.miss(TallyKey("pad"), ("bytes",), HERE)
     found.add_largest([few, many])
     assert by_label(found) == {"add": (8, 0, 0, 0), "tanh": (0, 9, 0, 0), "dot": (0, 0, 5, 100), "pad": (0, 0, 0, 0)}
-    assert found.total("bytes") is None
+    assert found.bounds("bytes").exact is None
     found.add_largest([])
     assert get(found, "add", "flops") == 8
 
 
 def test_more_than_can_be_counted() -> None:
     found = tally(dot=(MAX_COUNT + 1,))
-    assert (found.total("flops"), get(found, "dot", "flops")) == (None, None)
-    assert found.why_unknown("flops") == TOO_LARGE
+    assert (found.bounds("flops").exact, get(found, "dot", "flops")) == (None, None)
+    assert found.bounds("flops").reason == TOO_LARGE
 
 
 def test_parts_of_a_label_add_up() -> None:
@@ -182,7 +182,7 @@ def summed(*rows: tuple[int, ...]) -> XlaSum:
 
 
 def totals(found: XlaSum) -> list[int | None]:
-    return [found.total(figure) for figure in FIGURES]
+    return [found.bounds(figure).exact for figure in FIGURES]
 
 
 def test_small_sums_are_exact() -> None:
@@ -204,7 +204,7 @@ def test_another_sum_is_added_as_a_whole() -> None:
     other = summed((1,), (1,))
     found = summed((EXACT,))
     found.add_sum(other)
-    assert found.total("flops") == EXACT + 2
+    assert found.bounds("flops").exact == EXACT + 2
 
 
 def test_the_largest_sum_of_each_figure() -> None:
@@ -221,12 +221,12 @@ def test_gaps_go_with_the_sums() -> None:
     called.add_sum(branch)
     chosen.add_largest([branch, summed((6,))])
     for found in (branch, called, chosen):
-        assert found.total("flops") is None
-        assert found.why_unknown("flops") == "line 4: earlier"
-        assert (found.total("bytes"), found.why_unknown("bytes")) == (9, "")
+        assert found.bounds("flops").exact is None
+        assert found.bounds("flops").reason == "line 4: earlier"
+        assert (found.bounds("bytes").exact, found.bounds("bytes").reason) == (9, "")
 
 
 def test_more_than_a_float32_holds() -> None:
     found = summed((10**5000, 10**40, MAX_XLA_SUM + 1, MAX_XLA_SUM), (1, 0, 0, 1))
     assert totals(found) == [None, None, None, MAX_XLA_SUM]
-    assert found.why_unknown("flops") == TOO_LARGE
+    assert found.bounds("flops").reason == TOO_LARGE

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, NamedTuple
 
-from hlo_inspect.analysis.calls import NOTHING, Bounds, CallGraph
-from hlo_inspect.analysis.cost.computation import CountedCall
+from hlo_inspect.analysis.calls import NOTHING, Bounds
 from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost
+from hlo_inspect.analysis.cost.custom_calls.pallas import KERNEL_TARGETS, kernel_name
+from hlo_inspect.hlo.instruction import Instruction
 
 CallFigure = Literal[
     "runs", "flops", "least_flops", "masked_flops", "recomputed_flops", "matmul_flops", "transcendentals", "bytes"
@@ -31,42 +32,60 @@ _MISSING: dict[CallFigure, str] = {
 
 
 class StepCall(NamedTuple):
-    """A custom call and how often it runs in one run of the program."""
+    """A custom call, the cost of one run of it, and how often it runs in one run of the program."""
 
-    call: CountedCall
+    instruction: Instruction
+    cost: CallCost
     runs: Bounds
+
+    @property
+    def target(self) -> str:
+        return self.instruction.attr("custom_call_target") or ""
+
+    @property
+    def line(self) -> int:
+        return self.instruction.line
+
+    @property
+    def is_kernel(self) -> bool:
+        """Whether one target stands for kernels of many names."""
+        return self.target in KERNEL_TARGETS
+
+    @property
+    def kernel(self) -> str:
+        """The name of the kernel, as far as the text states it."""
+        return kernel_name(self.instruction)
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether no rule gives its work."""
+        return self.cost.work is None
 
     def of_step(self, figure: CallFigure) -> Bounds:
         """A figure of all its runs; one that is not known has no upper bound."""
         if self.runs.greatest == 0:
             return NOTHING
-        amount = _AMOUNTS[figure](self.call.cost)
+        amount = _AMOUNTS[figure](self.cost)
         if amount is None:
             return Bounds(0, None, self._why_unknown(figure))
         return Bounds.exactly(amount).times(self.runs)
 
     def _why_unknown(self, figure: CallFigure) -> str:
-        call = self.call
-        why = call.cost.fault or (f"there is no rule for {call.target}" if call.is_unknown else "")
-        return f"{call.name} (line {call.line}): {_MISSING[figure] if figure == 'bytes' or not why else why}"
-
-
-def step_calls(calls: Iterable[CountedCall], graph: CallGraph) -> list[StepCall]:
-    """Every custom call with its runs, in the order of the text."""
-    return [StepCall(call, graph.runs(call.computation)) for call in calls]
+        why = self.cost.fault or (f"there is no rule for {self.target}" if self.is_unknown else "")
+        return f"{self.instruction.name} (line {self.line}): {_MISSING[figure] if figure == 'bytes' or not why else why}"
 
 
 def total_of_step(calls: Iterable[StepCall], figure: CallFigure) -> Bounds:
     """A figure of all runs of several custom calls, most of which are like some others."""
     alike: dict[tuple[int, int], list[StepCall]] = {}
     for one in calls:
-        alike.setdefault((id(one.call.cost), id(one.runs)), []).append(one)
+        alike.setdefault((id(one.cost), id(one.runs)), []).append(one)
     return Bounds.sum(same[0].of_step(figure).times(Bounds.exactly(len(same))) for same in alike.values())
 
 
 def with_unknown(amount: Bounds, calls: Iterable[StepCall]) -> Bounds:
     """A figure to which a call may add of whose work nothing is known."""
-    unknown = next((call for call in calls if call.call.is_unknown), None)
+    unknown = next((call for call in calls if call.is_unknown), None)
     if unknown is None or not amount.is_exact:
         return amount
     return Bounds(amount.least, None, unknown.of_step("flops").reason)
@@ -74,14 +93,14 @@ def with_unknown(amount: Bounds, calls: Iterable[StepCall]) -> Bounds:
 
 def attention_of_step(calls: Sequence[StepCall]) -> Bounds:
     """FLOPs of all runs of attention kernels."""
-    return with_unknown(total_of_step((call for call in calls if call.call.cost.is_attention), "flops"), calls)
+    return with_unknown(total_of_step((call for call in calls if call.cost.is_attention), "flops"), calls)
 
 
 def step_by_target(calls: Iterable[StepCall]) -> list[Sequence[StepCall]]:
     """The custom calls of each target, the one with most FLOPs first, then with most bytes."""
     targets: dict[str, list[StepCall]] = {}
     for call in calls:
-        targets.setdefault(call.call.target, []).append(call)
+        targets.setdefault(call.target, []).append(call)
 
     def weight(group: Sequence[StepCall]) -> tuple[int, int]:
         return total_of_step(group, "flops").least, total_of_step(group, "bytes").least
