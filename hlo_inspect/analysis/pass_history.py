@@ -27,7 +27,7 @@ STATE_WANTS = WANTS | Wants(opcodes=OPCODES, operands=OPCODES, targets=TARGETS, 
 _COLLECTIVES = frozenset((*COLLECTIVE_KINDS, *POINT_TO_POINT))
 
 
-class Followed(NamedTuple):
+class FollowedInstruction(NamedTuple):
     """One instruction, or logical collective. `operands` are the texts of their shapes, `groups` who takes part."""
 
     kind: str
@@ -65,7 +65,7 @@ class ModuleMoment(NamedTuple):
 
     module: str
     state: ModuleState
-    followed: list[Followed]
+    followed: list[FollowedInstruction]
     says: Counter[int]
 
 
@@ -112,14 +112,16 @@ def followed_opcode(pattern: str) -> str | None:
     return (known.collective or known.base) if known is not None else None
 
 
-def _collective(one: Collective) -> Followed:
+def _collective(one: Collective) -> FollowedInstruction:
     groups = one.participants.key or one.source_target_pairs
     shape = "" if one.result_shape is None else str(one.result_shape)
     operands = tuple("?" if shape is None else str(shape) for shape in one.inner.operand_shapes or ())
-    return Followed(one.kind, one.inner.name, one.origin.op_name, shape, operands, groups, one.is_async, one.operand_bytes)
+    return FollowedInstruction(
+        one.kind, one.inner.name, one.origin.op_name, shape, operands, groups, one.is_async, one.operand_bytes
+    )
 
 
-def _instructions(context: Context, opcode: str) -> Iterator[Followed]:
+def _instructions(context: Context, opcode: str) -> Iterator[FollowedInstruction]:
     """The instructions of an opcode in the order of the text; of an asynchronous pair the first one."""
     for name in context.module.computations:
         view = context.views.of(name)
@@ -131,7 +133,7 @@ def _instructions(context: Context, opcode: str) -> Iterator[Followed]:
             operands = tuple(str(view.operand_shape(index, at)) for at in range(len(view.operand_rows(index))))
             size = shape.array_bytes if shape is not None else None
             defined, is_start = view.names[index], known.half == "start"
-            yield Followed(opcode, defined, view.op_name(index), str(shape), operands, "", is_start, size)
+            yield FollowedInstruction(opcode, defined, view.op_name(index), str(shape), operands, "", is_start, size)
 
 
 # -- instructions from state to state ----------------------------------------------------------------------------------------
@@ -143,8 +145,8 @@ class PassTrace:
     was first. An empty text is no pass.
     """
 
-    first: Followed
-    now: Followed
+    first: FollowedInstruction
+    now: FollowedInstruction
     brought_by: str
     merged_by: str = ""
     async_by: str = ""
@@ -160,10 +162,10 @@ class Traces:
 
     def __init__(self) -> None:
         self.found: list[PassTrace] = []
-        self._items: Sequence[Followed] = ()
+        self._items: Sequence[FollowedInstruction] = ()
         self._of_items: list[list[PassTrace]] = []
 
-    def take(self, items: Sequence[Followed], label: str) -> None:
+    def take(self, items: Sequence[FollowedInstruction], label: str) -> None:
         """The instructions of the next state, which the pass of that label made."""
         step = _PassStep(self._items, items)
         of_items: list[list[PassTrace]] = [[] for _ in items]
@@ -194,7 +196,7 @@ class _PassStep:
     and those that are `new`; `merged` are those that several became.
     """
 
-    def __init__(self, before: Sequence[Followed], after: Sequence[Followed]) -> None:
+    def __init__(self, before: Sequence[FollowedInstruction], after: Sequence[FollowedInstruction]) -> None:
         self._before, self._after = before, after
         self.pairs: list[tuple[int, int]] = []
         self.merged: set[int] = set()
@@ -206,7 +208,7 @@ class _PassStep:
         self._match(lambda one: (one.op_name, one.groups) if one.op_name else None)
         self._match(lambda one: (one.kind, one.shape, one.groups))
 
-    def _match(self, key: Callable[[Followed], Hashable | None]) -> None:
+    def _match(self, key: Callable[[FollowedInstruction], Hashable | None]) -> None:
         """Pairs those of one key in the order of the text; those whose key is `None` with nothing."""
         waiting: dict[Hashable, deque[int]] = defaultdict(deque)
         for one in self.gone:

@@ -18,7 +18,7 @@ from hlo_inspect.analysis.cost.labels import NOT_FUSED, NOT_PRINTED, printed
 from hlo_inspect.analysis.op_names import UNKNOWN
 from hlo_inspect.compare.changes import Area, Aspect, ModuleChange
 from hlo_inspect.compare.edits import Edit, EditPlace
-from hlo_inspect.compare.regions import Regions, Reshaped
+from hlo_inspect.compare.regions import Regions, RegroupedKernels
 from hlo_inspect.hlo.opcodes import TABLE
 
 _FORWARDING = NO_KERNELS - {"constant"}
@@ -39,8 +39,8 @@ class InstructionChanges:
         areas = {edit: area for edit in self._edits if (area := self._area(edit)) is not None}
         kernels = [edit for edit, area in areas.items() if area == "kernels"]
         regions = Regions(self._sides[0].canonical, self._sides[1].canonical, kernels)
-        for reshaped in regions.reshaped:
-            yield self._reshaped(reshaped)
+        for regrouped in regions.regrouped:
+            yield self._regrouped(regrouped)
         for edit, area in areas.items():
             if edit not in regions.explained:
                 yield from self._changes(edit, area)
@@ -151,7 +151,7 @@ class InstructionChanges:
             new_line=lines[1],
         )
 
-    def _reshaped(self, found: Reshaped) -> ModuleChange:
+    def _regrouped(self, found: RegroupedKernels) -> ModuleChange:
         """Kernels that hold together what other ones held."""
         old = [edit.old for edit in found.edits if edit.old is not None]
         new = [edit.new for edit in found.edits if edit.new is not None]

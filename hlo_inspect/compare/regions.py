@@ -19,7 +19,7 @@ Content = Counter[tuple[str, str]]
 """How many instructions of each opcode and shape, without layouts."""
 
 
-class Reshaped(NamedTuple):
+class RegroupedKernels(NamedTuple):
     """Kernels of OLD and NEW that hold the same instructions: one that was split, several that were merged."""
 
     what: Literal["split", "merged", "rewritten"]
@@ -27,20 +27,20 @@ class Reshaped(NamedTuple):
 
 
 class Regions:
-    """The edited kernels in groups of neighbours. `reshaped` are those that were split or merged, `explained` their edits."""
+    """The edited kernels in groups of neighbours. `regrouped` are those that were split or merged, `explained` their edits."""
 
     def __init__(self, old: CanonicalModule, new: CanonicalModule, edits: Sequence[Edit]) -> None:
         self._sides = (old, new)
         self._edits = edits
-        self.reshaped: list[Reshaped] = []
+        self.regrouped: list[RegroupedKernels] = []
         self.explained: set[Edit] = set()
         for find in (self._found, self._in_two, self._rewritten):
             for one in find():
                 if self.explained.isdisjoint(one.edits):
-                    self.reshaped.append(one)
+                    self.regrouped.append(one)
                     self.explained.update(one.edits)
 
-    def _found(self) -> Iterator[Reshaped]:
+    def _found(self) -> Iterator[RegroupedKernels]:
         for group in self._groups():
             edits = tuple(self._edits[at] for at in group)
             sides = [[place for edit in edits if (place := (edit.old, edit.new)[at]) is not None] for at in (0, 1)]
@@ -49,9 +49,9 @@ class Regions:
             held = [self._content(at, sides[at]) for at in (0, 1)]
             is_split = len(sides[0]) == 1
             if _holds(*held) if is_split else _holds(*reversed(held)):
-                yield Reshaped("split" if is_split else "merged", edits)
+                yield RegroupedKernels("split" if is_split else "merged", edits)
 
-    def _in_two(self) -> Iterator[Reshaped]:
+    def _in_two(self) -> Iterator[RegroupedKernels]:
         """Kernels that are gone or new, and hold what two neighbours hold on the other side, whatever is around."""
         for side in (0, 1):
             whole = self._by_content(side)
@@ -62,16 +62,20 @@ class Regions:
                     waiting = whole.get(held, ()) if other in rows else ()
                     if waiting and other != place and self.explained.isdisjoint((edit, rows[other], waiting[0])):
                         both = (rows[other], edit)
-                        yield Reshaped("split", (waiting[0], *both)) if side == 0 else Reshaped("merged", (*both, waiting[0]))
+                        yield (
+                            RegroupedKernels("split", (waiting[0], *both))
+                            if side == 0
+                            else RegroupedKernels("merged", (*both, waiting[0]))
+                        )
                         whole[held] = waiting[1:]
 
-    def _rewritten(self) -> Iterator[Reshaped]:
+    def _rewritten(self) -> Iterator[RegroupedKernels]:
         """Kernels that are gone and hold what a new one holds, as a dot that is in a fusion of its own."""
         new = self._by_content(1)
         for place, edit in self._alone(0):
             waiting = new.get(frozenset(self._content(0, [place]).items()), [])
             if waiting and edit not in self.explained:
-                yield Reshaped("rewritten", (edit, waiting.pop(0)))
+                yield RegroupedKernels("rewritten", (edit, waiting.pop(0)))
 
     def _by_content(self, side: int) -> dict[frozenset[tuple[tuple[str, str], int]], list[Edit]]:
         found: dict[frozenset[tuple[tuple[str, str], int]], list[Edit]] = {}

@@ -50,7 +50,7 @@ class Comparisons:
         *,
         watch: Callable[[Inspection], None] = lambda _: None,
         shown: Sequence[str] = (),
-        **asked: Any,  # noqa: ANN401
+        **asked: Any,  # noqa: ANN401 - the options of `Inspection`
     ) -> None:
         self._passes = tuple(dict.fromkeys((*WITH_TABLES, *shown)))
         self._asked = asked

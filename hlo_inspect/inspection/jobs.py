@@ -86,7 +86,7 @@ class Jobs(Generic[T, R]):
 
     def _received(self, connection: Connection) -> tuple[list[R], Exception | None]:
         try:
-            return connection.recv()  # type: ignore[no-any-return]
+            return connection.recv()  # type: ignore[no-any-return]  # what the process sent
         except EOFError:
             process = self._processes.pop(connection)
             process.join()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hlo_inspect.analysis.neighbourhood.selection import WILDCARD, fits
-from hlo_inspect.analysis.pass_history import Followed, ModuleState, PassTrace
+from hlo_inspect.analysis.pass_history import FollowedInstruction, ModuleState, PassTrace
 from hlo_inspect.hlo.dump_directory import CompiledModule, PassFile
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
 from hlo_inspect.hlo.shapes import total
@@ -127,7 +127,7 @@ def named_like(traces: Iterable[PassTrace], pattern: str) -> list[PassTrace]:
     return [one for one in traces if any(_is_like(state, wanted) for state in (one.first, one.now))]
 
 
-def _is_like(state: Followed, pattern: str) -> bool:
+def _is_like(state: FollowedInstruction, pattern: str) -> bool:
     plain, parts = pattern.removesuffix("-start").removesuffix("-done"), pattern.split(WILDCARD)
     if fits(state.kind, plain.split(WILDCARD)) or fits(state.name, parts):
         return True

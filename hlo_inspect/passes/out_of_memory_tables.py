@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.memory.live_arrays import LiveArray
-from hlo_inspect.analysis.memory.out_of_memory import OutOfMemory, Reported, read_reports
+from hlo_inspect.analysis.memory.out_of_memory import OutOfMemory, ReportedAllocation, read_reports
 from hlo_inspect.report.model import Amount, Column, HeadlineRow, Parts, Table, sentence
 
 
@@ -16,7 +16,7 @@ class _AllocationRow(NamedTuple):
     """An allocation of a report, and the array of the dump that has its name and is live at the peak."""
 
     report: OutOfMemory
-    one: Reported
+    one: ReportedAllocation
     live: LiveArray | None
 
 

@@ -123,7 +123,7 @@ def mended_row(text: str, *, with_policy: bool) -> tuple[WorkloadRow, list[Field
     values: list[int | str | None] = []
     faults += _read_fields(fields[1 : FIELDS - 1], values)
     policy = fields[FIELDS - 1][0] if with_policy and len(fields) >= FIELDS else None
-    return WorkloadRow(name, int(fields[0][0]), *values, policy), faults  # type: ignore[call-arg, arg-type]
+    return WorkloadRow(name, int(fields[0][0]), *values, policy), faults  # type: ignore[call-arg, arg-type]  # as many as fields
 
 
 def _name_length(tokens: list[tuple[str, int]], width: int) -> int | None:

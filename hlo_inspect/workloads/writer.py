@@ -136,7 +136,7 @@ def _converted(totals: WorkloadTotals, row: WorkloadRow, target: Dialect) -> Wor
         if word is not None and size and kind_of(word) == "allgather":
             devices = _devices_of(totals, pass_name) or 1
             values[4 + 3 * at] = size // devices if target == "astra-sim" else size * devices
-    return WorkloadRow(*values)  # type: ignore[arg-type]
+    return WorkloadRow(*values)  # type: ignore[arg-type]  # sizes stay integers
 
 
 def _astra_sim_header(workload: Workload) -> str:

@@ -38,7 +38,7 @@ _ROUNDING = 0.006
 """Sizes have at least two digits after the point from 1 on, one in KiB from 10 on."""
 
 
-class Reported(NamedTuple):
+class ReportedAllocation(NamedTuple):
     """An allocation of the report: `printed_bytes` as it stands there, rounded; `name` of the instruction, or its opcode."""
 
     printed_bytes: int
@@ -78,7 +78,7 @@ class OutOfMemory:
     wanted: int | None = None
     wanted_for: str = ""
     parts: dict[str, int] = field(default_factory=dict)
-    largest: list[Reported] = field(default_factory=list)
+    largest: list[ReportedAllocation] = field(default_factory=list)
 
 
 def read_reports(lines: Iterable[tuple[int, str]]) -> list[OutOfMemory]:
@@ -160,7 +160,7 @@ class _ReportReader:
             self._size = None
 
 
-def _reported(size: int, fields: dict[str, str]) -> Reported:
+def _reported(size: int, fields: dict[str, str]) -> ReportedAllocation:
     text = fields.get("shape", fields.get("entry parameter subshape", ""))
     try:
         shape = parse_shape(text) if text else None
@@ -170,7 +170,7 @@ def _reported(size: int, fields: dict[str, str]) -> Reported:
     label = _LABEL.match(fields.get("xla label", ""))
     file, line = operator.get("source_file", ""), operator.get("source_line", "")
     kind = fields.get("allocation type", "parameter" if "entry parameter subshape" in fields else "")
-    return Reported(
+    return ReportedAllocation(
         size,
         shape,
         text,

@@ -225,7 +225,7 @@ class ParameterRelations:
 # -- fusions ----------------------------------------------------------------------------------------------------------------
 
 
-class Moved(NamedTuple):
+class MovedParameter(NamedTuple):
     """The row that a result is, its opcode, and the opcodes by which it is moved, the first one first."""
 
     row: int
@@ -233,7 +233,7 @@ class Moved(NamedTuple):
     opcodes: tuple[str, ...]
 
 
-_UNKNOWN = Moved(-1, "", ())
+_UNKNOWN = MovedParameter(-1, "", ())
 
 
 class MovingFusions:
@@ -245,9 +245,9 @@ class MovingFusions:
     """
 
     def __init__(self) -> None:
-        self._known: dict[HeadColumn, Moved | None] = {}
+        self._known: dict[HeadColumn, MovedParameter | None] = {}
 
-    def of(self, fused: Computation) -> Moved | None:
+    def of(self, fused: Computation) -> MovedParameter | None:
         """What a computation returns that is run by a fusion; `None` where that is not easily found."""
         rows = fused.rows
         moved = self._known.get(rows.column, _UNKNOWN)
@@ -262,7 +262,7 @@ class MovingFusions:
         return moved
 
 
-def _moved(rows: HeadColumn) -> Moved | None:
+def _moved(rows: HeadColumn) -> MovedParameter | None:
     """What is returned where each row that moves something has the one above as its operand."""
     if len(rows.marked) != 1:
         return None
@@ -272,7 +272,7 @@ def _moved(rows: HeadColumn) -> Moved | None:
         if not isinstance(shape, ArrayShape) or (rows.opcodes[row] == "convert" and shape.dtype[:1] in {"s", "u"}):
             return None  # whether a conversion to integers changes values depends on what is converted
         row -= 1
-    return Moved(row, rows.opcodes[row], tuple(rows.opcodes[row + 1 : root + 1])) if row >= 0 else None
+    return MovedParameter(row, rows.opcodes[row], tuple(rows.opcodes[row + 1 : root + 1])) if row >= 0 else None
 
 
 # -- gradients and new values -----------------------------------------------------------------------------------------------

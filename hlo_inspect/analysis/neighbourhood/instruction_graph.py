@@ -24,7 +24,7 @@ from hlo_inspect.hlo.opcodes import TABLE
 Edges = Sequence[Sequence[int]]
 
 
-class Reached(NamedTuple):
+class ReachedNode(NamedTuple):
     """A node so many steps away; `before` is the node through which it was reached, `None` of one where the search began."""
 
     node: int
@@ -125,7 +125,7 @@ class InstructionGraph:
 
     # -- searching ------------------------------------------------------------------------------------------------------
 
-    def search(self, edges: Edges, starts: Sequence[int]) -> Iterator[Reached]:
+    def search(self, edges: Edges, starts: Sequence[int]) -> Iterator[ReachedNode]:
         """The nodes that can be reached along `feeds` or `reads`, the starts among them, the nearest first. A step leads from
         one instruction to another.
         """
@@ -138,7 +138,7 @@ class InstructionGraph:
             if node in done:
                 continue
             done.add(node)
-            yield Reached(node, so_far, before[node])
+            yield ReachedNode(node, so_far, before[node])
             instruction = self.instruction_of[node]
             for other in edges[node]:
                 further = so_far + (self.instruction_of[other] != instruction)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -43,7 +44,7 @@ def constant(value: float, tolerance: float = EXACT) -> Hyperparameter:
 
 def shortest(value: float, tolerance: float = EXACT) -> float:
     """The shortest decimal within a relative tolerance: the number that somebody wrote."""
-    if value == 0 or value != value or value in {float("inf"), float("-inf")}:  # noqa: PLR0124 - NaN
+    if value == 0 or not math.isfinite(value):
         return value
     for digits in range(1, 9):
         rounded = float(f"{value:.{digits}g}")

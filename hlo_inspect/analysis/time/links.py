@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.hardware import HardwareProfile, Link
 from hlo_inspect.analysis.mesh import Run
-from hlo_inspect.analysis.time.placement import Spread, UnknownTimeError
+from hlo_inspect.analysis.time.placement import NodeSpread, UnknownTimeError
 
 
 class Way(NamedTuple):
@@ -94,7 +94,7 @@ def within_node(kind: str, whole: float, devices: int, link: Link) -> float | No
     return whole * (min(factor, 1.0) if kind == REDUCED and link.reduces else factor) / link.send_bandwidth
 
 
-def between_nodes(kind: str, whole: float, spread: Spread, per_node: int, link: Link) -> float | None:
+def between_nodes(kind: str, whole: float, spread: NodeSpread, per_node: int, link: Link) -> float | None:
     """Seconds over the network between nodes of `per_node` devices, at least: each node sends or receives what its devices do
     not have or keep, over the part of its adapters that other groups leave.
     """

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.hardware import Link
 from hlo_inspect.analysis.time.links import bus_factor
-from hlo_inspect.analysis.time.placement import Spread
+from hlo_inspect.analysis.time.placement import NodeSpread
 
 US = 1e-6
 
@@ -40,7 +40,7 @@ MAX_ONE_SHOT = 256 * 1024
 """Bytes up to which XLA sends an all-reduce to every device at once (`TRITON_ONE_SHOT`)."""
 
 
-def seconds(kind: str, whole: float, spread: Spread, near: Link, far: Link | None) -> float | None:
+def seconds(kind: str, whole: float, spread: NodeSpread, near: Link, far: Link | None) -> float | None:
     """The model's time for an array of `whole` bytes over the links `near` of nodes and, where it leaves them, `far`. `None`
     where the profile does not say what the links reach.
     """
@@ -58,7 +58,7 @@ def seconds(kind: str, whole: float, spread: Spread, near: Link, far: Link | Non
     return least
 
 
-def _protocols(kind: str, whole: float, spread: Spread, near: Link, bandwidth: float) -> Iterator[float]:
+def _protocols(kind: str, whole: float, spread: NodeSpread, near: Link, bandwidth: float) -> Iterator[float]:
     """The time by each algorithm and protocol."""
     rounds = 2 if kind == "all-reduce" else 1
     sent = whole * bus_factor(kind, spread.devices)

@@ -19,7 +19,7 @@ from hlo_inspect.analysis.time.links import (
     with_model,
     within_node,
 )
-from hlo_inspect.analysis.time.placement import CollectiveGroups, Placement, Spread, UnknownTimeError
+from hlo_inspect.analysis.time.placement import CollectiveGroups, NodeSpread, Placement, UnknownTimeError
 
 NVIDIA = "NVIDIA"
 """The maker whose GPUs send by NCCL."""
@@ -57,7 +57,7 @@ class NodeLinks:
         spreads = self._groups.spreads(collective, self._placement, per_node)
         return slowest([self._by_spread(collective, whole, spread, per_node) for spread in spreads if spread.devices > 1])
 
-    def _by_spread(self, collective: Collective, whole: float, spread: Spread, per_node: int) -> Way:
+    def _by_spread(self, collective: Collective, whole: float, spread: NodeSpread, per_node: int) -> Way:
         kind, near, shared = collective.kind, self._near, whole * self._profile.devices_per_chip
         levels = []
         if spread.most > 1:
@@ -75,7 +75,7 @@ class NodeLinks:
         reason = no_model(self._profile, [near, far] if far is not None else [near]) if estimate is None else ""
         return Way(tuple(levels), estimate, reason)
 
-    def _rings(self, kind: str, whole: float, spread: Spread, far: Link | None) -> float | None:
+    def _rings(self, kind: str, whole: float, spread: NodeSpread, far: Link | None) -> float | None:
         """The time of a ring over all devices: as long as its slowest links take, and a latency for each of its steps."""
         used = [self._near] if far is None else [self._near, far] if spread.most > 1 else [far]
         factor, seconds, latency = bus_factor(kind, spread.devices), 0.0, 0.0

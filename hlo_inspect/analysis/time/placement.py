@@ -30,7 +30,7 @@ class UnknownTimeError(Exception):
     """Why the time of a collective is not known."""
 
 
-class Spread(NamedTuple):
+class NodeSpread(NamedTuple):
     """How a group lies over nodes: its devices, its nodes, the fewest and the most of its devices on a node, and the least part
     that they are of all devices of a node that communicate at the same time.
     """
@@ -96,7 +96,7 @@ def given_placement(topology: str | None, devices_per_node: int | None) -> Place
     return Placement(shape, order, per_node)
 
 
-def spreads(groups: Groups, placement: Placement, per_node: int) -> set[Spread]:
+def spreads(groups: Groups, placement: Placement, per_node: int) -> set[NodeSpread]:
     """How the groups lie over nodes, each way once."""
     nodes = [_by_node(group, placement, per_node) for group in groups]
     busy: Counter[int] = Counter()
@@ -106,7 +106,7 @@ def spreads(groups: Groups, placement: Placement, per_node: int) -> set[Spread]:
     for group, counts in zip(groups, nodes, strict=True):
         parts = {(count, busy[node]) for node, count in counts.items()}
         least = min(Fraction(*part) for part in parts)
-        found.add(Spread(len(group), len(counts), min(counts.values()), max(counts.values()), least))
+        found.add(NodeSpread(len(group), len(counts), min(counts.values()), max(counts.values()), least))
     return found
 
 
@@ -161,7 +161,7 @@ class CollectiveGroups:
     def __init__(self, counts: DeviceCounts, most: int) -> None:
         self.counts = counts
         self._most = most
-        self._spreads: dict[object, set[Spread]] = {}
+        self._spreads: dict[object, set[NodeSpread]] = {}
         self._ids = 0
 
     def listed(self, collective: Collective) -> Groups:
@@ -176,7 +176,7 @@ class CollectiveGroups:
         except DeviceListError as error:
             raise UnknownTimeError(str(error)) from error
 
-    def spreads(self, collective: Collective, placement: Placement, per_node: int) -> set[Spread]:
+    def spreads(self, collective: Collective, placement: Placement, per_node: int) -> set[NodeSpread]:
         """How the groups lie over nodes of so many devices."""
         key = (collective.groups, collective.mode, placement, per_node)
         if key not in self._spreads:

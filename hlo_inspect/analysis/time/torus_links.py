@@ -19,7 +19,7 @@ from hlo_inspect.analysis.time.links import (
     torus_axes,
     with_model,
 )
-from hlo_inspect.analysis.time.placement import CollectiveGroups, Placement, Spread, UnknownTimeError, best_shapes, extents
+from hlo_inspect.analysis.time.placement import CollectiveGroups, NodeSpread, Placement, UnknownTimeError, best_shapes, extents
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _WITHIN_A_CHIP = "its devices are cores of one chip, and no source states the bandwidth between them"
@@ -56,11 +56,11 @@ class TorusLinks:
             ways.append(with_model(link, bound, self._profile, seconds=modelled, steps=hops(collective.kind, axes)))
         return slowest(ways) if self._placement.shape else min(ways, key=lambda way: way.bound)
 
-    def _over_chips(self, collective: Collective) -> Spread:
+    def _over_chips(self, collective: Collective) -> NodeSpread:
         """How the groups lie over chips, where a device is a part of one."""
         on_a_chip, devices = self._profile.devices_per_chip, collective.group_size or 1
         if on_a_chip == 1:
-            return Spread(devices, devices, 1, 1, Fraction(1))
+            return NodeSpread(devices, devices, 1, 1, Fraction(1))
         found = self._groups.spreads(collective, Placement(), on_a_chip)
         if len(found) > 1:
             raise UnknownTimeError("its groups lie in different ways over the chips, of which a device is a part")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from hlo_inspect.analysis.pass_history import Followed, PassTrace, Traces
+from hlo_inspect.analysis.pass_history import FollowedInstruction, PassTrace, Traces
 
 
 def one(
     kind: str, name: str, op_name: str = "", shape: str = "f32[8]", operands: str = "f32[8]", *, is_async: bool = False
-) -> Followed:
-    return Followed(kind, name, op_name, shape, tuple(operands.split()), "{{0,1}}", is_async, 32)
+) -> FollowedInstruction:
+    return FollowedInstruction(kind, name, op_name, shape, tuple(operands.split()), "{{0,1}}", is_async, 32)
 
 
-def traces(*states: list[Followed]) -> list[PassTrace]:
+def traces(*states: list[FollowedInstruction]) -> list[PassTrace]:
     """What becomes of the instructions; the passes are called p0, p1, …"""
     found = Traces()
     for number, state in enumerate(states):
