@@ -365,7 +365,11 @@ class Context:
         from hlo_inspect.analysis.memory.gathered_parameters import find_gathered
 
         device = self.memory.device
-        return find_gathered(device, self.largest_arrays.relation, self.labels_of) if device is not None else []
+        return find_gathered(device, self.largest_arrays.relation, self.phase_of) if device is not None else []
+
+    def phase_of(self, view: View, row: int) -> str:
+        found = self.phases.of_row(view, row)
+        return self.labels_of(view, row).phase if found is None else found.phase
 
     def labels_of(self, view: View, row: int) -> Labels:
         """Kind, phase, source and scope of a row."""

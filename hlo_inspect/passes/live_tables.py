@@ -72,7 +72,7 @@ def _fit(context: Context) -> Iterator[Table]:
 
 def _curve(context: Context, device: DeviceMemory) -> Table:
     """The live bytes over the schedule in parts of equal length, with the temporaries that are largest where they are most."""
-    points = live_curve(device, context.labels_of)
+    points = live_curve(device, context.phase_of)
     live = largest_live(device, points)
     columns = [
         Column("first", "number", get=lambda item: item[0].first),

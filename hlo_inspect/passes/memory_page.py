@@ -264,7 +264,7 @@ def _totals(name: str, title: str, label: str, live: Sequence[LiveArray], key: C
 
 def _live_bytes(context: Context, device: DeviceMemory) -> Table:
     """The live bytes over the schedule, in parts of equal length."""
-    points = live_curve(device, context.labels_of)
+    points = live_curve(device, context.phase_of)
     columns = (
         Column("first", "number", get=attrgetter("first")),
         Column("last", "number", get=attrgetter("last")),

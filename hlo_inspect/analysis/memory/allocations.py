@@ -99,7 +99,7 @@ class _Assigner:
     def run(self) -> Assignment:
         facts, found = self._facts, self._found
         members, times = facts.buffers.members, facts.values.times
-        positions = facts.positions
+        positions, presets = facts.positions, facts.platform.presets
         order = sorted(
             range(len(members)),
             key=lambda one: (
@@ -111,7 +111,7 @@ class _Assigner:
         )
         for buffer in order:
             space = facts.spaces[buffer]
-            if space in facts.platform.presets:
+            if space in presets:
                 found.heaps.setdefault(space, []).append(buffer)
             elif not self._is_special(buffer):
                 self._assign(buffer)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from hlo_inspect.analysis.cost.labels import Labels
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.memory.parameter_relations import GATHERED, Relation
 from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, LOSS
@@ -29,7 +28,7 @@ class GatheredParameter(NamedTuple):
 def find_gathered(
     device: DeviceMemory,
     relation_of: Callable[[View, int, Index], Relation | None],
-    labels_of: Callable[[View, int], Labels],
+    phase_of: Callable[[View, int], str],
 ) -> list[GatheredParameter]:
     """The results of all-gathers of parameters, in the order of time."""
     found: list[tuple[int, int, Relation]] = []
@@ -40,7 +39,7 @@ def find_gathered(
             relation = relation_of(schedule.view(time), schedule.rows[time], device.values.index(value))
             if relation is not None and GATHERED in relation.steps:
                 found.append((value, time, relation))
-    return [_gathered(device, *one, labels_of) for one in found if device.sizes[device.buffers.of[one[0]]]]
+    return [_gathered(device, *one, phase_of) for one in found if device.sizes[device.buffers.of[one[0]]]]
 
 
 def _gathered(
@@ -48,11 +47,11 @@ def _gathered(
     value: int,
     time: int,
     relation: Relation,
-    labels_of: Callable[[View, int], Labels],
+    phase_of: Callable[[View, int], str],
 ) -> GatheredParameter:
     place, buffer = device.place(time), device.buffers.of[value]
     schedule = device.schedule
-    phases = {labels_of(schedule.view(use), schedule.rows[use]).phase for use in device.uses.of(value)}
+    phases = {phase_of(schedule.view(use), schedule.rows[use]) for use in device.uses.of(value)}
     is_kept = BACKWARD in phases and not phases.isdisjoint({FORWARD, LOSS})
     start, end = device.live_range(buffer)
     return GatheredParameter(place.name, place.line, relation.parameter, device.sizes[buffer], start, end, is_kept)

@@ -8,7 +8,6 @@ from heapq import nlargest
 from operator import itemgetter
 from typing import NamedTuple
 
-from hlo_inspect.analysis.cost.labels import Labels
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.memory.heap import Change, Interval
 from hlo_inspect.analysis.memory.schedule import ComputationRun
@@ -42,7 +41,7 @@ class LargestLive(NamedTuple):
     largest: tuple[tuple[int, int], ...]
 
 
-def live_curve(device: DeviceMemory, labels_of: Callable[[View, int], Labels]) -> list[CurvePoint]:
+def live_curve(device: DeviceMemory, phase_of: Callable[[View, int], str]) -> list[CurvePoint]:
     """The static part and the heap whose highest point makes the peak, in parts of equal length."""
     curve, schedule = device.curve(), device.schedule
     count = min(len(curve) - 1, MAX_POINTS)
@@ -51,7 +50,7 @@ def live_curve(device: DeviceMemory, labels_of: Callable[[View, int], Labels]) -
         first, last = number * (len(curve) - 1) // count, (number + 1) * (len(curve) - 1) // count
         phases: Counter[str] = Counter()
         for time in range(first, last, max(1, (last - first) // _LOOKED_AT)):
-            phases[labels_of(schedule.view(time), schedule.rows[time]).phase] += 1
+            phases[phase_of(schedule.view(time), schedule.rows[time])] += 1
         phases.pop(UNKNOWN, None)
         phase = phases.most_common(1)[0][0] if phases else UNKNOWN
         loop = loop_around(device, schedule.run_at[(first + last - 1) // 2])

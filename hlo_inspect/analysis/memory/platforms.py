@@ -141,17 +141,12 @@ def _called(module: Module, views: Views) -> set[str]:
 
 
 def _marked(tails: Iterable[str]) -> Iterator[tuple[PlatformName, str]]:
-    """The platforms by the marks of rows, in the order of the text."""
-    for some, text in _together(tails):
-        if any(mark in text for mark in _MARKS) or _GPU_FUSED.search(text):
-            yield from filter(None, map(_mark, some))
-
-
-def _together(tails: Iterable[str]) -> Iterator[tuple[list[str], str]]:
-    """Some tails at a time, and these as one text."""
+    """The platforms that rows tell, in the order of the text."""
     rest = iter(tails)
     while some := list(islice(rest, _LOOKED_AT_TOGETHER)):
-        yield some, "\n".join(some)
+        text = "\n".join(some)
+        if any(mark in text for mark in _MARKS) or _GPU_FUSED.search(text):
+            yield from filter(None, map(_mark, some))
 
 
 def _mark(tail: str) -> tuple[PlatformName, str] | None:
@@ -171,10 +166,16 @@ def _platform(module: Module, views: Views, name: PlatformName, mark: str) -> Pl
         return Platform(name, mark, 4, chip.table_alignment, reuses_allocations=not chip.is_recent)
     if name == "gpu":
         return Platform(name, mark)
-    is_old = any("parallel_fusion" in computation for computation in module.computations) or _calls_onednn(module, views)
+    is_old = any("parallel_fusion" in computation for computation in module.computations) or _calls_onednn(module)
     return Platform(name, mark, keeps_trace=False, cpu_alignment=16 if is_old else 64)
 
 
-def _calls_onednn(module: Module, views: Views) -> bool:
+def _calls_onednn(module: Module) -> bool:
     """Whether matrices are multiplied by the library that compilers for CPU called until 2024."""
-    return any("__onednn$matmul" in text for _, text in _together(_telling(module, views)))
+    calling = (one.rows for one in module.computations.values() if "custom-call" in one.rows.opcodes)
+    return any(
+        "__onednn$matmul" in tail
+        for rows in calling
+        for opcode, tail in zip(rows.opcodes, rows.tails, strict=True)
+        if opcode == "custom-call"
+    )

@@ -100,7 +100,7 @@ ENTRY %main (x: f32[8]) -> f32[8] {{
     [
         (TEXT, 64),
         (TEXT.replace("FUSED", "parallel_fusion.1"), 16),
-        (TEXT.replace("KIND", 'kLoop, custom_call_target="__onednn$matmul"'), 16),
+        (TEXT.replace("negate(%f)", 'custom-call(%f, %f), custom_call_target="__onednn$matmul"'), 16),
     ],
 )
 def test_older_compilers_for_cpu_aligned_less(read: Callable[..., Context], text: str, alignment: int) -> None:
