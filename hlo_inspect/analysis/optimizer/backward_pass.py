@@ -272,12 +272,13 @@ class BackwardPasses:
         return True if True in found else None if None in found else False
 
     def _is_same(self, factor: Factor, cofactor: Factor) -> bool | None:
-        """Whether the factor of a product is a cofactor of another one. Values that are computed again are equal if they
-        depend on the same inputs; a convolution may take an input itself where another one takes its parts in another order.
+        """Whether the factor of a product is a cofactor of another one, or a part of one that was put together: compilers make
+        one product of several with the same weight. Values that are computed again are equal if they depend on the same inputs;
+        a convolution may take an input itself where another one takes its parts in another order.
         """
         if factor.product == cofactor.product:
             return False
-        if factor.origin == cofactor.origin:
+        if factor.origin == cofactor.origin or factor.origin in self._put_together(cofactor.origin):
             contracted = self._contracted(factor)
             return contracted is None or contracted != self._contracted(cofactor)
         source = self._frames.input(cofactor.origin)
@@ -288,6 +289,11 @@ class BackwardPasses:
             return None
         is_input = self._frames.input(factor.origin) is not None
         return left == right != 0 and (not is_input or self._has_window(factor.product))
+
+    def _put_together(self, place: Place) -> list[Place]:
+        """Where the parts of a concatenation are made."""
+        is_whole = self._frames.opcode(place) == "concatenate"
+        return [self._origin(part) for part in self._frames.operands(place)] if is_whole else []
 
     def _has_window(self, product: tuple[int, int]) -> bool:
         """Whether a product is a convolution along some dimensions; for TPUs a matrix product is one along none."""

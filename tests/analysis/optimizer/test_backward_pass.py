@@ -72,6 +72,23 @@ def test_the_cofactor_may_be_computed_again() -> None:
     assert rules_of(step_of(*hidden, *again, *DOWN, states=2)) == ["sgd"]
 
 
+@pytest.mark.parametrize(("contracted", "rules"), [(ACROSS, ["sgd"]), (ALONG, [])])
+def test_the_cofactors_of_several_products_that_became_one(contracted: str, rules: list[str]) -> None:
+    """A loss over pairs: `[m1; m2] @ w` on the way to it, `m1.T @ d1 + m2.T @ d2` on the way back."""
+    whole = "f32[8,4]{1,0}"
+    lines = (
+        f"c = {whole} concatenate(%m1, %m2), dimensions={{0}}",
+        f"f = {whole} dot(%c, %w), {ALONG}",
+        f"q = {whole} tanh(%f)",
+        "d1 = f32[4,4]{1,0} slice(%q), slice={[0:4], [0:4]}",
+        "d2 = f32[4,4]{1,0} slice(%q), slice={[4:8], [0:4]}",
+        dot("o1", "m1", "d1", contracted),
+        dot("o2", "m2", "d2", contracted),
+        "o = add o1 o2",
+    )
+    assert rules_of(step_of(*lines, *DOWN, states=2)) == rules
+
+
 CONVOLUTIONS = """HloModule step
 
 ENTRY main {
