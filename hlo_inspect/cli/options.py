@@ -237,6 +237,16 @@ fail_on_option = click.option(
 )
 
 
+def reading_command(name: str, *formats: str, **settings: Any) -> Callable[[Command], click.Command]:  # noqa: ANN401 - as above
+    """A command that reads inputs and renders reports, with the options of both and --fail-on beside its own."""
+
+    def decorated(command: Command) -> click.Command:
+        with_options = output_options(*formats)(read_options(fail_on_option(command)))
+        return click.command(name, cls=SectionedCommand, **settings)(with_options)
+
+    return decorated
+
+
 def inputs_argument(metavar: str = "INPUT...", *, required: bool = True) -> Callable[[F], F]:
     """The argument `inputs`: one input or more."""
     return click.argument("inputs", metavar=metavar, nargs=-1, shell_complete=completion.files, required=required)

@@ -62,8 +62,6 @@ def _filtered(table: Table, filters: Sequence[str]) -> Table:
     from hlo_inspect.report.filters import parse_filter, row_test
 
     tests = [row_test(comparison, table) for text in filters for comparison in parse_filter(text)]
-    if not tests:
-        return table
     return table.where(lambda row: all(test(row) for test in tests))
 
 

@@ -9,15 +9,7 @@ import click
 
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.inputs import FAILED, UNREADABLE, Inspected
-from hlo_inspect.cli.options import (
-    OutputOptions,
-    ReadOptions,
-    SectionedCommand,
-    fail_on_option,
-    inputs_argument,
-    output_options,
-    read_options,
-)
+from hlo_inspect.cli.options import OutputOptions, ReadOptions, inputs_argument, reading_command
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite
 from hlo_inspect.cli.streams import tell
 from hlo_inspect.errors import InputError
@@ -33,10 +25,7 @@ UNPARSED_LINES, EVERY_LINE = "module.unparsed_lines", "summary"
 """A fact that is known where every line is read, and the pass that asks for that."""
 
 
-@click.command("check", cls=SectionedCommand)
-@output_options()
-@read_options
-@fail_on_option
+@reading_command("check")
 @click.option(
     "--policy", "policies", metavar="FILE", multiple=True, shell_complete=completion.files, help="YAML policy; several add up."
 )

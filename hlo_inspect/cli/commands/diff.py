@@ -7,26 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from hlo_inspect.cli import completion
-from hlo_inspect.cli.options import (
-    OutputOptions,
-    ReadOptions,
-    SectionedCommand,
-    fail_on_option,
-    output_options,
-    read_options,
-)
+from hlo_inspect.cli.options import OutputOptions, ReadOptions, reading_command
 from hlo_inspect.cli.output import deliver
 
 if TYPE_CHECKING:
     from hlo_inspect.report.model import Severity
 
 
-@click.command(
-    "diff", cls=SectionedCommand, short_help="What changed between two dumps, directories of dumps or saved reports."
-)
-@output_options()
-@read_options
-@fail_on_option
+@reading_command("diff", short_help="What changed between two dumps, directories of dumps or saved reports.")
 @click.option(
     "--fail-if",
     "conditions",

@@ -8,15 +8,7 @@ import click
 
 from hlo_inspect.cli.commands.of_pass import OVERVIEW
 from hlo_inspect.cli.inputs import Inspected
-from hlo_inspect.cli.options import (
-    OutputOptions,
-    ReadOptions,
-    SectionedCommand,
-    fail_on_option,
-    inputs_argument,
-    output_options,
-    read_options,
-)
+from hlo_inspect.cli.options import OutputOptions, ReadOptions, inputs_argument, reading_command
 from hlo_inspect.cli.output import deliver
 from hlo_inspect.passes import MODULE_FACTS, find_pass
 
@@ -24,10 +16,7 @@ if TYPE_CHECKING:
     from hlo_inspect.report.model import Severity
 
 
-@click.command("list", cls=SectionedCommand)
-@output_options()
-@read_options
-@fail_on_option
+@reading_command("list")
 @click.option("--quick", is_flag=True, help="Leave out costs and the optimizer: faster.")
 @inputs_argument()
 def command(inputs: tuple[str, ...], fail_on: Severity | None, *, quick: bool, output: OutputOptions, read: ReadOptions) -> int:

@@ -8,14 +8,7 @@ import click
 
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.inputs import Inspected
-from hlo_inspect.cli.options import (
-    OutputOptions,
-    ReadOptions,
-    SectionedCommand,
-    fail_on_option,
-    output_options,
-    read_options,
-)
+from hlo_inspect.cli.options import OutputOptions, ReadOptions, reading_command
 from hlo_inspect.cli.output import deliver
 from hlo_inspect.passes import SHOW
 from hlo_inspect.passes.show import Show
@@ -27,10 +20,7 @@ if TYPE_CHECKING:
 _PASS = Show()
 
 
-@click.command(SHOW, cls=SectionedCommand, help=_PASS.help())
-@output_options(*_PASS.formats)
-@read_options
-@fail_on_option
+@reading_command(SHOW, *_PASS.formats, help=_PASS.help())
 @click.option(
     "--path", "ends", nargs=2, metavar="A B", shell_complete=completion.instructions, help="The ways from A to B instead."
 )
