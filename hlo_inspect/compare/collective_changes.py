@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from hlo_inspect.compare.changes import Aspect, ModuleChange
-from hlo_inspect.compare.pairing import Record, folded, more, number, pair_lines, pair_records, text
+from hlo_inspect.compare.pairing import Record, change_of, folded, more, number, pair_lines, pair_records, text
 from hlo_inspect.hlo.device_groups import DeviceListError, parse_groups
 from hlo_inspect.lazy_pattern import lazy_pattern
 
@@ -124,17 +124,17 @@ def _but_type(record: Record) -> str:
 def _change(what: str, old: Record | None, new: Record | None, aspects: tuple[Aspect, ...]) -> ModuleChange:
     one = new or old or {}
     sizes = (0 if side is None else side["executed_wire_bytes"] for side in (old, new))
-    return ModuleChange(
+    return change_of(
         "collectives",
         what,
-        (text(one["name"]),),
+        text(one["name"]),
+        old,
+        new,
         kind=" ".join(filter(None, (_arrays(one), text(one["kind"]), _over(one)))),
         aspects=aspects,
         size=more(*sizes),
         phase=text(one["phase"]),
         source=text(one["source"]),
-        old_line=None if old is None else number(old["line"]),
-        new_line=None if new is None else number(new["line"]),
     )
 
 
@@ -169,16 +169,16 @@ def loop_changes(old: Sequence[Record], new: Sequence[Record], lines: Mapping[in
 def _loop_change(what: str, old: Record | None, new: Record | None) -> ModuleChange:
     before, after = old or {}, new or {}
     one = new or old or {}
-    return ModuleChange(
+    return change_of(
         "loops",
         what,
-        (text(one["loop"]),),
+        text(one["loop"]),
+        old,
+        new,
         kind="while" if old and new else f"while of {_times(old or new)} runs",
         aspects=(Aspect("trip count", _times(old), _times(new)),) if old and new else (),
         size=more(before.get("executed_wire_bytes", 0), after.get("executed_wire_bytes", 0)),
         source=text(one.get("source")),
-        old_line=number(before.get("line")),
-        new_line=number(after.get("line")),
     )
 
 

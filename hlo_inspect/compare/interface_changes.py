@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hlo_inspect.compare.changes import Area, Aspect, ModuleChange
-from hlo_inspect.compare.pairing import Record, RecordPairs, more, number, text
+from hlo_inspect.compare.pairing import Record, RecordPairs, change_of, more, number, text
 
 _PARAMETER_ASPECTS = ("shape", "sharding", "memory_space")
 _BOTH = ("shape", "sharding")
@@ -49,19 +49,15 @@ def pair_in_order(old: Sequence[Record], new: Sequence[Record]) -> RecordPairs:
 
 def parameter_changes(pairs: RecordPairs) -> Iterator[ModuleChange]:
     """What differs between parameters; sizes are bytes of the arrays, for donations those that are given away."""
-    for record in pairs.old:
-        yield _one("parameters", "gone", record, -(number(record.get("bytes")) or 0), old=record)
-    for record in pairs.new:
-        yield _one("parameters", "new", record, number(record.get("bytes")), new=record)
+    yield from (_gone("parameters", record) for record in pairs.old)
+    yield from (_new("parameters", record) for record in pairs.new)
     for old, new in pairs.pairs:
         yield from _aspects("parameters", old, new, _PARAMETER_ASPECTS)
         before, after = old.get("donated"), new.get("donated")
         if isinstance(before, bool) and isinstance(after, bool) and before != after:
             size = number(new.get("bytes")) or 0
             what = "not donated any more" if before else "donated now"
-            yield ModuleChange(
-                "parameters", what, (_name(new),), kind="parameter", size=-size if before else size, new_line=_line(new)
-            )
+            yield change_of("parameters", what, _name(new), None, new, kind="parameter", size=-size if before else size)
 
 
 def output_changes(pairs: RecordPairs, parameters: RecordPairs) -> Iterator[ModuleChange]:
@@ -71,10 +67,8 @@ def output_changes(pairs: RecordPairs, parameters: RecordPairs) -> Iterator[Modu
         for before, after in parameters.pairs
         if any(True for _ in _aspects("outputs", before, after, _BOTH))
     }
-    for record in pairs.old:
-        yield _one("outputs", "gone", record, -(number(record.get("bytes")) or 0))
-    for record in pairs.new:
-        yield _one("outputs", "new", record, number(record.get("bytes")))
+    yield from (_gone("outputs", record) for record in pairs.old)
+    yield from (_new("outputs", record) for record in pairs.new)
     for before, after in pairs.pairs:
         if not after.get("aliased_parameter") or text(after["aliased_parameter"]) not in changed:
             yield from _aspects("outputs", before, after, _BOTH)
@@ -86,16 +80,9 @@ def _aspects(area: Area, old: Record, new: Record, names: Sequence[str]) -> Iter
     if "sharding" in differing and _array(old) == _array(new):
         differing = [name for name in differing if name != "shape"]
     if differing:
-        yield ModuleChange(
-            area,
-            "changed",
-            (_name(new),),
-            kind=area.removesuffix("s"),
-            aspects=tuple(_aspect(name, old, new) for name in differing),
-            size=more(old.get("bytes"), new.get("bytes")),
-            old_line=_line(old),
-            new_line=_line(new),
-        )
+        aspects = tuple(_aspect(name, old, new) for name in differing)
+        size = more(old.get("bytes"), new.get("bytes"))
+        yield change_of(area, "changed", _name(new), old, new, kind=area.removesuffix("s"), aspects=aspects, size=size)
 
 
 def _aspect(name: str, old: Record, new: Record) -> Aspect:
@@ -117,11 +104,18 @@ def _spelled(aspect: str, record: Record) -> str:
     return text((record.get("partition_spec") if aspect == "sharding" else None) or record[aspect])
 
 
-def _one(
-    area: Area, what: str, record: Record, size: int | None, old: Record | None = None, new: Record | None = None
-) -> ModuleChange:
-    kind = f"{text(record.get('shape'))} {area.removesuffix('s')}"
-    return ModuleChange(area, what, (_name(record),), kind=kind, size=size, old_line=_line(old), new_line=_line(new))
+def _gone(area: Area, record: Record) -> ModuleChange:
+    return change_of(
+        area, "gone", _name(record), record, None, kind=_kind(area, record), size=-(number(record.get("bytes")) or 0)
+    )
+
+
+def _new(area: Area, record: Record) -> ModuleChange:
+    return change_of(area, "new", _name(record), None, record, kind=_kind(area, record), size=number(record.get("bytes")))
+
+
+def _kind(area: Area, record: Record) -> str:
+    return f"{text(record.get('shape'))} {area.removesuffix('s')}"
 
 
 def _name(record: Record) -> str:
@@ -131,7 +125,3 @@ def _name(record: Record) -> str:
 
 def _path(record: Record) -> str:
     return f"{text(record.get('path'))}{text(record.get('index'))}" if record.get("path") else ""
-
-
-def _line(record: Record | None) -> int | None:
-    return None if record is None else number(record.get("line"))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from hlo_inspect.compare.changes import Aspect, ModuleChange
-from hlo_inspect.compare.pairing import Record, RecordPairs, number, text
+from hlo_inspect.compare.pairing import Record, RecordPairs, change_of, text
 
 _NOT_COMPARED = frozenset({"weight", "path", "shape", "first_moment", "second_moment", "master_weight", "counter"})
 _PLACES = frozenset({"bytes", "fusion", "computation", "line"})
@@ -21,16 +21,13 @@ def optimizer_changes(old: Sequence[Record], new: Sequence[Record], parameters: 
     for before in old:
         after = places.pop(followers.get(before["weight"]), None)
         if after is None:
-            yield ModuleChange(
-                "optimizer", "gone", (_name(before),), kind=text(before["rule"]), old_line=number(before["line"])
-            )
+            yield change_of("optimizer", "gone", _name(before), before, None, kind=text(before["rule"]))
             continue
         aspects = tuple(_aspects(before, after))
         if aspects:
-            lines = number(before["line"]), number(after["line"])
-            yield ModuleChange("optimizer", "changed", (_name(after),), "weight", aspects, old_line=lines[0], new_line=lines[1])
+            yield change_of("optimizer", "changed", _name(after), before, after, kind="weight", aspects=aspects)
     for after in places.values():
-        yield ModuleChange("optimizer", "new", (_name(after),), kind=text(after["rule"]), new_line=number(after["line"]))
+        yield change_of("optimizer", "new", _name(after), None, after, kind=text(after["rule"]))
 
 
 def _aspects(old: Record, new: Record) -> Iterator[Aspect]:

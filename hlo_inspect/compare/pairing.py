@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from hlo_inspect.compare.changes import Area, ModuleChange
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.model import Report, Value
 
@@ -111,6 +112,19 @@ def pair_lines(old: Sequence[Record], new: Sequence[Record], lines: Mapping[int,
             taken.add(id(mate))
             pairs.append((record, mate))
     return RecordPairs(pairs, left, [record for record in new if id(record) not in taken])
+
+
+def change_of(
+    area: Area,
+    what: str,
+    name: str,
+    old: Record | None,
+    new: Record | None,
+    **more: Any,  # noqa: ANN401 - the other fields of a change
+) -> ModuleChange:
+    """What became of a row, with the lines that the rows of both sides have."""
+    old_line, new_line = (None if side is None else number(side.get("line")) for side in (old, new))
+    return ModuleChange(area, what, (name,), old_line=old_line, new_line=new_line, **more)
 
 
 def folded(value: Value) -> str:
