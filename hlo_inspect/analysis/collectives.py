@@ -17,18 +17,16 @@ from hlo_inspect.analysis.slices import Transfer, transfer_of
 from hlo_inspect.hlo.device_groups import DeviceGroups, DevicePairs
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.opcodes import POINT_TO_POINT, TABLE, opcodes_that_call
+from hlo_inspect.hlo.opcodes import POINT_TO_POINT, STARTING_COLLECTIVES, TABLE, opcodes_that_call
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape, array_leaves, total
 from hlo_inspect.hlo.values import MalformedValue
 from hlo_inspect.hlo.wants import Wants
 
-_STARTING = frozenset(opcode.name for opcode in TABLE.values() if opcode.collective and opcode.half in ("", "start"))
-
-OPCODES = _STARTING | opcodes_that_call("run", "body", "condition", "branch")
+OPCODES = STARTING_COLLECTIVES | opcodes_that_call("run", "body", "condition", "branch")
 """What has to be kept of a module: collectives, and what decides how and how often they run."""
 
 _RESIZING = ("all-gather", "reduce-scatter", "collective-permute", "ragged-all-to-all", "recv")
-RESIZING_OPCODES = frozenset(opcode for opcode in _STARTING if TABLE[opcode].collective in _RESIZING)
+RESIZING_OPCODES = frozenset(opcode for opcode in STARTING_COLLECTIVES if TABLE[opcode].collective in _RESIZING)
 """Of these the operands can have another size than the result, or one that does not follow from the result."""
 
 ASYNC_START_TARGET = "AsyncCollectiveStart"
@@ -114,7 +112,7 @@ class Collective(NamedTuple):
 
 def find_collectives(module: Module, counts: DeviceCounts) -> list[Collective]:
     """The logical collectives of `module`, in the order of the text."""
-    collectives = list(module.with_opcodes(_STARTING))  # a done or an update only refers to its start
+    collectives = list(module.with_opcodes(STARTING_COLLECTIVES))  # a done or an update only refers to its start
     callers = _callers(module, {i.computation.name for i in collectives if not i.computation.is_entry})
     starting = _starting_computations(module)
     started = {_identity(i) for i in collectives if i.computation.name in starting}

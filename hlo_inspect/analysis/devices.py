@@ -14,7 +14,7 @@ from hlo_inspect.analysis.slices import slices_of_module
 from hlo_inspect.hlo.device_groups import MAX_DEVICES, DeviceGroups, DeviceListError, Groups, shardy_meshes
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.opcodes import TABLE
+from hlo_inspect.hlo.opcodes import STARTING_COLLECTIVES, TABLE
 from hlo_inspect.hlo.sharding import parse_sharding
 from hlo_inspect.hlo.values import MalformedValue
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -22,7 +22,6 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 _WITHOUT_GLOBAL_IDS = frozenset(
     {"all-to-all", "collective-permute", "collective-broadcast", "ragged-all-to-all", "send", "recv"}
 )
-_COMMUNICATING = frozenset(opcode.name for opcode in TABLE.values() if opcode.collective and opcode.half in ("", "start"))
 
 
 class GroupMode(Enum):
@@ -92,7 +91,7 @@ def device_counts(module: Module) -> DeviceCounts:
     slices = slices_of_module(module, 1)
     replicas, partitions, flattened = 0, -(-_sharded_devices(module) // slices), 0
     communicates = module.crosses_meshes
-    for instruction in module.with_opcodes(_COMMUNICATING):
+    for instruction in module.with_opcodes(STARTING_COLLECTIVES):
         communicates = True
         count = _named_devices(instruction)
         if count is None:
@@ -245,7 +244,7 @@ def shapes_are(module: Module, counts: DeviceCounts) -> ShapesAre | None:
     if targets:
         return "global"
     is_split = (counts.partitions or 1) > 1
-    communicates = is_split and any(one.has("replica_groups") for one in module.with_opcodes(_COMMUNICATING))
+    communicates = is_split and any(one.has("replica_groups") for one in module.with_opcodes(STARTING_COLLECTIVES))
     is_partitioned = module.entry is not None and module.entry.name.endswith(_PARTITIONED)
     if not is_split or communicates or is_partitioned:
         return "per_device"

@@ -70,12 +70,12 @@ def mesh_of(module: Module, collectives: Sequence[Collective], counts: DeviceCou
     mesh = find_mesh(device_lists(collectives, counts, shardings), devices)
     if mesh.shape is None:
         return mesh
-    names = axis_names(mesh.shape, mesh.order, [given]) if given is not None else None
+    names = axis_names(mesh, [given]) if given is not None else None
     note = "" if names or given is None else f"{given} does not fit the {mesh.shape_text} devices of the program"
     if names is None:
         attributes = module.header.attributes.get("frontend_attributes")
         header = shardy_meshes(attributes).values() if attributes else ()
-        names = axis_names(mesh.shape, mesh.order, [*header, *printed_meshes(collectives, shardings)])
+        names = axis_names(mesh, [*header, *printed_meshes(collectives, shardings)])
     return replace(mesh, names=names or _plain_names(mesh.axes, counts), note=note)
 
 
@@ -152,45 +152,39 @@ class _Named(NamedTuple):
     run: Run
 
 
-def axis_names(shape: Sequence[int], order: Sequence[int] | None, meshes: Iterable[NamedMesh]) -> tuple[str, ...] | None:
+def axis_names(mesh: Mesh, meshes: Iterable[NamedMesh]) -> tuple[str, ...] | None:
     """A name for each axis of a mesh from the first of `meshes` that has these axes, else from the first that can be laid over
-    them; `None` where there is no such mesh. `order` is the mesh's device order where it is not 0…n-1.
+    them; `None` where there is no such mesh.
 
     An axis that is several named ones is called `data,model`; one that is a part of one `data:(2)4`, as XLA writes it: 4
     devices, after a factor of 2.
     """
-    axes = _strided(shape)
     fitting = []
-    for mesh in meshes:
-        named = _named_axes(mesh, math.prod(shape), order)
+    for one in meshes:
+        named = _named_axes(one, mesh)
         if named is None:
             continue
-        if [axis.run for axis in named] == axes:
+        if tuple(axis.run for axis in named) == mesh.axes:
             return tuple(axis.name for axis in named)
-        if is_chain({end for run in (*axes, *(axis.run for axis in named)) for end in (run.stride, run.end)}):
+        if is_chain({end for run in (*mesh.axes, *(axis.run for axis in named)) for end in (run.stride, run.end)}):
             fitting.append(named)
-    return tuple(_laid_over(run, fitting[0]) for run in axes) if fitting else None
+    return tuple(_laid_over(run, fitting[0]) for run in mesh.axes) if fitting else None
 
 
-def _strided(shape: Sequence[int]) -> list[Run]:
-    return [Run(size, math.prod(shape[number + 1 :])) for number, size in enumerate(shape)]
-
-
-def _named_axes(mesh: NamedMesh, devices: int, order: Sequence[int] | None) -> list[_Named] | None:
-    """The axes of a printed mesh with more than one device, major to minor. `None` where it has other devices, made-up names,
-    or axes that are no runs of device positions.
+def _named_axes(named: NamedMesh, mesh: Mesh) -> list[_Named] | None:
+    """The axes of a printed mesh with more than one device, major to minor. `None` where it has other devices than `mesh`,
+    made-up names, or axes that are no runs of device positions.
     """
-    axes = [(name, size) for name, size in mesh.axes if size != 1]
-    if math.prod(size for _, size in axes) != devices or any(is_made_up(name) for name, _ in axes):
+    axes = [(name, size) for name, size in named.axes if size != 1]
+    if math.prod(size for _, size in axes) != math.prod(mesh.shape or ()) or any(is_made_up(name) for name, _ in axes):
         return None
-    position = {device: at for at, device in enumerate(order)} if order else None
     found = []
     for name, _ in axes:
         try:
-            line = mesh.groups([AxisReference(name)])[0]
+            positions = sorted(map(mesh.position, named.groups([AxisReference(name)])[0]))
         except DeviceListError:
             return None
-        runs = runs_of(sorted(position.get(device, -1) for device in line) if position else sorted(line))
+        runs = runs_of(positions) if positions[0] >= 0 else None
         if runs is None or len(runs) != 1:
             return None
         found.append(_Named(name, runs[0]))

@@ -17,7 +17,7 @@ from hlo_inspect.analysis.optimizer.overview import Overview
 from hlo_inspect.analysis.parameters import Interface, ParameterLeaf
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo.module import Computation, Module
-from hlo_inspect.hlo.opcodes import TABLE
+from hlo_inspect.hlo.opcodes import ASYNC_ENDS, TABLE
 from hlo_inspect.hlo.shapes import ArrayShape, Shape
 
 Kind = Literal[
@@ -119,12 +119,8 @@ def _only_operation(module: Module) -> str | None:
 
 def _computing(computation: Computation) -> list[str]:
     """The opcodes of the instructions that compute something, an asynchronous pair once."""
-    opcodes = (TABLE[opcode].base if opcode in TABLE else opcode for opcode in computation.opcodes if not _is_done(opcode))
+    opcodes = (TABLE[opcode].base if opcode in TABLE else opcode for opcode in computation.opcodes if opcode not in ASYNC_ENDS)
     return [opcode for opcode in opcodes if opcode not in _COMPUTES_NOTHING]
-
-
-def _is_done(opcode: str) -> bool:
-    return opcode in TABLE and TABLE[opcode].half in {"update", "done"}
 
 
 def _replaced(interface: Interface) -> list[ParameterLeaf]:

@@ -13,13 +13,13 @@ from dataclasses import replace
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import Figure
-from hlo_inspect.analysis.cost.kernels import NO_KERNELS, Kernel, is_end
+from hlo_inspect.analysis.cost.kernels import NO_KERNELS, Kernel
 from hlo_inspect.analysis.cost.labels import NOT_FUSED, NOT_PRINTED, printed
 from hlo_inspect.analysis.op_names import UNKNOWN
 from hlo_inspect.compare.changes import Area, Aspect, ModuleChange
 from hlo_inspect.compare.edits import Edit, EditPlace
 from hlo_inspect.compare.regions import Regions, RegroupedKernels
-from hlo_inspect.hlo.opcodes import TABLE
+from hlo_inspect.hlo.opcodes import ASYNC_ENDS, TABLE
 
 _FORWARDING = NO_KERNELS - {"constant"}
 _CHEAP = frozenset({"parameter", "constant", "broadcast", "bitcast", "tuple", "get-tuple-element", "iota", "reshape"})
@@ -55,7 +55,7 @@ class InstructionChanges:
         opcodes = {self._sides[at].canonical.of(place.computation).view.opcodes[place.row] for at, place in self._places(edit)}
         if self._is_collective(edit):
             return None
-        if opcodes <= _FORWARDING or any(map(is_end, opcodes)):
+        if opcodes <= _FORWARDING or opcodes & ASYNC_ENDS:
             return None
         if opcodes == {"custom-call"}:
             return "custom calls"

@@ -168,6 +168,12 @@ PRINTED_OPCODES = frozenset(TABLE)
 LITERAL_OPCODES = frozenset({"constant", "parameter"})
 """Opcodes whose parentheses hold no operands."""
 
+ASYNC_ENDS = frozenset(opcode.name for opcode in TABLE.values() if opcode.half in {"update", "done"})
+"""Opcodes that only wait for what another instruction started."""
+
+STARTING_COLLECTIVES = frozenset(opcode.name for opcode in TABLE.values() if opcode.collective and opcode.half in {"", "start"})
+"""Collectives, of an asynchronous pair the first instruction."""
+
 ELEMENTWISE = frozenset(opcode.name for opcode in TABLE.values() if opcode.is_elementwise)
 """Each element of the result follows from the same element of each operand."""
 

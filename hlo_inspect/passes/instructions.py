@@ -10,10 +10,10 @@ from typing import NamedTuple
 from hlo_inspect.analysis.calls import place
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.kernels import is_end
 from hlo_inspect.analysis.cost.labels import printed
 from hlo_inspect.analysis.neighbourhood.expressions import FusionExpressions
 from hlo_inspect.analysis.view import View
+from hlo_inspect.hlo.opcodes import ASYNC_ENDS
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.instruction_tables import shape_text
 from hlo_inspect.report.model import Column, Section, Table
@@ -98,7 +98,7 @@ def _rows(context: Context) -> list[tuple[View, int]]:
         (view, row)
         for view in running
         for row, opcode in enumerate(view.opcodes)
-        if opcode not in _NO_NODES and not is_end(opcode)
+        if opcode not in _NO_NODES and opcode not in ASYNC_ENDS
     ]
 
 
@@ -140,7 +140,7 @@ class _Neighbours:
     def _handed_on(self, row: int) -> Sequence[int]:
         """The earlier rows whose values a row hands on; none for a row that makes its own."""
         view, opcode = self._view, self._view.opcodes[row]
-        hands_on = opcode in _HANDING_ON or is_end(opcode)
+        hands_on = opcode in _HANDING_ON or opcode in ASYNC_ENDS
         behind = [one for one in view.operand_rows(row) if one is not None and one < row] if hands_on else []
         packed = self._tuples[behind[0]] if len(behind) == 1 else None
         self._tuples.append(row if opcode == "tuple" else packed if opcode == "opt-barrier" else None)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.mesh import module_shardings
+from hlo_inspect.analysis.mesh import Mesh, module_shardings
 from hlo_inspect.analysis.mesh_axes import axis_names, given_mesh, printed_meshes
 from hlo_inspect.errors import UsageError
 from hlo_inspect.hlo.device_groups import NamedMesh, shardy_meshes
@@ -75,7 +75,7 @@ def test_meshes_in_groups_and_shardings_are_told_once(entry: Callable[..., Conte
     ],
 )
 def test_names_of_axes(shape: tuple[int, ...], meshes: list[str], names: tuple[str, ...]) -> None:
-    assert axis_names(shape, None, map(mesh, meshes)) == names
+    assert axis_names(Mesh(shape), map(mesh, meshes)) == names
 
 
 @pytest.mark.parametrize(
@@ -91,10 +91,10 @@ def test_names_of_axes(shape: tuple[int, ...], meshes: list[str], names: tuple[s
     ],
 )
 def test_meshes_that_lend_no_names(shape: tuple[int, ...], text: str) -> None:
-    assert axis_names(shape, None, [mesh(text)]) is None
+    assert axis_names(Mesh(shape), [mesh(text)]) is None
 
 
 def test_names_in_another_device_order() -> None:
     """Positions 0…3 hold devices 0, 3, 1, 2; the mesh lists the same rows."""
-    assert axis_names((2, 2), (0, 3, 1, 2), [mesh("mesh['a'=2,'b'=2], device_ids=(0,3,1,2)")]) == ("a", "b")
-    assert axis_names((2, 2), (0, 3, 1, 2), [mesh("mesh['a'=2,'b'=2]")]) is None
+    assert axis_names(Mesh((2, 2), (0, 3, 1, 2)), [mesh("mesh['a'=2,'b'=2], device_ids=(0,3,1,2)")]) == ("a", "b")
+    assert axis_names(Mesh((2, 2), (0, 3, 1, 2)), [mesh("mesh['a'=2,'b'=2]")]) is None

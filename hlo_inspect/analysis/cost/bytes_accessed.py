@@ -51,8 +51,8 @@ def _slice(op: Operation) -> Iterable[Access]:
     return (size, op.operand_shape(0)), (size, op.shape)
 
 
-def _dynamic_slice(op: Operation) -> Iterable[Access]:
-    """`HloCostAnalysis::HandleDynamicSlice`: a slice, and the first of the start indices."""
+def _slice_at(op: Operation) -> Iterable[Access]:
+    """`HloCostAnalysis::HandleDynamicSlice`, `HandleGather`: a slice, and the first of the start indices, or the indices."""
     return *_slice(op), _operand(op, 1)
 
 
@@ -60,11 +60,6 @@ def _dynamic_update_slice(op: Operation) -> Iterable[Access]:
     """`HloCostAnalysis::HandleDynamicUpdateSlice`: the update is read and written, in place, with the first start index."""
     update = _operand(op, 1)
     return update, (update[0], op.shape), _operand(op, 2)
-
-
-def _gather(op: Operation) -> Iterable[Access]:
-    """`HloCostAnalysis::HandleGather`: what is gathered, read and written, and the indices."""
-    return *_slice(op), _operand(op, 1)
 
 
 def _scatter(op: Operation) -> Iterable[Access]:
@@ -133,9 +128,9 @@ def _memory_order(shape: ArrayShape) -> tuple[int, ...]:
 
 _RULES: dict[str, Callable[[Operation], Iterable[Access]]] = {
     "slice": _slice,
-    "dynamic-slice": _dynamic_slice,
+    "dynamic-slice": _slice_at,
     "dynamic-update-slice": _dynamic_update_slice,
-    "gather": _gather,
+    "gather": _slice_at,
     "scatter": _scatter,
     "tuple": _tuple,
     "infeed": _infeed,

@@ -27,7 +27,7 @@ from hlo_inspect.analysis.cost.module_cost import FigureRuns, ModuleCost
 from hlo_inspect.analysis.cost.operation import RUNNERS, Traffic, callee_names, wrapped
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.opcodes import TABLE
+from hlo_inspect.hlo.opcodes import ASYNC_ENDS, TABLE
 from hlo_inspect.hlo.shapes import Shape, array_leaves
 
 _FORWARDING = "opt-barrier partition-id replica-id tuple domain"
@@ -37,7 +37,6 @@ NO_KERNELS = FREE | RUNNERS | frozenset(_FORWARDING.split())
 _NO_KERNEL_SPELLINGS = NO_KERNELS | {name for name in TABLE if wrapped(name) in NO_KERNELS}
 SLICING = frozenset({"slice", "dynamic-slice"})
 """Opcodes that read a part of their operand."""
-_ENDS = frozenset(name for name, opcode in TABLE.items() if opcode.half in {"update", "done"})
 _STARTS = frozenset(name for name, opcode in TABLE.items() if opcode.half == "start")
 _KINDS = {name: opcode.base for name, opcode in TABLE.items()}
 
@@ -142,7 +141,7 @@ def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
             if part is None:
                 part = counted[one] = (CountedCost(one, graph.runs(name), cost.runs[name]),)
             opcode = opcodes[row]
-            if opcode in _ENDS:
+            if opcode in ASYNC_ENDS:
                 start = _kernel_of_start(cost, name, starts.of(row))
                 ends.setdefault(start, []).extend(part)
                 results[start] = view.shapes[row]
@@ -180,11 +179,6 @@ def _started(view: View, row: int, result: Shape | None) -> Traffic:
     return traffic
 
 
-def is_end(opcode: str) -> bool:
-    """Whether an opcode only waits for what another instruction started."""
-    return opcode in _ENDS
-
-
 def _is_marker(view: View, row: int) -> bool:
     return is_marker(view.instruction(row).attr("custom_call_target") or "")
 
@@ -211,7 +205,7 @@ class StartRows:
 
     def of(self, row: int) -> int:
         steps: dict[int, None] = {}
-        while row not in self._known and row not in steps and is_end(self._view.opcodes[row]):
+        while row not in self._known and row not in steps and self._view.opcodes[row] in ASYNC_ENDS:
             steps[row] = None
             row = next((source for source in self._view.operand_rows(row)[:1] if source is not None), row)
         start = self._known.get(row, row)

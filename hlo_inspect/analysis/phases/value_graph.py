@@ -19,7 +19,7 @@ from typing import NamedTuple, Union
 
 from hlo_inspect.analysis.cost.custom_calls.markers import is_marker
 from hlo_inspect.analysis.view import View
-from hlo_inspect.hlo.opcodes import TABLE
+from hlo_inspect.hlo.opcodes import STARTING_COLLECTIVES, TABLE
 from hlo_inspect.hlo.shapes import Shape, TupleShape
 from hlo_inspect.lazy_pattern import lazy_pattern
 
@@ -50,11 +50,7 @@ KINDS = {
     **dict.fromkeys(MOVING, MOVES),
     **dict.fromkeys(("gather", "reduce-window", "sort"), REDUCES),
     "reduce": REDUCES | MOVES,
-    **{
-        name: COLLECTIVE | MOVES | (SUMS if one.collective in SUMMING else 0)
-        for name, one in TABLE.items()
-        if one.collective and one.half in {"", "start"}
-    },
+    **{name: COLLECTIVE | MOVES | (SUMS if TABLE[name].collective in SUMMING else 0) for name in STARTING_COLLECTIVES},
 }
 """What the node of an opcode is."""
 

@@ -21,7 +21,7 @@ from hlo_inspect.analysis.phases.value_graph import (
 )
 from hlo_inspect.analysis.slices import rendezvous
 from hlo_inspect.analysis.view import Views
-from hlo_inspect.hlo.opcodes import TABLE
+from hlo_inspect.hlo.opcodes import ASYNC_ENDS, STARTING_COLLECTIVES, TABLE
 from hlo_inspect.hlo.shapes import ArrayShape
 
 MAX_COPIES = 3
@@ -391,21 +391,16 @@ class _ValueReader:
                 self.graph.is_ordered = self.graph.is_ordered and sent < node
 
 
-_ENDS = tuple(name for name, one in TABLE.items() if one.half in {"update", "done"})
 _STARTS = tuple(name for name, one in TABLE.items() if one.half == "start" and not one.collective)
-_COLLECTIVES = tuple(
-    name
-    for name, one in TABLE.items()
-    if one.collective
-    and one.half in {"", "start"}
-    and one.collective not in {"send", "recv", "all-to-all", "ragged-all-to-all"}
-)
+_COLLECTIVES = [
+    name for name in STARTING_COLLECTIVES if TABLE[name].collective not in {"send", "recv", "all-to-all", "ragged-all-to-all"}
+]
 _PARTWISE = tuple(name for name, one in TABLE.items() if one.is_elementwise and name not in {"add-dependency"})
 
 _METHODS: dict[str, Callable[[_ValueReader, CallFrame, int], Value]] = {
     **dict.fromkeys(("convert", "copy", "reduce-precision"), _ValueReader._in_parts),
     **dict.fromkeys(_STARTS, _ValueReader._call),
-    **dict.fromkeys(_ENDS, _ValueReader._only_first),
+    **dict.fromkeys(ASYNC_ENDS, _ValueReader._only_first),
     **dict.fromkeys(_COLLECTIVES, _ValueReader._collective),
     "copy-start": _ValueReader._plain,
     "add-dependency": _ValueReader._only_first,

@@ -9,6 +9,7 @@ change bytes and no FLOPs.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
@@ -228,17 +229,10 @@ def by_shapes(op: Operation, kernel: Kernel, *, length_first: bool) -> CallCost:
             raise UnknownCostError("queries, keys and values do not have four dimensions each")
         batch, heads, lengths = queries[0], queries[2], (queries[1], keys[1])
     else:
-        batch, heads, lengths = 1, _product(queries[:-2]), (queries[-2], keys[-2])
+        batch, heads, lengths = 1, math.prod(queries[:-2]), (queries[-2], keys[-2])
     attention = Attention(batch, heads, *lengths, queries[-1], values[-1])
     recomputed = attention.recomputed(kernel)
     return CallCost(attention.work(kernel), call_bytes(op), "name", is_attention=True, recomputed_flops=recomputed)
-
-
-def _product(sizes: list[int]) -> int:
-    product = 1
-    for one in sizes:
-        product *= one
-    return product
 
 
 def _is_float(shape: ArrayShape) -> bool:

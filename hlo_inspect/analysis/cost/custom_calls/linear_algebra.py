@@ -68,14 +68,10 @@ def _triangular_solve(op: Operation) -> int:
     return 2 * columns * elements(sides) * (_COMPLEX if scale and triangle.dtype.startswith("c") else 1)
 
 
-def _hessenberg(op: Operation) -> int:
+def _to_bands(op: Operation, factor: int) -> int:
+    """`factor`/3·n³: 10/3·n³ to a Hessenberg matrix, 4/3·n³ to a tridiagonal one."""
     batch, _, n = _sizes(matrices(op, 1)[0])
-    return _third(batch * 10 * n**3)
-
-
-def _tridiagonal(op: Operation) -> int:
-    batch, _, n = _sizes(matrices(op, 1)[0])
-    return _third(batch * 4 * n**3)
+    return _third(batch * factor * n**3)
 
 
 def _rank_k_update(op: Operation) -> int:
@@ -94,9 +90,9 @@ _ROUTINES: dict[str, tuple[Callable[[Operation], int], bool]] = {
     "ormqr": (_apply_q, False),
     "unmqr": (_apply_q, False),
     "trsm": (_triangular_solve, True),
-    "gehrd": (_hessenberg, False),
-    "sytrd": (_tridiagonal, False),
-    "hetrd": (_tridiagonal, False),
+    "gehrd": (partial(_to_bands, factor=10), False),
+    "sytrd": (partial(_to_bands, factor=4), False),
+    "hetrd": (partial(_to_bands, factor=4), False),
     "syrk": (_rank_k_update, False),
 }
 """The FLOPs of a routine by its name, and whether XLA counts it as this does."""
