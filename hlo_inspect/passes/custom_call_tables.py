@@ -35,7 +35,7 @@ _COLUMNS = (
     *bounded("least_flops", "flops", _figure("least_flops"), 3),
     *bounded("matmul_flops", "flops", _figure("matmul_flops"), 2),
     *bounded("transcendentals", "count", _figure("transcendentals"), 4),
-    *bounded("bytes", "bytes", _figure("bytes")),
+    *bounded("bytes", "bytes", _figure("bytes"), page_name="bytes_accessed"),
     Column("known_by", detail=1, optional=True, get=_known_by),
     Column("line", "number", detail=5, get=lambda group: group[0].line),
 )
@@ -95,7 +95,7 @@ def _unknown_calls(found: Iterable[StepCall]) -> Table:
         Column("kernel", get=lambda group: group[0].kernel),
         Column("count", "count", summed=True, get=len),
         *bounded("runs", "count", _figure("runs"), 1),
-        *bounded("bytes", "bytes", _figure("bytes")),
+        *bounded("bytes", "bytes", _figure("bytes"), page_name="bytes_accessed"),
         Column("line", "number", get=lambda group: group[0].line),
     )
     largest_first = sorted(kernels, key=lambda group: -total_of_step(group, "bytes").least)

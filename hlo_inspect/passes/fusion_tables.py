@@ -138,8 +138,8 @@ def _place_in_program(context: Context, fusion: Fusion, kernel: Kernel | None) -
     return origin.source, origin.op_name
 
 
-def _bounded(name: str, unit: Unit, figure: str, detail: int = 0) -> tuple[Column, Column]:
-    column = Column(name, unit, summed=True, detail=detail, get=attrgetter(figure))
+def _bounded(name: str, unit: Unit, figure: str, detail: int = 0, page_name: str = "") -> tuple[Column, Column]:
+    column = Column(name, unit, summed=True, detail=detail, page_name=page_name, get=attrgetter(figure))
     return column, column.lower_bound(attrgetter(f"{figure}_at_least"))
 
 
@@ -147,7 +147,7 @@ def _of_step(of_step: str) -> tuple[Column, ...]:
     return (
         *_bounded("runs", "count", f"{of_step}.runs", detail=1),
         *_bounded("flops", "flops", f"{of_step}.flops"),
-        *_bounded("bytes", "bytes", f"{of_step}.size"),
+        *_bounded("bytes", "bytes", f"{of_step}.size", page_name="bytes_accessed"),
     )
 
 

@@ -57,7 +57,7 @@ def kernel_groups(context: Context) -> Table:
 
 def _order(context: Context) -> str:
     profile = context.on_machine.profile
-    return "bytes" if profile is None else f"time at least on {profile.name}"
+    return "bytes accessed" if profile is None else f"time at least on {profile.name}"
 
 
 def _figures(context: Context) -> Iterator[Column]:
@@ -65,7 +65,7 @@ def _figures(context: Context) -> Iterator[Column]:
     yield from bounded("runs", "count", lambda row: row.runs, detail=1)
     yield from bounded("flops", "flops", lambda row: row.flops)
     yield from bounded("matmul_flops", "flops", lambda row: row.matmul_flops, detail=8)
-    yield from bounded("bytes", "bytes", lambda row: row.size)
+    yield from bounded("bytes", "bytes", lambda row: row.size, page_name="bytes_accessed")
     yield Column("flop_per_byte", "number", detail=3, optional=True, get=lambda row: row.intensity)
     if has_times:
         yield from bounded("bound_s", "seconds", lambda row: row.time and row.time.bound)

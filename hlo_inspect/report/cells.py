@@ -88,7 +88,7 @@ def _with_bars(rows: Sequence[Texts], position: int, shares: Sequence[Value], *,
 
 def heading(column: Column, raw_bytes: bool = False) -> str:
     """The name of a column on a page, without a unit that its cells have."""
-    words = column.name.split("_")
+    words = (column.page_name or column.name).split("_")
     if column.unit in _UNIT_WORDS and not (raw_bytes and column.unit == "bytes"):
         unit, alone = _UNIT_WORDS[column.unit]
         words = [word for word in words if word != unit] or [alone]

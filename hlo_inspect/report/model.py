@@ -58,6 +58,7 @@ class Column(NamedTuple):
     column that is `only_verbose`. The numbers of a column that is `signed` are differences, and have a plus sign too.
 
     A page draws the shares of a column with a `bar`: `alone` each from the left, `stacked` each from where the one above ends.
+    Its heading is made of `page_name` where that says more than the name, which scripts use.
 
     Where each row has a unit of its own, `unit_of` is the column that holds it, and `like` one whose text names a value in the
     multiple of the unit to print it in.
@@ -76,6 +77,7 @@ class Column(NamedTuple):
     only_verbose: bool = False
     signed: bool = False
     bar: Literal["", "alone", "stacked"] = ""
+    page_name: str = ""
     get: Callable[[Any], Value] | None = None
 
     def lower_bound(self, get: Callable[[Any], Value] | None = None) -> Column:
