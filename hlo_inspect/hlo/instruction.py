@@ -6,7 +6,6 @@ nothing looks into costs no more than its text.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol, overload
@@ -38,12 +37,6 @@ from hlo_inspect.hlo.values import (
     WindowDimension,
     WordAttribute,
 )
-from hlo_inspect.lazy_pattern import lazy_pattern
-
-_PRINTED_NAMES = lazy_pattern(r"%?[\w.\-]++(?:, %?[\w.\-]++)*+", re.ASCII)  # operands as printers write them, without shapes
-# a shape and the operand's name
-_PRINTED_SHAPE = lazy_pattern(r"([a-z]\w*+\[[\d,]*+\](?:\{[^{}]*+\})?+) %?[A-Za-z_][\w.\-]*+", re.ASCII)
-_PRINTED_OPERANDS = lazy_pattern(rf"{_PRINTED_SHAPE.pattern}(?:, (?:/\*index=\d++\*/)?+{_PRINTED_SHAPE.pattern})*+", re.ASCII)
 
 
 class Definitions(Protocol):
@@ -138,19 +131,8 @@ class Instruction:
 
     def resolve_operands(self, definitions: Definitions) -> None:
         """Fills `operand_shapes`; a shape is `None` where it is not printed and the definition is not known."""
-        text = self._operand_text
-        if self.opcode in LITERAL_OPCODES or not text:
-            self.operand_shapes = ()
-            return
-        heads = list(map(definitions.get, text.replace("%", "").split(", ")))
-        if None not in heads or _PRINTED_NAMES.fullmatch(text):
-            self.operand_shapes = tuple([None if head is None else head.shape for head in heads])
-            return
         shapes = self.computation.values.shapes
-        if _PRINTED_OPERANDS.fullmatch(text):
-            self.operand_shapes = tuple(map(shapes.get, _PRINTED_SHAPE.findall(text)))
-        else:
-            self.operand_shapes = tuple(_operand_shape(operand, definitions, shapes) for operand in self.operands)
+        self.operand_shapes = tuple([_operand_shape(operand, definitions, shapes) for operand in self.operands])
 
     # -- attributes -----------------------------------------------------------------------------------------------------
 

@@ -117,12 +117,8 @@ def learn(line: str, start: int, following: Iterable[str], *, is_cut: bool = Fal
     pattern, numbers, keys, is_known = _pattern(text, blanks=1 if is_indented else MAX_PREFIX)
     prefix = Prefix(text, pattern, keys, is_known=is_known)
     matched = [found for one in ahead if (found := prefix.match_end(one)) is not None]
-    near = sum(prefix.take_off(one) is not None for one in ahead[:8])
-    if (
-        ahead
-        and not is_cut
-        and not any(_is_content(one[found.end() :]) for one in ahead if (found := prefix.match_end(one)) is not None)
-    ):
+    near = sum(prefix.match_end(one) is not None for one in ahead[:8])
+    if ahead and not is_cut and not any(_is_content(found.string[found.end() :]) for found in matched):
         return None
     if text.lstrip().startswith("//") and any(_is_content(one) for one in ahead):
         return None  # comments of a module that stands as it is

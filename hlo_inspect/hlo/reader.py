@@ -386,7 +386,8 @@ class ModuleReader:
                 self._note_unreadable(error.message, at, None, text.count("\n", position) + 1)
                 break
             for row in with_nested_operands(self._read_nested(found.row, at, depth)):
-                self._keeper.take_row(opened, row, at)
+                if not self._keeper.take_row(opened, row, at):
+                    self._note_unreadable(_shape_fault(text, position, row).message, at, None, 1)
             position = tokens.skip_space(text, found.end)
         self._keeper.end(opened)
         return name

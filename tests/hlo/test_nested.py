@@ -58,6 +58,16 @@ def test_a_fault_inside_is_counted() -> None:
     assert [finding.rule for finding in report.findings if finding.rule == "HI001"] == ["HI001"]
 
 
+def test_a_shape_inside_that_makes_no_sense_is_counted() -> None:
+    """With the line of its instruction; the others of the computation are read."""
+    body = "{\n    %a = f32[] parameter(0)\n    %b = f32[8x] parameter(1)\n    ROOT %c = f32[] add(%a, %a)\n  }"
+    call = f"  ROOT %r = f32[] call(%p), to_apply={body}\n"
+    found = module(f"HloModule m\n\nENTRY %e {{\n  %p = f32[] parameter(0)\n{call}}}\n")
+    assert found.unparsed_lines == 1
+    assert [(one.message, one.location.line) for one in found.problems] == [("'8x' is no dimension", 7)]
+    assert found.opcode_counts == {"parameter": 2, "add": 1, "call": 1}
+
+
 @pytest.mark.parametrize(
     ("tail", "rows"),
     [
