@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from hlo_inspect.analysis.optimizer.array_slices import has_one_element
 from hlo_inspect.analysis.optimizer.frames import Frames
-from hlo_inspect.analysis.optimizer.graph import Input, Place
+from hlo_inspect.analysis.optimizer.graph import Input, Place, with_bits
 from hlo_inspect.analysis.optimizer.normal_form import NormalForms, Sum
 
 EVERYTHING = -1
@@ -18,16 +18,6 @@ EVERYTHING = -1
 
 _OF_ONE_RESULT = frozenset({"async-update", "call", "get-tuple-element"})
 """What hands on, whole, one of several results; anything else depends on its operands, if it only moves one of them too."""
-
-
-def with_bits(bits: int, others: int) -> int:
-    """`bits | others`, as one of the two where that is equal: most values depend on what their operands depend on, and share
-    one integer with them.
-    """
-    if bits is others or not others:
-        return bits
-    joined = bits | others
-    return others if joined == others else bits if joined == bits else joined
 
 
 class InputDependence:

@@ -75,7 +75,7 @@ class Frames:
         self._frames: list[Frame] = []
         self._calls: dict[tuple[int, int, str], int] = {}
         self._called_frames: dict[tuple[int, int], int] = {}
-        self._bodies: dict[str, int | None] = {}
+        self._bodies: dict[tuple[int, int], int | None] = {}
         self._origins: dict[Place, DefinedAt] = {}
         self._made: dict[Place, Place] = {}
         self._sent: dict[int, dict[str, Place]] = {}
@@ -264,7 +264,7 @@ class Frames:
             if source is not None:
                 return source
             opcode = self.opcode(place)
-            is_handed_on = opcode in writing or (opcode == "while" and loops > 0 and self.is_carried(place, writing, loops))
+            is_handed_on = opcode in writing or (opcode == "while" and loops > 0 and self.is_carried(place, writing, loops - 1))
             operand = self.operand(place, 0, place[2]) if is_handed_on else None
             if operand is None:
                 break
@@ -273,9 +273,11 @@ class Frames:
 
     def is_carried(self, loop: Place, writing: frozenset[str] = frozenset(), loops: int = MAX_LOOPS) -> bool:
         """Whether the body of a loop returns an element of the loop's state as it came."""
-        name = self.callee(loop, "body")
-        body = self._bodies[name] if name in self._bodies else self._bodies.setdefault(name, self.open(name))
-        return body is not None and self.carried_input(self.root(body, loop[2]), writing, loops - 1) == (body, 0, loop[2])
+        at = (loop[0], loop[1])
+        if at not in self._bodies:
+            self._bodies[at] = self.open(self.callee(loop, "body"))
+        body = self._bodies[at]
+        return body is not None and self.carried_input(self.root(body, loop[2]), writing, loops) == (body, 0, loop[2])
 
     def origin(self, place: Place) -> DefinedAt:
         """Where the value at a place is made."""

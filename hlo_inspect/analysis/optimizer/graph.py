@@ -5,7 +5,7 @@ A node is an integer. What changes no value (convert, reshape, broadcast of a sc
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 
 from hlo_inspect.hlo.opcodes import COMMUTATIVE
 
@@ -20,6 +20,16 @@ Input = tuple[int, int, Index]
 
 MANY_ROOTS = 16
 MAX_KEPT = 4
+
+
+def with_bits(bits: int, others: int) -> int:
+    """`bits | others`, as one of the two where that is equal: most values depend on what their operands depend on, and share
+    one integer with them.
+    """
+    if bits is others or not others:
+        return bits
+    joined = bits | others
+    return others if joined == others else bits if joined == bits else joined
 
 
 class Graph:
@@ -115,6 +125,16 @@ class Graph:
                 self._last_below.clear()
             self._last_below[key] = order
         return order
+
+    def held(self, roots: Iterable[int], bits: Mapping[int, int]) -> dict[int, int]:
+        """The bits of the nodes that each node below `roots` holds, its own included."""
+        found: dict[int, int] = {}
+        for node in self.below(roots):
+            here = bits.get(node, 0)
+            for arg in self.args[node]:
+                here = with_bits(here, found[arg])
+            found[node] = here
+        return found
 
 
 def scaled_rows(graph: Graph, rows: int) -> tuple[list[int], int]:

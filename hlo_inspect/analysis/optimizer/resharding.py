@@ -9,21 +9,20 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 
 from hlo_inspect.analysis.optimizer.dataflow import Dataflow
-from hlo_inspect.analysis.optimizer.dependence import with_bits
-from hlo_inspect.analysis.optimizer.graph import Graph, Input
+from hlo_inspect.analysis.optimizer.graph import Graph, Input, with_bits
 from hlo_inspect.analysis.optimizer.successions import Result, is_resharded
 from hlo_inspect.hlo.shapes import ArrayShape
 
 MAX_SHAPES = 100  # of inputs that are compared with those of outputs
 MAX_BASES = 4096  # leaves and moves; of more each permute is taken for an exchange
-_MOVES = frozenset({"all-to-all", "collective-permute", "dynamic-slice"})
+MOVES = frozenset({"all-to-all", "collective-permute", "dynamic-slice"})
 _JOINING = frozenset({"concatenate", "select"})
 
 
 def is_move_between_devices(flow: Dataflow, node: int) -> bool:
     """Whether a node only moves values between devices, or cuts out a device's own."""
     graph = flow.graph
-    if graph.ops[node] not in _MOVES or graph.sizes[graph.args[node][0]] == 1:
+    if graph.ops[node] not in MOVES or graph.sizes[graph.args[node][0]] == 1:
         return False
     return graph.ops[node] != "dynamic-slice" or any(map(flow.is_of_device, graph.args[node][1:]))
 
@@ -71,15 +70,10 @@ def come_back_resharded(
     """
     if not moves:
         return False
-    order = graph.below(nodes)
-    own = {node: _key(inputs[graph.sources[node]]) for node in order if graph.sources.get(node) in inputs}
+    own = {node: _key(inputs[graph.sources[node]]) for node in graph.below(nodes) if graph.sources.get(node) in inputs}
     bits = {key: 1 << number for number, key in enumerate(list(dict.fromkeys(own.values()))[:MAX_SHAPES])}
-    held: dict[int, int] = {}  # the shapes of the inputs that a node holds
-    moved: dict[int, int] = {}  # of those that it holds through a move
-    for node in order:
-        here, there = (reduce(with_bits, map(known.__getitem__, graph.args[node]), 0) for known in (held, moved))
-        held[node] = bits[own[node]] if own.get(node) in bits else here
-        moved[node] = here if node in moves else there
+    held = graph.held(nodes, {node: bits[key] for node, key in own.items() if key in bits})
+    moved = graph.held(nodes, {node: held[node] for node in moves})
     ends = {(_key(result.shape), moved[node]) for node, result in zip(nodes, results, strict=True) if result.is_partitioned}
     shapes = {key: ArrayShape(*key) for key, _ in ends} | {key: ArrayShape(*key) for key in bits}
     return any(is_resharded(shapes[end], shapes[key]) for end, there in ends for key, bit in bits.items() if there & bit)

@@ -13,10 +13,10 @@ from itertools import pairwise
 
 from hlo_inspect.analysis.optimizer.array_slices import Cuts, flat_range, flat_ranges
 from hlo_inspect.analysis.optimizer.dataflow import Dataflow
-from hlo_inspect.analysis.optimizer.dependence import InputDependence, with_bits
+from hlo_inspect.analysis.optimizer.dependence import InputDependence
 from hlo_inspect.analysis.optimizer.graph import Graph, Input, Place
 from hlo_inspect.analysis.optimizer.operations import SOME_VALUES, apply
-from hlo_inspect.analysis.optimizer.resharding import come_back_resharded, exchanges, is_move_between_devices
+from hlo_inspect.analysis.optimizer.resharding import MOVES, come_back_resharded, exchanges, is_move_between_devices
 from hlo_inspect.analysis.optimizer.successions import FLOATS, Result, Successions, is_resharded
 from hlo_inspect.hlo.shapes import ArrayShape
 from hlo_inspect.hlo.values import SliceDimension
@@ -131,7 +131,7 @@ def find_state_arrays(flow: Dataflow, frame: int, inputs: dict[Input, ArrayShape
     places = [result.place or flow.frames.root(frame, result.index) for result in results]
     nodes = [flow.node(place) for place in places]
     is_move = partial(is_move_between_devices, flow)
-    moves = set(filter(is_move, graph.below(nodes)))
+    moves = {node for node in graph.below(nodes) if graph.ops[node] in MOVES and is_move(node)}
     exchanged = exchanges(graph, nodes, moves)
     step = TrainingStep(frame, InputDependence(flow.frames), parts=_whole_inputs(graph, nodes, exchanged), exchanged=exchanged)
     step.is_move = is_move if come_back_resharded(graph, nodes, inputs, results, moves - exchanged) else None
@@ -186,16 +186,12 @@ def _in_parts(graph: Graph, cuts: Cuts, arrays: list[StateArray]) -> list[StateA
 
 def _users_of_parts(graph: Graph, by_old: dict[int, StateArray]) -> dict[int, dict[SliceDimension, StateArray]]:
     """By the old value of an array its parts, each with the first other array whose new value holds that part."""
-    below = graph.below([array.new for array in by_old.values()])
-    parts = [node for node in flat_ranges(graph, below) if graph.args[node][0] in by_old]
+    news = [array.new for array in by_old.values()]
+    parts = [node for node in flat_ranges(graph, graph.below(news)) if graph.args[node][0] in by_old]
     if not parts:
         return {}
     bits = {node: 1 << number for number, node in enumerate(parts)}
-    held: dict[int, int] = {}
-    for node in below:
-        held[node] = bits.get(node, 0)
-        for arg in graph.args[node]:
-            held[node] = with_bits(held[node], held[arg])
+    held = graph.held(news, bits)
     users: dict[int, dict[SliceDimension, StateArray]] = {}
     free = (1 << len(parts)) - 1
     for array in by_old.values():

@@ -320,9 +320,7 @@ class Successions:
     def _reached(self, sources: Iterable[Input]) -> Counter[Input]:
         """How many outputs depend on each of some inputs."""
         bits = {node: 1 << number for number, (node, one) in enumerate(self._by_node.items()) if one in sources}
-        below: dict[int, int] = {}
-        for node in self._graph.below(self._nodes):
-            below[node] = reduce(or_, (below[arg] for arg in self._graph.args[node]), bits.get(node, 0))
+        below = self._graph.held(self._nodes, bits)
         return Counter(self._by_node[node] for node, bit in bits.items() for output in self._nodes if below[output] & bit)
 
     def _assign(self, fitting: Iterable[tuple[int, Input]]) -> None:
@@ -382,40 +380,36 @@ class Successions:
         for number in open_:
             if graph.args[self._nodes[number]] or graph.ops[self._nodes[number]] == "opaque":
                 bits.setdefault(self._nodes[number], 1 << len(bits))
-        below: dict[int, int] = {}
-        for node in graph.below(self._nodes):
-            here = bits.get(node, 0)
-            for arg in graph.args[node]:
-                here |= below[arg]
-            below[node] = here
+        below = graph.held(self._nodes, bits)
         matched = [below[self._nodes[number]] for number, found in enumerate(self._found) if found is not None]
+        anywhere = reduce(or_, matched, 0)
+        by_text: dict[str, list[tuple[int, Input]]] = {}
+        for node, one in free:
+            by_text.setdefault(self._inputs[one], []).append((node, one))
         held: dict[int, list[Input]] = {}
         kept: dict[int, list[Input]] = {}
         for number in open_:
             mine = below[self._nodes[number]]
-            fitting = [(node, one) for node, one in free if self._inputs[one] == self._texts[number]]
+            fitting = by_text.get(self._texts[number], [])
             inside = [one for node, one in fitting if mine & bits[node]]
             if inside and (self._is_float(number) or (self._results[number].shape.elements == 1 and mine.bit_count() <= 2)):
                 held[number] = inside
             if fitting and self._is_float(number) and self._results[number].shape.elements != 1:
-                follows = self._follows(number, [one for _, one in fitting])
                 own = bits.get(self._nodes[number], 0)
-                beside = 0
-                for bit in matched:
-                    beside |= bit if bit & own else 0
+                beside = reduce(or_, (bit for bit in matched if bit & own), 0)
+                followed = self._followed(number)
                 kept[number] = [
                     one
                     for node, one in fitting
-                    if one not in inside
-                    and (beside & bits[node] or (one in follows and any(bit & bits[node] for bit in matched)))
+                    if not mine & bits[node]
+                    and (beside & bits[node] or (anywhere & bits[node] and followed & self._dependence.bit(one)))
                 ]
         return held, kept
 
-    def _follows(self, number: int, fitting: Sequence[Input]) -> list[Input]:
-        """The inputs on which an output depends that is opaque."""
+    def _followed(self, number: int) -> int:
+        """The inputs, as bits, on which an output depends that is opaque."""
         place = self._graph.places.get(self._nodes[number])
-        found = self._dependence.inputs(place) if place is not None else 0
-        return [one for one in fitting if found > 0 and found & self._dependence.bit(one)]
+        return max(0, self._dependence.inputs(place)) if place is not None else 0
 
     def _is_float(self, number: int) -> bool:
         return self._results[number].shape.dtype in FLOATS

@@ -276,6 +276,18 @@ def test_what_a_loop_in_a_loop_leaves_alone() -> None:
     assert root_of(entry_of(*lines, "ROOT %r = f32[8]{0} get-tuple-element(%w), index=1", before=outer)) == "sine(p0)"
 
 
+@pytest.mark.parametrize(("loops", "root"), [(4, "p0"), (5, "<w>")])
+def test_loops_in_loops_are_followed_through_so_many(loops: int, root: str) -> None:
+    """Each returns its state as it came from the loop in it, the innermost as it is."""
+    state = "(f32[8]{0})"
+    before = f"%b0 (s: {state}) -> {state} {{\n  ROOT %s = {state} parameter(0)\n}}\n"
+    for number in range(1, loops):
+        before += f"%b{number} (s: {state}) -> {state} {{\n  %s = {state} parameter(0)\n"
+        before += f"  ROOT %w = {state} while(%s), condition=%c, body=%b{number - 1}\n}}\n"
+    lines = (P, f"%i = {state} tuple(%p)", f"%w = {state} while(%i), condition=%c, body=%b{loops - 1}")
+    assert root_of(entry_of(*lines, "ROOT %r = f32[8]{0} get-tuple-element(%w), index=0", before=before)) == root
+
+
 def test_a_constant_that_is_not_printed() -> None:
     assert root_of(entry_of("ROOT %r = f32[8]{0} constant({...})")) == "<r>"
 
