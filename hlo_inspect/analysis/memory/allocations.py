@@ -94,7 +94,7 @@ class _Assigner:
         opcodes, values = self._schedule.opcodes, facts.values
         constants = [value for value, time in enumerate(values.times) if opcodes[time] == "constant"]
         self._tables = {value for value in range(len(values.times)) if isinstance(values.shape(value), TupleShape)}
-        self._special = self._tables.union(constants, facts.parameters)
+        self._special = {facts.buffers.of[value] for value in self._tables.union(constants, facts.parameters)}
 
     def run(self) -> Assignment:
         facts, found = self._facts, self._found
@@ -122,7 +122,7 @@ class _Assigner:
     def _is_special(self, buffer: int) -> bool:
         """Constants, entry parameters and tables have allocations of their own (`AssignSpecialHloBuffer`)."""
         facts = self._facts
-        if self._special.isdisjoint(facts.buffers.members[buffer]):
+        if buffer not in self._special:
             return False
         for value in facts.buffers.members[buffer]:
             if self._schedule.opcodes[facts.values.times[value]] == "constant":

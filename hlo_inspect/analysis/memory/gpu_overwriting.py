@@ -95,13 +95,15 @@ class _FusionHint:
 
     def _reduction(self) -> int | None:
         """The first reduction that a result is, which is computed before any other result is written."""
-        for root in self._roots:
-            row: int | None = root
-            while row is not None and self._fused.opcodes[row] in _AROUND_HEROES and self._fused.operand_rows(row):
-                row = self._fused.operand_rows(row)[0]
-            if row is not None and self._fused.opcodes[row] == "reduce":
-                return row
-        return None
+        heroes = map(self._hero_of, self._roots)
+        return next((row for row in heroes if row is not None and self._fused.opcodes[row] == "reduce"), None)
+
+    def _hero_of(self, root: int) -> int | None:
+        """What a result is without what can stand around it."""
+        row: int | None = root
+        while row is not None and self._fused.opcodes[row] in _AROUND_HEROES and self._fused.operand_rows(row):
+            row = self._fused.operand_rows(row)[0]
+        return row
 
     def holds(self, number: int) -> bool:
         fused = self._fused
@@ -173,13 +175,8 @@ class _FusionHint:
             return True
         if self._origin is None or fused.opcodes[self._origin] not in ELEMENTWISE:
             return False
-        return not any(self._is_transpose(root) for root in reached)
-
-    def _is_transpose(self, row: int) -> bool:
-        found: int | None = row
-        while found is not None and self._fused.opcodes[found] in _AROUND_HEROES and self._fused.operand_rows(found):
-            found = self._fused.operand_rows(found)[0]
-        return found is not None and self._fused.opcodes[found] in ("transpose", "copy")
+        heroes = map(self._hero_of, reached)
+        return not any(row is not None and fused.opcodes[row] in ("transpose", "copy") for row in heroes)
 
 
 _AROUND_HEROES = frozenset({"bitcast", "convert", "negate", "reshape"})

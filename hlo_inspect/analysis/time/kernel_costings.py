@@ -116,8 +116,9 @@ def _without_name(row: Costing) -> object:
 
 
 def _sum(rows: Sequence[Costing]) -> Costing:
-    figures = tuple(map(Bounds.sum, zip(*(row.figures for row in rows), strict=True)))
+    """Rows of equal runs and figures together."""
+    first, count = rows[0], Bounds.exactly(len(rows))
     kernels = tuple([kernel for row in rows for kernel in row.kernels])
     times = [row.time for row in rows if row.time is not None]
     time = reduce(RowTimes.plus, times) if times else None
-    return Costing(kernels, Bounds.sum(row.runs for row in rows), figures, time)
+    return Costing(kernels, first.runs.times(count), tuple([figure.times(count) for figure in first.figures]), time)
