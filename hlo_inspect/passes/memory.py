@@ -6,15 +6,20 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis import calls
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost.labels import printed
+from hlo_inspect.analysis.memory.device_memory import DeviceMemory
+from hlo_inspect.analysis.memory.live_curve import loop_around
 from hlo_inspect.analysis.memory.platforms import MAX_SPACES
+from hlo_inspect.analysis.memory.program_memory import ProgramMemory
+from hlo_inspect.analysis.op_names import UNKNOWN
 from hlo_inspect.errors import UsageError
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.buffer_tables import buffer_tables
-from hlo_inspect.passes.memory_page import live_tables, memory_headline
+from hlo_inspect.passes.live_tables import live_tables, space_name
 from hlo_inspect.passes.memory_tables import host_copies, largest_arrays
 from hlo_inspect.passes.out_of_memory_tables import out_of_memory_rows, out_of_memory_tables, reports_of
-from hlo_inspect.report.model import FactSpec, Section, Table, Value
+from hlo_inspect.report.model import Amount, FactSpec, HeadlineRow, Parts, Section, Table, Value, sentence
 
 _TEMPORARIES_OF_TPU = (
     "the arena itself; memory_analysis() on TPU rounds it up to 16,384 bytes, or counts gaps twice where the compiler is older"
@@ -77,7 +82,7 @@ class Memory(Pass):
         notes = [f"memory.{name}: {reason}" for name, reason in found.reasons.items()]
         if found.platform.is_tpu and found.device is not None:
             notes.append(f"memory.temp_bytes: {_TEMPORARIES_OF_TPU}")
-        rows = (*out_of_memory_rows(reports_of(context)), *memory_headline(context))
+        rows = (*out_of_memory_rows(reports_of(context)), *_headline(context))
         return Section(facts, _tables(context), notes, rows)
 
 
@@ -94,3 +99,126 @@ def _tables(context: Context) -> Iterator[Table]:
     yield from out_of_memory_tables(reports_of(context), context.live_arrays)
     yield largest_arrays(context)
     yield from host_copies(context)
+
+
+# -- first lines --------------------------------------------------------------------------------------------------------------
+
+
+def _headline(context: Context) -> Iterator[HeadlineRow]:
+    """Whether it fits, what it is made of and where the peak is; without a schedule arguments and outputs alone."""
+    memory, device = context.memory, context.memory.device
+    if device is None:
+        yield HeadlineRow("", tuple(_without_schedule(memory)))
+        return
+    yield HeadlineRow("", tuple(_needed(context, device)))
+    yield HeadlineRow("made of", tuple(_parts(context.memory)))
+    if device.heap_bytes:
+        yield HeadlineRow("temporaries", tuple(_temporaries(device)))
+    yield HeadlineRow("peak", tuple(_peak(context, device)))
+    if device.platform.is_tpu:
+        yield HeadlineRow("by memory", tuple(_memories(context, device)))
+    if device.host_bytes:
+        yield HeadlineRow("host", (Amount(device.host_bytes, "bytes"), " in the memory of the host"))
+    if context.gathered_parameters:
+        yield HeadlineRow("gathered", tuple(_gathered(context)))
+    if context.stated_figures:
+        yield HeadlineRow("stated", (f"arguments, outputs, temporaries and the like by {context.sidecars.found[0]}",))
+    yield HeadlineRow("platform", (f"{device.platform.name}, by {device.platform.mark}",))
+
+
+def _amount(size: int | None) -> Amount:
+    return Amount(size, "bytes")
+
+
+def _without_schedule(memory: ProgramMemory) -> Parts:
+    sizes = (_amount(memory.figures[name]) for name in ("argument_bytes", "output_bytes", "alias_bytes"))
+    text = "arguments {}, outputs {}, of them {} aliased with arguments; the rest is not known: {}"
+    yield from sentence(text, *sizes, memory.reason)
+
+
+def _needed(context: Context, device: DeviceMemory) -> Parts:
+    devices, needed = context.device_counts.devices, context.memory.figures["needed_bytes"] or 0
+    yield from sentence("needs {}", _amount(needed))
+    if devices is not None and devices > 1:
+        yield from sentence(" on each of {}", Amount(devices, "count", "device"))
+    profile = context.on_machine.profile
+    capacity = profile.memory_capacity if profile is not None else None
+    if profile is None or capacity is None:
+        return
+    left = capacity - needed
+    text = ": fits in the {} of {}, {} left" if left >= 0 else ": does not fit in the {} of {}, {} too much"
+    yield from sentence(text, Amount(capacity, "bytes"), profile.name, Amount(abs(left), "bytes"))
+    if device.platform.is_tpu:
+        yield ", without the program itself, whose size the text does not state"
+
+
+def _parts(memory: ProgramMemory) -> Parts:
+    """The sum that is needed."""
+    words = (
+        ("arguments {}", "argument_bytes"),
+        (" + outputs {}", "output_bytes"),
+        (" - aliased outputs {}", "alias_bytes"),
+        (" + constants {}", "constant_bytes"),
+        (" + temporaries {}", "temp_bytes"),
+    )
+    for word, figure in words:
+        if memory.figures[figure] != 0 or figure in {"argument_bytes", "output_bytes"}:
+            yield from sentence(word, _amount(memory.figures[figure]))
+
+
+def _temporaries(device: DeviceMemory) -> Parts:
+    yield from sentence("at most {} live at a time", _amount(device.live_peak_bytes))
+    if 0 in device.heaps and device.heaps[0].fragmentation:
+        yield from sentence(", {} lost to gaps between them", _amount(device.heaps[0].fragmentation))
+    tables = device.temp_bytes - device.heap_bytes
+    if tables > 0:
+        yield from sentence(", {} in tables of tuples", _amount(tables))
+
+
+def _peak(context: Context, device: DeviceMemory) -> Parts:
+    yield _amount(device.peak_bytes)
+    time, heap = device.peak_time, device.peak_heap
+    if time is None or heap is None:
+        yield ", all of it static"
+        return
+    place = device.place(time)
+    where = f" in {space_name(heap.space)}" if heap.space else ""
+    at = f"{place.name} (line {place.line})"
+    yield from sentence(", of it {} of temporaries{}, at {}", _amount(heap.trace.peak), where, at)
+    loop = loop_around(device, device.schedule.run_at[time])
+    if loop:
+        runs = context.call_graph.runs(place.computation)
+        iterations = Amount(runs.exact, "count", "iteration", at_least=runs.least)
+        yield from sentence(" in each of the {} of {}", iterations, loop)
+    labels = context.labels_of(device.schedule.view(time), place.row)
+    said = (labels.phase if labels.phase != UNKNOWN else "", printed(labels.source))
+    yield from (f", {one}" for one in said if one)
+    if device.padding_bytes:
+        yield from sentence("; {} of it are padding", _amount(device.padding_bytes))
+
+
+def _memories(context: Context, device: DeviceMemory) -> Parts:
+    """What is live at most in HBM and in the memories on the chip, each by itself; their heaps do not peak together."""
+    spaces = device.space_peak_bytes()
+    profile = context.on_machine.profile
+    capacity = profile.value("on_chip.vmem") if profile is not None else None
+    shown = [space for space in (0, 1, 3) if spaces.get(space)]
+    for number, space in enumerate(shown):
+        yield from sentence("; {} {} at most" if number else "{} {} at most", space_name(space), _amount(spaces[space]))
+        if space == 1 and capacity is not None:
+            yield from sentence(" of {}", Amount(capacity, "bytes"))
+
+
+def _gathered(context: Context) -> Parts:
+    """The copies of parameters that are gathered from other devices, and whether they are kept for the backward pass."""
+    found = context.gathered_parameters
+    kept = [one for one in found if one.is_kept]
+    arrays, size = Amount(len(found), "count", "gathered array"), _amount(sum(one.bytes for one in found))
+    yield from sentence("{} of parameters, {}; ", arrays, size)
+    if not kept:
+        yield "none is"
+    elif len(kept) == len(found):
+        yield "all"
+    else:
+        yield from sentence("{} of {}", Amount(len(kept), "count"), _amount(sum(one.bytes for one in kept)))
+    yield " read by both the forward and the backward pass"

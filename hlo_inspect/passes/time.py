@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from typing import ClassVar
 
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.phases import phases
+from hlo_inspect.analysis.time.step_times import NO_SECONDS, StepTimes, compiler_cycles, compiler_seconds, sum_of
+from hlo_inspect.analysis.time.utilization import bottleneck
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.time_page import time_headline, time_tables
-from hlo_inspect.passes.time_tables import time_parts
-from hlo_inspect.report.model import Section
+from hlo_inspect.passes.kernel_tables import kernel_groups, kernels_table
+from hlo_inspect.passes.link_table import link_table
+from hlo_inspect.passes.time_comparison import comparison
+from hlo_inspect.passes.time_tables import (
+    TimePart,
+    breakdowns,
+    busy_resources,
+    exposed_table,
+    resources_table,
+    share_of,
+    step_table,
+    time_parts,
+    total_seconds,
+)
+from hlo_inspect.report.model import Amount, HeadlineRow, Parts, Section, Table, sentence
+
+_KERNEL_ROWS = 10
+_AXES = 4
+"""At most this many mesh axes are named with what is exposed along them."""
 
 
 class Time(Pass):
@@ -42,4 +62,166 @@ class Time(Pass):
 
     def run(self, context: Context) -> Section:
         parts_of = cache(partial(time_parts, context))  # tables and first lines are made where they are shown
-        return Section({}, time_tables(context, parts_of), [], time_headline(context, parts_of))
+        return Section({}, _tables(context, parts_of), [], _headline(context, parts_of))
+
+
+# -- tables -----------------------------------------------------------------------------------------------------------------
+
+
+def _tables(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> Iterator[Table]:
+    """The step, its resources, the costliest kernels, the exposed collectives, and the step by phase, scope and source.
+    `parts_of` gives the parts of the step.
+    """
+    times, timelines = context.on_machine.step_times, context.on_machine.timelines
+    if times is None or timelines is None:
+        return
+    if context.module.entry is None:  # nothing says what runs
+        yield kernels_table(context)
+        return
+    compared = comparison(context)
+    if compared is not None:
+        yield compared
+    if timelines.is_scheduled:
+        yield step_table(parts_of())
+    likely = times.estimate_step if timelines.is_scheduled else None
+    yield resources_table(busy_resources(context), times.step, likely)
+    yield replace(kernels_table(context), page_rows=_KERNEL_ROWS)
+    yield replace(kernel_groups(context), page_rows=_KERNEL_ROWS)
+    if context.collectives:
+        yield link_table(context)
+    if timelines.is_scheduled:
+        exposed = exposed_table(context, timelines)
+        yield from [exposed] if exposed.rows else []
+        yield from breakdowns(parts_of())
+
+
+# -- first lines ------------------------------------------------------------------------------------------------------------
+
+
+def _headline(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> Iterator[HeadlineRow]:
+    """How long a step takes, what of it is exposed, what binds. `parts_of` gives the parts of the step."""
+    times, timelines = context.on_machine.step_times, context.on_machine.timelines
+    if times is None or timelines is None:
+        reason = "; ".join(context.on_machine.profile_choice.notes)
+        yield HeadlineRow("", (f"no times: {reason}, as `hlo-inspect profiles` lists them",))
+        return
+    if context.module.entry is None:
+        yield HeadlineRow("step", (f"not known: {times.step.reason}",))
+        return
+    if timelines.is_scheduled:
+        yield HeadlineRow("step", tuple(_step(context, times)))
+        yield HeadlineRow("kernels", tuple(_kernels(times, parts_of())))
+        if context.collectives:
+            yield HeadlineRow("exposed", tuple(_exposed(times, parts_of())))
+    else:
+        yield HeadlineRow("step", tuple(_range(context, times)))
+    binding = tuple(_binding(context, times))
+    yield from [HeadlineRow("bottleneck", binding)] if binding else []
+    compiler = tuple(_compiler(context))
+    yield from [HeadlineRow("compiler", compiler)] if compiler else []
+
+
+def _amount(time: Seconds) -> Amount:
+    return Amount(time.exact, "seconds", at_least=time.least)
+
+
+def _least(time: Seconds) -> Amount:
+    return Amount(time.least, "seconds")
+
+
+def _step(context: Context, times: StepTimes) -> Parts:
+    yield from sentence("at least {}, by the model {}", _least(times.step), _amount(times.estimate_step))
+    yield from _on(context)
+
+
+def _on(context: Context) -> Parts:
+    profile, chosen_by = context.on_machine.profile, context.on_machine.profile_choice.chosen_by
+    if profile is not None:
+        yield f", on {profile.name}"
+        yield f" (recognized by {chosen_by})" if chosen_by and not chosen_by.startswith("--") else ""
+        yield "".join(f", {change}" for change in profile.changes)
+
+
+def _range(context: Context, times: StepTimes) -> Parts:
+    """Without a schedule: the longest of what has to be done, and all of it one after the other."""
+    alone = {"FLOPs": times.compute, "bytes": times.memory, "collectives": times.collectives}
+    text = f"at least {{}}, the longest of all {', all '.join(alone)}; one after the other {{}}"
+    yield from sentence(text, _least(times.step), Amount(sum(one.least for one in alone.values()), "seconds"))
+    yield from _on(context)
+    yield "; the module is not scheduled"
+
+
+def _of_step(part: Seconds, times: StepTimes) -> Parts:
+    """What share of the step by the model a part is, where both are known."""
+    share = share_of(part, times.estimate_step)
+    if share is not None:
+        yield from sentence(" ({} of the step)", Amount(share, "share"))
+
+
+def _kernels(times: StepTimes, parts: Iterable[TimePart]) -> Parts:
+    """By the model: how much of the step, and how much of that waits for memory."""
+    yield from sentence("{} by the model", _amount(times.estimate_kernels))
+    whole = times.estimate_kernels.exact
+    if not whole:
+        return
+    yield from _of_step(times.estimate_kernels, times)
+    found = [part for part in parts if part.collective is None]
+    shares = {"fixed costs": sum(part.fixed.least for part in found)}
+    for bound_by, words in (("memory", "bound by memory"), ("compute", "bound by compute")):
+        shares[words] = sum(part.estimate.least - part.fixed.least for part in found if part.bound_by == bound_by)
+    ordered = sorted(((seconds, words) for words, seconds in shares.items() if seconds), reverse=True)
+    for index, (seconds, words) in enumerate(ordered):
+        yield from sentence(", {} {}" if index else ": {} {}", Amount(seconds / whole, "share"), words)
+
+
+def _exposed(times: StepTimes, parts: Iterable[TimePart]) -> Parts:
+    """By the model: what of the collectives nothing hides, along which axes."""
+    found = [part for part in parts if part.collective is not None]
+    if times.estimate_exposed.reason and not times.estimate_exposed.least:
+        yield f"not known: {times.estimate_exposed.reason}"
+        return
+    busy = total_seconds(part.estimate_busy for part in found)
+    yield from sentence("{} of {} of collectives by the model", _amount(times.estimate_exposed), _amount(busy))
+    yield from _of_step(times.estimate_exposed, times)
+    axes: dict[str, Seconds] = {}
+    for part in found:
+        axes[part.axis or ""] = sum_of(axes.get(part.axis or "", NO_SECONDS), part.estimate)
+    ordered = sorted(axes.items(), key=lambda one: -one[1].least)
+    for index, (axis, seconds) in enumerate(ordered[:_AXES] if len(axes) > 1 else []):
+        yield from sentence(", {} {}" if index else ": {} {}", axis, _amount(seconds))
+    if len(ordered) > _AXES:
+        yield ", …"
+
+
+def _binding(context: Context, times: StepTimes) -> Parts:
+    """The resource that is busy longest, and when another one would be."""
+    busy = busy_resources(context)
+    found = bottleneck(busy)
+    if found is None:
+        return
+    yield from sentence("{}, busy at least {}", found.resource, Amount(found.seconds, "seconds"))
+    share = share_of(busy[found.resource], times.estimate_step)
+    if share is not None and context.module.header.is_scheduled:
+        yield from sentence(" ({} of the step by the model)", Amount(share, "share"))
+    if found.next_resource is not None and found.factor is not None:
+        factor = Amount(round(found.factor, 2), "number")
+        yield from sentence("; at {} × its speed it would be {}", factor, found.next_resource)
+
+
+def _compiler(context: Context) -> Parts:
+    """The compiler's own estimates, where it states some in cycles."""
+    times = context.on_machine.kernel_times
+    if times is None:
+        return
+    kernels = context.kernels.found
+    cycles, seconds = compiler_cycles(kernels, times), compiler_seconds(kernels, times)
+    if not cycles.least:
+        return
+    stated = Amount(cycles.exact, "count", "cycle", at_least=cycles.least)
+    if seconds.least:
+        clock = ", at an inferred clock" if times.profile.clock_is_inferred else ""
+        yield from sentence("{} by its own estimates ({}{})", _amount(seconds), stated, clock)
+    else:
+        yield stated
+    count = sum(times.of(kernel).compiler_cycles is not None for kernel in kernels)
+    yield from sentence(" of {}", Amount(count, "count", "kernel"))
