@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Literal
 
 from hlo_inspect import configs
 from hlo_inspect.analysis.hardware_figures import Figure, ProfileContents, SourceDocument, extends_node, parse_contents
@@ -19,8 +18,6 @@ from hlo_inspect.configs import Node, shipped_configs
 from hlo_inspect.errors import UsageError
 
 MAX_EXTENDED = 20
-
-Engine = Literal["matmul", "vector"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +106,9 @@ class HardwareProfile:
         return self.maker == "Google"
 
     def value(self, name: str) -> float | None:
-        """The figure of that dotted name in its base unit."""
+        """The figure of that dotted name in its base unit: `matmul.bf16` in FLOP/s, `memory.bandwidth` in bytes/s."""
         figure = self.figures.get(name)
         return None if figure is None else figure.value
-
-    def rate(self, engine: Engine, dtype: str) -> float | None:
-        """FLOP/s (or integer operations/s) of one device: of its matrix unit or of its vector unit."""
-        return self.value(f"{engine}.{dtype}")
 
     @property
     def memory_capacity(self) -> float | None:

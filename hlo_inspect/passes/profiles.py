@@ -89,7 +89,7 @@ def _basis(figure: Figure) -> str:
 _PROFILE = (
     Column("name", width=14, get=attrgetter("name")),
     Column("title", detail=2, width=24, get=attrgetter("title")),
-    Column("bf16", "flops_per_s", get=lambda profile: profile.rate("matmul", "bf16")),
+    Column("bf16", "flops_per_s", get=lambda profile: profile.value("matmul.bf16")),
     Column("memory", "bytes", get=attrgetter("memory_capacity")),
     Column("memory_bandwidth", "bytes_per_s", get=attrgetter("memory_bandwidth")),
     Column("devices_per_node", "count", detail=4, get=attrgetter("devices_per_node")),

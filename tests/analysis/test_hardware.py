@@ -382,7 +382,7 @@ def test_figures_that_times_need(name: str) -> None:
         near.efficiency,
         in_units(near.latency, 1e-6),
         in_units(profile.host_bandwidth, GIGA),
-        in_units(profile.rate("matmul", "bf16") or profile.rate("matmul", "f16"), TERA),
+        in_units(profile.value("matmul.bf16") or profile.value("matmul.f16"), TERA),
         in_units(profile.memory_bandwidth, GIGA),
     )
     assert found == pytest.approx(TIME_FIGURES[name])
@@ -475,9 +475,9 @@ def test_topologies(name: str) -> None:
 def test_named_values() -> None:
     profile = load_profile("h100-sxm")
     assert (profile.name, profile.title, profile.maker) == ("h100-sxm", "NVIDIA H100 SXM5 80 GB", "NVIDIA")
-    assert profile.rate("matmul", "bf16") == 989_400_000_000_000
-    assert profile.rate("vector", "f32") == 66_900_000_000_000
-    assert profile.rate("matmul", "s4") is None
+    assert profile.value("matmul.bf16") == 989_400_000_000_000
+    assert profile.value("vector.f32") == 66_900_000_000_000
+    assert profile.value("matmul.s4") is None
     assert profile.memory_capacity == 80 * GIGA
     assert profile.memory_bandwidth == 3352 * GIGA
     assert profile.devices_per_node == 8
@@ -528,8 +528,8 @@ def test_extending_replaces_whole_figures_and_keeps_the_rest(tmp_path: Path) -> 
 def test_extending_a_file_that_extends_and_forgetting_a_figure(tmp_path: Path) -> None:
     write(tmp_path, "one.yaml", "extends: tpu-v4\nmatmul:\n  bf16: {value: 200 TFLOP/s, source: ours}\n" + OURS)
     profile = load_profile(write(tmp_path, "two.yaml", "extends: ./one.yaml\nmatmul: {s8: null}\n"))
-    assert profile.rate("matmul", "bf16") == 200 * TERA
-    assert profile.rate("matmul", "s8") is None
+    assert profile.value("matmul.bf16") == 200 * TERA
+    assert profile.value("matmul.s8") is None
     assert profile.memory_capacity == 32 * GIB
 
 

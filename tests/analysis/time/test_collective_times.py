@@ -140,7 +140,7 @@ def test_half_chips_share_the_links_of_their_chip() -> None:
     assert inside.collective_times[0].bound_s is None
     assert "cores of one chip" in inside.collective_times[0].reason
     assert inside.profile is not None
-    assert (inside.profile.rate("matmul", "bf16"), inside.profile.memory_bandwidth) == (137.5e12, 600e9)
+    assert (inside.profile.value("matmul.bf16"), inside.profile.memory_bandwidth) == (137.5e12, 600e9)
     assert any("half a chip" in note for note in inside.profile_choice.notes)
 
 
@@ -270,7 +270,7 @@ def test_the_all_reduces_of_a_real_training_step() -> None:
     assert found.cost.step["matmul_flops"].exact == 631_360_192_512
     profile = found.on_machine.profile
     assert profile is not None
-    assert 631_360_192_512 / (profile.rate("matmul", "f16") or 0) == pytest.approx(2.024e-3, abs=5e-7)
+    assert 631_360_192_512 / (profile.value("matmul.f16") or 0) == pytest.approx(2.024e-3, abs=5e-7)
 
 
 def to_slices(kind: str, sent: int, received: int) -> str:

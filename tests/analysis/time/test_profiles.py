@@ -166,7 +166,7 @@ def test_half_a_chip_has_half_of_the_figures() -> None:
     ):
         found = choice_of(text, name)
         assert found.profile is not None
-        assert (found.profile.rate("matmul", "bf16"), found.profile.memory_bandwidth) == (matmul, memory)
+        assert (found.profile.value("matmul.bf16"), found.profile.memory_bandwidth) == (matmul, memory)
         is_half = matmul < 459e12 or name == "tpu-7x"
         assert found.profile.cores_per_device == (1 if is_half else 2)
         assert any("half a chip" in note for note in found.notes) is is_half
@@ -185,7 +185,7 @@ def test_peaks_that_no_maker_states_are_counted() -> None:
 def test_changed_figures() -> None:
     profile = changed(load_profile("h100-sxm"), [given_change("links.nvlink.bandwidth=2x"), given_change("peak.bf16 = 0.5x")])
     assert profile.links["nvlink"].send_bandwidth == 900e9
-    assert profile.rate("matmul", "bf16") == 494.7e12
+    assert profile.value("matmul.bf16") == 494.7e12
     assert changed(profile, [given_change("links.nvlink.count=1.5x")]).links["nvlink"].send_bandwidth == 1350e9
     assert profile.changes == ("links.nvlink.bandwidth × 2", "peak.bf16 × 0.5")
     assert profile.figures["memory.bandwidth"] == load_profile("h100-sxm").figures["memory.bandwidth"]
