@@ -17,7 +17,7 @@ from hlo_inspect.analysis.optimizer.equal_fusions import EqualFusions
 from hlo_inspect.analysis.optimizer.filled_buffers import FilledBuffers
 from hlo_inspect.analysis.optimizer.frames import Frames
 from hlo_inspect.analysis.optimizer.graph import Graph, Input, Place, scaled_rows
-from hlo_inspect.analysis.optimizer.literals import constant_value, is_rounded
+from hlo_inspect.analysis.optimizer.literals import MAX_LITERAL, constant_value, is_rounded
 from hlo_inspect.analysis.optimizer.operations import (
     CONCATENATING_TARGETS,
     DEVICE_NUMBERS,
@@ -175,9 +175,11 @@ class Dataflow:
 
 def _constant(flow: Dataflow, place: Place) -> int:
     instruction = flow.frames.instruction(place)
-    value = constant_value(instruction.literal) if instruction is not None else None
-    if value is None:
-        return flow.opaque(place)
+    literal = instruction.literal if instruction is not None else ""
+    value = constant_value(literal)
+    if value is None:  # a table; of equal ones in several fusions one is as good as another
+        key = (literal, flow.frames.dtype(place)) if "..." not in literal and len(literal) <= MAX_LITERAL else None
+        return flow.graph.opaque(place, flow.frames.size(place), key)
     return flow.graph.constant(value, is_coarse=is_rounded(value, flow.frames.dtype(place)))
 
 
