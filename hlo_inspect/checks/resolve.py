@@ -90,11 +90,11 @@ def remark(check: Check, report: Report) -> str:
 
 def _why_unknown(name: str, spec: FactSpec, report: Report) -> str:
     mention = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)")
-    reasons = [note for note in report.notes if mention.search(note)]
+    reasons = [note.removeprefix(f"{name}: ") for note in report.notes if mention.search(note)]
     reasons = reasons or [note for note in report.notes if note.startswith(PART_NOTE)]
     reasons = reasons or [spec.absent or "the report does not say why"]
     if name + LOWER_BOUND in report.facts:
-        reasons.append(f"{name}{LOWER_BOUND} is what is known of it")
+        reasons.append(f"its lower bound is {name}{LOWER_BOUND}")
     return "; ".join(reasons)
 
 

@@ -205,7 +205,8 @@ def _groups_text(collective: Collective, axis: str | None) -> str:
     number = max(listed.count // max(listed.sizes), 1) if members.uniform else len(listed.groups)
     at_most = "" if members.uniform else "up to "
     groups = f"{number} group{'s' if number > 1 else ''} of {at_most}{members.size} devices"
-    return f"{groups}{along}: {_printed_groups(collective, listed)}"
+    of_replicas = " (ids of replicas, each with all its partitions)" if max(listed.sizes) < members.size else ""
+    return f"{groups}{along}: {_printed_groups(collective, listed)}{of_replicas}"
 
 
 def _printed_groups(collective: Collective, groups: DeviceGroups) -> str:

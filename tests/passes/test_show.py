@@ -115,6 +115,17 @@ def test_a_collective_in_words() -> None:
     assert block(show("gather"))["groups"] == "1 group of 4 devices along d0: {{0,1,2,3}}; takes 128 B, sends 384 B"
 
 
+def test_groups_of_replicas_say_so() -> None:
+    """With a channel and without global ids the ids are those of replicas: one replica of four partitions is four devices."""
+    text = (
+        "HloModule m, num_partitions=4\n\nadd {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
+        "  ROOT s = f32[] add(a, b)\n}\n\nENTRY e {\n  p = f32[8]{0} parameter(0)\n"
+        "  ROOT r = f32[8]{0} all-reduce(p), channel_id=1, replica_groups={{0}}, to_apply=add\n}\n"
+    )
+    said = block(hlo_inspect.inspect(text, "show", name="r"))["groups"]
+    assert said.startswith("1 group of 4 devices along d0: {{0}} (ids of replicas, each with all its partitions)")
+
+
 def test_groups_of_several_sizes_are_counted() -> None:
     text = (
         "HloModule m, num_partitions=5\n\nadd {\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n"
