@@ -3,43 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from hlo_inspect.report.html.charts.figures import Layout, amounts_axis, bars_height, base_layout, lines_axis, marks
-from hlo_inspect.report.html.charts.rows import Tables, is_number
+from hlo_inspect.report.html.charts.rows import ChartRow, Tables, is_number, rows_of
 from hlo_inspect.report.html.charts.texts import hover
 from hlo_inspect.report.html.model import Chart, Figure, Measure
 from hlo_inspect.report.model import LOWER_BOUND, Table, Unit, Value
-from hlo_inspect.report.units import as_unit, format_bounded, format_value
+from hlo_inspect.report.units import as_unit, format_bounded
 
 _MOST_WORDS = 24
 
 
 class _DifferenceBar(NamedTuple):
-    """A difference, by what it is of, with its row in the table."""
+    """A difference, by what it is of, with the key of its row."""
 
     kind: str
     more: int | float
     text: str
-    row: int
+    key: str
 
 
 def changes_chart(tables: Tables) -> Chart | None:
     """The changes by what they are of, each a part of a bar."""
-    table = tables.get("changes")
-    if table is None:
-        return None
     measures = []
     for name, label, unit in (("bytes", "Bytes", "bytes"), ("flops", "FLOPs", "flops"), ("sites", "Places", "count")):
-        bars = [
-            _DifferenceBar(str(record["area"]), more, _in_words(record), number)
-            for number, record in enumerate(table.records())
-            if is_number(more := record[name]) and more
-        ]
+        bars = _bars(tables, "changes", "area", name, _in_words)
         if bars:
-            text = f"{label}: " + "; ".join(f"{bar.kind}, {bar.text}" for bar in bars[:_MOST_WORDS])
-            measures.append(Measure(label, _by_kind(table, bars, as_unit(unit), is_signed=name != "sites"), text))
+            figure = _by_kind(bars, as_unit(unit), is_signed=name != "sites")
+            measures.append(Measure(label, figure, f"{label}: {_listed(bars)}"))
     if not measures:
         return None
     return Chart.of_measures(
@@ -47,22 +40,28 @@ def changes_chart(tables: Tables) -> Chart | None:
         "Differences by kind",
         "Each part of a bar is one row of the table: to the right a step has more of it, to the left less.",
         measures,
-        table.name,
+        "changes",
         text=". ".join(measure.text for measure in measures),
         height=bars_height(1),
     )
 
 
-def _in_words(record: dict[str, Value]) -> str:
-    what = " ".join(str(record[name]) for name in ("change", "kind", "name", "aspect") if record[name])
-    sizes = [format_value(value, unit) for name, unit in _SIZES if is_number(value := record[name]) and value]
-    return ", ".join([what, *sizes])
+def _bars(tables: Tables, table: str, kind: str, column: str, words: Callable[[ChartRow], str]) -> list[_DifferenceBar]:
+    """A bar for each row of a table with more or less of a column."""
+    rows = rows_of(tables, table)
+    return [_DifferenceBar(str(row[kind]), row.least(column), words(row), row.key) for row in rows if row.least(column)]
 
 
-_SIZES: tuple[tuple[str, Unit], ...] = (("bytes", "bytes"), ("flops", "flops"))
+def _in_words(row: ChartRow) -> str:
+    what = " ".join(str(row[name]) for name in ("change", "kind", "name", "aspect") if row[name])
+    return ", ".join([what, *(row.text(name) for name in ("bytes", "flops") if row[name])])
 
 
-def _by_kind(table: Table, bars: Sequence[_DifferenceBar], unit: Unit, *, is_signed: bool) -> Figure:
+def _listed(bars: Sequence[_DifferenceBar]) -> str:
+    return "; ".join(f"{bar.kind}, {bar.text}" for bar in bars[:_MOST_WORDS])
+
+
+def _by_kind(bars: Sequence[_DifferenceBar], unit: Unit, *, is_signed: bool) -> Figure:
     """Bars one after the other: more to the right, less to the left."""
     kinds = list(dict.fromkeys(bar.kind for bar in bars))
     traces = []
@@ -72,7 +71,7 @@ def _by_kind(table: Table, bars: Sequence[_DifferenceBar], unit: Unit, *, is_sig
             trace = marks(
                 "bar",
                 (hover(bar.kind, bar.text) for bar in chosen),
-                (f"{table.name}:{bar.row}" for bar in chosen),
+                (bar.key for bar in chosen),
                 orientation="h",
                 name=name,
                 y=[kinds.index(bar.kind) for bar in chosen],
@@ -92,30 +91,22 @@ def _by_kind(table: Table, bars: Sequence[_DifferenceBar], unit: Unit, *, is_sig
 
 def peak_differences_chart(tables: Tables) -> Chart | None:
     """Arrays at the peak by role, each a part of a bar."""
-    table = tables.get("peak")
-    if table is None:
-        return None
-    bars = [
-        _DifferenceBar(str(record["role"]), more, _array_in_words(record), number)
-        for number, record in enumerate(table.records())
-        if is_number(more := record["difference"]) and more
-    ]
+    bars = _bars(tables, "peak", "role", "difference", _array_in_words)
     if not bars:
         return None
     return Chart(
         "peak-differences",
         "Arrays at the peak, NEW - OLD",
         "Each part of a bar is one kind of array: to the right more bytes of it are live at the peak, to the left fewer.",
-        "; ".join(f"{bar.kind}, {bar.text}" for bar in bars[:_MOST_WORDS]),
-        _by_kind(table, bars, "bytes", is_signed=True),
-        table.name,
+        _listed(bars),
+        _by_kind(bars, "bytes", is_signed=True),
+        "peak",
         height=bars_height(1),
     )
 
 
-def _array_in_words(record: dict[str, Value]) -> str:
-    sizes = (format_value(record[name], "bytes") for name in ("old_bytes", "new_bytes"))
-    return f"{record['shape']} {' → '.join(sizes)}"
+def _array_in_words(row: ChartRow) -> str:
+    return f"{row['shape']} {row.text('old_bytes')} → {row.text('new_bytes')}"
 
 
 def _signed_axis(bars: Sequence[_DifferenceBar], unit: Unit) -> Layout:
