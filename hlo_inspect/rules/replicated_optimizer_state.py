@@ -52,9 +52,9 @@ class ReplicatedOptimizerState(Rule):
             held = bytes_of_a_device(interface, counts, per_device=per_device)
             if found.saved >= max(WORTH_DIVIDING, WORTH_SHARE * held):
                 message = (
-                    f"the optimizer's state is the same on {_devices(context, found)}: "
-                    f"{counted(kind for _, kind in found.members)}; divided among them, as parameter {found.among} is, it "
-                    f"would take {size(found.saved)} less on each, {share(found.saved / held)} of its {size(held)} "
+                    f"the optimizer's state is replicated on {_devices(context, found)}: "
+                    f"{counted(kind for _, kind in found.members)}; sharded over them, as parameter {found.among} is, it "
+                    f"would take {size(found.saved)} less on each device, {share(found.saved / held)} of its {size(held)} "
                     "of parameters"
                 )
                 yield self.finding(context, message, entry_line(context), found.members[0][0].name, found.saved)

@@ -60,8 +60,8 @@ def test_replicated_state_with_a_divided_batch() -> None:
     (finding,) = found(divided("{replicated}", ALL), "HI506")
     assert (finding.severity, finding.subject, finding.bytes_at_stake) == ("info", "m1", 112 * MIB)
     assert finding.message == (
-        "the optimizer's state is the same on the 8 data-parallel devices (mesh axis d0): 1 first moment and 1 second moment; "
-        "divided among them, as parameter 4 is, it would take 112.0 MiB less on each, 58 % of its 192.0 MiB of parameters"
+        "the optimizer's state is replicated on the 8 data-parallel devices (mesh axis d0): 1 first moment and 1 second moment; "
+        "sharded over them, as parameter 4 is, it would take 112.0 MiB less on each device, 58 % of its 192.0 MiB of parameters"
     )
 
 
@@ -142,4 +142,4 @@ def test_a_program_of_two_times_four_devices(stage: str) -> None:
     (finding,) = found(text, "HI506")
     assert finding.bytes_at_stake == 4 * 8 * MIB
     assert "on the 2 data-parallel devices (mesh axis " in finding.message
-    assert "2 first moments and 2 second moments; divided among them, as parameter 7 is" in finding.message
+    assert "2 first moments and 2 second moments; sharded over them, as parameter 7 is" in finding.message
