@@ -61,7 +61,8 @@ def test_replicated_state_with_a_divided_batch() -> None:
     assert (finding.severity, finding.subject, finding.bytes_at_stake) == ("info", "m1", 112 * MIB)
     assert finding.message == (
         "the optimizer's state is replicated on the 8 data-parallel devices (mesh axis d0): 1 first moment and 1 second "
-        "moment; sharded over them, as parameter 4 is, it would take 112.0 MiB less on each device, 58 % of its 192.0 MiB of parameters"
+        "moment; sharded over them, as parameter 4 is, it would take 112.0 MiB less on each device, 58 % of its 192.0 MiB "
+        "of parameters"
     )
 
 
