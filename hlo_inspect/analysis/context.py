@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.devices import DeviceCounts, ShapesAre
     from hlo_inspect.analysis.executed_collectives import ExecutedCollectives, PhaseRuns
     from hlo_inspect.analysis.fusions import Fusion, FusionKind
-    from hlo_inspect.analysis.memory.gathered_parameters import GatheredParameter
     from hlo_inspect.analysis.memory.host_transfers import HostTransfer
     from hlo_inspect.analysis.memory.largest_arrays import LargestArrays
     from hlo_inspect.analysis.memory.live_arrays import LiveArray
+    from hlo_inspect.analysis.memory.parameter_copies import GatheredParameter
     from hlo_inspect.analysis.memory.parameter_relations import ArrayPlace, Relation
     from hlo_inspect.analysis.memory.platforms import PlatformName
     from hlo_inspect.analysis.memory.program_memory import ProgramMemory
@@ -362,7 +362,7 @@ class Context:
     @cached_property
     def gathered_parameters(self) -> list[GatheredParameter]:
         """The gathered copies of parameters in a scheduled program."""
-        from hlo_inspect.analysis.memory.gathered_parameters import find_gathered
+        from hlo_inspect.analysis.memory.parameter_copies import find_gathered
 
         device = self.memory.device
         return find_gathered(device, self.largest_arrays.relation, self.phase_of) if device is not None else []

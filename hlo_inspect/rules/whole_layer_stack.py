@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.memory.layer_stacks import find_layer_stacks
+from hlo_inspect.analysis.memory.parameter_copies import find_layer_stacks
 from hlo_inspect.report.model import Finding
 from hlo_inspect.rules.base import Rule, least_worth, size
 

@@ -1,21 +1,60 @@
-"""Stacks of layers that are made whole from a parameter, although the loops that read them take a layer at a time."""
+"""Copies of parameters that live long or are large: those gathered from other devices, and stacks of layers that are made whole
+although the loops that read them take a layer at a time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.memory.live_arrays import LiveArray
 from hlo_inspect.analysis.memory.parameter_relations import GATHERED, Relation
+from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, LOSS
+from hlo_inspect.analysis.optimizer.graph import Index
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo.module import Computation
+from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.shapes import ArrayShape, Shape
 
 LAYER_BY_LAYER = frozenset({"conversion", "copy", "transpose", GATHERED})
 """What can be done to one layer of a parameter as well as to all of them."""
 
 _PASSES_ON = frozenset({"while", "bitcast", "get-tuple-element", "tuple"})
+
+
+class GatheredParameter(NamedTuple):
+    """A gathered copy of a parameter, of so many bytes. `is_kept`: a forward and a backward pass read it."""
+
+    name: str
+    line: int
+    parameter: int
+    bytes: int
+    live_from: int
+    live_to: int
+    is_kept: bool
+
+
+def find_gathered(
+    device: DeviceMemory,
+    relation_of: Callable[[View, int, Index], Relation | None],
+    phase_of: Callable[[View, int], str],
+) -> list[GatheredParameter]:
+    """The results of all-gathers of parameters, in the order of time."""
+    schedule, values = device.schedule, device.values
+    found: list[GatheredParameter] = []
+    for value, time in enumerate(values.times):
+        kind, buffer = TABLE.get(schedule.opcodes[time]), device.buffers.of[value]
+        if kind is None or kind.collective != "all-gather" or time in schedule.wrapped or not device.sizes[buffer]:
+            continue
+        relation = relation_of(schedule.view(time), schedule.rows[time], values.index(value))
+        if relation is None or GATHERED not in relation.steps:
+            continue
+        phases = {phase_of(schedule.view(use), schedule.rows[use]) for use in device.uses.of(value)}
+        is_kept = BACKWARD in phases and not phases.isdisjoint({FORWARD, LOSS})
+        place, lives = device.place(time), device.live_range(buffer)
+        found.append(GatheredParameter(place.name, place.line, relation.parameter, device.sizes[buffer], *lives, is_kept))
+    return found
 
 
 class LayerStack(NamedTuple):
