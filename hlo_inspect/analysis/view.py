@@ -146,12 +146,12 @@ class View:
             return self.computation.values.shapes.get(operand.shape)
         return subshape(defined, operand.path)
 
-    def operand_shapes(self, index: int) -> list[Shape | None]:
+    def operand_shapes(self, index: int) -> Sequence[Shape | None]:
         """The shapes of all operands of a row."""
         rows = self.operand_rows(index)
         if self.has_only_names(index) and not self.ambiguous:
-            shapes = [self.shapes[row] for row in rows if row is not None]
-            if None not in shapes:
+            shapes = [shape for row in rows if row is not None and (shape := self.shapes[row]) is not None]
+            if len(shapes) == len(rows):
                 return shapes
         return [self.operand_shape(index, number) for number in range(len(rows))]
 
