@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -181,8 +180,7 @@ def _latest(files: Sequence[tuple[Path, str]]) -> DirectoryFile:
 # -- the files of compiler passes ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class PassFile:
+class PassFile(NamedTuple):
     """The text of a module behind a pass. `name` is that of the pass that made it what it is, `pipeline` where it ran; `number`
     is that of the file, `None` of the first and the last text, which are no files of passes.
     """
@@ -198,8 +196,7 @@ class PassFile:
         return self.name if self.number is None else f"{self.name} ({self.number:04d})"
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledModule:
+class CompiledModule(NamedTuple):
     """The files of one module in the order of the compilation, and how many of them are of passes. The dump of all passes has
     the starts of pipelines too.
     """

@@ -15,10 +15,9 @@ _NAME = r"[A-Za-z_][A-Za-z0-9_.\-]*+"
 _ARRAY = r"[a-z][a-z0-9]*+\[[0-9,]*+\](?:\{[^{}%\"\n]*+\})?"
 _TUPLE = r"\((?:[^()%\"\n/]++|/\*index=[0-9]++\*/|\((?:[^()%\"\n/]++|/\*index=[0-9]++\*/)*+\))*+\)"
 _PRINTED = rf"(?:/\*index=[0-9]++\*/)?+(?:(?:{_ARRAY}|{_TUPLE}) )?+%"
-_ONE_OR_TWO = lazy_pattern(rf"{_PRINTED}({_NAME})(?:, {_PRINTED}({_NAME}))?+\)")
-"""What most rows have, read by one expression."""
 _NAMES = lazy_pattern(rf"(?:%?{_NAME}(?:, %?{_NAME})*+)?+(?=\))")
-_PRINTED_OPERANDS = lazy_pattern(rf"{_PRINTED}{_NAME}(?:, {_PRINTED}{_NAME})*+\)")
+_PRINTED_OPERANDS = lazy_pattern(rf"{_PRINTED}({_NAME})(?:, {_PRINTED}({_NAME})((?:, {_PRINTED}{_NAME})*+))?+\)")
+"""The names of the first two, and the rest: most rows have no more than two."""
 _MARKED = lazy_pattern(rf"%({_NAME})")
 _PRINTED_OPERAND = lazy_pattern(rf"(?:({_ARRAY}|{_TUPLE}) )?+%({_NAME})")
 
@@ -43,15 +42,16 @@ def operand_names(tail: str) -> list[str] | None:
     """The names of the operands where they are printed as most are, with a shape or without; `None` for all others, which
     `operands_of` reads.
     """
-    few = _ONE_OR_TWO.match(tail)
-    if few is not None:
-        return [few[1]] if few[2] is None else [few[1], few[2]]
-    bare = _NAMES.match(tail)
-    if bare is not None:
-        names = bare[0].replace("%", "").split(", ") if bare[0] else []
-        return None if "null" in names else names
     printed = _PRINTED_OPERANDS.match(tail)
-    return _MARKED.findall(tail, 0, printed.end()) if printed is not None else None
+    if printed is not None:
+        if printed[3]:
+            return _MARKED.findall(tail, 0, printed.end())
+        return [printed[1]] if printed[2] is None else [printed[1], printed[2]]
+    bare = _NAMES.match(tail)
+    if bare is None:
+        return None
+    names = bare[0].replace("%", "").split(", ") if bare[0] else []
+    return None if "null" in names else names
 
 
 def operands_of(tail: str, end: int | None = None) -> tuple[Operand, ...]:
