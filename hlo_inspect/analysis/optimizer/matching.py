@@ -8,7 +8,6 @@ from operator import or_
 
 from hlo_inspect.analysis.optimizer.backward_pass import BackwardPasses
 from hlo_inspect.analysis.optimizer.dataflow import Dataflow
-from hlo_inspect.analysis.optimizer.exclusions import Exclusions
 from hlo_inspect.analysis.optimizer.hyperparameter import COARSE, EXACT
 from hlo_inspect.analysis.optimizer.new_values import NewValues
 from hlo_inspect.analysis.optimizer.normal_form import ONE, FormKinds, NormalForms, Sum, close, is_constant, product
@@ -18,8 +17,8 @@ from hlo_inspect.analysis.optimizer.reductions import Reductions
 from hlo_inspect.analysis.optimizer.rules import claims_of
 from hlo_inspect.analysis.optimizer.state_arrays import StateArray, TrainingStep
 from hlo_inspect.analysis.optimizer.update import LEAST_KEPT, Claim, State, Update, UpdateContext, WeightAverage, split
-from hlo_inspect.analysis.optimizer.weight import Weight
 from hlo_inspect.analysis.optimizer.weight_averages import weight_averages
+from hlo_inspect.analysis.optimizer.weights import Exclusions, Weight
 from hlo_inspect.hlo.shapes import BITS
 
 MAX_ROUNDS = 4

@@ -18,7 +18,7 @@ from hlo_inspect.analysis.optimizer.rules import RULES
 from hlo_inspect.analysis.optimizer.schedule.recognition import counts_steps, expanded_rate, schedule_in_words
 from hlo_inspect.analysis.optimizer.state_arrays import StateArray
 from hlo_inspect.analysis.optimizer.training_steps import WeightUpdates
-from hlo_inspect.analysis.optimizer.weight import Weight
+from hlo_inspect.analysis.optimizer.weights import Weight
 
 
 class Rates:

@@ -11,7 +11,7 @@ from hlo_inspect.analysis.optimizer.graph import Index, Input, Place
 from hlo_inspect.analysis.optimizer.matching import Matcher
 from hlo_inspect.analysis.optimizer.state_arrays import TrainingStep, find_state_arrays
 from hlo_inspect.analysis.optimizer.successions import Result
-from hlo_inspect.analysis.optimizer.weight import Weight
+from hlo_inspect.analysis.optimizer.weights import Weight
 from hlo_inspect.analysis.parameters import Interface, Output
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.module import Module

@@ -14,7 +14,7 @@ from hlo_inspect.analysis.optimizer import rules
 from hlo_inspect.analysis.optimizer.hyperparameter import HYPERPARAMETERS
 from hlo_inspect.analysis.optimizer.rules import RULES, claims_of
 from hlo_inspect.analysis.optimizer.toolkit import OptimizerRule
-from hlo_inspect.analysis.optimizer.weight import Weight
+from hlo_inspect.analysis.optimizer.weights import Weight
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
 from hlo_inspect.hlo.wants import Wants

@@ -1,15 +1,42 @@
-"""Which of the arrays that look like weights are none: what simulations and samplers move, averages of weights, states."""
+"""Weights of a training step, and which arrays that look like weights are none: what simulations and samplers move, averages
+of weights, states.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 
 from hlo_inspect.analysis.optimizer.dependence import AtomDependence
 from hlo_inspect.analysis.optimizer.hyperparameter import ABSENT
 from hlo_inspect.analysis.optimizer.normal_form import NormalForms, Sum, is_constant
-from hlo_inspect.analysis.optimizer.weight import Weight
+from hlo_inspect.analysis.optimizer.state_arrays import StateArray
+from hlo_inspect.analysis.optimizer.update import Claim, Update
+
+
+@dataclass(slots=True)
+class Weight:
+    """One weight. `claim` is `None` where no rule explains it; `copy` is the copy that the forward pass reads. A weight
+    `is_frozen` that has no gradient: it is returned as it came, or updated by decay alone.
+    `is_learnt`: whether the gradient comes from a backward pass, `None` where that is not known.
+    """
+
+    array: StateArray
+    update: Update
+    claim: Claim | None
+    copy: StateArray | None = None
+    counters: list[StateArray] = field(default_factory=list)
+    accumulators: list[StateArray] = field(default_factory=list)
+    is_learnt: bool | None = None
+    is_frozen: bool = False
+
+    @property
+    def rule(self) -> str:
+        if self.is_frozen:
+            return "frozen"
+        return self.claim.rule if self.claim is not None else "unknown"
 
 
 class Exclusions:
