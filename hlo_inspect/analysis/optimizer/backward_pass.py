@@ -15,49 +15,23 @@ loop, a custom call), nothing is concluded from what is missing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from hlo_inspect.analysis.optimizer.dependence import EVERYTHING, InputDependence
-from hlo_inspect.analysis.optimizer.frames import MAX_STEPS, Frames
+from hlo_inspect.analysis.optimizer.frames import Frames
 from hlo_inspect.analysis.optimizer.graph import Input, Place
-from hlo_inspect.analysis.optimizer.held_inputs import MOVING, SOLVED, HeldInputs
+from hlo_inspect.analysis.optimizer.held_inputs import SOLVED, HeldInputs
 from hlo_inspect.analysis.optimizer.normal_form import Atom, Monomial, Sum, is_constant
-from hlo_inspect.analysis.optimizer.operations import ELEMENTWISE, GEMM_TARGETS, SOME_VALUES
+from hlo_inspect.analysis.optimizer.operations import SOME_VALUES
+from hlo_inspect.analysis.optimizer.products import CALLING, OF_INTEREST, Factor, Products
 from hlo_inspect.analysis.optimizer.update import Update
-from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.opcodes import CalleeAttribute
-from hlo_inspect.hlo.rows import NO_ROWS
-from hlo_inspect.hlo.shapes import ArrayShape
 
 MAX_PAIRS = 100_000  # of products and cofactors that are compared
 MAX_DEPTH = 12  # of functions around a gradient
 MAX_MATRICES = 4  # by which a gradient is multiplied
-MAX_BETWEEN = 100  # steps between two of them
 MAX_LEAVES = 64  # of one update that are looked at
 
-_PRODUCTS = frozenset({"dot", "convolution", "gather", "scatter"})
-_PRODUCT_TARGETS = (*GEMM_TARGETS, "__cublas$lt$matmul$f8", "__onednn$matmul", "__onednn$convolution")
-_PRODUCT_PREFIXES = ("__cudnn$conv",)
-_HIDING = frozenset({"conditional", "custom-call", "fft", "ragged-dot", "triangular-solve", "cholesky", "while"})
-_CALLING: dict[str, CalleeAttribute] = {"call": "to_apply", "fusion": "calls", "async-start": "calls"}
-_OF_INTEREST = _PRODUCTS | _HIDING | frozenset(_CALLING)
-_MADE = ELEMENTWISE | {"tuple", "reduce"}
-_RESHAPING = frozenset({"all-gather", "all-gather-start", "bitcast", "broadcast", "custom-call", "reshape", "transpose"})
 _CHOSEN = {"select": slice(1, 3), "clamp": slice(1, 2)}
 _LINEAR = frozenset({"sum", "maximum", "minimum", "broadcast"}) | SOME_VALUES
-
-Order = tuple[int, ...] | None
-"""The numbers that dimensions have elsewhere, `None` where they cannot be followed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Factor:
-    """One factor of a product, by the number of its operand, and where its value is made."""
-
-    product: tuple[int, int]
-    place: Place
-    origin: Place
-    number: int
 
 
 class BackwardPasses:
@@ -73,10 +47,8 @@ class BackwardPasses:
         self._indirect: dict[int, list[Factor]] = {}
         self._looked_into = 0
         self._hidden = 0
-        self._with_products: dict[str, bool] = {}
         self._solved: dict[Place, bool] = {}
-        self._origins: dict[Place, Place] = {}
-        self._handing_on: dict[str, bool] = {}
+        self._products = Products(frames)
         self._held = HeldInputs(frames)
         self._marks: dict[tuple[int, int], int] = {}
         self._followers: InputDependence | None = None
@@ -98,7 +70,7 @@ class BackwardPasses:
         cofactors, products = self._of(own, self._indirect), self._found
         if self._hidden & own or len(products) * len(cofactors) > MAX_PAIRS:
             return None
-        found = {self._are_known(self._factors(place), cofactors) for place in products}
+        found = {self._are_known(self._products.factors(place), cofactors) for place in products}
         return True if True in found else None if None in found else False
 
     def is_in(self, update: Update, forms: Iterable[Sum]) -> bool | None:
@@ -125,32 +97,13 @@ class BackwardPasses:
         """
         node = update.forms.atoms[leaf].node
         place = update.forms.graph.places.get(node) if node is not None else None
-        level = {place[:2]: place} if place is not None and self._is_product(place) else {}
+        level = {place[:2]: place} if place is not None and self._products.is_product(place) else {}
         for _ in range(MAX_MATRICES):
-            factors = [factor for product in level.values() for factor in self._factors(product)]
-            level = {one[:2]: one for factor in factors for one in self._made_of(factor.place)}
+            factors = [factor for product in level.values() for factor in self._products.factors(product)]
+            level = {one[:2]: one for factor in factors for one in self._products.below(factor.place)}
             if any(self._is_back(update, one) and not self._is_from_solver(one) for one in level.values()):
                 return True
         return False
-
-    def _made_of(self, place: Place) -> list[Place]:
-        """The products of which a value is made element by element."""
-        found: list[Place] = []
-        seen: set[Place] = set()
-        stack = [place]
-        while stack and len(seen) < MAX_BETWEEN:
-            top = stack.pop()
-            if top in seen:
-                continue
-            seen.add(top)
-            before = self._frames.step_back(top)
-            if before is not None:
-                stack.append(before)
-            elif self._is_product(top):
-                found.append(top)
-            elif self._frames.opcode(top) in ELEMENTWISE or self._frames.opcode(top) in MOVING:
-                stack += self._frames.operands(top)
-        return found
 
     # -- expressions ----------------------------------------------------------------------------------------------------
 
@@ -207,14 +160,14 @@ class BackwardPasses:
             return None
         if self._held.is_solved(place):
             return False
-        return self._is_back(update, place) if self._is_product(place) else None
+        return self._is_back(update, place) if self._products.is_product(place) else None
 
     # -- products -------------------------------------------------------------------------------------------------------
 
     def _is_back(self, update: Update, place: Place) -> bool | None:
         """Whether one of the factors of a product is a cofactor of the weight, taken along other dimensions."""
         own = update.own_inputs
-        factors = self._factors(place)
+        factors = self._products.factors(place)
         seen = 0
         while True:  # most weights are multiplied as they are
             direct = self._of(own, self._direct)
@@ -239,10 +192,10 @@ class BackwardPasses:
     def _finds_solver(self, place: Place) -> bool:
         level = {place[:2]: place}
         for _ in range(MAX_MATRICES):
-            factors = [factor for product in level.values() for factor in self._factors(product)]
+            factors = [factor for product in level.values() for factor in self._products.factors(product)]
             if any(SOLVED in self._holding(factor.place) for factor in factors):
                 return True
-            level = {one[:2]: one for factor in factors for one in self._made_of(factor.place)}
+            level = {one[:2]: one for factor in factors for one in self._products.below(factor.place)}
         return False
 
     def _is_before(self, product: tuple[int, int], place: Place) -> bool:
@@ -278,9 +231,9 @@ class BackwardPasses:
         """
         if factor.product == cofactor.product:
             return False
-        if factor.origin == cofactor.origin or factor.origin in self._put_together(cofactor.origin):
-            contracted = self._contracted(factor)
-            return contracted is None or contracted != self._contracted(cofactor)
+        if factor.origin == cofactor.origin or factor.origin in self._products.put_together(cofactor.origin):
+            contracted = self._products.contracted(factor)
+            return contracted is None or contracted != self._products.contracted(cofactor)
         source = self._frames.input(cofactor.origin)
         if source is not None:
             return source in self._holding(factor.place)
@@ -288,94 +241,7 @@ class BackwardPasses:
         if EVERYTHING in {left, right}:
             return None
         is_input = self._frames.input(factor.origin) is not None
-        return left == right != 0 and (not is_input or self._has_window(factor.product))
-
-    def _put_together(self, place: Place) -> list[Place]:
-        """Where the parts of a concatenation are made."""
-        is_whole = self._frames.opcode(place) == "concatenate"
-        return [self._origin(part) for part in self._frames.operands(place)] if is_whole else []
-
-    def _has_window(self, product: tuple[int, int]) -> bool:
-        """Whether a product is a convolution along some dimensions; for TPUs a matrix product is one along none."""
-        instruction = self._frames.instruction((*product, ())) if self._frames.opcode((*product, ())) == "convolution" else None
-        return instruction is not None and instruction.attr("window") is not None
-
-    def _is_product(self, place: Place) -> bool:
-        opcode = self._frames.opcode(place)
-        if opcode == "custom-call":
-            target = self._frames.target(place)
-            return target in _PRODUCT_TARGETS or target.startswith(_PRODUCT_PREFIXES)
-        return opcode in _PRODUCTS
-
-    def _factors(self, place: Place) -> list[Factor]:
-        """The factors of a product."""
-        operands = self._frames.operands(place)[:2]
-        return [Factor(place[:2], operand, self._origin(operand), number) for number, operand in enumerate(operands)]
-
-    def _origin(self, start: Place) -> Place:
-        """Where a value is made; a fusion without products is not looked into unless it only hands something on."""
-        known = self._origins.get(start)
-        if known is None:
-            place = start
-            for _ in range(MAX_STEPS):
-                before = self._frames.step_back(place) if self._hands_on(place) else None
-                if before is None:
-                    break
-                place = before
-            known = self._origins[start] = place
-        return known
-
-    def _hands_on(self, place: Place) -> bool:
-        """Whether a value can come unchanged from before a place."""
-        frames = self._frames
-        if frames.opcode(place) != "fusion":
-            return True
-        name = frames.callee(place, "calls")
-        known = self._handing_on.get(name)
-        if known is None:
-            known = self._handing_on[name] = self._has_products(name) or self._is_handed_on(name)
-        return known
-
-    def _is_handed_on(self, name: str) -> bool:
-        """Whether the root of a computation may be one of its parameters, moved or converted."""
-        computation = self._frames.views.computations.get(name)
-        rows = computation.rows if computation is not None else NO_ROWS
-        return not rows.column.marked or rows.opcodes[max(rows.column.marked)] not in _MADE
-
-    def _contracted(self, factor: Factor) -> frozenset[int] | None:
-        """The numbers that the contracted dimensions of a factor have where it is made, `None` where that is not known."""
-        frames = self._frames
-        product = (*factor.product, ())
-        instruction = frames.instruction(product) if frames.opcode(product) in {"dot", "convolution"} else None
-        axes = _contracted_axes(instruction, factor.number) if instruction is not None else None
-        shape = frames.shape(factor.place)
-        if axes is None or not isinstance(shape, ArrayShape):
-            return None
-        order = tuple(range(len(shape.dimensions)))
-        place = factor.place
-        for before in frames.back_from(place):
-            moved = self._reordered(place, before, order) if before != place else order
-            if moved is None:
-                return None
-            order, place = moved, before
-            if place == factor.origin:
-                break
-        return frozenset(order[axis] for axis in axes if axis < len(order))
-
-    def _reordered(self, place: Place, before: Place, order: tuple[int, ...]) -> Order:
-        """The numbers of dimensions one step further back."""
-        frames = self._frames
-        opcode = frames.opcode(place)
-        if opcode not in _RESHAPING:
-            return order
-        if opcode == "transpose":
-            instruction = frames.instruction(place)
-            moved = instruction.attr("dimensions") if instruction is not None else None
-            return tuple(moved[axis] for axis in order) if moved is not None and max(order, default=0) < len(moved) else None
-        here, there = frames.shape(place), frames.shape(before)
-        if not isinstance(here, ArrayShape) or not isinstance(there, ArrayShape) or here.dimensions != there.dimensions:
-            return None
-        return None if opcode == "bitcast" and _minor_to_major(here) != _minor_to_major(there) else order
+        return left == right != 0 and (not is_input or self._products.has_window(factor.product))
 
     # -- the step as a whole --------------------------------------------------------------------------------------------
 
@@ -385,7 +251,7 @@ class BackwardPasses:
         if place is None:
             return False
         self._found.append(place)
-        factors = self._factors(place)
+        factors = self._products.factors(place)
         for factor, other in zip(factors, reversed(factors), strict=True):
             source = self._frames.input(factor.origin)
             if source is not None and other is not factor:
@@ -398,7 +264,7 @@ class BackwardPasses:
         """
         if self._looked_into == len(self._found) and not self._find_more():
             return False
-        factors = self._factors(self._found[self._looked_into])
+        factors = self._products.factors(self._found[self._looked_into])
         self._looked_into += 1
         for factor, other in zip(factors, reversed(factors), strict=True):
             for source in self._holding(factor.place) if other is not factor else ():
@@ -423,10 +289,10 @@ class BackwardPasses:
                 stack.pop()
                 continue
             opcode = frames.opcode(place)
-            if opcode in _CALLING:
-                called = frames.called(place) if self._has_products(frames.callee(place, _CALLING[opcode])) else None
+            if opcode in CALLING:
+                called = frames.called(place) if self._products.may_hold(frames.callee(place, CALLING[opcode])) else None
                 stack += [self._rows_of_interest(called[0])] if called is not None else []
-            elif self._is_product(place):
+            elif self._products.is_product(place):
                 return place
             elif frames.step_back(place) is None:
                 self._hidden |= self._dependence.inputs(place)
@@ -436,16 +302,7 @@ class BackwardPasses:
 
     def _rows_of_interest(self, frame: int) -> Iterator[Place]:
         opcodes = self._frames[frame].view.opcodes
-        return ((frame, row, ()) for row, opcode in enumerate(opcodes) if opcode in _OF_INTEREST)
-
-    def _has_products(self, name: str) -> bool:
-        """Whether there is anything to be found in a fused computation."""
-        known = self._with_products.get(name)
-        if known is None:
-            computation = self._frames.views.computations.get(name)
-            opcodes = computation.rows.opcodes if computation is not None else ()
-            known = self._with_products[name] = not _OF_INTEREST.isdisjoint(opcodes)
-        return known
+        return ((frame, row, ()) for row, opcode in enumerate(opcodes) if opcode in OF_INTEREST)
 
     def _holding(self, place: Place) -> frozenset[Input]:
         """The inputs that a value is made of, element by element, and `SOLVED`."""
@@ -453,23 +310,6 @@ class BackwardPasses:
         if self._held.is_cut_short:
             self._hidden = EVERYTHING
         return found
-
-
-def _contracted_axes(product: Instruction, operand: int) -> Sequence[int] | None:
-    """The dimensions of an operand that a product contracts, `None` of a convolution along some dimensions; one along none is
-    how products of matrices are written for TPUs.
-    """
-    if product.opcode == "dot":
-        return product.attr("rhs_contracting_dims" if operand else "lhs_contracting_dims") or ()
-    labels = product.attr("dim_labels")
-    if labels is None or product.attr("window") is not None:
-        return None
-    axis = labels.kernel.find("i") if operand else labels.input.find("f")
-    return [axis] if axis >= 0 else None
-
-
-def _minor_to_major(shape: ArrayShape) -> tuple[int, ...] | None:
-    return shape.layout.minor_to_major if shape.layout is not None else None
 
 
 def _parts(atom: Atom) -> tuple[Sum, ...]:

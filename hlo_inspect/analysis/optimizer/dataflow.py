@@ -25,11 +25,11 @@ from hlo_inspect.analysis.optimizer.operations import (
     GEMM_TARGETS,
     HANDED_ON,
     SOME_VALUES,
+    gemm_factors,
 )
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo import opcodes
 from hlo_inspect.hlo.shapes import ArrayShape
-from hlo_inspect.hlo.values import BackendConfig
 
 
 class Dataflow:
@@ -413,7 +413,7 @@ def _all_reduce(flow: Dataflow, place: Place) -> int | list[Place]:
 def _gemm(flow: Dataflow, place: Place) -> int | list[Place]:
     """A product of matrices with its factors: alpha * A * B + beta * C."""
     instruction = flow.frames.instruction(place)
-    factors = _gemm_factors(instruction.attr("backend_config")) if instruction is not None else None
+    factors = gemm_factors(instruction.attr("backend_config")) if instruction is not None else None
     if factors is None or (place[2] and place[2] != (0,)):
         return flow.opaque(place)
     alpha, beta = factors
@@ -431,17 +431,6 @@ def _gemm(flow: Dataflow, place: Place) -> int | list[Place]:
         return found
     added = found[0] if beta == 1.0 else graph.make("multiply", (graph.constant(beta), found[0]))
     return graph.make("add", (product, added))
-
-
-def _gemm_factors(config: BackendConfig | None) -> tuple[float, float] | None:
-    """Alpha and beta of a product of matrices, `None` where they cannot be read, or where more is done than that."""
-    if config is None or not config.fields:
-        return None
-    fields = config.member("gemm_backend_config") or config.fields
-    values = [fields.get(key, default) for key, default in (("alpha_real", 1), ("beta", 0), ("alpha_imag", 0))]
-    if not all(isinstance(value, int | float) for value in values) or values[2] != 0:
-        return None
-    return None if fields.get("epilogue", "DEFAULT") != "DEFAULT" else (float(values[0]), float(values[1]))
 
 
 _TRANSFER: dict[str, Callable[[Dataflow, Place], int | list[Place]]] = {

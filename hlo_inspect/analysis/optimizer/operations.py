@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable
 
 from hlo_inspect.hlo import opcodes
+from hlo_inspect.hlo.values import BackendConfig
 
 UNCHANGED = frozenset(
     {
@@ -135,3 +136,14 @@ def apply(op: str, attribute: object, values: list[float]) -> float | None:
     except (ArithmeticError, ValueError, TypeError):
         return None
     return None if isinstance(result, complex) else float(result)
+
+
+def gemm_factors(config: BackendConfig | None) -> tuple[float, float] | None:
+    """Alpha and beta of a product of matrices, `None` where they cannot be read, or where more is done than that."""
+    if config is None or not config.fields:
+        return None
+    fields = config.member("gemm_backend_config") or config.fields
+    values = [fields.get(key, default) for key, default in (("alpha_real", 1), ("beta", 0), ("alpha_imag", 0))]
+    if not all(isinstance(value, int | float) for value in values) or values[2] != 0:
+        return None
+    return None if fields.get("epilogue", "DEFAULT") != "DEFAULT" else (float(values[0]), float(values[1]))
