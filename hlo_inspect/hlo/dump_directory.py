@@ -66,20 +66,22 @@ def is_directory(source: Openable) -> bool:
         return False
 
 
-def expanded(source: str) -> list[str]:
-    """The files and directories that a pattern fits (`dumps/*.txt`, `**` for folders), by name; what exists is meant as it is,
-    and so is what is no pattern. `InputError` where nothing fits.
+def expanded(argument: str) -> list[Path | str]:
+    """The inputs that an argument of the command line names: standard input (`-`), a file or directory of that name, else all
+    that a pattern fits (`dumps/*.txt`, `**` for folders), by name. `InputError` where nothing fits a pattern.
     """
-    if os.path.lexists(source):
-        return [source]
+    if argument in {"-", ""}:
+        return [argument]
+    if os.path.lexists(argument):
+        return [Path(argument)]
     from glob import glob, has_magic
 
-    if not has_magic(source):
-        return [source]
-    found = sorted(glob(source, recursive=True))  # noqa: PTH207 - an absolute pattern has no folder to start in
+    if not has_magic(argument):
+        return [Path(argument)]
+    found = sorted(glob(argument, recursive=True))  # noqa: PTH207 - an absolute pattern has no folder to start in
     if not found:
-        raise InputError("no file or directory fits this pattern", Location(source))
-    return found
+        raise InputError("no file or directory fits this pattern", Location(argument))
+    return [Path(one) for one in found]
 
 
 def stage_of(path: str) -> str:

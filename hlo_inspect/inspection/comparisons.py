@@ -18,7 +18,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.compare.comparison import ComparedModule, ModuleComparison, compare, only_in_new, only_in_old
 from hlo_inspect.compare.pairing import pair_by, pair_names
 from hlo_inspect.errors import HloInspectError, InputError, UsageError
-from hlo_inspect.hlo.dump_directory import is_directory
+from hlo_inspect.hlo.dump_directory import expanded, is_directory
 from hlo_inspect.hlo.source import Openable, open_source
 from hlo_inspect.inspection.inspection import STANDARD_INPUT, Inspection
 from hlo_inspect.inspection.saved_reports import holds_report, saved_reports
@@ -200,7 +200,7 @@ class _ComparedSide:
     def _reports(self, inspection: Inspection) -> Iterator[Report | HloInspectError]:
         source = self._open()
         try:
-            sources = inspection.sources(source) if isinstance(source, str) and "\n" not in source else [source]
+            sources = expanded(source) if isinstance(source, str) and "\n" not in source else [source]
         except InputError as error:
             return iter([error])
         return inspection.read(sources)

@@ -68,7 +68,7 @@ class Inspection:
 
     def sources(self, argument: str) -> list[Path | str]:
         """What an argument of the command line names: standard input (`-`), a file, a directory, or all that a pattern fits."""
-        return [argument] if argument in {"-", ""} else [Path(path) for path in expanded(argument)]
+        return expanded(argument)
 
     def reports(self, source: Openable) -> Iterator[Report]:
         """A report for each module of `source` whose name matches. All of it is read before the first error is raised."""

@@ -93,7 +93,7 @@ class NormalTexts:
 
     def _dumps(self, argument: str) -> Iterator[tuple[str | Path, bool]]:
         """The files to read, and whether they may hold no module."""
-        for source in [argument] if argument in {"-", ""} else map(Path, expanded(argument)):
+        for source in expanded(argument):
             if is_directory(source):
                 yield from ((file.path, file.may_hold) for file in dump_files(source, self.stage))
             else:

@@ -228,11 +228,11 @@ def test_a_stage_by_its_whole_name_is_that_stage(root: Path) -> None:
 
 def test_a_pattern_is_the_files_that_it_fits(root: Path) -> None:
     fill(root, "b.txt", "a.txt", "sub/c.txt", "odd[1].txt")
-    assert expanded(f"{root}/[ab].txt") == [f"{root}/a.txt", f"{root}/b.txt"]
-    assert expanded(f"{root}/**/c.*") == [f"{root}/sub/c.txt"]
-    assert expanded(f"{root}/odd[1].txt") == [f"{root}/odd[1].txt"]  # it exists
+    assert expanded(f"{root}/[ab].txt") == [root / "a.txt", root / "b.txt"]
+    assert expanded(f"{root}/**/c.*") == [root / "sub/c.txt"]
+    assert expanded(f"{root}/odd[1].txt") == [root / "odd[1].txt"]  # it exists
     assert expanded("-") == ["-"]
-    assert expanded(f"{root}/missing.txt") == [f"{root}/missing.txt"]
+    assert expanded(f"{root}/missing.txt") == [root / "missing.txt"]
     with pytest.raises(InputError, match=r"z\*.txt: no file or directory fits this pattern"):
         expanded(f"{root}/z*.txt")
 
