@@ -155,8 +155,12 @@ class Update:
         """
         if 0.0 not in form.values():
             return form
-        are_scalars = self._dependence.are_scalars
-        return {m: value for m, value in form.items() if value != 0.0 or all(are_scalars(a) or a == self.weight for a, _ in m)}
+        own, are_scalars = (self.weight, 1.0), self._dependence.are_scalars
+        return {
+            monomial: value
+            for monomial, value in form.items()
+            if value != 0.0 or own not in monomial or all(are_scalars(atom) for atom, _ in monomial if atom != self.weight)
+        }
 
     def _split(self, form: Sum) -> tuple[Sum, Sum]:
         """What keeps the weight, and the rest. The gradient of a standardized weight holds the weight itself."""

@@ -630,3 +630,11 @@ def test_a_step_that_depends_on_how_the_weight_changed_before_is_no_descent(into
         "ROOT %r = (f32[4]{0}, f32[4]{0}, f32[3,4]{1,0}) tuple(%w2, %w, %new_h)",
     )
     assert rules_of(entry_of(*HISTORY, into, *step)) == (["unknown"] if is_read else ["sgd"])
+
+
+def test_a_moment_that_keeps_nothing_of_what_it_was_is_a_state() -> None:
+    momentum = ("a = multiply m1 zero", "m = add a g", "u = multiply m rate", "new = add w u")
+    facts = facts_of(step_of(*momentum, outputs="new m", states=1))
+    assert (facts["name"], facts["momentum"], facts["learning_rate"]) == ("sgd", 0.0, 0.01)
+    adam = facts_of(step_of("a = multiply m1 zero", *ADAM[1:], outputs="new m v", states=2))
+    assert (adam["name"], adam["beta1"], adam["beta2"]) == ("adam", 0.0, 0.5)
