@@ -190,25 +190,21 @@ def _are_scattered_squares(update: Update, squares: Monomial, gradient: Monomial
 
 def l2_of(update: Update, average: Average) -> Hyperparameter:
     """The factor of the weight inside the gradient that a first moment `b1 * m + (1 - b1) * (g + l2 * w)` takes in."""
-    factor, rest = split(expanded(update, average.rest), update.weight)
-    if not factor:
-        return ABSENT
-    values = {round(value, 12) for value in rest.values()}
-    if not is_constant(factor) or average.decay.value is None or len(values) != 1:
-        return COMPUTED
-    scale = 1 - average.decay.value
-    (value,) = values
-    if not math.isclose(value, scale, rel_tol=0.01):
-        scale = value if math.isclose(value, 1.0, rel_tol=0.01) else scale
-    return constant(factor[ONE] / scale, max(update.tolerance, 2e-6))
+    decay = average.decay.value
+    found = l2_in(update, average.rest, None if decay is None else 1 - decay)
+    return COMPUTED if decay is None and found != ABSENT else found
 
 
-def l2_in(update: Update, gradient: Sum) -> Hyperparameter:
-    """The factor of the weight in a gradient `g + l2 * w`."""
+def l2_in(update: Update, gradient: Sum, share: float | None = None) -> Hyperparameter:
+    """The factor of the weight in a gradient `g + l2 * w`, of which that is a `share` unless it holds `g` whole. A factor that
+    depends on the weight belongs to `g`: the loss reads `w / norm(w)`.
+    """
     factor, rest = split(expanded(update, gradient), update.weight)
+    factor = {monomial: value for monomial, value in factor.items() if update.are_scalar({monomial: 1.0})}
     if not factor:
         return ABSENT
-    values = {round(value, 12) for value in rest.values()}
-    if not is_constant(factor) or len(values) != 1:
+    value, *others = rest.values() or (0.0,)
+    if not is_constant(factor) or not value or not all(close(value, other) for other in others):
         return COMPUTED
-    return constant(factor[ONE] / values.pop(), max(update.tolerance, 2e-6))
+    scale = share if share and not close(value, 1.0, 0.01) else value
+    return constant(factor[ONE] / scale, max(update.tolerance, 2e-6))

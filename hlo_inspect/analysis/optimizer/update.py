@@ -151,7 +151,7 @@ class Update:
 
     def _without_nothing(self, form: Sum) -> Sum:
         """A sum without terms that are 0 times the weight in a gradient that is scaled: a loss may be regularized by nothing. A
-        decay of 0 stays.
+        decay of 0 stays, and 0 times a state or a gradient.
         """
         if 0.0 not in form.values():
             return form

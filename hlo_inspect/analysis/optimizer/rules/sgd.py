@@ -12,8 +12,6 @@ folds the two, and the rate that is read is their product.
 from __future__ import annotations
 
 from hlo_inspect.analysis.optimizer.toolkit import (
-    ABSENT,
-    COMPUTED,
     LEAST_KEPT,
     ONE,
     Average,
@@ -25,11 +23,11 @@ from hlo_inspect.analysis.optimizer.toolkit import (
     Update,
     added,
     averaged_by,
-    constant,
     gradient_average,
     is_backward,
     is_constant,
     is_plain_gradient,
+    l2_in,
     plain_rate,
     scaled,
     split,
@@ -78,7 +76,7 @@ def _momentum(update: Update, state: State) -> Claim | None:
         "learning_rate": update.read(rate),
         "momentum": average.decay,
         "weight_decay": update.decay_of(rate, kept),
-        "l2": _l2(update, average),
+        "l2": l2_in(update, average.rest),
         "nesterov": Hyperparameter(float(nesterov), "constant"),
     }
     return Claim(rate, average.rest, hyperparameters, {"first_moment": state.array})
@@ -107,17 +105,6 @@ def _is_sum_of_gradients(update: Update, average: Average) -> bool:
     return all(is_backward(update, term) for term in factor if not update.are_scalar({term: 1.0})) and is_plain_gradient(
         update, gradient
     )
-
-
-def _l2(update: Update, average: Average) -> Hyperparameter:
-    factor, rest = split(average.rest, update.weight)
-    factor = {monomial: value for monomial, value in factor.items() if update.are_scalar({monomial: 1.0})}
-    if not factor:
-        return ABSENT
-    values = set(rest.values())
-    if not is_constant(factor) or len(values) != 1:
-        return COMPUTED
-    return constant(factor[ONE] / values.pop(), max(update.tolerance, 1e-6))
 
 
 RULE = OptimizerRule(

@@ -19,7 +19,7 @@ from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes import PASSES
-from tests.analysis.optimizer.programs import facts_of, step_of
+from tests.analysis.optimizer.programs import facts_of, rules_of, step_of
 
 TESTS = Path(__file__).parents[3]
 SHARED = TESTS.parents[1] / "shared" / "dumps"
@@ -141,3 +141,43 @@ def test_decay_inside_a_gradient_that_is_scaled(name: str, lines: tuple[str, ...
     text = step_of(f"d = multiply w {factor}", "r = add g d", *lines, "new = add w u", outputs="new v", states=1)
     facts = facts_of(text)
     assert (facts["name"], facts["learning_rate"], facts.get("l2"), facts.get("weight_decay")) == (name, 0.01, l2, None)
+
+
+def test_no_factor_of_the_gradient_is_a_term_too() -> None:
+    """`w' = w - rate * (m' + 0 * g) / root(v')` is the simplified AdEMAMix, whose `m' = beta1 * m + g` is no average."""
+    moments = ("a = multiply m1 nine", "m = add a g", "b = multiply m2 half", "s = multiply g g", "c = multiply s half")
+    mixed = ("v = add b c", "q = sqrt v", "e = add q tiny", "y = multiply g zero", "z = add m y", "i = divide z e")
+    text = step_of(*moments, *mixed, "u = multiply i rate", "new = add w u", outputs="new m v", states=2)
+    assert rules_of(text) == ["unknown"]
+
+
+NORMALIZED = (
+    *("q = multiply w w", "o = f32[4]{0} reduce(%q, %zero_s), dimensions={0}, to_apply=%add", "p = f32[4]{0} rsqrt(%o)"),
+    *("n = f32[4,4]{1,0} broadcast(%p), dimensions={1}", "c = multiply w n"),
+    "y = f32[9,4]{1,0} dot(%x, %c), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+    "d = f32[4,4]{1,0} dot(%x, %y), lhs_contracting_dims={0}, rhs_contracting_dims={0}",
+    *("e = multiply w d", "i = f32[4]{0} reduce(%e, %zero_s), dimensions={0}, to_apply=%add"),
+    *("j = f32[4,4]{1,0} broadcast(%i), dimensions={1}", "k = multiply w j", "l = multiply n n", "z = multiply l n"),
+    *("ab = multiply d n", "ac = multiply k z", "g0 = subtract ab ac", "decay = multiply w tenth", "g1 = add g0 decay"),
+)
+"""The gradient `g0` of a loss that reads `w / norm(w)`, column by column, and that of the same loss with decay inside, `g1`."""
+
+SCALED = ("vd = multiply m1 nine", "vs = multiply r r", "vt = multiply vs tenth", "v = add vd vt", "ve = add v tiny")
+STEP = ("root = rsqrt ve", "scaled = multiply first root", "u = multiply scaled rate", "new = add w u")
+AVERAGE = ("md = multiply m2 nine", "mt = multiply r tenth", "first = add md mt")
+
+
+@pytest.mark.parametrize(
+    ("name", "gradient", "first", "outputs", "l2"),
+    [
+        ("rmsprop", "g0", ("first = copy r",), "new v", None),
+        ("adam", "g0", AVERAGE, "new v first", None),
+        ("adam", "g1", AVERAGE, "new v first", 0.1),
+    ],
+)
+def test_the_gradient_of_a_normalized_weight_holds_it_without_decay(
+    name: str, gradient: str, first: tuple[str, ...], outputs: str, l2: float | None
+) -> None:
+    lines = (*NORMALIZED, f"r = copy {gradient}", *SCALED, *first, *STEP)
+    facts = facts_of(step_of(*lines, outputs=outputs, states=len(outputs.split()) - 1))
+    assert (facts["name"], facts.get("l2"), facts["decayed_count"]) == (name, l2, int(l2 is not None))
