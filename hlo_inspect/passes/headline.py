@@ -48,7 +48,7 @@ def _what(context: Context) -> Parts:
     parameters = context.interface.parameters
     if program.kind in ("training step", "optimizer update"):
         overview = context.optimizer
-        name = _OPTIMIZERS.get(overview.name, overview.name) if overview.is_complete else "an optimizer"
+        name = _OPTIMIZERS.get(overview.name, overview.name) if overview.name is not None else "an optimizer"
         weights = Amount(len(overview.rows), "count", "weight")
         yield from sentence("{}: {} on {}", _KINDS.get(program.kind, program.kind), name, weights)
         yield from _size(overview.bytes_of(row.weight for row in overview.rows), context)

@@ -12,7 +12,7 @@ from hlo_inspect.analysis.optimizer.overview import Overview, Row
 from hlo_inspect.analysis.optimizer.rules import RULES
 from hlo_inspect.analysis.optimizer.state_arrays import StateArray
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.passes.base import Pass, unknown
+from hlo_inspect.passes.base import Pass, unknown, with_lower_bound
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
 RULE_NAMES = tuple(name for rule in RULES for name in rule.names)
@@ -66,22 +66,24 @@ class Optimizer(Pass):
         overview = context.optimizer
         rows = overview.rows
         nesterov = overview.shared("nesterov")
-        facts: dict[str, Value] = {
-            "optimizer.name": overview.name if overview.is_complete else None,
-            "optimizer.update_count": len(rows) if overview.is_complete else None,
-            "optimizer.decayed_count": overview.decayed if overview.is_complete else None,
-            "optimizer.frozen_count": len(overview.frozen) if overview.is_complete else None,
-        }
+        facts: dict[str, Value] = {"optimizer.name": overview.name}
         facts |= {f"optimizer.{name}": overview.shared(name) for name in VALUES}
         facts |= {
             "optimizer.nesterov": None if nesterov is None else bool(nesterov),
             "optimizer.clip_norm": overview.clip_norm,
-            "optimizer.weight_bytes": overview.bytes_of(row.weight for row in rows),
-            "optimizer.master_bytes": overview.bytes_of(row.master for row in rows),
-            "optimizer.moment1_bytes": overview.bytes_of(overview.moments("first_moment")),
-            "optimizer.moment2_bytes": overview.bytes_of(overview.moments("second_moment")),
-            "optimizer.state_bytes": overview.bytes_of(overview.states),
         }
+        totals = {
+            "update_count": len(rows),
+            "decayed_count": overview.decayed,
+            "frozen_count": len(overview.frozen),
+            "weight_bytes": overview.bytes_of(row.weight for row in rows),
+            "master_bytes": overview.bytes_of(row.master for row in rows),
+            "moment1_bytes": overview.bytes_of(overview.moments("first_moment")),
+            "moment2_bytes": overview.bytes_of(overview.moments("second_moment")),
+            "state_bytes": overview.bytes_of(overview.states),
+        }
+        for name, found in totals.items():
+            with_lower_bound(facts, f"optimizer.{name}", None if overview.why_partial else found, found or None)
         return Section(facts, _tables(context), _notes(overview, unknown(facts)))
 
 
@@ -117,8 +119,8 @@ def _expression(overview: Overview, rows: Sequence[Row]) -> str:
 
 def _why_unknown(overview: Overview, name: str) -> str:
     """Why a value is not known; empty where there is no such value."""
-    if not overview.is_complete:
-        return "the expressions are too large to compare all of them"
+    if not overview.is_complete or name not in HYPERPARAMETERS.keys() | {"clip_norm"}:
+        return overview.why_partial
     if name == "clip_norm":
         limits = {row.clip.limit for row in overview.rows if row.clip is not None and row.clip.kind == "norm"}
         return "the updates differ in it" if limits else ""

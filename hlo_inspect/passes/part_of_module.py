@@ -1,16 +1,36 @@
-"""What is not known of a part of a module: of everything that is about the whole one."""
+"""What is not known of a part of a module, quoted or cut off: of everything that is about the whole one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from hlo_inspect.report.model import LOWER_BOUND, PART_NOTE, Amount, Column, HeadlineRow, Report, Table, Value, number_of
+from hlo_inspect.passes.base import with_lower_bound
+from hlo_inspect.report.model import (
+    CUT_NOTE,
+    LOWER_BOUND,
+    PART_NOTE,
+    Amount,
+    Column,
+    HeadlineRow,
+    Report,
+    Table,
+    Value,
+    number_of,
+)
 
 _OF_WHOLE = frozenset({"module.computations", "module.instructions", "module.entry_instructions", "module.devices"})
 _FAMILIES_OF_WHOLE = ("params.", "outputs.", "optimizer.", "cost.", "memory.", "time.", "fingerprint.")
 _OF_KERNELS, _OF_A_STEP = frozenset({"fusions", "fusion_groups"}), frozenset({"flops", "bytes"})
 _TABLES_OF_WHOLE = frozenset({"buffers"})
+_SUMS_OF_WHOLE = ("cost.", "time.", "custom_calls.unknown_count")
+_SUMS_OVER_RUNS = frozenset({"flops", "least_flops", "matmul_flops", "transcendentals", "bytes"})
+"""Of all runs of custom calls."""
+_NO_SUMS = frozenset(
+    f"time.{name}"
+    for name in ("exposed_collective_s", "step_s", "estimate_exposed_collective_s", "estimate_step_s", "mfu_bound")
+)
+"""What is missing may hide collectives, or hold the model's other FLOPs: what is left bounds these on neither side."""
 _OF_A_RUN = frozenset({"operand_bytes", "result_bytes", "wire_bytes"})
 
 
@@ -38,6 +58,31 @@ def facts_of_part(facts: Mapping[str, Value]) -> dict[str, Value]:
     """The facts that quoted lines determine; the others are unknown."""
     kept = {name: value for name, value in facts.items() if not (name.endswith(LOWER_BOUND) and is_of_whole(name))}
     return {name: None if is_of_whole(name) else value for name, value in kept.items()}
+
+
+def facts_of_cut(facts: Mapping[str, Value]) -> dict[str, Value]:
+    """The facts of a text that is cut off: sums over the whole module, or over what it runs, are lower bounds."""
+    found: dict[str, Value] = {}
+    for name, value in facts.items():
+        if not _is_sum_of_whole(name):
+            found.setdefault(name, value)
+        elif name.endswith(LOWER_BOUND):
+            if name.removesuffix(LOWER_BOUND) not in _NO_SUMS:
+                found[name] = value
+        else:
+            with_lower_bound(found, name, None, None if name in _NO_SUMS else value or None)
+    return found
+
+
+def _is_sum_of_whole(fact: str) -> bool:
+    family, _, name = fact.removesuffix(LOWER_BOUND).rpartition(".")
+    return fact.startswith(_SUMS_OF_WHOLE) or ".executed_" in fact or (family == "custom_calls" and name in _SUMS_OVER_RUNS)
+
+
+def notes_of_cut(facts: Mapping[str, Value]) -> list[str]:
+    """Why sums over a module that is cut off are unknown, where there are any."""
+    why = "what is missing may run, cost and send more, so that sums are lower bounds"
+    return [f"{CUT_NOTE}: {why}"] if any(map(_is_sum_of_whole, facts)) else []
 
 
 def _headline(report: Report) -> Iterator[HeadlineRow]:

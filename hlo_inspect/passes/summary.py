@@ -94,7 +94,7 @@ def _optimizer(overview: Overview) -> Table:
     rate = rates.pop() if len(rates) == 1 else None
     values = {name: overview.shared(name) for name in HYPERPARAMETERS if name != "nesterov"}
     columns = (
-        Column("rule", width=8, get=lambda all_rows: overview.name if overview.is_complete else None),
+        Column("rule", width=8, get=lambda all_rows: overview.name),
         Column("weights", "count", get=len),
         Column("decayed", "count", detail=3, get=lambda all_rows: overview.decayed),
         *(_constant(name, value) for name, value in (*values.items(), ("clip_norm", overview.clip_norm))),

@@ -9,7 +9,7 @@ import pytest
 import hlo_inspect
 from hlo_inspect.cli.main import run
 from hlo_inspect.passes import PASSES
-from hlo_inspect.report.model import PART_NOTE, Amount
+from hlo_inspect.report.model import CUT_NOTE, PART_NOTE, Amount
 
 TEXT = """What are these?
 
@@ -60,3 +60,64 @@ def test_a_check_is_refused_except_where_a_part_is_allowed(tmp_path: Path, capsy
     capsys.readouterr()
     assert run([*asked, "--allow-partial", "--assert", "params.count == 2"]) == 1
     assert PART_NOTE in capsys.readouterr().out
+
+
+CUT = """HloModule jit_step, is_scheduled=true, num_partitions=2
+
+add {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT s = f32[] add(x, y)
+}
+
+ENTRY e {
+  a = f32[4,8]{1,0} parameter(0)
+  w = f32[8,8]{1,0} parameter(1)
+  d = f32[4,8]{1,0} dot(a, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  r = f32[4,8]{1,0} all-reduce(d), channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=add
+"""
+
+
+def test_sums_of_a_text_that_is_cut_off_are_lower_bounds() -> None:
+    """The product takes 2 x 4 x 8 x 8 FLOPs, the all-reduce one for each of 32 elements, and moves 128 bytes."""
+    report = hlo_inspect.inspect(CUT, ("collectives", "cost", "optimizer", "params"))
+    unknown = {
+        "cost.flops": 512 + 32,
+        "cost.executed_matmul_flops": 512,
+        "collectives.executed_count": 1,
+        "collectives.all-reduce.executed_operand_bytes": 128,
+    }
+    assert {name: report.facts[name] for name in unknown} == dict.fromkeys(unknown)
+    assert {name: report.facts[f"{name}.lower_bound"] for name in unknown} == unknown
+    assert "cost.transcendentals.lower_bound" not in report.facts
+    assert report.facts["collectives.count"] == 1
+    assert sum(note.startswith(CUT_NOTE) for note in report.notes) == 1
+
+
+def test_nobody_knows_that_a_text_which_is_cut_off_updates_no_weight() -> None:
+    facts = hlo_inspect.inspect(CUT, "optimizer").facts
+    assert (facts["optimizer.name"], facts["optimizer.update_count"], facts["optimizer.state_bytes"]) == (None, None, None)
+    whole = hlo_inspect.inspect(CUT.replace("  r =", "  ROOT r =") + "}\n", ("cost", "optimizer")).facts
+    assert (whole["optimizer.name"], whole["optimizer.update_count"], whole["cost.flops"]) == ("none", 0, 544)
+
+
+def test_an_update_that_is_found_in_a_text_that_is_cut_off_has_its_name() -> None:
+    """The entry is whole, and a computation behind it is not: there may be more updates than the one."""
+    text = """HloModule m
+
+ENTRY e {
+  w = f32[8,8]{1,0} parameter(0)
+  x = f32[8,8]{1,0} parameter(1)
+  y = f32[8,8]{1,0} dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  g = f32[8,8]{1,0} dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  c = f32[] constant(0.1)
+  b = f32[8,8]{1,0} broadcast(c), dimensions={}
+  s = f32[8,8]{1,0} multiply(g, b)
+  ROOT n = f32[8,8]{1,0} subtract(w, s)
+}
+"""
+    for cut in ("", "\nbody {\n  p = f32[] parameter(0)\n"):
+        facts = hlo_inspect.inspect(text + cut, "optimizer").facts
+        assert (facts["optimizer.name"], facts["optimizer.learning_rate"]) == ("sgd", 0.1)
+        assert facts["optimizer.update_count"] == (None if cut else 1)
+        assert facts.get("optimizer.weight_bytes.lower_bound") == (256 if cut else None)

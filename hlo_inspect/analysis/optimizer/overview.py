@@ -101,13 +101,28 @@ class Overview:
         return not self.updates.flow.frames.is_cut_short
 
     @property
+    def why_partial(self) -> str:
+        """Why there may be more updates than were found; empty where the text shows all of them."""
+        if not self.is_complete:
+            return "the expressions are too large to compare all of them"
+        if self.updates.is_cut_off:
+            return "the text is cut off, and the missing part may update weights"
+        if self.faults:
+            computation, name, reason = self.faults[0]
+            return f"{computation}: {name} {reason}, so that not all is known that the module computes"
+        return ""
+
+    @property
     def faults(self) -> list[Fault]:
         """What could not be followed, in the order in which it was met."""
         return list(self.updates.flow.frames.faults)
 
     @cached_property
-    def name(self) -> str:
+    def name(self) -> str | None:
+        """The rule of the updates; `None` where none was found and there may be some."""
         rules = {row.rule for row in self.rows}
+        if not self.is_complete or (not rules and self.why_partial):
+            return None
         if not rules:
             return "none"
         return rules.pop() if len(rules) == 1 else "mixed"

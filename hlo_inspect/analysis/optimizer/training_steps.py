@@ -23,9 +23,12 @@ MAX_TERMS = 16  # of an average of a loop's result and an input
 
 @dataclass(slots=True)
 class WeightUpdates:
-    """`weights` by step and output; `parameters` holds the entry parameter that an input of a step comes from."""
+    """`weights` by step and output; `parameters` holds the entry parameter that an input of a step comes from.
+    `is_cut_off`: the text does not hold the whole module.
+    """
 
     flow: Dataflow
+    is_cut_off: bool
     weights: list[Weight] = field(default_factory=list)
     matchers: list[Matcher] = field(default_factory=list)
     parameters: dict[Input, tuple[int, Index]] = field(default_factory=dict)
@@ -34,7 +37,7 @@ class WeightUpdates:
 def find_updates(module: Module, interface: Interface, views: Views | None = None) -> WeightUpdates:
     """The updates of weights in a module that was read with its graph."""
     flow = Dataflow(views or Views(module.computations))
-    found = WeightUpdates(flow)
+    found = WeightUpdates(flow, module.problems.hold_a_cut)
     frame = flow.frames.open(module.entry.name) if module.entry is not None else None
     if frame is None:
         return found
