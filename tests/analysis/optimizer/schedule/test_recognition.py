@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hlo_inspect.analysis.optimizer.numeric import value_of_node
@@ -153,6 +153,7 @@ def built(x: Counted, steps: list[tuple[str, int, float]]) -> int:
 
 
 @settings(max_examples=300)
+@example([("multiply", 0, 250.0), ("minimum", 1, 0.0), ("power", 2, 0.0)], [0, 1, 2000], 1)  # 0.9 ** -250 before the first step
 @given(STEPS, st.lists(st.integers(0, 2000), min_size=20, max_size=20), st.integers(0, 1))
 def test_what_is_named_is_what_is_computed(steps: list[tuple[str, int, float]], counters: list[int], ahead: int) -> None:
     """Of any expression: the equations of its parts give its value at any counter, but for where a stair begins."""
