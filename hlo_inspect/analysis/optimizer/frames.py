@@ -76,6 +76,8 @@ class Frames:
         self._calls: dict[tuple[int, int, str], int] = {}
         self._called_frames: dict[tuple[int, int], int] = {}
         self._bodies: dict[tuple[int, int], int | None] = {}
+        self._body_frames: dict[str, int | None] = {}
+        self._carried: dict[tuple[int, Index, frozenset[str], int], bool] = {}
         self._origins: dict[Place, DefinedAt] = {}
         self._made: dict[Place, Place] = {}
         self._sent: dict[int, dict[str, Place]] = {}
@@ -273,11 +275,23 @@ class Frames:
 
     def is_carried(self, loop: Place, writing: frozenset[str] = frozenset(), loops: int = MAX_LOOPS) -> bool:
         """Whether the body of a loop returns an element of the loop's state as it came."""
+        body = self._body(loop)
+        if body is None:
+            return False
+        key = body, loop[2], writing, loops
+        if key not in self._carried:
+            self._carried[key] = self.carried_input(self.root(body, loop[2]), writing, loops) == (body, 0, loop[2])
+        return self._carried[key]
+
+    def _body(self, loop: Place) -> int | None:
+        """The frame of a loop's body, the same for all loops that have it."""
         at = (loop[0], loop[1])
         if at not in self._bodies:
-            self._bodies[at] = self.open(self.callee(loop, "body"))
-        body = self._bodies[at]
-        return body is not None and self.carried_input(self.root(body, loop[2]), writing, loops) == (body, 0, loop[2])
+            name = self.callee(loop, "body")
+            if name not in self._body_frames:
+                self._body_frames[name] = self.open(name)
+            self._bodies[at] = self._body_frames[name]
+        return self._bodies[at]
 
     def origin(self, place: Place) -> DefinedAt:
         """Where the value at a place is made."""

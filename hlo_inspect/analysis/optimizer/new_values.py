@@ -104,16 +104,30 @@ class NewValues:
         """The inputs, as bits, that keep what an array was in the last steps or how it changed, by the node of its new value.
         An output is such an input with a part that is made of that array, other inputs and new values alone: L-BFGS has them.
         """
-        forms, found = self._forms, {array.new: 0 for array in self.by_atom.values()}
+        found = {array.new: 0 for array in self.by_atom.values()}
+        written: list[tuple[int, int]] = []
         for node in dict.fromkeys(step.results):
             source, parts = self._written_parts(node)
-            bit = self._input_dependence.bit(source) if source is not None else 0
-            nodes = step.resolved(self._flow.graph, parts) if bit else {}
-            for part in nodes.keys() & parts:
-                leaves = forms.leaves(forms.form(nodes[part]))
-                if all(forms.atoms[leaf].op != "opaque" or self.dependence.are_scalars(leaf) for leaf in leaves):
-                    for leaf in leaves & self.by_atom.keys():
-                        found[self.by_atom[leaf].new] |= bit
+            if source is not None:
+                written += [(self._input_dependence.bit(source), part) for part in parts]
+        nodes = step.resolved(self._flow.graph, dict.fromkeys(part for _, part in written))
+        made = [(bit, self._forms.form(nodes[part])) for bit, part in written]
+        opaque = self._with_opaque_arrays(form for _, form in made)
+        for bit, form in made:
+            if opaque.isdisjoint(atom for monomial in form for atom, _ in monomial):
+                for atom in self.dependence.atoms(self.dependence.values(form)):
+                    if atom in self.by_atom:
+                        found[self.by_atom[atom].new] |= bit
+        return found
+
+    def _with_opaque_arrays(self, sums: Iterable[Sum]) -> set[int]:
+        """The atoms below sums that are or hold something opaque that is no scalar."""
+        found: set[int] = set()
+        for number in sorted(self._forms.atoms_below({monomial: 1.0 for form in sums for monomial in form})):
+            atom = self._forms.atoms[number]
+            inner = (held for part in atom.parts for monomial in part for held, _ in monomial)
+            if (atom.op == "opaque" and not self.dependence.are_scalars(number)) or not found.isdisjoint(inner):
+                found.add(number)
         return found
 
     def _written_parts(self, node: int) -> tuple[Input | None, list[int]]:

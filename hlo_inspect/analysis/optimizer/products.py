@@ -48,6 +48,7 @@ class Products:
         self._frames = frames
         self._with_products: dict[str, bool] = {}
         self._origins: dict[Place, Place] = {}
+        self._put_together: dict[Place, frozenset[Place]] = {}
         self._handing_on: dict[str, bool] = {}
 
     def is_product(self, place: Place) -> bool:
@@ -62,10 +63,13 @@ class Products:
         operands = self._frames.operands(place)[:2]
         return [Factor(place[:2], operand, self._origin(operand), number) for number, operand in enumerate(operands)]
 
-    def put_together(self, place: Place) -> list[Place]:
+    def put_together(self, place: Place) -> frozenset[Place]:
         """Where the parts of a concatenation are made."""
-        is_whole = self._frames.opcode(place) == "concatenate"
-        return [self._origin(part) for part in self._frames.operands(place)] if is_whole else []
+        known = self._put_together.get(place)
+        if known is None:
+            parts = self._frames.operands(place) if self._frames.opcode(place) == "concatenate" else ()
+            known = self._put_together[place] = frozenset(map(self._origin, parts))
+        return known
 
     def below(self, place: Place) -> list[Place]:
         """The products of which a value is made element by element."""

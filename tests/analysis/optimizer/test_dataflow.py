@@ -288,6 +288,20 @@ def test_loops_in_loops_are_followed_through_so_many(loops: int, root: str) -> N
     assert root_of(entry_of(*lines, "ROOT %r = f32[8]{0} get-tuple-element(%w), index=0", before=before)) == root
 
 
+def test_a_body_of_many_loops_is_opened_once() -> None:
+    """Loops one after another, each with a body of as many: 20 ** 3 places, were each loop's own body opened."""
+    state = "(f32[8]{0})"
+    before = f"%b0 (s: {state}) -> {state} {{\n  ROOT %s = {state} parameter(0)\n}}\n"
+    for number in range(1, 4):
+        before += f"%b{number} (s: {state}) -> {state} {{\n  %w0 = {state} parameter(0)\n"
+        loops = [f"%w{n} = {state} while(%w{n - 1}), condition=%c, body=%b{number - 1}\n" for n in range(1, 21)]
+        before += f"  {'  '.join(loops[:-1])}  ROOT {loops[-1]}}}\n"
+    lines = (P, f"%i = {state} tuple(%p)", f"%w = {state} while(%i), condition=%c, body=%b3")
+    flow, frame = flow_of(entry_of(*lines, "ROOT %r = f32[8]{0} get-tuple-element(%w), index=0", before=before))
+    assert written(flow, flow.node(flow.frames.root(frame, ()))) == "p0"
+    assert len(flow.frames) == 5  # the entry and four bodies
+
+
 def test_a_constant_that_is_not_printed() -> None:
     assert root_of(entry_of("ROOT %r = f32[8]{0} constant({...})")) == "<r>"
 
