@@ -11,7 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from hlo_inspect.analysis import calls
-from hlo_inspect.analysis.devices import DeviceCounts, GroupMode, Participants, group_mode, participants, stray_device
+from hlo_inspect.analysis.devices import (
+    NOT_PRINTED,
+    DeviceCounts,
+    GroupMode,
+    Participants,
+    group_mode,
+    participants,
+    stray_device,
+)
 from hlo_inspect.analysis.op_names import Origin, origin_of
 from hlo_inspect.analysis.slices import Transfer, transfer_of
 from hlo_inspect.hlo.device_groups import DeviceGroups, DevicePairs
@@ -165,7 +173,9 @@ class _Builder:
         kind = TABLE[inner.opcode].collective
         mode = group_mode(inner)
         groups, pairs = inner.value("replica_groups"), inner.value("source_target_pairs")
-        members = self._members(groups, mode)
+        members = (
+            Participants(None, None, fault=NOT_PRINTED) if self._lacks_groups(inner, kind) else self._members(groups, mode)
+        )
         result = _result_shape(inner, kind)
         operand_bytes = _operand_bytes(inner, kind, result, members.size)
         transfer = transfer_of(inner)
@@ -189,6 +199,14 @@ class _Builder:
             origin=origin_of(inner, self._module.frames),
             transfer=transfer,
         )
+
+    def _lacks_groups(self, inner: Instruction, kind: str) -> bool:
+        """Whether a collective of several devices does not say between which. Printers since 2019, who print the layout of the
+        entry, always do, be it as `{}`.
+        """
+        if kind in POINT_TO_POINT or self._counts.devices == 1 or not self._module.header.prints_counts:
+            return False
+        return inner.lacks("source_target_pairs" if kind == "collective-permute" else "replica_groups")
 
     def _members(self, groups: DeviceGroups | MalformedValue | None, mode: GroupMode) -> Participants:
         key = groups, mode

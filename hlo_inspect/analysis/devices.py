@@ -158,6 +158,10 @@ class Participants(NamedTuple):
         return self.listed.key if self.listed is not None else ()
 
 
+NOT_PRINTED = "the text does not print them"
+"""Why the groups of a collective are not known that every printer of today would print."""
+
+
 def participants(groups: DeviceGroups | MalformedValue | None, mode: GroupMode, counts: DeviceCounts) -> Participants:
     """How many devices a group of these `replica_groups` has; without any all devices are in one group."""
     if isinstance(groups, MalformedValue):

@@ -14,7 +14,7 @@ from itertools import count
 from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import Collective
-from hlo_inspect.analysis.devices import DeviceCounts, GroupMode
+from hlo_inspect.analysis.devices import NOT_PRINTED, DeviceCounts, GroupMode
 from hlo_inspect.analysis.mesh import (
     Mesh,
     Run,
@@ -96,6 +96,9 @@ def _why_no_mesh(module: Module, collectives: Sequence[Collective], counts: Devi
     stray = next((c for c in collectives if c.participants.contradicts), None)
     if stray is not None:
         return f"{stray.start.name} (line {stray.start.line}): {stray.participants.fault}"
+    unprinted = next((c for c in collectives if c.participants.fault == NOT_PRINTED), None)
+    if unprinted is not None:
+        return f"the text does not print between which devices {unprinted.start.name} (line {unprinted.start.line}) runs"
     faults = (sharding_fault(sharding, counts, stated=module.header.states_devices) for sharding in shardings)
     return next(filter(None, faults), "")
 

@@ -14,7 +14,7 @@ from hlo_inspect.checks.expressions import Condition, bind
 from hlo_inspect.checks.policy import Assertion
 from hlo_inspect.errors import did_you_mean
 from hlo_inspect.report.facts import exact_name, fact_names, find_spec, is_family, members_of
-from hlo_inspect.report.model import CUT_NOTE, LOWER_BOUND, PART_NOTE, Column, FactSpec, Input, Report, Row, Table, Value
+from hlo_inspect.report.model import LOWER_BOUND, PART_NOTE, Column, FactSpec, Input, Report, Row, Table, Value
 
 _LIKE_A_NAME = 0.4  # likeness to the name that was meant: names of facts are long and share much
 
@@ -91,7 +91,7 @@ def remark(check: Check, report: Report) -> str:
 def _why_unknown(name: str, spec: FactSpec, report: Report) -> str:
     mention = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)")
     reasons = [note.removeprefix(f"{name}: ") for note in report.notes if mention.search(note)]
-    reasons = reasons or [note for note in report.notes if note.startswith((PART_NOTE, CUT_NOTE))]
+    reasons = reasons or [note for note in report.notes if note.startswith(PART_NOTE)]
     reasons = reasons or [spec.absent or "the report does not say why"]
     if name + LOWER_BOUND in report.facts:
         reasons.append(f"its lower bound is {name}{LOWER_BOUND}")

@@ -50,13 +50,15 @@ class EnclosingComputation:
     """What an instruction asks of its computation. It does not hold the computation, which holds the instruction: a module is
     freed when nobody refers to it any more, without a search for cycles.
 
-    `faults`: the instructions whose attributes make no sense, with line and reason, as far as they were looked at.
+    `faults`: the instructions whose attributes make no sense, with line and reason, as far as they were looked at. `lacking`:
+    those without an attribute that every instruction of their opcode has, with line and attribute.
     """
 
     name: str
     is_entry: bool
     values: ValueTable
     faults: dict[str, tuple[int, str]] = field(default_factory=dict)
+    lacking: dict[str, tuple[int, str]] = field(default_factory=dict)
 
 
 class Callee(NamedTuple):
@@ -211,6 +213,13 @@ class Instruction:
     def has(self, name: str) -> bool:
         """Whether there is an attribute of that name, whatever its value."""
         return self.value(name) is not None
+
+    def lacks(self, name: str) -> bool:
+        """Whether an attribute is missing that every instruction of the opcode has; the computation notes that."""
+        if self.has(name):
+            return False
+        self.computation.lacking[self.name] = self.line, name
+        return True
 
     def take_apart(self) -> AttributeForm[Value | MalformedValue]:
         """Takes the text of the attributes apart into what many instructions have in common and what is of this one."""

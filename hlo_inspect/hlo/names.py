@@ -12,7 +12,7 @@ from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.fast_path import LineRun
 from hlo_inspect.hlo.module import Computation, ParameterReads
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES, LITERAL_OPCODES
-from hlo_inspect.hlo.operands import operand_names, operands_end, operands_of
+from hlo_inspect.hlo.operands import LEFT_OUT, operand_names, operands_end, operands_of
 from hlo_inspect.hlo.rows import HeadColumn, Rows
 from hlo_inspect.lazy_pattern import lazy_pattern
 
@@ -129,6 +129,7 @@ class NameCheck:
 
 def _note_reads(reads: ParameterReads, rows: Rows, uses: set[str]) -> None:
     """Notes which parameters the rows define and which the names that are their operands read."""
+    reads.known = reads.known and not any(LEFT_OUT in tail for tail in rows.tails)
     for name, opcode, head in zip(rows.names, rows.opcodes, rows.heads, strict=True):
         if opcode == "parameter":
             reads.unread.add(name)

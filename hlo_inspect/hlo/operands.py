@@ -26,6 +26,9 @@ _QUOTE = lazy_pattern(r"[\"']|//|/\*(?!index=[0-9]++\*/)")
 _PLAIN = lazy_pattern(r"[^()\[{\"'/]*+\)")
 _END = lazy_pattern(r"\)(?=, [A-Za-z_][\w.\-]*+=|$)", re.ASCII)  # as printers write what follows the operands
 
+LEFT_OUT = "...(+"
+"""How a printer with `compact_operands` begins the number of operands that it leaves out, behind the first four."""
+
 
 class Operand(NamedTuple):
     """A use: the instruction's name with the tuple index of `name#0#1`, and the text of the shape where one is printed.

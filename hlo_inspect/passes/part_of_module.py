@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from hlo_inspect.passes.base import with_lower_bound
 from hlo_inspect.report.model import (
-    CUT_NOTE,
     LOWER_BOUND,
     PART_NOTE,
     Amount,
@@ -80,9 +79,9 @@ def _is_sum_of_whole(fact: str) -> bool:
 
 
 def notes_of_cut(facts: Mapping[str, Value]) -> list[str]:
-    """Why sums over a module that is cut off are unknown, where there are any."""
-    why = "what is missing may run, cost and send more, so that sums are lower bounds"
-    return [f"{CUT_NOTE}: {why}"] if any(map(_is_sum_of_whole, facts)) else []
+    """Why each sum over a module that is cut off is unknown, of those that would be known of a whole one."""
+    sums = [name for name, value in facts.items() if value is not None and _is_sum_of_whole(name)]
+    return [f"{name}: the text is cut off, and the missing part counts too" for name in sums if not name.endswith(LOWER_BOUND)]
 
 
 def _headline(report: Report) -> Iterator[HeadlineRow]:

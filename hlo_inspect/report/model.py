@@ -29,9 +29,6 @@ LOWER_BOUND = ".lower_bound"
 PART_NOTE = "a part of a module"
 """How the one note begins that says why facts about a whole module are unknown where only lines of it are quoted."""
 
-CUT_NOTE = "the text is cut off"
-"""How the one note begins that says why sums over a module are unknown of which the end is missing."""
-
 
 class FactSpec(NamedTuple):
     """What a pass promises about a fact.

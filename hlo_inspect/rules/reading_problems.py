@@ -21,8 +21,8 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "unreadable-line",
         "warning",
         "A line inside a module that cannot be read.",
-        "Lines between the braces of a computation that are not instructions, and instructions with an attribute that a "
-        "command needs and that makes no sense.",
+        "Lines between the braces of a computation that are not instructions, and instructions of which an attribute that a "
+        "command needs makes no sense or is missing, as in a text that was printed with `print_extra_attributes=false`.",
         "A line that is no instruction is in no figure; of an instruction what could be read is kept. `module.unparsed_lines` "
         "counts such lines; where it is 0, every line was read.",
         f"{_DAMAGED} If XLA prints such a line, please report it.",
@@ -188,10 +188,22 @@ def reading_findings(context: Context) -> Iterator[Finding]:
 
 
 def _unusable_attributes(module: Module) -> Iterator[Problem]:
-    """Kept instructions whose attributes turned out to make no sense when an analysis asked for them."""
+    """Kept instructions whose attributes turned out to make no sense, or to be missing, when an analysis asked for them."""
+    unreadable = {problem.location.line for problem in module.problems}
     for computation in module.computations.values():
         for name, (line, message) in computation.faults.items():
+            unreadable.add(line)
             yield Problem(UNREADABLE, f"{name}: {message}", module.location(line), name)
+    lacking = [
+        (line, name, attribute)
+        for computation in module.computations.values()
+        for name, (line, attribute) in computation.lacking.items()
+        if line not in unreadable
+    ]
+    if lacking:
+        line, name, attribute = min(lacking)
+        message = f"{name} is printed without {attribute}, which its cost or its devices depend on"
+        yield Problem(UNREADABLE, message, module.location(line), name, len(lacking))
 
 
 def truncation(report: Report) -> Finding | None:

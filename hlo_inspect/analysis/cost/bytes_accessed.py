@@ -104,6 +104,8 @@ def _all_reduce(op: Operation) -> Iterable[Access]:
 
 def _transpose(op: Operation) -> Iterable[Access]:
     """`HloCostAnalysis::HandleTranspose`: nothing where the layouts make it a bitcast."""
+    if len(op.array.dimensions) > 1:
+        op.require("dimensions")
     if _is_bitcast(op.operand_shape(0), op.shape, op.integers("dimensions")):
         return ()
     return _all(op)

@@ -106,9 +106,14 @@ class Operation:
         """The numbers of a list `{0,1}`; none where the attribute is missing, as printers leave out empty lists."""
         return self.instruction.attr(attribute) or ()
 
+    def require(self, attribute: str) -> None:
+        """Raises `UnknownCostError` where an attribute is missing that every instruction of the opcode has."""
+        if self.instruction.lacks(attribute):
+            raise UnknownCostError(f"its {attribute} is not in the text")
+
     @property
     def window(self) -> tuple[WindowDimension, ...]:
-        """The dimensions of the window; none where the attribute is missing, as for a convolution of matrices."""
+        """The dimensions of the window; none where the attribute is missing, as for scalars."""
         if isinstance(self.instruction.value("window"), MalformedValue):
             raise UnknownCostError("its window cannot be read")
         return self.instruction.attr("window") or ()

@@ -89,6 +89,7 @@ def reduce_window(op: Operation, applied: Applied) -> Work:
 
     A window that spans one whole dimension from every position is taken for a reduce and a broadcast.
     """
+    _require_window(op)
     dimensions = op.window
     outputs = elements(op.array)
     count = (math.prod([d.size for d in dimensions]) - 1) * outputs
@@ -96,6 +97,11 @@ def reduce_window(op: Operation, applied: Applied) -> Work:
     if spanned:
         count = outputs // spanned + spanned - 1
     return applied(op, "to_apply").times(max(count, 0))
+
+
+def _require_window(op: Operation) -> None:
+    if op.array.dimensions:
+        op.require("window")
 
 
 def _spanned_dimension(op: Operation, dimensions: tuple[WindowDimension, ...]) -> int:
@@ -111,6 +117,7 @@ def _spanned_dimension(op: Operation, dimensions: tuple[WindowDimension, ...]) -
 
 def select_and_scatter(op: Operation, applied: Applied) -> Work:
     """`HloCostAnalysis::HandleSelectAndScatter`: for each source element n - 1 selects and one scatter."""
+    _require_window(op)
     sources = elements(op.operand_shape(1))
     size = math.prod([d.size for d in op.window])
     return applied(op, "select").times(sources * (size - 1)).plus(applied(op, "scatter").times(sources))
@@ -127,6 +134,7 @@ def sort(op: Operation) -> Work:
 
 def fft(op: Operation) -> Work:
     """`HloCostAnalysis::HandleFft`: four multiply-adds per element and the product of ⌊log2⌋ of the lengths."""
+    op.require("fft_length")
     return Work(8 * math.prod([max(n.bit_length() - 1, 0) for n in op.integers("fft_length")]) * elements(op.operand_array(0)))
 
 
@@ -170,7 +178,12 @@ def dot_flops(lhs: ArrayShape, result_elements: int, contracting: tuple[int, ...
 
 
 def dot(op: Operation) -> Work:
-    """`HloCostAnalysis::HandleDot` and `HandleScaledDot`."""
+    """`HloCostAnalysis::HandleDot` and `HandleScaledDot`. Each contracted dimension is in both operands and not in the result,
+    each batch dimension in all three: where the ranks allow no contracted one, there is none though nothing says so.
+    """
+    ranks = [len(shape.dimensions) for shape in (op.operand_array(0), op.operand_array(1), op.array)]
+    if ranks[0] + ranks[1] > ranks[2] + 1:
+        op.require("lhs_contracting_dims")
     return matmul(dot_flops(op.operand_array(0), elements(op.shape), op.integers("lhs_contracting_dims")))
 
 
@@ -179,6 +192,7 @@ def ragged_dot(op: Operation) -> Work:
 
     The i-th group dimension removes dimension i of what is left, as XLA does it.
     """
+    op.require("lhs_contracting_dims")
     left = [dimension(op.array, i) for i in range(len(op.array.dimensions))]
     for i in range(len(op.integers("rhs_group_dims"))):
         if i >= len(left):
@@ -198,10 +212,13 @@ def matmul(flops: int) -> Work:
 
 def convolution_flops(op: Operation, lhs: ArrayShape, rhs: ArrayShape, result: ArrayShape) -> int:
     """`HloCostAnalysis::GetConvolutionFlops`: multiply-adds whose input is neither padding nor a hole of dilation."""
+    op.require("dim_labels")
     labels = op.instruction.attr("dim_labels")
     groups = [1 if (count := op.instruction.attr(name)) is None else count for name in _GROUP_COUNTS]
     if labels is None or min(groups) < 1:
         raise UnknownCostError("dim_labels or group counts are missing or make no sense")
+    if len(labels.kernel) > 2:
+        op.require("window")
     positions = 1
     for i, step in enumerate(op.window):
         sizes = (
