@@ -401,6 +401,42 @@ def many_shardings_of_results(n: int) -> str:
     return entry([*lines, f"ROOT r = ({shapes}) tuple({_names('o', n)})"], "HloModule m, num_partitions=8")
 
 
+def sums_in_fusions(n: int) -> str:
+    """Fusions that each add up one array, which tuples hand on."""
+    lines = ["e0 = f32[4] parameter(0)", "a0 = f32[] parameter(1)"]
+    for i in range(n):
+        lines += [f"t{i} = (f32[4]) tuple(e{i})", f"e{i + 1} = f32[4] get-tuple-element(t{i}), index=0"]
+    for i in range(n):
+        lines += [f"f{i} = f32[] fusion(e{n}), kind=kLoop, calls=one", f"a{i + 1} = f32[] add(a{i}, f{i})"]
+    body = [P, "z = f32[] constant(0)", "ROOT r = f32[] reduce(p, z), dimensions={0}, to_apply=sum"]
+    fused = "one (p: f32[4]) -> f32[] {\n" + "".join(f"  {line}\n" for line in body) + "}\n\n"
+    return "HloModule m\n\n" + SUM + fused + entry(lines, "").lstrip()
+
+
+def histories_of_a_weight(n: int) -> str:
+    """A step of descent, and buffers into which it writes what it makes of the weight."""
+    lines = [f"h{i} = f32[3,4] parameter({i + 2})" for i in range(n)]
+    lines += ["s0 = f32[4] parameter(0)", "x = f32[9,4] parameter(1)", f"i = s32[] parameter({n + 2})"]
+    lines += ["y = f32[9] dot(x, s0), lhs_contracting_dims={1}, rhs_contracting_dims={0}"]
+    lines += ["g = f32[4] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}", "w = f32[4] subtract(s0, g)"]
+    for i in range(n):
+        lines += [f"s{i + 1} = f32[4] sine(s{i})", f"r{i} = f32[1,4] reshape(s{i + 1})"]
+        lines.append(f"n{i} = f32[3,4] dynamic-update-slice(h{i}, r{i}, i, i)")
+    root = f"ROOT t = (f32[4], {', '.join(['f32[3,4]'] * n)}) tuple(w, {_names('n', n)})"
+    return entry([*lines, root], "HloModule m, input_output_alias={ {0}: (0, {}, may-alias) }")
+
+
+def loops_in_bodies_of_loops(n: int) -> str:
+    """Loops one after another, each with a body of as many, four deep."""
+    text = "HloModule m\n\nb0 (w0: (f32[4])) -> (f32[4]) {\n  ROOT w0 = (f32[4]) parameter(0)\n}\n\n"
+    for depth in range(1, 5):
+        loops = [f"w{i + 1} = (f32[4]) while(w{i}), condition=c, body=b{depth - 1}" for i in range(n)]
+        body = "".join(f"  {line}\n" for line in ("w0 = (f32[4]) parameter(0)", *loops[:-1], f"ROOT {loops[-1]}"))
+        text += f"b{depth} (w0: (f32[4])) -> (f32[4]) {{\n{body}}}\n\n"
+    lines = [P, "t = (f32[4]) tuple(p)", "w = (f32[4]) while(t), condition=c, body=b4"]
+    return text + entry([*lines, "ROOT r = f32[4] get-tuple-element(w), index=0"], "").lstrip()
+
+
 SHAPES = (
     TextShape("sums and products", sums_and_products, 200),
     TextShape("x = x + x", doubled_sum, 500),
@@ -460,4 +496,7 @@ SHAPES = (
     TextShape("sums of copies", sums_of_copies, 1_000),
     TextShape("slices of devices", slices_of_devices, 1_000),
     TextShape("many shardings of results", many_shardings_of_results, 1_000),
+    TextShape("sums in fusions", sums_in_fusions, 1_000),
+    TextShape("histories of a weight", histories_of_a_weight, 500),
+    TextShape("loops in bodies of loops", loops_in_bodies_of_loops, 50),
 )

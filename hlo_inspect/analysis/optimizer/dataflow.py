@@ -40,6 +40,7 @@ class Dataflow:
         self.graph = Graph()
         self.constants: dict[Input, int] = {}
         self._nodes: dict[Place, int] = {}
+        self._arrays: dict[Place, Place] = {}
         self._of_device: list[bool] = []
         self.buffers = FilledBuffers(self.frames)
         self._equal_fusions = EqualFusions(self.graph, views.fingerprints, self.frames)
@@ -104,6 +105,17 @@ class Dataflow:
             is_number = leaf is not None and self.frames.opcode(leaf) in DEVICE_NUMBERS
             known.append(is_number or any(known[arg] for arg in graph.args[one]))
         return known[node]
+
+    def array_at(self, place: Place) -> Place:
+        """Where an array is that parameters and tuples hand on to a place."""
+        passed: list[Place] = []
+        for before in self.frames.back_from(place):
+            passed.append(before)
+            if before in self._arrays or self.frames.opcode(before) not in HANDED_ON:
+                break
+        array = self._arrays.get(passed[-1], passed[-1])
+        self._arrays |= dict.fromkeys(passed, array)
+        return array
 
     def _step(self, place: Place) -> int | Place | list[Place]:
         """The node at a place, the place from which its value comes unchanged, or the places that have to be known before."""
@@ -178,7 +190,8 @@ def _constant(flow: Dataflow, place: Place) -> int:
     literal = instruction.literal if instruction is not None else ""
     value = constant_value(literal)
     if value is None:  # a table; of equal ones in several fusions one is as good as another
-        key = (literal, flow.frames.dtype(place)) if "..." not in literal and len(literal) <= MAX_LITERAL else None
+        is_known = literal and "..." not in literal and len(literal) <= MAX_LITERAL
+        key = (literal, flow.frames.dtype(place)) if is_known else None
         return flow.graph.opaque(place, flow.frames.size(place), key)
     return flow.graph.constant(value, is_coarse=is_rounded(value, flow.frames.dtype(place)))
 
@@ -380,10 +393,7 @@ def _reduce(flow: Dataflow, place: Place) -> int | list[Place]:
     found = flow.known(operands[1:])
     if isinstance(found, list):
         return found
-    array = operands[0]
-    for array in frames.back_from(operands[0]):
-        if frames.opcode(array) not in HANDED_ON:
-            break
+    array = flow.array_at(operands[0])
     return flow.graph.opaque(place, frames.size(place), ("reduce", array, axes, found[0], frames.dtype(place)))
 
 
