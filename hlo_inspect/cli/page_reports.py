@@ -70,8 +70,8 @@ def _of_pairs(paired: PairedModules, inputs: Sequence[str]) -> Iterator[Report]:
         yield listed.report(" -> ".join(inputs))
 
 
-def _histories(inputs: Iterable[str], read: ReadOptions, output: str | None) -> Iterator[PassHistory]:
-    """The history of a module of each directory that holds files of compiler passes."""
+def _histories(inputs: Iterable[str], read: ReadOptions, output: str | None) -> Iterator[tuple[PassHistory, frozenset[str]]]:
+    """The history of a module of each directory that holds files of compiler passes, and the paths of these files."""
     for directory in inputs:
         if Path(directory).is_dir():
             history = PassHistory(directory, read.module, jobs=read.jobs)
@@ -80,17 +80,17 @@ def _histories(inputs: Iterable[str], read: ReadOptions, output: str | None) -> 
             except InputError:
                 continue
             refuse_to_overwrite(output, paths)
-            yield history
+            yield history, paths
 
 
-def _with_histories(reports: Iterable[Report], histories: list[PassHistory]) -> Iterator[Report]:
+def _with_histories(reports: Iterable[Report], histories: list[tuple[PassHistory, frozenset[str]]]) -> Iterator[Report]:
     """The reports, each followed by the histories of its file; at the end the other histories."""
     for report in reports:
         yield report
-        for history in [one for one in histories if report.input.path in one.paths()]:
-            histories.remove(history)
-            yield from _history_report(history)
-    for history in histories:
+        for one in [one for one in histories if report.input.path in one[1]]:
+            histories.remove(one)
+            yield from _history_report(one[0])
+    for history, _ in histories:
         yield from _history_report(history)
 
 

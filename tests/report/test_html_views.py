@@ -11,6 +11,7 @@ import pytest
 from hlo_inspect.cli.main import run
 from hlo_inspect.cli.options import OutputOptions, ReadOptions
 from hlo_inspect.cli.page_reports import page_reports
+from hlo_inspect.hlo.dump_directory import CompiledModule, compiled_modules
 from hlo_inspect.passes.modules import ModuleList
 from hlo_inspect.report.html.model import Figure, Page, PageView
 from hlo_inspect.report.html.sections import history_section
@@ -192,6 +193,25 @@ def test_compiler_passes_are_a_section_of_their_module(passes: PageView) -> None
     assert passes.sections[-1].name == "passes"
     assert passes.title == "jit_step"
     assert "spmd-partitioning (0006) 9" in passes.sections[-1].text
+
+
+def test_a_dump_of_many_modules_is_searched_once_for_files_of_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And once more for the report on them, however many modules it holds."""
+    for number in range(6):
+        for stage in ("0001.p.after_a.before_b", "after_optimizations"):
+            file = tmp_path / f"module_{number:04}.m{number}.{stage}.txt"
+            file.write_text(MODULE.format(name=f"m{number}", opcode="negate" if "0001" in stage else "abs"))
+    searched: list[str] = []
+
+    def search(directory: str) -> list[CompiledModule]:
+        searched.append(directory)
+        return compiled_modules(directory)
+
+    monkeypatch.setattr("hlo_inspect.inspection.pass_histories.compiled_modules", search)
+    views = page(tmp_path).views
+    assert len(views) == 7
+    assert [one.title for one in views for section in one.sections if section.name == "passes"] == ["m0"]
+    assert searched == [str(tmp_path)] * 2
 
 
 def test_marks_of_compiler_passes_are_rows(passes: PageView) -> None:
