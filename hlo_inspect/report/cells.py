@@ -96,11 +96,16 @@ def heading(column: Column, raw_bytes: bool = False) -> str:
 
 
 def find_column(name: str, table: Table) -> int:
-    """The position of a column, by its name or its heading on a page; `UsageError` with the nearest names."""
+    """The position of a column, by its name or a heading that it has on some page: also with `--bytes`, and the one that its
+    name makes alone. `UsageError` with the nearest names.
+    """
     names = [column.name for column in table.columns]
     headings = [heading(column) for column in table.columns]
+    in_bytes = [heading(column, raw_bytes=True) for column in table.columns]
+    plain = [heading(column._replace(page_name="")) for column in table.columns]
     wanted = name.strip()
-    for known, spelt in ((names, wanted), (names, wanted.replace(" ", "_").replace("-", "_")), (headings, wanted)):
+    like_a_name = wanted.replace(" ", "_").replace("-", "_")
+    for known, spelt in ((names, wanted), (names, like_a_name), (headings, wanted), (in_bytes, wanted), (plain, wanted)):
         if spelt in known:
             return known.index(spelt)
     hint = did_you_mean(wanted, names) or f"; there are: {', '.join(names)}"

@@ -46,6 +46,15 @@ def test_columns_in_the_order_asked_for(collectives: Report) -> None:
         table(collectives, columns=("knd",))
 
 
+@pytest.mark.parametrize("name", ["bytes", "bytes accessed", "accessed", "size"])
+def test_a_column_by_its_name_or_its_heading(name: str) -> None:
+    """`size` is the heading of a column `bytes` that has no other."""
+    columns = (Column("name"), Column("bytes", "bytes", page_name="bytes_accessed"))
+    kernels = Table("top", "Kernels", columns, (("f", 4), ("g", 8)))
+    report = Report("top", Input("m.txt", 1, 1, 1), {}, (kernels,))
+    assert table(report, columns=(name,)).rows == ((4,), (8,))
+
+
 def test_no_column_that_is_asked_for_is_dropped(rendered: Callable[..., str], collectives: Report) -> None:
     names = tuple(column.name for column in collectives.tables[0].columns)
     page = rendered("table", selected(collectives, TableSelection(columns=names)), width=60)
