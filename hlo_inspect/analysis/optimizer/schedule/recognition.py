@@ -49,8 +49,8 @@ def _schedule(forms: NormalForms, rate: Sum, counter: int, ahead: int) -> list[S
     found = pieces_of(forms, rate, counter, ahead) if forms.leaves(rate) == {counter} else None
     if found is None:
         return None
-    found = [piece for piece in found if piece.last >= ahead]  # the counter begins at 0
-    ends = [(piece.curve, end) for piece in found for end in (max(piece.first, ahead), min(piece.last, piece.first + FAR))]
+    reached = [piece for piece in found if piece.last >= ahead]  # the counter begins at 0
+    ends = [(piece.curve, end) for piece in reached for end in (max(piece.first, ahead), min(piece.last, piece.first + FAR))]
     largest = max(abs(curve.value(end)) for curve, end in ends)
     if not math.isfinite(largest) or largest == 0.0:
         return None

@@ -102,6 +102,14 @@ def test_steps_that_are_counted_from_1() -> None:
     assert words(x, wave) == "cosine 1 to 0 over 500 steps, of the counter + 1"
 
 
+def test_a_line_begins_at_the_first_step() -> None:
+    """As a function of the counter + 1 it is 0 at 1, not at 0; what it would be at 0 is a part of it all the same."""
+    x = Counted()
+    rising = x("multiply", x("minimum", x.c, 70.0), 1e-5 / 70)
+    node = x("select", x("compare", x.c, 0.0, how="LE"), x("multiply", x.c, 0.0), rising)
+    assert words(x, node) == "linear warm-up 0 to 1e-05 over 70 steps"
+
+
 def test_what_has_no_name() -> None:
     x = Counted()
     y = x.graph.input((0, 1, ()), 1)
