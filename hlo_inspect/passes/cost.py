@@ -18,7 +18,7 @@ from hlo_inspect.passes import time_facts
 from hlo_inspect.passes.base import Pass, with_lower_bound
 from hlo_inspect.passes.cost_tables import by_phase, cost_table, share_notes
 from hlo_inspect.passes.origins import phase_notes
-from hlo_inspect.report.model import FactSpec, Section, Table, Value
+from hlo_inspect.report.model import FactSpec, Section, Table, Value, number_of
 
 _AS_XLA: dict[str, Figure] = {
     "cost.flops": "flops",
@@ -148,8 +148,8 @@ def _uncounted(context: Context) -> list[str]:
     counts, lines = Counter(call.target for call in context.cost.unknown_calls), context.module.unparsed_lines
     notes = []
     if counts:
-        targets = ", ".join(f"{target} ({count:,})" for target, count in counts.most_common())
+        targets = ", ".join(f"{target or 'calls without a target'} ({count:,})" for target, count in counts.most_common())
         notes.append(f"cost.unknown_custom_calls: the work of {targets} is not known and in no figure")
     if lines:
-        notes.append(f"cost.flops: {lines:,} lines could not be read and are in no figure")
+        notes.append(f"cost.flops: {number_of(lines, 'line')} that cannot be read {'is' if lines == 1 else 'are'} in no figure")
     return notes

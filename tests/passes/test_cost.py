@@ -215,6 +215,8 @@ def test_custom_calls_that_are_not_counted_are_named() -> None:
     report = inspect(TEXT)
     assert report.facts["cost.unknown_custom_calls"] == 1
     assert "cost.unknown_custom_calls: the work of [bold]mark (1) is not known and in no figure" in report.notes
+    nameless = inspect(TEXT.replace(', custom_call_target="[bold]mark"', "")).notes
+    assert "cost.unknown_custom_calls: the work of calls without a target (1) is not known and in no figure" in nameless
 
 
 @pytest.mark.parametrize("name", sorted(DUMPS))
@@ -272,7 +274,7 @@ def test_reasons_name_the_line() -> None:
 
 def test_lines_that_cannot_be_read_are_told() -> None:
     report = inspect(DATA / "handmade" / "unreadable_lines.txt")
-    assert "cost.flops: 2 lines could not be read and are in no figure" in report.notes
+    assert "cost.flops: 2 lines that cannot be read are in no figure" in report.notes
 
 
 @pytest.mark.parametrize("name", sorted(DUMPS))
