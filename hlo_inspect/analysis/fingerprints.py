@@ -29,13 +29,12 @@ _STRING_OR_METADATA = lazy_pattern(rf'("(?:[^"\\\n]++|\\.)*+"?+|{_COMMENT})|{_ME
 _STRING_OR_COMMENT = lazy_pattern(r'("(?:[^"\\]++|\\.)*+"?+|\'(?:[^\'\\\n]++|\\.)*+\')|' + _COMMENT + r"|//[^\n]*+", re.DOTALL)
 _NAMES = lazy_pattern(r"%([A-Za-z0-9_.\-]++)")
 _NUMBERS = lazy_pattern(r"(\.\d++)", re.ASCII)
-_CALLING = lazy_pattern("(?:calls|to_apply|body|condition|computations?|select|scatter)=")
+_CALLING = ("calls=", "to_apply=", "body=", "condition=", "computation=", "computations=", "select=", "scatter=")
 _CALLS = lazy_pattern(
     r", (?:calls|to_apply|body|condition|[a-z]*+_?computations?|select|scatter)=(\{[^{}]*+\}|%?[\w.\-]++)", re.ASCII
 )
 _NAME = lazy_pattern(r"%?([\w.\-]+)", re.ASCII)
 _WORD = lazy_pattern(r"[A-Za-z_][\w.\-]*+", re.ASCII)
-_LITERALS = tuple(f" {opcode}" for opcode in LITERAL_OPCODES)
 _COUNTED_ONE_BY_ONE = "custom-call"
 """Those without a rule are listed, each at its place."""
 
@@ -176,8 +175,8 @@ class Fingerprints:
         if known is None:
             texts = tuple(column.texts)
             number = self._texts.setdefault((texts, frozenset(column.marked)), len(self._texts))
-            is_counted_one_by_one = any(_COUNTED_ONE_BY_ONE in text for text in texts)
-            known = _Heads(number, is_counted_one_by_one, all(text.endswith(_LITERALS) for text in texts))
+            opcodes = set(column.opcodes)
+            known = _Heads(number, any(_COUNTED_ONE_BY_ONE in opcode for opcode in opcodes), opcodes <= LITERAL_OPCODES)
             self._columns[column] = known
         return known
 
@@ -192,7 +191,7 @@ class Fingerprints:
         """How many attributes of a text name computations, by the text without names, which is the same for most."""
         known = self._calling.get(kept)
         if known is None:
-            known = self._calling[kept] = len(_CALLING.findall(kept))
+            known = self._calling[kept] = sum(map(kept.count, _CALLING))
         return known
 
     def _of_all(self, callees: Iterable[str], *, deep: bool) -> tuple[int, ...] | None:

@@ -24,13 +24,7 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 
 _UNREADABLE = (Operand(None),)
 _NUMBER = lazy_pattern(r"(\d{1,9}+)\)", re.ASCII)
-_INDICES = r"(?:/\*index=\d++\*/[^()\"/]*+)*+"
-"""The comments that printers write among operands and elements; any other may hold what looks like the end of these."""
-_ELEMENT = lazy_pattern(
-    rf'(?:\((?:[^()"/]++|/\*index=\d++\*/|\([^()"/]*+{_INDICES}\))*+\) )?+%?[A-Za-z_][\w.\-]*+\), index=(\d{{1,9}}+)(?=,|$)',
-    re.ASCII,
-)
-"""One operand, with the shape of a tuple or without, and the index as the first attribute, as printers write them."""
+_ELEMENT = lazy_pattern(r"(\d{1,9}+)(?=,|$)", re.ASCII)
 _BEGIN = ", metadata="
 _METADATA = lazy_pattern(r', metadata=(\{[^{}"\n]*+(?:"[^"\\\n]*+"[^{}"\n]*+)*+\})(?=, [a-z_]++=|$)')
 
@@ -129,8 +123,9 @@ class View:
 
     def element_number(self, index: int) -> int | None:
         """Which element of its operand a row takes, `None` where that cannot be read."""
-        plain = _ELEMENT.match(self.tails[index])
-        if plain is not None:
+        operand, _, rest = self.tails[index].partition("), index=")
+        plain = _ELEMENT.match(rest)
+        if plain is not None and operand.count("(") == operand.count(")") and _opens_nothing(operand):
             return int(plain[1])
         instruction = self.instruction_at(index)
         return None if instruction is None else instruction.attr("index")

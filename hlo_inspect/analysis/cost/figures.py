@@ -160,7 +160,8 @@ class Tally:
 
     def bounds(self, figure: Figure) -> Bounds:
         """The sum over all keys; where some of it is not known, the sum of what is known is the least."""
-        least, gap = self.known[FIGURES.index(figure)], self.first_gap(figure)
+        column, gap = FIGURES.index(figure), self.first_gap(figure)
+        least = sum([row[column] for row in self.rows.values()])
         return countable(Bounds.exactly(least)) if gap is None else Bounds(min(least, MAX_COUNT), None, str(gap))
 
     def first_gap(self, figure: Figure) -> Gap | None:

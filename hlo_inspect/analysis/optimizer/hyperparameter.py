@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Known = Literal["constant", "computed", "absent"]
 
@@ -26,8 +25,7 @@ EXACT = 3e-7  # a few roundings of float32
 COARSE = 4e-3  # one of bfloat16
 
 
-@dataclass(frozen=True, slots=True)
-class Hyperparameter:
+class Hyperparameter(NamedTuple):
     """A value that was read; `None` where it is computed from something else, or where the formula has no such term."""
 
     value: float | None

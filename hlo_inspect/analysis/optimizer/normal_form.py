@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from hlo_inspect.analysis.optimizer.graph import Graph
 from hlo_inspect.analysis.optimizer.operations import apply
@@ -32,8 +32,7 @@ LEAST_WORK = 100_000  # factors of all forms together
 MAX_FACTORS = 50  # of each node of the graph, beside these
 
 
-@dataclass(frozen=True, slots=True)
-class Atom:
+class Atom(NamedTuple):
     """`op` is the operation of a leaf ("input", "opaque", ...) or function, "sum", or "value" for a node that is cut; `node`
     the leaf; `parts` the operands' forms.
     """
