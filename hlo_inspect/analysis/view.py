@@ -17,7 +17,7 @@ from hlo_inspect.hlo.attribute_forms import printed_fusion
 from hlo_inspect.hlo.instruction import Callee, Instruction
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
-from hlo_inspect.hlo.operands import Operand, operand_names, operands_of
+from hlo_inspect.hlo.operands import LEFT_OUT, Operand, operand_names, operands_of
 from hlo_inspect.hlo.shapes import Shape, subshape
 from hlo_inspect.hlo.values import Metadata
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -92,6 +92,18 @@ class View:
         if self._operand_rows[index] is None:
             self.operand_rows(index)
         return index not in self._others
+
+    def leaves_out_operands(self, index: int) -> bool:
+        """Whether the text shows only the first operands of a row."""
+        if self.has_only_names(index):
+            return False
+        operands = self.operands(index)
+        return bool(operands) and operands[-1].name is None and operands[-1].shape.startswith(LEFT_OUT)
+
+    @property
+    def has_lost_operands(self) -> bool:
+        """Whether a row has an operand that no row defines, of the rows whose operands were looked at."""
+        return any(None in self.operand_rows(index) for index in self._others)
 
     def operands(self, index: int) -> tuple[Operand, ...]:
         """The operands of a row as the text has them; where they are not closed, one without a name."""

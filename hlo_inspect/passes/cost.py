@@ -9,7 +9,7 @@ from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.custom_calls.step import attention_of_step, total_of_step
-from hlo_inspect.analysis.cost.figures import Figure, Tally
+from hlo_inspect.analysis.cost.figures import EXACT_UP_TO, Figure, Tally
 from hlo_inspect.analysis.cost.roofline import NOT_KNOWN, percent, rates_taken
 from hlo_inspect.analysis.hardware import HardwareProfile
 from hlo_inspect.analysis.op_names import RECOMPUTE
@@ -68,7 +68,8 @@ class Cost(Pass):
         for name, figure in _AS_XLA.items():
             amount = cost.as_xla.bounds(figure)
             with_lower_bound(facts, name, amount.exact, amount.least or None)
-            notes[name] = amount.reason
+            is_rounded = figure != "matmul_flops" and amount.is_exact and amount.least > EXACT_UP_TO
+            notes[name] = _ROUNDING if is_rounded and not cost.has_xla_order else amount.reason
         for name, figure in _EXECUTED.items():
             amount = cost.step[figure]
             with_lower_bound(facts, name, amount.exact, amount.least or None)
@@ -95,6 +96,9 @@ def _tables(context: Context) -> Iterator[Table]:
     yield cost_table("cost_by_scope", "Cost of one step by scope of the program", "scope", cost.by("scope"), times)
     yield cost_table("cost_by_source", "Cost of one step by line of source", "source", cost.by("source"), times)
     yield cost_table("cost_by_fusion_kind", "Cost of one step by kind of fusion", "kind", cost.by("kind"), times)
+
+
+_ROUNDING = "operands are left out, and with them the order in which XLA adds: its sum may be rounded otherwise"
 
 
 def step_reason(amount: Bounds) -> str:

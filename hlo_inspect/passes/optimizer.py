@@ -64,7 +64,6 @@ class Optimizer(Pass):
 
     def run(self, context: Context) -> Section:
         overview = context.optimizer
-        rows = overview.rows
         nesterov = overview.shared("nesterov")
         facts: dict[str, Value] = {"optimizer.name": overview.name}
         facts |= {f"optimizer.{name}": overview.shared(name) for name in VALUES}
@@ -72,18 +71,20 @@ class Optimizer(Pass):
             "optimizer.nesterov": None if nesterov is None else bool(nesterov),
             "optimizer.clip_norm": overview.clip_norm,
         }
+        is_partial = bool(overview.why_partial)
+        rows = [row for row in overview.rows if not is_partial or row.matched.claim is not None]
         totals = {
             "update_count": len(rows),
             "decayed_count": overview.decayed,
-            "frozen_count": len(overview.frozen),
             "weight_bytes": overview.bytes_of(row.weight for row in rows),
             "master_bytes": overview.bytes_of(row.master for row in rows),
             "moment1_bytes": overview.bytes_of(overview.moments("first_moment")),
             "moment2_bytes": overview.bytes_of(overview.moments("second_moment")),
-            "state_bytes": overview.bytes_of(overview.states),
         }
         for name, found in totals.items():
-            with_lower_bound(facts, f"optimizer.{name}", None if overview.why_partial else found, found or None)
+            with_lower_bound(facts, f"optimizer.{name}", None if is_partial else found, found or None)
+        facts["optimizer.frozen_count"] = None if is_partial else len(overview.frozen)
+        facts["optimizer.state_bytes"] = None if is_partial else overview.bytes_of(overview.states)
         return Section(facts, _tables(context), _notes(overview, unknown(facts)))
 
 

@@ -43,7 +43,13 @@ class UnaccountableMemory(Rule):
     severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
-        faults = context.memory.faults
+        faults = [fault for fault in context.memory.faults if not fault.of_operands]
+        unnamed = {fault.subject: fault for fault in context.memory.faults if fault.of_operands}
+        faults = [fault for fault in faults if fault.subject not in unnamed]  # what they pass on follows from their operands
+        if unnamed:
+            first, more = next(iter(unnamed.values())), len(unnamed) - 1
+            others = f", and operands of {more} other instructions have none" if more else ""
+            yield self.finding(context, first.message + others, first.line, first.subject)
         for fault in faults[:MAX_FINDINGS]:
             yield self.finding(context, fault.message, fault.line, fault.subject)
         if len(faults) > MAX_FINDINGS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.optimizer.frames import NO_INDEX, NO_NAME, Fault
 from hlo_inspect.report.model import Finding
 from hlo_inspect.rules.base import Rule, entry_line
 
@@ -16,7 +17,8 @@ class UnfollowedDataflow(Rule):
 
     What it finds
         Instructions with operands that are not defined, cannot be read or are too few, instructions that depend on
-        themselves, and expressions that are too large to compare. At most 20 are reported.
+        themselves, and expressions that are too large to compare. At most 20 are reported; all instructions of which a
+        printer left out operands or the index of an element are one.
 
     Why it matters
         What such an instruction feeds is not followed. An optimizer update that depends on it is not found, or not
@@ -41,8 +43,13 @@ class UnfollowedDataflow(Rule):
     severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
-        for computation, name, reason in list(context.optimizer.faults)[:MAX_FAULTS]:
-            message = f"{computation}: {name} {reason}; what it feeds was not followed"
+        alike: dict[str, list[Fault]] = {}
+        for fault in context.optimizer.faults:
+            reason = fault.reason if fault.reason in (NO_NAME, NO_INDEX) else f"{fault.computation} {fault.instruction}"
+            alike.setdefault(reason, []).append(fault)
+        for (computation, name, reason), *others in list(alike.values())[:MAX_FAULTS]:
+            fed = f"{len(others):,} more such instructions feed" if others else "it feeds"
+            message = f"{computation}: {name} {reason}; what {'it and ' if others else ''}{fed} was not followed"
             yield self.finding(context, message, entry_line(context), name, _result_bytes(context, computation, name))
 
 

@@ -95,3 +95,44 @@ def test_a_schedule_is_told_by_its_name() -> None:
     name = "linear warm-up 0 to 0.001 over 100 steps, then cosine to 0 over 900 steps"
     assert set(column(found, "rate")) == set(column(report.table("optimizer_groups"), "rate")) == {name}
     assert set(column(found, "learning_rate")) == {None}
+
+
+LOST = """HloModule m, input_output_alias={ {0}: (0, {}, may-alias) }
+
+f {
+  a = (f32[8]{0}, f32[8]{0}) parameter(0)
+  ROOT n = (f32[8]{0}, f32[8]{0}) tuple(a#0, a#1)
+}
+
+ENTRY e {
+  w = f32[8]{0} parameter(0)
+  x = f32[8]{0} parameter(1)
+  t = (f32[8]{0}, f32[8]{0}) tuple(w, x)
+  c = (f32[8]{0}, f32[8]{0}) call(t), to_apply=f
+  y = f32[8]{0} get-tuple-element(c), index=1
+  z = f32[8]{0} get-tuple-element(c), index=1
+  n = f32[8]{0} add(y, z)
+  ROOT r = (f32[8]{0}, f32[8]{0}) tuple(n, y)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "finding"),
+    [
+        ("tuple(n, y)", "tuple(...(+2))", "e: r has an operand without a name; what it feeds was not followed"),
+        (
+            ", index=1",
+            "",
+            "e: z does not say which element it takes; what it and 1 more such instructions feed was not followed",
+        ),
+    ],
+)
+def test_where_something_is_left_out_nobody_knows_what_is_updated(before: str, after: str, finding: str) -> None:
+    """Nothing is updated in the whole text: the first result is twice the second parameter."""
+    facts = report_of(LOST).facts
+    assert (facts["optimizer.name"], facts["optimizer.update_count"]) == ("none", 0)
+    found = report_of(LOST.replace(before, after))
+    names = ("name", "update_count", "frozen_count", "state_bytes")
+    assert [found.facts[f"optimizer.{name}"] for name in names] == [None] * 4
+    assert [one.message for one in found.findings if one.rule == "HI504"] == [finding]

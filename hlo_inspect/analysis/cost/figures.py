@@ -35,7 +35,7 @@ that they take no time in a lower bound.
 SPACE = "space."
 
 _EXACT = FIGURES.index("matmul_flops")
-_EXACT_UP_TO = 2**24
+EXACT_UP_TO = 2**24
 """No float32 rounds an integer up to here."""
 _FLOAT = struct.Struct("f")
 
@@ -277,7 +277,7 @@ class XlaSum:
         for i, amount in enumerate(amounts):
             if amount:
                 whole = sums[i] + amount
-                if whole > _EXACT_UP_TO and i != _EXACT:
+                if whole > EXACT_UP_TO and i != _EXACT:
                     known = self._addends.get(amount)
                     if known is None:
                         known = self._addends[amount] = _rounded(amount)

@@ -140,7 +140,7 @@ class ModuleCost:
     `as_xla` is that of the entry computation as XLA's HloCostAnalysis counts it: a loop once, a custom call not at all.
     `step` is what one run of the program does: loops as often as they run, custom calls with a rule, one branch of a
     conditional. `running` are the computations that run themselves, `runs` how often they do, by name.
-    `calls` are the custom calls, in the order of the text.
+    `calls` are the custom calls, in the order of the text. `has_xla_order`: the text says in which order XLA adds `as_xla` up.
     """
 
     as_xla: XlaSum
@@ -149,6 +149,7 @@ class ModuleCost:
     running: Mapping[str, Running] = field(default_factory=dict)
     runs: Mapping[str, FigureRuns] = field(default_factory=dict)
     calls: tuple[StepCall, ...] = ()
+    has_xla_order: bool = True
     _by_label: dict[Label, Tally] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
@@ -253,6 +254,7 @@ def module_cost(
         counter.runs,
         figure_runs(graph, own),
         tuple(sorted(calls, key=lambda call: call.line)),
+        has_xla_order=counter.has_xla_order,
     )
 
 
@@ -265,6 +267,7 @@ class _ModuleCounter:
     def __init__(self, module: Module, views: Views, user_rules: UserRules) -> None:
         self.costs = Costs(views.fingerprints, user_rules)
         self.runs: dict[str, Running] = {}
+        self.has_xla_order = True
         self._views = views
 
     def count_from(self, entry: str) -> None:
@@ -308,6 +311,7 @@ class _ModuleCounter:
             running.as_xla.add(cost.as_xla)
             for figure, gap in cost.gaps_of_xla.items():
                 running.as_xla.miss((figure,), gap)
+        self.has_xla_order = self.has_xla_order and not view.has_lost_operands
         return running
 
     def _sum_of_run(self, view: View, row: int) -> XlaSum:

@@ -83,11 +83,14 @@ class Operation:
 
     @property
     def operand_count(self) -> int:
+        """How many operands there are; `UnknownCostError` where the text leaves some out."""
+        if self.view.leaves_out_operands(self.index):
+            raise UnknownCostError("operands of it are left out")
         return len(self.view.operand_rows(self.index))
 
     def operand_shape(self, number: int) -> Shape:
         """The shape of an operand: that of its definition, else the one that is printed."""
-        if number >= self.operand_count:
+        if number >= len(self.view.operand_rows(self.index)):
             raise UnknownCostError(f"operand {number} is missing")
         shape = self.view.operand_shape(self.index, number)
         if shape is None:

@@ -29,7 +29,7 @@ _RUNNING = frozenset({"while", "call", "conditional", "async-start", *_WRAPPING}
 
 class MemoryFault(NamedTuple):
     """Why figures cannot be known: what is wrong at a line of the text. `of_sizes` and `of_aliases` are those that arguments
-    and outputs depend on.
+    and outputs depend on. `of_operands`: the text does not name all operands of `subject`.
     """
 
     message: str
@@ -37,6 +37,7 @@ class MemoryFault(NamedTuple):
     subject: str | None
     of_sizes: bool = False
     of_aliases: bool = False
+    of_operands: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -219,7 +220,8 @@ class _Flattener:
             if one is None or one >= here:
                 name, user = view.operands(row)[number].name, view.names[row]
                 what = "is used before it is defined" if one is not None else "is not defined in its computation"
-                self._fault(f"{name}, an operand of {user}, {what}" if name else f"an operand of {user} has no name", view, row)
+                message = f"{name}, an operand of {user}, {what}" if name else f"an operand of {user} has no name"
+                self._fault(message, view, row, of_operands=not name)
                 operands.append(MISSING)
             else:
                 operands.append(self._element(run, view, row, times[one], view.operands(row)[number].path))
@@ -303,7 +305,7 @@ class _Flattener:
         schedule.rows.append(row)
         return len(schedule.opcodes) - 1
 
-    def _fault(self, message: str, view: View, row: int) -> None:
-        fault = MemoryFault(message, view.lines[row], view.names[row])
+    def _fault(self, message: str, view: View, row: int, *, of_operands: bool = False) -> None:
+        fault = MemoryFault(message, view.lines[row], view.names[row], of_operands=of_operands)
         if fault not in self._schedule.faults[-2:]:
             self._schedule.faults.append(fault)

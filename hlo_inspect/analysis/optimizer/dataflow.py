@@ -15,7 +15,7 @@ from itertools import accumulate
 from hlo_inspect.analysis.optimizer.array_slices import are_whole, elements_of, flat_part
 from hlo_inspect.analysis.optimizer.equal_fusions import EqualFusions
 from hlo_inspect.analysis.optimizer.filled_buffers import FilledBuffers
-from hlo_inspect.analysis.optimizer.frames import Frames
+from hlo_inspect.analysis.optimizer.frames import NO_INDEX, Frames
 from hlo_inspect.analysis.optimizer.graph import Graph, Input, Place, scaled_rows
 from hlo_inspect.analysis.optimizer.literals import MAX_LITERAL, constant_value, is_rounded
 from hlo_inspect.analysis.optimizer.operations import (
@@ -194,6 +194,12 @@ def _constant(flow: Dataflow, place: Place) -> int:
         key = (literal, flow.frames.dtype(place)) if is_known else None
         return flow.graph.opaque(place, flow.frames.size(place), key)
     return flow.graph.constant(value, is_coarse=is_rounded(value, flow.frames.dtype(place)))
+
+
+def _element(flow: Dataflow, place: Place) -> int:
+    """A get-tuple-element whose operand cannot be followed."""
+    is_readable = flow.frames[place[0]].view.element_number(place[1]) is not None
+    return flow.opaque(place) if is_readable else flow.broken(place, NO_INDEX)
 
 
 def _input(flow: Dataflow, place: Place) -> int:
@@ -444,6 +450,7 @@ def _gemm(flow: Dataflow, place: Place) -> int | list[Place]:
 
 
 _TRANSFER: dict[str, Callable[[Dataflow, Place], int | list[Place]]] = {
+    "get-tuple-element": _element,
     "constant": _constant,
     "parameter": _input,
     "convert": _truncate,

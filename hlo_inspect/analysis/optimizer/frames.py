@@ -26,6 +26,8 @@ MAX_LOOPS = 3  # loops in loops that hand a value on
 MAX_CARRYING = 200  # loops and writes of parts one after the other
 MAX_NESTING = 64  # of tuples in tuples: in a text without ids an element can be one of itself
 MAX_FAULTS = 1000
+NO_NAME, NO_INDEX = "has an operand without a name", "does not say which element it takes"
+"""Why instructions are not followed of which a printer left something out."""
 LEAST_PLACES = 60_000  # that are looked at, visited ones included: nested calls multiply
 MAX_VISITS = 4  # of each row, beside these
 
@@ -138,7 +140,7 @@ class Frames:
         view, name = self._frames[place[0]].view, self.name(place)
         if not name:
             name = view.rows[~place[1]][1] if view.rows else view.computation.name
-            reason = "has an operand without a name" if view.rows else "is empty"
+            reason = NO_NAME if view.rows else "is empty"
         if len(self.faults) < MAX_FAULTS:
             self.faults[Fault(view.computation.name, name, reason)] = None
 
