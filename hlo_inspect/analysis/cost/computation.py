@@ -83,8 +83,11 @@ class Costs:
     def _fusion(self, view: View, row: int) -> InstructionCost:
         """`HloCostAnalysis::HandleFusion`: of a custom fusion the rules of its gather or scatter hold for the whole."""
         fused = found(self.fused, callee_names(view, row)[0])
-        is_custom = fused.kernel is not None and view.instruction(row).attr("kind") == "kCustom"
-        return fused.kernel if fused.kernel and is_custom else fused.cost
+        if fused.kernel is None:
+            return fused.cost
+        op = Operation(view, row)
+        op.require("kind")
+        return fused.kernel if op.instruction.attr("kind") == "kCustom" else fused.cost
 
     def _instruction(self, op: Operation) -> InstructionCost:
         """The cost of an operation that is no custom call, and runs and fuses no other computation."""

@@ -63,6 +63,21 @@ def test_bytes_of_a_transpose_depend_on_its_dimensions() -> None:
     assert hlo_inspect.inspect(whole, "cost").facts["cost.bytes_accessed"] == 0  # a bitcast
 
 
+def test_what_a_fusion_with_a_gather_moves_depends_on_its_kind() -> None:
+    """As a kernel of its own it reads the 16 bytes that it gathers and 4 of indices, and writes 16."""
+    fused = """f {
+  t = f32[64,4] parameter(0)
+  i = s32[1,1] parameter(1)
+  ROOT g = f32[1,4] gather(t, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, slice_sizes={1,4}
+}
+
+ENTRY"""
+    lines = ("a = f32[64,4] parameter(0)", "b = s32[1,1] parameter(1)", "ROOT r = f32[1,4] fusion(a, b), kind=kCustom, calls=f")
+    text = entry(*lines).replace("ENTRY", fused)
+    assert hlo_inspect.inspect(text, "cost").facts["cost.bytes_accessed"] == 16 + 4 + 16
+    assert hlo_inspect.inspect(text.replace(", kind=kCustom", ""), "cost").facts["cost.bytes_accessed"] is None
+
+
 def test_one_finding_says_that_attributes_are_missing() -> None:
     products = [f'c.{n} = f32[4,4] dot(a, a), metadata={{op_name="c"}}' for n in range(30)]
     report = hlo_inspect.inspect(entry("a = f32[4,4] parameter(0)", *products, "ROOT z = f32[4,4] negate(a)"), "cost")
