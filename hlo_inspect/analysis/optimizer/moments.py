@@ -196,10 +196,12 @@ def l2_of(update: Update, average: Average) -> Hyperparameter:
 
 
 def l2_in(update: Update, gradient: Sum, share: float | None = None) -> Hyperparameter:
-    """The factor of the weight in a gradient `g + l2 * w`, of which that is a `share` unless it holds `g` whole. A factor that
-    depends on the weight belongs to `g`: the loss reads `w / norm(w)`.
+    """The factor of the weight in a gradient `g + l2 * w`, of which that is a `share` unless it holds `g` whole. Both may be
+    clipped together. Another factor that depends on the weight belongs to `g`: the loss reads `w / norm(w)`.
     """
     factor, rest = split(expanded(update, gradient), update.weight)
+    shared = set.intersection(*map(set, rest)) if rest else set()
+    factor = {tuple([one for one in monomial if one not in shared]): value for monomial, value in factor.items()}
     factor = {monomial: value for monomial, value in factor.items() if update.are_scalar({monomial: 1.0})}
     if not factor:
         return ABSENT

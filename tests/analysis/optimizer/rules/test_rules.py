@@ -162,6 +162,14 @@ NORMALIZED = (
 )
 """The gradient `g0` of a loss that reads `w / norm(w)`, column by column, and that of the same loss with decay inside, `g1`."""
 
+CLIPPED = (
+    *("f = multiply w tenth", "af = add g f", "as = multiply af af"),
+    "at = f32[] reduce(%as, %zero_s), dimensions={0,1}, to_apply=%add",
+    *("au = f32[] rsqrt(%at)", "av = f32[] minimum(%au, %one_s)", "aw = f32[4,4]{1,0} broadcast(%av), dimensions={}"),
+    "r = multiply af aw",
+)
+"""A gradient with decay inside, of which the norm is clipped."""
+
 SCALED = ("vd = multiply m1 nine", "vs = multiply r r", "vt = multiply vs tenth", "v = add vd vt", "ve = add v tiny")
 STEP = ("root = rsqrt ve", "scaled = multiply first root", "u = multiply scaled rate", "new = add w u")
 AVERAGE = ("md = multiply m2 nine", "mt = multiply r tenth", "first = add md mt")
@@ -170,14 +178,15 @@ AVERAGE = ("md = multiply m2 nine", "mt = multiply r tenth", "first = add md mt"
 @pytest.mark.parametrize(
     ("name", "gradient", "first", "outputs", "l2"),
     [
-        ("rmsprop", "g0", ("first = copy r",), "new v", None),
-        ("adam", "g0", AVERAGE, "new v first", None),
-        ("adam", "g1", AVERAGE, "new v first", 0.1),
+        ("rmsprop", (*NORMALIZED, "r = copy g0"), ("first = copy r",), "new v", None),
+        ("adam", (*NORMALIZED, "r = copy g0"), AVERAGE, "new v first", None),
+        ("adam", (*NORMALIZED, "r = copy g1"), AVERAGE, "new v first", 0.1),
+        ("adam", CLIPPED, AVERAGE, "new v first", 0.1),
     ],
 )
-def test_the_gradient_of_a_normalized_weight_holds_it_without_decay(
-    name: str, gradient: str, first: tuple[str, ...], outputs: str, l2: float | None
+def test_decay_is_what_is_beside_the_gradient(
+    name: str, gradient: tuple[str, ...], first: tuple[str, ...], outputs: str, l2: float | None
 ) -> None:
-    lines = (*NORMALIZED, f"r = copy {gradient}", *SCALED, *first, *STEP)
-    facts = facts_of(step_of(*lines, outputs=outputs, states=len(outputs.split()) - 1))
+    """The gradient of a normalized weight holds that weight without decay."""
+    facts = facts_of(step_of(*gradient, *SCALED, *first, *STEP, outputs=outputs, states=len(outputs.split()) - 1))
     assert (facts["name"], facts.get("l2"), facts["decayed_count"]) == (name, l2, int(l2 is not None))
