@@ -180,7 +180,8 @@ def _scan_attributes(text: str, position: int, attributes: dict[str, str]) -> in
 
 
 TABLE_NAMES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
-TABLE = lazy_pattern(rf"[ \t]*+(?:{'|'.join(TABLE_NAMES)})[ \t]*\n(?:[ \t]*+\d+[ \t][^\n]*\n)*+", re.ASCII)
+TABLE = lazy_pattern(rf"[ \t]*+(?:{'|'.join(TABLE_NAMES)})[ \t]*\n(?:\s*+\d+[ \t][^\n]*\n)*+", re.ASCII)
+"""A table; blank lines may stand between its rows, as between all lines of some mails."""
 
 _ROW = lazy_pattern(r"^[ \t]*+\d+[ \t]+(.*)$", re.ASCII | re.MULTILINE)
 _FIELD = lazy_pattern(r"(\w+)=(\d{1,18})", re.ASCII)

@@ -42,6 +42,7 @@ _START = lazy_pattern(
     r"|(ENTRY[ \t]++%?[\w.\-]++[ \t]*+[({])|%?[A-Za-z_][\w.\-]*+[ \t](?:\([^\n]*\)[ \t]->[^\n]*)?\{[ \t]*\n)",
     re.ASCII,
 )
+_REST_IS_BLANK = lazy_pattern(r"\s*+\Z")
 _MODULE = lazy_pattern(r"[ \t]*+HloModule(?![\w.\-])", re.ASCII)
 _LINE_END = lazy_pattern(r"[ \t]*+\n")
 _ENDS = lazy_pattern(r"[ \t]*+(?:\}|HloModule)")
@@ -307,7 +308,7 @@ class ModuleReader:
         cursor = self._cursor
         table = TABLE.match(cursor.text, cursor.position)
         if table is not None:
-            if table.end() == len(cursor.text) and cursor.more(sys.maxsize):
+            if _REST_IS_BLANK.match(cursor.text, table.end()) and cursor.more(sys.maxsize):
                 return True
             self._module.frames.add(table[0])
             cursor.advance(table.end())

@@ -55,7 +55,7 @@ class Cost(Pass):
         FactSpec("cost.matmul_flops", "flops", "FLOPs of matrix multiplications, custom calls included, a loop once"),
         FactSpec("cost.executed_flops", "flops", "FLOPs of one run"),
         FactSpec("cost.executed_matmul_flops", "flops", "FLOPs of matrix multiplications of one run"),
-        FactSpec("cost.executed_bytes_accessed", "bytes", "bytes read and written in one run"),
+        FactSpec("cost.executed_bytes_accessed", "bytes", "bytes read and written in a step"),
         FactSpec("cost.attention_flops", "flops", "FLOPs of attention kernels of one run"),
         FactSpec("cost.unknown_custom_calls", "count", "custom calls whose cost is not known"),
         *time_facts.SPECS,

@@ -74,7 +74,7 @@ def _transfers(found: Iterable[StepCall]) -> Table:
         *bounded("runs", "count", _figure("runs")),
         *bounded("bytes", "bytes", _moved),
     )
-    return Table.of("host_transfers", "Moved between host and device memory in one run", columns, step_by_target(found))
+    return Table.of("host_transfers", "Moved between host and device memory in one step", columns, step_by_target(found))
 
 
 def _moved(group: _Group) -> Bounds:

@@ -91,7 +91,7 @@ def host_copies(context: Context) -> Iterator[Table]:
         *bounded("bytes", "bytes", total_moved),
         Column("line", "number", detail=3, get=lambda group: group[0].view.lines[group[0].row]),
     )
-    yield Table.of("host_copies", "Copied between host and device in one run", columns, groups)
+    yield Table.of("host_copies", "Copied between host and device in one step", columns, groups)
 
 
 def total_moved(transfers: Sequence[HostTransfer]) -> Bounds:

@@ -6,6 +6,9 @@ import pytest
 
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.header import MAX_FRAMES, TABLE, Alias, Donor, Header, SourceLine, StackFrames, scan_header
+from hlo_inspect.hlo.reader import read_modules
+from hlo_inspect.hlo.source import Pieces
+from hlo_inspect.hlo.wants import Wants
 
 RECOVERY = """{
   {"a"} : {"b"},
@@ -237,3 +240,14 @@ def test_where_a_table_ends() -> None:
     assert match is not None
     assert match[0] == FRAMES
     assert TABLE.match("FileNamesX\n1 a\n") is None
+
+
+@pytest.mark.parametrize("rows", [3, 5000])
+def test_tables_with_blank_lines_between_their_rows(rows: int) -> None:
+    """As in a mail that sets each line apart; long tables come in several pieces."""
+    files = "".join(f'{number} "/train/file_{number}.py"\n' for number in range(1, rows + 1))
+    tables = f'FileNames\n{files}\nFunctionNames\n1 "f"\n\n'
+    text = f"HloModule m\n\n{tables}ENTRY %e {{\n  ROOT %p = f32[] parameter(0)\n}}\n".replace("\n", "\n\n")
+    pieces = (text[at : at + 997] for at in range(0, len(text), 997))
+    (found,) = read_modules(Pieces("m", pieces), Wants(graph=True))
+    assert (found.unparsed_lines, list(found.computations), list(found.problems)) == (0, ["e"], [])
