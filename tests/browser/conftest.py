@@ -28,6 +28,17 @@ DUMP = Path(__file__).parents[1] / "data" / "memory" / "gpu_unrolled.hlo"
 Opened = Callable[..., "Page"]
 
 
+def wait_until(page: Page, expression: str, argument: object = None) -> None:
+    """Waits until an expression or a function is true on the page. Playwright's own way evaluates a text on the page, which
+    the page's policy forbids.
+    """
+    for _ in range(200):
+        if page.evaluate(expression, argument):
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(f"it does not come true: {expression}")
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright

@@ -13,7 +13,7 @@ from hlo_inspect.report import RenderOptions
 from hlo_inspect.report.html.model import Chart, Measure, Page, PageSection, PageView
 from hlo_inspect.report.html.page import write_page
 from hlo_inspect.report.model import Column, Input, Report, Table
-from tests.browser.conftest import Opened
+from tests.browser.conftest import Opened, wait_until
 from tests.browser.page_data import PageData
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def test_each_kernel_of_the_roofline_has_a_mark_that_leads_to_its_row(path: Path
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.mouse.down()
     page.mouse.up()
-    page.wait_for_function("location.hash.startsWith('#table/kernel_groups/')")
+    wait_until(page, "location.hash.startsWith('#table/kernel_groups/')")
     row = int(page.evaluate("location.hash").rpartition("/")[2])
     page.wait_for_selector("[id='table/kernel_groups'] tr.here")
     assert page.locator("[id='table/kernel_groups'] tr.here td").first.inner_text() == groups.texts[row][0]
@@ -82,7 +82,7 @@ def test_a_file_is_entered_and_the_measure_changes(written: Callable[..., Path],
     slices = figure.locator("g.slice")
     assert slices.count() > 3
     slices.nth(1).click()
-    page.wait_for_function("area => area._fullData[0].level === 'n1'", arg=drawing.element_handle())
+    wait_until(page, "area => area._fullData[0].level === 'n1'", drawing.element_handle())
     figure.get_by_role("button", name="Bytes").click()
     (trace,) = _drawn(figure)
     assert trace["sum"] == facts["cost.executed_bytes_accessed"]
@@ -98,11 +98,11 @@ def test_a_file_is_entered_and_left_by_keys(written: Callable[..., Path], opened
     page.keyboard.press("ArrowRight")
     assert page.evaluate("document.activeElement.getAttribute('aria-label')") == figure.locator("g.slice").nth(1).text_content()
     page.keyboard.press("Enter")
-    page.wait_for_function("area => area._fullData[0].level === 'n1'", arg=drawing)
+    wait_until(page, "area => area._fullData[0].level === 'n1'", drawing)
     page.wait_for_selector("[id='picture/source-tree'] g.pathbar[role='button']")
     figure.locator("g.pathbar").first.focus()
     page.keyboard.press("Enter")
-    page.wait_for_function("area => area._fullData[0].level !== 'n1'", arg=drawing)
+    wait_until(page, "area => area._fullData[0].level !== 'n1'", drawing)
 
 
 def test_every_picture_of_a_tpu_module_is_drawn(written: Callable[..., Path], opened: Opened) -> None:

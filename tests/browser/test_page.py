@@ -12,7 +12,7 @@ from hlo_inspect.errors import UsageError
 from hlo_inspect.report import ALL_FORMATS, RenderOptions
 from hlo_inspect.report.filters import parse_filter, row_test
 from hlo_inspect.report.model import Column, Input, Report, Row, Table
-from tests.browser.conftest import Opened
+from tests.browser.conftest import Opened, wait_until
 from tests.browser.page_data import PageData
 
 if TYPE_CHECKING:
@@ -107,15 +107,15 @@ def _comes_to_begin_with(page: Page, name: str, heading: str, cells: list[str]) 
 def test_a_column_sorts_by_its_values(path: Path, held: PageData, opened: Opened) -> None:
     page = opened(path)
     _open_table(page, "kernels")
-    heading = page.locator("[id='table/kernels'] .dt-scroll-head th", has_text="size")
+    heading = page.locator("[id='table/kernels'] .dt-scroll-head th", has_text="accessed")
     kernels = held.table("kernels")
     at = kernels.names.index("bytes")
     by_size = sorted(range(len(kernels.rows)), key=lambda row: kernels.rows[row][at])
     heading.click()
-    _comes_to_begin_with(page, "kernels", "size", [kernels.texts[row][at] for row in reversed(by_size)][:5])
+    _comes_to_begin_with(page, "kernels", "accessed", [kernels.texts[row][at] for row in reversed(by_size)][:5])
     heading.get_by_role("button").focus()
     page.keyboard.press("Enter")
-    _comes_to_begin_with(page, "kernels", "size", [kernels.texts[row][at] for row in by_size][:5])
+    _comes_to_begin_with(page, "kernels", "accessed", [kernels.texts[row][at] for row in by_size][:5])
     assert heading.get_attribute("aria-sort") == "ascending"
 
 
@@ -127,7 +127,7 @@ def test_a_filter_compares_values_with_units(path: Path, held: PageData, opened:
     fitting = [row for row in kernels.rows if row[at] >= 64 * 1024]
     assert 0 < len(fitting) < len(kernels.rows)
     table = page.locator("[id='table/kernels']")
-    table.get_by_label("Column to filter").select_option(label="size")
+    table.get_by_label("Column to filter").select_option(label="accessed")
     table.get_by_label("Filter", exact=True).fill(">= 64 KiB")
     assert table.locator(".dt-info").inner_text().startswith(f"{len(fitting)} rows")
     table.get_by_label("Filter", exact=True).fill(">= 64 apples")
@@ -159,7 +159,7 @@ def test_search_and_copy_as_csv(path: Path, held: PageData, opened: Opened) -> N
     table = page.locator("[id='table/kernels']")
     table.get_by_label("Search").fill("backward")
     table.get_by_role("button", name="Copy as CSV").click()
-    page.wait_for_function("document.getElementById('said').textContent === 'Copied.'")
+    wait_until(page, "document.getElementById('said').textContent === 'Copied.'")
     copied = list(csv.reader(StringIO(page.evaluate("navigator.clipboard.readText()"))))
     kernels = held.table("kernels")
     left = [number for number, row in enumerate(kernels.texts) if any("backward" in cell for cell in row)]
@@ -173,7 +173,7 @@ def test_search_and_copy_as_csv(path: Path, held: PageData, opened: Opened) -> N
 def test_the_first_lines_are_copied_as_text(path: Path, opened: Opened) -> None:
     page = opened(path)
     page.get_by_role("button", name="Copy as text").click()
-    page.wait_for_function("document.getElementById('said').textContent === 'Copied.'")
+    wait_until(page, "document.getElementById('said').textContent === 'Copied.'")
     lines = page.evaluate("navigator.clipboard.readText()").splitlines()
     assert lines[0].startswith("jit_")
     assert any(line.startswith("compute ") for line in lines)
@@ -189,9 +189,9 @@ def test_a_name_leads_to_its_instruction_and_on(path: Path, held: PageData, open
     dialog = page.get_by_role("dialog")
     assert dialog.get_by_role("heading").inner_text() == name
     dialog.get_by_role("link", name=operands[name][0], exact=True).first.click()
-    page.wait_for_function("name => document.getElementById('instruction-name').textContent === name", arg=operands[name][0])
+    wait_until(page, "name => document.getElementById('instruction-name').textContent === name", operands[name][0])
     page.go_back()
-    page.wait_for_function("name => document.getElementById('instruction-name').textContent === name", arg=name)
+    wait_until(page, "name => document.getElementById('instruction-name').textContent === name", name)
     dialog.get_by_role("link", name=held.table("kernels").title, exact=True).click()
     page.wait_for_selector("tr.here")
     assert not dialog.is_visible()
@@ -364,10 +364,10 @@ def test_two_instructions_of_one_name(tmp_path: Path, written: Callable[..., Pat
     assert "line 5" in both
     assert "line 10" in both
     dialog.get_by_role("link", name="in main").click()
-    page.wait_for_function("() => document.getElementById('instruction').innerText.includes('exponential')")
+    wait_until(page, "() => document.getElementById('instruction').innerText.includes('exponential')")
     assert "negate" in follow("#instruction/y")
     dialog.get_by_role("link", name="x", exact=True).click()
-    page.wait_for_function("to => location.hash === to", arg=found["negate"])
+    wait_until(page, "to => location.hash === to", found["negate"])
     page.keyboard.press("Escape")
 
 
@@ -397,7 +397,7 @@ def test_ten_thousand_rows_scroll(tmp_path: Path, opened: Opened) -> None:
     _open_table(page, "cost")
     body = page.locator("[id='table/cost'] .dt-scroll-body")
     body.evaluate("element => { element.scrollTop = element.scrollHeight; }")
-    page.wait_for_function("() => document.querySelector('.dt-scroll-body').innerText.includes('op.9999')")
+    wait_until(page, "() => document.querySelector('.dt-scroll-body').innerText.includes('op.9999')")
     assert page.locator("[id='table/cost'] tbody tr").count() < 250
     page.evaluate("location.hash = '#table/cost/5000'")
     page.wait_for_selector("tr.here")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser.conftest import Opened
+from tests.browser.conftest import Opened, wait_until
 from tests.browser.page_data import PageData
 
 if TYPE_CHECKING:
@@ -42,14 +42,14 @@ def test_a_row_of_the_index_leads_to_its_module_and_back(twelve: Path, opened: O
     rows.first.wait_for()
     assert page.locator(".js-plotly-plot:visible").count() == 0  # pictures of modules are drawn when these are shown
     rows.nth(3).get_by_role("link").first.click()
-    page.wait_for_function("() => !document.querySelector('main[data-view=\"\"]').checkVisibility()")
+    wait_until(page, "() => !document.querySelector('main[data-view=\"\"]').checkVisibility()")
     view = page.locator(f"main[data-view='{link[1:]}']")
     assert view.is_visible()
     assert index.rows[3][index.names.index("path")].rpartition("/")[2] in view.locator(".details").inner_text()
     assert page.locator("main:visible").count() == 1
     assert view.locator("nav.views [aria-current=page]").get_attribute("href") == link
     view.get_by_role("link", name="12 modules").click()
-    page.wait_for_function("() => document.querySelector('main[data-view=\"\"]').checkVisibility()")
+    wait_until(page, "() => document.querySelector('main[data-view=\"\"]').checkVisibility()")
 
 
 def test_what_changed_comes_first_and_leads_to_both_modules(written: Written, opened: Opened) -> None:
@@ -64,9 +64,9 @@ def test_what_changed_comes_first_and_leads_to_both_modules(written: Written, op
     ]
     bars = "() => document.querySelectorAll(\"[id='picture/before-and-after'] .bars .point\").length"
     assert len(opcodes) > 10
-    page.wait_for_function(f"{bars} === {2 * len(opcodes)}")  # one before and one after
+    wait_until(page, f"{bars} === {2 * len(opcodes)}")  # one before and one after
     page.get_by_role("link", name="NEW: jit_step").first.click()
-    page.wait_for_function("() => document.querySelector('main[data-view=\"new\"]').checkVisibility()")
+    wait_until(page, "() => document.querySelector('main[data-view=\"new\"]').checkVisibility()")
 
 
 def test_a_mark_of_a_pass_leads_to_its_row(written: Written, opened: Opened) -> None:
