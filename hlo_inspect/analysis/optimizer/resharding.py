@@ -24,7 +24,7 @@ def is_move_between_devices(flow: Dataflow, node: int) -> bool:
     graph = flow.graph
     if graph.ops[node] not in MOVES or graph.sizes[graph.args[node][0]] == 1:
         return False
-    return graph.ops[node] != "dynamic-slice" or any(map(flow.is_of_device, graph.args[node][1:]))
+    return graph.ops[node] != "dynamic-slice" or any(map(flow.nodes.is_of_device, graph.args[node][1:]))
 
 
 def exchanges(graph: Graph, nodes: Sequence[int], moves: set[int]) -> set[int]:
