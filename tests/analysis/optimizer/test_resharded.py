@@ -90,17 +90,19 @@ GATHERED = program(  # arrays in parts that come back whole
   ma = f32[4,8] all-gather(mn), dimensions={{0}}, {GROUPS}
   ROOT r = (f32[4,8], f32[4,8], f32[]) tuple(wa, ma, l)""",
 )
-EXCHANGED = program(  # rows become columns: slices are exchanged, and the step is computed with each state's own sharding
-    "f32[2,8], f32[2,8], f32[16,4]",
-    "f32[4,4], f32[2,8], f32[]",
-    f"""  w4 = f32[4,8] all-gather(w), dimensions={{0}}, {GROUPS}{GRADIENT}
-{step("w", "m")}
-  left = f32[2,4] slice(wn), slice={{[0:2], [0:4]}}
+ROWS_TO_COLUMNS = f"""  left = f32[2,4] slice(wn), slice={{[0:2], [0:4]}}
   right = f32[2,4] slice(wn), slice={{[0:2], [4:8]}}
   both = (f32[2,4], f32[2,4]) all-to-all(left, right), {GROUPS}
   e0 = f32[2,4] get-tuple-element(both), index=0
   e1 = f32[2,4] get-tuple-element(both), index=1
-  wa = f32[4,4] concatenate(e0, e1), dimensions={{0}}
+  wa = f32[4,4] concatenate(e0, e1), dimensions={{0}}"""
+"""The new weight, of which each device has rows, with columns on each: slices are exchanged."""
+EXCHANGED = program(  # rows become columns, and the step is computed with each state's own sharding
+    "f32[2,8], f32[2,8], f32[16,4]",
+    "f32[4,4], f32[2,8], f32[]",
+    f"""  w4 = f32[4,8] all-gather(w), dimensions={{0}}, {GROUPS}{GRADIENT}
+{step("w", "m")}
+{ROWS_TO_COLUMNS}
   ROOT r = (f32[4,4], f32[2,8], f32[]) tuple(wa, mn, l)""",
 )
 SUMMED = program(  # TPU gathers small arrays as a sum of what each device writes into zeros
@@ -184,12 +186,7 @@ SWAPPED = program(  # weight and state swap their shardings: the outputs have th
   o1 = f32[2,4] get-tuple-element(old), index=1
   m2 = f32[2,8] concatenate(o0, o1), dimensions={{1}}
 {step("w", "m2")}
-  left = f32[2,4] slice(wn), slice={{[0:2], [0:4]}}
-  right = f32[2,4] slice(wn), slice={{[0:2], [4:8]}}
-  both = (f32[2,4], f32[2,4]) all-to-all(left, right), {GROUPS}
-  e0 = f32[2,4] get-tuple-element(both), index=0
-  e1 = f32[2,4] get-tuple-element(both), index=1
-  wa = f32[4,4] concatenate(e0, e1), dimensions={{0}}
+{ROWS_TO_COLUMNS}
   ROOT r = (f32[4,4], f32[2,8], f32[]) tuple(wa, mn, l)""",
 )
 PERMUTED = program(  # devices change places: half of a weight goes to its new device by itself, half is gathered and cut out
