@@ -69,10 +69,10 @@ def find_program(
     if overview is not None and overview.rows and (overview.name != "unknown" or has_backward or not names_tell):
         only_updates = has_matmuls is False and not has_backward
         return Program("optimizer update" if only_updates else "training step", has_matmuls=has_matmuls)
-    if has_backward:
-        return Program("forward and backward pass", has_matmuls=has_matmuls)
     if module.problems.hold_a_cut:  # what is missing may be the backward pass, or the updates of weights
         return Program("program", has_matmuls=has_matmuls)
+    if has_backward:
+        return Program("forward and backward pass", has_matmuls=has_matmuls)
     only = _only_operation(module)
     if only is not None:
         return Program("reduction" if only in _REDUCTIONS else "operation", opcode=only)
