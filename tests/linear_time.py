@@ -1,0 +1,28 @@
+"""Whether work grows in proportion to its size."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from time import process_time
+
+MOST_GROWTH = 8.0  # linear work takes 4 times as long, quadratic work 16 times
+ROUNDS = 3  # of what seems to grow too much: other programs on the machine slow some of them down
+
+
+def assert_linear(work: Callable[[int], None], count: int) -> None:
+    """Four times as many take about four times as long. What else the process holds is not collected meanwhile."""
+    gc.disable()
+    try:
+        grown = [(_seconds(work, count), _seconds(work, 4 * count))]
+        while grown[-1][1] >= MOST_GROWTH * grown[-1][0] + 0.1 and len(grown) < ROUNDS:
+            grown.append((_seconds(work, count), _seconds(work, 4 * count)))
+    finally:
+        gc.enable()
+    assert grown[-1][1] < MOST_GROWTH * grown[-1][0] + 0.1, grown
+
+
+def _seconds(work: Callable[[int], None], count: int) -> float:
+    start = process_time()
+    work(count)
+    return process_time() - start
