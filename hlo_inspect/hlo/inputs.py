@@ -74,11 +74,11 @@ class _TextReader:
             self._lines += self._quoted.finish()
             self._log += self._measured.finish()
             first_line = module.first_line if module is not None else sys.maxsize
-            before = [one for one in self._lines if one.line < first_line]
+            before = [one for one in self._lines if one.number < first_line]
             self._lines = self._lines[len(before) :]
             if before:
                 log = [one for one in self._log if one.line < first_line]
-                yield self._finished(part_of_module(before, source.name, self._wants), before[0].line, log)
+                yield self._finished(part_of_module(before, source.name, self._wants), before[0].number, log)
             if module is not None:
                 yield self._finished(module, first_line, self._log)
                 self._log = [one for one in self._log if one.line >= first_line]

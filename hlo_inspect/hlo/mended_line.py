@@ -22,6 +22,8 @@ NO_BREAK_SPACES = "\u00a0\u2007\u202f"
 _SPACES = str.maketrans(dict.fromkeys(NO_BREAK_SPACES, " "))
 
 MIN_WIDTH = 40
+WIDTH_WINDOW = 200
+"""So many lines of a module are looked at to find the column at which they are wrapped."""
 
 FRESH = lazy_pattern(
     r"\s*+(?:(?:ROOT[ \t]++)?%?[A-Za-z_][\w.\-]*+[ \t]++=[ \t]|ENTRY[ \t]|HloModule[ \t]|\}|$"
@@ -31,38 +33,63 @@ FRESH = lazy_pattern(
 )
 """The start of a line that continues none."""
 
-Columns = tuple[tuple[int, int], ...]
-"""Where the pieces of a line come from: index in its text, and 1-based column in the input."""
+Origins = tuple[tuple[int, int, int], ...]
+"""Where the pieces of a line come from: index in its text, and line and 1-based column in the input."""
 
 
 class Line(NamedTuple):
-    """A line as far as it is mended. `number` is that of its line in the input, `size` how long that is."""
+    """A line as far as it is mended. `width` is how long the line of the input is that it ends in."""
 
     text: str
-    number: int
-    columns: Columns
-    size: int
+    origins: Origins
+    width: int
 
     @classmethod
     def of(cls, text: str, number: int) -> Line:
         """A line as the input has it."""
-        return cls(text, number, ((0, 1),), len(text))
+        return cls(text, ((0, number, 1),), len(text))
+
+    @classmethod
+    def joined(cls, lines: Sequence[Line]) -> Line:
+        """Lines one behind the other."""
+        origins: list[tuple[int, int, int]] = []
+        length = 0
+        for line in lines:
+            origins += [(length + index, number, column) for index, number, column in line.origins]
+            length += len(line.text)
+        return cls("".join([line.text for line in lines]), tuple(origins), lines[-1].width)
 
     def part(self, start: int, end: int | None = None) -> Line:
         """The line between two indices of its text."""
-        first = bisect_right(self.columns, start, key=itemgetter(0))
-        last = len(self.columns) if end is None else bisect_left(self.columns, end, key=itemgetter(0))
-        inside = [(offset - start, column) for offset, column in self.columns[first:last]]
-        return self._replace(text=self.text[start:end], columns=((0, self.column(start)), *inside))
+        first = bisect_right(self.origins, start, key=itemgetter(0))
+        last = len(self.origins) if end is None else bisect_left(self.origins, end, key=itemgetter(0))
+        inside = [(index - start, number, column) for index, number, column in self.origins[first:last]]
+        return self._replace(text=self.text[start:end], origins=(self._origin(start, 0), *inside))
 
-    def column(self, index: int) -> int:
-        """Where in the input the character at an index of the text comes from."""
-        offset, column = self.columns[bisect_right(self.columns, index, key=itemgetter(0)) - 1]
-        return column + index - offset
+    def _origin(self, index: int, new_index: int) -> tuple[int, int, int]:
+        """Where the character at an index of the text comes from, for a text that has it at another one."""
+        begin, number, column = self.origins[bisect_right(self.origins, index, key=itemgetter(0)) - 1]
+        return new_index, number, column + index - begin
+
+    def substituted(self, pattern: re.Pattern[str], replacement: Callable[[re.Match[str]], str]) -> Line:
+        """The line with each match replaced."""
+        pieces: list[str] = []
+        origins: dict[int, tuple[int, int, int]] = {}  # of one index the last
+        length = at = 0
+        for match in pattern.finditer(self.text):
+            for start, piece in ((at, self.text[at : match.start()]), (match.start(), replacement(match))):
+                origins[length] = self._origin(start, length)
+                pieces.append(piece)
+                length += len(piece)
+            at = match.end()
+        if not pieces:
+            return self
+        origins[length] = self._origin(at, length)
+        return self._replace(text="".join([*pieces, self.text[at:]]), origins=tuple(origins.values()))
 
 
 def without_colours(line: Line) -> Line:
-    return _substituted(line, _COLOUR, lambda _: "")
+    return line.substituted(_COLOUR, lambda _: "")
 
 
 def with_plain_spaces(line: Line) -> Line:
@@ -72,7 +99,7 @@ def with_plain_spaces(line: Line) -> Line:
 def without_entities(line: Line) -> Line:
     import html
 
-    return _substituted(line, _ENTITY, lambda match: html.unescape(match[0]).translate(_SPACES))
+    return line.substituted(_ENTITY, lambda match: html.unescape(match[0]).translate(_SPACES))
 
 
 def unescaped(line: Line) -> Iterator[Line]:
@@ -80,7 +107,7 @@ def unescaped(line: Line) -> Iterator[Line]:
     escaped twice is undone twice.
     """
     for _ in range(3):
-        line = _substituted(line, _ESCAPES, lambda match: tokens.unquote(f'"{match[0]}"'))
+        line = line.substituted(_ESCAPES, lambda match: tokens.unquote(f'"{match[0]}"'))
         if "\n" in line.text or "\\n" not in line.text:
             break
     start = 0
@@ -89,30 +116,9 @@ def unescaped(line: Line) -> Iterator[Line]:
         start += len(text) + 1
 
 
-def _substituted(line: Line, pattern: re.Pattern[str], replacement: Callable[[re.Match[str]], str]) -> Line:
-    """The line with each match replaced, and its columns kept."""
-    pieces: list[str] = []
-    columns: list[tuple[int, int]] = []
-    length = at = 0
-    for match in pattern.finditer(line.text):
-        if match.start() > at or not columns:
-            columns.append((length, line.column(at)))
-        pieces.append(line.text[at : match.start()])
-        length += match.start() - at
-        columns.append((length, line.column(match.start())))
-        made = replacement(match)
-        pieces.append(made)
-        length += len(made)
-        at = match.end()
-    if not pieces:
-        return line
-    columns.append((length, line.column(at)))
-    pieces.append(line.text[at:])
-    return line._replace(text="".join(pieces), columns=tuple(dict(columns).items()))  # of one index the last
-
-
-def wrapped_width(lines: Sequence[str], without_prefix: Callable[[str], str]) -> int:
-    """The column at which the lines of a module are wrapped; 0 where they are not."""
+def wrapped_width(text: str, without_prefix: Callable[[str], str]) -> int:
+    """The column at which the lines of a text are wrapped, which begins with a module; 0 where they are not."""
+    lines = text.split("\n", WIDTH_WINDOW)[:WIDTH_WINDOW]
     width = max(map(len, lines))
     if width < MIN_WIDTH:
         return 0
@@ -121,34 +127,28 @@ def wrapped_width(lines: Sequence[str], without_prefix: Callable[[str], str]) ->
         return 0
     continued = {True: 0, False: 0}  # by whether the line is as wide as lines can be
     for line, following in pairwise(lines):
-        continued[len(line) == width] += JoinedLine(line).is_continued_by(without_prefix(following))
+        continued[len(line) == width] += JoinedLine(Line.of(line, 0)).is_continued_by(without_prefix(following))
     # A text whose lines end where their author liked has narrower lines too that the next one continues.
     is_wrapped = continued[True] > max(1, continued[False]) and continued[True] >= 0.7 * broken
     return width if is_wrapped else 0
 
 
 class JoinedLine:
-    """A line, and those that were found to continue it: its text is put together when it is asked for."""
+    """A line, and those that were found to continue it: they are put together when all are known."""
 
-    def __init__(self, text: str) -> None:
-        self.length = 0
-        self._parts: list[str] = []
+    def __init__(self, line: Line) -> None:
+        self.lines: list[Line] = []
         self._braces = self._parentheses = 0
         self._opens_block = False
-        self.add(text)
+        self.add(line)
 
-    @property
-    def text(self) -> str:
-        return "".join(self._parts)
-
-    def add(self, text: str) -> None:
+    def add(self, line: Line) -> None:
         """Adds what continues it."""
-        self._parts.append(text)
-        self.length += len(text)
-        self._braces += text.count("{") - text.count("}")
-        self._parentheses += text.count("(") - text.count(")")
-        if text and not text.isspace():
-            self._opens_block = text.rstrip().endswith("{")
+        self.lines.append(line)
+        self._braces += line.text.count("{") - line.text.count("}")
+        self._parentheses += line.text.count("(") - line.text.count(")")
+        if line.text and not line.text.isspace():
+            self._opens_block = line.text.rstrip().endswith("{")
 
     def is_continued_by(self, text: str) -> bool:
         """Whether the next line continues this one, which is as wide as lines can be."""

@@ -69,12 +69,10 @@ class MendedText:
         self.size = 0
         self.spool: IO[str] | None = None
 
-    def emit(self, line: Line, rest: list[tuple[int, int, int]]) -> None:
-        """Adds a line; `rest` are offset, line and column of what was joined to it."""
-        for offset, column in line.columns:
-            self.places.add(self.lines, offset, line.number, column)
-        for offset, number, column in rest:
-            self.places.add(self.lines, offset, number, column)
+    def emit(self, line: Line) -> None:
+        """Adds a line."""
+        for index, number, column in line.origins:
+            self.places.add(self.lines, index, number, column)
         self.lines += 1
         self.out.append(line.text)
         self.size += len(line.text) + 1

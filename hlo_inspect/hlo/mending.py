@@ -17,6 +17,7 @@ from itertools import islice
 from hlo_inspect.hlo.mended_line import (
     FRESH,
     NO_BREAK_SPACES,
+    WIDTH_WINDOW,
     JoinedLine,
     Line,
     unescaped,
@@ -26,18 +27,18 @@ from hlo_inspect.hlo.mended_line import (
     wrapped_width,
 )
 from hlo_inspect.hlo.mended_text import PIECE_CHARS, MendedText
-from hlo_inspect.hlo.prefixes import MAX_PREFIX, WINDOW, Match, Prefix, content_start, learn
+from hlo_inspect.hlo.prefixes import MAX_PREFIX, WINDOW, Match, Prefix, content_start, learn, prefixed_start
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_PREFIXES = 16
 MAX_TRIED = 100
 PLAIN_STEP = 1 << 15
-WIDTH_WINDOW, WIDTH_CHARS = 200, 1 << 15
+WIDTH_CHARS = 1 << 15
 
 _PLAIN_HEADER = lazy_pattern(r"HloModule[ \t]++%?[A-Za-z_][\w.\-]*+(?:,[ \t]*+[a-z_]++=|,?[ \t]*+$)", re.ASCII)
 _BREAKS = lazy_pattern(rf'^[^"\n]*[{NO_BREAK_SPACES}][^\n]*$', re.MULTILINE)
 _CODE = lazy_pattern(rf"HloModule|ENTRY|(?:ROOT|%?[\w.\-]+)[ {NO_BREAK_SPACES}]=|->[ {NO_BREAK_SPACES}]", re.ASCII)
-_ENTITY = lazy_pattern(r"(?:(?<=\) )-|(?<=\))-|-)&gt;|=&quot;|&lt;=\[|&nbsp;")
+_ENTITY = lazy_pattern(r"&(?:(?<=-&)gt;|(?<==&)quot;|lt;=\[|nbsp;)")
 _ESCAPE_CODE = lazy_pattern(r"\x1b[\[(]")
 _ESCAPED = lazy_pattern(
     r"HloModule[ \t]++%?[A-Za-z_][\w.\-]*+[^\n]*?\\++n(?:[\"'`]|\\++n|%|ENTRY[ \t]|FileNames\\|[A-Za-z_][\w.\-]*+ (?:\(|\{))",
@@ -52,22 +53,16 @@ class _Lines:
 
     def __init__(self, pieces: Iterator[str]) -> None:
         self._pieces = pieces
-        self._waiting: deque[str] = deque()
+        self.waiting: deque[str] = deque()
 
     def add(self, piece: str) -> None:
-        self._waiting.extend(piece.split("\n")[:-1])
+        self.waiting.extend(piece.split("\n")[:-1])
 
-    def __bool__(self) -> bool:
-        return bool(self._waiting)
-
-    def next(self) -> str:
-        return self._waiting.popleft()
-
-    def ahead(self, count: int) -> list[str]:
+    def ahead(self, count: int) -> Iterator[str]:
         """The next lines, as many as there are."""
-        while len(self._waiting) < count and (piece := next(self._pieces, "")):
+        while len(self.waiting) < count and (piece := next(self._pieces, "")):
             self.add(piece)
-        return list(islice(self._waiting, count))
+        return islice(self.waiting, count)
 
 
 class Mender:
@@ -75,16 +70,16 @@ class Mender:
 
     def __init__(self) -> None:
         self.text = MendedText()
+        self.others: list[MendedText] = []
         self._last = self.text
-        self._streams: dict[tuple[str, ...], MendedText] = {}
+        self._streams: dict[tuple[str, ...], MendedText] = {}  # by who wrote the line
         self._number = 0  # of the next line of the input, from the first line on that was mended
         self._prefixes: list[Prefix] = []
         self._spaces = self._entities = self._colours = False
         self._string: str | None = None  # how a line begins in which a string holds the text
         self._unended: Line | None = None  # what a string holds of a line that goes on in the next one
         self._width = 0
-        self._joined: tuple[Line, JoinedLine, MendedText] | None = None
-        self._rest: list[tuple[int, int, int]] = []
+        self._joined: tuple[JoinedLine, MendedText] | None = None
 
     def pieces(self, raw: Iterator[str], next_line: Callable[[], int]) -> Iterator[str]:
         """The first text, in pieces that end with a line. `next_line` gives the number of a piece's first line, as long as no
@@ -100,7 +95,7 @@ class Mender:
             if not self._number:
                 self._number = self.text.lines = next_line()
             lines.add(piece)
-            while lines:
+            while lines.waiting:
                 self._take(lines)
                 if self.text.size > PIECE_CHARS:
                     yield self.text.taken()
@@ -115,63 +110,48 @@ class Mender:
             if self.text.out:
                 yield self.text.taken()
 
-    @property
-    def others(self) -> list[MendedText]:
-        """The texts of the other writers."""
-        return [stream for stream in dict.fromkeys(self._streams.values()) if stream is not self.text]
-
     # -- whether a text needs it ----------------------------------------------------------------------------------------
 
     @property
     def _is_idle(self) -> bool:
         """Whether nothing that was found holds for what follows."""
         marks = self._spaces or self._entities or self._colours
-        return not (marks or self._prefixes or self._string or self._width or len(self._streams) > 1)
+        return not (marks or self._prefixes or self._string or self._width or self.others)
 
     def _needs_mending(self, piece: str) -> bool:
         if not piece.isascii() and not self._spaces:
             self._spaces = any(_CODE.search(found[0]) for found in islice(_BREAKS.finditer(piece), MAX_TRIED))
-        self._entities = self._entities or _holds_outside_strings(piece, "&", _ENTITY)
-        self._colours = self._colours or _holds_outside_strings(piece, "\x1b", _ESCAPE_CODE)
+        self._entities = self._entities or ("&" in piece and _holds_outside_strings(piece, _ENTITY))
+        self._colours = self._colours or ("\x1b" in piece and _holds_outside_strings(piece, _ESCAPE_CODE))
         if not self._is_idle:
             return True
-        return not _looks_plain(piece) and self._has_mark_inside(piece)
+        # all of a short piece is looked at
+        return not (len(piece) >= PLAIN_STEP * 2 and _looks_plain(piece)) and self._has_mark_inside(piece)
 
     def _has_mark_inside(self, piece: str) -> bool:
-        """Whether a header or an entry stands behind something else in its line, or is wrapped."""
+        """Whether a header or an entry stands behind something else in its line, or the text is escaped or wrapped."""
         last = piece.rfind("\n", 0, -1) + 1
-        if self._is_prefixed(piece[last : last + (MAX_PREFIX << 1)], []):
+        if not FRESH.match(piece, last) and _is_prefixed(piece[last : last + (MAX_PREFIX << 1)], []):
             return True
         tried = 0
         for word in ("HloModule", "ENTRY"):  # a pattern of both would take ten times as long
+            is_header = word == "HloModule"
             at = piece.find(word)
             while at >= 0:
-                start = piece.rfind("\n", 0, at) + 1
-                end = piece.find("\n", at)
-                before = piece[start:at]
-                tried += not before.isspace() and bool(before)
-                if not before.strip():
-                    if word == "HloModule" and (
-                        _is_escaped(piece[start:end]) or self._width_at(piece[start : start + WIDTH_CHARS])
-                    ):
-                        return True
-                elif word == "HloModule" and tried <= MAX_TRIED and _is_escaped(piece[start:end]):
+                start, end = piece.rfind("\n", 0, at) + 1, piece.find("\n", at)
+                is_first = not piece[start:at].strip()
+                tried += not is_first
+                if is_header and tried <= MAX_TRIED and piece.find("\\n", at, end) >= 0 and _is_escaped(piece[start:end]):
                     return True
-                elif len(before) <= MAX_PREFIX:
-                    line = piece[start:end]
+                if is_first:
+                    if is_header and wrapped_width(piece[start : start + WIDTH_CHARS], self._rest_of):
+                        return True
+                elif at - start <= MAX_PREFIX:
                     following = piece[end + 1 : end + 1 + WIDTH_CHARS].split("\n", WINDOW)[:WINDOW]
-                    if self._is_prefixed(line, following) or tried > MAX_TRIED:
+                    if tried > MAX_TRIED or _is_prefixed(piece[start:end], following):
                         return True
                 at = piece.find(word, at + 1)
         return False
-
-    @staticmethod
-    def _is_prefixed(line: str, following: list[str]) -> bool:
-        start = content_start(line)
-        if start is None or not line[:start].strip():
-            return False
-        is_cut = len(following) < WINDOW
-        return learn(line, start, following, is_cut=is_cut) is not None or _is_header_of(line, start, following)
 
     def _pass(self, piece: str) -> None:
         """Counts the lines of a piece that needs nothing."""
@@ -183,29 +163,40 @@ class Mender:
     # -- line by line ---------------------------------------------------------------------------------------------------
 
     def _take(self, lines: _Lines) -> None:
-        line = self._cleaned(Line.of(lines.next(), self._number))
+        line = self._cleaned(Line.of(lines.waiting.popleft(), self._number))
         self._number += 1
         stripped, match = self._without_prefix(line, lines)
-        stream = self._last
-        if match is not None:
-            stream = self._last = self._stream_of(match, line.text[: match.length], stripped, lines)
+        if match is not None and match.key:  # a line that does not say who wrote it goes on with the last text
+            if match.key not in self._streams:
+                self._streams[match.key] = self._new_stream(stripped, lines, line.text[: match.length])
+            self._last = self._streams[match.key]
         for one in self._strings(stripped):
-            self._put(one, stream, lines)
+            self._put(one, self._last, lines)
 
     def _cleaned(self, line: Line) -> Line:
         if self._colours and "\x1b" in line.text:
-            self.text.notes["colour codes are left out"] = None
+            self._note("colour codes are left out")
             line = without_colours(line)
         if self._entities and "&" in line.text:
-            self.text.notes["HTML entities are undone"] = None
+            self._note("HTML entities are undone")
             line = without_entities(line)
         if self._spaces and not line.text.isascii():
-            self.text.notes["no-break spaces are read as spaces"] = None
+            self._note("no-break spaces are read as spaces")
             line = with_plain_spaces(line)
         return line
 
+    def _note(self, note: str) -> None:
+        self.text.notes[note] = None
+
     def _ahead(self, lines: _Lines, count: int = WINDOW) -> list[str]:
         return [self._cleaned(Line.of(text, 0)).text for text in lines.ahead(count)]
+
+    def _match(self, text: str) -> Match | None:
+        return next((match for prefix in self._prefixes if (match := prefix.take_off(text)) is not None), None)
+
+    def _rest_of(self, text: str) -> str:
+        match = self._match(text)
+        return text[match.length :] if match is not None else text
 
     def _without_prefix(self, line: Line, lines: _Lines) -> tuple[Line, Match | None]:
         """The line without what stood before it. Where that is new, it is learned from the lines that follow."""
@@ -213,11 +204,14 @@ class Mender:
         if self._string is not None or not text:
             return line, None
         match = self._match(text)
-        if match is not None and not ("HloModule" in text and self._is_behind_more(text, match.length)):
+        if match is not None and not ("HloModule" in text and prefixed_start(text[match.length :]) is not None):
             return line.part(match.length), match
-        start = content_start(text)
-        if start is None or not text[:start].strip():
-            return self._without_old_side(line), None
+        start = prefixed_start(text)
+        if start is None:
+            is_old = self._prefixes and text.startswith("-") and self._prefixes[0].sample.strip() == "+"
+            if is_old:
+                self._note("lines of the old side of the diff are left out")
+            return line._replace(text="") if is_old else line, None
         return (line, None) if _is_escaped(text) else self._without_new_prefix(line, start, self._ahead(lines))
 
     def _without_new_prefix(self, line: Line, start: int, following: list[str]) -> tuple[Line, Match | None]:
@@ -225,36 +219,14 @@ class Mender:
         learned = learn(line.text, start, following)
         match = learned.take_off(line.text) if learned is not None else None
         if learned is not None and match is not None:
-            self._note_prefix(learned)
+            since = f"from line {self._number - 1} on " if self._prefixes else ""
+            self._note(f'{since}each line began with "{learned.sample}"')
             self._prefixes = [learned, *self._prefixes[: MAX_PREFIXES - 1]]
             return line.part(match.length), match
         if _is_header_of(line.text, start, following):
-            self.text.notes[f'the line of the header began with "{line.text[:start]}"'] = None
+            self._note(f'the line of the header began with "{line.text[:start]}"')
             return line.part(start), None
         return line, None
-
-    def _note_prefix(self, prefix: Prefix) -> None:
-        since = f"from line {self._number - 1} on " if self._prefixes else ""
-        self.text.notes[f'{since}each line began with "{prefix.sample}"'] = None
-
-    @staticmethod
-    def _is_behind_more(text: str, length: int) -> bool:
-        start = content_start(text[length:])
-        return bool(start and text[length : length + start].strip())
-
-    def _without_old_side(self, line: Line) -> Line:
-        """The line, or an empty one for a line of the old side of a diff whose new side is read."""
-        if self._prefixes and line.text.startswith("-") and self._prefixes[0].sample.strip() == "+":
-            self.text.notes["lines of the old side of the diff are left out"] = None
-            return line._replace(text="")
-        return line
-
-    def _stream_of(self, match: Match, sample: str, line: Line, lines: _Lines) -> MendedText:
-        """Whose text a line belongs to: that of its key; without one that of the line before it."""
-        key = match.key
-        if key and key not in self._streams:
-            self._streams[key] = self._new_stream(line, lines, sample)
-        return self._streams[key] if key else self._last
 
     def _new_stream(self, line: Line, lines: _Lines, sample: str) -> MendedText:
         """A text of its own for a new key, where it begins with a module or others come back; else it goes on with the last."""
@@ -264,10 +236,10 @@ class Mender:
             matches = [self._match(text) for text in self._ahead(lines)]
             if not any(match is not None and match.key in self._streams for match in matches):
                 return self._last
-        return MendedText(f'of several writers these are the lines that begin as "{sample}"')
+        self.others.append(MendedText(f'of several writers these are the lines that begin as "{sample}"'))
+        return self.others[-1]
 
-    def _match(self, text: str) -> Match | None:
-        return next((match for prefix in self._prefixes if (match := prefix.take_off(text)) is not None), None)
+    # -- strings that hold a text ---------------------------------------------------------------------------------------
 
     def _strings(self, line: Line) -> Iterator[Line]:
         r"""The lines in the string that a line holds, or the line itself; without `\n` at its end it goes on in the next."""
@@ -277,7 +249,7 @@ class Mender:
                 yield line
                 return
             self._string = text[: text.index("HloModule")]
-            self.text.notes["the text is unescaped: its line ends were written as \\n"] = None
+            self._note("the text is unescaped: its line ends were written as \\n")
         start = self._string_start(text)
         if start is None:
             self._string = None
@@ -290,10 +262,7 @@ class Mender:
             found = _BODY[quote].match(text, start)
             end = found.end() if found is not None else end
         ended = list(unescaped(line.part(start, end)))
-        if self._unended is not None and self._unended.text:
-            before, first = self._unended, ended[0]
-            columns = tuple((offset + len(before.text), column) for offset, column in first.columns)
-            ended[0] = before._replace(text=before.text + first.text, columns=(*before.columns, *columns))
+        ended[0] = Line.joined([*self._ended_string(), ended[0]])
         self._unended = ended.pop()
         yield from ended
 
@@ -305,61 +274,46 @@ class Mender:
         string = _STRING.match(text)
         return string.end() if string is not None and begin and string[1] == begin[-1] else None
 
-    def _ended_string(self) -> Iterator[Line]:
-        if self._unended is not None and self._unended.text:
-            yield self._unended
-        self._unended = None
+    def _ended_string(self) -> list[Line]:
+        """What is left of a string, if anything is."""
+        unended, self._unended = self._unended, None
+        return [unended] if unended is not None and unended.text else []
 
     # -- wrapped lines --------------------------------------------------------------------------------------------------
 
     def _put(self, line: Line, stream: MendedText, lines: _Lines) -> None:
         """Adds a line to its text, once it is known that the next one does not continue it."""
         if not self._width and self._string is None and line.text.startswith("HloModule"):
-            following = "\n".join([line.text + " " * (line.size - len(line.text)), *self._ahead(lines, WIDTH_WINDOW)])
-            self._width = self._width_at(following)
+            following = "\n".join([line.text + " " * (line.width - len(line.text)), *self._ahead(lines, WIDTH_WINDOW)])
+            self._width = wrapped_width(following, self._rest_of)
             if self._width:
-                self.text.notes[f"lines that were wrapped at column {self._width} are joined"] = None
+                self._note(f"lines that were wrapped at column {self._width} are joined")
         if not self._width:
-            stream.emit(line, [])
+            stream.emit(line)
             return
         if self._joined is not None:
-            before, joined, its_stream = self._joined
-            if before.size == self._width and its_stream is stream and joined.is_continued_by(line.text):
-                self._rest += [(joined.length + offset, line.number, column) for offset, column in line.columns]
-                joined.add(line.text)
-                self._joined = before._replace(size=line.size), joined, stream
+            joined, its_stream = self._joined
+            if joined.lines[-1].width == self._width and its_stream is stream and joined.is_continued_by(line.text):
+                joined.add(line)
                 return
-            self._put_joined()
-        self._joined = line, JoinedLine(line.text), stream
+        self._put_joined()
+        self._joined = JoinedLine(line), stream
 
     def _put_joined(self) -> None:
         if self._joined is not None:
-            line, joined, stream = self._joined
-            stream.emit(line._replace(text=joined.text), self._rest)
-            self._joined, self._rest = None, []
-
-    def _width_at(self, text: str) -> int:
-        """The column at which the lines of a text are wrapped, which begins with a module; 0 where they are not."""
-        lines = text.split("\n", WIDTH_WINDOW)[:WIDTH_WINDOW]
-        return wrapped_width(lines, self._rest_of)
-
-    def _rest_of(self, text: str) -> str:
-        match = self._match(text)
-        return text[match.length :] if match is not None else text
+            joined, stream = self._joined
+            stream.emit(Line.joined(joined.lines))
+            self._joined = None
 
     def _flush(self) -> None:
         """The end of the input, or of what has to be mended."""
         for line in self._ended_string():
-            self._last.emit(line, [])
+            self._last.emit(line)
         self._put_joined()
 
 
 def _looks_plain(piece: str) -> bool:
-    """Whether some lines of a piece, the last one among them, are of a module that is printed as it is. A short piece never
-    does: all of it is looked at.
-    """
-    if len(piece) < PLAIN_STEP * 2:
-        return False
+    """Whether some lines of a long piece, the last one among them, are of a module that is printed as it is."""
     end = 0  # of the line that was looked at last
     for at in (*range(0, len(piece) - 1, PLAIN_STEP), len(piece) - 1):
         if at < end:
@@ -370,18 +324,19 @@ def _looks_plain(piece: str) -> bool:
     return True
 
 
-def _holds_outside_strings(piece: str, first: str, pattern: re.Pattern[str]) -> bool:
-    """Whether a pattern, which starts with `first` or a character before it, stands where no string of a module can be."""
-    at = piece.find(first)
-    for _ in range(MAX_TRIED):
-        if at < 0:
-            return False
-        if pattern.match(piece, at) or pattern.match(piece, at - 1):
-            start = piece.rfind("\n", 0, at) + 1
-            if piece.find('"', start, at) < 0:
-                return True
-        at = piece.find(first, at + 1)
-    return False
+def _holds_outside_strings(piece: str, pattern: re.Pattern[str]) -> bool:
+    """Whether a pattern stands where no string of a module can be."""
+    found = [match.start() for match in islice(pattern.finditer(piece), MAX_TRIED)]
+    return any(piece.find('"', piece.rfind("\n", 0, at) + 1, at) < 0 for at in found)
+
+
+def _is_prefixed(line: str, following: list[str]) -> bool:
+    """Whether a prefix stands before a line, of which more lines than the `following` ones may follow."""
+    start = prefixed_start(line)
+    if start is None:
+        return False
+    is_cut = len(following) < WINDOW
+    return learn(line, start, following, is_cut=is_cut) is not None or _is_header_of(line, start, following)
 
 
 def _is_escaped(line: str) -> bool:

@@ -163,8 +163,6 @@ OPCODES = frozenset(_BY_NAME)
 TABLE: Mapping[str, Opcode] = _BY_NAME | {opcode.name: opcode for opcode in _short_spellings(_BY_NAME)}
 """Every opcode that XLA has, or had; the short spellings of asynchronous ones included."""
 
-PRINTED_OPCODES = frozenset(TABLE)
-
 LITERAL_OPCODES = frozenset({"constant", "parameter"})
 """Opcodes whose parentheses hold no operands."""
 

@@ -75,22 +75,21 @@ class Match(NamedTuple):
     key: tuple[str, ...]
 
 
-class Prefix:
-    """One learned prefix. `sample` is its text in the line that it was learned from."""
+class Prefix(NamedTuple):
+    """One learned prefix. `sample` is its text in the line that it was learned from, `keys` are the groups of the pattern that
+    name who wrote a line.
+    """
 
-    def __init__(self, sample: str, pattern: str, keys: Sequence[str], *, is_known: bool) -> None:
-        self.sample = sample
-        self.is_known = is_known
-        self._pattern = re.compile(pattern, re.ASCII)
-        self._keys = tuple(keys)
-        self.match_end = self._pattern.match
+    sample: str
+    pattern: re.Pattern[str]
+    keys: tuple[str, ...]
 
     def take_off(self, line: str) -> Match | None:
         """What stands before the rest of a line, or nothing."""
-        found = self._pattern.match(line)
+        found = self.pattern.match(line)
         if found is None:
             return None
-        return Match(found.end(), tuple([found[key] for key in self._keys if found[key] is not None]) if self._keys else ())
+        return Match(found.end(), tuple([found[key] for key in self.keys if found[key] is not None]) if self.keys else ())
 
 
 def content_start(line: str) -> int | None:
@@ -99,10 +98,15 @@ def content_start(line: str) -> int | None:
     return found.start() if found is not None and found.start() <= MAX_PREFIX else None
 
 
+def prefixed_start(line: str) -> int | None:
+    """The same where something else stands before it."""
+    start = content_start(line)
+    return start if start is not None and line[:start].strip() else None
+
+
 def _is_content(line: str) -> bool:
     """Whether a line is HLO as it stands."""
-    start = content_start(line)
-    return _BETWEEN.match(line) is not None or (start is not None and not line[:start].strip())
+    return _BETWEEN.match(line) is not None or (content_start(line) is not None and prefixed_start(line) is None)
 
 
 def learn(line: str, start: int, following: Iterable[str], *, is_cut: bool = False) -> Prefix | None:
@@ -114,20 +118,19 @@ def learn(line: str, start: int, following: Iterable[str], *, is_cut: bool = Fal
         return None  # a comment is white space of the module itself
     ahead = [one for one in following if one.strip()]
     is_indented = line.find(" = ", start, start + MAX_PREFIX) >= 0  # some of the blanks are the instruction's own
-    pattern, numbers, keys, is_known = _pattern(text, blanks=1 if is_indented else MAX_PREFIX)
-    prefix = Prefix(text, pattern, keys, is_known=is_known)
-    matched = [found for one in ahead if (found := prefix.match_end(one)) is not None]
-    near = sum(prefix.match_end(one) is not None for one in ahead[:8])
+    spelled, numbers, keys, is_known = _pattern(text, blanks=1 if is_indented else MAX_PREFIX)
+    pattern = re.compile(spelled, re.ASCII)
+    matches = list(map(pattern.match, ahead))
+    matched = [found for found in matches if found is not None]
+    near = sum(found is not None for found in matches[:8])
     if ahead and not is_cut and not any(_is_content(found.string[found.end() :]) for found in matched):
         return None
     if text.lstrip().startswith("//") and any(_is_content(one) for one in ahead):
         return None  # comments of a module that stands as it is
-    if ahead and near < (1 if is_known else min(2, len(ahead))):
-        return None
-    if not ahead and not is_known:
+    if near < (1 if is_known else min(2, len(ahead))) if ahead else not is_known:
         return None
     returning = [number for number in numbers if _returns([found[number] for found in matched if found[number]])]
-    return Prefix(text, pattern, (*keys, *returning), is_known=is_known) if returning else prefix
+    return Prefix(text, pattern, (*keys, *returning))
 
 
 def _pattern(text: str, blanks: int) -> tuple[str, list[str], list[str], bool]:

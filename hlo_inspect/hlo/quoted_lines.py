@@ -7,20 +7,20 @@ LLVM have not. What follows the instruction in its line is left.
 
 from __future__ import annotations
 
-import io
 import re
 from itertools import pairwise
 from typing import NamedTuple
 
 from hlo_inspect.hlo import parser, tokens
-from hlo_inspect.hlo.mended_text import Places, relocate
+from hlo_inspect.hlo.mended_line import Line
+from hlo_inspect.hlo.mended_text import MendedText, relocate
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.opcodes import PRINTED_OPCODES
+from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.problems import CUT_OFF, PART, UNREADABLE
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.shape_text import ShapeError, parse_shape
 from hlo_inspect.hlo.shapes import BITS, NOT_ARRAYS
-from hlo_inspect.hlo.source import Source
+from hlo_inspect.hlo.source import Pieces
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
 
@@ -48,15 +48,15 @@ _WHOLE_MODULE = frozenset({CUT_OFF, "HI007", "HI008", "HI009", "HI010"})
 
 
 class QuotedLine(NamedTuple):
-    """An instruction: its text in one line, and where its pieces come from: index in the text, line, column."""
+    """An instruction in one line, and why it is not read as a whole."""
 
-    text: str
-    places: tuple[tuple[int, int, int], ...]
+    line: Line
     fault: str
 
     @property
-    def line(self) -> int:
-        return self.places[0][1]
+    def number(self) -> int:
+        """The line of the input that it begins in."""
+        return self.line.origins[0][1]
 
 
 class QuotedLines:
@@ -103,7 +103,7 @@ class QuotedLines:
                 self._open = text[start:], line, at
                 return
             quoted = _placed(found, text, start, line, at)
-            if _can_be_read(quoted.text):
+            if _can_be_read(quoted.line.text):
                 self._found.append(quoted)
 
 
@@ -182,7 +182,7 @@ def _read_cut(text: str, start: int, line_end: int) -> tuple[_Read | None, int]:
 
 def _is_instruction(row: tokens.Row) -> bool:
     shape, _, opcode = row[2].rpartition(" ")
-    if opcode not in PRINTED_OPCODES:
+    if opcode not in TABLE:
         return False
     try:
         parse_shape(shape)
@@ -192,40 +192,33 @@ def _is_instruction(row: tokens.Row) -> bool:
 
 
 def _placed(found: _Read, text: str, start: int, line: int, column: int) -> QuotedLine:
-    """What was read from `start`, at this line and column, as one line with the places of its pieces."""
-    pieces: list[str] = []
-    places: list[tuple[int, int, int]] = []
-    length = 0
+    """What was read from `start`, at this line and column, as one line."""
+    pieces: list[Line] = []
     while start < found.end:
         wrap = _LINE_END.search(text, start, found.end)
-        stop = wrap.start() if wrap else found.end
-        places.append((length, line, column))
-        pieces.append(text[start:stop])
-        length += stop - start + 1
-        start = wrap.end() if wrap else found.end
-        if wrap:
-            line += wrap[0].count("\n")
-            column = start - text.rfind("\n", 0, start)
-    return QuotedLine(_ELIDED.sub("", " ".join(pieces)).rstrip(", ") + found.added, tuple(places), found.fault)
+        stop, following = wrap.span() if wrap else (found.end, found.end)
+        pieces.append(Line(f"{text[start:stop]} ", ((0, line, column),), 0))
+        line += text.count("\n", stop, following)
+        column = following - text.rfind("\n", 0, following)
+        start = following
+    joined = Line.joined(pieces)
+    whole = _ELIDED.sub("", joined.text[:-1]).rstrip(", ") + found.added
+    return QuotedLine(joined._replace(text=whole), found.fault)
 
 
 def part_of_module(lines: list[QuotedLine], path: str, wants: Wants) -> Module:
     """The module of quoted lines: one computation without an end."""
-    text = [f"{NAME} {{\n"]
-    places = Places()
-    places.add(1, 0, lines[0].line, 1)
-    for number, one in enumerate(lines, 2):
-        text.append(f"{one.text}\n")
-        for place in one.places:
-            places.add(number, *place)
-    data = "".join(text).encode(errors="surrogatepass")
-    module = next(read_modules(Source(path, lambda: io.BytesIO(data)), wants))
+    text = MendedText()
+    text.emit(Line.of(f"{NAME} {{", lines[0].number))
+    for one in lines:
+        text.emit(one.line)
+    module = next(read_modules(Pieces(path, iter([text.taken()])), wants))
     module.problems.drop(_WHOLE_MODULE)
-    relocate(module, places)
+    relocate(module, text.places)
     module.quoted_lines = module.lines = len(lines)
     for one in lines:
         if one.fault:
-            module.note(UNREADABLE, one.fault, one.line)
+            module.note(UNREADABLE, one.fault, one.number)
     counted = "an instruction line" if len(lines) == 1 else f"{len(lines):,} instruction lines"
-    module.note(PART, f"{counted} outside any computation: a part of a module", lines[0].line)
+    module.note(PART, f"{counted} outside any computation: a part of a module", lines[0].number)
     return module

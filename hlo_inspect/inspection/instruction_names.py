@@ -6,7 +6,7 @@ import re
 
 from hlo_inspect.analysis.neighbourhood.selection import WILDCARD, fits
 from hlo_inspect.errors import HloInspectError
-from hlo_inspect.hlo.opcodes import PRINTED_OPCODES
+from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.source import open_source
 from hlo_inspect.lazy_pattern import lazy_pattern
 
@@ -21,7 +21,7 @@ def names_like(source: str, beginning: str) -> list[str]:
     be read.
     """
     parts = [*beginning.removeprefix("%").split(WILDCARD), ""]
-    opcodes = [opcode for opcode in sorted(PRINTED_OPCODES) if fits(opcode, parts)]
+    opcodes = [opcode for opcode in sorted(TABLE) if fits(opcode, parts)]
     found: dict[str, None] = {}
     read = 0
     try:

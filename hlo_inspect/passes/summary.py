@@ -8,7 +8,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.optimizer.hyperparameter import HYPERPARAMETERS
 from hlo_inspect.analysis.optimizer.overview import Overview
 from hlo_inspect.analysis.parameters import Interface, Output, ParameterLeaf
-from hlo_inspect.hlo.opcodes import PRINTED_OPCODES
+from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes import collective_tables, cost_tables, custom_call_tables, fusion_tables, loop_table
@@ -35,7 +35,7 @@ class Summary(Pass):
         FactSpec("module.computations", "count", "computations, as printed"),
         FactSpec("module.instructions", "count", "instructions over all computations, as printed"),
         FactSpec("module.entry_instructions", "count", "instructions of the entry computation, as printed"),
-        FactSpec("opcode.<opcode>", "count", "instructions of a printed opcode over all computations", PRINTED_OPCODES),
+        FactSpec("opcode.<opcode>", "count", "instructions of a printed opcode over all computations", frozenset(TABLE)),
     )
 
     def run(self, context: Context) -> Section:

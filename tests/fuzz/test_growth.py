@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.hlo import mending
-from hlo_inspect.hlo.mended_line import JoinedLine
+from hlo_inspect.hlo.mended_line import JoinedLine, Line
 from tests.fuzz import growth
 from tests.fuzz.commands import ARGUMENTS, Files
 from tests.fuzz.growth import GrowingText, growing
@@ -75,11 +75,14 @@ def test_one_long_line_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_line_that_others_continue_is_put_together_once() -> None:
-    joined = JoinedLine("f (p: f32[8], ")
+    joined = JoinedLine(Line.of("f (p: f32[8], ", 1))
     for number in range(3):
         assert joined.is_continued_by("q = r")
-        joined.add(f"p{number}: f32[8], ")
-    joined.add(") -> f32[8] {")
-    joined.add("  ")
+        joined.add(Line.of(f"p{number}: f32[8], ", number + 2))
+    joined.add(Line.of(") -> f32[8] {", 5))
+    joined.add(Line.of("  ", 6))
     assert not joined.is_continued_by("anything")
-    assert joined.length == len(joined.text) == len("f (p: f32[8], p0: f32[8], p1: f32[8], p2: f32[8], ) -> f32[8] {  ")
+    whole = Line.joined(joined.lines)
+    assert whole.text == "f (p: f32[8], p0: f32[8], p1: f32[8], p2: f32[8], ) -> f32[8] {  "
+    assert [whole.text[index] for index, _, _ in whole.origins] == ["f", *"ppp", ")", " "]
+    assert [(number, column) for _, number, column in whole.origins] == [(number, 1) for number in range(1, 7)]
