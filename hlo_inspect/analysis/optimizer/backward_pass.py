@@ -226,8 +226,9 @@ class BackwardPasses:
 
     def _is_same(self, factor: Factor, cofactor: Factor) -> bool | None:
         """Whether the factor of a product is a cofactor of another one, or a part of one that was put together: compilers make
-        one product of several with the same weight. Values that are computed again are equal if they depend on the same inputs;
-        a convolution may take an input itself where another one takes its parts in another order.
+        one product of several with the same weight. Values that are computed again are equal if they depend on the same inputs,
+        and indices that depend on none may be, such as relative positions; a convolution may take an input itself where another
+        one takes its parts in another order.
         """
         if factor.product == cofactor.product:
             return False
@@ -238,7 +239,7 @@ class BackwardPasses:
         if source is not None:
             return source in self._holding(factor.place)
         left, right = (self._dependence.inputs(one.place) for one in (factor, cofactor))
-        if EVERYTHING in {left, right}:
+        if EVERYTHING in {left, right} or (left == right == 0 and self._products.are_indices(factor, cofactor)):
             return None
         is_input = self._frames.input(factor.origin) is not None
         return left == right != 0 and (not is_input or self._products.has_window(factor.product))

@@ -32,7 +32,9 @@ def constant_value(literal: str) -> float | None:
 
 
 def is_rounded(value: float, dtype: str) -> bool:
-    """Whether a constant was rounded to 16 bits: its type says so, or XLA widened it afterwards and its digits show it."""
+    """Whether a constant was rounded to 16 bits: its type says so, or XLA widened it afterwards and its digits show it. A power
+    of two is rather a number of elements, or one over it.
+    """
     if dtype not in _EXACT_TYPES:
         return True
     if dtype != "f32" or not math.isfinite(value) or float(f"{value:.4g}") == value:
@@ -41,4 +43,4 @@ def is_rounded(value: float, dtype: str) -> bool:
         (bits,) = struct.unpack("<I", struct.pack("<f", value))
     except OverflowError:
         return False
-    return int(bits) & 0x1FFF == 0
+    return int(bits) & 0x1FFF == 0 and int(bits) & 0x7FFFFF != 0

@@ -155,13 +155,13 @@ class Matcher:
             for one in self._chain_of(array):
                 inputs = self.values.inputs_behind(one)
                 read |= inputs if inputs > 0 else 0
-        possible = {id(array) for array in candidates}
+        others = {id(array) for array in (*candidates, *self.accumulators)}
         return [
             array
             for array in self.step.arrays
             if array.is_float
             and array.shape.elements != 1
-            and id(array) not in possible
+            and id(array) not in others
             and read & self.values.own(array)
             and not any(self.values.inputs_behind(one) for one in self._chain_of(array))
         ]

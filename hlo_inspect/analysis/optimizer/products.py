@@ -124,6 +124,13 @@ class Products:
         instruction = self._frames.instruction((*product, ())) if self._frames.opcode((*product, ())) == "convolution" else None
         return instruction is not None and instruction.attr("window") is not None
 
+    def are_indices(self, scattered: Factor, looked_up: Factor) -> bool:
+        """Whether two factors are as many indices, of a scatter and of a lookup."""
+        frames = self._frames
+        opcodes = tuple(frames.opcode((*factor.product, ())) for factor in (scattered, looked_up))
+        is_second = scattered.number == looked_up.number == 1
+        return is_second and opcodes == ("scatter", "gather") and frames.size(scattered.place) == frames.size(looked_up.place)
+
     def _origin(self, start: Place) -> Place:
         """Where a value is made; a fusion without products is not looked into unless it only hands something on."""
         known = self._origins.get(start)

@@ -10,7 +10,7 @@ import pytest
 import hlo_inspect
 from hlo_inspect.analysis.optimizer.frames import Frames
 from hlo_inspect.analysis.optimizer.graph import Place
-from tests.analysis.optimizer.programs import DESCENT, STAGES, changed, overview_of, rules_of, step_of, text_of
+from tests.analysis.optimizer.programs import DESCENT, STAGES, changed, entry_of, overview_of, rules_of, step_of, text_of
 
 ALONG = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
 ACROSS = "lhs_contracting_dims={0}, rhs_contracting_dims={0}"
@@ -87,6 +87,44 @@ def test_the_cofactors_of_several_products_that_became_one(contracted: str, rule
         "o = add o1 o2",
     )
     assert rules_of(step_of(*lines, *DOWN, states=2)) == rules
+
+
+INDICES = """
+%{0} () -> s32[9,1] {{
+  %i = s32[9,1]{{1,0}} iota(), iota_dimension=0
+  %c = s32[] constant(7)
+  %cs = s32[9,1]{{1,0}} broadcast(%c), dimensions={{}}
+  ROOT %r = s32[9,1]{{1,0}} minimum({1})
+}}
+"""
+
+
+def lookup_of(back: str, summed: str) -> str:
+    """A table of which rows are looked up, and the gradient of that."""
+    gathered = "offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,4}"
+    scattered = "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1"
+    return entry_of(
+        "%w = f32[8,4]{1,0} parameter(0)",
+        "%x = f32[9,4]{1,0} parameter(1)",
+        "%there = s32[9,1]{1,0} fusion(), kind=kLoop, calls=%first",
+        f"%back = {back} fusion(), kind=kLoop, calls=%second",
+        f"%y = f32[9,4]{{1,0}} gather(%w, %there), {gathered}",
+        f"%d = {summed}",
+        "%zero = f32[] constant(0)",
+        "%zeros = f32[8,4]{1,0} broadcast(%zero), dimensions={}",
+        f"%g = f32[8,4]{{1,0}} scatter(%zeros, %back, %d), {scattered}, to_apply=%add",
+        "%rate = f32[] constant(0.1)",
+        "%rates = f32[8,4]{1,0} broadcast(%rate), dimensions={}",
+        "%u = f32[8,4]{1,0} multiply(%g, %rates)",
+        "ROOT %new = f32[8,4]{1,0} subtract(%w, %u)",
+        before=INDICES.format("first", "%i, %cs") + INDICES.format("second", "%cs, %i"),
+    )
+
+
+def test_indices_that_depend_on_no_input() -> None:
+    """Relative positions are computed once for the lookup and once more for the scatter of its gradient."""
+    assert rules_of(lookup_of("s32[9,1]{1,0}", "f32[9,4]{1,0} multiply(%x, %y)")) == ["sgd"]
+    assert rules_of(lookup_of("s32[5,1]{1,0}", "f32[5,4]{1,0} slice(%y), slice={[0:5], [0:4]}")) == []  # other positions
 
 
 CONVOLUTIONS = """HloModule step

@@ -417,6 +417,8 @@ def test_rounded_constants() -> None:
     assert is_rounded(0.000999450684, "f32")
     assert is_rounded(0.0999755859375, "f32")
     assert not is_rounded(0.1, "f32")
+    assert not is_rounded(0.0078125, "f32")  # the mean of 128 elements
+    assert not is_rounded(-65536.0, "f32")
     assert not is_rounded(0.5, "f32")
     assert not is_rounded(1e300, "f32")
 
