@@ -254,8 +254,11 @@ def _add(figures: dict[_Figure, Bounds], more: Mapping[_Figure, Bounds]) -> None
         figures[figure] = amount if before is None else before.plus(amount)
 
 
-def place(instruction: Instruction) -> tuple[str, int, str]:
-    """A key of an instruction that no other one has, also in a text that defines a name twice."""
+Place = tuple[str, int, str]
+"""Computation, line and name: a key of an instruction that no other one has, also in a text that defines a name twice."""
+
+
+def place(instruction: Instruction) -> Place:
     return instruction.computation.name, instruction.line, instruction.name
 
 

@@ -405,7 +405,7 @@ class Context:
 
     def collective_of(self, kernel: Kernel) -> Collective | None:
         """The collective that a kernel is, or starts."""
-        return self._collectives_by_place.get(place(kernel.instruction))
+        return self._collectives_by_place.get(kernel.place)
 
     @cached_property
     def _collectives_by_place(self) -> dict[tuple[str, int, str], Collective]:

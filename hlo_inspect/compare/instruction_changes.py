@@ -190,4 +190,4 @@ class InstructionChanges:
 
 
 def _by_line(context: Context) -> Mapping[int, Kernel]:
-    return {kernel.instruction.line: kernel for kernel in context.kernels.found}
+    return {kernel.place[1]: kernel for kernel in context.kernels.found}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import reduce
 from typing import Any, NamedTuple
 
 from hlo_inspect.analysis.calls import Bounds
@@ -11,7 +10,7 @@ from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
-from hlo_inspect.analysis.time.step_times import NO_SECONDS, sum_of
+from hlo_inspect.analysis.time.step_times import sum_of
 from hlo_inspect.analysis.time.timelines import TimedStep, Timelines
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.report.model import Column
@@ -31,7 +30,7 @@ def _columns(context: Context, timelines: Timelines, members: Callable[[Any], Se
     timed = {id(one): (time, *timed_sites(context, timelines, one, time)) for one, time in collectives}
 
     def of_all(time: Callable[[TimedSite, TimedSite], Seconds]) -> Callable[[Any], Seconds]:
-        return lambda row: reduce(sum_of, [time(*timed[id(one)][1:]) for one in members(row)], NO_SECONDS)
+        return lambda row: sum_of(*[time(*timed[id(one)][1:]) for one in members(row)])
 
     def in_schedule(time: Callable[[TimedSite, TimedSite], Seconds]) -> Callable[[Any], Seconds | None]:
         return of_all(time) if timelines.is_scheduled else lambda _: None

@@ -7,7 +7,6 @@ from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import place
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.labels import printed
@@ -106,7 +105,7 @@ def _chosen(context: Context, rows: Sequence[tuple[View, int]]) -> Sequence[tupl
     """The rows, in their order; of too many parameters and loops first, then those that move most."""
     if len(rows) <= MOST_INSTRUCTIONS:
         return rows
-    moved = {place(kernel.instruction): kernel.of_step("bytes").least for kernel in context.kernels.found}
+    moved = {kernel.place: kernel.of_step("bytes").least for kernel in context.kernels.found}
 
     def weight(at: tuple[View, int]) -> tuple[bool, int]:
         view, row = at

@@ -99,4 +99,4 @@ def _amounts(context: Context, *, with_cost: bool) -> Iterator[tuple[str, tuple[
             runs = graph.runs(name)
             yield name, (runs, sent.times(runs), NOTHING, NOTHING)
     for kernel in context.kernels.found if with_cost else ():
-        yield kernel.instruction.computation.name, (NOTHING, NOTHING, kernel.of_step("flops"), kernel.of_step("bytes"))
+        yield kernel.place[0], (NOTHING, NOTHING, kernel.of_step("flops"), kernel.of_step("bytes"))

@@ -36,7 +36,7 @@ class _Point(NamedTuple):
     @property
     def above_bound(self) -> float | None:
         """How much longer the kernels take by the model than at least; `None` where one of the two is not known."""
-        time = self.row.time
+        time = self.row.cost.time
         if time is None or time.estimate.exact is None or time.bound.exact is None:
             return None
         return max(0.0, time.estimate.exact - time.bound.exact)
@@ -67,9 +67,13 @@ def roofline_tables(context: Context) -> Iterator[Table]:
             Column("memory_bytes", "bytes", get=lambda point: point.memory_bytes),
             Column("flop_per_memory_byte", "number", get=lambda point: point.flop_per_byte),
             Column("above_bound_s", "seconds", optional=True, get=lambda point: point.above_bound),
-            Column("bound_flops_per_s", "flops_per_s", optional=True, get=lambda point: point.rate(point.row.time.bound)),
-            Column("estimate_flops_per_s", "flops_per_s", optional=True, get=lambda point: point.rate(point.row.time.estimate)),
-            Column("compiler_flops_per_s", "flops_per_s", optional=True, get=lambda point: point.rate(point.row.time.compiler)),
+            Column("bound_flops_per_s", "flops_per_s", optional=True, get=lambda point: point.rate(point.row.cost.time.bound)),
+            Column(
+                "estimate_flops_per_s", "flops_per_s", optional=True, get=lambda point: point.rate(point.row.cost.time.estimate)
+            ),
+            Column(
+                "compiler_flops_per_s", "flops_per_s", optional=True, get=lambda point: point.rate(point.row.cost.time.compiler)
+            ),
         ]
     own = Table.of("roofline", "Kernels on the roofline, equal ones together", more, placed)
     rows = tuple((*point.of_table, *row) for point, row in zip(placed, own.rows, strict=True))
@@ -80,8 +84,8 @@ def roofline_tables(context: Context) -> Iterator[Table]:
 
 def _points(context: Context, groups: Table, times: KernelTimes | None) -> Iterator[_Point]:
     for number, (row, of_table) in enumerate(zip(context.on_machine.costing_groups, groups.rows, strict=True)):
-        flops: float | None = row.flops.exact
-        size = row.size.exact
+        flops: float | None = row.cost.flops.exact
+        size = row.cost.size.exact
         if times is not None:
             flops, size = None if flops is None else flops / times.devices, _memory_bytes(row, times.profile)
         yield _Point(number, of_table, row, flops or 0.0, size, _why_left_out(row, flops, size, has_times=times is not None))
@@ -89,7 +93,7 @@ def _points(context: Context, groups: Table, times: KernelTimes | None) -> Itera
 
 def _memory_bytes(row: Costing, profile: HardwareProfile) -> int | None:
     """The bytes that all runs move between the device and its memory; `None` where not all are known."""
-    if row.size.exact is None:
+    if row.cost.size.exact is None:
         return None
     elsewhere = units_elsewhere(profile)
     each = ((kernel.runs.least, unit, size) for kernel in row.kernels for unit, size in kernel.moved)
@@ -100,7 +104,7 @@ def _why_left_out(row: Costing, flops: float | None, size: int | None, *, has_ti
     """The first reason that applies; empty where none does."""
     reasons = {
         "no kernel": not row.kernels,
-        "collectives": row.time is not None and row.time.bound_by == "collective",
+        "collectives": row.cost.time is not None and row.cost.time.bound_by == "collective",
         "of unknown FLOPs": flops is None,
         "without FLOPs": not flops,
         "of unknown bytes": size is None,

@@ -21,6 +21,7 @@ from hlo_inspect.passes.time_tables import (
     TimePart,
     breakdowns,
     busy_resources,
+    counted,
     exposed_table,
     resources_table,
     share_of,
@@ -180,7 +181,7 @@ def _exposed(times: StepTimes, parts: Iterable[TimePart]) -> Parts:
     if times.estimate_exposed.reason and not times.estimate_exposed.least:
         yield f"not known: {times.estimate_exposed.reason}"
         return
-    busy = total_seconds(part.estimate_busy for part in found)
+    busy = total_seconds(counted(found), lambda part: part.estimate_busy)
     yield from sentence("{} of {} of collectives by the model", _amount(times.estimate_exposed), _amount(busy))
     yield from _of_step(times.estimate_exposed, times)
     axes: dict[str, Seconds] = {}

@@ -5,11 +5,13 @@ goes by phase, by scope and by line of source.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain, repeat
+from operator import attrgetter
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import place
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.labels import NOT_PRINTED, scope_label
@@ -52,16 +54,16 @@ def time_parts(context: Context) -> list[TimePart]:
     if times is None or timelines is None or in_step is None:
         return []
     parts: list[TimePart] = []
-    known: dict[tuple[object, ...], TimePart] = {}
+    known: dict[tuple[int, int], TimePart] = {}
     for kernel in context.own_kernels:
         labels, row = kernel.labels, in_step.of(kernel)
-        said = (labels.phase, labels.scope, labels.source)
-        key = (id(row), id(kernel.parts), *said)
+        key = id(row), id(labels)
         part = known.get(key)
         if part is None:
-            time, runs = times.of(kernel), timelines.estimate.timeline.runs(place(kernel.instruction))
+            time, runs = times.of(kernel), timelines.estimate.timeline.runs(kernel.place)
             fixed = (times.profile.kernel_overhead or 0.0) * runs if time.estimate_s > time.bound_s else 0.0
             of_model = Seconds(min(fixed, row.estimate.least - row.bound.least), kernel.runs.reason)
+            said = (labels.phase, labels.scope, labels.source)
             part = TimePart(None, time.bound_by, None, *said, row.bound, row.estimate, row.estimate, of_model)
             known[key] = part
         parts.append(part)
@@ -75,10 +77,21 @@ def time_parts(context: Context) -> list[TimePart]:
     return parts
 
 
-def total_seconds(times: Iterable[Seconds]) -> Seconds:
-    """Several times together."""
-    found = list(times)
-    return Seconds(math.fsum(one.least for one in found), next((one.reason for one in found if one.reason), ""))
+Counted = tuple[TimePart, int]
+"""A part, and how many kernels or collectives it is."""
+
+
+def counted(parts: Sequence[TimePart]) -> list[Counted]:
+    """The parts, each once."""
+    found = {id(part): part for part in parts}
+    return [(found[key], count) for key, count in Counter(map(id, parts)).items()]
+
+
+def total_seconds(parts: Iterable[Counted], time: Callable[[TimePart], Seconds]) -> Seconds:
+    """A time of several parts together."""
+    found = [(time(part), count) for part, count in parts]
+    least = math.fsum(chain.from_iterable(repeat(one.least, count) for one, count in found))
+    return Seconds(least, next((one.reason for one, _ in found if one.reason), ""))
 
 
 # -- what a step is made of -------------------------------------------------------------------------------------------------
@@ -88,7 +101,7 @@ class _Share(NamedTuple):
     """Parts of a step together, what they add to it and the whole step, both at least and by the model."""
 
     label: str
-    parts: Sequence[TimePart]
+    parts: Sequence[Counted]
     bound: Seconds
     estimate: Seconds
     whole_bound: Seconds
@@ -100,14 +113,14 @@ def share_of(part: Seconds, whole: Seconds) -> float | None:
     return part.least / whole.least if whole.least and not part.reason and not whole.reason else None
 
 
-def _shares(parts: Sequence[TimePart], label: Callable[[TimePart], str]) -> list[_Share]:
-    whole = _both(parts)
-    return [_Share(label(group[0]), group, *_both(group), *whole) for group in group_rows(parts, label)]
+def _shares(parts: Sequence[Counted], label: Callable[[TimePart], str]) -> list[_Share]:
+    whole, groups = _both(parts), group_rows(parts, lambda one: label(one[0]))
+    return [_Share(label(group[0][0]), group, *_both(group), *whole) for group in groups]
 
 
-def _both(parts: Sequence[TimePart]) -> tuple[Seconds, Seconds]:
+def _both(parts: Sequence[Counted]) -> tuple[Seconds, Seconds]:
     """What parts add to the step, at least and by the model."""
-    return total_seconds([part.bound for part in parts]), total_seconds([part.estimate for part in parts])
+    return total_seconds(parts, attrgetter("bound")), total_seconds(parts, attrgetter("estimate"))
 
 
 _KERNELS = {"compute": "kernels bound by compute", "memory": "kernels bound by memory"}
@@ -129,10 +142,10 @@ def step_table(parts: Sequence[TimePart]) -> Table:
     """The step: kernels by what bounds them, what each run of a kernel costs besides its work, and what of the collectives
     along each axis nothing hides.
     """
-    distinct = {id(part): part for part in parts}
-    work = {key: part._replace(estimate=_without(part.estimate, part.fixed)) for key, part in distinct.items()}
-    fixed = TimePart(None, None, None, "", "", "", NO_SECONDS, total_seconds(part.fixed for part in parts), NO_SECONDS)
-    rows = _shares([*(work[id(part)] for part in parts), fixed], lambda part: FIXED if part is fixed else _kind_of_part(part))
+    distinct = counted(parts)
+    work = [(part._replace(estimate=_without(part.estimate, part.fixed)), count) for part, count in distinct]
+    fixed = TimePart(None, None, None, "", "", "", NO_SECONDS, total_seconds(distinct, attrgetter("fixed")), NO_SECONDS)
+    rows = _shares([*work, (fixed, 1)], lambda part: FIXED if part is fixed else _kind_of_part(part))
     rows = [row for row in rows if row.bound.least or row.estimate.least]
     rows.sort(key=lambda row: (_ORDER.index(row.label) if row.label in _ORDER else len(_ORDER), -row.estimate.least))
     columns = (
@@ -148,10 +161,10 @@ def step_table(parts: Sequence[TimePart]) -> Table:
 # -- by phase, scope and source ---------------------------------------------------------------------------------------------
 
 
-def time_by(name: str, title: str, parts: Sequence[TimePart], label: Callable[[TimePart], str], rows: int) -> Table:
+def time_by(name: str, title: str, parts: Sequence[Counted], label: Callable[[TimePart], str], rows: int) -> Table:
     """What the step is spent on; of collectives what nothing hides. What takes longest by the model comes first."""
     found = sorted(_shares(parts, label), key=lambda row: (row.estimate.least, row.bound.least), reverse=True)
-    detail = (1, 3) if any(part.collective is not None for part in parts) else (9, 9)
+    detail = (1, 3) if any(part.collective is not None for part, _ in parts) else (9, 9)
     columns = (
         Column(name, width=9 if name == "phase" else 34, get=lambda row: row.label),
         *bounded("bound_s", "seconds", lambda row: row.bound),
@@ -165,14 +178,16 @@ def time_by(name: str, title: str, parts: Sequence[TimePart], label: Callable[[T
 
 def _of_collectives(row: _Share, *, busy: bool) -> Seconds:
     """By the model: what is exposed, or how long collectives take."""
-    return total_seconds(part.estimate_busy if busy else part.estimate for part in row.parts if part.collective is not None)
+    collectives = [one for one in row.parts if one[0].collective is not None]
+    return total_seconds(collectives, attrgetter("estimate_busy" if busy else "estimate"))
 
 
 def breakdowns(parts: Sequence[TimePart]) -> Iterator[Table]:
     """The step by phase, by scope of the program and by line of source."""
-    yield time_by("phase", "Time by phase", parts, lambda part: part.phase or UNKNOWN, 0)
-    yield time_by("scope", "Time by scope of the program", parts, lambda part: part.scope, 10)
-    yield time_by("source", "Time by line of source", parts, lambda part: part.source, 10)
+    distinct = counted(parts)
+    yield time_by("phase", "Time by phase", distinct, lambda part: part.phase or UNKNOWN, 0)
+    yield time_by("scope", "Time by scope of the program", distinct, attrgetter("scope"), 10)
+    yield time_by("source", "Time by line of source", distinct, attrgetter("source"), 10)
 
 
 # -- resources --------------------------------------------------------------------------------------------------------------

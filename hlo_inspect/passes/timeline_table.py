@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import place
+from hlo_inspect.analysis.calls import Place, place
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.op_names import origin_of
-from hlo_inspect.analysis.time.steps import Place
 from hlo_inspect.analysis.time.timeline_events import StreamEvent, timeline_events
 from hlo_inspect.analysis.time.timelines import Timelines
 from hlo_inspect.hlo.instruction import Instruction
@@ -38,7 +37,7 @@ class _Descriptions:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._kernels = {place(kernel.instruction): kernel for kernel in context.kernels.found}
+        self._kernels = {kernel.place: kernel for kernel in context.kernels.found}
         self._known: dict[Place, EventRow] = {}
 
     def row(self, event: StreamEvent) -> EventRow:

@@ -52,10 +52,11 @@ class Column(NamedTuple):
     `summed` columns have a total. `detail` says how early a narrow terminal drops it (0: never, 9: only in CSV and JSON). In an
     `optional` column `None` means that there is no such thing, not that it is unknown. A column with `bound_of` holds lower
     bounds of the values of the column of that name: a page has one cell for both, `>= 4` where the value is unknown. `get`
-    takes the value from what a row is about, for `Table.of`; the columns of a finished table do not have it. `width` is how
-    many characters a text usually has, where that is not 16: it decides with `detail` for which columns there is room. A page
-    shows the files that a column holds (`is_file`, or called `source`) relative to what they have in common, and with -v a
-    column that is `only_verbose`. The numbers of a column that is `signed` are differences, and have a plus sign too.
+    takes the value from what a row is about, for `Table.of`, or from a `part` of it, once where several rows have the same
+    object there; the columns of a finished table have neither. `width` is how many characters a text usually has, where that is
+    not 16: it decides with `detail` for which columns there is room. A page shows the files that a column holds (`is_file`, or
+    called `source`) relative to what they have in common, and with -v a column that is `only_verbose`. The numbers of a column
+    that is `signed` are differences, and have a plus sign too.
 
     A page draws the shares of a column with a `bar`: `alone` each from the left, `stacked` each from where the one above ends.
     Its heading is made of `page_name` where that says more than the name, which scripts use.
@@ -79,6 +80,7 @@ class Column(NamedTuple):
     bar: Literal["", "alone", "stacked"] = ""
     page_name: str = ""
     get: Callable[[Any], Value] | None = None
+    part: Callable[[Any], Any] | None = None
 
     def lower_bound(self, get: Callable[[Any], Value] | None = None) -> Column:
         """The column `<name>_lower_bound` of this one; `get` takes a bound, which equals the value where that is known."""
@@ -88,7 +90,7 @@ class Column(NamedTuple):
 
 def _without_getter(column: Column) -> Column:
     """The column of a finished table. Tables of all modules have the same few; what gets their values may hold a module."""
-    return _shared(column._replace(get=None))
+    return _shared(column._replace(get=None, part=None))
 
 
 @lru_cache(maxsize=1 << 10)
@@ -164,8 +166,7 @@ class Table(Shown):
     ) -> Table:
         """A table with a row for each item, whose values the `get` of each column takes from it."""
         columns, items = tuple(columns), list(items)
-        getters = [column.get for column in columns if column.get is not None]
-        values = [[get(item) for item in items] for get in getters]
+        values = _values(columns, items)
         rows = tuple(zip(*values, strict=True)) if values else ((),) * len(items)
         shown = tuple(map(_without_getter, columns))
         return cls(name, title, shown, rows, page_rows=page_rows, page_as=page_as, on_page=on_page, is_curve=is_curve)
@@ -242,6 +243,26 @@ class Table(Shown):
         """A row of sums with its label in the first column that has none."""
         at = next((at for at, column in enumerate(self.columns) if not column.summed), None)
         return sums if at is None else (*sums[:at], label, *sums[at + 1 :])
+
+
+def _values(columns: Iterable[Column], items: Sequence[Any]) -> list[list[Value]]:
+    """What each column takes from the items."""
+    parts: dict[Callable[[Any], Any], tuple[list[int], dict[int, Any]]] = {}
+    found: list[list[Value]] = []
+    for get, part in ((column.get, column.part) for column in columns):
+        if get is None:
+            continue
+        if part is None:
+            found.append([get(item) for item in items])
+            continue
+        if part not in parts:
+            own = [part(item) for item in items]
+            keys = list(map(id, own))
+            parts[part] = keys, dict(zip(keys, own, strict=True))
+        keys, distinct = parts[part]
+        values = {key: get(one) for key, one in distinct.items()}
+        found.append([values[key] for key in keys])
+    return found
 
 
 def number_of(count: int, noun: str) -> str:

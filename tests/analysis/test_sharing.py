@@ -36,7 +36,7 @@ from hlo_inspect.analysis.provenance import Provenances
 from hlo_inspect.analysis.time.compiler_estimates import CompilerEstimate
 from hlo_inspect.analysis.time.kernel_times import KernelTime, KernelTimes
 from hlo_inspect.analysis.time.step_times import TimesInStep
-from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.attribute_forms import FormTable
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.rows import ColumnTable
@@ -434,9 +434,9 @@ def test_calls_are_copied_and_times_shared(monkeypatch: pytest.MonkeyPatch) -> N
         copied.extend([template] if template is not None else [])
         return template
 
-    def counted_time(times: KernelTimes, kernel: Kernel, view: View, stated: CompilerEstimate) -> KernelTime:
+    def counted_time(times: KernelTimes, kernel: Kernel, stated: CompilerEstimate) -> KernelTime:
         timed.append(kernel)
-        return time(times, kernel, view, stated)
+        return time(times, kernel, stated)
 
     monkeypatch.setattr(BodyTemplates, "find", counted_find)
     monkeypatch.setattr(KernelTimes, "_find", counted_time)

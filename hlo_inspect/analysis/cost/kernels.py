@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import NOTHING, Bounds, CallGraph
+from hlo_inspect.analysis.calls import NOTHING, Bounds, CallGraph, Place
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
 from hlo_inspect.analysis.cost.custom_calls.markers import is_marker
 from hlo_inspect.analysis.cost.figures import (
@@ -70,6 +70,7 @@ class Kernel(NamedTuple):
     custom call without a rule does `is_unknown`. `row` is that of its `instruction` in its computation, `view`.
     """
 
+    place: Place
     row: int
     kind: str
     view: View
@@ -81,6 +82,14 @@ class Kernel(NamedTuple):
     @property
     def instruction(self) -> Instruction:
         return self.view.instruction(self.row)
+
+    @property
+    def name(self) -> str:
+        return self.place[2]
+
+    @property
+    def shape(self) -> Shape | None:
+        return self.view.shapes[self.row]
 
     @property
     def labels(self) -> Labels:
@@ -157,9 +166,10 @@ def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
         is_unknown = kind == CUSTOM_CALL and view.lines[row] in unknown
         started = _started(view, row, results.get((name, row))) if opcode in _STARTS else None
         parts = (*part, *ends.pop((name, row))) if (name, row) in ends else part
-        found.append(Kernel(row, kind, view, cost.labeller, parts, is_unknown, started))
+        place = name, view.lines[row], view.names[row]
+        found.append(Kernel(place, row, kind, view, cost.labeller, parts, is_unknown, started))
     beside += [part for parts in ends.values() for part in parts]
-    return Kernels(sorted(found, key=lambda kernel: kernel.view.lines[kernel.row]), beside)
+    return Kernels(sorted(found, key=lambda kernel: kernel.place[1]), beside)
 
 
 def _started(view: View, row: int, result: Shape | None) -> Traffic:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo.values import BackendConfig
 
 _EMPTY = '"reification_cost":[]'
@@ -40,11 +40,12 @@ class CompilerEstimate(NamedTuple):
 NO_ESTIMATE = CompilerEstimate(None, None)
 
 
-def compiler_estimate(instruction: Instruction) -> CompilerEstimate:
+def compiler_estimate(view: View, row: int) -> CompilerEstimate:
     """The compiler's estimate of an instruction."""
-    tail = instruction.tail
+    tail = view.tails[row]
     if "estimated_cycles" not in tail and ("reification_cost" not in tail or _EMPTY in tail):  # as most: nothing to parse
         return NO_ESTIMATE
+    instruction = view.instruction(row)
     config = instruction.attr("backend_config")
     if config is None:
         return NO_ESTIMATE

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
 from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import NOTHING, Bounds
@@ -12,12 +11,11 @@ from hlo_inspect.analysis.cost.kernels import Kernel, Kernels, sum_of_step
 from hlo_inspect.analysis.time.step_times import NO_TIME, RowTimes
 
 
-class Costing(NamedTuple):
-    """One row: a kernel, or several equal ones, or what is no kernel; its figures in one step. `share` is that of the time of
-    all rows, without a profile of their bytes; `None` where the whole is not known.
+class StepCost(NamedTuple):
+    """The figures of one row in one step. `share` is that of the time of all rows, without a profile of their bytes; `None`
+    where the whole is not known.
     """
 
-    kernels: Sequence[Kernel]
     runs: Bounds
     figures: tuple[Bounds, ...]
     time: RowTimes | None
@@ -52,6 +50,17 @@ class Costing(NamedTuple):
         flops, size = self.flops.exact, self.size.exact
         return None if flops is None or not size else flops / size
 
+    @property
+    def order(self) -> tuple[float, ...]:
+        return (0.0 if self.time is None else self.time.bound.least, self.size.least, self.flops.least)
+
+
+class Costing(NamedTuple):
+    """One row: a kernel, or several equal ones, or what is no kernel. Rows that cost the same have one `cost`."""
+
+    kernels: Sequence[Kernel]
+    cost: StepCost
+
 
 _FIGURES: tuple[Figure, ...] = ("flops", "matmul_flops", "bytes")
 
@@ -60,65 +69,73 @@ def find_costings(kernels: Kernels, times: Callable[[Kernel], RowTimes] | None) 
     """A row for each kernel and one for what costs something without being one; what weighs most comes first. `times` are
     those of all runs of a kernel, where there is an accelerator.
     """
-    figures_of = _Figures()
-    rows = [Costing((one,), *figures_of(one), None if times is None else times(one)) for one in kernels.found]
+    known: dict[tuple[int, int], StepCost] = {}
+    rows: list[Costing] = []
+    for kernel in kernels.found:
+        time = None if times is None else times(kernel)
+        alike = id(kernel.parts), id(time)  # which the kernels and the times keep
+        cost = known.get(alike)
+        if cost is None or kernel.is_unknown:
+            cost = StepCost(countable(kernel.runs), tuple(map(kernel.of_step, _FIGURES)), time)
+            if not kernel.is_unknown:
+                known[alike] = cost
+        rows.append(Costing((kernel,), cost))
     if kernels.beside:
         figures = tuple(sum_of_step(kernels.beside, figure) for figure in _FIGURES)
         if any(figure != NOTHING for figure in figures):
-            rows.append(Costing((), NOTHING, figures, None if times is None else NO_TIME))
+            rows.append(Costing((), StepCost(NOTHING, figures, None if times is None else NO_TIME)))
     return _weighed(rows)
 
 
-class _Figures:
-    """The runs and figures of kernels, once for those that share what they cost and how often they run."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, tuple[Bounds, tuple[Bounds, ...]]] = {}
-
-    def __call__(self, kernel: Kernel) -> tuple[Bounds, tuple[Bounds, ...]]:
-        known = self._known.get(id(kernel.parts))
-        if known is None or kernel.is_unknown:
-            known = countable(kernel.runs), tuple(map(kernel.of_step, _FIGURES))
-            if not kernel.is_unknown:
-                self._known[id(kernel.parts)] = known
-        return known
-
-
-def _weighed(rows: list[Costing]) -> list[Costing]:
-    """The rows with their shares, those that weigh most first."""
-    whole = sum(row.weight for row in rows) if all(row.has_exact_weight for row in rows) else 0
-
-    def share(row: Costing) -> float | None:
-        return row.weight / whole if whole else None
-
-    def order(row: Costing) -> tuple[float, ...]:
-        time = 0.0 if row.time is None else row.time.bound.least
-        return (bool(row.kernels), time, row.size.least, row.flops.least)
-
-    return [Costing(row.kernels, row.runs, row.figures, row.time, share(row)) for row in sorted(rows, key=order, reverse=True)]
+def _weighed(rows: Sequence[Costing]) -> list[Costing]:
+    """The rows with their shares, those that weigh most first, and last what is no kernel."""
+    costs = {id(row.cost): row.cost for row in rows}
+    weights = {key: cost.weight for key, cost in costs.items()}
+    whole = sum([weights[id(row.cost)] for row in rows]) if all(cost.has_exact_weight for cost in costs.values()) else 0
+    shared = {key: cost._replace(share=cost.weight / whole) for key, cost in costs.items()} if whole else costs
+    orders = {key: cost.order for key, cost in costs.items()}
+    found: dict[tuple[float, ...], list[Costing]] = {}
+    for row in rows:
+        if row.kernels:
+            found.setdefault(orders[id(row.cost)], []).append(Costing(row.kernels, shared[id(row.cost)]))
+    others = [Costing((), shared[id(row.cost)]) for row in rows if not row.kernels]
+    return [*(row for order in sorted(found, reverse=True) for row in found[order]), *others]
 
 
 def join_costings(rows: Sequence[Costing]) -> list[Costing]:
     """The rows with those joined that differ in their names only."""
     groups: dict[object, list[Costing]] = {}
+    alike: dict[object, list[Costing]] = {}
     for row in rows:
-        groups.setdefault(_without_name(row), []).append(row)
+        key = _objects(row)
+        group = alike.get(key)
+        if group is None:
+            group = alike[key] = groups.setdefault(_without_name(row), [])
+        group.append(row)
     return _weighed([_sum(group) for group in groups.values()])
+
+
+def _objects(row: Costing) -> object:
+    """What rows have in common that surely differ in their names only."""
+    if not row.kernels:
+        return ()
+    kernel = row.kernels[0]
+    return kernel.kind, id(kernel.labels), id(kernel.shape), id(row.cost)  # which the module and the rows keep
 
 
 def _without_name(row: Costing) -> object:
     if not row.kernels:
         return ()
     kernel = row.kernels[0]
-    labels, shape = kernel.labels, kernel.instruction.shape
-    figures = (row.runs, row.figures, kernel.is_unknown)
-    return (kernel.kind, labels.kind, str(shape), labels.phase, labels.source, labels.scope, *figures)
+    labels = kernel.labels
+    figures = (row.cost.runs, row.cost.figures, kernel.is_unknown)
+    return (kernel.kind, labels.kind, str(kernel.shape), labels.phase, labels.source, labels.scope, *figures)
 
 
 def _sum(rows: Sequence[Costing]) -> Costing:
     """Rows of equal runs and figures together."""
-    first, count = rows[0], Bounds.exactly(len(rows))
+    cost, count = rows[0].cost, Bounds.exactly(len(rows))
     kernels = tuple([kernel for row in rows for kernel in row.kernels])
-    times = [row.time for row in rows if row.time is not None]
-    time = reduce(RowTimes.plus, times) if times else None
-    return Costing(kernels, first.runs.times(count), tuple([figure.times(count) for figure in first.figures]), time)
+    times = [row.cost.time for row in rows if row.cost.time is not None]
+    time = RowTimes.sum(times) if times else None
+    return Costing(kernels, StepCost(cost.runs.times(count), tuple([figure.times(count) for figure in cost.figures]), time))

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
+from hlo_inspect.analysis.calls import Place
 from hlo_inspect.analysis.collectives import ASYNC_DONE_TARGET
 from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, Tally, TallyKey
 from hlo_inspect.analysis.cost.kernels import Kernel
@@ -29,7 +30,6 @@ from hlo_inspect.analysis.hardware import HardwareProfile
 from hlo_inspect.analysis.time.compiler_estimates import CompilerEstimate, compiler_estimate
 from hlo_inspect.analysis.tpu_marks import SPLIT_OVER_CORES
 from hlo_inspect.analysis.view import View, Views
-from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, array_leaves
 
@@ -113,37 +113,37 @@ class KernelTimes:
         self.devices = devices
         self._views = views
         self._is_tpu = profile.is_tpu
-        self._known: dict[Instruction, KernelTime] = {}
+        self._known: dict[Place, KernelTime] = {}
         self._alike: dict[Hashable, tuple[KernelTime, list[Shape | None]]] = {}
 
     def of(self, kernel: Kernel) -> KernelTime:
         """The times of one run of a kernel, of a collective those of what it does on the device itself."""
-        known = self._known.get(kernel.instruction)
+        known = self._known.get(kernel.place)
         if known is None:
-            known = self._known[kernel.instruction] = self._find_alike(kernel)
+            known = self._known[kernel.place] = self._find_alike(kernel)
         return known
 
     def _find_alike(self, kernel: Kernel) -> KernelTime:
         """The times, which kernels have in common that cost, hold and say the same."""
         if self._only_waits(kernel):
             return KernelTime(0.0, 0.0)
-        view, row = self._views.of(kernel.instruction.computation.name), kernel.row
-        stated = compiler_estimate(kernel.instruction)
+        view, row = kernel.view, kernel.row
+        stated = compiler_estimate(view, row)
         if kernel.is_unknown or kernel.started is not None:
-            return self._find(kernel, view, stated)
+            return self._find(kernel, stated)
         shapes = [view.shapes[row]]
         if self._is_tpu:
             shapes += [view.operand_shape(row, number) for number in range(len(view.operand_rows(row)))]
-        is_split = SPLIT_OVER_CORES in kernel.instruction.tail
+        is_split = SPLIT_OVER_CORES in view.tails[row]
         kind = kernel.fusion_kind if self._is_tpu else ""
         key = (kernel.parts[0].cost, kind, stated, is_split, *map(id, shapes))
         known = self._alike.get(key)
         if known is None:  # with the shapes, so that no other ones come to have their numbers
-            known = self._alike[key] = (self._find(kernel, view, stated), shapes)
+            known = self._alike[key] = (self._find(kernel, stated), shapes)
         return known[0]
 
-    def _find(self, kernel: Kernel, view: View, stated: CompilerEstimate) -> KernelTime:
-        load = self._load(kernel, view)
+    def _find(self, kernel: Kernel, stated: CompilerEstimate) -> KernelTime:
+        load = self._load(kernel)
         estimate = load.bound
         if not self.bytes_gap:
             estimate = max(estimate, self._of_tpu(kernel, load) if self._is_tpu else self._of_gpu(kernel, load))
@@ -158,7 +158,7 @@ class KernelTimes:
             bound_gap or self._estimate_gap(kernel),
         )
 
-    def _load(self, kernel: Kernel, view: View) -> _Load:
+    def _load(self, kernel: Kernel) -> _Load:
         engines = engine_times(kernel.parts[0].cost.work, self.profile)
         moved = Tally()
         for unit, size in () if self.bytes_gap else kernel.moved:
@@ -170,8 +170,8 @@ class KernelTimes:
             memory_time(moved, self.profile).least,
             moved.rows.get(TallyKey("", HOST_MEMORY), (0,))[-1] * per_host_byte,
             moved,
-            _operands(view, kernel.row) if self._is_tpu else [],
-            [array for _, array in array_leaves(view.shapes[kernel.row])] if self._is_tpu else [],
+            _operands(kernel.view, kernel.row) if self._is_tpu else [],
+            [array for _, array in array_leaves(kernel.shape)] if self._is_tpu else [],
         )
 
     # -- models -----------------------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ class KernelTimes:
         anywhere = Tally()
         anywhere.add(TallyKey(""), (0, 0, 0, sum(row[-1] for key, row in load.moved.rows.items() if key.unit != HOST_MEMORY)))
         memory = memory_time(anywhere, profile).least * padding / profile.memory_efficiency
-        is_half = (profile.cores_per_device or 1) > 1 and SPLIT_OVER_CORES not in kernel.instruction.tail
+        is_half = (profile.cores_per_device or 1) > 1 and SPLIT_OVER_CORES not in kernel.view.tails[kernel.row]
         cores = 0.5 if is_half else 1.0
         longest = max(load.matmul / profile.matmul_efficiency / cores, memory / cores, load.host)
         waits = min(load.fetched, _FACTORS) if kernel.fusion_kind == "kOutput" else 0

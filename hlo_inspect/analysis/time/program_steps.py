@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import CallGraph, place
+from hlo_inspect.analysis.calls import CallGraph, Place, place
 from hlo_inspect.analysis.collectives import ASYNC_DONE_TARGET, Collective
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
 from hlo_inspect.analysis.cost.kernels import Kernel, Kernels, StartRows
@@ -21,7 +21,6 @@ from hlo_inspect.analysis.time.steps import (
     ComputeStep,
     IssueStep,
     LoopStep,
-    Place,
     Step,
     TimedProgram,
     WaitStep,
@@ -79,7 +78,7 @@ class _StepBuilder:
         self.steps: dict[str, list[Step]] = {}
         self.beside: dict[Place, str] = {}
         self.streams: dict[Place, tuple[str, ...]] = {}
-        self.kernels = {place(kernel.instruction): kernel for kernel in kernels.found}
+        self.kernels = {kernel.place: kernel for kernel in kernels.found}
         self.collectives = {place(one.start): one for one in collectives}
         self.inner = {place(one.inner): one for one in self.collectives.values()}
         self._loops = {place(loop.instruction): loop for loop in graph.loops}

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import reduce
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import Bounds, place
+from hlo_inspect.analysis.calls import Bounds, Place
 from hlo_inspect.analysis.cost.figures import Tally, countable
 from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
 from hlo_inspect.analysis.cost.roofline import Seconds, compute_time, memory_time
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
 from hlo_inspect.analysis.time.kernel_times import KernelTime, KernelTimes
-from hlo_inspect.analysis.time.steps import Place
 from hlo_inspect.analysis.time.timelines import TimedStep, Timelines
-from hlo_inspect.hlo.instruction import Instruction
 
 
 def flops_time(tally: Tally, times: KernelTimes) -> Seconds:
@@ -54,9 +51,9 @@ def seconds_of_runs(seconds: float | None, runs: Bounds, why_unknown: str) -> Se
     return Seconds(seconds * runs.least, "" if runs.is_exact else runs.reason)
 
 
-def sum_of(one: Seconds, other: Seconds) -> Seconds:
-    """Two times together."""
-    return Seconds(one.least + other.least, one.reason or other.reason)
+def sum_of(*times: Seconds) -> Seconds:
+    """Several times together; of none it is 0."""
+    return Seconds(sum([one.least for one in times], 0.0), next((one.reason for one in times if one.reason), ""))
 
 
 class StepTimes(NamedTuple):
@@ -118,8 +115,7 @@ def compiler_cycles(kernels: Iterable[Kernel], times: KernelTimes) -> Bounds:
 def compiler_seconds(kernels: Iterable[Kernel], times: KernelTimes) -> Seconds:
     """The time of the compiler's own estimates, as far as it states a time, or cycles of a clock that is known."""
     stated = ((kernel, times.of(kernel).compiler_s) for kernel in kernels)
-    found = (seconds_of_runs(one, kernel.runs, "") for kernel, one in stated if one is not None)
-    return reduce(sum_of, found, NO_SECONDS)
+    return sum_of(*[seconds_of_runs(one, kernel.runs, "") for kernel, one in stated if one is not None])
 
 
 _MOST_GAPS = 3
@@ -158,9 +154,16 @@ class RowTimes(NamedTuple):
     compiler: Seconds | None
     bound_by: str | None = None
 
-    def plus(self, more: RowTimes) -> RowTimes:
-        both = None if self.compiler is None or more.compiler is None else sum_of(self.compiler, more.compiler)
-        return RowTimes(sum_of(self.bound, more.bound), sum_of(self.estimate, more.estimate), both, self.bound_by)
+    @staticmethod
+    def sum(rows: Sequence[RowTimes]) -> RowTimes:
+        """Several together, which are bound by the same."""
+        compiler = [row.compiler for row in rows if row.compiler is not None]
+        return RowTimes(
+            sum_of(*[row.bound for row in rows]),
+            sum_of(*[row.estimate for row in rows]),
+            sum_of(*compiler) if len(compiler) == len(rows) else None,
+            rows[0].bound_by,
+        )
 
 
 NO_TIME = RowTimes(NO_SECONDS, NO_SECONDS, None)
@@ -177,18 +180,18 @@ class TimesInStep:
         self._times = times
         self._timelines = timelines
         self._collectives = collectives
-        self._known: dict[Instruction, RowTimes] = {}
+        self._known: dict[Place, RowTimes] = {}
         self._alike: dict[tuple[int, int, int, int], RowTimes] = {}
 
     def of(self, kernel: Kernel) -> RowTimes:
         """The times of a kernel."""
-        known = self._known.get(kernel.instruction)
+        known = self._known.get(kernel.place)
         if known is None:
-            known = self._known[kernel.instruction] = self._find_alike(kernel)
+            known = self._known[kernel.place] = self._find_alike(kernel)
         return known
 
     def _find_alike(self, kernel: Kernel) -> RowTimes:
-        collective = self._collectives.get(place(kernel.instruction))
+        collective = self._collectives.get(kernel.place)
         bound, estimate = (step.runs_of(kernel) for step in (self._timelines.bound, self._timelines.estimate))
         if collective is not None or bound is None or estimate is None:
             return self._find(kernel, collective)

@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-Place = tuple[str, int, str]
-"""The key of an instruction, as `calls.place` gives it."""
+from hlo_inspect.analysis.calls import Place
 
 
 class ComputeStep(NamedTuple):

@@ -13,19 +13,18 @@ that one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
-from hlo_inspect.analysis.calls import MAX_FIGURE, recursion
+from hlo_inspect.analysis.calls import MAX_FIGURE, Place, recursion
 from hlo_inspect.analysis.cost.figures import TOO_LARGE
 from hlo_inspect.analysis.time.steps import (
     BranchStep,
     ComputeStep,
     IssueStep,
     LoopStep,
-    Place,
     Step,
     TimedProgram,
     WaitStep,
@@ -148,6 +147,7 @@ class Timeline:
         self.streams = streams
         self._branch = branch
         self._ticks: dict[Place, int] = {}
+        self._ticks_of: dict[float, int] = {}
         self._known: dict[_Request, TimedRun] = {}
         self._last: dict[str, TimedRun] = {}
         self._made: list[TimedRun] = []
@@ -156,7 +156,7 @@ class Timeline:
         self.used = self._streams_used()
         self.whole = self.outcome(*self._alone(program.entry))
         self._runs = self.runs_within(self.whole)
-        self.computation_runs = self._computation_runs()
+        self.computation_runs = _by_computation(self._runs)
         self._sites = self._sum_sites()
 
     # -- results --------------------------------------------------------------------------------------------------------
@@ -185,14 +185,11 @@ class Timeline:
         """How often what is at a place runs, where it is on the compute stream."""
         return self.computation_runs[place[0]]
 
-    def computed_in(self, run: TimedRun) -> Counter[Place]:
+    def computed_in(self, run: TimedRun) -> dict[Place, int]:
         """How often each kernel of the compute stream runs in one run of a computation, with all that it runs."""
-        runs: Counter[Place] = Counter()
-        for one, times in self.runs_within(run).items():
-            for step in self.program.steps.get(one.computation, ()):
-                if isinstance(step, ComputeStep):
-                    runs[step.place] += times
-        return runs
+        runs = _by_computation(self.runs_within(run))
+        steps = ((step, times) for name, times in runs.items() for step in self.program.steps.get(name, ()))
+        return {step.place: times for step, times in steps if isinstance(step, ComputeStep)}
 
     def computing(self, step: Step) -> int:
         """Ticks of the compute stream's kernels in one run of a step, with all that it runs."""
@@ -213,7 +210,11 @@ class Timeline:
         """The time of one run of what is at a place."""
         known = self._ticks.get(place)
         if known is None:
-            known = self._ticks[place] = min(round(self._seconds(place) * TICKS), MAX_FIGURE)
+            seconds = self._seconds(place)
+            known = self._ticks_of.get(seconds)
+            if known is None:
+                known = self._ticks_of[seconds] = min(round(seconds * TICKS), MAX_FIGURE)
+            self._ticks[place] = known
         return known
 
     def beside(self, place: Place) -> TimedRun | None:
@@ -426,12 +427,6 @@ class Timeline:
                 runs[inner] = min(runs[inner] + runs[outcome] * each, MAX_FIGURE)
         return runs
 
-    def _computation_runs(self) -> Counter[str]:
-        total: Counter[str] = Counter()
-        for outcome, times in self._runs.items():
-            total[outcome.computation] = min(total[outcome.computation] + times, MAX_FIGURE)
-        return total
-
     def _sum_sites(self) -> dict[Place, Site]:
         sums: dict[Place, list[int]] = {}
         for outcome, times in self._runs.items():
@@ -444,3 +439,11 @@ class Timeline:
             place: Site(runs, self.ticks(place) * runs / TICKS, window / TICKS, exposed / TICKS)
             for place, (runs, window, exposed) in sums.items()
         }
+
+
+def _by_computation(runs: Mapping[TimedRun, int]) -> Counter[str]:
+    """How often each computation runs, of which these runs come so often."""
+    total: Counter[str] = Counter()
+    for run, times in runs.items():
+        total[run.computation] = min(total[run.computation] + times, MAX_FIGURE)
+    return total

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from hlo_inspect.analysis.time.steps import CallStep, ComputeStep, IssueStep, LoopStep, Place, Step, WaitStep
+from hlo_inspect.analysis.calls import Place
+from hlo_inspect.analysis.time.steps import CallStep, ComputeStep, IssueStep, LoopStep, Step, WaitStep
 from hlo_inspect.analysis.time.timeline import TICKS, StreamClock, Timeline
 
 COMPUTE = "compute"

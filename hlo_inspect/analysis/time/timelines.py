@@ -13,13 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import place
+from hlo_inspect.analysis.calls import Place, place
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
 from hlo_inspect.analysis.time.kernel_times import KernelTimes
 from hlo_inspect.analysis.time.program_steps import IssuedWork
-from hlo_inspect.analysis.time.steps import Place
 from hlo_inspect.analysis.time.timeline import TICKS, BranchTaken, Site, Timeline
 
 Durations = Callable[[Kernel | Collective], float]
@@ -69,7 +68,7 @@ class TimedStep:
 
     def kernel_seconds(self, kernel: Kernel) -> float:
         """What all runs of a kernel add to the step; of a collective how long all its runs take, hidden or not."""
-        at = place(kernel.instruction)
+        at = kernel.place
         collective = self.collective_at(at)
         if collective is not None:
             return self.site_of(collective).busy
@@ -78,7 +77,7 @@ class TimedStep:
 
     def runs_of(self, kernel: Kernel) -> int | None:
         """How often a kernel of the compute stream runs; `None` of any other one."""
-        at = place(kernel.instruction)
+        at = kernel.place
         return None if self.collective_at(at) is not None else self._computed.get(at)
 
     def site_of(self, collective: Collective) -> Site:

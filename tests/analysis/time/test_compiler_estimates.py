@@ -24,8 +24,7 @@ def estimate(entry: Callable[..., Context]) -> Callable[[str, str], CompilerEsti
             f"ROOT %x = f32[8]{{0}} {opcode}(%p), backend_config={config}",
             wants=Wants(graph=True),
         )
-        view = context.views.of("main")
-        return compiler_estimate(view.instruction(1))
+        return compiler_estimate(context.views.of("main"), 1)
 
     return of
 

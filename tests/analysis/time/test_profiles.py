@@ -211,8 +211,8 @@ def test_kernels_take_on_each_profile_what_it_says() -> None:
         profile = one.on_machine.profile
         assert profile is not None
         assert profile.memory_bandwidth is not None
-        assert costing.time is not None
-        assert costing.time.bound.exact == pytest.approx(64 / profile.memory_bandwidth)
+        assert costing.cost.time is not None
+        assert costing.cost.time.bound.exact == pytest.approx(64 / profile.memory_bandwidth)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from hlo_inspect.analysis.calls import Place
 from hlo_inspect.analysis.time import timeline as module
 from hlo_inspect.analysis.time.steps import (
     BranchStep,
@@ -13,7 +14,6 @@ from hlo_inspect.analysis.time.steps import (
     ComputeStep,
     IssueStep,
     LoopStep,
-    Place,
     Step,
     TimedProgram,
     WaitStep,

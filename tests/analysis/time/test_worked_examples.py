@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from hlo_inspect.analysis.calls import place
+from hlo_inspect.analysis.calls import Place, place
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.time.program_steps import IssuedWork, issued_work
-from hlo_inspect.analysis.time.steps import IssueStep, LoopStep, Place, Step
+from hlo_inspect.analysis.time.steps import IssueStep, LoopStep, Step
 from hlo_inspect.analysis.time.timeline import Site, Timeline
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
