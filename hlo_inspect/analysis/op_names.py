@@ -13,8 +13,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from hlo_inspect.hlo.header import SourceLine, StackFrames
 from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.stack_frames import SourceLine, StackFrames
 from hlo_inspect.hlo.values import Metadata
 from hlo_inspect.lazy_pattern import lazy_pattern
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from hlo_inspect.analysis.op_names import origin
-from hlo_inspect.hlo.header import Alias, Header, ShapeIndex, StackFrames, read_signature
+from hlo_inspect.hlo.header import Alias, Header, ShapeIndex, read_signature
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.shapes import ArrayShape, Layout, Shape, TupleShape, array_leaves, subshape
 from hlo_inspect.hlo.sharding import Sharding
+from hlo_inspect.hlo.stack_frames import StackFrames
 from hlo_inspect.hlo.values import Metadata
 from hlo_inspect.lazy_pattern import lazy_pattern
 

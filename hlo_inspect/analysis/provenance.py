@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hlo_inspect.analysis.op_names import Origin, Scope, origin, phase_of, scope_of, without_layer_numbers
-from hlo_inspect.hlo.header import StackFrames
+from hlo_inspect.hlo.stack_frames import StackFrames
 from hlo_inspect.hlo.values import Metadata
 
 

@@ -91,7 +91,23 @@ def _is_before_module(start: bytes) -> bool:
     return _MLIR_LOCATIONS.match(start) is not None and b"\nmodule" not in start
 
 
-def wide_encoding(start: bytes) -> str:
+def what_is_no_text(start: bytes) -> str:
+    """The message for the first bytes of an input that are no UTF-8 text; nothing where they may be such text. They are none if
+    they hold a NUL, or more control characters than coloured output of a program has.
+    """
+    head = start[:4096]
+    is_text = b"\0" not in head and len(_CONTROL.findall(head)) <= max(3, len(head) / 50)
+    if is_text and not start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return ""
+    encoding = _wide_encoding(start)
+    return (
+        f"is {encoding} text; convert it to UTF-8 first"
+        if encoding
+        else f"is a binary file without HLO{_what_binary_looks_like(start)}"
+    )
+
+
+def _wide_encoding(start: bytes) -> str:
     """UTF-16 or UTF-32 where the first bytes of an input are such text, with a byte-order mark or without; else nothing."""
     if start.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
         return "UTF-32"
@@ -103,12 +119,6 @@ def wide_encoding(start: bytes) -> str:
         if letters > 4 and start.count(0) == len(start) // width * (width - 1) == letters * (width - 1):
             return name
     return ""
-
-
-def is_binary(start: bytes) -> bool:
-    """Whether the first bytes of an input hold a NUL, or more control characters than coloured output of a program has."""
-    start = start[:4096]
-    return b"\0" in start or len(_CONTROL.findall(start)) > max(3, len(start) / 50)
 
 
 def is_workload(start: str) -> bool:
@@ -141,7 +151,7 @@ def what_log_holds(keys: Sequence[str]) -> str:
     return f": it is a log with {counted}: {', '.join(names[:8])}{', …' if len(names) > 8 else ''}"
 
 
-def what_binary_looks_like(start: bytes) -> str:
+def _what_binary_looks_like(start: bytes) -> str:
     """`: it looks like …` for the first bytes of a binary file, or nothing where nothing is recognised."""
     for prefix, name in _BINARIES:
         if start.startswith(prefix):

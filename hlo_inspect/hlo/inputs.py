@@ -7,11 +7,11 @@ turns out to need more of a module than was read of it has it read once more, wi
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
-from hlo_inspect.hlo.logs import Measurement, Measurements, MemoryLines
+from hlo_inspect.hlo.logs import Measurement, Measurements, take_memory_lines
 from hlo_inspect.hlo.mended_text import MendedText, relocate
 from hlo_inspect.hlo.module import LogEntry, Module
 from hlo_inspect.hlo.quoted_lines import QuotedLine, QuotedLines, part_of_module
@@ -29,11 +29,14 @@ class Text(NamedTuple):
     mended: MendedText
     is_first: bool
 
-    def finished(self, module: Module) -> Module:
-        """A module of the text with the lines of the input."""
+    def finished(self, module: Module, first_line: int = 0, log: Sequence[Measurement] = ()) -> Module:
+        """A module of the text, from `first_line` on, with the lines of the input and the `log` around it."""
+        place = self.mended.places.place
         module.text_line = module.first_line if self.is_first and not module.quoted_lines else 0
-        relocate(module, self.mended.places)
+        module.log = tuple([LogEntry(o._replace(line=place(o.line)[0]), module.name, o.line < first_line) for o in log])
+        module.memory_lines = self.source.memory_lines
         module.mends = tuple(self.mended.notes)
+        relocate(module, self.mended.places)
         return module
 
 
@@ -49,52 +52,50 @@ def read_input(source: Source, wants: Wants) -> Iterator[Module]:
     `InputError` for what cannot be read.
     """
     for text in texts_of(source):
-        reader = _TextReader(text, wants)
-        yield from reader.modules()
-        source.memory_lines += reader.memory.lines
-        source.measured += reader.keys_behind
+        around = _TextAround(text.source.memory_lines)
+        for module in chain(read_modules(text.source, wants, around.take), [None]):  # the last is the end of the text
+            first_line = module.first_line if module is not None else sys.maxsize
+            quoted, log = around.before(first_line)
+            if quoted:
+                before = [one for one in log if one.line < first_line]
+                yield text.finished(part_of_module(quoted, source.name, wants), quoted[0].number, before)
+            if module is not None:
+                yield text.finished(module, first_line, log)
+                around.log = [one for one in log if one.line >= first_line]
+        source.measured += tuple([one.key for one in around.log])
+        if text.source is not source:
+            source.memory_lines += text.source.memory_lines
 
 
-class _TextReader:
-    """Reads one text: its modules, and what stands between them."""
+class _TextAround:
+    """What stands around the modules of one text: quoted lines and measurements that were found and belong to none so far, and
+    the lines about memory that did not suffice.
+    """
 
-    def __init__(self, text: Text, wants: Wants) -> None:
-        self._text = text
-        self._wants = wants
+    def __init__(self, memory_lines: list[tuple[int, str]]) -> None:
         self._quoted = QuotedLines()
         self._measured = Measurements()
-        self.memory = MemoryLines()
-        self.keys_behind: tuple[str, ...] = ()  # of the measurements behind the last module
+        self._memory_lines = memory_lines
+        self._is_empty = True
         self._lines: list[QuotedLine] = []
-        self._log: list[Measurement] = []
+        self.log: list[Measurement] = []
 
-    def modules(self) -> Iterator[Module]:
-        source = self._text.source
-        for module in chain(read_modules(source, self._wants, self._take), [None]):  # the last is the end of the text
-            self._lines += self._quoted.finish()
-            self._log += self._measured.finish()
-            first_line = module.first_line if module is not None else sys.maxsize
-            before = [one for one in self._lines if one.number < first_line]
-            self._lines = self._lines[len(before) :]
-            if before:
-                log = [one for one in self._log if one.line < first_line]
-                yield self._finished(part_of_module(before, source.name, self._wants), before[0].number, log)
-            if module is not None:
-                yield self._finished(module, first_line, self._log)
-                self._log = [one for one in self._log if one.line >= first_line]
-        self.keys_behind = tuple(one.key for one in self._log)
-
-    def _take(self, text: str, line: int) -> None:
+    def take(self, text: str, line: int) -> None:
+        """Takes whole lines, the first of which has this number."""
+        self._is_empty = False
         self._quoted.take(text, line)
         self._measured.take(text, line)
-        self.memory.take(text, line)
+        take_memory_lines(self._memory_lines, text, line)
 
-    def _finished(self, module: Module, first_line: int, log: list[Measurement]) -> Module:
-        place = self._text.mended.places.place
-        name = module.name
-        module.memory_lines = self.memory.lines
-        module.log = tuple([LogEntry(one._replace(line=place(one.line)[0]), name, one.line < first_line) for one in log])
-        return self._text.finished(module)
+    def before(self, line: int) -> tuple[list[QuotedLine], list[Measurement]]:
+        """The quoted lines before a line, which are taken away, and all measurements so far."""
+        if self._is_empty:
+            return [], []
+        self._lines += self._quoted.finish()
+        self.log += self._measured.finish()
+        quoted = [one for one in self._lines if one.number < line]
+        self._lines = self._lines[len(quoted) :]
+        return quoted, self.log
 
 
 Reading = Callable[[Source, Wants], Iterator[Module]]

@@ -154,18 +154,14 @@ def _number(text: str) -> float:
     return int(text) if text.lstrip("+-").isdigit() and len(text) < 19 else float(text)
 
 
-class MemoryLines:
-    """The lines from the first one on that mentions memory that did not suffice, with their numbers."""
-
-    def __init__(self) -> None:
-        self.lines: list[tuple[int, str]] = []
-
-    def take(self, text: str, line: int) -> None:
-        """Takes whole lines that belong to no module, of which the first has this number."""
-        if not self.lines and OUT_OF_MEMORY.search(text) is None:
-            return
-        for number, one in enumerate(text.splitlines(), line):
-            if len(self.lines) >= MAX_LINES:
-                break
-            if self.lines or OUT_OF_MEMORY.search(one):
-                self.lines.append((number, one[:MAX_LINE_CHARS]))
+def take_memory_lines(lines: list[tuple[int, str]], text: str, line: int) -> None:
+    """Adds the lines from the first one on that mentions memory that did not suffice, with their numbers, of whole lines that
+    belong to no module. The first has the number `line`.
+    """
+    if not lines and OUT_OF_MEMORY.search(text) is None:
+        return
+    for number, one in enumerate(text.splitlines(), line):
+        if len(lines) >= MAX_LINES:
+            break
+        if lines or OUT_OF_MEMORY.search(one):
+            lines.append((number, one[:MAX_LINE_CHARS]))

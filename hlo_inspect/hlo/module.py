@@ -12,12 +12,13 @@ from typing import NamedTuple, cast
 
 from hlo_inspect.errors import Location
 from hlo_inspect.hlo.foreign_text import Format
-from hlo_inspect.hlo.header import Header, StackFrames
+from hlo_inspect.hlo.header import Header
 from hlo_inspect.hlo.heads import HeadTable
 from hlo_inspect.hlo.instruction import EnclosingComputation, Instruction
 from hlo_inspect.hlo.logs import Measurement
 from hlo_inspect.hlo.problems import Problem, Problems
 from hlo_inspect.hlo.rows import NO_ROWS, KeptRow, PackedRows, Rows, packed
+from hlo_inspect.hlo.stack_frames import StackFrames
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values import ValueTable
 from hlo_inspect.hlo.wants import Wants

@@ -16,7 +16,7 @@ from hlo_inspect.errors import InputError
 from hlo_inspect.hlo import parser, tokens
 from hlo_inspect.hlo.cursor import Cursor, Span
 from hlo_inspect.hlo.fast_path import find_run
-from hlo_inspect.hlo.header import TABLE, Header, scan_header
+from hlo_inspect.hlo.header import Header, scan_header
 from hlo_inspect.hlo.keep import Keeper
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.nested import MAX_DEPTH, NestedComputation, nested_computations, with_names, with_nested_operands
@@ -25,6 +25,7 @@ from hlo_inspect.hlo.problems import UNREADABLE, Problem
 from hlo_inspect.hlo.selective import Selection
 from hlo_inspect.hlo.shape_text import ShapeError, parse_shape
 from hlo_inspect.hlo.source import Source
+from hlo_inspect.hlo.stack_frames import TABLE
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern

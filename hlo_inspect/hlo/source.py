@@ -15,10 +15,11 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import IO, Protocol, cast
+from typing import IO, cast
 
 from hlo_inspect.errors import InputError, Location, MissingExtraError
-from hlo_inspect.hlo.foreign_text import Format, convertible_format, is_binary, what_binary_looks_like, wide_encoding
+from hlo_inspect.hlo.decompression import DECOMPRESSORS
+from hlo_inspect.hlo.foreign_text import Format, convertible_format, what_is_no_text
 from hlo_inspect.hlo.mending import Mender
 from hlo_inspect.hlo.protobuf import MAX_BYTES
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -112,7 +113,16 @@ class Source:
     def _texts(self, next_line: Callable[[], int]) -> Generator[str, None, None]:
         """The pieces as the input has them."""
         for raw in self.raw_pieces():
-            text = self._decoded(raw if self.ends_with_line else raw + b"\n", next_line)
+            data = raw if self.ends_with_line else raw + b"\n"
+            if b"\r" in data:
+                data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+            try:
+                text = data.decode()
+            except UnicodeDecodeError as error:
+                if self.first_invalid_line is None:
+                    self.first_invalid_line = next_line() + data.count(b"\n", 0, error.start)
+                self.invalid_lines += len(_INVALID_LINE.findall(data.decode(errors="surrogateescape")))
+                text = data.decode(errors="backslashreplace")
             if len(self.start) < START_CHARS:
                 self.start += text[: START_CHARS - len(self.start)]
             yield text
@@ -121,21 +131,17 @@ class Source:
         """From here on the text of pieces is kept for `take_lines`."""
         self._kept = deque()
 
-    def take_lines(self, count: int | None = None) -> str:
+    def take_lines(self, count: int = sys.maxsize) -> str:
         """The next lines of the text that was kept, or all that is left of it; they are kept no longer."""
         taken: list[str] = []
         kept = self._kept or deque()
-        while kept and count != 0:
+        while kept and count > 0:
             piece = kept.popleft()
-            lines = piece.count("\n")
-            if count is not None and lines > count:
-                end = 0
-                for _ in range(count):
-                    end = piece.index("\n", end) + 1
-                kept.appendleft(piece[end:])
-                piece, lines = piece[:end], count
-            taken.append(piece)
-            count = None if count is None else count - lines
+            *lines, rest = piece.split("\n", count)
+            taken.append(piece[: len(piece) - len(rest)])
+            count -= len(lines)
+            if rest:
+                kept.appendleft(rest)
         return "".join(taken)
 
     @contextmanager
@@ -159,7 +165,7 @@ class Source:
             magic = stream.peek(6)[:6]
         except OSError as error:
             raise self._error(f"cannot be read: {error.strerror or error}") from error
-        for prefix, opener in _DECOMPRESSORS:
+        for prefix, opener in DECOMPRESSORS:
             if magic.startswith(prefix):
                 try:
                     return opener(stream)
@@ -173,11 +179,9 @@ class Source:
         chunk = self._read(stream)
         self.format = convertible_format(chunk)
         if self.format is None:
-            encoding = wide_encoding(chunk)
-            if encoding:
-                raise self._error(f"is {encoding} text; convert it to UTF-8 first")
-            if is_binary(chunk):
-                raise self._error(f"is a binary file without HLO{what_binary_looks_like(chunk)}")
+            other = what_is_no_text(chunk)
+            if other:
+                raise self._error(other)
             while chunk.startswith(_BYTE_ORDER_MARK):  # files that were joined have several
                 chunk = chunk.removeprefix(_BYTE_ORDER_MARK)
             return chunk, stream
@@ -232,17 +236,6 @@ class Source:
         except Exception as error:  # every decompressor has errors of its own for damaged data
             raise self._error(f"cannot be read to its end: {error}") from error
 
-    def _decoded(self, raw: bytes, first_line: Callable[[], int]) -> str:
-        if b"\r" in raw:
-            raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        try:
-            return raw.decode()
-        except UnicodeDecodeError as error:
-            if self.first_invalid_line is None:
-                self.first_invalid_line = first_line() + raw.count(b"\n", 0, error.start)
-            self.invalid_lines += len(_INVALID_LINE.findall(raw.decode(errors="surrogateescape")))
-            return raw.decode(errors="backslashreplace")
-
     def _error(self, message: str) -> InputError:
         return InputError(message, Location(self.name))
 
@@ -288,109 +281,3 @@ def _standard_input() -> IO[bytes]:
 
 def _nothing() -> IO[bytes]:
     raise OSError(errno.ENOENT, "the name of the input is empty")
-
-
-class _Decompressor(Protocol):
-    """A decompressor of one stream: `needs_input` is false while there is more of what it was given."""
-
-    @property
-    def eof(self) -> bool: ...
-
-    @property
-    def needs_input(self) -> bool: ...
-
-    @property
-    def unused_data(self) -> bytes: ...
-
-    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
-
-
-class _FramesFile:
-    """Reads compressed streams, one after the other, with zeros between them at most. The readers of the libraries do not all
-    notice what is no stream behind the last one, or that this is cut off.
-    """
-
-    STEP = 1 << 12  # compressed bytes at a time: they may hold 32,000 times as much
-
-    def __init__(self, stream: IO[bytes], new_frame: Callable[[], _Decompressor]) -> None:
-        self._chunks = self._decompress(stream, new_frame)
-
-    def read(self, size: int) -> bytes:
-        parts: list[bytes] = []
-        while size > 0 and (chunk := next(self._chunks, b"")):
-            parts.append(chunk)
-            size -= len(chunk)
-        return b"".join(parts)
-
-    def _decompress(self, stream: IO[bytes], new_frame: Callable[[], _Decompressor]) -> Iterator[bytes]:
-        frame = None
-        while compressed := stream.read(self.STEP):
-            while compressed or (frame is not None and not frame.needs_input):
-                if frame is None:
-                    compressed = compressed.lstrip(b"\0")
-                    if not compressed:
-                        break
-                    frame = new_frame()
-                if chunk := frame.decompress(compressed, PIECE_BYTES):
-                    yield chunk
-                compressed = frame.unused_data
-                frame = None if frame.eof else frame
-        if frame is not None:
-            raise EOFError("Compressed file ended before the end-of-stream marker was reached")
-
-
-class _ZstdFrame:
-    """A frame of the package zstandard, which gives all that it was given at once."""
-
-    needs_input = True
-
-    def __init__(self) -> None:
-        import zstandard
-
-        self._frame = zstandard.ZstdDecompressor().decompressobj()
-
-    @property
-    def eof(self) -> bool:
-        return bool(self._frame.eof)
-
-    @property
-    def unused_data(self) -> bytes:
-        return bytes(self._frame.unused_data)
-
-    def decompress(self, data: bytes, _max_length: int, /) -> bytes:
-        return bytes(self._frame.decompress(data))
-
-
-def _frames(stream: IO[bytes], new_frame: Callable[[], _Decompressor]) -> IO[bytes]:
-    return cast("IO[bytes]", _FramesFile(stream, new_frame))
-
-
-def _open_zstd(stream: IO[bytes]) -> IO[bytes]:
-    _ZstdFrame()  # an import that fails has to do so here
-    return _frames(stream, _ZstdFrame)
-
-
-def _open_gzip(stream: IO[bytes]) -> IO[bytes]:
-    import gzip
-
-    return cast("IO[bytes]", gzip.GzipFile(fileobj=stream))
-
-
-def _open_bzip2(stream: IO[bytes]) -> IO[bytes]:
-    import bz2
-
-    return _frames(stream, bz2.BZ2Decompressor)
-
-
-def _open_xz(stream: IO[bytes]) -> IO[bytes]:
-    import lzma
-
-    return _frames(stream, lzma.LZMADecompressor)
-
-
-_DECOMPRESSORS: tuple[tuple[bytes, Callable[[IO[bytes]], IO[bytes]]], ...] = (
-    (b"\x1f\x8b", _open_gzip),
-    (b"BZh", _open_bzip2),
-    (b"\xfd7zXZ\x00", _open_xz),
-    (b"\x28\xb5\x2f\xfd", _open_zstd),
-)

@@ -8,8 +8,8 @@ from typing import Any
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.op_names import UNKNOWN, Origin, origin
-from hlo_inspect.hlo.header import StackFrames
 from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.stack_frames import StackFrames
 from hlo_inspect.hlo.values import Metadata
 from hlo_inspect.report.model import Column, Table
 

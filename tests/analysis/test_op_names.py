@@ -12,7 +12,7 @@ import pytest
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.op_names import Origin, origin, origin_of, phase_of, scope_of
 from hlo_inspect.analysis.provenance import Provenances
-from hlo_inspect.hlo.header import StackFrames
+from hlo_inspect.hlo.stack_frames import StackFrames
 from hlo_inspect.hlo.values import Metadata, parse_metadata
 
 DATA = Path(__file__).parents[1] / "data"

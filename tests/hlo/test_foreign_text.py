@@ -8,7 +8,7 @@ import random
 import pytest
 
 import hlo_inspect
-from hlo_inspect.hlo.foreign_text import Format, convertible_format, is_binary, what_binary_looks_like, what_text_looks_like
+from hlo_inspect.hlo.foreign_text import Format, convertible_format, what_is_no_text, what_text_looks_like
 from hlo_inspect.hlo.protobuf import CutOffError, WireError, fields, find_module
 from hlo_inspect.hlo.source import open_source
 
@@ -164,18 +164,19 @@ GRAPH = message((1, message((1, "x"), (2, "Placeholder"))), (4, message((1, 27))
     ],
 )
 def test_what_a_binary_file_looks_like(data: bytes, looks: str) -> None:
-    assert what_binary_looks_like(data) == looks
+    binary = data if what_is_no_text(data) else data + bytes(4)
+    assert what_is_no_text(binary) == f"is a binary file without HLO{looks}"
     with pytest.raises(hlo_inspect.InputError) as caught:
-        list(open_source(data if is_binary(data) else data + bytes(4)).pieces())
+        list(open_source(binary).pieces())
     assert str(caught.value) == f"<text>: is a binary file without HLO{looks}"
 
 
 def test_what_is_binary() -> None:
-    assert is_binary(b"HloModule m\0")
-    assert is_binary(bytes(range(1, 256)))
-    assert not is_binary(b"\x1b[31mred\x1b[0m progress\x08\x08\x07 \x0c\n")
-    assert not is_binary("\u00e4\u4e2d".encode() * 50)
-    assert not is_binary(b"")
+    assert what_is_no_text(b"HloModule m\0")
+    assert what_is_no_text(bytes(range(1, 256)))
+    assert not what_is_no_text(b"\x1b[31mred\x1b[0m progress\x08\x08\x07 \x0c\n")
+    assert not what_is_no_text("\u00e4\u4e2d".encode() * 50)
+    assert not what_is_no_text(b"")
 
 
 def test_without_a_converter_the_format_is_named() -> None:

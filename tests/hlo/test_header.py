@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.hlo import tokens
-from hlo_inspect.hlo.header import MAX_FRAMES, TABLE, Alias, Donor, Header, SourceLine, StackFrames, scan_header
+from hlo_inspect.hlo.header import Alias, Donor, Header, scan_header
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import Pieces
+from hlo_inspect.hlo.stack_frames import MAX_FRAMES, TABLE, SourceLine, StackFrames
 from hlo_inspect.hlo.wants import Wants
 
 RECOVERY = """{

@@ -11,9 +11,9 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.hlo import fast_path, reader, source
-from hlo_inspect.hlo.header import SourceLine
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
+from hlo_inspect.hlo.stack_frames import SourceLine
 from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import EVERYTHING, codes, module, modules, problems
 
