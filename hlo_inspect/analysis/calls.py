@@ -188,15 +188,16 @@ class CallGraph:
         `bounds` has it.
         """
         known: dict[str, Mapping[_Figure, Bounds]] = {}
+        alike: dict[Hashable, Mapping[_Figure, Bounds]] = {}  # a large module has many computations with the same figures
         for name in reversed(self.order):
-            made = groupby(self.calls[name], key=lambda call: call.instruction)
-            called = [found for _, calls in made if (found := _figures_of_call(list(calls), known))]
-            if called:
-                figures = dict(own.get(name, {}))
-                for more in called:
-                    _add(figures, more)
-                known[name] = figures
-            elif own.get(name):  # shared, since a large module has many computations that call nothing
+            made = [list(calls) for _, calls in groupby(self.calls[name], key=lambda call: call.instruction)]
+            counted = [calls for calls in made if any(known.get(call.callee) for call in calls)]
+            if counted:
+                key = id(own.get(name)), tuple([_alike_calls(calls, known) for calls in counted])
+                if key not in alike:
+                    alike[key] = _with_calls(own.get(name, {}), counted, known)
+                known[name] = alike[key]
+            elif own.get(name):
                 known[name] = own[name]
         return known
 
@@ -214,6 +215,21 @@ class CallGraph:
             runs = self.runs(name)
             _add(total, {figure: amount.times(runs) for figure, amount in own[name].items()})
         return total
+
+
+def _alike_calls(calls: Sequence[Call], known: Mapping[str, Mapping[_Figure, Bounds]]) -> Hashable:
+    """All that `_figures_of_call` depends on; the figures are those of `known`, which keeps them."""
+    return calls[0].instruction.opcode, tuple([(id(known.get(call.callee)), call.times) for call in calls])
+
+
+def _with_calls(
+    own: Mapping[_Figure, Bounds], made: Iterable[Sequence[Call]], known: Mapping[str, Mapping[_Figure, Bounds]]
+) -> Mapping[_Figure, Bounds]:
+    """The figures of a computation with those of its calls, which each instruction makes together."""
+    figures = dict(own)
+    for calls in made:
+        _add(figures, _figures_of_call(calls, known))
+    return figures
 
 
 def _figures_of_call(calls: Sequence[Call], known: Mapping[str, Mapping[_Figure, Bounds]]) -> dict[_Figure, Bounds]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -16,6 +16,18 @@ from hlo_inspect.passes.base import bounded
 from hlo_inspect.report.model import Column, Table
 
 
+class _InsideOfLoop(NamedTuple):
+    """What runs inside of a loop in one step."""
+
+    collectives: Bounds
+    wire_bytes: Bounds
+    flops: Bounds
+    bytes_accessed: Bounds
+
+
+_NOTHING = _InsideOfLoop(NOTHING, NOTHING, NOTHING, NOTHING)
+
+
 class _Row(NamedTuple):
     """A loop, the loop that it is in, how often its body runs in one step, and the figures of all runs."""
 
@@ -23,10 +35,7 @@ class _Row(NamedTuple):
     parent: str
     runs: Bounds
     source: str
-    collectives: Bounds
-    wire_bytes: Bounds
-    flops: Bounds
-    bytes_accessed: Bounds
+    inside: _InsideOfLoop
 
 
 _FIRST = (
@@ -36,12 +45,12 @@ _FIRST = (
     *bounded("runs", "count", lambda row: row.runs, summed=False),
 )
 _COST = (
-    *bounded("flops", "flops", attrgetter("flops"), summed=False),
-    *bounded("bytes_accessed", "bytes", attrgetter("bytes_accessed"), 1, summed=False),
+    *bounded("flops", "flops", attrgetter("inside.flops"), summed=False),
+    *bounded("bytes_accessed", "bytes", attrgetter("inside.bytes_accessed"), 1, summed=False),
 )
 _LAST = (
-    *bounded("collectives", "count", attrgetter("collectives"), 2, summed=False),
-    *bounded("executed_wire_bytes", "bytes", attrgetter("wire_bytes"), 1, summed=False),
+    *bounded("collectives", "count", attrgetter("inside.collectives"), 2, summed=False),
+    *bounded("executed_wire_bytes", "bytes", attrgetter("inside.wire_bytes"), 1, summed=False),
     Column("known_from", detail=3, get=lambda row: row.loop.source or f"not known: it {row.loop.reason}"),
     Column("source", detail=2, get=lambda row: row.source),
     Column("line", "number", detail=4, get=lambda row: row.loop.instruction.line),
@@ -62,34 +71,37 @@ def _rows(context: Context, *, with_cost: bool) -> Iterator[_Row]:
         parent = next(graph.loops_around(instruction.computation.name), None)
         runs = graph.runs(loop.body) if loop.body is not None else Bounds(0, None, "its body is not named")
         source = origin_of(instruction, context.module.frames).source
-        yield _Row(loop, parent.name if parent is not None else "", runs, source, *inside[instruction])
+        yield _Row(loop, parent.name if parent is not None else "", runs, source, inside[instruction])
 
 
-def _inside(context: Context, *, with_cost: bool) -> dict[Instruction, list[Bounds]]:
+def _inside(context: Context, *, with_cost: bool) -> dict[Instruction, _InsideOfLoop]:
     """The figures of each loop: those of the computations that it is the innermost loop of, and those of the loops directly
     inside of it, which are complete before the computation that holds the loop comes.
     """
     graph = context.call_graph
-    own: dict[str, list[Bounds]] = {}
+    alike: dict[_InsideOfLoop, _InsideOfLoop] = {}  # one object for all that are equal: a large module has many loops
+    own: dict[str, _InsideOfLoop] = {}
     for computation, amounts in _amounts(context, with_cost=with_cost):
-        own[computation] = _plus(own.get(computation, [NOTHING] * 4), amounts)
-    inside: dict[Instruction, list[Bounds]] = {loop.instruction: [NOTHING] * 4 for loop in graph.loops}
+        figures = _plus(own.get(computation, _NOTHING), amounts)
+        own[computation] = alike.setdefault(figures, figures)
+    inside = dict.fromkeys([loop.instruction for loop in graph.loops], _NOTHING)
     held: defaultdict[str, list[Instruction]] = defaultdict(list)
     for instruction in inside:
         held[instruction.computation.name].append(instruction)
     for computation in reversed(graph.order):
         around = next(graph.loops_around(computation), None)
         if around is not None:
-            for more in (own.get(computation), *map(inside.__getitem__, held[computation])):
-                inside[around] = inside[around] if more is None else _plus(inside[around], more)
+            for more in (own.get(computation, _NOTHING), *map(inside.__getitem__, held[computation])):
+                figures = _plus(inside[around], more)
+                inside[around] = alike.setdefault(figures, figures)
     return inside
 
 
-def _plus(before: Sequence[Bounds], more: Sequence[Bounds]) -> list[Bounds]:
-    return [one.plus(other) for one, other in zip(before, more, strict=True)]
+def _plus(before: _InsideOfLoop, more: _InsideOfLoop) -> _InsideOfLoop:
+    return _InsideOfLoop(*map(Bounds.plus, before, more))
 
 
-def _amounts(context: Context, *, with_cost: bool) -> Iterator[tuple[str, tuple[Bounds, Bounds, Bounds, Bounds]]]:
+def _amounts(context: Context, *, with_cost: bool) -> Iterator[tuple[str, _InsideOfLoop]]:
     """A computation, and what something in it adds to the figures of the loops round it."""
     graph = context.call_graph
     for collective in context.collectives:
@@ -97,6 +109,7 @@ def _amounts(context: Context, *, with_cost: bool) -> Iterator[tuple[str, tuple[
         if not collective.is_point_to_point:
             sent = Bounds(0, None) if collective.wire_bytes is None else Bounds.exactly(collective.wire_bytes)
             runs = graph.runs(name)
-            yield name, (runs, sent.times(runs), NOTHING, NOTHING)
+            yield name, _InsideOfLoop(runs, sent.times(runs), NOTHING, NOTHING)
     for kernel in context.kernels.found if with_cost else ():
-        yield kernel.place[0], (NOTHING, NOTHING, kernel.of_step("flops"), kernel.of_step("bytes"))
+        figures = _InsideOfLoop(NOTHING, NOTHING, kernel.of_step("flops"), kernel.of_step("bytes"))
+        yield kernel.place[0], figures

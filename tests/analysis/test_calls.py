@@ -319,6 +319,33 @@ def test_figures_of_loops() -> None:
     assert reason.startswith("the trip count of inner (line ")
 
 
+def test_figures_of_alike_computations_are_one_object() -> None:
+    """Three computations call one that does 5; two hold nothing else, the third calls it twice."""
+    text = """HloModule m
+
+five { ROOT %f = f32[] constant(5) }
+
+first { ROOT %a = f32[] call(), to_apply=five }
+
+second { ROOT %b = f32[] call(), to_apply=five }
+
+twice {
+  %c = f32[] call(), to_apply=five
+  ROOT %d = f32[] call(), to_apply=five
+}
+
+ENTRY main {
+  %x = f32[] call(), to_apply=first
+  %y = f32[] call(), to_apply=second
+  ROOT %z = f32[] call(), to_apply=twice
+}
+"""
+    each = CallGraph(module(text.encode(), GRAPH)).bounds_of_each({"five": {"done": Bounds.exactly(5)}})
+    assert each["first"] is each["second"]
+    done = {name: figures["done"].exact for name, figures in each.items()}
+    assert done == {"five": 5, "first": 5, "second": 5, "twice": 10, "main": 20}
+
+
 def test_a_figure_that_is_not_known_where_nothing_runs() -> None:
     text = loop_text(entry=(*START, LOOP + ', backend_config={"known_trip_count":{"n":"0"}}'))
     graph = CallGraph(module(text.encode(), LIGHT))
