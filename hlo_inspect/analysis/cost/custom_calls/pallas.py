@@ -1,8 +1,9 @@
 """Kernels that Pallas, Triton and Mosaic compile: what they do is in their bytecode, which the text holds encoded.
 
-The kernel's own estimate comes first; then names of kernels of JAX's library say their work. Else only operands and results
-are known. Sources: `jax/_src/tpu_custom_call.py` (`CustomCallBackendConfig`), `jax/_src/pallas/cost_estimate.py`,
-`jax/experimental/pallas/ops/{tpu,gpu}`, `GpuHloCostAnalysis::ExtractCustomCallCostEstimate`.
+The kernel's own estimate comes first; then names of kernels of JAX's library, and of those that the compiler for TPUs makes of
+`ragged-dot`, say their work. Else only operands and results are known. Sources: `jax/_src/tpu_custom_call.py`
+(`CustomCallBackendConfig`), `jax/_src/pallas/cost_estimate.py`, `jax/experimental/pallas/ops/{tpu,gpu}`,
+`GpuHloCostAnalysis::ExtractCustomCallCostEstimate`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from hlo_inspect.analysis.cost.custom_calls.call_cost import (
     call_bytes,
     config_of,
     is_matrix,
+    matmul_cost,
+    matrices,
     plain_cost,
     unknown,
 )
@@ -67,18 +70,24 @@ def _kernel(op: Operation) -> CallCost:
     named = next((rule for pattern, rule in _NAMED if pattern.search(kernel_names(op))), None)
     if estimate is None:
         return unknown(op) if named is None else named(op)
-    if named is not None and len(array_leaves(op.shape)) > 1:
+    if named is not None and (named is _ragged_product or len(array_leaves(op.shape)) > 1):
         # With the statistics for a backward as results it is that kernel and no other of the name.
-        return _with_matmuls_of(named(op), estimate)
+        return _with_matmuls_of(named, op, estimate)
     return estimate
 
 
-def _with_matmuls_of(named: CallCost, estimate: CallCost) -> CallCost:
+def _with_matmuls_of(rule: Rule, op: Operation, estimate: CallCost) -> CallCost:
     """An estimate of a kernel whose name says its matrix multiplications."""
+    try:
+        named = rule(op)
+    except UnknownCostError:
+        return estimate
     if named.work is None or estimate.work is None or named.work.matmul_flops > estimate.work.flops:
         return estimate
     work = estimate.work._replace(matmul_flops=named.work.matmul_flops)
-    return estimate._replace(work=work, is_attention=named.is_attention, has_matmuls_known=True)
+    return estimate._replace(
+        work=work, is_attention=named.is_attention, at_full_lengths=named.at_full_lengths, has_matmuls_known=True
+    )
 
 
 # -- estimates ----------------------------------------------------------------------------------------------------------------
@@ -149,6 +158,14 @@ def _row_sums(op: Operation) -> CallCost:
     return plain_cost(op, 2 * elements(op.operand_array(0)), "leading term")
 
 
+def _ragged_product(op: Operation) -> CallCost:
+    """`[rows, k]` and a matrix `[groups, k, columns]`, after the tables of groups: each row is in one group at most."""
+    rows, matrix = matrices(op, 2)
+    if len(rows.dimensions) != 2 or len(matrix.dimensions) != 3:
+        raise UnknownCostError("its operands are not those of a product of groups of rows")
+    return matmul_cost(op, 2 * elements(rows) * dimension(matrix, 2), "name", at_full_lengths=True)
+
+
 _NAMED: tuple[tuple[re.Pattern[str], Callable[[Operation], CallCost]], ...] = tuple(
     (lazy_pattern(rf"(?<![A-Za-z0-9])(?<!ragged_){pattern}", re.ASCII), rule)
     for pattern, rule in (
@@ -162,6 +179,8 @@ _NAMED: tuple[tuple[re.Pattern[str], Callable[[Operation], CallCost]], ...] = tu
         (r"mha_backward\b", partial(by_shapes, kernel="split_backward", length_first=True)),
         (r"paged_attention\b", _paged),
         (r"flash_attention\b", partial(by_shapes, kernel="forward", length_first=False)),
+        (r"ragged-dot-metadata\b", partial(plain_cost, flops=0, known_by="name")),  # where groups start and end
+        (r"ragged-dot-none\b", _ragged_product),
     )
 )
 

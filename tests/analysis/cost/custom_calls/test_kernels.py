@@ -46,6 +46,36 @@ def test_an_estimate_of_a_gpu_kernel() -> None:
     assert (found.work, found.bytes) == (Work(123_456), 10)
 
 
+RAGGED = ("s32[1]", "s32[9]", "s32[8]", "s32[8]", "s32[1]", "bf16[1024,512]", "bf16[8,512,256]")
+"""The operands of `ragged-dot` as a kernel for TPUs, behind tables of 8 groups."""
+
+
+@pytest.mark.parametrize("estimate", [268_435_456, None])
+def test_a_product_of_groups_of_rows(estimate: int | None) -> None:
+    """2 · 1024 · 512 · 256 FLOPs in whichever groups the rows are, as XLA's estimate has it."""
+    figures = (
+        f'"cost_estimate":{{"flops":"{estimate}","bytes_accessed":"3670048"}}' if estimate is not None else '"body":"TUzv"'
+    )
+    config = f', backend_config={{"custom_call_config":{{{figures}}}}}'
+    found = call("tpu_custom_call", "bf16[1024,256]", *RAGGED, attributes=config, name="ragged-dot-none.2")
+    assert found.work == Work(268_435_456, 0, 268_435_456)
+    assert (found.has_matmuls_known, found.at_full_lengths) == (True, True)
+    assert found.known_by == ("name" if estimate is None else "estimate")
+
+
+@pytest.mark.parametrize("operands", [RAGGED, ("f32[8]",)])
+def test_an_estimate_that_is_less_than_the_product_of_groups(operands: tuple[str, ...]) -> None:
+    """A kernel of somebody else of the same name: its estimate is what is known."""
+    config = ', backend_config={"custom_call_config":{"cost_estimate":{"flops":"7","bytes_accessed":"1"}}}'
+    found = call("tpu_custom_call", "bf16[1024,256]", *operands, attributes=config, name="ragged-dot-none")
+    assert (found.work, found.has_matmuls_known) == (Work(7), False)
+
+
+def test_the_tables_of_groups_are_no_work() -> None:
+    tables = "(s32[9], s32[8], s32[8], s32[1])"
+    assert call("tpu_custom_call", tables, "s32[8]", name="ragged-dot-metadata") == CallCost(Work(), 136, "name", 0)
+
+
 HEADS, STATISTICS = "bf16[2,4,512,128]", "f32[2,4,512,128]"
 X = 2 * 4 * 512 * 512 * 128
 
