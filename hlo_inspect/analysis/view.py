@@ -271,6 +271,12 @@ class Views:
         """The rows of all computations."""
         return sum([len(computation.rows.names) for computation in self.computations.values()])
 
+    @cached_property
+    def opcodes(self) -> frozenset[str]:
+        """The opcodes of all computations."""
+        columns = {computation.rows.column for computation in self.computations.values()}  # many share one
+        return frozenset().union(*[column.opcodes for column in columns])
+
     def of(self, name: str) -> View:
         """The view of a computation; `KeyError` where the module has no computation of that name."""
         known = self._known.get(name)

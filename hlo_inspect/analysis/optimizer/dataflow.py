@@ -14,7 +14,7 @@ from hlo_inspect.analysis.optimizer.graph import Place
 from hlo_inspect.analysis.optimizer.known_nodes import KnownNodes
 from hlo_inspect.analysis.optimizer.operations import ELEMENTWISE
 from hlo_inspect.analysis.optimizer.transfer import TRANSFER
-from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo import opcodes
 
 
@@ -35,22 +35,14 @@ class Dataflow:
         active: dict[Place, Place | None] = {}  # what is looked at, and the place from which its value comes unchanged
         while stack:
             top = stack[-1]
-            if top in nodes:
-                stack.pop()
-                active.pop(top, None)
-                continue
             before = active.get(top)
-            if before is not None:
-                nodes[top] = nodes[before]
-                continue
-            found: int | Place | list[Place]
-            view, row = frames[top[0]].view, top[1]
-            if row >= 0 and not top[2] and view.opcodes[row] in ELEMENTWISE:
-                found = self._operation(top, view)
-            else:
-                found = self._step(top)
+            found: int | Place | list[Place] | None = nodes.get(top)
+            if found is None:
+                found = nodes[before] if before is not None else self._step(top)
             if isinstance(found, int):
                 nodes[top] = found
+                active.pop(top, None)
+                stack.pop()
                 continue
             if isinstance(found, tuple):
                 before, found = found, [found]
@@ -70,6 +62,8 @@ class Dataflow:
         opcode = self.frames.opcode(place)
         if not opcode:
             return self.nodes.broken(place, "is not defined")
+        if opcode in ELEMENTWISE and not place[2]:
+            return self._operation(place, opcode)
         if opcode == "fusion":
             found = self._equal_fusion(place)
             if found is not None:
@@ -105,9 +99,9 @@ class Dataflow:
                 known[node] = argument
         return missing or recipe.apply(self.graph, known)
 
-    def _operation(self, place: Place, view: View) -> int | list[Place]:
+    def _operation(self, place: Place, op: str) -> int | list[Place]:
         """The node of an operation on all operands, element by element."""
-        nodes, row = self.nodes.by_place, place[1]
+        nodes = self.nodes.by_place
         args: list[int] = []
         missing: list[Place] = []
         for operand in self.frames.operands(place):
@@ -118,7 +112,6 @@ class Dataflow:
                 args.append(node)
         if missing:
             return missing
-        op = view.opcodes[row]
         if len(args) != opcodes.TABLE[op].operands:
             return self.nodes.broken(place, "has operands that cannot be read")
         if op == "divide" and self.frames.dtype(place)[:1] in {"s", "u"}:

@@ -68,11 +68,12 @@ def come_back_resharded(
     """Whether one of the outputs of a step, which are `nodes`, is made through one of the `moves` of an input of which it can
     be the new value in another sharding.
     """
-    if not moves:
+    below = graph.below(moves)
+    own = {node: _key(inputs[graph.sources[node]]) for node in below if graph.sources.get(node) in inputs}
+    if not own:
         return False
-    own = {node: _key(inputs[graph.sources[node]]) for node in graph.below(nodes) if graph.sources.get(node) in inputs}
     bits = {key: 1 << number for number, key in enumerate(list(dict.fromkeys(own.values()))[:MAX_SHAPES])}
-    held = graph.held(nodes, {node: bits[key] for node, key in own.items() if key in bits})
+    held = graph.held(moves, {node: bits[key] for node, key in own.items() if key in bits})
     moved = graph.held(nodes, {node: held[node] for node in moves})
     ends = {(_key(result.shape), moved[node]) for node, result in zip(nodes, results, strict=True) if result.is_partitioned}
     shapes = {key: ArrayShape(*key) for key, _ in ends} | {key: ArrayShape(*key) for key in bits}

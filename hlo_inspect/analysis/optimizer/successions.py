@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from functools import reduce
 from heapq import heapify, heappop, heappush
 from operator import or_
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from hlo_inspect.analysis.optimizer.dependence import InputDependence
 from hlo_inspect.analysis.optimizer.graph import Graph, Index, Input, Place
@@ -104,43 +104,26 @@ _ARRAY = _Factor(0.0, computed=1, is_uniform=False)
 _Held = dict[int, _Factor]
 """The factors of the inputs in a sum, by node."""
 
-_T = TypeVar("_T")
-
 
 class _Sums:
-    """The sums that nodes are, as far as they are linear in inputs."""
+    """The sums that nodes are, as far as they are linear in inputs; operands come first in `order`. `held` are the inputs that
+    each node holds as terms, with their factors.
+    """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, order: Iterable[int]) -> None:
         self._graph = graph
-        self._known: dict[int, _Held] = {}
         self._numbers: dict[int, _Factor] = {}
+        """Scalars as the sum of a number and what is computed: of `1 - rate * decay` the number is 1."""
+        self.held: dict[int, _Held] = {}
+        for node in order:
+            if graph.sizes[node] == 1:
+                self._numbers[node] = self._number(node, [self._numbers.get(arg, _COMPUTED) for arg in graph.args[node]])
+            args = [self.held[arg] for arg in graph.args[node]] if graph.ops[node] in _LINEAR else []
+            self.held[node] = self._terms(node, args) if any(args) else {}
+            if graph.ops[node] == "input":
+                self.held[node] = {node: _ONE}
 
-    def held(self, node: int) -> _Held:
-        """The inputs that a node holds as terms, with their factors."""
-        return self._computed(node, self._known, self._terms, {})
-
-    def _number(self, node: int) -> _Factor:
-        """A scalar as the sum of a number and what is computed: of `1 - rate * decay` the number is 1."""
-        return self._computed(node, self._numbers, self._parts, _COMPUTED)
-
-    def _computed(self, node: int, known: dict[int, _T], compute: Callable[[int, Sequence[_T]], _T], deep: _T) -> _T:
-        """What `compute` makes of a node and of the results for its operands, where these matter."""
-        graph = self._graph
-        stack = [node]
-        while stack:
-            top = stack[-1]
-            if top in known:
-                stack.pop()
-                continue
-            args = graph.args[top] if graph.ops[top] in _LINEAR else ()
-            missing = [arg for arg in args if arg not in known]
-            if missing:
-                stack += missing
-            else:
-                known[top] = compute(top, [known[arg] for arg in args]) if args or not graph.args[top] else deep
-        return known[node]
-
-    def _parts(self, node: int, args: Sequence[_Factor]) -> _Factor:
+    def _number(self, node: int, args: Sequence[_Factor]) -> _Factor:
         value = self._graph.value(node)
         if value is not None:
             return _Factor(value)
@@ -157,8 +140,6 @@ class _Sums:
 
     def _terms(self, node: int, args: Sequence[_Held]) -> _Held:
         op, operands = self._graph.ops[node], self._graph.args[node]
-        if op == "input":
-            return {node: _ONE}
         if op in {"add", "subtract"}:
             return _joined(args[0], args[1], lambda one, other: one.plus(other, 1.0 if op == "add" else -1.0), _NOTHING)
         if op == "negate":
@@ -183,7 +164,7 @@ class _Sums:
             return held
         if self._graph.sizes[other] != 1:
             return dict.fromkeys(held, _ARRAY)
-        number = self._number(other)
+        number = self._numbers[other]
         if is_divided:
             number = _Factor(1 / number.value) if number.is_known and number.value else _COMPUTED
         return {one: factor.times(number) for one, factor in held.items()}
@@ -254,13 +235,13 @@ class Successions:
         for number in self._open():  # what comes back as it came, in its own buffer
             if self._aliases[number] is not None and self._by_node.get(self._nodes[number]) == self._aliases[number]:
                 self._take(number, self._by_node[self._nodes[number]])
-        sums = _Sums(self._graph)
+        sums = _Sums(self._graph, self._graph.below(self._nodes))
         returned = {self._by_node[node] for node in self._nodes if node in self._by_node}
         pairs: dict[int, list[tuple[bool, bool, int, float, bool, int, Input]]] = {}
         holders: Counter[Input] = Counter()
         for number in self._open():
             handed_in = self._handed_in(number)
-            for node, factor in sums.held(self._nodes[number]).items():
+            for node, factor in sums.held[self._nodes[number]].items():
                 source = self._by_node.get(node)
                 if source is None or source in self._taken or not self._fits(number, source):
                     continue
@@ -354,7 +335,7 @@ class Successions:
     def _by_what_is_held(self) -> None:
         """Functions of an input, what is kept in place of one, and what only the alias shows."""
         open_ = self._open()
-        held, kept = self._held_and_kept(open_) if open_ else ({}, {})
+        held, kept = self._held_and_kept(open_)
         for number in open_:
             alias = self._aliases[number]
             fitting = held.get(number, []) + kept.get(number, [])
@@ -374,7 +355,10 @@ class Successions:
         """
         graph = self._graph
         free = [one for one in self._by_node.items() if one[1] not in self._taken]
-        if not free:
+        by_text: dict[str, list[tuple[int, Input]]] = {}
+        for node, one in free:
+            by_text.setdefault(self._inputs[one], []).append((node, one))
+        if not any(self._texts[number] in by_text for number in open_):
             return {}, {}
         bits = {node: 1 << place for place, (node, _) in enumerate(free)}
         for number in open_:
@@ -383,9 +367,6 @@ class Successions:
         below = graph.held(self._nodes, bits)
         matched = [below[self._nodes[number]] for number, found in enumerate(self._found) if found is not None]
         anywhere = reduce(or_, matched, 0)
-        by_text: dict[str, list[tuple[int, Input]]] = {}
-        for node, one in free:
-            by_text.setdefault(self._inputs[one], []).append((node, one))
         held: dict[int, list[Input]] = {}
         kept: dict[int, list[Input]] = {}
         for number in open_:

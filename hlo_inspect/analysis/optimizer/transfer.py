@@ -243,6 +243,8 @@ def _custom_call(nodes: KnownNodes, place: Place) -> int | list[Place]:
 def _all_reduce(nodes: KnownNodes, place: Place) -> int | list[Place]:
     """A sum over devices. Where each writes its part into zeros it is an all-gather, as TPU has it: the part."""
     frames, graph = nodes.frames, nodes.graph
+    if "dynamic-update-slice" not in frames.views.opcodes:
+        return nodes.opaque(place)
     start = frames.start(place)
     summed = frames.operand(start, start[2][0] if start[2] else 0)
     made = frames.made_at(summed) if summed is not None else place
