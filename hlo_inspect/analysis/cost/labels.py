@@ -97,6 +97,9 @@ def kind_of_fusion(view: View, index: int) -> str:
     """The kind of a fusion, `NOT_PRINTED` where the text lacks it or the computation, and `NOT_FUSED` of what is no fusion."""
     if view.opcodes[index] not in _FUSIONS:
         return NOT_FUSED
+    printed = view.printed_fusion(index)
+    if printed is not None and printed[0]:  # as most
+        return printed[0]
     try:
         return (view.called(index) and view.fusion_kind(index)) or NOT_PRINTED
     except tokens.ScanError:

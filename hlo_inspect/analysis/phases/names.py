@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import ONCE, Bounds, CallGraph, place
+from hlo_inspect.analysis.calls import ONCE, Bounds, CallGraph, Place, place
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, RECOMPUTE, UNKNOWN
 from hlo_inspect.analysis.phases.named_collectives import find_phases, is_of_old_remat
@@ -61,10 +61,13 @@ class NamedPhases:
         self._known: dict[Metadata, OwnName] = {}
         match = _MODULE.fullmatch(module.name)
         self._function = _plain(match[1]) if match else ""
-        self._of_collectives: dict[tuple[str, int, str], str] = {}
+        self._functions: dict[str, bool] = {}  # of the names of functions, whether it is that of the step
+        self._of_collectives: dict[Place, str] = {}
+        self._collective_opcodes: set[str] = set()
         for collective, phase in zip(collectives, find_phases(collectives), strict=True):
             for one in (collective.inner, collective.start):
                 self._of_collectives[place(one)] = phase
+                self._collective_opcodes.add(one.opcode)
         self._graph = graph
 
     def contexts(self, computation: str) -> list[NamedContext]:
@@ -90,9 +93,13 @@ class NamedPhases:
             for name, around in found.items()
         }
 
-    def is_collective(self, at: tuple[str, int, str]) -> bool:
+    def is_collective(self, at: Place) -> bool:
         """Whether the instruction at a place is a collective, or wraps one."""
         return at in self._of_collectives
+
+    def may_be_collective(self, opcode: str) -> bool:
+        """Whether collectives are of this opcode, or wrapped by such instructions."""
+        return opcode in self._collective_opcodes
 
     def handed_on(self, caller: Instruction, around: str) -> str:
         """The phase that a call gives to relative names: its own, of one that says nothing that of the call around it."""
@@ -140,7 +147,12 @@ class NamedPhases:
         if not _STEP_SCOPE.match(name):
             return True
         function = _FUNCTION.match(name)
-        return function is not None and bool(self._function) and _plain(function[1]) != self._function
+        if function is None or not self._function:
+            return False
+        is_step = self._functions.get(function[1])
+        if is_step is None:
+            is_step = self._functions[function[1]] = _plain(function[1]) == self._function
+        return not is_step
 
 
 _NOT_CALLED = [NamedContext(UNKNOWN, ONCE)]

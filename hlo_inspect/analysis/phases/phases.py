@@ -80,12 +80,14 @@ class Phases:
     def of_row(self, view: View, row: int) -> InstructionPhase | None:
         """The phase of a row, `None` where its operands are not closed."""
         alike = view.computation.name, view.metadata(row)
-        key = (alike[0], view.lines[row], view.names[row])
         known = self._of_metadata.get(alike)
         if known is None:
             named, is_named = self._named.get((alike[0], self.names.own_name(alike[1])), (None, False))
             if named is not None and (is_named or self._graph() is None):
                 known = self._of_metadata[alike] = named
+        if known is not None and not self.names.may_be_collective(view.opcodes[row]):
+            return known
+        key = (alike[0], view.lines[row], view.names[row])
         if known is None or self.names.is_collective(key):
             known = self._known.get(key)
         if known is not None:

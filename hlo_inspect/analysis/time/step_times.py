@@ -191,8 +191,9 @@ class TimesInStep:
         return known
 
     def _find_alike(self, kernel: Kernel) -> RowTimes:
-        collective = self._collectives.get(kernel.place)
-        bound, estimate = (step.runs_of(kernel) for step in (self._timelines.bound, self._timelines.estimate))
+        at = kernel.place
+        collective = self._collectives.get(at)
+        bound, estimate = self._timelines.bound.computed.get(at), self._timelines.estimate.computed.get(at)
         if collective is not None or bound is None or estimate is None:
             return self._find(kernel, collective)
         key = (id(self._times.of(kernel)), id(kernel.parts), bound, estimate)  # which the times and the kernels keep

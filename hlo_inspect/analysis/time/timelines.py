@@ -72,13 +72,8 @@ class TimedStep:
         collective = self.collective_at(at)
         if collective is not None:
             return self.site_of(collective).busy
-        runs = self._computed.get(at)
+        runs = self.computed.get(at)
         return self._exposed.get(at, 0.0) if runs is None else runs * self.timeline.ticks(at) / TICKS
-
-    def runs_of(self, kernel: Kernel) -> int | None:
-        """How often a kernel of the compute stream runs; `None` of any other one."""
-        at = kernel.place
-        return None if self.collective_at(at) is not None else self._computed.get(at)
 
     def site_of(self, collective: Collective) -> Site:
         """All runs of a collective."""
@@ -90,7 +85,8 @@ class TimedStep:
         return Site(runs, runs * self._durations(collective), 0.0, self._exposed.get(inner, 0.0))
 
     @cached_property
-    def _computed(self) -> Mapping[Place, int]:
+    def computed(self) -> Mapping[Place, int]:
+        """How often each kernel of the compute stream runs."""
         return self.timeline.computed_in(self.timeline.whole)
 
     @cached_property
