@@ -10,7 +10,6 @@ from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo.attribute_forms import printed_fusion
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation, Module
-from hlo_inspect.hlo.rows import KeptRow
 from hlo_inspect.hlo.shapes import Shape, TupleShape, total
 from hlo_inspect.hlo.values import Metadata
 
@@ -72,18 +71,17 @@ def find_fusions(views: Views) -> list[Fusion]:
 
 
 def metadata_of_fusions(module: Module) -> Iterator[Metadata]:
-    """The metadata that fusions have, with repetitions. Rows of one metadata are made an instruction once."""
+    """The metadata that fusions have, with repetitions. Those of one metadata are taken apart once."""
     known: set[str] = set()
     for computation in module.holding:
-        for index, kept in enumerate(computation.kept):
-            if kept.opcode != "fusion":
-                continue
-            if isinstance(kept, KeptRow) and '"' not in kept.text:  # else the text may be cut within a string
-                if kept.metadata in known or not (kept.metadata or "metadata" in kept.text):
+        for fusion in computation.with_opcodes({"fusion"}):
+            text, spelled = fusion.untouched or ('"', "")
+            if '"' not in text:  # else it may be cut within a string
+                if spelled in known or not (spelled or "metadata" in text):
                     continue
-                if kept.metadata:
-                    known.add(kept.metadata)
-            metadata = computation.instruction(index).attr("metadata")
+                if spelled:
+                    known.add(spelled)
+            metadata = fusion.attr("metadata")
             if metadata is not None:
                 yield metadata
 
@@ -97,25 +95,21 @@ class FusionKind(NamedTuple):
 
 
 def fusion_kinds(module: Module) -> list[FusionKind]:
-    """The kinds of fusions, in the order of the text. What is printed as most fusions are is made no instruction for it."""
+    """The kinds of fusions, in the order of the text. What is printed as most fusions are is not taken apart for it."""
     kinds: Counter[str] = Counter()
     multi_output: Counter[str] = Counter()
     for computation in module.holding:
-        for index, kept in enumerate(computation.kept):
-            if kept.opcode == "fusion":
-                kind, callee = _kind_and_callee(computation, index)
-                kinds[kind] += 1
-                multi_output[kind] += isinstance(kept.shape, TupleShape) and _gives_tuple(module.computations.get(callee))
+        for fusion in computation.with_opcodes({"fusion"}):
+            kind, callee = _kind_and_callee(fusion)
+            kinds[kind] += 1
+            multi_output[kind] += isinstance(fusion.shape, TupleShape) and _gives_tuple(module.computations.get(callee))
     return [FusionKind(kind, members, multi_output[kind]) for kind, members in kinds.items()]
 
 
-def _kind_and_callee(computation: Computation, index: int) -> tuple[str, str]:
-    """Of a fusion that was kept."""
-    kept = computation.kept[index]
-    kind, callee = (isinstance(kept, KeptRow) and printed_fusion(kept.text)) or (None, "")
+def _kind_and_callee(fusion: Instruction) -> tuple[str, str]:
+    kind, callee = (fusion.untouched and printed_fusion(fusion.untouched[0])) or (None, "")
     if kind:
         return kind, callee
-    fusion = computation.instruction(index)
     return fusion.attr("kind") or "", fusion.callee("calls") or ""
 
 

@@ -181,11 +181,10 @@ class View:
         known = self._instructions.get(index)
         if known is None:
             line = self.lines[index]
-            kept = self._kept.get((line, self.names[index]))
-            if kept is not None:
-                known = self.computation.instruction(kept)
-            else:
+            known = self._kept.get((line, self.names[index]))
+            if known is None:
                 known = Instruction(self.computation.enclosing(), self.rows[index], self.heads[index], line)
+            known.split()
             self._instructions[index] = known
         return known
 
@@ -229,8 +228,8 @@ class View:
         return None if instruction is None else instruction.attr("kind")
 
     @cached_property
-    def _kept(self) -> dict[tuple[int, str], int]:
-        return {(kept.line, kept.name): index for index, kept in enumerate(self.computation.kept)}
+    def _kept(self) -> dict[tuple[int, str], Instruction]:
+        return {(kept.line, kept.name): kept for kept in self.computation.instructions}
 
     def called(self, index: int) -> list[Callee]:
         """The computations that a row calls; `ScanError` where its operands are not closed."""

@@ -6,12 +6,12 @@ nothing looks into costs no more than its text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol, overload
 
 from hlo_inspect.hlo import tokens
-from hlo_inspect.hlo.attribute_forms import AttributeForm, attribute_text
+from hlo_inspect.hlo.attribute_forms import AttributeForm, attribute_text, printed_fusion
 from hlo_inspect.hlo.device_groups import DeviceGroups, DevicePairs
 from hlo_inspect.hlo.heads import Head
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES, CalleeAttribute, Role, callee_roles
@@ -37,6 +37,8 @@ from hlo_inspect.hlo.values import (
     WindowDimension,
     WordAttribute,
 )
+
+_CALLING_BY_ONE_ATTRIBUTE = frozenset({"fusion", "async-start"})
 
 
 class Definitions(Protocol):
@@ -77,9 +79,10 @@ class Instruction:
     __slots__ = (
         "_attributes",
         "_form",
-        "_operand_text",
+        "_is_split",
         "_operands",
         "_places",
+        "_text",
         "computation",
         "is_root",
         "line",
@@ -89,40 +92,57 @@ class Instruction:
         "shape",
     )
 
-    def __init__(self, computation: EnclosingComputation, row: Row, head: Head, line: int) -> None:
-        root, name, _, tail = row
-        close = operands_end(tail)
+    def __init__(self, computation: EnclosingComputation, row: Row, head: Head, line: int, metadata: str = "") -> None:
+        """`metadata` is the end of the row's text where that is kept apart, as one text for all that have the same."""
+        root, self.name, _, self._text = row
         self.computation = computation
-        self.name = name
         self.opcode = head.opcode
         self.shape = head.shape
         self.line = line
         self.is_root = bool(root)
         self.operand_shapes: tuple[Shape | None, ...] | None = None
-        self._operand_text = tail[:close]
+        self._attributes = metadata
+        self._is_split = False
         self._operands: tuple[Operand, ...] | None = None
-        self._attributes = tail[close + 1 :]
         self._form: AttributeForm[Value | MalformedValue] | None = None
         self._places: tuple[str, ...] = ()
+
+    def split(self) -> None:
+        """Finds where the operands end, before something is read of the text; `ScanError` where their parenthesis is not
+        closed.
+        """
+        if not self._is_split:
+            close = operands_end(self._text)
+            self._text, self._attributes = self._text[:close], self._text[close + 1 :] + self._attributes
+            self._is_split = True
+
+    @property
+    def untouched(self) -> tuple[str, str] | None:
+        """Its text and the metadata that is kept apart from it, as long as nobody has asked what they say."""
+        return None if self._is_split else (self._text, self._attributes)
 
     @property
     def tail(self) -> str:
         """Its text behind the opening parenthesis."""
+        if not self._is_split:
+            return self._text + self._attributes
         attributes = self._form.filled(self._places) if self._form is not None else self._attributes
-        return f"{self._operand_text}){attributes}"
+        return f"{self._text}){attributes}"
 
     # -- operands -------------------------------------------------------------------------------------------------------
 
     @property
     def literal(self) -> str:
         """The text between the parentheses of a constant or a parameter, without comments."""
-        return tokens.without_comments(self._operand_text).strip()
+        self.split()
+        return tokens.without_comments(self._text).strip()
 
     @property
     def operands(self) -> tuple[Operand, ...]:
         """The operands; a constant and a parameter have none."""
         if self._operands is None:
-            text = self._operand_text
+            self.split()
+            text = self._text
             self._operands = () if self.opcode in LITERAL_OPCODES else operands_of(f"{text})", len(text))
         return self._operands
 
@@ -223,6 +243,7 @@ class Instruction:
 
     def take_apart(self) -> AttributeForm[Value | MalformedValue]:
         """Takes the text of the attributes apart into what many instructions have in common and what is of this one."""
+        self.split()
         self._form, self._places = self.computation.values.forms.take_apart(self._attributes)
         self._attributes = ""
         return self._form
@@ -249,6 +270,12 @@ class Instruction:
         """The computations that are called, in the order of the opcode's attributes; empty for an unknown opcode."""
         roles = callee_roles(self.opcode)
         return [Callee(attribute, role, name) for attribute, role in roles.items() for name in self.attr(attribute) or ()]
+
+    def may_call(self, callees: Set[str]) -> bool:
+        """Whether it may call one of some computations. That it calls none is known of what is printed as most fusions are."""
+        may_tell = self.opcode in _CALLING_BY_ONE_ATTRIBUTE and not self._is_split
+        printed = printed_fusion(self._text) if may_tell else None
+        return printed is None or printed[1] in callees
 
 
 def _operand_shape(operand: Operand, definitions: Definitions, shapes: ShapeTable) -> Shape | None:

@@ -14,7 +14,7 @@ from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.names import NameCheck
 from hlo_inspect.hlo.open_computation import CONDITION_ROOTS, OpenComputation
 from hlo_inspect.hlo.roots import RootCheck
-from hlo_inspect.hlo.rows import ColumnTable, HeadColumn, KeptRow, Rows, extended
+from hlo_inspect.hlo.rows import ColumnTable, HeadColumn, Rows, extended
 from hlo_inspect.hlo.selective import small_root
 from hlo_inspect.hlo.shape_text import ShapeError
 from hlo_inspect.hlo.tokens import Row
@@ -72,8 +72,9 @@ class Keeper:
             if self._reads_every_line and not opened.in_place:
                 self._roots = self._roots or RootCheck(self.module)
                 self._roots.end(computation, opened.signature, row[1], self._heads[row[2]].shape, line)
-            if computation.kept and (computation.kept[-1].line, computation.kept[-1].name) == (line, row[1]):
-                computation.instruction(-1).is_root = True
+            kept = computation.instructions[-1] if computation.instructions else None
+            if kept is not None and (kept.line, kept.name) == (line, row[1]):
+                kept.is_root = True
             elif self._wants.entry and computation.is_entry:
                 self._keep(opened, ("ROOT ", *row[1:]), line)
         if self._wants.checked:
@@ -86,14 +87,14 @@ class Keeper:
         module = self.module
         module.computation_count += 1
         has_scalars = computation.packed_scalars is not None
-        if self._reads_every_line or computation.kept or has_scalars or computation.is_entry:
+        if self._reads_every_line or computation.instructions or has_scalars or computation.is_entry:
             if computation.name in module.computations:
                 module.note("HI007", f"computation {computation.name} is defined twice", computation.line, computation.name)
                 computation.rename(f"{computation.name} (line {computation.line})")
             module.computations[computation.name] = computation
         elif computation.root_opcode is not None:
             module.root_opcodes[computation.name] = computation.root_opcode
-        if computation.kept and not computation.is_entry:
+        if computation.instructions and not computation.is_entry:
             self.holders.add(computation.name)
         if not in_place and (module.entry is None or not module.entry.is_entry):
             module.entry = computation  # without an ENTRY the last one is it
@@ -129,7 +130,7 @@ class Keeper:
             return
         names = NameCheck(lambda _code, _message, _line, _subject: None, self.module.computations)  # what is wrong was noted
         names.begin(last)
-        kept = {one.line for one in last.kept}
+        kept = {one.line for one in last.instructions}
         for rows in opened.candidate:
             names.check(rows)
             for index in self._wanted_rows(last, rows):
@@ -316,10 +317,12 @@ class Keeper:
         except tokens.ScanError as error:
             self.module.note("HI001", f"{row[1]}: {error.message}", line, row[1])
             return
-        computation.kept = extended(computation.kept, (instruction,))
+        computation.instructions = extended(computation.instructions, (instruction,))
 
     def _keep_printed(self, opened: OpenComputation, rows: Rows, wanted: Iterable[int]) -> None:
-        """Keeps rows whose brackets are known to be closed: as text, but for those whose operands have to be looked up now."""
+        """Keeps rows whose brackets are known to be closed: nothing is read of them, but for those whose operands have to be
+        looked up now.
+        """
         computation, marked = opened.computation, rows.column.marked
         share, is_whole = self.module.values.forms.shared, self._wants.graph
         for index in wanted:
@@ -329,9 +332,9 @@ class Keeper:
                 continue
             end = len(tail) if is_whole else tail.rfind(", metadata={")
             text, metadata = (tail, "") if is_whole or end < 0 else (tail[:end], share(tail[end:]))
-            name = rows.names[index]
-            kept = KeptRow(index in marked, name, head.opcode, head, text, metadata, line)
-            computation.kept = extended(computation.kept, (kept,))
+            row = ("ROOT " if index in marked else "", rows.names[index], head.text, text)
+            instruction = Instruction(computation.enclosing(), row, head, line, metadata)
+            computation.instructions = extended(computation.instructions, (instruction,))
 
     def _note_unknown(self, rows: Rows) -> None:
         for head, line, name in zip(rows.column.heads, rows.lines, rows.names, strict=True):

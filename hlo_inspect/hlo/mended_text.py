@@ -9,11 +9,9 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import IO, cast
 
-from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.mended_line import Line
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.problems import Problems
-from hlo_inspect.hlo.rows import KeptRow
 
 PIECE_CHARS = 1 << 18
 SPOOLED_CHARS = 1 << 22
@@ -132,13 +130,7 @@ def _relocate_computation(computation: Computation, places: Places) -> None:
     computation.line = places.place(computation.line)[0]
     if scalars:
         computation.keep_scalars(scalars)
-    computation.kept = [_relocated_row(kept, places.place(kept.line)[0]) for kept in computation.kept]
+    for instruction in computation.instructions:
+        instruction.line = places.place(instruction.line)[0]
     if computation.rows:
         computation.rows.lines = [places.place(line)[0] for line in computation.rows.lines]
-
-
-def _relocated_row(kept: Instruction | KeptRow, line: int) -> Instruction | KeptRow:
-    if isinstance(kept, KeptRow):
-        return kept._replace(line=line)
-    kept.line = line
-    return kept

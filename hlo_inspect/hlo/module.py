@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from operator import itemgetter
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from hlo_inspect.errors import Location
 from hlo_inspect.hlo.foreign_text import Format
@@ -17,7 +17,7 @@ from hlo_inspect.hlo.heads import HeadTable
 from hlo_inspect.hlo.instruction import EnclosingComputation, Instruction
 from hlo_inspect.hlo.logs import Measurement
 from hlo_inspect.hlo.problems import Problem, Problems
-from hlo_inspect.hlo.rows import NO_ROWS, KeptRow, PackedRows, Rows, packed
+from hlo_inspect.hlo.rows import NO_ROWS, PackedRows, Rows, packed
 from hlo_inspect.hlo.stack_frames import StackFrames
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values import ValueTable
@@ -55,7 +55,7 @@ class Computation:
     """One computation, as far as it is kept. Most of a module's many computations hold next to nothing, and take no more room.
 
     `opcodes`: one opcode per instruction where every line was read, else nothing.
-    `kept`: the rows of `instructions`, those that were kept.
+    `instructions`: those that were kept, in the order of the text.
     `reads`: of the entry, where asked for, which parameters something reads.
     `is_cut_off`: its end is not in the text.
     `packed_scalars`: the rows of `scalars`, with their lines.
@@ -67,7 +67,7 @@ class Computation:
     is_entry: bool
     opcodes: Sequence[str] = ()
     root_opcode: str | None = None
-    kept: Sequence[Instruction | KeptRow] = ()
+    instructions: Sequence[Instruction] = ()
     reads: ParameterReads | None = None
     is_cut_off: bool = False
     rows: Rows = NO_ROWS
@@ -80,29 +80,10 @@ class Computation:
         """What the attributes of the module's instructions mean."""
         return self._shared.values
 
-    def instruction(self, index: int) -> Instruction:
-        """A kept instruction. It is made when it is first asked for, and takes the place of its row."""
-        kept = self.kept[index]
-        if isinstance(kept, Instruction):
-            return kept
-        made = kept.instruction(self.enclosing())
-        cast("list[Instruction | KeptRow]", self.kept)[index] = made  # what holds something is a list
-        return made
-
-    @property
-    def instructions(self) -> list[Instruction]:
-        """The kept instructions, in the order of the text."""
-        return [self.instruction(index) for index in range(len(self.kept))]
-
     def with_opcodes(self, opcodes: Set[str], callees: Set[str] | None = None) -> list[Instruction]:
-        """The kept instructions of some opcodes; no others are made of their rows. `callees` leaves out some that call none of
-        these computations.
-        """
-        return [
-            self.instruction(index)
-            for index, kept in enumerate(self.kept)
-            if kept.opcode in opcodes and (callees is None or isinstance(kept, Instruction) or kept.may_call(callees))
-        ]
+        """The kept instructions of some opcodes. `callees` leaves out some that call none of these computations."""
+        found = [i for i in self.instructions if i.opcode in opcodes]
+        return found if callees is None else [i for i in found if i.may_call(callees)]
 
     def enclosing(self) -> EnclosingComputation:
         """What its instructions know of it."""
@@ -162,8 +143,8 @@ class Computation:
     @property
     def root(self) -> Instruction | None:
         """The kept root: the one marked so, else the last instruction."""
-        marked = [index for index, kept in enumerate(self.kept) if kept.is_root]
-        return self.instruction(marked[-1]) if marked else None
+        marked = [i for i in self.instructions if i.is_root]
+        return marked[-1] if marked else None
 
 
 class LogEntry(NamedTuple):
@@ -244,7 +225,7 @@ class Module:
     @cached_property
     def holding(self) -> tuple[Computation, ...]:
         """The computations in which an instruction was kept."""
-        return tuple([computation for computation in self.computations.values() if computation.kept])
+        return tuple([computation for computation in self.computations.values() if computation.instructions])
 
     @cached_property
     def instructions(self) -> tuple[Instruction, ...]:

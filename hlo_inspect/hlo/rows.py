@@ -1,7 +1,7 @@
 """The text of rows, as it is kept until somebody asks what a row says.
 
 All rows of a computation stand in columns; what depends on their heads alone is worked out once for all computations that have
-the same. Rows that are wanted for themselves are kept one by one. The scalars that loops count with are packed, since a large
+the same. The scalars that loops count with are packed, since a large
 module has many loops, and what counts in them is alike but for names.
 """
 
@@ -15,9 +15,7 @@ from functools import cached_property
 from itertools import compress, count
 from typing import NamedTuple, TypeVar
 
-from hlo_inspect.hlo.attribute_forms import printed_fusion
 from hlo_inspect.hlo.heads import Head, HeadTable
-from hlo_inspect.hlo.instruction import EnclosingComputation, Instruction
 from hlo_inspect.hlo.shapes import Shape
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -28,7 +26,6 @@ _MAX_SHARED_ROWS = 1 << 7
 
 _MAX_PACKED_FORMS = 1 << 16
 
-_CALLING_BY_ONE_ATTRIBUTE = frozenset({"fusion", "async-start"})
 _MARKED_NAMES = lazy_pattern(r"%([\w.\-]++)", re.ASCII)
 
 T = TypeVar("T")
@@ -148,31 +145,6 @@ class Rows:
 
 
 NO_ROWS = Rows((), HeadColumn(), (), range(0))
-
-
-class KeptRow(NamedTuple):
-    """A row that nobody has asked for yet. Its tail is `text` and then `metadata`, one text for all rows that have the same."""
-
-    is_root: bool
-    name: str
-    opcode: str
-    head: Head
-    text: str
-    metadata: str
-    line: int
-
-    @property
-    def shape(self) -> Shape | None:
-        return self.head.shape
-
-    def may_call(self, callees: Set[str]) -> bool:
-        """Whether it may call one of some computations. That it calls none is known of what is printed as most fusions are."""
-        printed = printed_fusion(self.text) if self.opcode in _CALLING_BY_ONE_ATTRIBUTE else None
-        return printed is None or printed[1] in callees
-
-    def instruction(self, computation: EnclosingComputation) -> Instruction:
-        row = "ROOT " if self.is_root else "", self.name, self.head.text, self.text + self.metadata
-        return Instruction(computation, row, self.head, self.line)
 
 
 class PackedRows(NamedTuple):

@@ -18,7 +18,6 @@ from hlo_inspect.analysis.fusions import (
 )
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.module import count_opcodes
-from hlo_inspect.hlo.rows import KeptRow
 from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import module
 
@@ -146,7 +145,7 @@ def test_metadata_is_read_once_for_all_fusions_that_have_the_same() -> None:
     found = module(text, Wants(frozenset({"fusion"}), checked=True))
     assert [one.op_name for one in metadata_of_fusions(found)] == ["a", "b", "a"]
     assert found.entry is not None
-    assert [one.name for one in found.entry.kept if isinstance(one, KeptRow)] == ["f.1", "f.3", "f.4", "r"]
+    assert [one.name for one in found.entry.instructions if one.untouched] == ["f.1", "f.3", "f.4", "r"]
 
 
 def test_without_operands(entry: Entry) -> None:

@@ -33,7 +33,7 @@ def test_the_union_of_wants() -> None:
 def test_parameters_and_root_of_a_computation() -> None:
     computation = Computation("main", 1, is_entry=True)
     for text in ("q = f32[] parameter(1)", "p = f32[] parameter(0)", "odd = f32[] parameter(x)", "ROOT r = f32[] add(p, q)"):
-        computation.kept = [*computation.kept, instruction(text, computation)]
+        computation.instructions = [*computation.instructions, instruction(text, computation)]
     assert [(number, i.name) for number, i in computation.parameters.items()] == [(0, "p"), (1, "q")]
     assert computation.root is computation.instructions[-1]
     assert Computation("empty", 1, is_entry=False).root is None
@@ -43,7 +43,9 @@ def test_instructions_of_a_module() -> None:
     module = Module(Header("m"), "a.txt", 1, Wants())
     for name in ("first", "second"):
         computation = Computation(name, 1, is_entry=False)
-        computation.kept = [instruction(f"{name}.{opcode} = f32[] {opcode}(x)", computation) for opcode in ("negate", "sqrt")]
+        computation.instructions = [
+            instruction(f"{name}.{opcode} = f32[] {opcode}(x)", computation) for opcode in ("negate", "sqrt")
+        ]
         computation.opcodes = ["negate", "sqrt"]
         module.computations[name] = computation
     assert [i.name for i in module.instructions] == ["first.negate", "first.sqrt", "second.negate", "second.sqrt"]
