@@ -28,8 +28,13 @@ def phase_notes(context: Context, instructions: Iterable[Instruction]) -> list[s
     """Why phases are unknown that neither names nor graph give."""
     if context.phases_from == "names":
         return []
-    found = {context.phases.of(instruction) for instruction in instructions}
-    if any(one.phase_from == "graph" for one in found) or all(one.phase != UNKNOWN for one in found):
+    are_all_known = True
+    for instruction in instructions:
+        found = context.phases.of(instruction)
+        if found.phase_from == "graph":  # it was read, and decides phases
+            return []
+        are_all_known = are_all_known and found.phase != UNKNOWN
+    if are_all_known:
         return []
     why = context.why_no_graph
     return [f"phases: names leave some open, and the graph of values decides none: {why}"] if why else []

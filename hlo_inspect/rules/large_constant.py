@@ -40,9 +40,9 @@ class LargeConstant(Rule):
     severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
-        for array in context.largest_arrays.found:
+        for array in context.largest_arrays.constants():
             padded = array.shape.padded_bytes or 0
-            if padded > LARGE and array.opcode == "constant":
+            if padded > LARGE:
                 scope = f", of {array.labels.op_name}" if array.labels.op_name else ""
                 message = f"a constant {array.shape} takes {size(padded)} of every device{scope}"
                 yield self.finding(context, message, array.line, array.name, padded)

@@ -90,9 +90,15 @@ class LargestArrays:
     @cached_property
     def found(self) -> list[LargeArray]:
         """Those that are not smaller than the largest by `LEAST_SHARE`, the largest first."""
+        return [self._described(array) for array in self._large() if not self._is_in_place(array)]
+
+    def constants(self) -> list[LargeArray]:
+        """Those of `found` that are constants."""
+        return [self._described(array) for array in self._large() if array[0].opcodes[array[1]] == "constant"]
+
+    def _large(self) -> Iterator[Made]:
         least = self._sized[0][0] / LEAST_SHARE if self._sized else 0
-        large = (array for size, array in self._sized if size >= least)
-        return [self._described(array) for array in large if not self._is_in_place(array)]
+        return (array for size, array in self._sized if size >= least)
 
     @cached_property
     def largest_made(self) -> list[LargeArray]:
