@@ -63,15 +63,15 @@ class Edit:
 
 
 class ProgramEdits:
-    """The edits between two modules that were read with their graphs, and `places`, the mate in NEW of each row of OLD that has
-    one. `parameters` are rows of the two entries that are the same parameter.
+    """The edits between two modules that were read with their graphs, and `lines`, the line in NEW of each instruction of OLD
+    that is there. `parameters` are rows of the two entries that are the same parameter.
     """
 
     def __init__(
         self, old: CanonicalModule, new: CanonicalModule, entries: tuple[str, str], parameters: Iterable[tuple[int, int]]
     ) -> None:
         self._old, self._new = old, new
-        self.places: dict[EditPlace, EditPlace] = {}
+        self.lines: dict[int, int] = {}
         self.found: list[Edit] = []
         self._matchers: dict[tuple[int, int, tuple[tuple[int, int], ...]], RowMatcher] = {}
         self._waiting = deque([(*entries, list(parameters))])
@@ -82,9 +82,11 @@ class ProgramEdits:
     def _between(self, first: str, second: str, given: list[tuple[int, int]]) -> Iterator[Edit]:
         """The edits of two computations that run."""
         matched = self._matched(self._old.of(first), self._new.of(second), given)
+        lines, other_lines = self._old.view(first).lines, self._new.view(second).lines
         for row, mate in matched.pairs:
-            self.places[EditPlace(first, row)] = EditPlace(second, mate)
-            self._follow(row, mate, first, second)
+            self.lines[lines[row]] = other_lines[mate]
+            if matched.old.canonical.spellings[row].callees:
+                self._follow(row, mate, first, second)
         yield from self._edits(matched, first, second)
 
     def _matched(self, old: CanonicalComputation, new: CanonicalComputation, given: list[tuple[int, int]]) -> RowMatcher:
@@ -107,27 +109,27 @@ class ProgramEdits:
 
     def _edits(self, matched: RowMatcher, first: str, second: str, depth: int = 0) -> Iterator[Edit]:
         old, new = matched.old, matched.new
+        names = self._old.view(first).names, self._new.view(second).names
         for row, mate in matched.pairs:
-            aspects = tuple(self._aspects(matched, row, mate)) or tuple(_other_operands(matched, row, mate))
-            is_other = old.local[row] != new.local[mate] and depth < _MAX_DEPTH
-            inside = tuple(self._inside(old, new, row, mate, depth)) if is_other else ()
+            is_other = old.local[row] != new.local[mate]
+            aspects = tuple(self._aspects(old, new, row, mate)) if is_other else ()
+            aspects = aspects or tuple(_other_operands(matched, row, mate, *names))
+            inside = tuple(self._inside(old, new, row, mate, depth)) if is_other and depth < _MAX_DEPTH else ()
             if aspects or inside:
                 yield Edit("changed", EditPlace(first, row), EditPlace(second, mate), aspects, inside)
         yield from (Edit("gone", EditPlace(first, row), None) for row in old.unmatched())
         yield from (Edit("new", None, EditPlace(second, row)) for row in new.unmatched())
 
-    def _aspects(self, matched: RowMatcher, row: int, mate: int) -> Iterator[Aspect]:
+    def _aspects(self, old: MatchingSide, new: MatchingSide, row: int, mate: int) -> Iterator[Aspect]:
         """What an instruction says otherwise, apart from its operands."""
-        old, new = matched.old, matched.new
-        if old.local[row] != new.local[mate]:
-            before, after = old.canonical.spellings[row], new.canonical.spellings[mate]
-            has_other_shape = before.shape != after.shape
-            if has_other_shape:
-                yield shape_aspect(before.shape, after.shape, old.view.shapes[row], new.view.shapes[mate])
-            for aspect in changed_aspects(before, after):
-                if not (has_other_shape and aspect.name in _FOLLOWING):
-                    yield aspect
-            yield from self._applied(old, new, row, mate)
+        before, after = old.canonical.spellings[row], new.canonical.spellings[mate]
+        has_other_shape = before.shape != after.shape
+        if has_other_shape:
+            yield shape_aspect(before.shape, after.shape, old.view.shapes[row], new.view.shapes[mate])
+        for aspect in changed_aspects(before, after):
+            if not (has_other_shape and aspect.name in _FOLLOWING):
+                yield aspect
+        yield from self._applied(old, new, row, mate)
 
     def _applied(self, old: MatchingSide, new: MatchingSide, row: int, mate: int) -> Iterator[Aspect]:
         """What a reduction, a sort or a scatter applies, where its root is another opcode."""
@@ -179,9 +181,15 @@ def _dimensions(shape: Shape | None) -> list[Sequence[int | None]]:
     return [leaf.dimensions for _, leaf in array_leaves(shape)]
 
 
-def _other_operands(matched: RowMatcher, row: int, mate: int) -> Iterator[Aspect]:
-    """Operands that both modules have, at other places."""
+def _other_operands(
+    matched: RowMatcher, row: int, mate: int, old_names: Sequence[str], new_names: Sequence[str]
+) -> Iterator[Aspect]:
+    """Operands that both modules have, at other places. Names are those of the computations that are compared: of the kernels
+    that are the same up to names `matched` has only the first.
+    """
     old, new = matched.old, matched.new
+    if new.operands[mate] == tuple([None if one is None else old.mates.get(one) for one in old.operands[row]]):
+        return
     before, after = list(defined(old.operands[row])), list(defined(new.operands[mate]))
     if len(before) < len(old.operands[row]) or any(one not in old.mates for one in before):
         return
@@ -195,7 +203,7 @@ def _other_operands(matched: RowMatcher, row: int, mate: int) -> Iterator[Aspect
         return
     moved = [at for at, one in enumerate(after) if expected[at] != one and not matched.are_twins(before[at], one)]
     for at in moved[:_MAX_OPERANDS]:
-        yield Aspect(f"operand {at}", old.view.rows[before[at]][1], new.view.rows[after[at]][1])
+        yield Aspect(f"operand {at}", old_names[before[at]], new_names[after[at]])
 
 
 def parameters_by_number(old: View, new: View) -> list[tuple[int, int]]:

@@ -32,8 +32,7 @@ class Explanation:
         self._contexts = contexts
         self._parameters = pair_parameters(*self._records("params"))
         self._edits = None if contexts is None else self._program_edits(*contexts)
-        self._lines = {} if contexts is None or self._edits is None else _matched_lines(*contexts, self._edits)
-        """The line in NEW of each instruction of OLD that is there."""
+        self._lines = {} if self._edits is None else self._edits.lines
 
     def changes(self) -> list[ModuleChange]:
         """All that differs, equal things together, in the order of the report."""
@@ -105,13 +104,6 @@ def _of_instructions(rows: Sequence[Record]) -> Sequence[Record]:
 
 def _attributes(header: Header) -> dict[str, str]:
     return {name: text for name, text in header.attributes.items() if name not in _TOLD_ELSEWHERE}
-
-
-def _matched_lines(old: Context, new: Context, edits: ProgramEdits) -> dict[int, int]:
-    return {
-        old.views.of(place.computation).lines[place.row]: new.views.of(mate.computation).lines[mate.row]
-        for place, mate in edits.places.items()
-    }
 
 
 def sites(changes: Iterable[ModuleChange]) -> int:

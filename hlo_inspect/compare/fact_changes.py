@@ -97,11 +97,9 @@ def fact_changes(old: Report, new: Report) -> list[FactChange]:
 
 def _changes(old: Report, new: Report, specs: tuple[FactSpec, ...]) -> Iterator[FactChange]:
     for name in dict.fromkeys((*old.facts, *new.facts)):
-        spec = find_spec(name, specs)
-        if spec is None:
-            continue
         before, after = value_in(old, name), value_in(new, name)
-        if differ(before, after):
+        spec = find_spec(name, specs) if differ(before, after) else None
+        if spec is not None:
             yield FactChange(name, spec[0].unit, before, after)
 
 

@@ -224,14 +224,16 @@ class RowMatcher:
     def _by_colours(self, old: Sequence[Colour], new: Sequence[Colour]) -> int:
         """Matches the rows of one colour."""
         groups = [
-            _rows_by((colours[row], row) for row in side.unmatched())
+            _rows_by(map(colours.__getitem__, side.unmatched()), side.unmatched())
             for side, colours in zip(self._sides, (old, new), strict=True)
         ]
         return self._match_groups(*groups, as_many=True)
 
     def _by(self, key: Callable[[MatchingSide, int], Colour | None], *, as_many: bool = True) -> int:
         """Matches the rows with the same key. Rows without a key (`None`) are left."""
-        groups = [_rows_by((key(side, row), row) for row in side.unmatched()) for side in self._sides]
+        if not all(side.unmatched() for side in self._sides):
+            return 0
+        groups = [_rows_by([key(side, row) for row in side.unmatched()], side.unmatched()) for side in self._sides]
         return self._match_groups(*groups, as_many=as_many)
 
     def _match_groups(self, old: Mapping[Colour, list[int]], new: Mapping[Colour, list[int]], *, as_many: bool) -> int:
@@ -254,10 +256,10 @@ class RowMatcher:
         self._alike()
 
 
-def _rows_by(keys: Iterable[tuple[Colour | None, int]]) -> dict[Colour, list[int]]:
-    """The rows by what is next to them."""
+def _rows_by(keys: Iterable[Colour | None], rows: Iterable[int]) -> dict[Colour, list[int]]:
+    """The rows by their keys."""
     groups: defaultdict[Colour, list[int]] = defaultdict(list)
-    for key, row in keys:
+    for key, row in zip(keys, rows, strict=True):
         groups[key].append(row)
     groups.pop(None, None)
     return groups

@@ -16,7 +16,7 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.analysis import op_names, view
-from hlo_inspect.analysis.canonical.module import CanonicalModule, CanonicalText
+from hlo_inspect.analysis.canonical.module import CanonicalModule, CanonicalText, KnownRows
 from hlo_inspect.analysis.canonical.spelling import Speller
 from hlo_inspect.analysis.cost import computation
 from hlo_inspect.analysis.cost.computation import Costs
@@ -42,6 +42,7 @@ from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.rows import ColumnTable
 from hlo_inspect.hlo.source import open_source
 from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
 from hlo_inspect.report.model import Report, Value
 
 PASSES = ("time", "summary", "params", "fusions", "collectives", "cost", "optimizer", "memory", "top")
@@ -229,7 +230,8 @@ TABLES = (
     (Labeller, "_alike"),
     (Provenances, "_alike"),
     (Speller, "_forms"),
-    (CanonicalModule, "_hashes"),
+    (KnownRows, "spellings"),
+    (KnownRows, "fingerprints"),
     (Phases, "_named"),
     (Phases, "_of_metadata"),
     (BodyTemplates, "_known"),
@@ -255,6 +257,19 @@ def test_the_same_is_reported_where_nothing_is_shared(spelled: Callable[[str], s
     share_nothing()
     for text, answer in zip(texts, shared, strict=True):
         assert answers(text) == answer, text
+
+
+def test_two_modules_are_compared_the_same_where_nothing_is_shared(share_nothing: Callable[[], None]) -> None:
+    pairs = [(module(seed), without_marks(module(seed + 1)) if seed % 3 == 0 else module(seed + 1)) for seed in range(12)]
+
+    def told(old: str, new: str) -> list[tuple[object, ...]]:
+        found = Comparisons().of(ComparedInput(old), ComparedInput(new))
+        return [(one.verdict, one.report.headline, [table.rows for table in one.report.tables]) for one in found]
+
+    shared = [told(*pair) for pair in pairs]
+    share_nothing()
+    for pair, differences in zip(pairs, shared, strict=True):
+        assert told(*pair) == differences, pair
 
 
 def test_phases_of_collectives_are_in_no_shared_table(share_nothing: Callable[[], None]) -> None:

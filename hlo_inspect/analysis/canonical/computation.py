@@ -68,7 +68,7 @@ class CanonicalComputation:
     @cached_property
     def dataflow(self) -> list[int]:
         """Of each row what it says and the dataflow of its operands, which commutative opcodes have in any order."""
-        local = self.local
+        local, known = self.local, self._known
         found = [_UNDEFINED] * len(local)
         for row in self._operands_first:
             one = self.spellings[row]
@@ -78,7 +78,11 @@ class CanonicalComputation:
             if one.opcode in COMMUTATIVE:
                 values.sort()
             predecessors = sorted(map(found.__getitem__, self.predecessors[row]))
-            found[row] = numbers_hash([local[row], len(values), *values, *predecessors])
+            numbers = (local[row], len(values), *values, *predecessors)
+            number = known.get(numbers)
+            if number is None:
+                number = known[numbers] = numbers_hash(numbers)
+            found[row] = number
         return found
 
     @cached_property

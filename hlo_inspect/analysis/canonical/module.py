@@ -37,6 +37,22 @@ _UNKNOWN = 0
 """Stands for a computation that the module does not have, or that calls itself."""
 
 
+class KnownRows:
+    """What is known of rows by what they say: spellings by head, tail, and whether these name all operands; fingerprints."""
+
+    def __init__(self) -> None:
+        self.spellings: dict[tuple[str, str, bool], Spelling] = {}
+        self.fingerprints: dict[Hashable, int] = {}
+
+    def spelling(self, speller: Speller, view: View, index: int) -> Spelling:
+        """What a row says."""
+        row = view.heads[index].text, view.tails[index], view.has_only_names(index)
+        known = self.spellings.get(row)
+        if known is None:
+            known = self.spellings[row] = speller.spell(view, index)
+        return known
+
+
 class CanonicalModule:
     """The computations of a module that was read with its graph. Without `layouts` these count for nothing.
 
@@ -47,7 +63,11 @@ class CanonicalModule:
         self.module = module
         self._views = views
         self.layouts = layouts
-        self._hashes: dict[Hashable, int] = {}
+        self._known = KnownRows()
+
+    def share_rows(self, other: CanonicalModule) -> None:
+        """Rows that this module, which is compared with another one, has in common with it are worked out once."""
+        self._known = other._known
 
     def of(self, name: str) -> CanonicalComputation:
         """A computation; `KeyError` where the module has none of that name."""
@@ -74,8 +94,10 @@ class CanonicalModule:
             known = unnamed.get(alike) if alike is not None else None
             if known is None:
                 view = self._views.of(name)
-                spellings = [speller.spell(view, index) for index in range(len(view.rows))]
-                known = CanonicalComputation(view, spellings, lambda callee: fingerprints.get(callee, _UNKNOWN), self._hashes)
+                spellings = [self._known.spelling(speller, view, index) for index in range(len(view.rows))]
+                known = CanonicalComputation(
+                    view, spellings, lambda callee: fingerprints.get(callee, _UNKNOWN), self._known.fingerprints
+                )
                 if alike is not None:
                     unnamed[alike] = known
             found[name] = known

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.attribute_forms import AttributeForm
-from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES, LITERAL_OPCODES, CalleeAttribute
 from hlo_inspect.hlo.operands import Operand, operands_end
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -88,34 +87,34 @@ class Speller:
 
     def spell(self, view: View, index: int) -> Spelling:
         """A row of a view."""
-        shape, opcode = self._shape(view, index), view.opcodes[index]
-        instruction = view.instruction_at(index)
-        if instruction is None:
-            return Spelling(shape, opcode, rest=plain(view.tails[index]))
+        shape, opcode, tail = self._shape(view, index), view.opcodes[index], view.tails[index]
+        try:
+            end = operands_end(tail)
+        except tokens.ScanError:
+            return Spelling(shape, opcode, rest=plain(tail))
         literal, operands = "", _NO_OPERANDS
         if opcode in LITERAL_OPCODES:
-            literal = plain(view.tails[index][: operands_end(view.tails[index])])
+            literal = plain(tail[:end])
         elif not view.has_only_names(index):
             operands = view.operands(index)
-        parts = self._parts(instruction)
+        form, places = view.computation.values.forms.take_apart(tail[end + 1 :])
+        parts = self._parts(form, places)
         if parts is None:
-            form, places = instruction.attribute_parts
             return Spelling(shape, opcode, operands, literal, rest=plain(form.filled(places)))
         return Spelling(shape, opcode, operands, literal, *parts)
 
     def _shape(self, view: View, index: int) -> str:
-        head = view.rows.heads[index]
+        head = view.heads[index].text
         known = self._shapes.get(head)
         if known is None:
             shape = None if self._layouts else view.shapes[index]
             known = self._shapes[head] = plain(head.rpartition(" ")[0]) if shape is None else str(shape)
         return known
 
-    def _parts(self, instruction: Instruction) -> _Parts | None:
+    def _parts(self, form: AttributeForm[Any], places: tuple[str, ...]) -> _Parts | None:
         """The attributes as a `Spelling` has them, with all that does not differ between instructions of one form read once;
         `None` where they cannot be read.
         """
-        form, places = instruction.attribute_parts
         if form not in self._forms:
             self._forms[form] = self._of_form(form)
         known = self._forms[form]
