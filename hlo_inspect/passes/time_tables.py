@@ -17,7 +17,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.labels import NOT_PRINTED, scope_label
 from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.op_names import UNKNOWN
-from hlo_inspect.analysis.time.independent_compute import IndependentCompute, IndependentComputes
+from hlo_inspect.analysis.time.independent_compute import IndependentCompute, independent_computes
 from hlo_inspect.analysis.time.step_times import NO_SECONDS
 from hlo_inspect.analysis.time.timelines import Timelines
 from hlo_inspect.analysis.time.utilization import resource_seconds
@@ -247,8 +247,9 @@ def exposed_table(context: Context, timelines: Timelines) -> Table:
         if any(site.exposed.least for site in sites):
             found.append(_Exposed(collective, axis, phase, time.level, *sites, None))
     found.sort(key=lambda row: (row.estimate.exposed.least, row.bound.exposed.least), reverse=True)
-    independent = IndependentComputes(timelines.estimate, context.views)
-    rows = [row._replace(independent=independent.of(row.collective)) for row in found[:MOST_EXPOSED]]
+    longest = found[:MOST_EXPOSED]
+    independent = independent_computes(timelines.estimate, context.views, [row.collective for row in longest])
+    rows = [row._replace(independent=one) for row, one in zip(longest, independent, strict=True)]
     columns = (
         Column("name", detail=2, get=lambda row: row.collective.start.name),
         Column("kind", get=lambda row: row.collective.kind),

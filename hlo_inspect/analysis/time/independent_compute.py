@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from itertools import repeat
 from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import Place, place
 from hlo_inspect.analysis.collectives import Collective
-from hlo_inspect.analysis.time.steps import Step, WaitStep
+from hlo_inspect.analysis.time.steps import WaitStep
 from hlo_inspect.analysis.time.timeline import TICKS
 from hlo_inspect.analysis.time.timelines import TimedStep
-from hlo_inspect.analysis.view import Views
+from hlo_inspect.analysis.view import View, Views
 
 
 class IndependentCompute(NamedTuple):
@@ -22,66 +22,58 @@ class IndependentCompute(NamedTuple):
     longest: str
 
 
-class _Computing(NamedTuple):
-    """What the compute stream does in one run of a computation: ticks, name and row of each step, the longest first, the ticks
-    of each row and of all together.
+def independent_computes(step: TimedStep, views: Views, collectives: Sequence[Collective]) -> list[IndependentCompute | None]:
+    """What could hide each collective, in its own computation: loops and calls there count with all that they compute. `None`
+    where the computation of a collective does not run in the order of a schedule.
     """
-
-    longest: Sequence[tuple[int, str, int]]
-    ticks: Mapping[int, int]
-    whole: int
-
-
-class IndependentComputes:
-    """What could hide each collective, in its own computation: loops and calls there count with all that they compute."""
-
-    def __init__(self, step: TimedStep, views: Views) -> None:
-        self._step = step
-        self._views = views
-        self._rows: dict[str, Mapping[Place, int]] = {}
-        self._known: dict[str, _Computing] = {}
-
-    def of(self, collective: Collective) -> IndependentCompute | None:
-        """`None` where the computation of the collective does not run in the order of a schedule."""
-        start = place(collective.start)
-        timeline, work = self._step.timeline, self._step.work
-        steps = work.program.steps.get(start[0])
-        if steps is None or start not in work.issued:
-            return None
-        view, rows = self._views.of(start[0]), self._rows_of(start[0])
-        done = next((one.done for one in steps if isinstance(one, WaitStep) and one.place == start), start)
-        tied = _reached(rows[start], view.operand_rows) | _reached(rows[done], view.users.__getitem__)
-        computing = self._computing_in(start[0], steps)
-        free = computing.whole - sum([computing.ticks[row] for row in tied if row in computing.ticks])
-        longest = next((name for _, name, row in computing.longest if row not in tied), "")
-        return IndependentCompute(free * timeline.site(start).runs / TICKS, longest)
-
-    def _computing_in(self, computation: str, steps: Sequence[Step]) -> _Computing:
-        known = self._known.get(computation)
-        if known is None:
-            rows, computing = self._rows_of(computation), self._step.timeline.computing
-            found = [(ticks, one.place[2], rows[one.place]) for one in steps if (ticks := computing(one))]
-            by_row: Counter[int] = Counter()
-            for ticks, _, row in found:
-                by_row[row] += ticks
-            known = self._known[computation] = _Computing(sorted(found, reverse=True), by_row, by_row.total())
-        return known
-
-    def _rows_of(self, computation: str) -> Mapping[Place, int]:
-        known = self._rows.get(computation)
-        if known is None:
-            view = self._views.of(computation)
-            places = zip(repeat(computation), view.lines, view.names)
-            known = self._rows[computation] = {one: row for row, one in enumerate(places)}
-        return known
+    starts = [place(collective.start) for collective in collectives]
+    together: defaultdict[str, list[Place]] = defaultdict(list)
+    for start in starts:
+        if start in step.work.issued:
+            together[start[0]].append(start)
+    found: dict[Place, IndependentCompute] = {}
+    for name, own in together.items():
+        found |= _in_computation(step, views.of(name), own)
+    return [found.get(start) for start in starts]
 
 
-def _reached(row: int, following: Callable[[int], Iterable[int | None]]) -> set[int]:
-    """A row, and those that are reached from it."""
-    reached, waiting = {row}, [row]
-    while waiting:
-        for one in following(waiting.pop()):
-            if one is not None and one not in reached:
-                reached.add(one)
-                waiting.append(one)
-    return reached
+def _in_computation(step: TimedStep, view: View, starts: Sequence[Place]) -> dict[Place, IndependentCompute]:
+    """What could hide the collectives that start at these places of one computation."""
+    timeline, steps = step.timeline, step.work.program.steps[starts[0][0]]
+    rows = {at: row for row, at in enumerate(zip(repeat(starts[0][0]), view.lines, view.names))}
+    dones = {one.place: one.done for one in reversed(steps) if isinstance(one, WaitStep)}
+    tied = _tied(view, [(rows[start], rows[dones.get(start, start)]) for start in starts])
+    whole: Counter[int] = Counter()  # by the collectives that the steps are tied to, as bits
+    longest: dict[int, tuple[int, str]] = {}
+    for one in steps:
+        ticks = timeline.computing(one)
+        if ticks:
+            bits = tied[rows[one.place]]
+            whole[bits] += ticks
+            longest[bits] = max(longest.get(bits, (0, "")), (ticks, one.place[2]))
+    found = {}
+    for number, start in enumerate(starts):
+        free = [bits for bits in whole if not bits >> number & 1]
+        seconds = sum([whole[bits] for bits in free]) * timeline.site(start).runs / TICKS
+        found[start] = IndependentCompute(seconds, max([longest[bits] for bits in free], default=(0, ""))[1])
+    return found
+
+
+def _tied(view: View, collectives: Sequence[tuple[int, int]]) -> list[int]:
+    """By row the collectives, as bits, of whose start it makes an operand or of whose end it uses the result. `collectives` are
+    the rows of start and end. Operands come before what uses them, as in any schedule.
+    """
+    before, behind = [0] * len(view.rows), [0] * len(view.rows)
+    for number, (start, done) in enumerate(collectives):
+        before[start] |= 1 << number
+        behind[done] |= 1 << number
+    for row in range(min(done for _, done in collectives), len(behind)):
+        for operand in view.operand_rows(row):
+            if operand is not None:
+                behind[row] |= behind[operand]
+    for row in range(max(start for start, _ in collectives), -1, -1):
+        if before[row]:
+            for operand in view.operand_rows(row):
+                if operand is not None:
+                    before[operand] |= before[row]
+    return [one | other for one, other in zip(before, behind, strict=True)]
