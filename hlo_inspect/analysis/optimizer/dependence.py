@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from hlo_inspect.analysis.optimizer.array_slices import has_one_element
 from hlo_inspect.analysis.optimizer.frames import Frames
-from hlo_inspect.analysis.optimizer.graph import Input, Place, with_bits
+from hlo_inspect.analysis.optimizer.graph import Input, Place, each_bit, with_bits
 from hlo_inspect.analysis.optimizer.normal_form import NormalForms, Sum
 
 EVERYTHING = -1
@@ -125,10 +125,7 @@ class AtomDependence:
 
     def atoms(self, bits: int) -> Iterator[int]:
         """The atoms of bits."""
-        while bits:
-            lowest = bits & -bits
-            yield self._atoms[lowest.bit_length() - 1]
-            bits ^= lowest
+        return (self._atoms[bit.bit_length() - 1] for bit in each_bit(bits))
 
     def values(self, form: Sum) -> int:
         """The values of the training state that a sum holds."""

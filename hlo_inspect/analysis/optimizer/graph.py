@@ -5,7 +5,7 @@ A node is an integer. What changes no value (convert, reshape, broadcast of a sc
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 
 from hlo_inspect.hlo.opcodes import COMMUTATIVE
 
@@ -30,6 +30,14 @@ def with_bits(bits: int, others: int) -> int:
         return bits
     joined = bits | others
     return others if joined == others else bits if joined == bits else joined
+
+
+def each_bit(bits: int) -> Iterator[int]:
+    """The bits that are set, each as an integer, the lowest first."""
+    while bits:
+        lowest = bits & -bits
+        yield lowest
+        bits ^= lowest
 
 
 class Graph:

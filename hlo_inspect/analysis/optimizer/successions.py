@@ -27,7 +27,7 @@ from operator import or_
 from typing import NamedTuple
 
 from hlo_inspect.analysis.optimizer.dependence import InputDependence
-from hlo_inspect.analysis.optimizer.graph import Graph, Index, Input, Place
+from hlo_inspect.analysis.optimizer.graph import Graph, Index, Input, Place, each_bit
 from hlo_inspect.hlo.shapes import ArrayShape
 
 FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
@@ -306,29 +306,29 @@ class Successions:
 
     def _assign(self, fitting: Iterable[tuple[int, Input]]) -> None:
         """Takes pairs of outputs and inputs, the best ones first; outputs of which only one input is left before others."""
-        left: dict[int, list[Input]] = {}
+        left: dict[int, dict[Input, None]] = {}
         outputs: dict[Input, list[int]] = {}
         ranks: dict[tuple[int, Input], int] = {}
         for number, source in fitting:
             if self._found[number] is None and source not in self._taken:
-                left.setdefault(number, []).append(source)
+                left.setdefault(number, {})[source] = None
                 outputs.setdefault(source, []).append(number)
                 ranks[number, source] = len(ranks)
-        clear = [(ranks[number, free[0]], number) for number, free in left.items() if len(free) == 1]
+        clear = [(ranks[number, next(iter(free))], number) for number, free in left.items() if len(free) == 1]
         heapify(clear)
         several = [number for number in reversed(left) if len(left[number]) > 1]
         while clear or several:
             number = heappop(clear)[1] if clear else several.pop()
-            free = left.pop(number, [])
+            free = left.pop(number, {})
             if not free:
                 continue
-            source = free[0]
+            source = next(iter(free))
             self._take(number, source)
             for other in outputs[source]:
                 if other in left:
-                    left[other] = [one for one in left[other] if one != source]
+                    del left[other][source]
                     if len(left[other]) == 1:
-                        heappush(clear, (ranks[other, left[other][0]], other))
+                        heappush(clear, (ranks[other, next(iter(left[other]))], other))
 
     # -- by what is held at any depth, and by aliases: 5. ---------------------------------------------------------------
 
@@ -355,37 +355,42 @@ class Successions:
         """
         graph = self._graph
         free = [one for one in self._by_node.items() if one[1] not in self._taken]
-        by_text: dict[str, list[tuple[int, Input]]] = {}
+        bits = {node: self._dependence.bit(one) for node, one in free}
+        by_bit = {bits[node]: (place, one) for place, (node, one) in enumerate(free)}
+        of_shape: dict[str, int] = {}
         for node, one in free:
-            by_text.setdefault(self._inputs[one], []).append((node, one))
-        if not any(self._texts[number] in by_text for number in open_):
+            of_shape[self._inputs[one]] = of_shape.get(self._inputs[one], 0) | bits[node]
+        if not any(self._texts[number] in of_shape for number in open_):
             return {}, {}
-        bits = {node: 1 << place for place, (node, _) in enumerate(free)}
+        first = max(by_bit).bit_length()
         for number in open_:
             if graph.args[self._nodes[number]] or graph.ops[self._nodes[number]] == "opaque":
-                bits.setdefault(self._nodes[number], 1 << len(bits))
+                bits.setdefault(self._nodes[number], 1 << (first + len(bits)))
         below = graph.held(self._nodes, bits)
         matched = [below[self._nodes[number]] for number, found in enumerate(self._found) if found is not None]
         anywhere = reduce(or_, matched, 0)
+        beside = self._beside(matched, reduce(or_, (bits.get(self._nodes[number], 0) for number in open_), 0))
         held: dict[int, list[Input]] = {}
         kept: dict[int, list[Input]] = {}
         for number in open_:
-            mine = below[self._nodes[number]]
-            fitting = by_text.get(self._texts[number], [])
-            inside = [one for node, one in fitting if mine & bits[node]]
-            if inside and (self._is_float(number) or (self._results[number].shape.elements == 1 and mine.bit_count() <= 2)):
+            node, result = self._nodes[number], self._results[number]
+            mine, fitting = below[node], of_shape.get(self._texts[number], 0)
+            inside = [one for _, one in sorted(map(by_bit.__getitem__, each_bit(fitting & mine)))]
+            if inside and (self._is_float(number) or (result.shape.elements == 1 and mine.bit_count() <= 2)):
                 held[number] = inside
-            if fitting and self._is_float(number) and self._results[number].shape.elements != 1:
-                own = bits.get(self._nodes[number], 0)
-                beside = reduce(or_, (bit for bit in matched if bit & own), 0)
-                followed = self._followed(number)
-                kept[number] = [
-                    one
-                    for node, one in fitting
-                    if not mine & bits[node]
-                    and (beside & bits[node] or (anywhere & bits[node] and followed & self._dependence.bit(one)))
-                ]
+            if fitting and self._is_float(number) and result.shape.elements != 1:
+                around = beside.get(bits.get(node, 0), 0) | (anywhere & self._followed(number))
+                kept[number] = [one for _, one in sorted(map(by_bit.__getitem__, each_bit(fitting & ~mine & around)))]
         return held, kept
+
+    @staticmethod
+    def _beside(matched: Iterable[int], own: int) -> dict[int, int]:
+        """For each bit of outputs that are left, `own`, what the new values hold that hold it."""
+        beside: dict[int, int] = {}
+        for holding in matched:
+            for bit in each_bit(holding & own):
+                beside[bit] = beside.get(bit, 0) | holding
+        return beside
 
     def _followed(self, number: int) -> int:
         """The inputs, as bits, on which an output depends that is opaque."""

@@ -8,6 +8,7 @@ from hlo_inspect import Report, inspect
 from hlo_inspect.analysis.optimizer.graph import Graph
 from hlo_inspect.analysis.optimizer.normal_form import NormalForms
 from tests.analysis.optimizer.programs import entry_of, facts_of
+from tests.linear_time import assert_linear
 
 F = "f32[64]{0}"
 
@@ -33,6 +34,13 @@ def sums_and_products(count: int) -> list[str]:
     for i in range(count):
         lines += [f"a{i + 1} = {F} add(a{i}, b{i})", f"b{i + 1} = {F} multiply(a{i}, b{i})"]
     return [*lines, f"ROOT r = ({F}, {F}) tuple(a{count}, b{count})"]
+
+
+def without_a_match(count: int) -> list[str]:
+    """Each of so many outputs of one shape is a product of an input, and may be the new value of any of the inputs."""
+    lines = [f"p{i} = {F} parameter({i})" for i in range(count)]
+    lines += [f'a{i} = {F} custom-call(p{i}), custom_call_target="k"' for i in range(count)]
+    return [*lines, f"ROOT r = ({', '.join([F] * count)}) tuple({', '.join(f'a{i}' for i in range(count))})"]
 
 
 def calling_itself(count: int) -> list[str]:
@@ -78,3 +86,11 @@ def test_an_element_of_itself_ends() -> None:
         "ROOT t = (f32[4]) tuple(get-tuple-element)",
     )
     assert facts_of(entry_of("p = f32[4] parameter(0)", *lines))["name"] == "none"
+
+
+def test_many_outputs_of_one_shape_are_matched_in_linear_time() -> None:
+    assert_linear(lambda count: assert_nothing_is_updated(report_of(*without_a_match(count), aliases=0)), 1_000)
+
+
+def assert_nothing_is_updated(report: Report) -> None:
+    assert report.facts["optimizer.update_count"] == 0
