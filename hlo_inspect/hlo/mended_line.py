@@ -148,10 +148,11 @@ class JoinedLine:
         self._braces += line.text.count("{") - line.text.count("}")
         self._parentheses += line.text.count("(") - line.text.count(")")
         if line.text and not line.text.isspace():
-            self._opens_block = line.text.rstrip().endswith("{")
+            self._opens_block = f" {line.text.rstrip()}".endswith(" {")  # or a list of lists in the header
 
     def is_continued_by(self, text: str) -> bool:
         """Whether the next line continues this one, which is as wide as lines can be."""
-        if self._opens_block:
+        is_fresh = FRESH.match(text) is not None
+        if self._opens_block and is_fresh:
             return False
-        return self._braces > 0 or self._parentheses > 0 or not FRESH.match(text)
+        return self._braces > 0 or self._parentheses > 0 or not is_fresh

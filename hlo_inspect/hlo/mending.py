@@ -319,8 +319,12 @@ def _looks_plain(piece: str) -> bool:
         if at < end:
             continue
         start, end = piece.rfind("\n", 0, at) + 1, piece.find("\n", at) + 1 or len(piece)
-        if not FRESH.match(piece, start) or (piece.startswith("HloModule", start) and _is_escaped(piece[start : start + 4096])):
+        if not FRESH.match(piece, start):
             return False
+        if piece.startswith("HloModule", start):
+            first = piece[start : start + WIDTH_CHARS]
+            if _is_escaped(first[:4096]) or wrapped_width(first, str):
+                return False
     return True
 
 

@@ -187,6 +187,38 @@ def test_it_may_come_in_small_pieces(form: str, monkeypatch: pytest.MonkeyPatch)
     assert without_places(pasted) == without_places(plain)
 
 
+ARRAYS = [f"f32[{number},8]{{1,0}}" for number in range(8)]
+ALIASES = ", ".join(f"{{{number}}}: ({number}, {{}}, may-alias)" for number in range(len(ARRAYS)))
+LAYOUT = f"{{({', '.join(ARRAYS)})->({', '.join(ARRAYS)})}}"
+LONG_HEADER = f"HloModule m, input_output_alias={{ {ALIASES} }}, entry_computation_layout={LAYOUT}\n\n"
+
+
+def long_header_of(count: int, behind: str = "") -> str:
+    """A module with a header of several wrapped lines, and so many instructions beside parameters and root."""
+    lines = [f"  p{number} = {array} parameter({number})" for number, array in enumerate(ARRAYS)]
+    lines += [f"  negate.{number} = f32[7,8]{{1,0}} negate(p7){behind}" for number in range(count)]
+    names = ", ".join(f"p{number}" for number in range(len(ARRAYS)))
+    root = f"  ROOT r = ({', '.join(ARRAYS)}) tuple({names})"
+    return LONG_HEADER + "\n".join(["ENTRY e {", *lines, root, "}"]) + "\n"
+
+
+@pytest.mark.parametrize("width", range(48, 90))
+def test_a_header_may_be_wrapped_anywhere(width: int) -> None:
+    """Behind a brace that opens a list, too."""
+    report = hlo_inspect.inspect(wrapped(width)(long_header_of(20, ', metadata={op_name="jit(m)/neg"}')), "summary")
+    assert (report.facts["params.aliased_count"], report.facts["module.instructions"]) == (8, 29)
+    assert report.findings == ()
+
+
+def test_a_long_text_is_wrapped_like_a_short_one() -> None:
+    """Of a long text only some lines are looked at, and most of them begin an instruction."""
+    text = wrapped(64)(long_header_of(4000))
+    assert len(text) > 1 << 17
+    report = hlo_inspect.inspect(text, "summary")
+    assert (report.facts["params.aliased_count"], report.facts["module.instructions"]) == (8, 4009)
+    assert report.findings == ()
+
+
 def test_lines_of_one_width_are_not_wrapped() -> None:
     """However many blanks stand before the equals sign."""
     lines = "".join(f'  n{number}  =  f32[4]  negate( p ), metadata={{op_name="x"}}\n' for number in range(10, 99))
