@@ -2,11 +2,7 @@
 
 XLA's dump directories (`--xla_dump_to`) hold many files of each module, of which one is read. Their names follow `FilenameFor`
 in xla/service/dump.cc: `[timestamp.]module_NNNN.name.stage.txt`, and `….hlo.pb` for serialized HLO. Of any other directory
-every text is read.
-
-XLA can also write a file for each pass of the compiler (`--xla_dump_hlo_pass_re=.*`), whose names follow `HloPassPipeline`
-(xla/hlo/pass/hlo_pass_pipeline.cc): `….NNNN.pipeline.after_PASS.before_NEXT.txt`. A file is written when a pipeline starts and
-after each pass that changed something; a pass can run a pipeline of its own.
+every text is read. The files of compiler passes among them are those of `pass_files`.
 """
 
 from __future__ import annotations
@@ -34,16 +30,15 @@ _SIDECAR = lazy_pattern(
     r"|(?:thunk_(?:sequence\w*|metadata)|execution_options|hlo_module_config|target_arguments|tpu_comp_env|transfer_stats"
     r"|basic_compiler_metadata|debug_options|after_codegen)$"
 )
-_PASS = lazy_pattern(
+PASS = lazy_pattern(
     r"\.(\d{4,9})\.(?P<pipeline>[^.]*+(?:\.(?!after_)[^.]*+)*?)\.after_(?P<after>.*?)(?:\.before_(?P<before>.*))?$",
     re.ASCII,
 )
-_START, _END = "pipeline-start", "pipeline-end"
+"""What the name of a file has behind that of its module if it is of a compiler pass."""
+
 # the end of a module's name that has a dot, and a TPU's build
 _BEFORE_STAGE = lazy_pattern(r"(?:\d{1,3}\.|cl_\d+\.)*", re.ASCII)
-_AFTER, _BEFORE = "after_optimizations", "before_optimizations"
-
-HOW_TO = "XLA writes them with --xla_dump_to=DIR --xla_dump_hlo_pass_re=.*"
+AFTER, BEFORE = "after_optimizations", "before_optimizations"
 
 
 class DirectoryFile(NamedTuple):
@@ -100,19 +95,15 @@ def dump_files(directory: Openable, stage: str | None) -> Iterator[DirectoryFile
     stage that no file has.
     """
     root = Path(str(directory))
-    closed: list[OSError] = []
-    files = _files(root, closed)
-    yield from _chosen(root, files, stage) if files or not closed else ()
-    if closed:
-        raise _unreadable(closed[0])
-
-
-def _unreadable(error: OSError) -> InputError:
-    return InputError(f"cannot be read: {error.strerror or error}", Location(str(error.filename)))
+    files, fault = files_below(root)
+    if files or fault is None:
+        yield from _chosen(root, files, stage)
+    if fault is not None:
+        raise fault
 
 
 def _chosen(root: Path, files: list[Path], stage: str | None) -> Iterator[DirectoryFile]:
-    modules = _by_module(files)
+    modules = files_by_module(files)
     if stage is None and modules:
         yield from map(_latest, modules)
         return
@@ -133,14 +124,18 @@ def _chosen(root: Path, files: list[Path], stage: str | None) -> Iterator[Direct
     yield from chosen
 
 
-def _by_module(files: Iterable[Path]) -> list[list[tuple[Path, str]]]:
-    """The files of a dump that hold a module, texts before serialized ones, with what their names say behind its number, for
-    each module.
+def files_by_module(files: Iterable[Path]) -> list[list[tuple[Path, str]]]:
+    """The files of a dump that hold a module, for each module, with what their names say behind its number: texts before
+    serialized ones, and of a stage that is there as both the text.
     """
+    found = [(path, match) for path in files if (match := _FILE.fullmatch(path.name)) is not None]
+    found = [(path, match) for path, match in found if not _SIDECAR.search(match["stem"])]
+    texts = {(path.parent, match["number"], match["stem"]) for path, match in found if not match["serialized"]}
     modules: dict[tuple[int, Path, str], list[tuple[Path, str]]] = {}  # processes that share a directory count alike
-    for path, match in _dumps(files):
-        name = match["stem"].partition(".")[0]
-        modules.setdefault((int(match["number"]), path.parent, name), []).append((path, match["stem"]))
+    for path, match in found:
+        number, stem = match["number"], match["stem"]
+        if not match["serialized"] or (path.parent, number, stem) not in texts:
+            modules.setdefault((int(number), path.parent, stem.partition(".")[0]), []).append((path, stem))
     return [stems for _, stems in sorted(modules.items())]
 
 
@@ -149,107 +144,21 @@ def _of_stage(paths: Iterable[Path], stage: str) -> list[Path]:
     return [path for path in paths if stage_of(path.name) == stage] or [path for path in paths if stage in path.name]
 
 
-def _files(root: Path, closed: list[OSError]) -> list[Path]:
-    """Every file in the directory and below it, by name; why folders cannot be looked into goes to `closed`."""
+def files_below(root: Path) -> tuple[list[Path], InputError | None]:
+    """Every file in the directory and below it, by name, and the error for a folder that cannot be looked into."""
+    closed: list[OSError] = []
     walked = os.walk(root, onerror=closed.append)
-    found = (Path(folder, name) for folder, _, names in walked for name in names)
-    return sorted(path for path in found if not path.is_dir())
-
-
-def _dumps(files: Iterable[Path]) -> list[tuple[Path, re.Match[str]]]:
-    """The files of a dump that hold a module; of a stage that is there as text and serialized the text."""
-    found = [(path, match) for path in files if (match := _FILE.fullmatch(path.name)) is not None]
-    found = [(path, match) for path, match in found if not _SIDECAR.search(match["stem"])]
-    texts = {(path.parent, match["number"], match["stem"]) for path, match in found if not match["serialized"]}
-    return [
-        (path, match)
-        for path, match in found
-        if not match["serialized"] or (path.parent, match["number"], match["stem"]) not in texts
-    ]
+    found = sorted(path for folder, _, names in walked for name in names if not (path := Path(folder, name)).is_dir())
+    faults = [InputError(f"cannot be read: {error.strerror or error}", Location(str(error.filename))) for error in closed]
+    return found, next(iter(faults), None)
 
 
 def _latest(files: Sequence[tuple[Path, str]]) -> DirectoryFile:
     """Of the files of one module the optimized text, or what comes closest to it."""
-    optimized = [path for path, stem in files if stem.endswith(_AFTER)]
+    optimized = [path for path, stem in files if stem.endswith(AFTER)]
     if optimized:
         return DirectoryFile(optimized[-1])
-    passes = [(int(match[1]), path) for path, stem in files if (match := _PASS.search(stem)) is not None]
-    before = [path for path, stem in files if stem.endswith(_BEFORE)]
+    passes = [(int(match[1]), path) for path, stem in files if (match := PASS.search(stem)) is not None]
+    before = [path for path, stem in files if stem.endswith(BEFORE)]
     chosen = max(passes, key=itemgetter(0))[1] if passes else before[-1] if before else files[-1][0]
     return DirectoryFile(chosen, f"{chosen.name}: the dump has no file after optimizations for this module")
-
-
-# -- the files of compiler passes ----------------------------------------------------------------------------------------
-
-
-class PassFile(NamedTuple):
-    """The text of a module behind a pass. `name` is that of the pass that made it what it is, `pipeline` where it ran; `number`
-    is that of the file, `None` of the first and the last text, which are no files of passes.
-    """
-
-    path: Path
-    number: int | None
-    pipeline: str
-    name: str
-
-    @property
-    def label(self) -> str:
-        """The pass and its number: passes of one name run often."""
-        return self.name if self.number is None else f"{self.name} ({self.number:04d})"
-
-
-class CompiledModule(NamedTuple):
-    """The files of one module in the order of the compilation, and how many of them are of passes. The dump of all passes has
-    the starts of pipelines too.
-    """
-
-    name: str
-    files: Sequence[PassFile]
-    passes: int
-    has_starts: bool
-
-    @property
-    def bytes(self) -> int:
-        """Of all files."""
-        return sum(file.path.stat().st_size for file in self.files)
-
-
-def compiled_modules(directory: str) -> list[CompiledModule]:
-    """The modules of a dump directory that have files of passes. `InputError` where there are none, and for a folder that
-    cannot be looked into.
-    """
-    root = Path(directory)
-    if not root.is_dir():
-        what = "is no directory" if root.exists() else "there is no such directory"
-        raise InputError(f"{what}: history reads a dump directory with a file for each pass; {HOW_TO}", Location(directory))
-    closed: list[OSError] = []
-    dumps = _by_module(_files(root, closed))
-    if closed:
-        raise _unreadable(closed[0])
-    found = [module for stems in dumps if (module := _module(stems)).passes]
-    if not found:
-        what = "no module of this dump directory has files of compiler passes" if dumps else "is a directory without XLA dumps"
-        raise InputError(f"{what}: history reads a file for each pass; {HOW_TO}", Location(directory))
-    return found
-
-
-def _module(stems: Sequence[tuple[Path, str]]) -> CompiledModule:
-    """One module, of the paths of its files and what their names say."""
-    passes = sorted(
-        ((int(match[1]), path, match) for path, stem in stems if (match := _PASS.search(stem)) is not None),
-        key=lambda one: one[:2],
-    )
-    first = [PassFile(path, None, "", "before optimizations") for path, stem in stems if stem.endswith(_BEFORE)]
-    last = [PassFile(path, None, "", "after optimizations") for path, stem in stems if stem.endswith(_AFTER)]
-    files = first[:1]
-    last_of = {match["pipeline"]: number for number, _, match in passes if match["after"] != _START}
-    has_starts = any(match["after"] == _START for _, _, match in passes)
-    outer, upcoming = "", ""
-    for number, path, match in passes:
-        after, pipeline = match["after"], match["pipeline"]
-        if after == _START:  # a pass that runs a pipeline made what is new, where the one that it belongs to goes on
-            is_inside = pipeline != outer and last_of.get(outer, 0) > number and upcoming not in ("", _END)
-            after = upcoming if is_inside else f"before {pipeline}"
-        files.append(PassFile(path, number, pipeline, after))
-        outer, upcoming = pipeline, match["before"] or ""
-    return CompiledModule(stems[0][1].partition(".")[0], [*files, *last[-1:]], len(passes), has_starts)

@@ -13,15 +13,16 @@ from collections.abc import Sequence
 from itertools import compress, count
 from operator import not_
 
-from hlo_inspect.hlo.tokens import Row
+from hlo_inspect.hlo.tokens import NAME, Row
 from hlo_inspect.lazy_pattern import lazy_pattern
 
-_SHAPE = r"(?:\((?:[^)\n]++|\)(?! ))*+\)|[a-z][^ \n]*+)"
-_NAME = r"[A-Za-z_][\w.\-]*+"
-_HEAD = rf"{_SHAPE} [a-z][a-z0-9\-]*+"
+SHAPE = r"(?:\((?:[^)\n]++|\)(?! ))*+\)|[a-z][^ \n]*+)"
+"""The shape of a row, in front of a blank."""
+
+_HEAD = rf"{SHAPE} [a-z][a-z0-9\-]*+"
 
 _ITEM = lazy_pattern(
-    rf"\n(?<![,=\s]\n)(?:[ \t]*+((?:ROOT )?+)%?({_NAME}) = ({_HEAD})\(|"
+    rf"\n(?<![,=\s]\n)(?:[ \t]*+((?:ROOT )?+)%?({NAME}) = ({_HEAD})\(|"
     r'\}(?:, execution_thread="[^"\n]*+")?+\n)',
     re.ASCII,
 )
@@ -29,7 +30,7 @@ _ITEM = lazy_pattern(
 the line end before it, and a line that ends in a comma or an equal sign goes on in the next one.
 """
 
-_START = lazy_pattern(rf"\n?+(ENTRY )?+%?({_NAME}) (?:\{{|\([^\n]*\) -> [^\n]* \{{)", re.ASCII)
+_START = lazy_pattern(rf"\n?+(ENTRY )?+%?({NAME}) (?:\{{|\([^\n]*\) -> [^\n]* \{{)", re.ASCII)
 """The first line of a computation, behind a blank one or none: `"ENTRY "` or nothing, and its name."""
 
 _CLOSER = lazy_pattern(r'\}[ \t]*+(?:, execution_thread="[^"\n]*+")?[ \t]*+\n(?!\s*+,)')
@@ -43,10 +44,10 @@ _TIGHT_DEFINITION = lazy_pattern(r"%[\w.\-]++=", re.ASCII)
 _INNER_OPCODE = lazy_pattern(r'(?:[^("\n]++|(?<![a-z0-9])\(|(?<=nan)\()*+\(', re.ASCII)
 """The parenthesis of another opcode in operands that hold brackets; that of `nan(0x1)` is none."""
 
-DEFINITION = lazy_pattern(rf"\n[ \t]*+(?:ROOT )?%?({_NAME}) = ({_HEAD})\(", re.ASCII)
+DEFINITION = lazy_pattern(rf"\n[ \t]*+(?:ROOT )?%?({NAME}) = ({_HEAD})\(", re.ASCII)
 """Name and head of an instruction; starts at the line end before it."""
 
-CALLS = lazy_pattern(r", calls=%?([A-Za-z_][\w.\-]*+)", re.ASCII)
+CALLS = lazy_pattern(rf", calls=%?({NAME})", re.ASCII)
 
 _NO_MARKS = bytes(set(range(256)) - set(b'"\n(){}[]*/'))
 _MAX_DEPTH = 8

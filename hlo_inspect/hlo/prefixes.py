@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from hlo_inspect.hlo.shapes import BITS, NOT_ARRAYS
+from hlo_inspect.hlo.shapes import TYPE_NAMES
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _TIME = r"\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?"
@@ -58,7 +58,7 @@ CONTENT = lazy_pattern(
     rf"(?<![\w.%\-])(?:HloModule[ \t]++{_NAME}(?=,|:|[ \t]*+(?:$|//|\\n))"
     rf"|ENTRY[ \t]++{_NAME}[ \t]*+[({{]"
     rf"|{_NAME} (?:\{{$|\((?:{_NAME}: |\) -> ))"
-    rf"|(?:ROOT )?{_NAME} = (?:\(|/\*[^*\n]*+\*/)*+(?:{'|'.join(sorted({*BITS, *NOT_ARRAYS}, key=len, reverse=True))})\[)",
+    rf"|(?:ROOT )?{_NAME} = (?:\(|/\*[^*\n]*+\*/)*+(?:{TYPE_NAMES})\[)",
     re.ASCII,
 )
 """Where HLO begins in a line: a header, the first line of a computation, or an instruction."""

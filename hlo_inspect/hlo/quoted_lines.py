@@ -19,7 +19,7 @@ from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.problems import CUT_OFF, PART, UNREADABLE
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.shape_text import ShapeError, parse_shape
-from hlo_inspect.hlo.shapes import BITS, NOT_ARRAYS
+from hlo_inspect.hlo.shapes import TYPE_NAMES
 from hlo_inspect.hlo.source import Pieces
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -30,8 +30,7 @@ NAME = "quoted_lines"
 MAX_CHARS = 1 << 16
 """An instruction that is written over several lines is followed so far."""
 
-_TYPES = "|".join(sorted({*BITS, *NOT_ARRAYS}, key=len, reverse=True))
-_EQUALS = lazy_pattern(rf"=[ \t]*+(?:\(|/\*[^*\n]*+\*/|b\()*+(?:{_TYPES})\[", re.ASCII)
+_EQUALS = lazy_pattern(rf"=[ \t]*+(?:\(|/\*[^*\n]*+\*/|b\()*+(?:{TYPE_NAMES})\[", re.ASCII)
 _NAME = lazy_pattern(r"(?<![\w.%\-])(?:ROOT[ \t]++)?%?[A-Za-z_][\w.\-]*+[ \t]*+(?==)", re.ASCII)
 _DIRECTIVE = lazy_pattern(r"[ \t]*+(?://|#|;)?[ \t]*+[A-Z0-9_\-]*CHECK[A-Z0-9_\-]*+:", re.ASCII)
 """What a test of a compiler expects (LLVM's FileCheck): patterns, and no text that anything printed."""

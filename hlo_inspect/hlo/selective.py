@@ -14,11 +14,11 @@ from operator import attrgetter, itemgetter
 
 from hlo_inspect.hlo.cursor import Span
 from hlo_inspect.hlo.device_marks import note_devices
-from hlo_inspect.hlo.fast_path import CALLS, read_row
+from hlo_inspect.hlo.fast_path import CALLS, SHAPE, read_row
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.open_computation import SCALAR_ROOT, OpenComputation
-from hlo_inspect.hlo.tokens import Row
+from hlo_inspect.hlo.tokens import NAME, Row
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_REDUCER_LINES = 16
@@ -26,12 +26,10 @@ MAX_REDUCER_CHARS = 1 << 14
 MAX_LOOP_LINES = 256
 _WINDOW = 1 << 16
 
-_NAME = r"[A-Za-z_][\w.\-]*+"
-_SHAPE = r"(?:\((?:[^)\n]++|\)(?! ))*+\)|[a-z][^ \n]*+)"
-_FIRST_LINE = rf"(?!ENTRY )%?{_NAME} (?:\([^\n]*)?\{{\n"  # of a computation that is not the entry
-_SCALAR_ROOT = rf"  ROOT %?{_NAME} = (?=\(*+[a-z]\w*+\[\])({_SHAPE}) ([a-z][a-z0-9\-]*+)\([^\n]*+\n"
+_FIRST_LINE = rf"(?!ENTRY )%?{NAME} (?:\([^\n]*)?\{{\n"  # of a computation that is not the entry
+_SCALAR_ROOT = rf"  ROOT %?{NAME} = (?=\(*+[a-z]\w*+\[\])({SHAPE}) ([a-z][a-z0-9\-]*+)\([^\n]*+\n"
 _SKIPPABLE = lazy_pattern(
-    rf"%?({_NAME})[^\n]*+\n(?:  (?!ROOT )[^\n]*+\n)*+(?:{_SCALAR_ROOT})?+(?:  [^\n]*+\n)*+"
+    rf"%?({NAME})[^\n]*+\n(?:  (?!ROOT )[^\n]*+\n)*+(?:{_SCALAR_ROOT})?+(?:  [^\n]*+\n)*+"
     rf'\}}(?:, execution_thread="[^"\n]*+")?+\n++(?={_FIRST_LINE})|',
     re.ASCII,
 )
@@ -40,7 +38,7 @@ and, where its root is a scalar or a tuple that starts with one, shape and opcod
 there is none.
 """
 _STARTS_COMPUTATION = lazy_pattern(_FIRST_LINE, re.ASCII)
-_ROOT_OPCODE = lazy_pattern(rf"ROOT %?{_NAME} = {_SHAPE} ([a-z][a-z0-9\-]*+)\(", re.ASCII)
+_ROOT_OPCODE = lazy_pattern(rf"ROOT %?{NAME} = {SHAPE} ([a-z][a-z0-9\-]*+)\(", re.ASCII)
 _ESCAPED = lazy_pattern(r"\\(.)")
 
 

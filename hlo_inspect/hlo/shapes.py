@@ -39,6 +39,9 @@ HOST_SPACE = 5
 NOT_ARRAYS = frozenset({"token", "opaque"})
 """Spelled like an array (`token[]`), but without elements."""
 
+TYPE_NAMES = "|".join(sorted({*BITS, *NOT_ARRAYS}, key=len, reverse=True))
+"""The pattern of all of these names."""
+
 
 # -- shapes -----------------------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,10 @@ Row = tuple[str, str, str, str]
 """An instruction: `"ROOT "` or nothing, name, head (`shape opcode`), and the tail, the text behind the opening parenthesis."""
 
 SPACE = lazy_pattern(r"(?:[ \t\r\n]++|/\*(?:[^*]++|\*(?!/))*+\*/|//[^\n]*+)*+")
-IDENTIFIER = lazy_pattern(r"[A-Za-z_][\w.\-]*+", re.ASCII)
+NAME = r"[A-Za-z_][\w.\-]*+"
+"""The name of an instruction or a computation, without its mark."""
+
+IDENTIFIER = lazy_pattern(NAME, re.ASCII)
 
 # What a row of attributes can start with after its comma; `device_ids=` continues a mesh.
 ATTRIBUTE = lazy_pattern(r"([A-Za-z_][\w.\-]*+)=", re.ASCII)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from hlo_inspect.analysis.neighbourhood.selection import WILDCARD, fits
 from hlo_inspect.analysis.pass_history import FollowedInstruction, ModuleState, PassTrace
-from hlo_inspect.hlo.dump_directory import CompiledModule, PassFile
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
+from hlo_inspect.hlo.pass_files import CompiledModule, PassFile
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes.grouping import group_rows
 from hlo_inspect.report.model import Column, HeadlineRow, Input, Report, Table, Value, number_of
