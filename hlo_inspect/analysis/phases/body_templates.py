@@ -31,7 +31,7 @@ class BodyTemplates:
 
     def learn(self, frame: CallFrame, graph: ValueGraph) -> None:
         """Keeps what a call was read as, where it gets one node for each argument and all of these differ."""
-        name, arguments = frame.view.computation.name, frame.arguments
+        name, arguments = frame.name, frame.arguments
         if arguments is None or not are_nodes(arguments) or len(set(arguments)) < len(arguments):
             return
         fingerprint = self._fingerprints.of(name)
@@ -48,7 +48,7 @@ class BodyTemplates:
         except KeyError:  # arrays in parts, tuples in tuples
             return
         kinds, rows = bytes(graph.kinds[frame.first : frame.stop]), graph.row_of[frame.first : frame.stop]
-        self._known.setdefault(fingerprint, BodyTemplate(len(arguments), operands, kinds, rows, values))
+        self._known.setdefault(fingerprint, BodyTemplate(len(arguments), operands, kinds, rows, values, frame.view.root))
 
 
 def are_nodes(arguments: Sequence[Value]) -> TypeGuard[Sequence[int]]:

@@ -77,7 +77,7 @@ class UpdatePlaces:
         if above is None:
             return None
         called = self._graph.frames[above].called.get(caller[1], ())
-        return next((one for one in called if self._graph.frames[one].view.computation.name == name), None)
+        return next((one for one in called if self._graph.frames[one].name == name), None)
 
 
 def trained_weights(overview: Overview, graph: ValueGraph) -> list[TrainedWeight]:

@@ -164,7 +164,7 @@ class Phases:
         return self._contexts[frame.number]
 
     def _context_in_its_caller(self, graph: GraphPhases, frame: CallFrame) -> NamedContext:
-        name = frame.view.computation.name
+        name = frame.name
         if frame.caller is None:
             return NamedContext(UNKNOWN, self._calls.runs(name))
         number, row = frame.caller

@@ -114,14 +114,15 @@ def _forward_loops(graph: ValueGraph, facts: StepFacts) -> bytearray:
     """Which nodes are in a loop that computes new values that lead to the loss, and no product that depends on a cotangent."""
     of, bits = facts.parts.of, facts.bits
     inside = bytearray(len(graph))
+    called = [(frame, frame.caller) for frame in graph.frames if frame.caller is not None]
+    loops = [one for one in called if graph.frames[one[1][0]].view.opcodes[one[1][1]] == "while"]
+    if not loops:
+        return inside
     products = [0]
     for node, kind in enumerate(graph.kinds):
         products.append(products[-1] + (kind & PRODUCT and bits[of[node]] & fact.COTANGENT != 0))
-    for frame in graph.frames:
-        if frame.caller is None or products[frame.stop] > products[frame.first]:
-            continue
-        above = graph.frames[frame.caller[0]]
-        if above.view.opcodes[frame.caller[1]] == "while" and _is_forward(graph, facts, frame.caller, frame.first):
+    for frame, caller in loops:
+        if products[frame.stop] == products[frame.first] and _is_forward(graph, facts, caller, frame.first):
             inside[frame.first : frame.stop] = b"\1" * (frame.stop - frame.first)
     return inside
 
@@ -181,17 +182,14 @@ def _constants(step: StepValues, phases: list[str]) -> None:
     of, bits, operands = step.facts.parts.of, step.facts.bits, step.facts.operands
     rank = {phase: number for number, phase in enumerate(PHASE_ORDER)}
     none = len(PHASE_ORDER) - 1
-    constants = {part for part, own in enumerate(bits) if not own & fact.FROM_INPUT}
-    users = [part for part, made_of in enumerate(operands) if not constants.isdisjoint(made_of)]
-    lowest = dict.fromkeys(users, none)
-    for part, phase in zip(of, phases, strict=True):
-        if part in lowest and rank[phase] < lowest[part]:
-            lowest[part] = rank[phase]
+    lowest = [none] * len(operands)
+    for part, one in zip(of, map(rank.__getitem__, phases), strict=True):
+        lowest[part] = min(lowest[part], one)
     first: dict[int, int] = {}  # of the users of a constant
-    for part in reversed(users):
+    for part in range(len(operands) - 1, -1, -1):
         own = first.get(part, lowest[part])
-        for other in operands[part]:
-            if other in constants and own < first.get(other, none):
+        for other in operands[part] if own < none else ():
+            if not bits[other] & fact.FROM_INPUT and own < first.get(other, none):
                 first[other] = own
     for node, part in enumerate(of):
         if part in first:

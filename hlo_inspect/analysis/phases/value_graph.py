@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Union
 
 from hlo_inspect.analysis.cost.custom_calls.markers import is_marker
-from hlo_inspect.analysis.view import View
+from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo.opcodes import STARTING_COLLECTIVES, TABLE
 from hlo_inspect.hlo.shapes import Shape, TupleShape
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -93,7 +93,8 @@ Value = Union[int, tuple["Value", ...], Parts, None]  # noqa: UP007 - an alias t
 
 class BodyTemplate(NamedTuple):
     """The nodes of a computation that gets one node for each of so many arguments, counted from its first one on; an argument
-    is `~` its number. `operands`, `kinds` and `rows` are by node, `values` by row: nodes, tuples of nodes, or nothing.
+    is `~` its number. `operands`, `kinds` and `rows` are by node, `values` by row: nodes, tuples of nodes, or nothing. The row
+    `root` is returned.
     """
 
     arguments: int
@@ -101,18 +102,22 @@ class BodyTemplate(NamedTuple):
     kinds: bytes
     rows: Sequence[int]
     values: Sequence[Value]
+    root: int | None
 
 
 class CallFrame:
-    """One call of a computation, and the calls that its rows make. Its nodes are `first` to `stop`. Where it was made from a
-    `template`, that has the values of its rows.
+    """One call of the computation `name`, and the calls that its rows make. Its nodes are `first` to `stop`. Where it was made
+    from a `template`, that has the values of its rows, and its view is made only where it is asked for.
     """
 
     __slots__ = (
+        "_view",
+        "_views",
         "arguments",
         "called",
         "caller",
         "first",
+        "name",
         "number",
         "pending",
         "results",
@@ -120,29 +125,43 @@ class CallFrame:
         "stop",
         "template",
         "values",
-        "view",
     )
 
     def __init__(
         self,
         number: int,
-        view: View,
+        name: str,
+        views: Views,
         arguments: Sequence[Value] | None,
         caller: tuple[int, int] | None,
         template: BodyTemplate | None = None,
     ) -> None:
         self.number = number
-        self.view = view
+        self.name = name
+        self._views = views
+        self._view: View | None = None
         self.arguments = arguments
         self.caller = caller
         self.template = template
-        self.values: list[Value] = [None] * len(view.rows) if template is None else []
+        self.values: list[Value] = [None] * len(self.view.rows) if template is None else []
         self.called: dict[int, list[int]] = {}
         self.row = 0
         self.first = 0
         self.stop = 0
         self.pending: list[tuple[str, Sequence[Value]]] | None = None
         self.results: list[Value] = []
+
+    @property
+    def view(self) -> View:
+        if self._view is None:
+            self._view = self._views.of(self.name)
+        return self._view
+
+    @property
+    def returned(self) -> Value:
+        """The value of the root."""
+        root = self.view.root if self.template is None else self.template.root
+        return None if root is None else self.value(root)
 
     def value(self, row: int) -> Value:
         """The value of a row."""
@@ -246,8 +265,7 @@ class ValueGraph:
 
     def result(self) -> Value:
         """What the step returns."""
-        root = self.frames[0].view.root
-        return None if root is None else self.frames[0].value(root)
+        return self.frames[0].returned
 
     @staticmethod
     def element(value: Value, index: Sequence[int]) -> Value:

@@ -91,7 +91,7 @@ class _ValueReader:
         template: BodyTemplate | None = None,
     ) -> CallFrame:
         graph = self.graph
-        frame = CallFrame(len(graph.frames), self._views.of(name), arguments, caller, template)
+        frame = CallFrame(len(graph.frames), name, self._views, arguments, caller, template)
         frame.first = len(graph.operands)
         graph.frames.append(frame)
         graph.frames_by_name.setdefault(name, []).append(frame)
@@ -101,12 +101,11 @@ class _ValueReader:
 
     def _leave(self, frame: CallFrame) -> None:
         self._stack.pop()
-        self._open_names.discard(frame.view.computation.name)
+        self._open_names.discard(frame.name)
         frame.stop = len(self.graph.operands)
         self._templates.learn(frame, self.graph)
         if self._stack:
-            root = frame.view.root
-            self._stack[-1].results.append(None if root is None else frame.values[root])
+            self._stack[-1].results.append(frame.returned)
 
     def _advance(self, frame: CallFrame) -> bool:
         """Reads on up to the next call; whether the end is reached."""
@@ -212,16 +211,19 @@ class _ValueReader:
 
     def _call(self, frame: CallFrame, row: int) -> Value:
         """A fusion, a call, or the start of an asynchronous computation."""
-        names = [one.name for one in frame.view.called_at(row) if one.role in {"run", "fused"}]
-        if not names:
+        printed = frame.view.printed_fusion(row)
+        if printed is not None:
+            name: str | None = printed[1]
+        else:
+            name = next((one.name for one in frame.view.called_at(row) if one.role in {"run", "fused"}), None)
+        if name is None:
             return self._plain(frame, row)
         arguments = frame.operands(row)
-        copied = self._copy(names[0], arguments, (frame.number, row))
+        copied = self._copy(name, arguments, (frame.number, row))
         if copied is None:
-            frame.pending = [(names[0], arguments)]
+            frame.pending = [(name, arguments)]
             return None
-        root = copied.view.root
-        return None if root is None else copied.value(root)
+        return copied.returned
 
     def _while(self, frame: CallFrame, row: int) -> Value:
         body = [one.name for one in frame.view.called_at(row) if one.role == "body"]
