@@ -7,7 +7,7 @@ nothing looks into costs no more than its text.
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, overload
 
 from hlo_inspect.hlo import tokens
@@ -51,16 +51,11 @@ class Definitions(Protocol):
 class EnclosingComputation:
     """What an instruction asks of its computation. It does not hold the computation, which holds the instruction: a module is
     freed when nobody refers to it any more, without a search for cycles.
-
-    `faults`: the instructions whose attributes make no sense, with line and reason, as far as they were looked at. `lacking`:
-    those without an attribute that every instruction of their opcode has, with line and attribute.
     """
 
     name: str
     is_entry: bool
     values: ValueTable
-    faults: dict[str, tuple[int, str]] = field(default_factory=dict)
-    lacking: dict[str, tuple[int, str]] = field(default_factory=dict)
 
 
 class Callee(NamedTuple):
@@ -222,12 +217,12 @@ class Instruction:
 
     def _own_text(self, form: AttributeForm[Value | MalformedValue], name: str) -> str | None:
         """The text of an attribute where the form does not have it. Where the attributes stop making sense before it, the
-        computation notes that.
+        module notes that.
         """
         try:
             return attribute_text(form.filled(self._places), name)
         except tokens.ScanError as error:
-            self.computation.faults[self.name] = self.line, error.message
+            self.computation.values.faults[self.computation.name, self.name] = self.line, error.message
             return None
 
     def has(self, name: str) -> bool:
@@ -235,10 +230,10 @@ class Instruction:
         return self.value(name) is not None
 
     def lacks(self, name: str) -> bool:
-        """Whether an attribute is missing that every instruction of the opcode has; the computation notes that."""
+        """Whether an attribute is missing that every instruction of the opcode has; the module notes that."""
         if self.has(name):
             return False
-        self.computation.lacking[self.name] = self.line, name
+        self.computation.values.lacking[self.computation.name, self.name] = self.line, name
         return True
 
     def take_apart(self) -> AttributeForm[Value | MalformedValue]:

@@ -98,16 +98,6 @@ class Computation:
         """Takes it for the entry, which it is not marked as."""
         self.is_entry = self.enclosing().is_entry = True
 
-    @property
-    def faults(self) -> Mapping[str, tuple[int, str]]:
-        """The instructions whose attributes make no sense, with line and reason, as far as they were looked at."""
-        return self._enclosing.faults if self._enclosing is not None else {}
-
-    @property
-    def lacking(self) -> Mapping[str, tuple[int, str]]:
-        """The instructions without an attribute that they must have, with line and attribute, as far as that was needed."""
-        return self._enclosing.lacking if self._enclosing is not None else {}
-
     def keep_scalars(self, rows: Iterable[tuple[Row, int]]) -> None:
         """Keeps rows with their lines for `scalars`."""
         self.packed_scalars = packed(rows, self.line, self._shared.scalar_forms)

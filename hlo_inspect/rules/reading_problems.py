@@ -6,6 +6,7 @@ A problem that occurs again at other places is one finding, with its first place
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import itemgetter
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.module import Module
@@ -190,15 +191,15 @@ def reading_findings(context: Context) -> Iterator[Finding]:
 def _unusable_attributes(module: Module) -> Iterator[Problem]:
     """Kept instructions whose attributes turned out to make no sense, or to be missing, when an analysis asked for them."""
     unreadable = {problem.location.line for problem in module.problems}
-    for computation in module.computations.values():
-        for name, (line, message) in computation.faults.items():
-            unreadable.add(line)
-            yield Problem(UNREADABLE, f"{name}: {message}", module.location(line), name)
+    order = {name: number for number, name in enumerate(module.computations)}
+    faults = [(order[where], name, *fault) for (where, name), fault in module.values.faults.items() if where in order]
+    for _, name, line, message in sorted(faults, key=itemgetter(0)):
+        unreadable.add(line)
+        yield Problem(UNREADABLE, f"{name}: {message}", module.location(line), name)
     lacking = [
         (line, name, attribute)
-        for computation in module.computations.values()
-        for name, (line, attribute) in computation.lacking.items()
-        if line not in unreadable
+        for (where, name), (line, attribute) in module.values.lacking.items()
+        if where in order and line not in unreadable
     ]
     if lacking:
         line, name, attribute = min(lacking)

@@ -109,9 +109,9 @@ def test_attributes_that_stop_making_sense_are_noted() -> None:
         computation.enclosing(), ("", "a", "f32[] negate", "b), k=1, y={{{(}}} ,index=2"), Head("negate", None), 7
     )
     assert found.attr("k") == 1
-    assert computation.faults == {}
+    assert computation.values.faults == {}
     assert found.attr("index") is None
-    assert computation.faults == {"a": (7, "'}' does not close '('")}
+    assert computation.values.faults == {("main", "a"): (7, "'}' does not close '('")}
 
 
 def test_of_a_repeated_attribute_the_first_counts() -> None:

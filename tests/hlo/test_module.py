@@ -89,14 +89,6 @@ def scalars(one: str, other: str, number: int) -> list[tuple[Row, int]]:
     return [(row, line) for line, row in enumerate(rows, 12)]
 
 
-def test_faults_of_a_computation() -> None:
-    computation = Computation("main", 1, is_entry=True)
-    assert dict(computation.faults) == {}
-    computation.enclosing().faults["a"] = 3, "odd"
-    computation.enclosing().faults["b"] = 4, "odder"
-    assert computation.faults == {"a": (3, "odd"), "b": (4, "odder")}
-
-
 def test_rows_on_consecutive_lines_have_a_range_of_them() -> None:
     p, q, r = ("", "p", "f32[] parameter", "0)"), ("", "q", "f32[] sqrt", "p)"), ("ROOT ", "r", "f32[] negate", "q)")
     rows = NO_ROWS.followed_by(rows_of([p, q], 3))
