@@ -102,8 +102,8 @@ class Keeper:
     def finish(self, last_line: int) -> None:
         """To be called after the module's last computation.
 
-        A compiler marks the entry and prints it last: a scheduled text without the mark ends before it. A text written by hand,
-        which is not scheduled or has one computation, may leave the mark out.
+        XLA marks the entry, prints it last, and says in the header how it is laid out: such a text without the mark ends before
+        it. A text written by hand, whose header does not say that or that has one computation, may leave the mark out.
         """
         module = self.module
         if self._wants.checked:
@@ -113,8 +113,8 @@ class Keeper:
         if module.computation_count == 0:
             module.note("HI002", "the module has a header and no computation", module.first_line)
         if module.entry is not None and not module.entry.is_entry:
-            is_compiled = module.header.is_scheduled and "entry_computation_layout" in module.header.attributes
-            if is_compiled and module.computation_count > 1 and not module.problems.hold_a_cut:
+            is_printed = "entry_computation_layout" in module.header.attributes
+            if is_printed and module.computation_count > 1 and not module.problems.hold_a_cut:
                 module.note("HI002", "the text ends before the ENTRY computation", last_line)
             self._make_entry(module.entry, self._candidate)
         if module.entry is not None and module.entry.name not in module.computations:

@@ -445,11 +445,12 @@ def test_one_shape_that_makes_no_sense_does_not_make_reading_quadratic(monkeypat
     ("header", "is_cut"),
     [
         (", is_scheduled=true, entry_computation_layout={(f32[8]{0})->f32[8]{0}}", True),
+        (", entry_computation_layout={(f32[8]{0})->f32[8]{0}}", True),
         (", is_scheduled=true", False),
         ("", False),
     ],
 )
-def test_a_compiled_text_that_ends_between_computations_is_cut_off(header: str, is_cut: bool) -> None:
+def test_a_printed_text_that_ends_between_computations_is_cut_off(header: str, is_cut: bool) -> None:
     """Its last computation is not the entry, which would have been marked and would have come last."""
     part = "%f {\n  ROOT %p = f32[4]{0} parameter(0)\n}\n\n%g {\n  ROOT %p = f32[8]{0} parameter(0)\n}\n"
     (module,) = read_modules(open_source(f"HloModule m{header}\n\n{part}"), Wants(every_line=True))
