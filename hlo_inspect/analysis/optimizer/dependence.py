@@ -67,8 +67,9 @@ class InputDependence:
             for source in before:
                 total = with_bits(total, known.get(source, 0))
             known[top] = total
-            if len(before) > 1:  # so these are all operands
-                self._joined[top[0], top[1]] = total
+            stack.pop()
+            if top[2] and len(before) > 1:  # so these are all operands
+                self._joined[top[:2]] = total
         return known[place]
 
     def _sources(self, place: Place) -> int | tuple[Place, ...]:
@@ -89,7 +90,7 @@ class InputDependence:
         if opcode == "recv":
             sent = frames.sent(place)
             return (sent,) if sent is not None else 0
-        joined = self._joined.get((place[0], place[1]))  # of a sum over devices each result depends on all operands
+        joined = self._joined.get(place[:2]) if place[2] else None  # of a sum over devices each result depends on all operands
         return frames.operands(place) if joined is None else joined
 
 

@@ -5,7 +5,7 @@ The first two of a kind are read. The expression of the others is a copy of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.fingerprints import Fingerprints
@@ -19,23 +19,22 @@ Argument = tuple[int, Index]
 """The number of a parameter and an index into it."""
 
 
+Step = tuple[int, str, tuple[int, ...], Hashable, int]
+"""A node to make anew, and what it is made of: operation, operands, attribute and size."""
+
+
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """An expression over arguments: the root, the nodes to make anew, operands first, and the nodes of the arguments."""
 
     root: int
-    steps: tuple[int, ...]
+    steps: tuple[Step, ...]
     arguments: tuple[tuple[int, Argument], ...]
 
     def apply(self, graph: Graph, known: dict[int, int]) -> int:
         """The expression with other nodes in place of its arguments; `known` holds these by the argument's node."""
-        for node in self.steps:
-            known[node] = graph.make(
-                graph.ops[node],
-                tuple([known.get(arg, arg) for arg in graph.args[node]]),
-                graph.attributes[node],
-                graph.sizes[node],
-            )
+        for node, op, args, attribute, size in self.steps:
+            known[node] = graph.make(op, tuple([known.get(arg, arg) for arg in args]), attribute, size)
         return known.get(self.root, self.root)
 
 
@@ -89,7 +88,7 @@ class EqualFusions:
         """The recipe of an expression; `None` where it holds something opaque, which is another value in each."""
         graph = self._graph
         changed: set[int] = set()
-        steps: list[int] = []
+        steps: list[Step] = []
         arguments: list[tuple[int, Argument]] = []
         for node in graph.below([root]):
             if graph.ops[node] == "opaque":
@@ -100,5 +99,5 @@ class EqualFusions:
                 arguments.append((node, source[1:]))
             elif not changed.isdisjoint(graph.args[node]):
                 changed.add(node)
-                steps.append(node)
+                steps.append((node, graph.ops[node], graph.args[node], graph.attributes[node], graph.sizes[node]))
         return Recipe(root, tuple(steps), tuple(arguments))

@@ -81,7 +81,7 @@ class Frames:
         self._body_frames: dict[str, int | None] = {}
         self._carried: dict[tuple[int, Index, frozenset[str], int], bool] = {}
         self._origins: dict[Place, DefinedAt] = {}
-        self._made: dict[Place, Place] = {}
+        self._made: dict[frozenset[str] | None, dict[Place, Place]] = {}
         self._sent: dict[int, dict[str, Place]] = {}
 
     def __len__(self) -> int:
@@ -245,17 +245,18 @@ class Frames:
                 break
             place = before
 
-    def made_at(self, place: Place) -> Place:
-        """Where the value at a place is made, before which it does not come from anywhere unchanged."""
-        passed = []
+    def made_at(self, place: Place, through: frozenset[str] | None = None) -> Place:
+        """Where the value at a place is made, before which it does not come from anywhere unchanged; `through` are the opcodes
+        of the instructions that are stepped through, where these are not all that there are.
+        """
+        known = self._made.setdefault(through, {})
+        passed: list[Place] = []
         for before in self.back_from(place):
-            made = self._made.get(before)
-            if made is not None:
-                break
             passed.append(before)
-        else:
-            made = passed[-1]
-        self._made |= dict.fromkeys(passed, made)
+            if before in known or (through is not None and self.opcode(before) not in through):
+                break
+        made = known.get(passed[-1], passed[-1])
+        known |= dict.fromkeys(passed, made)
         return made
 
     def carried_input(self, place: Place, writing: frozenset[str] = frozenset(), loops: int = MAX_LOOPS) -> Input | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hlo_inspect.analysis.optimizer.filled_buffers import FilledBuffers
 from hlo_inspect.analysis.optimizer.frames import Frames
 from hlo_inspect.analysis.optimizer.graph import Graph, Input, Place
-from hlo_inspect.analysis.optimizer.operations import DEVICE_NUMBERS, HANDED_ON
+from hlo_inspect.analysis.optimizer.operations import DEVICE_NUMBERS
 
 
 class KnownNodes:
@@ -20,7 +20,6 @@ class KnownNodes:
         self.constants: dict[Input, int] = {}
         self.buffers = FilledBuffers(frames)
         self._of_device: list[bool] = []
-        self._arrays: dict[Place, Place] = {}
 
     def at(self, places: Sequence[Place]) -> tuple[int, ...] | list[Place]:
         """The nodes at these places, or those of the places whose nodes have to be known first."""
@@ -47,14 +46,3 @@ class KnownNodes:
             is_number = leaf is not None and self.frames.opcode(leaf) in DEVICE_NUMBERS
             known.append(is_number or any(known[arg] for arg in graph.args[one]))
         return known[node]
-
-    def array_at(self, place: Place) -> Place:
-        """Where an array is that parameters and tuples hand on to a place."""
-        passed: list[Place] = []
-        for before in self.frames.back_from(place):
-            passed.append(before)
-            if before in self._arrays or self.frames.opcode(before) not in HANDED_ON:
-                break
-        array = self._arrays.get(passed[-1], passed[-1])
-        self._arrays |= dict.fromkeys(passed, array)
-        return array

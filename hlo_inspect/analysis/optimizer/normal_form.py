@@ -159,18 +159,16 @@ class NormalForms:
         stack = [node]
         while stack:
             top = stack[-1]
-            if top in forms:
-                stack.pop()
-                continue
-            if top in self._cut:
+            if top in self._cut and top not in forms:
                 forms[top] = {((self.leaf(top), 1.0),): 1.0}
-                continue
-            operands = self._operands(top)
-            missing = [arg for arg in operands if arg not in forms]
-            if missing:
-                stack += missing
-            else:
+            elif top not in forms:
+                operands = self._operands(top)
+                missing = [arg for arg in operands if arg not in forms]
+                if missing:
+                    stack += missing
+                    continue
                 forms[top] = self._form_of(top, operands)
+            stack.pop()
         return forms[node]
 
     def definition(self, node: int) -> Sum:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
 from hlo_inspect.analysis.optimizer.normal_form import ONE, Atom, Monomial, Sum, inverse, is_constant, key_of, product, scaled
@@ -188,8 +189,8 @@ def is_norm(update: Update, form: Sum) -> bool:
     if len(monomial) != 1 or monomial[0][1] != 0.5:
         return False
     atom = update.forms.atoms[monomial[0][0]]
-    terms = list(atom.parts[0]) if atom.op == "sum" else [((monomial[0][0], 1.0),)]
-    return all(_is_sum_of_squares(update, term) for term in terms[:CHECKED_TERMS])
+    terms: Iterable[Monomial] = atom.parts[0] if atom.op == "sum" else [((monomial[0][0], 1.0),)]
+    return all(_is_sum_of_squares(update, term) for term in islice(terms, CHECKED_TERMS))
 
 
 def _is_sum_of_squares(update: Update, term: tuple[tuple[int, float], ...], stages: int = 4) -> bool:
@@ -201,7 +202,7 @@ def _is_sum_of_squares(update: Update, term: tuple[tuple[int, float], ...], stag
     joined = update.forms.atoms[atoms[0][0]]
     summed = update.reductions.summed(atoms[0][0])
     parts = joined.parts if joined.op == "concatenate" else (summed,) if summed is not None else ()
-    inner = [term for part in parts[:CHECKED_TERMS] for term in list(part)[:CHECKED_TERMS]]
+    inner = [term for part in parts[:CHECKED_TERMS] for term in islice(part, CHECKED_TERMS)]
     return bool(inner) and all(_is_sum_of_squares(update, term, stages - 1) for term in inner)
 
 

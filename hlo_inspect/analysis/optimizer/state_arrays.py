@@ -171,7 +171,7 @@ def _whole_inputs(graph: Graph, nodes: list[int], exchanged: set[int]) -> dict[i
 
 def _in_parts(graph: Graph, cuts: Cuts, arrays: list[StateArray]) -> list[StateArray]:
     """The arrays, with those in parts of which the new values of others hold parts: long arrays of state for many weights."""
-    users = _users_of_parts(graph, {array.old: array for array in arrays if array.is_float and not array.is_unchanged})
+    users = _users_of_parts(graph, arrays)
     if not users:
         return arrays
     found: list[StateArray] = []
@@ -184,14 +184,15 @@ def _in_parts(graph: Graph, cuts: Cuts, arrays: list[StateArray]) -> list[StateA
     return found
 
 
-def _users_of_parts(graph: Graph, by_old: dict[int, StateArray]) -> dict[int, dict[SliceDimension, StateArray]]:
+def _users_of_parts(graph: Graph, arrays: Sequence[StateArray]) -> dict[int, dict[SliceDimension, StateArray]]:
     """By the old value of an array its parts, each with the first other array whose new value holds that part."""
-    news = [array.new for array in by_old.values()]
-    parts = [node for node in flat_ranges(graph, graph.below(news)) if graph.args[node][0] in by_old]
+    by_old = {array.old: array for array in arrays if array.is_float and not array.is_unchanged}
+    below = graph.below([array.new for array in arrays])
+    parts = [node for node in flat_ranges(graph, below) if graph.args[node][0] in by_old]
     if not parts:
         return {}
     bits = {node: 1 << number for number, node in enumerate(parts)}
-    held = graph.held(news, bits)
+    held = graph.held([array.new for array in by_old.values()], bits)
     users: dict[int, dict[SliceDimension, StateArray]] = {}
     free = (1 << len(parts)) - 1
     for array in by_old.values():

@@ -292,8 +292,9 @@ class Successions:
         products = [graph.args[arg] if graph.ops[arg] == "multiply" else () for arg in graph.args[node]]
         for first, second in (products, reversed(products)):
             for b, rest in zip(second, reversed(second), strict=True):
-                is_rest = graph.ops[rest] == "subtract" and graph.value(graph.args[rest][0]) == 1.0
-                others = [a for a, k in zip(first, reversed(first), strict=True) if is_rest and k == graph.args[rest][1]]
+                if graph.ops[rest] != "subtract" or graph.value(graph.args[rest][0]) != 1.0:
+                    continue
+                others = [a for a, k in zip(first, reversed(first), strict=True) if k == graph.args[rest][1]]
                 if others and others[0] in self._by_node and b in self._by_node:
                     return self._by_node[others[0]], self._by_node[b]
         return None

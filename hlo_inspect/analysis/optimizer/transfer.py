@@ -11,7 +11,7 @@ from hlo_inspect.analysis.optimizer.frames import NO_INDEX
 from hlo_inspect.analysis.optimizer.graph import Place, scaled_rows
 from hlo_inspect.analysis.optimizer.known_nodes import KnownNodes
 from hlo_inspect.analysis.optimizer.literals import MAX_LITERAL, constant_value, is_rounded
-from hlo_inspect.analysis.optimizer.operations import CONCATENATING_TARGETS, GEMM_TARGETS, SOME_VALUES, gemm_factors
+from hlo_inspect.analysis.optimizer.operations import CONCATENATING_TARGETS, GEMM_TARGETS, HANDED_ON, SOME_VALUES, gemm_factors
 from hlo_inspect.hlo.shapes import ArrayShape
 
 
@@ -229,7 +229,7 @@ def _reduce(nodes: KnownNodes, place: Place) -> int | list[Place]:
     found = nodes.at(operands[1:])
     if isinstance(found, list):
         return found
-    array = nodes.array_at(operands[0])
+    array = frames.made_at(operands[0], HANDED_ON)
     return nodes.graph.opaque(place, frames.size(place), ("reduce", array, axes, found[0], frames.dtype(place)))
 
 

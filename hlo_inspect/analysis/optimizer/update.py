@@ -130,8 +130,10 @@ class Update:
         self._dependence = context.dependence
         self._special = self._dependence.bit(self.weight)
         self.form = self._without_nothing(forms.definition(array.new))
-        self.states = [replace(state, form=self._without_nothing(state.form)) for state in states]
-        for state in self.states:
+        self.states: list[State] = []
+        for state in states:
+            form = self._without_nothing(state.form)
+            self.states.append(state if form is state.form else replace(state, form=form))
             self._special |= self._dependence.bit(state.old) | self._dependence.bit(state.new)
         kept, rest = self._split(self._with_whole_gradient())
         self.kept = expanded(self, kept)
