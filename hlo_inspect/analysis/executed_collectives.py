@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
 from typing import NamedTuple, TypeVar
@@ -30,13 +29,15 @@ class ExecutedFigure(NamedTuple):
     most: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class Executed:
     """How often some collectives run in one run of the program, and what one device then reads and sends for them."""
 
-    count: ExecutedFigure
-    operand_bytes: ExecutedFigure
-    wire_bytes: ExecutedFigure
+    __slots__ = ("count", "operand_bytes", "wire_bytes")
+
+    def __init__(self, count: ExecutedFigure, operand_bytes: ExecutedFigure, wire_bytes: ExecutedFigure) -> None:
+        self.count = count
+        self.operand_bytes = operand_bytes
+        self.wire_bytes = wire_bytes
 
     def figures(self) -> dict[str, ExecutedFigure]:
         return {figure: getattr(self, figure) for figure in _FIGURES}

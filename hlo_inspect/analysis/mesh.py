@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -58,19 +57,28 @@ def has_groups(collective: Collective) -> bool:
     return not (collective.is_point_to_point or collective.kind == "collective-permute" or collective.participants.fault)
 
 
-@dataclass(frozen=True)
 class Mesh:
     """`shape` holds the sizes of the axes, major to minor, `names` what they are called; `order` the device at each position,
     `None` for 0…n-1. Where no mesh is known, `shape` is `None` and `reason` says why; `given_up` is whether it was not looked
     for because that would take too long. `note` says why the names of a mesh that the user gave cannot be used.
     """
 
-    shape: tuple[int, ...] | None
-    order: tuple[int, ...] | None = None
-    names: tuple[str, ...] = ()
-    reason: str = ""
-    note: str = ""
-    given_up: bool = False
+    def __init__(
+        self,
+        shape: tuple[int, ...] | None,
+        order: tuple[int, ...] | None = None,
+        names: tuple[str, ...] = (),
+        *,
+        reason: str = "",
+        note: str = "",
+        given_up: bool = False,
+    ) -> None:
+        self.shape = shape
+        self.order = order
+        self.names = names
+        self.reason = reason
+        self.note = note
+        self.given_up = given_up
 
     @property
     def shape_text(self) -> str | None:

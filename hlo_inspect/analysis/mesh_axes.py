@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from itertools import count
 from typing import NamedTuple
 
@@ -76,7 +75,7 @@ def mesh_of(module: Module, collectives: Sequence[Collective], counts: DeviceCou
         attributes = module.header.attributes.get("frontend_attributes")
         header = shardy_meshes(attributes).values() if attributes else ()
         names = axis_names(mesh, [*header, *printed_meshes(collectives, shardings)])
-    return replace(mesh, names=names or _plain_names(mesh.axes, counts), note=note)
+    return Mesh(mesh.shape, mesh.order, names or _plain_names(mesh.axes, counts), note=note)
 
 
 def _plain_names(axes: Sequence[Run], counts: DeviceCounts) -> tuple[str, ...]:

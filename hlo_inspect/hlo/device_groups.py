@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -230,7 +229,6 @@ class MeshGroups(NamedTuple):
     references: tuple[AxisReference, ...]
 
 
-@dataclass(frozen=True, eq=False)
 class DeviceGroups:
     """The groups of `replica_groups`, in order; none for `{}`, which means one group of all devices. `mesh` is the mesh that
     the text names.
@@ -240,12 +238,24 @@ class DeviceGroups:
     how many ids they have together, and `largest_id` is -1 where there are none.
     """
 
-    text: str
-    listed: Groups | Iota | MeshGroups
-    sizes: frozenset[int]
-    count: int
-    largest_id: int
-    mesh: NamedMesh | None = None
+    def __init__(
+        self,
+        text: str,
+        listed: Groups | Iota | MeshGroups,
+        sizes: frozenset[int],
+        count: int,
+        largest_id: int,
+        mesh: NamedMesh | None = None,
+    ) -> None:
+        self.text = text
+        self.listed = listed
+        self.sizes = sizes
+        self.count = count
+        self.largest_id = largest_id
+        self.mesh = mesh
+
+    def __repr__(self) -> str:
+        return f"DeviceGroups({self.text!r})"
 
     @property
     def is_compact(self) -> bool:

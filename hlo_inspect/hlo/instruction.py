@@ -7,7 +7,6 @@ nothing looks into costs no more than its text.
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, overload
 
 from hlo_inspect.hlo import tokens
@@ -47,15 +46,17 @@ class Definitions(Protocol):
     def get(self, name: str, /) -> Head | None: ...
 
 
-@dataclass(slots=True, eq=False)
 class EnclosingComputation:
     """What an instruction asks of its computation. It does not hold the computation, which holds the instruction: a module is
     freed when nobody refers to it any more, without a search for cycles.
     """
 
-    name: str
-    is_entry: bool
-    values: ValueTable
+    __slots__ = ("is_entry", "name", "values")
+
+    def __init__(self, name: str, values: ValueTable, *, is_entry: bool) -> None:
+        self.name = name
+        self.is_entry = is_entry
+        self.values = values
 
 
 class Callee(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from operator import itemgetter
@@ -50,7 +49,6 @@ class SharedByComputations:
         self.unpacked: dict[tuple[str, int], Mapping[str, Instruction]] = {}
 
 
-@dataclass(slots=True, eq=False)
 class Computation:
     """One computation, as far as it is kept. Most of a module's many computations hold next to nothing, and take no more room.
 
@@ -62,18 +60,34 @@ class Computation:
     `rows`: every instruction where the graph is wanted.
     """
 
-    name: str
-    line: int
-    is_entry: bool
-    opcodes: Sequence[str] = ()
-    root_opcode: str | None = None
-    instructions: Sequence[Instruction] = ()
-    reads: ParameterReads | None = None
-    is_cut_off: bool = False
-    rows: Rows = NO_ROWS
-    packed_scalars: PackedRows | None = None
-    _shared: SharedByComputations = field(default_factory=SharedByComputations)
-    _enclosing: EnclosingComputation | None = None
+    __slots__ = (
+        "_enclosing",
+        "_shared",
+        "instructions",
+        "is_cut_off",
+        "is_entry",
+        "line",
+        "name",
+        "opcodes",
+        "packed_scalars",
+        "reads",
+        "root_opcode",
+        "rows",
+    )
+
+    def __init__(self, name: str, line: int, *, is_entry: bool, shared: SharedByComputations | None = None) -> None:
+        self.name = name
+        self.line = line
+        self.is_entry = is_entry
+        self.opcodes: Sequence[str] = ()
+        self.root_opcode: str | None = None
+        self.instructions: Sequence[Instruction] = ()
+        self.reads: ParameterReads | None = None
+        self.is_cut_off = False
+        self.rows: Rows = NO_ROWS
+        self.packed_scalars: PackedRows | None = None
+        self._shared = SharedByComputations() if shared is None else shared
+        self._enclosing: EnclosingComputation | None = None
 
     @property
     def values(self) -> ValueTable:
@@ -88,7 +102,7 @@ class Computation:
     def enclosing(self) -> EnclosingComputation:
         """What its instructions know of it."""
         if self._enclosing is None:
-            self._enclosing = EnclosingComputation(self.name, self.is_entry, self._shared.values)
+            self._enclosing = EnclosingComputation(self.name, self._shared.values, is_entry=self.is_entry)
         return self._enclosing
 
     def rename(self, name: str) -> None:
@@ -194,7 +208,7 @@ class Module:
 
     def new_computation(self, name: str, line: int, *, is_entry: bool) -> Computation:
         """A computation that shares the tables of the module, and is not in `computations` yet."""
-        return Computation(name, line, is_entry, _shared=self._shared)
+        return Computation(name, line, is_entry=is_entry, shared=self._shared)
 
     @property
     def name(self) -> str:

@@ -50,6 +50,11 @@ def operand_names(tail: str) -> list[str] | None:
         if printed[3]:
             return _MARKED.findall(tail, 0, printed.end())
         return [printed[1]] if printed[2] is None else [printed[1], printed[2]]
+    return _names_alone(tail)
+
+
+def _names_alone(tail: str) -> list[str] | None:
+    """The names of operands that are printed without shapes; `None` for all others."""
     bare = _NAMES.match(tail)
     if bare is None:
         return None
@@ -61,12 +66,12 @@ def operands_of(tail: str, end: int | None = None) -> tuple[Operand, ...]:
     """The operands of a tail; `end` is that of `operands_end` where it is known. `ScanError` where the parenthesis is not
     closed.
     """
-    printed = _PRINTED_OPERANDS.match(tail)
-    if printed is not None:
-        return tuple([Operand(name, (), shape) for shape, name in _PRINTED_OPERAND.findall(tail, 0, printed.end())])
-    names = operand_names(tail)
+    names = _names_alone(tail)
     if names is not None:
         return tuple([Operand(name) for name in names])
+    printed = _PRINTED_OPERANDS.match(tail) if "%" in tail else None
+    if printed is not None:
+        return tuple([Operand(name, (), shape) for shape, name in _PRINTED_OPERAND.findall(tail, 0, printed.end())])
     text = tokens.without_comments(tail[: operands_end(tail) if end is None else end])
     return tuple(_operand(text[start:stop].strip()) for start, stop in tokens.split_items(text))
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -193,11 +192,14 @@ def parse_metadata(text: str) -> Metadata:
     )
 
 
-@dataclass(frozen=True)
 class BackendConfig:
     """What a backend notes of an instruction: the `text` without quotes and escapes."""
 
-    text: str
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return f"BackendConfig({self.text!r})"
 
     @property
     def fields(self) -> Mapping[str, Any]:
