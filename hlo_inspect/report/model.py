@@ -261,7 +261,7 @@ def _values(columns: Iterable[Column], items: Sequence[Any]) -> list[list[Value]
             parts[part] = keys, dict(zip(keys, own, strict=True))
         keys, distinct = parts[part]
         values = {key: get(one) for key, one in distinct.items()}
-        found.append([values[key] for key in keys])
+        found.append(list(map(values.__getitem__, keys)))
     return found
 
 

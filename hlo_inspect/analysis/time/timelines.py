@@ -11,35 +11,32 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import Place, place
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
-from hlo_inspect.analysis.time.kernel_times import KernelTimes
+from hlo_inspect.analysis.time.kernel_times import KernelTime, KernelTimes
 from hlo_inspect.analysis.time.program_steps import IssuedWork
 from hlo_inspect.analysis.time.timeline import TICKS, BranchTaken, Site, Timeline
 
-Durations = Callable[[Kernel | Collective], float]
-"""Seconds of one run of a kernel or a collective, as far as they are known."""
-
 
 class TimedStep:
-    """One run of a program with these durations. `streams` are those of a collective."""
+    """One run of a program. `seconds` are those of one run of each kernel and collective by place, as far as they are known;
+    `streams` those of a collective.
+    """
 
     def __init__(
         self,
         work: IssuedWork,
-        durations: Durations,
+        seconds: Mapping[Place, float],
         streams: Callable[[Collective], Sequence[str]],
         branch: BranchTaken,
     ) -> None:
         self.work = work
-        self._durations = durations
-
-        seconds = {at: durations(kernel) for at, kernel in work.kernels.items()}
-        seconds |= {at: durations(one) for at, one in (*work.inner.items(), *work.collectives.items())}
+        self._seconds = seconds
 
         def streams_of(at: Place) -> Sequence[str]:
             collective = work.collectives.get(at)
@@ -82,7 +79,7 @@ class TimedStep:
             return self.timeline.site(at)
         inner = place(collective.inner)
         runs = self._computed_beside.get(inner, self.timeline.runs(at))
-        return Site(runs, runs * self._durations(collective), 0.0, self._exposed.get(inner, 0.0))
+        return Site(runs, runs * self._seconds[at], 0.0, self._exposed.get(inner, 0.0))
 
     @cached_property
     def computed(self) -> Mapping[Place, int]:
@@ -138,15 +135,19 @@ def find_timelines(
     def streams(collective: Collective) -> Sequence[str]:
         return collectives[place(collective.start)].streams
 
-    def bound(one: Kernel | Collective) -> float:
-        if isinstance(one, Kernel):
-            return kernels.of(one).bound_s
-        return collectives[place(one.start)].bound_s or 0.0
+    times = list(map(kernels.of, work.kernels.values()))
 
-    def estimate(one: Kernel | Collective) -> float:
-        if isinstance(one, Kernel):
-            return kernels.of(one).estimate_s
-        time = collectives[place(one.start)]
+    def seconds(
+        of_kernel: Callable[[KernelTime], float], of_collective: Callable[[CollectiveTime], float]
+    ) -> dict[Place, float]:
+        found = dict(zip(work.kernels, map(of_kernel, times), strict=True))
+        for at, one in (*work.inner.items(), *work.collectives.items()):
+            found[at] = of_collective(collectives[place(one.start)])
+        return found
+
+    def estimate_s(time: CollectiveTime) -> float:
         return time.estimate_s if time.estimate_s is not None else time.bound_s or 0.0
 
+    bound = seconds(attrgetter("bound_s"), lambda time: time.bound_s or 0.0)
+    estimate = seconds(attrgetter("estimate_s"), estimate_s)
     return Timelines(TimedStep(work, bound, streams, "first"), TimedStep(work, estimate, streams, "last"), is_scheduled)
