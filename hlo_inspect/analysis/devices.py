@@ -90,7 +90,7 @@ def device_counts(module: Module) -> DeviceCounts:
         return DeviceCounts(header.replica_count, header.num_partitions, slices)
     slices = slices_of_module(module, 1)
     replicas, partitions, flattened = 0, -(-_sharded_devices(module) // slices), 0
-    communicates = module.crosses_meshes
+    communicates = module.device_marks.crosses_meshes
     for instruction in module.with_opcodes(STARTING_COLLECTIVES):
         communicates = True
         count = _named_devices(instruction)
@@ -114,7 +114,7 @@ def device_counts(module: Module) -> DeviceCounts:
 def _sharded_devices(module: Module) -> int:
     """The devices of the first sharding, or of the meshes that the header names; 0 where there are none."""
     try:
-        tiled = parse_sharding(module.tiling).devices if module.tiling else 0
+        tiled = parse_sharding(module.device_marks.tiling).devices if module.device_marks.tiling else 0
     except DeviceListError:
         tiled = 0
     meshes = shardy_meshes(module.header.attributes.get("frontend_attributes", "")).values()
@@ -242,7 +242,7 @@ def shapes_are(module: Module, counts: DeviceCounts) -> ShapesAre | None:
     """
     if module.header.is_scheduled:
         return "per_device"
-    targets = module.partitioning_targets
+    targets = module.device_marks.partitioning_targets
     if any(_REGION.fullmatch(target) for target in targets):
         return "mixed"
     if targets:

@@ -226,7 +226,7 @@ def tile_groups(sharding: Sharding) -> tuple[Groups, ...]:
 
 def module_shardings(module: Module) -> list[Sharding]:
     """The distinct shardings of the entry computation that can be read."""
-    read = (module.values.read("sharding", text) for text in module.shardings)
+    read = (module.values.read("sharding", text) for text in module.device_marks.shardings)
     return [sharding for sharding in read if isinstance(sharding, Sharding)]
 
 

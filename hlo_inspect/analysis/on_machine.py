@@ -115,7 +115,7 @@ class OnMachine:
             return None
         of = self._analyses
         shardings = (leaf.sharding for leaf in of.interface.parameters)
-        has_shardings = bool(of.module.partitioning_targets) or any(one is not None for one in shardings)
+        has_shardings = bool(of.module.device_marks.partitioning_targets) or any(one is not None for one in shardings)
         devices = devices_of_work(of.shapes_are, of.device_counts.devices, has_shardings)
         return KernelTimes(self.profile, of.views, why_no_bytes(of.module), devices)
 

@@ -93,7 +93,7 @@ def slices_of_module(module: Module, partitions: int) -> int:
     named = max((transfer.last for transfer in transfers if transfer is not None), default=1)
     if named > 1 or partitions < 2 or ":T(" not in module.header.attributes.get("entry_computation_layout", ""):
         return named
-    read = (module.values.read("sharding", text) for text in module.shardings)
+    read = (module.values.read("sharding", text) for text in module.device_marks.shardings)
     sizes = {sharding.devices for sharding in read if isinstance(sharding, Sharding) and sharding.kind in {"tiled", "named"}}
     (devices,) = sizes if len(sizes) == 1 else (partitions,)
     return devices // partitions if devices % partitions == 0 else 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.header import Header
 from hlo_inspect.hlo.sharding import split_sharding
 from hlo_inspect.lazy_pattern import lazy_pattern
 
@@ -17,25 +17,39 @@ _CROSS_MESH = "__builtin$CrossMeshAllReduce"
 _TELLING = lazy_pattern(rf'custom_call_target="(Sharding|SPMD\w+|xla\.sdy\.\w+|{re.escape(_CROSS_MESH)})"', re.ASCII)
 
 
-def note_devices(module: Module, text: str, start: int, end: int, *, of_entry: bool = False) -> None:
-    """Looks for marks of a module before partitioning, for how many devices it is, and of the entry for the distinct
-    shardings, a tuple's one by one.
+class DeviceMarks:
+    """The marks of one module.
+
+    `partitioning_targets`: the custom-call targets that occur only before partitioning. `shardings`: the distinct ones in the
+    entry, a tuple's one by one. `tiling`: the first sharding over devices where the header does not count them, and
+    `crosses_meshes` whether a custom call then sums over devices of other meshes.
     """
-    if module.header.is_scheduled:
-        crosses_meshes = not module.header.states_devices and text.find(f'{_TARGET}{_CROSS_MESH}"', start, end) >= 0
-    else:
-        first = text.find(_TARGET, start, end)  # found much faster than the pattern
-        targets = set(_TELLING.findall(text, first, end)) if first >= 0 else set()
-        crosses_meshes = not module.header.states_devices and _CROSS_MESH in targets
-        module.partitioning_targets |= targets - {_CROSS_MESH}
-    module.crosses_meshes |= crosses_meshes
-    asks_devices = not module.header.states_devices and not module.tiling
-    first = text.find("sharding={", start, end) if asks_devices or of_entry else -1
-    if first < 0:
-        return
-    if asks_devices:
-        tiling = _TILING.search(text, start, end) or _NAMED_MESH.search(text, start, end)
-        module.tiling = "{" + tiling[0].removeprefix("sharding={") + "}" if tiling else ""
-    printed = _SHARDING.findall(text, max(start, first - 2), end) if of_entry else ()
-    for sharding in dict.fromkeys(printed):
-        module.shardings |= dict.fromkeys(split_sharding(sharding) or (sharding,))
+
+    def __init__(self, header: Header) -> None:
+        self._header = header
+        self.partitioning_targets: set[str] = set()
+        self.tiling = ""
+        self.crosses_meshes = False
+        self.shardings: dict[str, None] = {}
+
+    def note(self, text: str, start: int, end: int, *, of_entry: bool = False) -> None:
+        """Looks for marks in `text[start:end]`, which are whole lines."""
+        counts_devices = self._header.states_devices
+        if self._header.is_scheduled:
+            crosses_meshes = not counts_devices and text.find(f'{_TARGET}{_CROSS_MESH}"', start, end) >= 0
+        else:
+            first = text.find(_TARGET, start, end)  # found much faster than the pattern
+            targets = set(_TELLING.findall(text, first, end)) if first >= 0 else set()
+            crosses_meshes = not counts_devices and _CROSS_MESH in targets
+            self.partitioning_targets |= targets - {_CROSS_MESH}
+        self.crosses_meshes |= crosses_meshes
+        asks_devices = not counts_devices and not self.tiling
+        first = text.find("sharding={", start, end) if asks_devices or of_entry else -1
+        if first < 0:
+            return
+        if asks_devices:
+            tiling = _TILING.search(text, start, end) or _NAMED_MESH.search(text, start, end)
+            self.tiling = "{" + tiling[0].removeprefix("sharding={") + "}" if tiling else ""
+        printed = _SHARDING.findall(text, max(start, first - 2), end) if of_entry else ()
+        for sharding in dict.fromkeys(printed):
+            self.shardings |= dict.fromkeys(split_sharding(sharding) or (sharding,))

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.cursor import Span
-from hlo_inspect.hlo.device_marks import note_devices
 from hlo_inspect.hlo.fast_path import CALLS, LineRun, Part, read_row
 from hlo_inspect.hlo.heads import Head
 from hlo_inspect.hlo.instruction import Instruction
@@ -149,7 +148,7 @@ class Keeper:
             column = self._columns.column((head,), (mark,))
         except ShapeError:
             return False
-        note_devices(self.module, tail, 0, len(tail))
+        self.module.device_marks.note(tail, 0, len(tail))
         rows = Rows((name,), column, (tail,), range(line, line + 1))
         self._take(opened, rows, is_printed=False)
         if self._wants.checked and not self._names.knows_callees(tail):
@@ -169,7 +168,7 @@ class Keeper:
             columns = [column(run.heads[first:end], run.marks[first:end]) for _, _, first, end, _, _ in run.parts]
         except ShapeError:
             return False, opened
-        note_devices(self.module, text, run.start, run.end)
+        self.module.device_marks.note(text, run.start, run.end)
         special = self._special_parts(run, columns)
         for number, part in enumerate(run.parts):
             name, is_entry, first, end, first_line, is_closed = part
@@ -222,7 +221,7 @@ class Keeper:
         computation, wants, heads = opened.computation, self._wants, rows.column
         if computation.is_entry:
             tails = "\n".join(rows.tails)
-            note_devices(self.module, tails, 0, len(tails), of_entry=True)
+            self.module.device_marks.note(tails, 0, len(tails), of_entry=True)
         if opened.may_be_entry:
             opened.candidate.append(rows)
         if self._reads_every_line and heads.is_special:
@@ -252,7 +251,7 @@ class Keeper:
         lines there are.
         """
         computation, text = opened.computation, lines.text
-        note_devices(self.module, text, lines.start, lines.end, of_entry=computation.is_entry)
+        self.module.device_marks.note(text, lines.start, lines.end, of_entry=computation.is_entry)
         if picked:
             opened.unread_lines = lines
             opened.unread = None

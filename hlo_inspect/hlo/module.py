@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from hlo_inspect.errors import Location
+from hlo_inspect.hlo.device_marks import DeviceMarks
 from hlo_inspect.hlo.foreign_text import Format
 from hlo_inspect.hlo.header import Header
 from hlo_inspect.hlo.heads import HeadTable
@@ -165,9 +166,7 @@ class Module:
     `computations`: those in which something was kept, all of them where every line was read.
     `entry_signature`: the first line of the entry.
     `root_opcodes`: the root of those besides that are small or give a scalar, since reducers are among them.
-    `partitioning_targets`: the custom-call targets that occur only before partitioning.
-    `shardings`: the distinct ones in the entry, a tuple's one by one; `tiling` the first over devices where the header does not
-    count them, `crosses_meshes` whether a custom call then sums over devices of other meshes.
+    `device_marks`: what its lines say of how it is spread over devices.
     `lines` and `bytes` are of the input, line ends included. `origin` is what XLA made the text of, where the input is no text:
     the counts of partitions and replicas are lost in it.
     `memory_lines` are those around it, with their numbers, in which XLA says that memory did not suffice.
@@ -190,10 +189,7 @@ class Module:
         self.entry: Computation | None = None
         self.entry_signature = ""
         self.computation_count = 0
-        self.partitioning_targets: set[str] = set()
-        self.tiling = ""
-        self.crosses_meshes = False
-        self.shardings: dict[str, None] = {}
+        self.device_marks = DeviceMarks(header)
         self.unparsed_lines = 0
         self.problems = Problems()
         self.origin: Format | None = None

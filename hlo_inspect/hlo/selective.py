@@ -13,7 +13,6 @@ from itertools import groupby, takewhile
 from operator import attrgetter, itemgetter
 
 from hlo_inspect.hlo.cursor import Span
-from hlo_inspect.hlo.device_marks import note_devices
 from hlo_inspect.hlo.fast_path import CALLS, SHAPE, read_row
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import TABLE
@@ -90,7 +89,7 @@ class Selection:
             else:
                 roots[name] = sys.intern(opcode)
         self._module.computation_count += len(skipped)
-        note_devices(self._module, text, start, end)
+        self._module.device_marks.note(text, start, end)
         return end, line + text.count("\n", counted, end)
 
     def _clear_end(self, text: str, start: int) -> int:

@@ -394,7 +394,7 @@ def test_shardings_of_the_entry_are_taken_apart_and_told_once(entry: Callable[..
         "ROOT %t = (f32[8]) tuple(%p), sharding={{devices=[4,2]<=[8] last_tile_dim_replicate}}",
         header=", num_partitions=8",
     )
-    assert tuple(context.module.shardings) == (
+    assert tuple(context.module.device_marks.shardings) == (
         "{devices=[8]<=[8]}",
         "{replicated}",
         "{devices=[2,4]<=[8] last_tile_dim_replicate}",

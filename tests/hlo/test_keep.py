@@ -6,7 +6,6 @@ import pytest
 
 from hlo_inspect.hlo import open_computation
 from hlo_inspect.hlo.cursor import Span
-from hlo_inspect.hlo.device_marks import note_devices
 from hlo_inspect.hlo.header import Header
 from hlo_inspect.hlo.heads import HeadTable
 from hlo_inspect.hlo.module import Computation, Module
@@ -235,8 +234,8 @@ def test_markers_of_a_module_before_partitioning(target: str) -> None:
     line = f'  %d = f32[8]{{0}} custom-call(%c), custom_call_target="{target}"\n'
     text = TEXT.replace("  ROOT %d", line + "  ROOT %e")
     for wants in (Wants(), Wants(COLLECTIVES), EVERYTHING):
-        assert module(text, wants).partitioning_targets == {target}
-        assert module(TEXT, wants).partitioning_targets == set()
+        assert module(text, wants).device_marks.partitioning_targets == {target}
+        assert module(TEXT, wants).device_marks.partitioning_targets == set()
 
 
 HEADER = "HloModule m\n\n"
@@ -269,7 +268,7 @@ def test_opcodes_roots_and_lines() -> None:
         ("main", 15, "fusion", ["parameter", "fusion"], True),
     ]
     assert found.entry is found.computations["main"]
-    assert list(found.shardings) == ["{replicated}"]
+    assert list(found.device_marks.shardings) == ["{replicated}"]
 
 
 def test_what_is_wanted_is_kept_wherever_it_stands() -> None:
@@ -371,22 +370,22 @@ MARKED = """
 
 def test_calls_before_partitioning_and_the_first_tiling() -> None:
     module = Module(Header("m"), "path", 1, Wants())
-    note_devices(module, MARKED, 0, len(MARKED))
-    note_devices(module, "sharding={devices=[4]<=[4]}", 0, 27)
-    assert module.partitioning_targets == {"Sharding", "SPMDFullToShardShape"}
-    assert module.tiling == "{devices=[2]<=[2]}"
+    module.device_marks.note(MARKED, 0, len(MARKED))
+    module.device_marks.note("sharding={devices=[4]<=[4]}", 0, 27)
+    assert module.device_marks.partitioning_targets == {"Sharding", "SPMDFullToShardShape"}
+    assert module.device_marks.tiling == "{devices=[2]<=[2]}"
 
 
 def test_the_header_knows_better() -> None:
     module = Module(Header("m", attributes={"is_scheduled": "true", "num_partitions": "2"}), "path", 1, Wants())
-    note_devices(module, MARKED, 0, len(MARKED))
-    assert (module.partitioning_targets, module.tiling) == (set(), "")
+    module.device_marks.note(MARKED, 0, len(MARKED))
+    assert (module.device_marks.partitioning_targets, module.device_marks.tiling) == (set(), "")
 
 
 def test_shardings_once_each_in_order() -> None:
     module = Module(Header("m"), "path", 1, Wants())
-    note_devices(module, MARKED, 0, len(MARKED), of_entry=True)
-    assert list(module.shardings) == ["{devices=[2]<=[2]}", "{replicated}"]
+    module.device_marks.note(MARKED, 0, len(MARKED), of_entry=True)
+    assert list(module.device_marks.shardings) == ["{devices=[2]<=[2]}", "{replicated}"]
 
 
 def test_rows_share_the_text_of_their_heads() -> None:
