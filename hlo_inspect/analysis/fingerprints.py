@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
-from hlo_inspect.hlo.rows import HeadColumn, Rows
+from hlo_inspect.hlo.rows import NO_ROWS, HeadColumn, Rows
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _METADATA = lazy_pattern(r', metadata=\{[^{}"\n]*+(?:"[^"\\\n]*+"[^{}"\n]*+)*+\}')
@@ -39,14 +39,6 @@ _COUNTED_ONE_BY_ONE = "custom-call"
 """Those without a rule are listed, each at its place."""
 
 
-class _Heads(NamedTuple):
-    """The heads of a computation's rows: their `number` is the same where they are the same and the same row is the root."""
-
-    number: int
-    is_counted_one_by_one: bool
-    are_literals: bool
-
-
 class _Body(NamedTuple):
     """What a fingerprint depends on besides the heads.
 
@@ -65,15 +57,28 @@ class _Template(NamedTuple):
     """How computations of one fingerprint read that have the same heads.
 
     `text` has a hole for each name, and `in_holes` takes the names for these from those of the rows and the callees. `places`
-    says which of these are equal, `words` are what else in the text may be a name, `called` the fingerprints of the callees.
+    says which of these are equal, `words` are what else in the text may be a name, none of which is one of these, `distinct`
+    how many words and names there are. `called` are the fingerprints of the callees.
     """
 
     text: str
     in_holes: Callable[[Sequence[str]], object]
     places: tuple[int, ...]
     words: frozenset[str]
+    distinct: int
     called: tuple[int, ...]
     fingerprint: int
+
+
+class _Heads(NamedTuple):
+    """The heads of a computation's rows: their `number` is the same where they are the same and the same row is the root.
+    `templates` are those of the computations that have this very column.
+    """
+
+    number: int
+    is_counted_one_by_one: bool
+    are_literals: bool
+    templates: list[_Template]
 
 
 _MAX_TEMPLATES = 4
@@ -92,7 +97,6 @@ class Fingerprints:
         self._alone: set[int] = set()
         self._columns: dict[HeadColumn, _Heads] = {}
         self._texts: dict[tuple[tuple[str, ...], frozenset[int]], int] = {}
-        self._templates: dict[HeadColumn, list[_Template]] = {}
 
     def of(self, name: str) -> int | None:
         """The fingerprint of a computation; `None` where it is not easily found, or where the computation calls one whose
@@ -107,9 +111,9 @@ class Fingerprints:
 
     def _find(self, name: str, *, deep: bool) -> int | None:
         computation = self._computations.get(name)
-        if computation is None or not computation.rows:
+        rows = computation.rows if computation is not None else NO_ROWS
+        if not rows.names:
             return None
-        rows = computation.rows
         heads = self._heads(rows.column)
         if heads.is_counted_one_by_one:
             return None
@@ -122,28 +126,12 @@ class Fingerprints:
             names, called = [*names, *callees], self._of_all(callees, deep=deep)
         if called is None:
             return None
-        fingerprint = self._by_template(rows, text, names, called)
+        fingerprint = _by_template(heads.templates, text, names, called)
         if fingerprint is None:
             fingerprint = self._by_pattern(_Body(rows, text, names, len(values), called), heads)
         if fingerprint is not None:
             self._known[name] = fingerprint
         return fingerprint
-
-    def _by_template(self, rows: Rows, text: str, names: Sequence[str], called: tuple[int, ...]) -> int | None:
-        """The fingerprint of a computation that reads like one before, with as many names, of which the same ones are equal."""
-        templates = self._templates.get(rows.column)
-        if templates is None:
-            return None
-        places = _places(names)
-        for template in templates:
-            if (  # as many callees as it, by `called`, before their names are put into its holes
-                template.places == places
-                and template.called == called
-                and template.text % template.in_holes(names) == text
-                and template.words.isdisjoint(rows.names)
-            ):
-                return template.fingerprint
-        return None
 
     def _by_pattern(self, body: _Body, heads: _Heads) -> int | None:
         """The fingerprint by what the text is without names, and by where they repeat."""
@@ -163,10 +151,9 @@ class Fingerprints:
         if is_marked and not body.called:
             self._alone.add(fingerprint)
         if is_marked and not has_other_names and fingerprint != new:  # what is found once may never be again
-            templates = self._templates.setdefault(body.rows.column, [])
             template = _template(body, words, fingerprint)
-            if template is not None and len(templates) < _MAX_TEMPLATES:
-                templates.append(template)
+            if template is not None and len(heads.templates) < _MAX_TEMPLATES:
+                heads.templates.append(template)
         return fingerprint
 
     def _heads(self, column: HeadColumn) -> _Heads:
@@ -176,8 +163,8 @@ class Fingerprints:
             texts = tuple(column.texts)
             number = self._texts.setdefault((texts, frozenset(column.marked)), len(self._texts))
             opcodes = set(column.opcodes)
-            known = _Heads(number, any(_COUNTED_ONE_BY_ONE in opcode for opcode in opcodes), opcodes <= LITERAL_OPCODES)
-            self._columns[column] = known
+            is_counted_one_by_one = any(_COUNTED_ONE_BY_ONE in opcode for opcode in opcodes)
+            known = self._columns[column] = _Heads(number, is_counted_one_by_one, opcodes <= LITERAL_OPCODES, [])
         return known
 
     def _words_of(self, kept: str) -> frozenset[str]:
@@ -207,6 +194,19 @@ class Fingerprints:
         return tuple(found)
 
 
+def _by_template(templates: Iterable[_Template], text: str, names: Sequence[str], called: tuple[int, ...]) -> int | None:
+    """The fingerprint of a computation that reads like one before, with as many names, of which the same ones are equal."""
+    for template in templates:
+        if (  # as many callees as it, by `called`, before their names are put into its holes
+            template.called == called
+            and template.text % template.in_holes(names) == text
+            and len(template.words.union(names)) == template.distinct
+            and (not template.places or template.places == _places(names))
+        ):
+            return template.fingerprint
+    return None
+
+
 def _places(names: Sequence[str]) -> tuple[int, ...]:
     """The last place of each name in the list, nothing where all names are different: of two lists of the same length it is the
     same where the same ones of their names are equal.
@@ -217,15 +217,17 @@ def _places(names: Sequence[str]) -> tuple[int, ...]:
 
 
 def _template(body: _Body, words: frozenset[str], fingerprint: int) -> _Template | None:
-    """How computations read that are like this one; `None` where a name in its text is of no row and no callee."""
+    """How computations read that are like this one; `None` where a name in its text is of no row and no callee, or a word is
+    the name of one.
+    """
     parts = _NAMES.split(body.text)
     last = dict(zip(body.names, count()))
     holes = [last.get(name) for name in parts[1::2]]
-    if None in holes:
+    if None in holes or not words.isdisjoint(last):
         return None
     text = "%%%s".join([part.replace("%", "%%") for part in parts[::2]])
     in_holes = itemgetter(*holes) if holes else lambda _: ()
-    return _Template(text, in_holes, _places(body.names), words, body.called, fingerprint)
+    return _Template(text, in_holes, _places(body.names), words, len(words) + len(last), body.called, fingerprint)
 
 
 def _by_names(names: Sequence[str], text: str) -> tuple[str, tuple[object, ...]]:
@@ -256,10 +258,10 @@ def _by_numbers(names: Sequence[str], text: str) -> tuple[str, tuple[object, ...
 def _up_to_a_brace(text: str) -> str:
     """A text without its metadata up to their first braces, which are nearly always their last."""
     first, *others = text.split(_BEGIN)
-    inside, braces, behind = zip(*[part.partition("}") for part in others], strict=True)
-    if "" in braces or "\n" in "".join(inside):
+    bare = "".join([first, *[part.partition("}")[2] for part in others]])
+    if "}" not in others[-1] or bare.count("\n") != text.count("\n"):  # one is not closed, or not on its line
         return _UP_TO_A_BRACE.sub("", text)
-    return first + "".join(behind)
+    return bare
 
 
 def without_metadata(text: str) -> str:

@@ -25,8 +25,13 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 _UNREADABLE = (Operand(None),)
 _NUMBER = lazy_pattern(r"(\d{1,9}+)\)", re.ASCII)
 _ELEMENT = lazy_pattern(r"(\d{1,9}+)(?=,|$)", re.ASCII)
-_BEGIN = ", metadata="
-_METADATA = lazy_pattern(r', metadata=(\{[^{}"\n]*+(?:"[^"\\\n]*+"[^{}"\n]*+)*+\})(?=, [a-z_]++=|$)')
+_PLAIN = r"""[^"'/{}]*+"""
+_METADATA = lazy_pattern(
+    rf"""{_PLAIN}(?:(?:(?<!, metadata=)\{{{_PLAIN}\}}|/\*index=\d++\*/){_PLAIN})*+(?<=, metadata=)"""
+    r"""(\{[^{}"\n]*+(?:"[^"\\\n]*+"[^{}"\n]*+)*+\})(?=, [a-z_]++=|$)""",
+    re.ASCII,
+)
+"""The metadata of a row, behind operands and attributes that hold no string."""
 
 
 class View:
@@ -48,7 +53,6 @@ class View:
         self._others: set[int] = set()
         self._operand_rows: list[tuple[int | None, ...] | None] = [None] * size
         self._instructions: dict[int, Instruction] = {}
-        self._printed: dict[int, tuple[str | None, str] | None] = {}
         self._metadata: dict[int, Metadata | None] = {}
 
     # -- names ----------------------------------------------------------------------------------------------------------
@@ -156,7 +160,7 @@ class View:
     def operand_shapes(self, index: int) -> Sequence[Shape | None]:
         """The shapes of all operands of a row."""
         rows = self.operand_rows(index)
-        if self.has_only_names(index) and not self.ambiguous:
+        if index not in self._others and not self.ambiguous:
             shapes = [shape for row in rows if row is not None and (shape := self.shapes[row]) is not None]
             if len(shapes) == len(rows):
                 return shapes
@@ -203,25 +207,20 @@ class View:
     def metadata(self, index: int) -> Metadata | None:
         """The metadata of a row, `None` where it has none that can be read."""
         if index not in self._metadata:
-            self._metadata[index] = self._read_metadata(index)
+            self._metadata[index] = self._read_metadata(index) if "metadata" in self.tails[index] else None
         return self._metadata[index]
 
     def _read_metadata(self, index: int) -> Metadata | None:
-        instruction, tail = self._instructions.get(index), self.tails[index]
-        if "metadata" not in tail:
-            return None
-        at = tail.find(_BEGIN) if instruction is None else -1
-        if at >= 0 and _opens_nothing(tail[:at]):
-            plain = _METADATA.match(tail, at)
-            if plain is not None:
-                value = self.computation.values.read("metadata", plain[1])
-                return value if isinstance(value, Metadata) else None
-        instruction = instruction or self.instruction_at(index)
+        plain = _METADATA.match(self.tails[index])
+        if plain is not None:
+            value = self.computation.values.read("metadata", plain[1])
+            return value if isinstance(value, Metadata) else None
+        instruction = self.instruction_at(index)
         return None if instruction is None else instruction.attr("metadata")
 
     def fusion_kind(self, index: int) -> str | None:
         """The kind of a fusion, `None` where it has none that can be read."""
-        printed = self.printed_fusion(index)
+        printed = self.printed_fusions.get(index)
         if printed is not None and printed[0]:
             return printed[0]
         instruction = self.instruction_at(index)
@@ -233,8 +232,13 @@ class View:
 
     def called(self, index: int) -> list[Callee]:
         """The computations that a row calls; `ScanError` where its operands are not closed."""
-        printed = self.printed_fusion(index)
+        printed = self.printed_fusions.get(index)
         return self.instruction(index).called if printed is None else [Callee("calls", "fused", printed[1])]
+
+    def called_names(self, index: int) -> list[str]:
+        """The names of the computations that a row calls; `ScanError` where its operands are not closed."""
+        printed = self.printed_fusions.get(index)
+        return [callee.name for callee in self.instruction(index).called] if printed is None else [printed[1]]
 
     def called_at(self, index: int) -> list[Callee]:
         """The same; none where its operands are not closed."""
@@ -243,11 +247,12 @@ class View:
         except tokens.ScanError:
             return []
 
-    def printed_fusion(self, index: int) -> tuple[str | None, str] | None:
-        """The kind of a fusion, and what it calls, where the row is one and is printed as usual."""
-        if index not in self._printed:
-            self._printed[index] = printed_fusion(self.tails[index]) if self.opcodes[index] == "fusion" else None
-        return self._printed[index]
+    @cached_property
+    def printed_fusions(self) -> dict[int, tuple[str | None, str]]:
+        """The kinds of the fusions that are printed as usual, and what they call."""
+        fusions = [index for index in self.rows.column.calling if self.opcodes[index] == "fusion"]
+        found = zip(fusions, map(printed_fusion, map(self.tails.__getitem__, fusions)), strict=True)
+        return {index: printed for index, printed in found if printed is not None}
 
 
 def _opens_nothing(text: str) -> bool:
@@ -285,7 +290,7 @@ class Views:
 
     def fused(self, view: View, row: int) -> Computation | None:
         """What a fusion runs; `None` where the text does not hold it."""
-        printed = view.printed_fusion(row)
+        printed = view.printed_fusions.get(row)
         if printed is not None:
             return self.computations.get(printed[1])
         called = view.called_at(row)

@@ -14,7 +14,7 @@ from hlo_inspect.analysis.cost.kernels import CountedCost, Kernel, sum_of_step
 from hlo_inspect.analysis.cost.labels import printed
 from hlo_inspect.analysis.fusions import Fusion
 from hlo_inspect.analysis.op_names import Origin
-from hlo_inspect.hlo.module import count_opcodes
+from hlo_inspect.hlo.module import Computation, count_opcodes
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes.grouping import group_rows, joined_name
 from hlo_inspect.report.model import Column, Table, Unit
@@ -63,9 +63,14 @@ class _FusionForm(NamedTuple):
 
 
 class _FusionRow(NamedTuple):
-    """One fusion, with what is looked up of it once for all tables."""
+    """One fusion, with what is looked up of it once for all tables. `callee` is the fused computation, `None` where the text
+    does not hold it.
+    """
 
-    fusion: Fusion
+    name: str
+    line: int
+    computation: str
+    callee: Computation | None
     form: _FusionForm
     op_name: str
 
@@ -119,7 +124,7 @@ def _rows(context: Context) -> Iterator[_FusionRow]:
             of_result = (given, str(result), fusion.outputs, fusion.is_multi_output)
             form = _FusionForm(kind, moved, *of_result, root, instructions, source, of_step, weight)
             known[key] = form = forms.setdefault(form, form)
-        yield _FusionRow(fusion, form, op_name)
+        yield _FusionRow(view.names[row], view.lines[row], view.computation.name, callee, form, op_name)
 
 
 def _of_all_runs(context: Context, computation: str, parts: Sequence[CountedCost]) -> _FusionStep:
@@ -132,7 +137,8 @@ def _of_all_runs(context: Context, computation: str, parts: Sequence[CountedCost
 def _place_in_program(context: Context, fusion: Fusion, kernel: Kernel | None) -> tuple[str, str]:
     """Source and `op_name` of a fusion. Its kernel has them, where it is one: metadata is not looked up once more."""
     if kernel is not None:
-        return printed(kernel.labels.source), kernel.labels.op_name
+        labels = kernel.labels
+        return printed(labels.source), labels.op_name
     metadata = fusion.view.metadata(fusion.row)
     origin = Origin() if metadata is None else context.provenances.of(metadata).origin
     return origin.source, origin.op_name
@@ -143,39 +149,48 @@ def _bounded(name: str, unit: Unit, figure: str, detail: int = 0, page_name: str
     return column, column.lower_bound(attrgetter(f"{figure}_at_least"))
 
 
-def _of_step(of_step: str) -> tuple[Column, ...]:
-    return (
-        *_bounded("runs", "count", f"{of_step}.runs", detail=1),
-        *_bounded("flops", "flops", f"{of_step}.flops"),
-        *_bounded("bytes", "bytes", f"{of_step}.size", page_name="bytes_accessed"),
-    )
+_OF_STEP = (
+    *_bounded("runs", "count", "of_step.runs", detail=1),
+    *_bounded("flops", "flops", "of_step.flops"),
+    *_bounded("bytes", "bytes", "of_step.size", page_name="bytes_accessed"),
+)
 
 
 _WEIGHT = attrgetter("form.weight")
-_SOURCE = Column("source", detail=2, get=attrgetter("form.source"))
+_FORM = attrgetter("form")
+
+
+def _of_form(*columns: Column) -> Iterator[Column]:
+    """Columns of what equal fusions have in common, whose values are taken once for all of them."""
+    return (column._replace(part=_FORM) for column in columns)
+
+
+_SOURCE = Column("source", detail=2, get=attrgetter("source"), part=_FORM)
 
 _COLUMNS = (
-    Column("name", get=attrgetter("fusion.name")),
-    Column("kind", detail=1, get=attrgetter("form.kind")),
-    Column("root", detail=1, get=attrgetter("form.root")),
-    *_of_step("form.of_step"),
-    Column("instructions", "count", summed=True, detail=3, get=attrgetter("form.instructions")),
-    Column("outputs", "count", summed=True, detail=4, get=attrgetter("form.outputs")),
-    Column("operand_bytes", "bytes", summed=True, detail=5, get=attrgetter("form.operand_bytes")),
-    Column("result_bytes", "bytes", summed=True, detail=5, get=attrgetter("form.result_bytes")),
-    Column("computation", detail=8, get=attrgetter("fusion.view.computation.name")),
+    Column("name", get=attrgetter("name")),
+    *_of_form(
+        Column("kind", detail=1, get=attrgetter("kind")),
+        Column("root", detail=1, get=attrgetter("root")),
+        *_OF_STEP,
+        Column("instructions", "count", summed=True, detail=3, get=attrgetter("instructions")),
+        Column("outputs", "count", summed=True, detail=4, get=attrgetter("outputs")),
+        Column("operand_bytes", "bytes", summed=True, detail=5, get=attrgetter("operand_bytes")),
+        Column("result_bytes", "bytes", summed=True, detail=5, get=attrgetter("result_bytes")),
+    ),
+    Column("computation", detail=8, get=attrgetter("computation")),
     Column("op_name", detail=6, get=attrgetter("op_name")),
     _SOURCE,
-    Column("line", "number", detail=7, get=attrgetter("fusion.line")),
+    Column("line", "number", detail=7, get=attrgetter("line")),
 )
 
 _GROUPS = (
-    Column("name", width=28, get=lambda group: joined_name([row.fusion.name for row in group.rows])),
+    Column("name", width=28, get=lambda group: joined_name([row.name for row in group.rows])),
     Column("kind", detail=1, get=attrgetter("form.kind")),
     Column("root", detail=1, get=attrgetter("form.root")),
     Column("shape", detail=9, get=attrgetter("form.shape")),
     Column("sites", "count", summed=True, detail=2, get=lambda group: len(group.rows)),
-    *_of_step("of_step"),
+    *_OF_STEP,
     Column("instructions", "count", detail=3, get=attrgetter("form.instructions")),
     _SOURCE,
 )
@@ -228,7 +243,7 @@ _KIND = (
 )
 _KIND_OF_STEP = (
     *_KIND,
-    *_of_step("of_step"),
+    *_OF_STEP,
     Column("instructions", "count", summed=True, detail=4, get=attrgetter("instructions")),
     Column("operand_bytes", "bytes", summed=True, detail=9, get=attrgetter("operand_bytes")),
     Column("result_bytes", "bytes", summed=True, detail=9, get=attrgetter("result_bytes")),
@@ -244,5 +259,5 @@ def _by_root(rows: Sequence[_FusionRow]) -> Table:
 
 def _content(rows: Sequence[_FusionRow]) -> Table:
     columns = (Column("opcode"), Column("count", "count", summed=True))
-    counts = count_opcodes({one.name: one for one in [row.fusion.callee for row in rows] if one is not None}.values())
+    counts = count_opcodes({one.name: one for one in [row.callee for row in rows] if one is not None}.values())
     return Table("fusion_content", "Inside of fusions", columns, tuple(counts.most_common()), page_rows=12)

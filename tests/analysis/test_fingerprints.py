@@ -31,7 +31,7 @@ def alike(one: tuple[str, ...], other: tuple[str, ...], before: str = "", *, by_
     for asked in (ones[:1], ones):
         fingerprints = Fingerprints(computations)
         numbers = {fingerprints.of(name) for name in asked}
-        templates = fingerprints._templates.get(computations["other"].rows.column)
+        templates = fingerprints._heads(computations["other"].rows.column).templates
         last = fingerprints.of("other")
         assert None not in {*numbers, last}
         assert len(numbers) == 1

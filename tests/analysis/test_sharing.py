@@ -15,7 +15,7 @@ from typing import Any, cast
 import pytest
 
 import hlo_inspect
-from hlo_inspect.analysis import op_names, view
+from hlo_inspect.analysis import fingerprints, op_names, view
 from hlo_inspect.analysis.canonical.module import CanonicalModule, CanonicalText, KnownRows
 from hlo_inspect.analysis.canonical.spelling import Speller
 from hlo_inspect.analysis.cost import computation
@@ -200,6 +200,7 @@ def share_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr(overwriting, "_ELEMENT_BY_ELEMENT", frozenset())
         monkeypatch.setattr(MovingFusions, "of", lambda *_: None)
         monkeypatch.setattr(view, "_opens_nothing", lambda _: False)
+        monkeypatch.setattr(view, "_METADATA", re.compile("(?!)"))
         monkeypatch.setattr(InPlace, "may_end", lambda *_: True)
         for owner, name in TABLES:
             forget(monkeypatch, owner, name)
@@ -433,7 +434,7 @@ def test_texts_with_names_filled_in_tell_the_same_fingerprints(
     filled = [classes(text) for text in texts]
     count = len(by_pattern)
     by_pattern.clear()
-    forget(monkeypatch, Fingerprints, "_templates")
+    monkeypatch.setattr(fingerprints, "_MAX_TEMPLATES", 0)
     assert [classes(text) for text in texts] == filled
     assert spelled is without_marks or count + 5 * len(texts) < len(by_pattern)
 

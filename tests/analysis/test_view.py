@@ -164,3 +164,28 @@ def test_an_index_in_a_comment(element: str) -> None:
 def test_a_callee_in_a_comment(comments: tuple[str, str]) -> None:
     view = view_of(PARAMETER, f"%f = f32[8] fusion(%p{comments[0]}){comments[1]}, kind=kLoop, calls=%yes")
     assert [one.name for one in view.called(1)] == ["yes"]
+
+
+# -- metadata ---------------------------------------------------------------------------------------------------------------
+
+NAMED = '{op_name="jit(f)/neg" source_line=3}'
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        f"metadata={NAMED}",
+        "metadata={stack_frame_id=3}",
+        f"sharding={{replicated}}, metadata={NAMED}, backend_config={{}}",
+        f"metadata={{stack_frame_id=3}}, metadata={NAMED}",
+        f"metadata={NAMED}, metadata={{stack_frame_id=3}}",
+        f'frontend_attributes={{a="x, metadata={{stack_frame_id=4}}"}}, metadata={NAMED}',
+        'metadata={op_name="a}\\"{b"}, backend_config="{}"',
+        "metadata={",
+    ],
+)
+def test_metadata_is_that_of_the_instruction(attributes: str) -> None:
+    line = f"%a = f32[8]{{0}} negate(%p), {attributes}"
+    view = view_of(PARAMETER, line)
+    instruction = view_of(PARAMETER, line).instruction_at(1)
+    assert view.metadata(1) == (None if instruction is None else instruction.attr("metadata"))

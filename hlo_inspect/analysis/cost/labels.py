@@ -97,7 +97,7 @@ def kind_of_fusion(view: View, index: int) -> str:
     """The kind of a fusion, `NOT_PRINTED` where the text lacks it or the computation, and `NOT_FUSED` of what is no fusion."""
     if view.opcodes[index] not in _FUSIONS:
         return NOT_FUSED
-    printed = view.printed_fusion(index)
+    printed = view.printed_fusions.get(index)
     if printed is not None and printed[0]:  # as most
         return printed[0]
     try:

@@ -276,14 +276,14 @@ class _ModuleCounter:
         for counted, name in operands_first([start], self._needed):
             if counted == "running":
                 self.runs[name] = self._run(self._views.of(name))
-            elif not self.costs.knows(counted, name):
+            else:
                 self.costs.count(counted, self._views.of(name))
 
     def _needed(self, one: tuple[Counted, str]) -> Iterable[tuple[Counted, str]]:
-        """The computations whose costs are parts of that of one whose cost is not known, as far as the text names them."""
+        """The computations whose costs are parts of that of one, and are not known when they are asked for, as far as the text
+        names them.
+        """
         counted, name = one
-        if counted != "running" and self.costs.knows(counted, name):
-            return ()
         view = self._views.of(name)
         needed: list[tuple[Counted, str]] = []
         for row in view.rows.column.calling:
@@ -291,7 +291,12 @@ class _ModuleCounter:
                 needed += callees(view, row, counted)
             except UnknownCostError:  # raised again where the row is counted
                 continue
-        return [one for one in reversed(dict.fromkeys(needed)) if one[1] in self._views.computations]
+        return filter(self._is_missing, reversed(dict.fromkeys(needed)))
+
+    def _is_missing(self, one: tuple[Counted, str]) -> bool:
+        """Whether a computation is in the text, and its cost not known."""
+        counted, name = one
+        return name in self._views.computations and (counted == "running" or not self.costs.knows(counted, name))
 
     def _run(self, view: View) -> Running:
         """The cost of a computation that runs itself; a computation that it runs leaves a gap where its cost is not known."""

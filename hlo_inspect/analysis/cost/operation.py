@@ -11,7 +11,6 @@ from typing import Literal
 from hlo_inspect.analysis.cost.figures import Gap, UnknownCostError
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo import tokens
-from hlo_inspect.hlo.instruction import Callee
 from hlo_inspect.hlo.opcodes import TABLE, opcodes_that_call
 from hlo_inspect.hlo.shapes import POINTER_BYTES, ArrayShape, Shape, TupleShape, subshape
 from hlo_inspect.hlo.values import IntegersAttribute, MalformedValue, WindowDimension
@@ -144,12 +143,12 @@ def callees(view: View, row: int, caller: Counted) -> list[tuple[Counted, str]]:
     What runs inside of a fused or applied computation touches no memory of its own: it counts as applied.
     """
     counted = _COUNTED[caller].get(view.opcodes[row])
-    return [(counted, callee.name) for callee in _called(view, row)] if counted is not None else []
+    return [(counted, name) for name in _called(view, row)] if counted is not None else []
 
 
-def _called(view: View, row: int) -> list[Callee]:
+def _called(view: View, row: int) -> list[str]:
     try:
-        return view.called(row)
+        return view.called_names(row)
     except tokens.ScanError as error:
         raise UnknownCostError(error.message) from None
 
@@ -159,7 +158,7 @@ def callee_names(view: View, row: int) -> list[str]:
     called = _called(view, row)
     if not called:
         raise UnknownCostError("the computation that it calls is not named")
-    return [callee.name for callee in called]
+    return called
 
 
 def wrapped(opcode: str) -> str:

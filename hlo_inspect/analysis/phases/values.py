@@ -211,7 +211,7 @@ class _ValueReader:
 
     def _call(self, frame: CallFrame, row: int) -> Value:
         """A fusion, a call, or the start of an asynchronous computation."""
-        printed = frame.view.printed_fusion(row)
+        printed = frame.view.printed_fusions.get(row)
         if printed is not None:
             name: str | None = printed[1]
         else:
