@@ -357,7 +357,7 @@ class Context:
         if device is None:
             return []
         roles = self.optimizer.roles if "optimizer" in self.also else {}
-        return LiveArrays(device, roles, self.largest_arrays.relation, self.labels_of).find()
+        return LiveArrays(device, roles, self.largest_arrays.relation, self.labels_of, self.phase_of).find()
 
     @cached_property
     def gathered_parameters(self) -> list[GatheredParameter]:

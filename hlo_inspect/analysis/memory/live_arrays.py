@@ -51,7 +51,8 @@ class LiveArray(NamedTuple):
 class LiveArrays:
     """The arrays that are live at the peak of a program. They add up to its peak.
 
-    `parameter_roles`: of the optimizer's parameters. `relation_of`: what an array is to a parameter. `labels_of`: of a row.
+    `parameter_roles`: of the optimizer's parameters. `relation_of`: what an array is to a parameter. `labels_of` and
+    `phase_of`: of a row.
     """
 
     def __init__(
@@ -60,11 +61,13 @@ class LiveArrays:
         parameter_roles: Mapping[tuple[int, Index], str],
         relation_of: Callable[[View, int, Index], Relation | None],
         labels_of: Callable[[View, int], Labels],
+        phase_of: Callable[[View, int], str],
     ) -> None:
         self._device = device
         self._roles = parameter_roles
         self._relation_of = relation_of
         self._labels_of = labels_of
+        self._phase_of = phase_of
 
     def find(self) -> list[LiveArray]:
         """The arrays, the largest first."""
@@ -157,7 +160,7 @@ class LiveArrays:
 
     def _phases(self, times: Iterable[int]) -> set[str]:
         schedule = self._device.schedule
-        return {self._labels_of(schedule.view(time), schedule.rows[time]).phase for time in times}
+        return {self._phase_of(schedule.view(time), schedule.rows[time]) for time in times}
 
 
 def _applied_constants(size: int) -> LiveArray:

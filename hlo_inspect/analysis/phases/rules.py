@@ -185,12 +185,13 @@ def _constants(step: StepValues, phases: list[str]) -> None:
     lowest = [none] * len(operands)
     for part, one in zip(of, map(rank.__getitem__, phases), strict=True):
         lowest[part] = min(lowest[part], one)
-    first: dict[int, int] = {}  # of the users of a constant
+    first, from_input = [none] * len(operands), fact.FROM_INPUT  # of the users of a constant
     for part in range(len(operands) - 1, -1, -1):
-        own = first.get(part, lowest[part])
-        for other in operands[part] if own < none else ():
-            if not bits[other] & fact.FROM_INPUT and own < first.get(other, none):
-                first[other] = own
+        own = first[part] if first[part] < none else lowest[part]
+        if own < none:
+            for other in operands[part]:
+                if own < first[other] and not bits[other] & from_input:
+                    first[other] = own
     for node, part in enumerate(of):
-        if part in first:
+        if first[part] < none:
             phases[node] = PHASE_ORDER[first[part]]
