@@ -36,10 +36,6 @@ class Fusion(NamedTuple):
         return self.view.shapes[self.row]
 
     @property
-    def line(self) -> int:
-        return self.view.lines[self.row]
-
-    @property
     def is_multi_output(self) -> bool:
         """Whether the root is a tuple, as `HloInstruction::IsMultiOutputFusion` has it. Only then the result is one."""
         return isinstance(self.shape, TupleShape) and _gives_tuple(self.callee)

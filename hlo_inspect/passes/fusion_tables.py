@@ -124,7 +124,7 @@ def _rows(context: Context) -> Iterator[_FusionRow]:
             of_result = (given, str(result), fusion.outputs, fusion.is_multi_output)
             form = _FusionForm(kind, moved, *of_result, root, instructions, source, of_step, weight)
             known[key] = form = forms.setdefault(form, form)
-        yield _FusionRow(view.names[row], view.lines[row], view.computation.name, callee, form, op_name)
+        yield _FusionRow(fusion.name, view.lines[row], view.computation.name, callee, form, op_name)
 
 
 def _of_all_runs(context: Context, computation: str, parts: Sequence[CountedCost]) -> _FusionStep:
