@@ -96,7 +96,7 @@ class Cuts:
             return list(nodes)
         known: dict[int, int] = {}
         for node in below:
-            args = tuple([known[arg] for arg in graph.args[node]])
+            args = tuple(map(known.__getitem__, graph.args[node]))
             part = flat_range(graph, node)
             if part is not None:
                 known[node] = self.cut(args[0], part)

@@ -59,9 +59,10 @@ class InputDependence:
                     known[top] = sources
                     continue
                 before = followed[top] = sources
-                missing = [source for source in sources if source not in known and source not in followed]
-                if missing:
-                    stack += missing
+                for source in sources:
+                    if source not in known and source not in followed:
+                        stack.append(source)
+                if stack[-1] is not top:
                     continue
             total = 0 if self._marked is None else self._marked.get(top[:2], 0)
             for source in before:

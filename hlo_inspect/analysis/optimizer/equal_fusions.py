@@ -34,7 +34,7 @@ class Recipe:
     def apply(self, graph: Graph, known: dict[int, int]) -> int:
         """The expression with other nodes in place of its arguments; `known` holds these by the argument's node."""
         for node, op, args, attribute, size in self.steps:
-            known[node] = graph.make(op, tuple([known.get(arg, arg) for arg in args]), attribute, size)
+            known[node] = graph.make(op, tuple(map(known.get, args, args)), attribute, size)
         return known.get(self.root, self.root)
 
 

@@ -79,7 +79,7 @@ class Graph:
         self.ops.append(op)
         self.args.append(args)
         self.attributes.append(attribute)
-        self.sizes.append(max([self.sizes[arg] for arg in args], default=1) if size is None else size)
+        self.sizes.append(max(map(self.sizes.__getitem__, args), default=1) if size is None else size)
         self.coarse.append(any(map(self.coarse.__getitem__, args)))
         return number
 

@@ -25,7 +25,7 @@ class KnownNodes:
         """The nodes at these places, or those of the places whose nodes have to be known first."""
         nodes = self.by_place
         missing = [place for place in places if place not in nodes]
-        return missing or tuple([nodes[place] for place in places])
+        return missing or tuple(map(nodes.__getitem__, places))
 
     def opaque(self, place: Place) -> int:
         """A leaf for a value whose definition is not expanded."""

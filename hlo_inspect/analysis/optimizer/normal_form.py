@@ -163,9 +163,10 @@ class NormalForms:
                 forms[top] = {((self.leaf(top), 1.0),): 1.0}
             elif top not in forms:
                 operands = self._operands(top)
-                missing = [arg for arg in operands if arg not in forms]
-                if missing:
-                    stack += missing
+                for arg in operands:
+                    if arg not in forms:
+                        stack.append(arg)
+                if stack[-1] != top:
                     continue
                 forms[top] = self._form_of(top, operands)
             stack.pop()
@@ -188,7 +189,7 @@ class NormalForms:
             return {((self.leaf(node), 1.0),): 1.0} if value is None or not math.isfinite(value) else {ONE: value}
         if self.is_cut_short:
             return {((self._atom(("leaf", node), "opaque", node, ()), 1.0),): 1.0}
-        parts = tuple([self._forms[arg] for arg in operands])
+        parts = tuple(map(self._forms.__getitem__, operands))
         form = self._operation(node, parts) if operands is self.graph.args[node] else self._total(parts)
         self._work += len(form) * max(1, len(next(iter(form), ONE)))
         return form

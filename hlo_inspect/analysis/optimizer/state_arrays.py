@@ -82,7 +82,7 @@ class TrainingStep:
             if node in self.parts:
                 known[node] = self.parts[node]
                 continue
-            args = tuple([known[arg] for arg in graph.args[node]])
+            args = tuple(map(known.__getitem__, graph.args[node]))
             is_left_out = self.is_move is not None and node not in self.exchanged and self.is_move(node)
             same = args[0] if is_left_out else node if args == graph.args[node] else None
             if same is None:

@@ -118,7 +118,7 @@ class _Sums:
         for node in order:
             if graph.sizes[node] == 1:
                 self._numbers[node] = self._number(node, [self._numbers.get(arg, _COMPUTED) for arg in graph.args[node]])
-            args = [self.held[arg] for arg in graph.args[node]] if graph.ops[node] in _LINEAR else []
+            args = list(map(self.held.__getitem__, graph.args[node])) if graph.ops[node] in _LINEAR else []
             self.held[node] = self._terms(node, args) if any(args) else {}
             if graph.ops[node] == "input":
                 self.held[node] = {node: _ONE}
