@@ -242,7 +242,8 @@ class BackwardPasses:
         if EVERYTHING in {left, right} or (left == right == 0 and self._products.are_indices(factor, cofactor)):
             return None
         is_input = self._frames.input(factor.origin) is not None
-        return left == right != 0 and (not is_input or self._products.has_window(factor.product))
+        parts = map(self._dependence.inputs, self._products.put_together(cofactor.origin))
+        return left != 0 and left in {right, *parts} and (not is_input or self._products.has_window(factor.product))
 
     # -- the step as a whole --------------------------------------------------------------------------------------------
 

@@ -89,6 +89,27 @@ def test_the_cofactors_of_several_products_that_became_one(contracted: str, rule
     assert rules_of(step_of(*lines, *DOWN, states=2)) == rules
 
 
+@pytest.mark.parametrize(("batches", "rules"), [(("m1", "m2"), ["sgd"]), (("m3", "m3"), [])])
+def test_a_part_of_a_cofactor_may_be_computed_again(batches: tuple[str, str], rules: list[str]) -> None:
+    """Two batches were put together on the way to the loss. What is no part of them comes from another input."""
+    whole = "f32[8,4]{1,0}"
+    lines = (
+        "e1 = tanh m1",
+        "e2 = tanh m2",
+        f"c = {whole} concatenate(%e1, %e2), dimensions={{0}}",
+        f"f = {whole} dot(%c, %w), {ALONG}",
+        f"q = {whole} tanh(%f)",
+        "d1 = f32[4,4]{1,0} slice(%q), slice={[0:4], [0:4]}",
+        "d2 = f32[4,4]{1,0} slice(%q), slice={[4:8], [0:4]}",
+        f"k1 = tanh {batches[0]}",
+        f"k2 = tanh {batches[1]}",
+        dot("o1", "k1", "d1", ACROSS),
+        dot("o2", "k2", "d2", ACROSS),
+        "o = add o1 o2",
+    )
+    assert rules_of(step_of(*lines, *DOWN, states=3)) == rules
+
+
 INDICES = """
 %{0} () -> s32[9,1] {{
   %i = s32[9,1]{{1,0}} iota(), iota_dimension=0
