@@ -91,6 +91,8 @@ class _Simulation:
 
     def run(self) -> Trace:
         members, of = self._facts.buffers.members, self._facts.buffers.of
+        times, opcodes = self._facts.values.times, self._facts.values.schedule.opcodes
+        writing = self._facts.overwriting.opcodes - {"copy"}
         defined, freed = self._times()
         first: dict[int, int] = {}
         for time in sorted(defined.keys() | freed.keys()):
@@ -99,7 +101,8 @@ class _Simulation:
                 buffer = of[value]
                 given = first.get(buffer)
                 if given is None and len(members[buffer]) == 1:
-                    given = self._taken_over(value, going)
+                    if going and opcodes[times[value]] in writing:
+                        given = self._taken_over(value, going)
                     if given is not None:
                         del going[given]
                         self._free(given, time)
@@ -123,27 +126,22 @@ class _Simulation:
 
     def _taken_over(self, value: int, going: dict[int, None]) -> int | None:
         """The operand whose memory the value takes over: it is freed now, and neither shares its buffer with others."""
-        facts = self._facts
-        time, place = facts.values.times[value], facts.values.places[value]
-        opcode = facts.values.schedule.opcodes[time]
-        if not going or opcode == "copy" or opcode not in facts.overwriting.opcodes:
-            return None
+        values, is_possible = self._facts.values, self._facts.overwriting.is_possible
+        time, place = values.times[value], values.places[value]
         for given in self._candidates(time, going):
-            operand = facts.values.times[given]
-            if given in going and facts.overwriting.is_possible(operand, facts.values.places[given], time, place):
+            if given in going and is_possible(values.times[given], values.places[given], time, place):
                 return given
         return None
 
     def _candidates(self, time: int, going: dict[int, None]) -> list[int]:
         """The operands of what runs at a time that are freed then, in the order of the operands."""
         if self._candidates_at != time:
-            facts = self._facts
-            members, of = facts.buffers.members, facts.buffers.of
-            operands = facts.values.schedule.operands[time]
-            tops = dict.fromkeys(facts.values.top(operand) for operand in operands if operand >= 0)
+            values, members, of = self._facts.values, self._facts.buffers.members, self._facts.buffers.of
+            operands = values.schedule.operands[time]
             defining = set(operands)
+            tops = dict.fromkeys([values.top(operand) for operand in operands if operand >= 0])
             self._found_candidates = [
-                one for one in tops if one in going and len(members[of[one]]) == 1 and facts.values.times[one] in defining
+                one for one in tops if one in going and len(members[of[one]]) == 1 and values.times[one] in defining
             ]
             self._candidates_at = time
         return self._found_candidates
