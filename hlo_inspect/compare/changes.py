@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes.grouping import group_rows, joined_name
@@ -15,9 +15,7 @@ from hlo_inspect.report.model import Amount, Column, Parts, Table, sentence
 Area = Literal[
     "parameters", "outputs", "optimizer", "collectives", "loops", "custom calls", "kernels", "constants", "compiler", "other"
 ]
-AREAS: tuple[Area, ...] = (
-    "parameters", "outputs", "optimizer", "collectives", "loops", "custom calls", "kernels", "constants", "compiler", "other"
-)  # fmt: skip
+AREAS: tuple[Area, ...] = get_args(Area)
 """What differs, in the order of the report."""
 
 _NAMED_BY_PATHS = ("parameters", "outputs", "optimizer")

@@ -53,6 +53,11 @@ class Edit:
     aspects: tuple[Aspect, ...] = ()
     inside: tuple[Edit, ...] = ()
 
+    @property
+    def places(self) -> list[tuple[int, EditPlace]]:
+        """Its places, each with the side: 0 is OLD, 1 is NEW."""
+        return [(side, place) for side, place in enumerate((self.old, self.new)) if place is not None]
+
     def leaves(self) -> Iterator[Edit]:
         """The edits inside of it, of a fusion inside of it the ones inside of that."""
         for edit in self.inside:

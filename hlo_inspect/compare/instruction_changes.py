@@ -16,9 +16,10 @@ from hlo_inspect.analysis.cost.figures import Figure
 from hlo_inspect.analysis.cost.kernels import NO_KERNELS, Kernel
 from hlo_inspect.analysis.cost.labels import NOT_FUSED, NOT_PRINTED, printed
 from hlo_inspect.analysis.op_names import UNKNOWN
+from hlo_inspect.analysis.view import View
 from hlo_inspect.compare.changes import Area, Aspect, ModuleChange
 from hlo_inspect.compare.edits import Edit, EditPlace
-from hlo_inspect.compare.regions import Regions, RegroupedKernels
+from hlo_inspect.compare.regrouping import RegroupedKernels, Regrouping
 from hlo_inspect.hlo.opcodes import ASYNC_ENDS, TABLE
 
 _FORWARDING = NO_KERNELS - {"constant"}
@@ -38,11 +39,11 @@ class InstructionChanges:
         """Changes of kernels, custom calls and constants; where there are none, what else differs."""
         areas = {edit: area for edit in self._edits if (area := self._area(edit)) is not None}
         kernels = [edit for edit, area in areas.items() if area == "kernels"]
-        regions = Regions(self._sides[0].canonical, self._sides[1].canonical, kernels)
-        for regrouped in regions.regrouped:
+        regrouping = Regrouping(self._sides[0].canonical, self._sides[1].canonical, kernels)
+        for regrouped in regrouping.found:
             yield self._regrouped(regrouped)
         for edit, area in areas.items():
-            if edit not in regions.explained:
+            if edit not in regrouping.explained:
                 yield from self._changes(edit, area)
 
     def others(self) -> Iterator[ModuleChange]:
@@ -52,7 +53,7 @@ class InstructionChanges:
                 yield self._change("other", edit, self._opcode(edit), edit.aspects)
 
     def _area(self, edit: Edit) -> Area | None:
-        opcodes = {self._sides[at].canonical.of(place.computation).view.opcodes[place.row] for at, place in self._places(edit)}
+        opcodes = {self._view(side, place).opcodes[place.row] for side, place in edit.places}
         if self._is_collective(edit):
             return None
         if opcodes <= _FORWARDING or opcodes & ASYNC_ENDS:
@@ -63,25 +64,26 @@ class InstructionChanges:
             return "constants" if edit.what == "changed" else None
         return "kernels"
 
-    def _places(self, edit: Edit) -> Iterator[tuple[int, EditPlace]]:
-        yield from ((at, place) for at, place in enumerate((edit.old, edit.new)) if place is not None)
+    def _view(self, side: int, place: EditPlace) -> View:
+        return self._sides[side].views.of(place.computation)
 
-    def _last(self, edit: Edit) -> tuple[int, EditPlace]:
-        """The side that an edit is shown at, and its place there: NEW, and OLD where the instruction is gone."""
-        *_, last = self._places(edit)
-        return last
+    def _shown(self, edit: Edit) -> tuple[Context, View, int]:
+        """The row that an edit is shown at: in NEW, and in OLD where the instruction is gone."""
+        side, place = edit.places[-1]
+        return self._sides[side], self._view(side, place), place.row
 
     def _opcode(self, edit: Edit) -> str:
-        at, place = self._last(edit)
-        return self._sides[at].canonical.of(place.computation).view.opcodes[place.row]
+        _, view, row = self._shown(edit)
+        return view.opcodes[row]
 
     def _changes(self, edit: Edit, area: Area) -> Iterator[ModuleChange]:
         inside = [one for one in edit.leaves() if not self._is_collective(one)]
+        others = [one for one in inside if not self._is_constant(one) and self._opcode(one) != "parameter"]
         constants = [one for one in inside if self._is_constant(one)]
-        others = [one for one in inside if one not in constants and not self._is_parameter(one)]
         if constants and not others and not edit.aspects:
             for one in constants:
-                yield self._change("constants", edit, f"{self._shape(one)} constant", one.aspects)
+                _, view, row = self._shown(one)
+                yield self._change("constants", edit, f"{view.shapes[row]} constant", one.aspects)
             return
         kind = self._kind(edit)
         if edit.aspects:
@@ -114,41 +116,31 @@ class InstructionChanges:
     def _is_constant(self, edit: Edit) -> bool:
         return edit.what == "changed" and self._opcode(edit) == "constant"
 
-    def _is_parameter(self, edit: Edit) -> bool:
-        return self._opcode(edit) == "parameter"
-
     def _kind(self, edit: Edit) -> str:
-        at, place = self._last(edit)
-        context = self._sides[at]
-        view = context.views.of(place.computation)
-        opcode = view.opcodes[place.row]
+        context, view, row = self._shown(edit)
+        opcode = view.opcodes[row]
         if opcode == "custom-call":
-            instruction = view.instruction_at(place.row)
+            instruction = view.instruction_at(row)
             return opcode if instruction is None else f"{instruction.attr('custom_call_target') or ''} custom-call"
-        kind = context.labels_of(view, place.row).kind
+        kind = context.labels_of(view, row).kind
         return opcode if kind in (NOT_FUSED, NOT_PRINTED) else f"{kind} {opcode}"
 
-    def _shape(self, edit: Edit) -> str:
-        at, place = self._last(edit)
-        shape = self._sides[at].canonical.of(place.computation).view.shapes[place.row]
-        return str(shape)
-
     def _change(self, area: Area, edit: Edit, kind: str, aspects: Sequence[Aspect]) -> ModuleChange:
-        at, place = self._last(edit)
-        labels = self._sides[at].labels_of(self._sides[at].views.of(place.computation), place.row)
-        lines = [None if one is None else self._line(number, one) for number, one in enumerate((edit.old, edit.new))]
+        context, view, row = self._shown(edit)
+        labels = context.labels_of(view, row)
+        lines = {side: self._line(side, place) for side, place in edit.places}
         return ModuleChange(
             area,
             edit.what,
-            (self._name(at, place),),
+            (view.names[row],),
             kind=kind,
             aspects=tuple(aspects),
             size=self._figure("bytes", [edit]) if area != "constants" else None,
             flops=self._figure("flops", [edit]) if area != "constants" else None,
             phase="" if labels.phase == UNKNOWN else labels.phase,
             source=printed(labels.source),
-            old_line=lines[0],
-            new_line=lines[1],
+            old_line=lines.get(0),
+            new_line=lines.get(1),
         )
 
     def _regrouped(self, found: RegroupedKernels) -> ModuleChange:
@@ -170,22 +162,19 @@ class InstructionChanges:
             new_line=self._line(1, new[-1]),
         )
 
-    def _name(self, at: int, place: EditPlace) -> str:
-        return self._sides[at].views.of(place.computation).names[place.row]
-
-    def _line(self, at: int, place: EditPlace) -> int:
-        return self._sides[at].views.of(place.computation).lines[place.row]
+    def _line(self, side: int, place: EditPlace) -> int:
+        return self._view(side, place).lines[place.row]
 
     def _figure(self, figure: Figure, edits: Sequence[Edit]) -> int | None:
         """How much more of it a step has; `None` where that is not known."""
         total = 0
         for edit in edits:
-            for at, place in self._places(edit):
-                kernel = self._kernels[at].get(self._line(at, place))
+            for side, place in edit.places:
+                kernel = self._kernels[side].get(self._line(side, place))
                 amount = None if kernel is None else kernel.of_step(figure).exact
                 if amount is None:
                     return None
-                total += amount if at else -amount
+                total += amount if side else -amount
         return total
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from hlo_inspect.analysis.canonical.computation import CanonicalComputation
 from hlo_inspect.analysis.canonical.module import CanonicalModule
+from hlo_inspect.analysis.view import View
 from hlo_inspect.compare.edits import Edit, EditPlace
 
 _REPEATED = frozenset(
     {"parameter", "constant", "broadcast", "bitcast", "tuple", "get-tuple-element", "iota", "reshape", "convert"}
 )
 """What costs nothing to have in several fusions."""
+
+_FORWARDING = _REPEATED - {"constant", "parameter", "convert"}
 
 Content = Counter[tuple[str, str]]
 """How many instructions of each opcode and shape, without layouts."""
@@ -26,28 +28,29 @@ class RegroupedKernels(NamedTuple):
     edits: tuple[Edit, ...]
 
 
-class Regions:
-    """The edited kernels in groups of neighbours. `regrouped` are those that were split or merged, `explained` their edits."""
+class Regrouping:
+    """Which of the edited kernels hold together what others held: `found` has those, `explained` their edits."""
 
     def __init__(self, old: CanonicalModule, new: CanonicalModule, edits: Sequence[Edit]) -> None:
         self._sides = (old, new)
         self._edits = edits
-        self.regrouped: list[RegroupedKernels] = []
+        self.found: list[RegroupedKernels] = []
         self.explained: set[Edit] = set()
-        for find in (self._found, self._in_two, self._rewritten):
+        for find in (self._neighbours, self._in_two, self._rewritten):
             for one in find():
                 if self.explained.isdisjoint(one.edits):
-                    self.regrouped.append(one)
+                    self.found.append(one)
                     self.explained.update(one.edits)
 
-    def _found(self) -> Iterator[RegroupedKernels]:
+    def _neighbours(self) -> Iterator[RegroupedKernels]:
+        """Groups of neighbours with one kernel on one side and several on the other."""
         for group in self._groups():
             edits = tuple(self._edits[at] for at in group)
-            sides = [[place for edit in edits if (place := (edit.old, edit.new)[at]) is not None] for at in (0, 1)]
-            if sorted((min(len(sides[0]), 2), min(len(sides[1]), 2))) != [1, 2]:
+            places = [[place for edit in edits for at, place in edit.places if at == side] for side in (0, 1)]
+            if sorted((min(len(places[0]), 2), min(len(places[1]), 2))) != [1, 2]:
                 continue
-            held = [self._content(at, sides[at]) for at in (0, 1)]
-            is_split = len(sides[0]) == 1
+            held = [self._content(side, *places[side]) for side in (0, 1)]
+            is_split = len(places[0]) == 1
             if _holds(*held) if is_split else _holds(*reversed(held)):
                 yield RegroupedKernels("split" if is_split else "merged", edits)
 
@@ -57,10 +60,10 @@ class Regions:
             whole = self._by_content(side)
             rows = dict(self._alone(1 - side))
             for place, edit in rows.items():
-                for other in self._read(1 - side, place):
-                    held = frozenset((self._content(1 - side, [place]) + self._content(1 - side, [other])).items())
-                    waiting = whole.get(held, ()) if other in rows else ()
-                    if waiting and other != place and self.explained.isdisjoint((edit, rows[other], waiting[0])):
+                for other in filter(rows.__contains__, self._read(1 - side, place)):
+                    held = frozenset(self._content(1 - side, place, other).items())
+                    waiting = whole.get(held, ())
+                    if waiting and self.explained.isdisjoint((edit, rows[other], waiting[0])):
                         both = (rows[other], edit)
                         yield (
                             RegroupedKernels("split", (waiting[0], *both))
@@ -73,14 +76,14 @@ class Regions:
         """Kernels that are gone and hold what a new one holds, as a dot that is in a fusion of its own."""
         new = self._by_content(1)
         for place, edit in self._alone(0):
-            waiting = new.get(frozenset(self._content(0, [place]).items()), [])
+            waiting = new.get(frozenset(self._content(0, place).items()), [])
             if waiting and edit not in self.explained:
                 yield RegroupedKernels("rewritten", (edit, waiting.pop(0)))
 
     def _by_content(self, side: int) -> dict[frozenset[tuple[tuple[str, str], int]], list[Edit]]:
         found: dict[frozenset[tuple[tuple[str, str], int]], list[Edit]] = {}
         for place, edit in self._alone(side):
-            held = frozenset(self._content(side, [place]).items())
+            held = frozenset(self._content(side, place).items())
             if held and edit not in self.explained:
                 found.setdefault(held, []).append(edit)
         return found
@@ -88,9 +91,8 @@ class Regions:
     def _alone(self, side: int) -> Iterator[tuple[EditPlace, Edit]]:
         """What is gone, or new, with its place."""
         for edit in self._edits:
-            place = (edit.old, edit.new)[side]
-            if place is not None and edit.what != "changed":
-                yield place, edit
+            if edit.what != "changed":
+                yield from ((place, edit) for at, place in edit.places if at == side)
 
     def _groups(self) -> list[list[int]]:
         """Positions of edits that are neighbours: one reads what the other makes, or both hold the same."""
@@ -102,16 +104,11 @@ class Regions:
                 at = parents[at]
             return at
 
-        for side in (0, 1):
-            rows: dict[EditPlace, int] = {}
-            for at, edit in enumerate(self._edits):
-                place = (edit.old, edit.new)[side]
-                if place is not None:
-                    rows[place] = at
-            for place, at in rows.items():
-                for other in self._read(side, place):
-                    if other in rows:
-                        parents[top(at)] = top(rows[other])
+        numbers = {one: at for at, edit in enumerate(self._edits) for one in edit.places}
+        for (side, place), at in numbers.items():
+            for other in self._read(side, place):
+                if (side, other) in numbers:
+                    parents[top(at)] = top(numbers[side, other])
         groups: dict[int, list[int]] = {}
         for at in range(len(self._edits)):
             groups.setdefault(top(at), []).append(at)
@@ -121,15 +118,14 @@ class Regions:
         """Groups of OLD alone and of NEW alone that hold the same are one."""
         found, waiting = [], dict[frozenset[tuple[tuple[str, str], int]], list[list[int]]]()
         for group in groups:
-            sides = {(edit.old is not None, edit.new is not None) for edit in (self._edits[at] for at in group)}
-            if len(sides) > 1 or (True, True) in sides:
+            places = [one for at in group for one in self._edits[at].places]
+            side = places[0][0]
+            if any(one[0] != side for one in places):
                 found.append(group)
                 continue
-            side = 1 if (False, True) in sides else 0
-            places = [place for at in group if (place := (self._edits[at].old, self._edits[at].new)[side]) is not None]
-            held = frozenset(self._content(side, places).items())
+            held = frozenset(self._content(side, *[place for _, place in places]).items())
             mates = waiting.setdefault(held, [])
-            mate = next((one for one in mates if (self._edits[one[0]].old is not None) != (side == 0)), None)
+            mate = next((one for one in mates if self._edits[one[0]].places[0][0] != side), None)
             if held and mate is not None:
                 mates.remove(mate)
                 found.append([*mate, *group])
@@ -137,10 +133,17 @@ class Regions:
                 mates.append(group)
         return found
 
-    def _content(self, side: int, places: Sequence[EditPlace]) -> Content:
-        found: Content = Counter()
+    def _content(self, side: int, *places: EditPlace) -> Content:
+        """What kernels compute: the instructions of their bodies, or themselves."""
+        module, found = self._sides[side], Content()
         for place in places:
-            found += content(self._sides[side], place)
+            computation = module.of(place.computation)
+            spelling = computation.spellings[place.row]
+            if spelling.opcode != "fusion":
+                found.update(_counted(computation.view, [place.row]))
+                continue
+            for body in (module.of(name) for callees in spelling.callees for name in callees.names if name in module):
+                found.update(_counted(body.view, range(len(body.spellings))))
         return found
 
     def _read(self, side: int, place: EditPlace) -> Iterator[EditPlace]:
@@ -152,7 +155,7 @@ class Regions:
                 if operand is None or operand in seen:
                     continue
                 seen.add(operand)
-                if computation.view.opcodes[operand] in _REPEATED - {"constant", "parameter", "convert"}:
+                if computation.view.opcodes[operand] in _FORWARDING:
                     waiting.append(operand)
                 yield EditPlace(place.computation, operand)
 
@@ -162,20 +165,6 @@ def _holds(whole: Content, parts: Content) -> bool:
     return bool(whole) and whole <= parts and whole.keys() == parts.keys() and (parts - whole).total() <= whole.total()
 
 
-def content(module: CanonicalModule, place: EditPlace) -> Content:
-    """What a kernel computes: the instructions of its body, or itself."""
-    computation = module.of(place.computation)
-    spelling = computation.spellings[place.row]
-    if spelling.opcode != "fusion":
-        return _counted(computation, [place.row])
-    found: Content = Counter()
-    for name in (name for callees in spelling.callees for name in callees.names):
-        if name in module:
-            body = module.of(name)
-            found += _counted(body, range(len(body.spellings)))
-    return found
-
-
-def _counted(computation: CanonicalComputation, rows: Sequence[int]) -> Content:
-    view = computation.view
-    return Counter((view.opcodes[row], str(view.shapes[row])) for row in rows if view.opcodes[row] not in _REPEATED)
+def _counted(view: View, rows: Iterable[int]) -> Iterator[tuple[str, str]]:
+    """Opcode and shape of the rows that cost something."""
+    return ((view.opcodes[row], str(view.shapes[row])) for row in rows if view.opcodes[row] not in _REPEATED)
