@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hlo_inspect.compare.changes import Area, Aspect, ModuleChange
-from hlo_inspect.compare.pairing import Record, RecordPairs, change_of, more, number, text
+from hlo_inspect.compare.pairing import Record, RecordPairs, change_of, more, number, pair_records, text
 
 _PARAMETER_ASPECTS = ("shape", "sharding", "memory_space")
 _BOTH = ("shape", "sharding")
@@ -18,13 +18,7 @@ def pair_parameters(old: Sequence[Record], new: Sequence[Record]) -> RecordPairs
     """
     names = [[_path(record) for record in side] for side in (old, new)]
     if all(len(set(side)) == len(side) and "" not in side for side in names) and set(names[0]) & set(names[1]):
-        places = dict(zip(names[1], new, strict=True))
-        pairs = [(record, places[name]) for name, record in zip(names[0], old, strict=True) if name in places]
-        return RecordPairs(
-            pairs,
-            [record for name, record in zip(names[0], old, strict=True) if name not in places],
-            [record for name, record in zip(names[1], new, strict=True) if name not in set(names[0])],
-        )
+        return pair_records(old, new, [_path])
     return pair_in_order(old, new)
 
 

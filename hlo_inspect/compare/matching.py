@@ -136,13 +136,12 @@ class MatchingSide:
 
     def _colour(self, rows: Iterable[int], colours: Sequence[int], found: list[int]) -> None:
         """Colours rows in `found` by these colours of their own, of their operands and of what reads them."""
-        root, operands, users = self.view.root, self.operands, self.users
+        root, operands, users, sorts = self.view.root, self.operands, self.users, self._sorts
         for row in rows:
             above = [0 if operand is None else colours[operand] for operand in operands[row]]
-            if self._sorts[row]:
+            if sorts[row]:
                 above.sort()
-            below = [(colours[user], position) for user, position in users[row]]
-            below.sort()
+            below = sorted([(colours[user], position) for user, position in users[row]])
             found[row] = hash((colours[row], _ROOT if row == root else _PLAIN, len(above), *above, *below))
 
     def scope(self, row: int) -> str:
@@ -242,7 +241,7 @@ class RowMatcher:
         """
         found = 0
         for colour, rows in old.items():
-            others = new.get(colour, [])
+            others = new.get(colour, ())
             if len(rows) == len(others) or (others and not as_many):
                 for pair in zip(rows, others, strict=False):
                     self._take(*pair)

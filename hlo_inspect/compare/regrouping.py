@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
@@ -19,6 +19,9 @@ _FORWARDING = _REPEATED - {"constant", "parameter", "convert"}
 
 Content = Counter[tuple[str, str]]
 """How many instructions of each opcode and shape, without layouts."""
+
+Held = frozenset[tuple[tuple[str, str], int]]
+"""The same as a key."""
 
 
 class RegroupedKernels(NamedTuple):
@@ -61,7 +64,7 @@ class Regrouping:
             rows = dict(self._alone(1 - side))
             for place, edit in rows.items():
                 for other in filter(rows.__contains__, self._read(1 - side, place)):
-                    held = frozenset(self._content(1 - side, place, other).items())
+                    held = self._held(1 - side, place, other)
                     waiting = whole.get(held, ())
                     if waiting and self.explained.isdisjoint((edit, rows[other], waiting[0])):
                         both = (rows[other], edit)
@@ -76,14 +79,14 @@ class Regrouping:
         """Kernels that are gone and hold what a new one holds, as a dot that is in a fusion of its own."""
         new = self._by_content(1)
         for place, edit in self._alone(0):
-            waiting = new.get(frozenset(self._content(0, place).items()), [])
+            waiting = new.get(self._held(0, place), [])
             if waiting and edit not in self.explained:
                 yield RegroupedKernels("rewritten", (edit, waiting.pop(0)))
 
-    def _by_content(self, side: int) -> dict[frozenset[tuple[tuple[str, str], int]], list[Edit]]:
-        found: dict[frozenset[tuple[tuple[str, str], int]], list[Edit]] = {}
+    def _by_content(self, side: int) -> dict[Held, list[Edit]]:
+        found: dict[Held, list[Edit]] = {}
         for place, edit in self._alone(side):
-            held = frozenset(self._content(side, place).items())
+            held = self._held(side, place)
             if held and edit not in self.explained:
                 found.setdefault(held, []).append(edit)
         return found
@@ -116,22 +119,24 @@ class Regrouping:
 
     def _joined(self, groups: list[list[int]]) -> list[list[int]]:
         """Groups of OLD alone and of NEW alone that hold the same are one."""
-        found, waiting = [], dict[frozenset[tuple[tuple[str, str], int]], list[list[int]]]()
+        found: list[list[int]] = []
+        waiting: defaultdict[tuple[Held, int], list[list[int]]] = defaultdict(list)
         for group in groups:
             places = [one for at in group for one in self._edits[at].places]
             side = places[0][0]
             if any(one[0] != side for one in places):
                 found.append(group)
                 continue
-            held = frozenset(self._content(side, *[place for _, place in places]).items())
-            mates = waiting.setdefault(held, [])
-            mate = next((one for one in mates if self._edits[one[0]].places[0][0] != side), None)
-            if held and mate is not None:
-                mates.remove(mate)
-                found.append([*mate, *group])
+            held = self._held(side, *[place for _, place in places])
+            mates = waiting[held, 1 - side]
+            if held and mates:
+                found.append([*mates.pop(0), *group])
             else:
-                mates.append(group)
+                waiting[held, side].append(group)
         return found
+
+    def _held(self, side: int, *places: EditPlace) -> Held:
+        return frozenset(self._content(side, *places).items())
 
     def _content(self, side: int, *places: EditPlace) -> Content:
         """What kernels compute: the instructions of their bodies, or themselves."""

@@ -11,14 +11,17 @@ from hlo_inspect.analysis.canonical.module import CanonicalModule
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.compare.changes import Aspect
 from hlo_inspect.compare.comparison import compare
+from hlo_inspect.compare.edits import Edit, EditPlace
 from hlo_inspect.compare.explanation import Explanation
 from hlo_inspect.compare.matching import RowMatcher
+from hlo_inspect.compare.regrouping import Regrouping
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
 from tests.compare.sides import changes, dump, module, words
+from tests.linear_time import assert_linear
 
 LOOP = """HloModule m, num_partitions=4
 
@@ -251,6 +254,16 @@ def test_a_long_chain_of_which_each_link_changed_is_matched_in_one_go() -> None:
     matched = RowMatcher(old.of("e"), new.of("e"), [(0, 0)])
     assert process_time() - begun < 3
     assert matched.pairs == [(row, row) for row in range(8_001)]
+
+
+def test_many_equal_kernels_that_are_gone_are_looked_at_in_linear_time() -> None:
+    def regroup(count: int) -> None:
+        rows = "\n".join(f"  n{at} = f32[8] negate(a)" for at in range(count))
+        read = _read(f"HloModule m\n\nENTRY e {{\n  a = f32[8] parameter(0)\n{rows}\n}}\n")
+        gone = [Edit("gone", EditPlace("e", at), None) for at in range(1, count + 1)]
+        assert Regrouping(CanonicalModule(*read), CanonicalModule(*read), gone).found == []
+
+    assert_linear(regroup, 4_000)
 
 
 def _read(text: str) -> tuple[Module, Views]:

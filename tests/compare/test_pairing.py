@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hlo_inspect.compare.interface_changes import pair_parameters
 from hlo_inspect.compare.pairing import pair_by, pair_names
 from tests.linear_time import assert_linear
 
@@ -26,5 +27,14 @@ def test_many_are_paired_in_linear_time() -> None:
     def pair(count: int) -> None:
         names = [f"name {number}" for number in range(count)]
         assert len(pair_by(names, names[::-1], (lambda name: name,)).pairs) == count
+
+    assert_linear(pair, 4_000)
+
+
+def test_parameters_are_paired_by_their_paths_in_linear_time() -> None:
+    def pair(count: int) -> None:
+        old, new = ([{"path": f"{side}[{number}]"} for number in range(count)] for side in ("a", "b"))
+        found = pair_parameters([*old, {"path": "both"}], [{"path": "both"}, *new])
+        assert found == ([({"path": "both"}, {"path": "both"})], old, new)
 
     assert_linear(pair, 4_000)
