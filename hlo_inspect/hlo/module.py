@@ -135,11 +135,6 @@ class Computation:
         return known[key]
 
     @property
-    def unread(self) -> set[str]:
-        """The entry's parameters that no instruction reads, where asked for."""
-        return self.reads.unread if self.reads is not None else set()
-
-    @property
     def parameters(self) -> dict[int, Instruction]:
         """The kept parameters by their numbers, in the order of these; of a number that is taken twice the last."""
         numbered = [(i.parameter_number, i) for i in self.with_opcodes({"parameter"})]

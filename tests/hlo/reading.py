@@ -77,7 +77,7 @@ def contents(found: Module) -> dict[str, Any]:
             for c in found.computations.values()
             for i in c.instructions
         ],
-        "unread": {name: sorted(c.unread) for name, c in found.computations.items()},
+        "unread": {name: sorted(c.reads.unread) for name, c in found.computations.items() if c.reads is not None},
         "roots": {name: c.root_opcode for name, c in found.computations.items()},
         "unparsed_lines": found.unparsed_lines,
         "problems": sorted((p.code, p.message, p.subject or "", p.times) for p in found.problems),

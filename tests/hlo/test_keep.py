@@ -84,7 +84,8 @@ def test_parameters_and_root_of_the_entry() -> None:
     assert kept(found) == [("main", "p", "parameter"), ("main", "q", "parameter"), ("main", "r", "add")]
     assert found.entry is not None
     assert found.entry.root is not None
-    assert (found.entry.root.name, found.entry.unread) == ("r", {"q"})
+    assert found.entry.reads is not None
+    assert (found.entry.root.name, found.entry.reads.unread) == ("r", {"q"})
 
 
 def test_every_line_counts_opcodes_and_keeps_no_instruction_more() -> None:
@@ -196,7 +197,8 @@ def test_without_an_entry_the_last_computation_is_it() -> None:
     assert [(number, i.name) for number, i in found.entry.parameters.items()] == [(0, "p"), (1, "q")]
     assert found.entry.root is not None
     assert found.entry.root.name == "r"
-    assert found.entry.unread == {"q"}
+    assert found.entry.reads is not None
+    assert found.entry.reads.unread == {"q"}
 
 
 def entry_of(*lines: str) -> str:

@@ -110,7 +110,8 @@ def test_which_parameters_nothing_reads(spaced: str) -> None:
     lines = [f"%{name} = f32[2] parameter({number})" for number, name in enumerate("pqr")]
     found = module(entry(*lines, f"ROOT %s = f32[2] add({spaced})"))
     assert found.entry is not None
-    assert found.entry.unread == {"r"}
+    assert found.entry.reads is not None
+    assert found.entry.reads.unread == {"r"}
     assert problems(found) == []
 
 
