@@ -145,11 +145,13 @@ def _short_spellings(opcodes: Mapping[str, Opcode]) -> Iterator[Opcode]:
         if wrapped.half or wrapped.name in native:
             continue
         for half in _HALVES:
-            yield wrapped._replace(
-                name=f"{wrapped.name}-{half}",
+            yield Opcode(
+                f"{wrapped.name}-{half}",
                 operands={"start": wrapped.operands, "done": 1}.get(half),
                 callees=wrapped.callees if half == "start" else {},
                 is_elementwise=False,
+                collective=wrapped.collective,
+                base=wrapped.base,
                 half=half,
                 is_wrapper=True,
             )
