@@ -20,6 +20,7 @@ from hlo_inspect.analysis.loops import RUNNING_OPCODES, Loop, find_loops
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import opcodes_that_call
+from hlo_inspect.hlo.open_computation import read_skipped
 from hlo_inspect.hlo.wants import Wants
 
 WANTS = Wants(opcodes=RUNNING_OPCODES, loops=True)
@@ -115,11 +116,14 @@ class CallGraph:
         callees = None if self._module.wants.graph else holders  # nobody asks for calls of those in which nothing was kept
         waiting = [self._module.entry.name] if self._module.entry is not None else []
         while waiting:
-            computation = self._module.computations.get(waiting.pop())
-            if computation is not None and computation.name not in reached:
+            name = waiting.pop()
+            computation = self._module.computations.get(name)
+            if computation is not None and name not in reached:
                 calls = [call for i in computation.with_opcodes(calling, callees) for call in self._calls(i)]
-                reached[computation.name] = calls
+                reached[name] = calls
                 waiting += [call.callee for call in calls]
+            elif name in self._module.skipped.root_opcodes:
+                reached[name] = []
         return reached
 
     def _calls(self, instruction: Instruction) -> Iterator[Call]:
@@ -143,6 +147,12 @@ class CallGraph:
         instruction = loop.instruction
         reason = f"the trip count of {instruction.name} (line {instruction.line}) {loop.reason}"
         return Bounds(1 + once_more, None, reason)
+
+    def line_of(self, computation: str) -> int | None:
+        """The first line of a computation that is reached."""
+        read_skipped(self._module)
+        known = self._module.computations.get(computation)
+        return known.line if known is not None else None
 
     # -- runs -----------------------------------------------------------------------------------------------------------
 

@@ -310,8 +310,7 @@ def _reduction(module: Module, instruction: Instruction) -> str:
     name = instruction.callee("to_apply")
     if name is None:
         return "unknown" if instruction.has("to_apply") else ""
-    computation = module.computations.get(name)
-    root = computation.root_opcode if computation else module.root_opcodes.get(name)
+    root = module.root_opcode(name)
     return REDUCTIONS.get(root, root) if root else "unknown"
 
 

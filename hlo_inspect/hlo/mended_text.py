@@ -11,6 +11,7 @@ from typing import IO, cast
 
 from hlo_inspect.hlo.mended_line import Line
 from hlo_inspect.hlo.module import Computation, Module
+from hlo_inspect.hlo.open_computation import read_skipped
 from hlo_inspect.hlo.problems import Problems
 
 PIECE_CHARS = 1 << 18
@@ -107,6 +108,7 @@ def relocate(module: Module, places: Places) -> None:
     """Turns every line and column that a module has kept into that of the input."""
     if not places.lines:  # all of it stands where it was
         return
+    read_skipped(module)  # as their lines stand in the mended text
     module.first_line = places.place(module.first_line)[0]
     module.problems = _relocated(module.problems, places)
     for computation in module.computations.values():  # the entry is one of them

@@ -18,6 +18,7 @@ from hlo_inspect.hlo.instruction import EnclosingComputation, Instruction
 from hlo_inspect.hlo.logs import Measurement
 from hlo_inspect.hlo.problems import Problem, Problems
 from hlo_inspect.hlo.rows import NO_ROWS, PackedRows, Rows, packed
+from hlo_inspect.hlo.skipped import SkippedComputations
 from hlo_inspect.hlo.stack_frames import StackFrames
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values import ValueTable
@@ -161,6 +162,7 @@ class Module:
     `computations`: those in which something was kept, all of them where every line was read.
     `entry_signature`: the first line of the entry.
     `root_opcodes`: the root of those besides that are small or give a scalar, since reducers are among them.
+    `skipped`: those of them that may be parts of loops, until `read_skipped` of `open_computation` reads them.
     `device_marks`: what its lines say of how it is spread over devices.
     `lines` and `bytes` are of the input, line ends included. `origin` is what XLA made the text of, where the input is no text:
     the counts of partitions and replicas are lost in it.
@@ -181,6 +183,7 @@ class Module:
         self.frames = StackFrames()
         self.computations: dict[str, Computation] = {}
         self.root_opcodes: dict[str, str] = {}
+        self.skipped = SkippedComputations()
         self.entry: Computation | None = None
         self.entry_signature = ""
         self.computation_count = 0
@@ -209,6 +212,13 @@ class Module:
         if self.header.printed or self.entry is None:
             return self.header.name
         return f"module_{self.entry.name}"
+
+    def root_opcode(self, computation: str) -> str | None:
+        """The opcode of a computation's root; `None` where it is not known."""
+        known = self.computations.get(computation)
+        if known is not None:
+            return known.root_opcode
+        return self.skipped.root_opcodes.get(computation) or self.root_opcodes.get(computation)
 
     def location(self, line: int | None, column: int | None = None) -> Location:
         return Location(self.path, line, column)

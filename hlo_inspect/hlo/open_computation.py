@@ -4,9 +4,10 @@ Among that are the integer scalars that a loop's trip count can depend on. A cou
 scalars: handed to the loop in a tuple, compared by its condition, changed by its body. A callee stands before its caller, so a
 condition is not known as one when it is read, and a second reading is no way out: the input may be a pipe. What it takes is
 little, though. Conditions, and the fusions and calls that compare or count, have an integer scalar as their root, and the tuple
-that a body gives starts with one as a rule; few other computations do (3 of 12,249 in a dump of 14 MB), and the reader does not
-skip those. What holds loops, calls or collectives it reads anyway. Of each, the instructions stay that feed its root or what it
-hands to a loop or a call, and no others: a handful, even where the body has hundreds.
+that a body gives starts with one as a rule; few other computations do (3 of 12,249 in a dump of 14 MB), and of those that the
+reader skips it keeps the text until a trip count has to be worked out (`skipped.py`). What holds loops, calls or collectives it
+reads anyway. Of each, the instructions stay that feed its root or what it hands to a loop or a call, and no others: a handful,
+even where the body has hundreds.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.cursor import Span
 from hlo_inspect.hlo.fast_path import DEFINITION, read_row
 from hlo_inspect.hlo.heads import Head, HeadTable
-from hlo_inspect.hlo.module import Computation
+from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.operands import operands_of
 from hlo_inspect.hlo.rows import Rows
 from hlo_inspect.hlo.shapes import TupleShape
@@ -43,6 +44,20 @@ SCALAR_ROOT = lazy_pattern(r"\(*+(?:pred|[su]\d{1,2})\[\]", re.ASCII)
 """How the shape of a root starts that is an integer or truth value, or a tuple that has one first."""
 
 _SCALAR = lazy_pattern(r" = (?:\(|(?:pred|[su]\d{1,2})\[\])", re.ASCII)  # behind a name, or somewhere in a string
+
+
+def read_skipped(module: Module) -> None:
+    """Takes the computations that were passed over into `module.computations`, with their scalars. Who works out a trip count
+    needs them.
+    """
+    root_opcodes = module.skipped.root_opcodes
+    for name, line, text in module.skipped.taken():
+        computation = module.new_computation(name, line, is_entry=False)
+        computation.root_opcode = root_opcodes[name]
+        opened = OpenComputation(computation, module.heads)
+        opened.search_scalars(Span(text, text.index("\n") + 1, len(text), line + 1))
+        computation.keep_scalars(opened.feeding_scalars(None))
+        module.computations[name] = computation
 
 
 class OpenComputation:

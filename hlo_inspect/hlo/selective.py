@@ -16,7 +16,7 @@ from hlo_inspect.hlo.cursor import Span
 from hlo_inspect.hlo.fast_path import CALLS, SHAPE, read_row
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import TABLE
-from hlo_inspect.hlo.open_computation import SCALAR_ROOT, OpenComputation
+from hlo_inspect.hlo.open_computation import SCALAR_ROOT
 from hlo_inspect.hlo.tokens import NAME, Row
 from hlo_inspect.lazy_pattern import lazy_pattern
 
@@ -85,7 +85,8 @@ class Selection:
             if wants_loops and SCALAR_ROOT.match(shape) and text.count("\n", one.start(), one.end()) <= MAX_LOOP_LINES:
                 line += text.count("\n", counted, one.start())
                 counted = one.start()
-                self._keep_scalars(Span(text, counted, one.end(), line), name, opcode)
+                if name not in self._module.computations:
+                    self._module.skipped.add(name, sys.intern(opcode), line, one[0])
             else:
                 roots[name] = sys.intern(opcode)
         self._module.computation_count += len(skipped)
@@ -102,15 +103,6 @@ class Selection:
             return self._clear[1]
         end = min(self._clear[1], start + _WINDOW)
         return next((call.start() for call in CALLS.finditer(text, start, end) if call[1] in self._holders), end)
-
-    def _keep_scalars(self, lines: Span, name: str, opcode: str) -> None:
-        """Keeps the scalars of a computation that is passed over: it may be a part of a loop."""
-        computation = self._module.new_computation(name, lines.line, is_entry=False)
-        computation.root_opcode = sys.intern(opcode)
-        opened = OpenComputation(computation, self._module.heads)
-        opened.search_scalars(lines._replace(start=lines.text.index("\n", lines.start) + 1, line=lines.line + 1))
-        computation.keep_scalars(opened.feeding_scalars(None))
-        self._module.computations.setdefault(name, computation)
 
     def pick(self, lines: Span) -> list[tuple[int, Row]] | None:
         """The lines of a part of a computation that may have to be kept: their index and row. `None` where one of them is not

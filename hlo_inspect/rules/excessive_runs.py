@@ -55,9 +55,9 @@ class ExcessiveRuns(Rule):
     severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
-        graph, computations = context.call_graph, context.module.computations
+        graph = context.call_graph
         for name in graph.order:
             if graph.runs(name).least >= MAX_FIGURE:
-                line = computations[name].line if name in computations else None
-                yield self.finding(context, f"computation {name} runs more than 10^30 times in one step", line, name)
+                message = f"computation {name} runs more than 10^30 times in one step"
+                yield self.finding(context, message, graph.line_of(name), name)
                 return

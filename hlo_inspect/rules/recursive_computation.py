@@ -41,7 +41,6 @@ class RecursiveComputation(Rule):
     severity = "error"
 
     def check(self, context: Context) -> Iterator[Finding]:
-        graph, computations = context.call_graph, context.module.computations
+        graph = context.call_graph
         for name in sorted(set(graph.calls) - set(graph.order)):
-            line = computations[name].line if name in computations else None
-            yield self.finding(context, f"computation {name} calls itself", line, name)
+            yield self.finding(context, f"computation {name} calls itself", graph.line_of(name), name)

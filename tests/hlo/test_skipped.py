@@ -1,0 +1,75 @@
+"""What is kept of computations that are passed over although they may be parts of loops."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pytest
+
+from hlo_inspect.analysis.collectives import WANTS
+from hlo_inspect.analysis.loops import find_loops
+from hlo_inspect.hlo import skipped
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.skipped import SkippedComputations
+from tests.hlo.reading import module
+
+LOOPS = 2_000
+PRINTED = ', backend_config={"known_trip_count":{"n":"4"}}'
+ONE_LOOP = """%body.NUMBER (s: (s32[], s32[])) -> (s32[], s32[]) {
+  %s = (s32[], s32[]) parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  %one = s32[] constant(1)
+  %next = s32[] add(%i, %one)
+  %rest = s32[] get-tuple-element(%s), index=1
+  ROOT %out = (s32[], s32[]) tuple(%next, %rest)
+}
+
+%cond.NUMBER (s: (s32[], s32[])) -> pred[] {
+  %s = (s32[], s32[]) parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  %limit = s32[] constant(4)
+  ROOT %less = pred[] compare(%i, %limit), direction=LT
+}
+
+"""
+WHILE = "  %loop.NUMBER = (s32[], s32[]) while(%init), condition=%cond.NUMBER, body=%body.NUMBER"
+
+
+def many_loops(attributes: str) -> str:
+    numbers = range(LOOPS)
+    parts = "".join(ONE_LOOP.replace("NUMBER", str(number)) for number in numbers)
+    whiles = "\n".join(WHILE.replace("NUMBER", str(number)) + attributes for number in numbers)
+    entry = "%zero = s32[] constant(0)\n  %init = (s32[], s32[]) tuple(%zero, %zero)"
+    return f"HloModule m\n\n{parts}ENTRY %main () -> s32[] {{\n  {entry}\n{whiles}\n  ROOT %r = s32[] copy(%zero)\n}}\n"
+
+
+def read(text: str) -> tuple[Module, float]:
+    """The module, and the bytes that it takes for each loop."""
+    module(text, WANTS)  # what the first reading imports and compiles does not count
+    tracemalloc.start()
+    try:
+        found = module(text, WANTS)
+        return found, tracemalloc.get_traced_memory()[0] / LOOPS
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(("attributes", "source"), [("", "derived"), (PRINTED, "known_trip_count")])
+def test_what_may_be_a_part_of_a_loop_takes_little_until_a_count_is_worked_out(attributes: str, source: str) -> None:
+    """A loop is an instruction and the names of two computations; their rows would take half as much again."""
+    found, size = read(many_loops(attributes))
+    assert size < 1_100
+    assert len(found.skipped.root_opcodes) == 2 * LOOPS - 1  # the one before the entry is read
+    assert {(loop.trip_count, loop.source) for loop in find_loops(found)} == {(4, source)}
+    assert bool(found.skipped.root_opcodes) == bool(attributes)
+
+
+def test_texts_come_back_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(skipped, "_BLOCK_CHARS", 12)
+    texts = [("a", 1, "a {\n}"), ("b", 5, 'b "\t\udc80\u00e4\x00" {\n}'), ("c", 9, "c {\n}")]
+    kept = SkippedComputations()
+    for name, line, text in (*texts, ("a", 20, "a { other }")):
+        kept.add(name, "add", line, text)
+    assert kept.root_opcodes == {"a": "add", "b": "add", "c": "add"}
+    assert [tuple(one) for one in kept.taken()] == texts
+    assert (list(kept.taken()), kept.root_opcodes) == ([], {})
