@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from hlo_inspect.analysis.optimizer.dependence import EVERYTHING, InputDependence
 from hlo_inspect.analysis.optimizer.frames import Frames
-from hlo_inspect.analysis.optimizer.graph import Input, Place
+from hlo_inspect.analysis.optimizer.graph import Input, Place, each_bit
 from hlo_inspect.analysis.optimizer.held_inputs import SOLVED, HeldInputs
 from hlo_inspect.analysis.optimizer.normal_form import Atom, Monomial, Sum, is_constant
 from hlo_inspect.analysis.optimizer.operations import SOME_VALUES
@@ -213,11 +213,7 @@ class BackwardPasses:
     @staticmethod
     def _of(own: int, cofactors: dict[int, list[Factor]]) -> list[Factor]:
         """The cofactors of some inputs."""
-        found: list[Factor] = []
-        while own > 0:
-            found += cofactors.get(own & -own, ())
-            own &= own - 1
-        return found
+        return [factor for bit in each_bit(max(own, 0)) for factor in cofactors.get(bit, ())]  # negative: not known which
 
     def _are_known(self, factors: Sequence[Factor], cofactors: Sequence[Factor]) -> bool | None:
         """Whether one of some factors is among cofactors."""

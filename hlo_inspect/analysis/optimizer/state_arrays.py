@@ -14,7 +14,7 @@ from itertools import pairwise
 from hlo_inspect.analysis.optimizer.array_slices import Cuts, flat_range, flat_ranges
 from hlo_inspect.analysis.optimizer.dataflow import Dataflow
 from hlo_inspect.analysis.optimizer.dependence import InputDependence
-from hlo_inspect.analysis.optimizer.graph import Graph, Input, Place
+from hlo_inspect.analysis.optimizer.graph import Graph, Input, Place, each_bit
 from hlo_inspect.analysis.optimizer.operations import SOME_VALUES, apply
 from hlo_inspect.analysis.optimizer.resharding import MOVES, come_back_resharded, exchanges, is_move_between_devices
 from hlo_inspect.analysis.optimizer.successions import FLOATS, Result, Successions, is_resharded
@@ -196,14 +196,12 @@ def _users_of_parts(graph: Graph, arrays: Sequence[StateArray]) -> dict[int, dic
     users: dict[int, dict[SliceDimension, StateArray]] = {}
     free = (1 << len(parts)) - 1
     for array in by_old.values():
-        new = held[array.new] & free
-        while new:
-            node = parts[(new & -new).bit_length() - 1]
-            new &= new - 1
+        for bit in each_bit(held[array.new] & free):
+            node = parts[bit.bit_length() - 1]
             whole, part = by_old[graph.args[node][0]], flat_range(graph, node)
             if part is not None and whole is not array:
                 users.setdefault(whole.old, {}).setdefault(part, array)
-                free &= ~bits[node]
+                free &= ~bit
     return users
 
 
