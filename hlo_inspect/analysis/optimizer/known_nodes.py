@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from hlo_inspect.analysis.optimizer.filled_buffers import FilledBuffers
 from hlo_inspect.analysis.optimizer.frames import Frames
+from hlo_inspect.analysis.optimizer.fused_values import FusedValues
 from hlo_inspect.analysis.optimizer.graph import Graph, Input, Place
 from hlo_inspect.analysis.optimizer.operations import DEVICE_NUMBERS
 
@@ -19,6 +20,7 @@ class KnownNodes:
         self.by_place: dict[Place, int] = {}
         self.constants: dict[Input, int] = {}
         self.buffers = FilledBuffers(frames)
+        self.fused = FusedValues(frames)
         self._of_device: list[bool] = []
 
     def at(self, places: Sequence[Place]) -> tuple[int, ...] | list[Place]:

@@ -219,17 +219,20 @@ def _scatter(nodes: KnownNodes, place: Place) -> int | list[Place]:
 
 
 def _reduce(nodes: KnownNodes, place: Place) -> int | list[Place]:
-    """A sum over elements. Fusions that each make the sum of one array that they are handed have one leaf for it."""
+    """A sum over elements. Fusions that each sum up one array, which they are handed or compute, have one leaf for the sum."""
     frames = nodes.frames
     operands = frames.operands(place)
     instruction = frames.instruction(place)
     axes = instruction.attr("dimensions") if instruction is not None else None
-    if len(operands) != 2 or not axes or frames.opcode(operands[0]) != "parameter" or not frames.applies(place, "add"):
+    if len(operands) != 2 or not axes or not frames.applies(place, "add"):
+        return nodes.opaque(place)
+    is_handed = frames.opcode(operands[0]) == "parameter"
+    array = frames.made_at(operands[0], HANDED_ON) if is_handed else nodes.fused.number(operands[0])
+    if array is None:
         return nodes.opaque(place)
     found = nodes.at(operands[1:])
     if isinstance(found, list):
         return found
-    array = frames.made_at(operands[0], HANDED_ON)
     return nodes.graph.opaque(place, frames.size(place), ("reduce", array, axes, found[0], frames.dtype(place)))
 
 

@@ -383,6 +383,44 @@ def test_a_sum_that_two_fusions_make(axis: str, leaves: int) -> None:
     assert flow.graph.ops.count("opaque") == leaves
 
 
+def summed(name: str, **other: str) -> str:
+    """A computation that sums up what a softmax is multiplied with, with something else in one place."""
+    lines = {
+        "half": "f32[] constant(0.5)",
+        "halves": "f32[8,8]{1,0} broadcast(%half), dimensions={}",
+        "scaled": "f32[8,8]{1,0} multiply(%p, %halves)",
+        "e": "f32[8,8]{1,0} exponential(%scaled)",
+        "zero": "f32[] constant(0)",
+        "s": "f32[8]{0} reduce(%e, %zero), dimensions={1}, to_apply=%add",
+        "b": "f32[8,8]{1,0} broadcast(%s), dimensions={0}",
+        "q": "f32[8,8]{1,0} divide(%e, %b)",
+        "r": "f32[8]{0} reduce(%q, %zero), dimensions={0}, to_apply=%add",
+    }
+    body = "".join(f"  %{key} = {other.get(key, line)}\n" for key, line in lines.items())
+    body = f"  %p = f32[8,8]{{1,0}} parameter(0)\n{body}  ROOT %t = f32[8]{{0}} copy(%r)\n"
+    return f"%{name} (p: f32[8,8]) -> f32[8] {{\n{body}}}\n\n"
+
+
+@pytest.mark.parametrize(
+    ("other", "leaves"),
+    [
+        ({}, 1),
+        ({"half": "f32[] constant(0.25)"}, 2),
+        ({"b": "f32[8,8]{1,0} broadcast(%s), dimensions={1}"}, 2),
+        ({"s": "f32[8]{0} reduce(%e, %zero), dimensions={0}, to_apply=%add"}, 2),
+        ({"q": "f32[8,8]{1,0} multiply(%e, %b)"}, 2),
+        ({"s": 'f32[8]{0} custom-call(%e), custom_call_target="summed"'}, 2),
+    ],
+)
+def test_a_sum_of_what_two_fusions_compute(other: dict[str, str], leaves: int) -> None:
+    """The compiler for GPUs computes again what is summed up, too."""
+    lines = ('%m = f32[8,8]{1,0} custom-call(), custom_call_target="made"', "%x = f32[8]{0} fusion(%m), kind=kLoop, calls=%one")
+    rest = ("%y = f32[8]{0} fusion(%m), kind=kLoop, calls=%other", "ROOT %r = f32[8]{0} multiply(%x, %y)")
+    flow, frame = flow_of(entry_of(*lines, *rest, before=summed("one") + summed("other", **other)))
+    flow.node(flow.frames.root(frame, ()))
+    assert flow.graph.ops.count("opaque") == leaves
+
+
 def test_what_is_opaque_is_each_computation_s_own() -> None:
     text = changed(several("ab", "ab", "ab", "ab"), r"multiply\(", "rng-bit-generator(")
     flow, frame = flow_of(text)
