@@ -40,7 +40,7 @@ class Keeper:
     def begin(self, name: str, line: int, *, is_entry: bool, in_place: bool = False, signature: str = "") -> OpenComputation:
         """Opens a computation. One that is written in place is never the entry; `signature` is its first line."""
         module = self.module
-        computation = module.new_computation(name, line, is_entry=is_entry)
+        computation = Computation(name, line, is_entry=is_entry, shared=module.shared)
         is_first = module.entry is None or not module.entry.is_entry
         if is_entry:
             if module.entry is not None and not is_first:
@@ -175,7 +175,7 @@ class Keeper:
             name, is_entry, first, end, first_line, is_closed = part
             heads = columns[number]
             if number not in special:
-                computation = self.module.new_computation(name or "", line + first_line - 1, is_entry=False)
+                computation = Computation(name or "", line + first_line - 1, is_entry=False, shared=self.module.shared)
                 computation.opcodes = heads.opcodes
                 computation.root_opcode = heads.root.opcode if heads.root is not None else None
                 if self._wants.graph:

@@ -163,6 +163,7 @@ class Module:
     `entry_signature`: the first line of the entry.
     `root_opcodes`: the root of those besides that are small or give a scalar, since reducers are among them.
     `skipped`: those of them that may be parts of loops, until `read_skipped` of `open_computation` reads them.
+    `shared` is what its computations have in common.
     `device_marks`: what its lines say of how it is spread over devices.
     `lines` and `bytes` are of the input, line ends included. `origin` is what XLA made the text of, where the input is no text:
     the counts of partitions and replicas are lost in it.
@@ -198,11 +199,7 @@ class Module:
         self.log: tuple[LogEntry, ...] = ()
         self.values = ValueTable()
         self.heads = HeadTable(self.values.shapes, wants.opcodes)
-        self._shared = SharedByComputations(self.values, self.heads)
-
-    def new_computation(self, name: str, line: int, *, is_entry: bool) -> Computation:
-        """A computation that shares the tables of the module, and is not in `computations` yet."""
-        return Computation(name, line, is_entry=is_entry, shared=self._shared)
+        self.shared = SharedByComputations(self.values, self.heads)
 
     @property
     def name(self) -> str:

@@ -52,7 +52,7 @@ def read_skipped(module: Module) -> None:
     """
     root_opcodes = module.skipped.root_opcodes
     for name, line, text in module.skipped.taken():
-        computation = module.new_computation(name, line, is_entry=False)
+        computation = Computation(name, line, is_entry=False, shared=module.shared)
         computation.root_opcode = root_opcodes[name]
         opened = OpenComputation(computation, module.heads)
         opened.search_scalars(Span(text, text.index("\n") + 1, len(text), line + 1))

@@ -62,7 +62,7 @@ def test_what_is_kept_grows_in_one_list() -> None:
 
 def test_scalars_are_unpacked_when_they_are_looked_at() -> None:
     module = Module(Header("m"), "a.txt", 1, Wants())
-    computations = [module.new_computation(f"f{number}", 1, is_entry=False) for number in range(MAX_UNPACKED + 2)]
+    computations = [Computation(f"f{number}", 1, is_entry=False, shared=module.shared) for number in range(MAX_UNPACKED + 2)]
     for computation in computations:
         assert (computation.packed_scalars, computation.scalars) == (None, {})
         computation.keep_scalars([(("", "a", "s32[] constant", "3)"), 7), (("ROOT ", "b", "s32[] copy", "%a), x=1"), 8)])
