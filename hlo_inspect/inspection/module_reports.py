@@ -11,7 +11,7 @@ from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes import MODULE_FACTS, PASSES, WORKLOAD, find_pass
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.part_of_module import facts_of_cut, facts_of_part, notes_of_cut, of_part
+from hlo_inspect.passes.part_of_module import facts_of_cut, facts_of_part, notes_of_cut, of_part, tables_of_cut
 from hlo_inspect.passes.rule_pages import findings_row, truncation_rows
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Finding, HeadlineRow, Input, Report, Section, Table, most_severe_first
@@ -114,15 +114,13 @@ class ModuleReports:
         sections = {one.name: one.run(context) for one in self._answering}
         facts = {name: value for section in sections.values() for name, value in section.facts.items()}
         section_notes = [line for section in sections.values() for line in section.notes]
+        tables = [table for one in dict.fromkeys(chosen) for table in sections[one.name].tables]
         if module.quoted_lines:
             facts = facts_of_part(facts)
         elif module.problems.hold_a_cut:
             section_notes += notes_of_cut(facts)
             facts = facts_of_cut(facts)
-        tables = (
-            *(table for one in dict.fromkeys(chosen) for table in sections[one.name].tables),
-            *_log_tables(module),
-        )
+            tables = list(tables_of_cut(tables))
         findings = _findings(context, sections)
         findings += reading_findings(context)  # last: an analysis can find that attributes make no sense
         findings = most_severe_first(findings)
@@ -135,7 +133,7 @@ class ModuleReports:
             command=chosen[0].name,
             input=Input(module.path, module.first_line, module.lines, module.bytes),
             facts=Facts({name: facts[name] for name in sorted(facts, key=_behind_the_module)}, self.specs),
-            tables=tables,
+            tables=(*tables, *_log_tables(module)),
             findings=tuple(findings),
             notes=tuple(dict.fromkeys((*notes, *section_notes))),
             profile=profile_used.name if profile_used is not None else None,

@@ -30,6 +30,8 @@ _NO_SUMS = frozenset(
     for name in ("exposed_collective_s", "step_s", "estimate_exposed_collective_s", "estimate_step_s", "mfu_bound")
 )
 """What is missing may hide collectives, or hold the model's other FLOPs: what is left bounds these on neither side."""
+_WITH_EXPOSED_PART = frozenset({"step", "time_by_phase", "time_by_scope", "time_by_source"})
+"""Tables of whose times the exposed part of collectives is a part: their sums bound nothing either."""
 _OF_A_RUN = frozenset({"operand_bytes", "result_bytes", "wire_bytes"})
 
 
@@ -82,6 +84,14 @@ def notes_of_cut(facts: Mapping[str, Value]) -> list[str]:
     """Why each sum over a module that is cut off is unknown, of those that would be known of a whole one."""
     sums = [name for name, value in facts.items() if value is not None and _is_sum_of_whole(name)]
     return [f"{name}: the text is cut off, and the missing part counts too" for name in sums if not name.endswith(LOWER_BOUND)]
+
+
+def tables_of_cut(tables: Iterable[Table]) -> Iterator[Table]:
+    """The tables of a text that is cut off: a page marks their totals as lower bounds, and has none of what is exposed."""
+    for table in tables:
+        no_sums = {c.name for c in table.columns if table.name in _WITH_EXPOSED_PART or "exposed_s" in (c.name, c.bound_of)}
+        columns = (column._replace(summed=column.summed and column.name not in no_sums) for column in table.columns)
+        yield replace(table, columns=tuple(columns), lacks_rows=True)
 
 
 def _headline(report: Report) -> Iterator[HeadlineRow]:

@@ -51,7 +51,7 @@ def format_table(table: Table, raw_bytes: bool) -> Cells:
             shares = [row[at] for row in table.rows]
             rows = _with_bars(rows, position, shares, is_stacked=table.columns[at].bar == "stacked")
             header = (*header[:position], _beside_bar(header[position]), *header[position + 1 :])
-    total, left_out = table.total, None
+    total, left_out = table.total_on_page, None
     if table.left_out is not None:
         label = f"[{table.left_out.rows:,} filtered out]"
         left_out = texts(table.labelled(table.left_out.sums, label), table.left_out.at_least, of_sums=True)

@@ -135,7 +135,8 @@ class Table(Shown):
     how many a page shows where the user does not say. A table with 0 page rows is always shown whole. Pages leave out a table
     that is not `on_page`, without -v also one that is `only_verbose`, and show the table `page_as` of the same report in place
     of this one, except where the user asks for single rows. They draw one that `is_curve`, except where it is asked for by its
-    name. `left_out` are the rows that a filter hides: they are in no total.
+    name. `left_out` are the rows that a filter hides: they are in no total. A table that `lacks_rows` is of a text that is cut
+    off: on a page its totals are lower bounds.
     """
 
     name: str
@@ -150,6 +151,7 @@ class Table(Shown):
     on_page: bool = True
     only_verbose: bool = False
     is_curve: bool = False
+    lacks_rows: bool = False
 
     @classmethod
     def of(
@@ -179,6 +181,12 @@ class Table(Shown):
         if not any(column.summed for column in self.columns):
             return None
         return self._sums(self.rows)
+
+    @property
+    def total_on_page(self) -> Row | None:
+        """The total, without the sums of a table that lacks rows: they are no more than `total_at_least`."""
+        total = self.total
+        return (None,) * len(total) if total and self.lacks_rows else total
 
     @property
     def total_at_least(self) -> Row:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from io import StringIO
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,7 @@ import pytest
 import hlo_inspect
 from hlo_inspect.cli.main import run
 from hlo_inspect.passes import PASSES
+from hlo_inspect.report.cells import format_table
 from hlo_inspect.report.model import PART_NOTE, Amount
 
 TEXT = """What are these?
@@ -92,6 +96,30 @@ def test_sums_of_a_text_that_is_cut_off_are_lower_bounds() -> None:
     assert "cost.transcendentals.lower_bound" not in report.facts
     assert report.facts["collectives.count"] == 1
     assert all(sum(note.startswith(f"{name}: ") for note in report.notes) == 1 for name in unknown)
+
+
+def test_totals_of_a_text_that_is_cut_off_are_lower_bounds_on_a_page() -> None:
+    """What is missing may have more of everything. In JSON a total is the sum of its rows."""
+    expected = {
+        "cost": ("total", ">= 544", "?", ">= 512", ">= 768 B", ""),  # no transcendentals are no bound
+        "params_by_role": ("total", ">= 2", ">= 384 B", "?", ">= 384 B", "?"),
+    }
+    passes = ("cost", "params")
+    report = hlo_inspect.inspect(CUT, passes)
+    assert {name: format_table(report.table(name), raw_bytes=False).total for name in expected} == expected
+    assert report.table("params_by_role").total == (None, 2, 384, 0, 384, None)
+    whole = hlo_inspect.inspect(CUT.replace("  r =", "  ROOT r =") + "}\n", passes)
+    assert format_table(whole.table("cost"), raw_bytes=False).total == ("total", "544", "0", "512", "768 B", "")
+
+
+def test_what_is_exposed_has_no_total_in_a_text_that_is_cut_off() -> None:
+    """What is missing may hide the collectives that are there."""
+    report = hlo_inspect.inspect(CUT, ("time", "collectives"), profile="h100-sxm")
+    assert report.table("step").total is None
+    groups = report.table("collective_groups")
+    totals = dict(zip((column.name for column in groups.columns), groups.total or (), strict=True))
+    assert (totals["exposed_s"], totals["exposed_s_lower_bound"]) == (None, None)
+    assert totals["estimate_s"] is not None
 
 
 def test_nobody_knows_that_a_text_which_is_cut_off_updates_no_weight() -> None:
