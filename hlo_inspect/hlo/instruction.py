@@ -137,10 +137,13 @@ class Instruction:
     def operands(self) -> tuple[Operand, ...]:
         """The operands; a constant and a parameter have none."""
         if self._operands is None:
-            self.split()
-            text = self._text
-            self._operands = () if self.opcode in LITERAL_OPCODES else operands_of(f"{text})", len(text))
+            self._operands = self.read_operands()
         return self._operands
+
+    def read_operands(self) -> tuple[Operand, ...]:
+        """The operands, read from the text and not kept: of many instructions they are looked at once."""
+        self.split()
+        return () if self.opcode in LITERAL_OPCODES else operands_of(f"{self._text})", len(self._text))
 
     @property
     def parameter_number(self) -> int | None:
@@ -150,7 +153,7 @@ class Instruction:
     def resolve_operands(self, definitions: Definitions) -> None:
         """Fills `operand_shapes`; a shape is `None` where it is not printed and the definition is not known."""
         shapes = self.computation.values.shapes
-        self.operand_shapes = tuple([_operand_shape(operand, definitions, shapes) for operand in self.operands])
+        self.operand_shapes = tuple([_operand_shape(operand, definitions, shapes) for operand in self.read_operands()])
 
     # -- attributes -----------------------------------------------------------------------------------------------------
 

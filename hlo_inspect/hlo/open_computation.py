@@ -151,7 +151,7 @@ class OpenComputation:
         be a loop's body: from a tuple to a tuple. The entry's root feeds nothing.
         """
         computation, root = self.computation, self._scalar_root or last
-        names = [o.name for i in computation.with_opcodes(HANDING_OPCODES) for o in i.operands]
+        names = [o.name for i in computation.with_opcodes(HANDING_OPCODES) for o in i.read_operands()]
         if root is not None and not computation.is_entry and self._may_count(root):
             names.append(root)
         kept: dict[str, tuple[Row, int]] = {}
