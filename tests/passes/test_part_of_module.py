@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from io import StringIO
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
