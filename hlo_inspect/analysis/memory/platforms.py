@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Literal, cast
 
 from hlo_inspect.analysis.memory.tpu_chips import find_chip
+from hlo_inspect.analysis.tpu_marks import has_tiles
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import ELEMENTWISE, opcodes_that_call
@@ -110,7 +111,7 @@ def find_platform(module: Module, views: Views, given: PlatformName | None = Non
     """The platform that was `given`, else the one whose marks the text has, else CPU."""
     if given is not None:
         return _platform(module, views, given, "--platform")
-    if any(":T(" in text for text in module.heads):
+    if has_tiles(module):
         return _platform(module, views, "tpu", "tiles in layouts")
     if "fingerprint_before_lhs" in module.header.attributes.get("frontend_attributes", ""):
         return _platform(module, views, "gpu", "fingerprint_before_lhs")

@@ -1,7 +1,7 @@
-"""Which generation of TPU a text was compiled for, and by how recent a compiler, from what it notes of kernels.
+"""What memory depends on in a chip and its compiler, of texts for TPUs, also of those that do not show their generation.
 
-A text does not name its chip. What memory depends on was measured on texts compiled for v4, v5e, v5p, v6e and TPU7x by libtpu
-0.0.42 to 0.0.52: what a tuple's table is rounded up to, and whether temporaries may lie in allocations of other things.
+It was measured on texts compiled for v4, v5e, v5p, v6e and TPU7x by libtpu 0.0.42 to 0.0.52: what a tuple's table is rounded
+up to, and whether temporaries may lie in allocations of other things.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from hlo_inspect.analysis.tpu_marks import CMEM, SPLIT_OVER_CORES, estimated_cycles, has_arrays_in
+from hlo_inspect.analysis.tpu_marks import estimated_cycles, tpu_marks
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.shapes import ArrayShape
 
 _TABLE_OF_EARLIER, _TABLE_OF_LATER = 512, 32
+_LATER = frozenset({"tpu-v5p", "tpu-v6e", "tpu-7x"})
 _PRODUCTS_A_CYCLE = 65536
 """What the four matrix units of v5e multiply and add in a cycle; those of v6e and TPU7x do twice as much."""
 _USUAL = frozenset((*range(1820, 1840), *range(2110, 2140)))
@@ -33,12 +34,19 @@ class TpuChip(NamedTuple):
 
 
 def find_chip(module: Module, views: Views) -> TpuChip:
-    """What is known of the chip. Later ones than v5e show by how many cycles XLA estimates for kernels that do next to nothing:
-    1800 to 1950 on v5e, 2100 to 2310 on later ones; and by products of matrices that v5e is too slow for.
+    """What is known of the chip."""
+    marks = tpu_marks(module)
+    is_later = _seems_later(module, views) if marks.generation is None else marks.generation in _LATER
+    return TpuChip(_TABLE_OF_LATER if is_later else _TABLE_OF_EARLIER, marks.is_recent)
+
+
+def _seems_later(module: Module, views: Views) -> bool:
+    """Whether a chip whose generation is not certain came after v5e. Later ones show by how many cycles XLA estimates for
+    kernels that do next to nothing: 1800 to 1950 on v5e, 2100 to 2310 on later ones; and by products of matrices that v5e is
+    too slow for.
     """
     votes = 0
     products: dict[str, int] = {}
-    has_two_cores = is_recent = False
     for name, computation in module.computations.items():
         for index, tail in enumerate(computation.rows.tails):
             cycles = estimated_cycles(tail)
@@ -46,11 +54,7 @@ def find_chip(module: Module, views: Views) -> TpuChip:
                 votes += _vote(views.of(name), index, cycles)
             if "dim_labels=" in tail and "window=" not in tail:
                 products[name] = max(products.get(name, 0), _products(views.of(name), index))
-            has_two_cores = has_two_cores or SPLIT_OVER_CORES in tail
-            is_recent = is_recent or "buffering_level" in tail
-    is_v4 = has_arrays_in(module, CMEM)
-    is_later = not is_v4 and (has_two_cores or votes > 0 or _multiplies_faster(module, views, products))
-    return TpuChip(_TABLE_OF_LATER if is_later else _TABLE_OF_EARLIER, is_recent)
+    return votes > 0 or _multiplies_faster(module, views, products)
 
 
 def _products(view: View, index: int) -> int:

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.hardware import HardwareProfile, load_profile
 from hlo_inspect.analysis.hardware_figures import Figure
-from hlo_inspect.analysis.time.dumped_device import NOTHING_TELLS, dumped_device, tpu_marks
+from hlo_inspect.analysis.time.dumped_device import NOTHING_TELLS, dumped_device
 from hlo_inspect.analysis.time.placement import Placement
+from hlo_inspect.analysis.tpu_marks import has_tiles, tpu_marks
 from hlo_inspect.errors import UsageError, did_you_mean
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -86,8 +87,7 @@ def _of_a_device(profile: HardwareProfile, read_whole: Callable[[], Module | Non
     why = f"a device of {profile.title} is"
     if cores == on_chip:
         module = read_whole()
-        marks = tpu_marks(module) if module is not None else None
-        if marks is None or marks.is_split:
+        if module is None or not has_tiles(module) or tpu_marks(module).is_split:
             return profile, ""
         cores, why = 1, "no kernel is split over the cores of a chip: a device is"
     share = on_chip // cores

@@ -96,6 +96,15 @@ def test_memory_knows_the_generation_that_times_are_for(text: str, profile: str)
     assert chip.table_alignment == (512 if profile in ("tpu-v4", "tpu-v5e") else 32)
 
 
+def test_memory_knows_a_generation_by_kernels_of_larger_arrays() -> None:
+    """Memory and times look for the marks of a generation in one way: at 8 KiB, too, 2299 cycles are the least of a TPU7x."""
+    text = tpu(2299, "S(1)").replace("[8,128]", "[16,128]")
+    found = context(text)
+    profile = choice_of(text).profile
+    assert profile is not None
+    assert (profile.name, find_chip(found.module, found.views).table_alignment) == ("tpu-7x", 32)
+
+
 @pytest.mark.parametrize("name", ["bf16_master", "collectives", "gathered_matmul", "scan_forward", "sgd_unused"])
 def test_dumps_of_a_v5e_are_told(name: str) -> None:
     profile = choice_of((DATA / f"tpu/{name}.after.txt").read_text()).profile
