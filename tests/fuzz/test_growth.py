@@ -81,7 +81,7 @@ def test_a_line_that_others_continue_is_put_together_once() -> None:
         joined.add(Line.of(f"p{number}: f32[8], ", number + 2))
     joined.add(Line.of(") -> f32[8] {", 5))
     joined.add(Line.of("  ", 6))
-    assert not joined.is_continued_by("anything")
+    assert not joined.is_continued_by("p = f32[8] parameter(0)")
     whole = Line.joined(joined.lines)
     assert whole.text == "f (p: f32[8], p0: f32[8], p1: f32[8], p2: f32[8], ) -> f32[8] {  "
     assert [whole.text[index] for index, _, _ in whole.origins] == ["f", *"ppp", ")", " "]
