@@ -41,8 +41,8 @@ _SLOWER_WITHIN_THE_CHIP = frozenset({"tpu-v6e", "tpu-7x"})
 
 
 class TpuMarks(NamedTuple):
-    """What the rows of a text for TPUs show: the generation, by the name of its profile, `None` where they do not; whether kernels
-    are split over two cores; whether libtpu 0.0.46 or newer, of about 2026, compiled it.
+    """What the rows of a text for TPUs show: the generation, by the name of its profile, `None` where they do not; whether
+    kernels are split over two cores; whether libtpu 0.0.46 or newer, of about 2026, compiled it.
     """
 
     generation: str | None
