@@ -122,7 +122,7 @@ def find_collectives(module: Module, counts: DeviceCounts) -> list[Collective]:
     """The logical collectives of `module`, in the order of the text."""
     collectives = list(module.with_opcodes(STARTING_COLLECTIVES))  # a done or an update only refers to its start
     callers = _callers(module, {i.computation.name for i in collectives if not i.computation.is_entry})
-    starting = _starting_computations(module)
+    starting = _starting_computations(module, collectives, callers)
     started = {_identity(i) for i in collectives if i.computation.name in starting}
     build = _Builder(module, counts)
     found = []
@@ -145,13 +145,23 @@ def _callers(module: Module, holders: set[str]) -> dict[str, Instruction]:
     return callers
 
 
-def _starting_computations(module: Module) -> set[str]:
-    """The computations in which TPU starts an asynchronous collective fusion."""
-    return {
+def _starting_computations(module: Module, collectives: Sequence[Instruction], callers: Mapping[str, Instruction]) -> set[str]:
+    """The computations in which TPU starts an asynchronous collective fusion. Where attributes are not printed, a start shows
+    by its fusion: its tuple begins with the operand and the result of the collective, that of a copy with what it computes.
+    """
+    targets = {
         i.computation.name
         for i in module.with_opcodes({"custom-call"})
         if ASYNC_START_TARGET in (i.attr("custom_call_target") or "")
     }
+    bare = (i for i in collectives if i.computation.name in callers and not i.has("replica_groups"))
+    return targets | {i.computation.name for i in bare if _begins_with_transfer(callers[i.computation.name].shape, i)}
+
+
+def _begins_with_transfer(shape: Shape | None, collective: Instruction) -> bool:
+    """Whether a tuple begins with the operand and the result of a collective, their layouts aside."""
+    transfer = (*(collective.operand_shapes or ())[:1], collective.shape)
+    return isinstance(shape, TupleShape) and list(map(str, shape.elements[:2])) == list(map(str, transfer))
 
 
 def _identity(instruction: Instruction) -> tuple[object, ...]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from hlo_inspect.analysis.collectives import OPCODES, TARGETS, Collective
+from hlo_inspect.analysis.collectives import OPCODES, TARGETS, WANTS, Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.wants import Wants
 
@@ -151,6 +152,22 @@ def test_gathered_matmul_on_tpu(read: Entry, wants: Wants | None) -> None:
         ("reduce-scatter", "fusion", 17_039_360, 4_259_840, 12_779_520, False),
     ]
     assert [c.reduction for c in collectives if c.kind == "reduce-scatter"] == ["add"]
+
+
+@pytest.mark.parametrize("wants", [None, WANTS], ids=["whole", "skipping"])
+def test_the_copies_of_a_gather_are_one_without_attributes(read: Entry, wants: Wants | None) -> None:
+    """With `print_extra_attributes=false` XLA prints neither the target of a start nor channel, groups and dimensions."""
+    text = (DATA / "tpu/gathered_matmul.after.txt").read_text(encoding="utf-8")
+    left_out = r"channel_id=|replica_groups=|dimensions=|use_global_device_ids=|source_target_pairs=|custom_call_target="
+    bare = re.sub(rf', (?:{left_out})(?:\{{.*?\}}+|"\w+"|\w+)(?=, |\n)', "", text)
+    assert not re.search(rf", (?:{left_out})", bare)
+    collectives = (read(bare) if wants is None else read(bare, wants)).collectives
+    assert sorted((c.kind, c.start.name, c.is_async) for c in collectives) == [
+        ("all-gather", "all-gather.14", False),
+        ("all-gather", "async-collective-start", True),
+        ("collective-permute", "collective-permute-start", True),
+        ("reduce-scatter", "fusion", False),
+    ]
 
 
 def test_collectives_on_tpu(read: Entry) -> None:
