@@ -20,8 +20,8 @@ WITHOUT_RULE = ["shampoo", "soap"]
 """Names that a policy may ask for, of optimizers that no rule recognises."""
 
 VALUES = tuple(name for name in HYPERPARAMETERS if name != "nesterov")
-_DETAILS = {"learning_rate": 0, "beta3": 4, "alpha": 4, "l2": 4}
-"""How early a narrow page drops hyper-parameters of the groups, where that is not 2."""
+_DETAILS = {"learning_rate": 1, "momentum": 3, "l2": 6, "beta3": 8, "alpha": 8}
+"""How early a narrow page drops hyper-parameters, where that is not 2: those that few rules have go before what most have."""
 NAMES = frozenset({*RULE_NAMES, *WITHOUT_RULE, "mixed", "unknown", "none"})
 MAX_EXPRESSIONS = 3
 MAX_STATES, MAX_STATE = 2, 160  # states whose expressions are shown with it, and characters of each
@@ -159,11 +159,11 @@ def _weights(context: Context) -> Table:
         Column("rule", get=lambda row: row.rule),
         Column("first_moment", "number", optional=True, get=number_of("first_moment")),
         Column("second_moment", "number", optional=True, get=number_of("second_moment")),
-        Column("master_weight", "number", optional=True, detail=1, get=lambda row: _number(overview, row.master)),
-        *(Column(name, "number", detail=2, optional=True, get=_value_of(name)) for name in VALUES),
+        Column("master_weight", "number", optional=True, detail=3, get=lambda row: _number(overview, row.master)),
+        *(Column(name, "number", detail=_DETAILS.get(name, 2), optional=True, get=_value_of(name)) for name in VALUES),
         Column("nesterov", "bool", detail=5, optional=True, get=_nesterov),
         Column("clip_norm", "number", detail=4, optional=True, get=_clip_norm),
-        Column("rate", detail=3, get=lambda row: overview.rates.text(row.matched)),
+        Column("rate", detail=2, get=lambda row: overview.rates.text(row.matched)),
         Column("counter", "number", detail=5, optional=True, get=lambda row: _number(overview, next(iter(row.counters), None))),
         Column("bytes", "bytes", summed=True, detail=4, get=lambda row: row.weight.bytes),
         Column("fusion", detail=6, get=lambda row: _origin(overview, row).fusion),
@@ -205,8 +205,8 @@ def _groups(overview: Overview) -> Table:
             Column(name, "number", optional=True, detail=_DETAILS.get(name, 2), get=_of_first(_value_of(name)))
             for name in VALUES
         ),
-        Column("nesterov", "bool", optional=True, detail=3, get=_of_first(_nesterov)),
-        Column("clip_norm", "number", optional=True, detail=2, get=_of_first(_clip_norm)),
+        Column("nesterov", "bool", optional=True, detail=4, get=_of_first(_nesterov)),
+        Column("clip_norm", "number", optional=True, detail=5, get=_of_first(_clip_norm)),
         Column("rate", detail=1, get=lambda group: overview.rates.text(group[0].matched)),
         Column("fusions", "count", detail=3, get=lambda group: len({_origin(overview, row).fusion for row in group} - {""})),
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import hlo_inspect
+from hlo_inspect.report.layout import make_grid
 from hlo_inspect.report.model import Report, Value
 from tests.analysis.optimizer.programs import entry_of, report_of, step_of, text_of
 from tests.tables import column
@@ -48,6 +49,16 @@ def test_groups_have_one_row_for_each_set_of_constants() -> None:
     assert column(groups, "rule") == ["adamw", "adamw"]
     assert sorted(column(groups, "weight_decay"), key=str) == [0.05, None]
     assert column(groups, "weights") == [1, 1]
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 140, 160, 180, 200])
+def test_what_few_rules_have_takes_no_room_from_what_most_have(width: int) -> None:
+    """Of the optimizers here one has AdEMAMix's beta3 and alpha; most have a rate, two betas, epsilon and a weight decay."""
+    most = {"learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "rate"}
+    found = report_of(text_of("adamw.after"))
+    for name in ("optimizer", "optimizer_groups"):
+        hidden = make_grid(found.table(name), width).hidden
+        assert {"beta3", "alpha"} <= set(hidden) or not most & set(hidden)
 
 
 def test_what_is_unknown_shows_its_expression() -> None:
