@@ -65,7 +65,7 @@ def _figures(context: Context) -> Iterator[Column]:
     has_times = context.on_machine.profile is not None
     for column in _costs(has_times=has_times):
         yield column._replace(part=_cost)
-    yield Column("phase", detail=1, get=lambda labels: (labels and labels.phase) or UNKNOWN, part=_labels)
+    yield Column("phase", detail=2 if has_times else 1, get=lambda labels: (labels and labels.phase) or UNKNOWN, part=_labels)
 
 
 def _costs(*, has_times: bool) -> Iterator[Column]:

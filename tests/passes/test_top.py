@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import hlo_inspect
+from hlo_inspect.report.layout import make_grid
 from hlo_inspect.report.model import Report, Value
 from tests.tables import columns, totals
 
@@ -202,3 +203,10 @@ def test_estimates_of_equal_kernels_add_up() -> None:
     report = hlo_inspect.inspect(LOOP, "top", profile="h100-sxm")
     once = 1e-6 + 2 * MATRIX / 3352e9 + 0.05 * ELEMENTS / 133.8e12
     assert rows(report, "kernel_groups", "estimate_s")["square.* × 2"] == (pytest.approx(20 * once),)
+
+
+@pytest.mark.parametrize("profile", [None, "h100-sxm"])
+@pytest.mark.parametrize("raw_bytes", [False, True])
+def test_a_page_of_the_usual_width_has_the_source(profile: str | None, raw_bytes: bool) -> None:
+    groups = hlo_inspect.inspect(DATA / DUMPS[0], "top", profile=profile).table("kernel_groups")
+    assert "source" not in make_grid(groups, None, raw_bytes).hidden
