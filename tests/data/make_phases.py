@@ -152,6 +152,15 @@ def frozen_layer(w: Weights, x: Array, y: Array) -> Any:
     return {**descend(rest, g), "frozen": w["frozen"]}, loss
 
 
+@program({"value": NET, "policy": NET}, NET, BATCH, BATCH)
+def actor_critic(w: Weights, target: Weights, x: Array, later: Array) -> Any:
+    """Two losses of two networks, of which one is returned; the other one's target is made of both networks."""
+    expected = net(target, net(w["policy"], later))
+    g = jax.grad(square)(w["value"], x, expected)
+    loss, policy = jax.value_and_grad(lambda one: jnp.mean(net(w["value"], net(one, x)) ** 2))(w["policy"])
+    return {"value": descend(w["value"], g), "policy": descend(w["policy"], policy)}, loss
+
+
 @program({**NET, "frozen": array(WIDTH, WIDTH)}, BATCH, BATCH)
 def all_frozen(w: Weights, x: Array, y: Array) -> Any:
     return w, square(w, jnp.tanh(x @ w["frozen"]), y)

@@ -24,7 +24,7 @@ BEFORE_PRODUCT = 256
 REDUCED = 512
 """In the tail, behind a reduction or a gather there."""
 RECOMPUTED, FOR_RECOMPUTED, TO_STATE = 1024, 2048, 4096
-"""Made of a product of the backward pass that needs no cotangent; leads to such a product; leads to what is updated."""
+"""Made of a product that the backward pass computes again; leads to such a product; leads to what is updated."""
 MOVED = 8192
 """A gradient, or only moved or summed from gradients."""
 
@@ -36,6 +36,7 @@ FOR_BACKWARD = 32768
 
 MAX_LOSSES = 48
 MAX_GRADIENTS = 256
+MAX_INPUTS = 256
 
 
 class Components:
@@ -153,10 +154,10 @@ class StepFacts:
         self._mark(self.bits, self.losses, LOSS)
         spread_back(self.bits, self.operands, LOSS)
         if not self.losses or self._has_weight_without_loss():
-            self._mark_what_leads_to_all(LOSS)
+            self._mark_what_leads_to_all(LOSS, self.gradients)
         self._cotangents(self.bits)
         if not self._has_cotangents():
-            self._mark_what_leads_to_all(AGAIN)
+            self._mark_what_leads_to_all(AGAIN, self.gradients)
             self._cotangents(self.bits, AGAIN)
         self._recomputation()
         self._moved_gradients()
@@ -234,14 +235,14 @@ class StepFacts:
     def _has_cotangents(self) -> bool:
         return any(self.bits[number] & COTANGENT for number in self._products)
 
-    def _mark_what_leads_to_all(self, bit: int) -> None:
-        """Where no loss is returned the forward pass is what leads to all gradients, without what has no such user itself: the
-        first cotangents lead to all gradients too. They are no products, of which all users can be copies that lead to some
-        gradients each. Of many gradients some are looked at. With one gradient this says nothing.
+    def _mark_what_leads_to_all(self, bit: int, gradients: Iterable[Sequence[int]]) -> None:
+        """Where a loss is not returned its forward pass is what leads to all its gradients, without what has no such user
+        itself: the first cotangents lead to all gradients too. They are no products, of which all users can be copies that lead
+        to some gradients each. Of many gradients some are looked at. With one gradient this says nothing.
 
         Where the whole loss is computed again, its tail too, that is how the recomputed one is found.
         """
-        distinct = list(dict.fromkeys(tuple(one) for one in self.gradients))
+        distinct = list(dict.fromkeys(tuple(one) for one in gradients))
         if len(distinct) < 2:
             return
         chosen = distinct[:: -(-len(distinct) // MAX_GRADIENTS)]
@@ -290,21 +291,55 @@ class StepFacts:
     # -- recomputation and moved gradients ------------------------------------------------------------------------------
 
     def _recomputation(self) -> None:
-        """What is made of, or for, products that lead to gradients alone and need no cotangent; and what is behind a reduction
-        in the tail.
-        """
+        """What is made of, or for, products that are computed again; and what is behind a reduction in the tail."""
         bits, operands, kinds = self.bits, self.operands, self.kinds
-        again = [number for number in self._products if bits[number] & (GRADIENT | LOSS | COTANGENT) == GRADIENT]
+        again, others = self._products_without_cotangent()
+        if others:
+            self._mark_what_leads_to_all(LOSS, [one for one in self.gradients if not any(bits[n] & COTANGENT for n in one)])
+            self._cotangents(bits)
+            again, others = self._products_without_cotangent()
         if again:
             self._mark(bits, again, RECOMPUTED | FOR_RECOMPUTED)
             spread_on(bits, operands, RECOMPUTED)
             spread_back(bits, operands, FOR_RECOMPUTED)
+        if others:
+            self._mark_other_losses(others)
         for number in [number for number, own in enumerate(bits) if own & (TAIL | LOSS) == TAIL | LOSS]:
             found = 0
             for other in operands[number]:
                 found |= bits[other]
             if found & REDUCED or (kinds[number] & REDUCES and found & BEHIND_PRODUCT):
                 bits[number] |= REDUCED
+
+    def _products_without_cotangent(self) -> tuple[list[int], list[int]]:
+        """The products that lead to gradients alone and need no cotangent: those that are computed again, as by jax.checkpoint,
+        have a twin in the forward pass, which is made of the same inputs. The others lead to a loss that is not returned. Of
+        more than `MAX_INPUTS` inputs some count as one.
+        """
+        bits = self.bits
+        found = [number for number in self._products if bits[number] & (GRADIENT | LOSS | COTANGENT) == GRADIENT]
+        forward = [number for number in self._products if bits[number] & LOSS]
+        if not found or not forward:
+            return [], []
+        inputs = [0] * len(bits)
+        for place, number in enumerate(number for number, kind in enumerate(self.kinds) if kind & PARAMETER):
+            inputs[number] |= 1 << place % MAX_INPUTS
+        spread_on(inputs, self.operands, -1)
+        twins = {inputs[number] for number in forward}
+        return [one for one in found if inputs[one] in twins], [one for one in found if inputs[one] not in twins]
+
+    def _mark_other_losses(self, products: Iterable[int]) -> None:
+        """Marks products that lead to a loss that is not returned, what is made of them without a cotangent, and what they are
+        made of.
+        """
+        bits = self.bits
+        others = [0] * len(bits)
+        self._mark(others, products, LOSS)
+        spread_on(others, self.operands, LOSS)
+        for number, found in enumerate(others):
+            if found and bits[number] & (GRADIENT | COTANGENT | RECOMPUTED) == GRADIENT:
+                bits[number] |= LOSS
+        spread_back(bits, self.operands, LOSS)
 
     def _moved_gradients(self) -> None:
         """Gradients, and what only moves or sums them behind the place where the update takes them."""

@@ -61,6 +61,7 @@ STEPS = {
     "loss_not_returned": {"forward": 2, "backward": 3},
     "metrics": {"forward": 2, "backward": 3},
     "frozen_layer": {"forward": 3, "backward": 3},
+    "actor_critic": {"forward": 10, "backward": 8},  # two losses; nothing is computed again
     "scan": {"forward": 2, "recompute": 1, "backward": 4},  # one layer in each loop, and the last layer
     "ring_attention": {"forward": 5, "recompute": 1, "backward": 7},  # the scores are needed again
 }
