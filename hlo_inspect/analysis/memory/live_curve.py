@@ -15,8 +15,10 @@ from hlo_inspect.analysis.op_names import UNKNOWN
 from hlo_inspect.analysis.view import View
 
 MAX_POINTS = 512
-_LOOKED_AT = 16
-"""So many instructions of a part of the schedule are asked for their phase."""
+_LEAST_LOOKED_AT = 16
+"""So many instructions of a part of the schedule are asked for their phase at least, or all where there are fewer; less than
+twice as many, at equal distances.
+"""
 LARGEST = 3
 """So many temporaries of a part of the curve are named."""
 
@@ -49,7 +51,7 @@ def live_curve(device: DeviceMemory, phase_of: Callable[[View, int], str]) -> li
     for number in range(count):
         first, last = number * (len(curve) - 1) // count, (number + 1) * (len(curve) - 1) // count
         phases: Counter[str] = Counter()
-        for time in range(first, last, max(1, (last - first) // _LOOKED_AT)):
+        for time in range(first, last, max(1, (last - first) // _LEAST_LOOKED_AT)):
             phases[phase_of(schedule.view(time), schedule.rows[time])] += 1
         phases.pop(UNKNOWN, None)
         phase = phases.most_common(1)[0][0] if phases else UNKNOWN
