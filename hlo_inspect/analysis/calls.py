@@ -281,7 +281,7 @@ def _add(figures: dict[_Figure, Bounds], more: Mapping[_Figure, Bounds]) -> None
 
 
 Place = tuple[str, int, str]
-"""Computation, line and name: a key of an instruction that no other one has, also in a text that defines a name twice."""
+"""Computation, line and name: a key of an instruction that no other one has, unless a text defines a name twice on one line."""
 
 
 def place(instruction: Instruction) -> Place:

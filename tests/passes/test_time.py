@@ -70,6 +70,39 @@ def test_an_exposed_collective_and_what_could_hide_it() -> None:
     assert (last["window_s"], last["could_hide_s"], last["longest"]) == (0, 0, None)
 
 
+ROWS = """  %made = f32[4096]{0} negate(%p)
+  %reduced = f32[4096]{0} all-reduce(%made), replica_groups={{0,1}}, to_apply=%add
+  %used = f32[4096]{0} negate(%reduced)
+  %free = f32[4096]{0} negate(%p)
+"""
+
+
+def of_entry(rows: str) -> str:
+    start = "HloModule m, is_scheduled=true, replica_count=2\n\n%add {\n  %x = f32[] parameter(0)\n  %y = f32[] parameter(1)\n"
+    start += "  ROOT %s = f32[] add(%x, %y)\n}\n\nENTRY %main {\n  %p = f32[4096]{0} parameter(0)\n"
+    return f"{start}{rows}  ROOT %all = (f32[4096]{{0}}, f32[4096]{{0}}) tuple(%used, %free)\n}}\n"
+
+
+@pytest.mark.parametrize("rows", [ROWS, "".join(reversed(ROWS.splitlines(keepends=True)))])
+def test_what_could_hide_a_collective_in_whatever_order_the_rows_are(rows: str) -> None:
+    """One negation makes the operand, one uses the result; of the three only the last one is free to run meanwhile."""
+    found = hlo_inspect.inspect(StringIO(of_entry(rows)), ("time",), profile="h100-sxm")
+    (row,) = found.table("exposed_collectives").records()
+    assert row["longest"] == "free"
+    assert row["could_hide_s"] == pytest.approx(1e-6 + NEGATED, rel=1e-4)
+
+
+def test_two_kernels_of_one_name_on_one_line_have_their_own_times() -> None:
+    """Of a product and a copy each keeps what binds it, whichever table asks first."""
+    product = "dot(%m, %m), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+    rows = " ".join(f"%a = f32[1024,1024] {operation}" for operation in ("copy(%m)", product))
+    start = "HloModule m, is_scheduled=true\n\nENTRY %main { %m = f32[1024,1024] parameter(0)"
+    text = f"{start} {rows} ROOT %r = f32[1024,1024] negate(%a) }}\n"
+    tables = [hlo_inspect.inspect(StringIO(text), (name,), profile="h100-sxm").table("kernels") for name in ("time", "top")]
+    assert [column(table, "bound_by")[:2] for table in tables] == [["compute", "memory"]] * 2
+    assert column(tables[0], "bound_s") == column(tables[1], "bound_s")
+
+
 def test_without_a_model_of_links_exposed_times_are_lower_bounds() -> None:
     """No document states what the links of an MI300X reach: the bound is what is known, of the table and of its sum."""
     found = hlo_inspect.inspect(GATHERED, ("time",), profile="mi300x")

@@ -62,6 +62,10 @@ class CountedCost(NamedTuple):
         return countable(Bounds.exactly(bound) if self.runs.is_exact else Bounds(bound, None, self.runs.reason))
 
 
+RowKey = tuple[str, int]
+"""Computation and row, which no two kernels share; a text may define one name twice on one line, at one `Place`."""
+
+
 class Kernel(NamedTuple):
     """One instruction that runs as a kernel, or a start with its done.
 
@@ -82,6 +86,10 @@ class Kernel(NamedTuple):
     @property
     def instruction(self) -> Instruction:
         return self.view.instruction(self.row)
+
+    @property
+    def key(self) -> RowKey:
+        return self.place[0], self.row
 
     @property
     def name(self) -> str:

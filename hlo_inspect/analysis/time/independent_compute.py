@@ -8,6 +8,7 @@ from itertools import repeat
 from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import Place, place
+from hlo_inspect.analysis.canonical.order import operands_first
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.time.steps import WaitStep
 from hlo_inspect.analysis.time.timeline import TICKS
@@ -61,19 +62,28 @@ def _in_computation(step: TimedStep, view: View, starts: Sequence[Place]) -> dic
 
 def _tied(view: View, collectives: Sequence[tuple[int, int]]) -> list[int]:
     """By row the collectives, as bits, of whose start it makes an operand or of whose end it uses the result. `collectives` are
-    the rows of start and end. Operands come before what uses them, as in any schedule.
+    the rows of start and end.
     """
+    order = _operands_first(view)
     before, behind = [0] * len(view.rows), [0] * len(view.rows)
     for number, (start, done) in enumerate(collectives):
         before[start] |= 1 << number
         behind[done] |= 1 << number
-    for row in range(min(done for _, done in collectives), len(behind)):
+    for row in order:
         for operand in view.operand_rows(row):
             if operand is not None:
                 behind[row] |= behind[operand]
-    for row in range(max(start for start, _ in collectives), -1, -1):
+    for row in reversed(order):
         if before[row]:
             for operand in view.operand_rows(row):
                 if operand is not None:
                     before[operand] |= before[row]
     return [one | other for one, other in zip(before, behind, strict=True)]
+
+
+def _operands_first(view: View) -> Sequence[int]:
+    """The rows, each behind its operands: in the order of the text, unless that is no schedule although its header says so."""
+    rows = range(len(view.rows))
+    if all(operand is None or operand < row for row in rows for operand in view.operand_rows(row)):
+        return rows
+    return list(operands_first(rows, lambda row: [one for one in view.operand_rows(row) if one is not None]))

@@ -20,10 +20,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import Place
 from hlo_inspect.analysis.collectives import ASYNC_DONE_TARGET
 from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, Tally, TallyKey
-from hlo_inspect.analysis.cost.kernels import Kernel
+from hlo_inspect.analysis.cost.kernels import Kernel, RowKey
 from hlo_inspect.analysis.cost.roofline import HOST_MEMORY, bound, engine_times, memory_time
 from hlo_inspect.analysis.devices import ShapesAre
 from hlo_inspect.analysis.hardware import HardwareProfile
@@ -113,14 +112,14 @@ class KernelTimes:
         self.devices = devices
         self._views = views
         self._is_tpu = profile.is_tpu
-        self._known: dict[Place, KernelTime] = {}
+        self._known: dict[RowKey, KernelTime] = {}
         self._alike: dict[Hashable, tuple[KernelTime, list[Shape | None]]] = {}
 
     def of(self, kernel: Kernel) -> KernelTime:
         """The times of one run of a kernel, of a collective those of what it does on the device itself."""
-        known = self._known.get(kernel.place)
+        known = self._known.get(kernel.key)
         if known is None:
-            known = self._known[kernel.place] = self._find_alike(kernel)
+            known = self._known[kernel.key] = self._find_alike(kernel)
         return known
 
     def _find_alike(self, kernel: Kernel) -> KernelTime:

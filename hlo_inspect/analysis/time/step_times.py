@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import Bounds, Place
 from hlo_inspect.analysis.cost.figures import Tally, countable
-from hlo_inspect.analysis.cost.kernels import Kernel
+from hlo_inspect.analysis.cost.kernels import Kernel, RowKey
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
 from hlo_inspect.analysis.cost.roofline import Seconds, compute_time, memory_time
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
@@ -180,14 +180,14 @@ class TimesInStep:
         self._times = times
         self._timelines = timelines
         self._collectives = collectives
-        self._known: dict[Place, RowTimes] = {}
+        self._known: dict[RowKey, RowTimes] = {}
         self._alike: dict[tuple[int, int, int, int], RowTimes] = {}
 
     def of(self, kernel: Kernel) -> RowTimes:
         """The times of a kernel."""
-        known = self._known.get(kernel.place)
+        known = self._known.get(kernel.key)
         if known is None:
-            known = self._known[kernel.place] = self._find_alike(kernel)
+            known = self._known[kernel.key] = self._find_alike(kernel)
         return known
 
     def _find_alike(self, kernel: Kernel) -> RowTimes:
