@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from hlo_inspect.analysis.context import Context
@@ -10,6 +11,7 @@ from hlo_inspect.analysis.cost.labels import printed
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedFigure
 from hlo_inspect.analysis.memory.host_transfers import host_parameters
 from hlo_inspect.analysis.op_names import RECOMPUTE
+from hlo_inspect.analysis.optimizer.overview import Overview
 from hlo_inspect.analysis.parameters import ParameterLeaf
 from hlo_inspect.analysis.slices import DCN
 from hlo_inspect.analysis.time.step_times import bytes_time, flops_time
@@ -23,7 +25,6 @@ _AXES = 4
 
 _HOST_WORDS = {"send": "to", "recv": "from"}
 _KINDS = {"training step": "train step"}
-_OPTIMIZERS = {"unknown": "an optimizer without a rule", "mixed": "several optimizers"}
 
 
 def headline(context: Context) -> Iterator[HeadlineRow]:
@@ -48,9 +49,8 @@ def _what(context: Context) -> Parts:
     parameters = context.interface.parameters
     if program.kind in ("training step", "optimizer update"):
         overview = context.optimizer
-        name = _OPTIMIZERS.get(overview.name, overview.name) if overview.name is not None else "an optimizer"
-        weights = Amount(len(overview.rows), "count", "weight")
-        yield from sentence("{}: {} on {}", _KINDS.get(program.kind, program.kind), name, weights)
+        yield from sentence("{}: ", _KINDS.get(program.kind, program.kind))
+        yield from _optimizer(overview)
         yield from _size(overview.bytes_of(row.weight for row in overview.rows), context)
     elif program.cache:
         yield from sentence("{} with a cache of {}", program.kind, Amount(len(program.cache), "count", "array"))
@@ -62,6 +62,20 @@ def _what(context: Context) -> Parts:
             yield " on " if program.opcode else ": "
             yield Amount(len(parameters), "count", "parameter")
             yield from _size(total(leaf.shape.bytes for leaf in parameters), context)
+
+
+def _optimizer(overview: Overview) -> Parts:
+    """The rule and how many weights have it; those that no rule explains are counted apart."""
+    rules = Counter(row.rule for row in overview.rows)
+    without_rule = rules.pop("unknown", 0)
+    if not rules:
+        name = "an optimizer without a rule" if overview.name == "unknown" else overview.name or "an optimizer"
+        yield from sentence("{} on {}", name, Amount(without_rule, "count", "weight"))
+        return
+    name = "an optimizer" if overview.name is None else "several optimizers" if len(rules) > 1 else next(iter(rules))
+    yield from sentence("{} on {}", name, Amount(rules.total(), "count", "weight"))
+    if without_rule:
+        yield from sentence(", {} without a known rule", Amount(without_rule, "count"))
 
 
 def _named(context: Context) -> str:

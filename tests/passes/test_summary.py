@@ -264,6 +264,18 @@ ENTRY %main (w: f32[16,16], x: f32[8,16]) -> (f32[16,16], f32[8,16]) {
     assert "compute" not in quick
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("mixed.before", "several optimizers on 2 weights ("),
+        ("torch_muon.before", "adamw on 1 weight, 1 without a known rule ("),
+    ],
+)
+def test_the_first_line_names_the_rule_beside_weights_without_one(name: str, said: str) -> None:
+    path = DATA / "optimizers" / f"{name}.hlo"
+    assert said in lines(hlo_inspect.inspect(path, also=("optimizer",)))[""]
+
+
 UNKNOWN_CALL = """HloModule m
 
 ENTRY e {
