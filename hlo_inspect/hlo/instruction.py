@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, Protocol, overload
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.attribute_forms import AttributeForm, attribute_text, printed_fusion
 from hlo_inspect.hlo.device_groups import DeviceGroups, DevicePairs
-from hlo_inspect.hlo.heads import Head
+from hlo_inspect.hlo.head_table import Head
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES, CalleeAttribute, Role, callee_roles
 from hlo_inspect.hlo.operands import Operand, operands_end, operands_of
 from hlo_inspect.hlo.shape_text import ShapeTable

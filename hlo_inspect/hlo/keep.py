@@ -8,7 +8,7 @@ from itertools import chain
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.cursor import Span
 from hlo_inspect.hlo.fast_path import CALLS, LineRun, Part, read_row
-from hlo_inspect.hlo.heads import Head
+from hlo_inspect.hlo.head_table import Head
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.names import NameCheck

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from hlo_inspect.errors import Location
 from hlo_inspect.hlo.device_marks import DeviceMarks
 from hlo_inspect.hlo.foreign_text import Format
+from hlo_inspect.hlo.head_table import HeadTable
 from hlo_inspect.hlo.header import Header
-from hlo_inspect.hlo.heads import HeadTable
 from hlo_inspect.hlo.instruction import EnclosingComputation, Instruction
 from hlo_inspect.hlo.logs import Measurement
 from hlo_inspect.hlo.problems import Problem, Problems

@@ -19,7 +19,7 @@ from itertools import islice
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.cursor import Span
 from hlo_inspect.hlo.fast_path import DEFINITION, read_row
-from hlo_inspect.hlo.heads import Head, HeadTable
+from hlo_inspect.hlo.head_table import Head, HeadTable
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.operands import operands_of
 from hlo_inspect.hlo.rows import Rows

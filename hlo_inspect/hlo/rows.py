@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import compress, count
 from typing import NamedTuple, TypeVar
 
-from hlo_inspect.hlo.heads import Head, HeadTable
+from hlo_inspect.hlo.head_table import Head, HeadTable
 from hlo_inspect.hlo.shapes import Shape
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.lazy_pattern import lazy_pattern

@@ -18,7 +18,7 @@ from hlo_inspect.analysis.devices import (
     parts_among,
 )
 from hlo_inspect.hlo.device_groups import DeviceGroups
-from hlo_inspect.hlo.heads import HeadTable
+from hlo_inspect.hlo.head_table import HeadTable
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.values import MalformedValue, ValueTable

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from hlo_inspect.hlo import tokens
-from hlo_inspect.hlo.heads import HeadTable
+from hlo_inspect.hlo.head_table import HeadTable
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.operands import operands_end

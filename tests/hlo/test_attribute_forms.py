@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hlo_inspect.hlo import attribute_forms, tokens
 from hlo_inspect.hlo.attribute_forms import FormTable
-from hlo_inspect.hlo.heads import HeadTable
+from hlo_inspect.hlo.head_table import HeadTable
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.values import ValueTable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.hlo import parser, tokens
-from hlo_inspect.hlo.heads import Head, HeadTable
+from hlo_inspect.hlo.head_table import Head, HeadTable
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.operands import Operand, operands_end, operands_of

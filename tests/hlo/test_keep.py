@@ -6,8 +6,8 @@ import pytest
 
 from hlo_inspect.hlo import open_computation
 from hlo_inspect.hlo.cursor import Span
+from hlo_inspect.hlo.head_table import HeadTable
 from hlo_inspect.hlo.header import Header
-from hlo_inspect.hlo.heads import HeadTable
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.open_computation import OpenComputation
 from hlo_inspect.hlo.wants import Wants

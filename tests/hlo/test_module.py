@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.hlo import parser
+from hlo_inspect.hlo.head_table import HeadTable
 from hlo_inspect.hlo.header import Header
-from hlo_inspect.hlo.heads import HeadTable
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import MAX_UNPACKED, Computation, Module
 from hlo_inspect.hlo.rows import NO_ROWS, ColumnTable, Rows, extended, packed
