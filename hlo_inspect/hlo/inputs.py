@@ -16,7 +16,7 @@ from hlo_inspect.hlo.mended_text import MendedText, relocate
 from hlo_inspect.hlo.module import LogEntry, Module
 from hlo_inspect.hlo.quoted_lines import QuotedLine, QuotedLines, part_of_module
 from hlo_inspect.hlo.reader import read_modules
-from hlo_inspect.hlo.source import Pieces, Source
+from hlo_inspect.hlo.source import Source, TextSource
 from hlo_inspect.hlo.wants import Wants
 
 
@@ -44,7 +44,7 @@ def texts_of(source: Source) -> Iterator[Text]:
     """The texts of an input. Each has to be read before the next one."""
     yield Text(source, source.mender.text, is_first=True)
     for other in source.mender.others:
-        yield Text(Pieces(source.name, other.kept()), other, is_first=False)
+        yield Text(TextSource(source.name, other.kept()), other, is_first=False)
 
 
 def read_input(source: Source, wants: Wants) -> Iterator[Module]:
@@ -144,7 +144,7 @@ class SecondReading:
         self._lines = before + first.lines
         if not text:
             return None
-        again = next(read_modules(Pieces(self._source.name, iter(["\n" * before + text + "\n"])), self._wants), None)
+        again = next(read_modules(TextSource(self._source.name, iter(["\n" * before + text + "\n"])), self._wants), None)
         if again is not None:
             relocate(again, self._source.mender.text.places)
         return again

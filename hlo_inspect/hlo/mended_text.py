@@ -19,7 +19,7 @@ SPOOLED_CHARS = 1 << 22
 """The text of a rank is kept in memory so far while that of another is read, and in a file from there on."""
 
 
-class Places:
+class SourceMap:
     """The lines and columns of the input that the characters of a text come from.
 
     An entry says where the text from a line and an offset in it comes from. It holds for the rest of the line, and for the
@@ -62,7 +62,7 @@ class MendedText:
 
     def __init__(self, *notes: str) -> None:
         self.notes = dict.fromkeys(notes)
-        self.places = Places()
+        self.places = SourceMap()
         self.lines = 1  # number of the next one
         self.out: list[str] = []
         self.size = 0
@@ -104,7 +104,7 @@ class MendedText:
         spool.close()
 
 
-def relocate(module: Module, places: Places) -> None:
+def relocate(module: Module, places: SourceMap) -> None:
     """Turns every line and column that a module has kept into that of the input."""
     if not places.lines:  # all of it stands where it was
         return
@@ -115,7 +115,7 @@ def relocate(module: Module, places: Places) -> None:
         _relocate_computation(computation, places)
 
 
-def _relocated(problems: Problems, places: Places) -> Problems:
+def _relocated(problems: Problems, places: SourceMap) -> Problems:
     found = Problems()
     found.left_out = problems.left_out
     for problem in problems:
@@ -127,7 +127,7 @@ def _relocated(problems: Problems, places: Places) -> Problems:
     return found
 
 
-def _relocate_computation(computation: Computation, places: Places) -> None:
+def _relocate_computation(computation: Computation, places: SourceMap) -> None:
     scalars = [(row, places.place(line)[0]) for row, line in computation.scalar_rows()]
     computation.line = places.place(computation.line)[0]
     if scalars:

@@ -20,7 +20,7 @@ from hlo_inspect.hlo.problems import CUT_OFF, PART, UNREADABLE
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.shape_text import ShapeError, parse_shape
 from hlo_inspect.hlo.shapes import TYPE_NAMES
-from hlo_inspect.hlo.source import Pieces
+from hlo_inspect.hlo.source import TextSource
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
 
@@ -211,7 +211,7 @@ def part_of_module(lines: list[QuotedLine], path: str, wants: Wants) -> Module:
     text.emit(Line.of(f"{NAME} {{", lines[0].number))
     for one in lines:
         text.emit(one.line)
-    module = next(read_modules(Pieces(path, iter([text.taken()])), wants))
+    module = next(read_modules(TextSource(path, iter([text.taken()])), wants))
     module.problems.drop(_WHOLE_MODULE)
     relocate(module, text.places)
     module.quoted_lines = module.lines = len(lines)

@@ -240,7 +240,7 @@ class Source:
         return InputError(message, Location(self.name))
 
 
-class Pieces(Source):
+class TextSource(Source):
     """Text that was taken out of an input, and needs nothing done to it."""
 
     def __init__(self, name: str, pieces: Iterator[str]) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.header import Alias, Donor, Header, scan_header
 from hlo_inspect.hlo.reader import read_modules
-from hlo_inspect.hlo.source import Pieces
+from hlo_inspect.hlo.source import TextSource
 from hlo_inspect.hlo.stack_frames import MAX_FRAMES, TABLE, SourceLine, StackFrames
 from hlo_inspect.hlo.wants import Wants
 
@@ -250,5 +250,5 @@ def test_tables_with_blank_lines_between_their_rows(rows: int) -> None:
     tables = f'FileNames\n{files}\nFunctionNames\n1 "f"\n\n'
     text = f"HloModule m\n\n{tables}ENTRY %e {{\n  ROOT %p = f32[] parameter(0)\n}}\n".replace("\n", "\n\n")
     pieces = (text[at : at + 997] for at in range(0, len(text), 997))
-    (found,) = read_modules(Pieces("m", pieces), Wants(graph=True))
+    (found,) = read_modules(TextSource("m", pieces), Wants(graph=True))
     assert (found.unparsed_lines, list(found.computations), list(found.problems)) == (0, ["e"], [])

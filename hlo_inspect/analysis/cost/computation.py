@@ -15,7 +15,7 @@ from hlo_inspect.analysis.cost.figures import (
     CUSTOM_CALL,
     MASKED,
     WORK,
-    Gap,
+    CostGap,
     InstructionCost,
     Tally,
     TallyKey,
@@ -42,7 +42,7 @@ class Fused:
     """
 
     cost: InstructionCost
-    traffic: FusedTraffic | Gap
+    traffic: FusedTraffic | CostGap
     kernel: InstructionCost | None
 
 
@@ -153,7 +153,7 @@ class Costs:
                 self._applied_alike[fingerprint] = work
             return
         traffic = self._traffic(view)
-        if isinstance(traffic, Gap):
+        if isinstance(traffic, CostGap):
             cost = InstructionCost.of("fusion", work, traffic)
         else:
             cost = InstructionCost.of("fusion", work, traffic.total.bytes, traffic.total.spaces)
@@ -197,7 +197,7 @@ class Costs:
             for work in works:
                 tally.add_all(work)
 
-    def _traffic(self, view: View) -> FusedTraffic | Gap:
+    def _traffic(self, view: View) -> FusedTraffic | CostGap:
         """What memory a fused computation touches."""
         nested: dict[int, FusedTraffic | None] = {}
         try:
@@ -207,7 +207,7 @@ class Costs:
                     nested[row] = known.traffic if known and isinstance(known.traffic, FusedTraffic) else None
             return fused_traffic(view, nested)
         except UnknownCostError as error:
-            return error.gap or Gap(view.computation.line, error.reason)
+            return error.gap or CostGap(view.computation.line, error.reason)
 
 
 def _cost_of_call(op: Operation, call: CallCost) -> InstructionCost:
@@ -217,7 +217,7 @@ def _cost_of_call(op: Operation, call: CallCost) -> InstructionCost:
     name, line = op.instruction.name, op.instruction.line
     work = Tally()
     if call.fault:
-        work.miss(TallyKey(CUSTOM_CALL), WORK, Gap(line, f"{name}: {call.fault}"))
+        work.miss(TallyKey(CUSTOM_CALL), WORK, CostGap(line, f"{name}: {call.fault}"))
     elif call.work is not None:
         key = tally_key(op, call.work) if call.work.matmul_flops else TallyKey(CUSTOM_CALL)
         masked = call.masked_flops
@@ -226,8 +226,8 @@ def _cost_of_call(op: Operation, call: CallCost) -> InstructionCost:
             work.add(TallyKey(CUSTOM_CALL, MASKED), (masked, 0, min(masked, call.work.matmul_flops)))
         if not call.has_matmuls_known:
             reason = f"{name}: how much of its work is matrix multiplications is not known"
-            work.miss(key, ("matmul_flops",), Gap(line, reason))
-    size = Gap(line, f"{name}: the sizes of its operands and results are not known") if call.bytes is None else call.bytes
+            work.miss(key, ("matmul_flops",), CostGap(line, reason))
+    size = CostGap(line, f"{name}: the sizes of its operands and results are not known") if call.bytes is None else call.bytes
     return InstructionCost.of(CUSTOM_CALL, work, size, bytes_by_space(op))
 
 

@@ -47,7 +47,7 @@ def countable(amount: Bounds) -> Bounds:
     return Bounds(MAX_COUNT, None, TOO_LARGE) if amount.least > MAX_COUNT else amount
 
 
-class Gap(NamedTuple):
+class CostGap(NamedTuple):
     """Why something could not be counted; `line` is that of the input, `NO_LINE` where the reason names its place."""
 
     line: int
@@ -60,7 +60,7 @@ class Gap(NamedTuple):
 class UnknownCostError(Exception):
     """A rule lacks what it needs: a shape, an attribute, a computation. `gap` is set where the fault lies elsewhere."""
 
-    def __init__(self, reason: str, gap: Gap | None = None) -> None:
+    def __init__(self, reason: str, gap: CostGap | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
         self.gap = gap
@@ -105,7 +105,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.rows: dict[TallyKey, list[int]] = {}
-        self.gaps: dict[tuple[TallyKey, Figure], Gap] = {}
+        self.gaps: dict[tuple[TallyKey, Figure], CostGap] = {}
 
     def add(self, key: TallyKey, amounts: Sequence[int], times: int = 1) -> None:
         """Adds amounts of the first few figures."""
@@ -121,7 +121,7 @@ class Tally:
             row = self.rows[key] = [0] * len(FIGURES)
         row[column] += amount
 
-    def miss(self, key: TallyKey, figures: Iterable[Figure], gap: Gap) -> None:
+    def miss(self, key: TallyKey, figures: Iterable[Figure], gap: CostGap) -> None:
         """Notes that figures of a key are not known."""
         for figure in figures:
             self.gaps.setdefault((key, figure), gap)
@@ -133,7 +133,7 @@ class Tally:
         for (key, figure), gap in other.gaps.items():
             self.miss(key, (figure,), gap)
 
-    def add_runs(self, key: TallyKey, amounts: Sequence[int], least: Sequence[int], gap: Gap) -> None:
+    def add_runs(self, key: TallyKey, amounts: Sequence[int], least: Sequence[int], gap: CostGap) -> None:
         """Adds the amounts of all figures, each as often as it is at least. All that is not 0 has the gap."""
         self.add(key, [amount * runs for amount, runs in zip(amounts, least, strict=True)])
         self.miss(key, [figure for figure, amount in zip(FIGURES, amounts, strict=True) if amount], gap)
@@ -164,7 +164,7 @@ class Tally:
         least = sum([row[column] for row in self.rows.values()])
         return countable(Bounds.exactly(least)) if gap is None else Bounds(min(least, MAX_COUNT), None, str(gap))
 
-    def first_gap(self, figure: Figure) -> Gap | None:
+    def first_gap(self, figure: Figure) -> CostGap | None:
         """The first gap in the order of the text."""
         return min((gap for (_, of), gap in self.gaps.items() if of == figure), default=None) if self.gaps else None
 
@@ -196,13 +196,13 @@ class InstructionCost:
     opcode: str
     work: Tally
     amounts: tuple[int, ...]
-    gaps: dict[Figure, Gap]
+    gaps: dict[Figure, CostGap]
     as_xla: tuple[int, ...]
-    gaps_of_xla: dict[Figure, Gap]
+    gaps_of_xla: dict[Figure, CostGap]
     spaces: Mapping[int, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, opcode: str, work: Tally, size: int | Gap, spaces: Mapping[int, int] | None = None) -> InstructionCost:
+    def of(cls, opcode: str, work: Tally, size: int | CostGap, spaces: Mapping[int, int] | None = None) -> InstructionCost:
         """From the work of an instruction and the bytes that it accesses."""
         amounts, gaps = _figures(work, size)
         held = _at_most(spaces or {}, amounts[-1])
@@ -222,7 +222,7 @@ class InstructionCost:
         return bytes_by_unit(self.amounts[-1], self.spaces)
 
     @classmethod
-    def unknown(cls, opcode: str, gap: Gap) -> InstructionCost:
+    def unknown(cls, opcode: str, gap: CostGap) -> InstructionCost:
         """The cost of an instruction of which nothing is known."""
         work = Tally()
         work.miss(TallyKey(opcode), WORK, gap)
@@ -244,14 +244,14 @@ def _at_most(spaces: Mapping[int, int], size: int) -> Mapping[int, int]:
     return held
 
 
-def _figures(work: Tally, size: int | Gap) -> tuple[tuple[int, ...], dict[Figure, Gap]]:
+def _figures(work: Tally, size: int | CostGap) -> tuple[tuple[int, ...], dict[Figure, CostGap]]:
     """The amounts of all figures, and why some of them are not known."""
-    gaps: dict[Figure, Gap] = {}
+    gaps: dict[Figure, CostGap] = {}
     for figure in WORK if work.gaps else ():
         gap = work.first_gap(figure)
         if gap is not None:
             gaps[figure] = gap
-    if isinstance(size, Gap):
+    if isinstance(size, CostGap):
         gaps["bytes"] = size
         size = 0
     return (*work.known[: len(WORK)], size), gaps
@@ -269,7 +269,7 @@ class XlaSum:
 
     def __init__(self) -> None:
         self.amounts: list[float] = [0] * len(FIGURES)
-        self.gaps: dict[Figure, Gap] = {}
+        self.gaps: dict[Figure, CostGap] = {}
         self._addends: dict[float, float] = {}  # most instructions are like some others
 
     def add(self, amounts: Sequence[float]) -> None:
@@ -284,7 +284,7 @@ class XlaSum:
                     whole = _rounded(sums[i] + known)
                 sums[i] = whole
 
-    def miss(self, figures: Iterable[Figure], gap: Gap) -> None:
+    def miss(self, figures: Iterable[Figure], gap: CostGap) -> None:
         for figure in figures:
             self.gaps[figure] = min(gap, self.gaps.get(figure, gap))
 

@@ -19,8 +19,8 @@ from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES, Use
 from hlo_inspect.analysis.cost.figures import (
     FIGURES,
     NO_LINE,
+    CostGap,
     Figure,
-    Gap,
     InstructionCost,
     Tally,
     TallyKey,
@@ -58,7 +58,7 @@ class FigureRuns(NamedTuple):
     """
 
     least: tuple[int, ...]
-    gap: Gap | None = None
+    gap: CostGap | None = None
 
 
 _ONCE = (1,) * len(FIGURES)
@@ -78,7 +78,7 @@ def figure_runs(graph: CallGraph, own: OwnFigures) -> dict[str, FigureRuns]:
     found = {}
     for name in own:
         known = graph.runs(name)
-        gap = None if known.is_exact else Gap(NO_LINE, known.reason)
+        gap = None if known.is_exact else CostGap(NO_LINE, known.reason)
         found[name] = FigureRuns(least.get(name, _NEVER), gap)
     return found
 
@@ -109,7 +109,7 @@ def step_figures(graph: CallGraph, own: OwnFigures) -> dict[Figure, Bounds]:
 
 
 @dataclass(slots=True)
-class Running:
+class RunningComputation:
     """A computation that runs itself. `rows` are its own instructions with what one run of them costs, without those that run
     other computations. `as_xla` is what XLA counts for one run, with those computations and without custom calls.
     """
@@ -121,7 +121,7 @@ class Running:
     @property
     def figures(self) -> dict[Figure, Bounds]:
         """The figures of one run of `rows`."""
-        sums, gaps = [0] * len(FIGURES), dict[Figure, Gap]()
+        sums, gaps = [0] * len(FIGURES), dict[Figure, CostGap]()
         for cost, count in Counter([cost for _, cost in self.rows]).items():
             for i, amount in enumerate(cost.amounts):
                 sums[i] += amount * count
@@ -146,7 +146,7 @@ class ModuleCost:
     as_xla: XlaSum
     step: Mapping[Figure, Bounds]
     labeller: Labeller
-    running: Mapping[str, Running] = field(default_factory=dict)
+    running: Mapping[str, RunningComputation] = field(default_factory=dict)
     runs: Mapping[str, FigureRuns] = field(default_factory=dict)
     calls: tuple[StepCall, ...] = ()
     has_xla_order: bool = True
@@ -201,7 +201,7 @@ class ModuleCost:
 
 
 def _runs_of_phase(runs: Bounds) -> FigureRuns:
-    return FigureRuns((runs.least,) * len(FIGURES), None if runs.is_exact else Gap(NO_LINE, runs.reason))
+    return FigureRuns((runs.least,) * len(FIGURES), None if runs.is_exact else CostGap(NO_LINE, runs.reason))
 
 
 def _add_cost(tally: Tally, label: str | None, cost: InstructionCost, count: int, runs: FigureRuns) -> None:
@@ -240,7 +240,7 @@ def module_cost(
     """
     labeller = labeller or Labeller(Provenances(module.frames))
     if module.entry is None:
-        gap, as_xla = Gap(module.first_line, "the module has no entry computation"), XlaSum()
+        gap, as_xla = CostGap(module.first_line, "the module has no entry computation"), XlaSum()
         as_xla.miss(FIGURES, gap)
         return ModuleCost(as_xla, dict.fromkeys(FIGURES, Bounds(0, None, str(gap))), labeller)
     counter = _ModuleCounter(module, views or Views(module.computations), user_rules or NO_USER_RULES)
@@ -266,7 +266,7 @@ class _ModuleCounter:
 
     def __init__(self, module: Module, views: Views, user_rules: UserRules) -> None:
         self.costs = Costs(views.fingerprints, user_rules)
-        self.runs: dict[str, Running] = {}
+        self.runs: dict[str, RunningComputation] = {}
         self.has_xla_order = True
         self._views = views
 
@@ -298,9 +298,9 @@ class _ModuleCounter:
         counted, name = one
         return name in self._views.computations and (counted == "running" or not self.costs.knows(counted, name))
 
-    def _run(self, view: View) -> Running:
+    def _run(self, view: View) -> RunningComputation:
         """The cost of a computation that runs itself; a computation that it runs leaves a gap where its cost is not known."""
-        running = Running(view)
+        running = RunningComputation(view)
         for row in xla_order(view):
             opcode = view.opcodes[row]
             if opcode in FREE:

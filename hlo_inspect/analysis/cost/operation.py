@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from hlo_inspect.analysis.cost.figures import Gap, UnknownCostError
+from hlo_inspect.analysis.cost.figures import CostGap, UnknownCostError
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.opcodes import TABLE, opcodes_that_call
@@ -124,14 +124,14 @@ class Operation:
     def custom_call_target(self) -> str:
         return self.instruction.attr("custom_call_target") or ""
 
-    def gap(self, error: UnknownCostError) -> Gap:
+    def gap(self, error: UnknownCostError) -> CostGap:
         """The gap that an error leaves here."""
         return row_gap(self.view, self.index, error)
 
 
-def row_gap(view: View, index: int, error: UnknownCostError) -> Gap:
+def row_gap(view: View, index: int, error: UnknownCostError) -> CostGap:
     """The gap that an error leaves at a row."""
-    return error.gap or Gap(view.lines[index], f"{view.rows[index][1]}: {error.reason}")
+    return error.gap or CostGap(view.lines[index], f"{view.rows[index][1]}: {error.reason}")
 
 
 # -- computations that a row calls --------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from hlo_inspect.analysis.memory.allocations import Allocation
-from hlo_inspect.analysis.memory.device_memory import DeviceMemory, Live
+from hlo_inspect.analysis.memory.device_memory import DeviceMemory, LiveBuffer
 from hlo_inspect.hlo.header import ShapeIndex
 
 Happening = Literal["defined", "written in place", "passed on", "read", "freed"]
@@ -25,7 +25,7 @@ class BufferLife(NamedTuple):
     """
 
     element: ShapeIndex
-    live: Live
+    live: LiveBuffer
     offset: int
     start: int
     end: int
@@ -58,7 +58,7 @@ def _life(device: DeviceMemory, buffer: int, value: int, element: ShapeIndex) ->
     space = device.spaces[buffer]
     kind = allocation.kind if allocation is not None else "heap"
     size = device.sizes[buffer]
-    live = Live(size, 0, kind, space, value, buffer, allocation)
+    live = LiveBuffer(size, 0, kind, space, value, buffer, allocation)
     offset, shared = _place(device, buffer, allocation)
     start, end = device.live_range(buffer)
     return BufferLife(element, live, offset, start, end, _events(device, buffer, end), shared)

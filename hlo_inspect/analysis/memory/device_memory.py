@@ -37,7 +37,7 @@ class Place(NamedTuple):
     is_printed: bool
 
 
-class Live(NamedTuple):
+class LiveBuffer(NamedTuple):
     """What takes `bytes` at the peak. `kind` is that of the allocation, `heap` for a temporary. `value` is what its buffer
     holds then.
     """
@@ -182,7 +182,7 @@ class DeviceMemory:
         return self.peak_heap.trace.time if self.peak_heap is not None else None
 
     @cached_property
-    def live_at_peak(self) -> list[Live]:
+    def live_at_peak(self) -> list[LiveBuffer]:
         """What is there at the peak, static first; the bytes add up to `peak_bytes` without the constants of what is applied
         to elements (`thread_local.constant_bytes`).
         """
@@ -195,10 +195,10 @@ class DeviceMemory:
             rows += [self._live("heap", size, value, None) for value, size in heap.trace.live_at_peak().items()]
         return rows
 
-    def _live(self, kind: str, size: int, value: int, allocation: Allocation | None) -> Live:
+    def _live(self, kind: str, size: int, value: int, allocation: Allocation | None) -> LiveBuffer:
         buffer, shape = self.buffers.of[value], self.shape(value)
         padding = size - (shape.array_bytes or 0) if isinstance(shape, ArrayShape) else 0
-        return Live(size, padding, kind, self.spaces[buffer], value, buffer, allocation)
+        return LiveBuffer(size, padding, kind, self.spaces[buffer], value, buffer, allocation)
 
     @cached_property
     def padding_bytes(self) -> int:

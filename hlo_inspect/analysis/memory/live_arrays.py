@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from hlo_inspect.analysis.cost.labels import NOT_PRINTED, Labels
-from hlo_inspect.analysis.memory.device_memory import DeviceMemory, Live
+from hlo_inspect.analysis.memory.device_memory import DeviceMemory, LiveBuffer
 from hlo_inspect.analysis.memory.parameter_relations import GRADIENT, NEW_VALUE, Relation
 from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, LOSS, RECOMPUTE
 from hlo_inspect.analysis.optimizer.graph import Index
@@ -77,7 +77,7 @@ class LiveArrays:
             found.append(_applied_constants(device.thread_local.constant_bytes))
         return sorted(found, key=lambda one: -one.bytes)
 
-    def describe(self, row: Live) -> LiveArray:
+    def describe(self, row: LiveBuffer) -> LiveArray:
         """One row with what is known of it."""
         device = self._device
         value = self._named(row)
@@ -105,7 +105,7 @@ class LiveArrays:
             relation,
         )
 
-    def _named(self, row: Live) -> int:
+    def _named(self, row: LiveBuffer) -> int:
         """The value to name: the row's own, else the first of its buffer that has a source and the same size."""
         device, members = self._device, self._device.buffers.members[row.buffer]
         if row.kind != "heap" or len(members) == 1 or self._has_source(row.value):
@@ -121,7 +121,7 @@ class LiveArrays:
 
     # -- roles ----------------------------------------------------------------------------------------------------------
 
-    def _role(self, row: Live, relation: Relation | None) -> str:
+    def _role(self, row: LiveBuffer, relation: Relation | None) -> str:
         if isinstance(self._device.shape(row.value), TupleShape):
             return TABLE
         if row.allocation is not None and row.allocation.parameter is not None:
@@ -137,7 +137,7 @@ class LiveArrays:
     def _parameter_role(self, number: int, index: Index) -> str:
         return self._roles.get((number, index), INPUT if self._roles else "parameter")
 
-    def _role_by_relation(self, row: Live, relation: Relation) -> str:
+    def _role_by_relation(self, row: LiveBuffer, relation: Relation) -> str:
         role = self._parameter_role(relation.parameter, ())
         if GRADIENT in relation.steps:
             return GRADIENT
@@ -149,7 +149,7 @@ class LiveArrays:
             return INPUT_COPY
         return WEIGHT_COPY if role in _WEIGHTS else STATE_COPY
 
-    def _is_saved(self, row: Live) -> bool:
+    def _is_saved(self, row: LiveBuffer) -> bool:
         """Whether the forward pass writes it and the backward pass reads it."""
         device = self._device
         members = device.buffers.members[row.buffer]

@@ -76,7 +76,7 @@ def largest_live(device: DeviceMemory, points: Sequence[CurvePoint]) -> list[Lar
     heap = device.peak_heap
     if heap is None:
         return [LargestLive(0, ()) for _ in points]
-    changes, live = heap.trace.changes, _Live(heap.trace.intervals)
+    changes, live = heap.trace.changes, _LiveTemporaries(heap.trace.intervals)
     found, at = [], 0
     for point in points:
         begin = at
@@ -86,7 +86,7 @@ def largest_live(device: DeviceMemory, points: Sequence[CurvePoint]) -> list[Lar
     return found
 
 
-class _Live:
+class _LiveTemporaries:
     """The temporaries that are live at a time, as changes are followed."""
 
     def __init__(self, intervals: Mapping[int, Interval]) -> None:

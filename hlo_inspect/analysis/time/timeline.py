@@ -49,7 +49,7 @@ BranchTaken = Literal["first", "last"]
 """Of a conditional the branch that ends first, for a lower bound, or last."""
 
 
-class Site(NamedTuple):
+class InstructionTimes(NamedTuple):
     """What one instruction does in one run of the program, in seconds of all its runs.
 
     `busy`: its own time. `window`: the time of the compute stream's kernels between its start and its done. `exposed`: what
@@ -62,7 +62,7 @@ class Site(NamedTuple):
     exposed: float
 
 
-_NOT_RUN = Site(0, 0.0, 0.0, 0.0)
+_NOT_RUN = InstructionTimes(0, 0.0, 0.0, 0.0)
 
 
 @dataclass(slots=True)
@@ -177,7 +177,7 @@ class Timeline:
             return "computations run in more states of the streams than are followed"
         return next((reason for outcome in self._made if self._runs[outcome] for reason in outcome.reasons), "")
 
-    def site(self, place: Place) -> Site:
+    def site(self, place: Place) -> InstructionTimes:
         """What is issued at a place; of a place that is none, or that is never reached, nothing."""
         return self._sites.get(place, _NOT_RUN)
 
@@ -427,7 +427,7 @@ class Timeline:
                 runs[inner] = min(runs[inner] + runs[outcome] * each, MAX_FIGURE)
         return runs
 
-    def _sum_sites(self) -> dict[Place, Site]:
+    def _sum_sites(self) -> dict[Place, InstructionTimes]:
         sums: dict[Place, list[int]] = {}
         for outcome, times in self._runs.items():
             for place, (window, exposed) in outcome.sites.items():
@@ -436,7 +436,7 @@ class Timeline:
                 one[1] = min(one[1] + window * times, MOST_TICKS)
                 one[2] = min(one[2] + exposed * times, MOST_TICKS)
         return {
-            place: Site(runs, self.ticks(place) * runs / TICKS, window / TICKS, exposed / TICKS)
+            place: InstructionTimes(runs, self.ticks(place) * runs / TICKS, window / TICKS, exposed / TICKS)
             for place, (runs, window, exposed) in sums.items()
         }
 

@@ -20,7 +20,7 @@ from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
 from hlo_inspect.analysis.time.kernel_times import KernelTime, KernelTimes
 from hlo_inspect.analysis.time.program_steps import IssuedWork
-from hlo_inspect.analysis.time.timeline import TICKS, BranchTaken, Site, Timeline
+from hlo_inspect.analysis.time.timeline import TICKS, BranchTaken, InstructionTimes, Timeline
 
 
 class TimedStep:
@@ -72,14 +72,14 @@ class TimedStep:
         runs = self.computed.get(at)
         return self._exposed.get(at, 0.0) if runs is None else runs * self.timeline.ticks(at) / TICKS
 
-    def site_of(self, collective: Collective) -> Site:
+    def site_of(self, collective: Collective) -> InstructionTimes:
         """All runs of a collective."""
         at = place(collective.start)
         if at in self.work.issued:
             return self.timeline.site(at)
         inner = place(collective.inner)
         runs = self._computed_beside.get(inner, self.timeline.runs(at))
-        return Site(runs, runs * self._seconds[at], 0.0, self._exposed.get(inner, 0.0))
+        return InstructionTimes(runs, runs * self._seconds[at], 0.0, self._exposed.get(inner, 0.0))
 
     @cached_property
     def computed(self) -> Mapping[Place, int]:

@@ -11,8 +11,8 @@ from hlo_inspect.analysis.cost.figures import (
     MAX_XLA_SUM,
     TOO_LARGE,
     WORK,
+    CostGap,
     Figure,
-    Gap,
     InstructionCost,
     Tally,
     TallyKey,
@@ -22,7 +22,7 @@ from hlo_inspect.analysis.cost.figures import (
 )
 from tests.analysis.cost.small import by_label
 
-HERE, THERE = Gap(3, "no shape"), Gap(9, "no window")
+HERE, THERE = CostGap(3, "no shape"), CostGap(9, "no window")
 
 
 def tally(**rows: tuple[int, ...]) -> Tally:
@@ -95,7 +95,7 @@ def test_sums_and_gaps_are_added() -> None:
 def test_run_unknown_times() -> None:
     """What is 0 stays 0, however often it runs; of the rest the least is known."""
     found = Tally()
-    found.add_runs(TallyKey("add"), (4, 0, 0, 32), (2, 2, 2, 1), Gap(7, "a loop"))
+    found.add_runs(TallyKey("add"), (4, 0, 0, 32), (2, 2, 2, 1), CostGap(7, "a loop"))
     found.add(TallyKey("copy"), (0, 0, 0, 8), 3)
     assert [found.bounds(figure).exact for figure in FIGURES] == [None, 0, 0, None]
     assert found.known == (8, 0, 0, 32 + 24)
@@ -215,8 +215,8 @@ def test_the_largest_sum_of_each_figure() -> None:
 
 def test_gaps_go_with_the_sums() -> None:
     branch = summed((5, 0, 0, 9))
-    branch.miss(("flops",), Gap(9, "later"))
-    branch.miss(("flops",), Gap(4, "earlier"))
+    branch.miss(("flops",), CostGap(9, "later"))
+    branch.miss(("flops",), CostGap(4, "earlier"))
     called, chosen = XlaSum(), XlaSum()
     called.add_sum(branch)
     chosen.add_largest([branch, summed((6,))])

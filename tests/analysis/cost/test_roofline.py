@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.analysis.cost.figures import WORK, Gap, Tally, TallyKey, Work
+from hlo_inspect.analysis.cost.figures import WORK, CostGap, Tally, TallyKey, Work
 from hlo_inspect.analysis.cost.roofline import Seconds, bound, compute_time, memory_time, percent, rates_taken
 from hlo_inspect.analysis.cost.work import HIGHEST, tally_key, work_of
 from hlo_inspect.analysis.hardware import load_profile
@@ -115,7 +115,7 @@ def test_bytes_on_the_chip_are_not_charged() -> None:
 
 def test_a_figure_of_which_a_part_is_not_known() -> None:
     found = tally(vector_f32=669)
-    found.miss(TallyKey("y"), (*WORK, "bytes"), Gap(4, "no shape"))
+    found.miss(TallyKey("y"), (*WORK, "bytes"), CostGap(4, "no shape"))
     found_time = compute_time(found, H100)
     assert found_time.least == pytest.approx(1e-11)
     assert (found_time.exact, found_time.reason) == (None, "line 4: no shape")

@@ -16,7 +16,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.time.program_steps import IssuedWork, issued_work
 from hlo_inspect.analysis.time.steps import IssueStep, LoopStep, Step
-from hlo_inspect.analysis.time.timeline import Site, Timeline
+from hlo_inspect.analysis.time.timeline import InstructionTimes, Timeline
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
 from hlo_inspect.passes.cost import Cost
@@ -98,7 +98,7 @@ def figures(context: Context, found: Timeline) -> tuple[float, float, float, int
     )
 
 
-def site(context: Context, found: Timeline, name: str) -> Site:
+def site(context: Context, found: Timeline, name: str) -> InstructionTimes:
     (collective,) = (one for one in context.collectives if one.start.name == name)
     return found.site(place(collective.start))
 
