@@ -13,6 +13,7 @@ even where the body has hundreds.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from itertools import islice
 
@@ -24,6 +25,7 @@ from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.operands import operands_of
 from hlo_inspect.hlo.rows import Rows
 from hlo_inspect.hlo.shapes import TupleShape
+from hlo_inspect.hlo.skipped import SkippedComputation
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.lazy_pattern import lazy_pattern
 
@@ -50,14 +52,19 @@ def read_skipped(module: Module) -> None:
     """Takes the computations that were passed over into `module.computations`, with their scalars. Who works out a trip count
     needs them.
     """
-    root_opcodes = module.skipped.root_opcodes
-    for name, line, text in module.skipped.taken():
-        computation = Computation(name, line, is_entry=False, shared=module.shared)
-        computation.root_opcode = root_opcodes[name]
-        opened = OpenComputation(computation, module.heads)
-        opened.search_scalars(Span(text, text.index("\n") + 1, len(text), line + 1))
-        computation.keep_scalars(opened.feeding_scalars(None))
-        module.computations[name] = computation
+    for skipped in module.skipped.taken():
+        keep_scalars(module, skipped)
+
+
+def keep_scalars(module: Module, skipped: SkippedComputation) -> None:
+    """Takes a computation that was passed over into `module.computations`, with its scalars."""
+    name, root_opcode, line, text = skipped
+    computation = Computation(name, line, is_entry=False, shared=module.shared)
+    computation.root_opcode = sys.intern(root_opcode)
+    opened = OpenComputation(computation, module.heads)
+    opened.search_scalars(Span(text, text.index("\n") + 1, len(text), line + 1))
+    computation.keep_scalars(opened.feeding_scalars(None))
+    module.computations[name] = computation
 
 
 class OpenComputation:

@@ -7,26 +7,33 @@ print most of them. Until then the text of what may be a condition, or may count
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 _BLOCK_CHARS = 1 << 18
 
 
+class SkippedComputation(NamedTuple):
+    """The text of a computation, which starts on `line`."""
+
+    name: str
+    root_opcode: str
+    line: int
+    text: str
+
+
 class SkippedComputations:
-    """`root_opcodes` are the opcodes of their roots, by name; of several computations of one name the first is kept."""
+    """Computations of different names. `root_opcodes` are the opcodes of their roots, by name."""
 
     def __init__(self) -> None:
         self.root_opcodes: dict[str, str] = {}
-        self._texts: list[tuple[str, int, str]] = []
+        self._waiting: list[SkippedComputation] = []
         self._chars = 0
         self._blocks: list[bytes] = []
 
-    def add(self, name: str, root_opcode: str, line: int, text: str) -> None:
-        """Keeps the text of a computation, which starts on `line`."""
-        if name in self.root_opcodes:
-            return
-        self.root_opcodes[name] = root_opcode
-        self._texts.append((name, line, text))
-        self._chars += len(text)
+    def add(self, skipped: SkippedComputation) -> None:
+        self.root_opcodes[skipped.name] = skipped.root_opcode
+        self._waiting.append(skipped)
+        self._chars += len(skipped.text)
         if self._chars >= _BLOCK_CHARS:
             self._compress()
 
@@ -34,19 +41,19 @@ class SkippedComputations:
         import json  # few texts have so many of them
         import zlib
 
-        self._blocks.append(zlib.compress(json.dumps(self._texts).encode("ascii"), 1))
-        self._texts = []
+        self._blocks.append(zlib.compress(json.dumps(self._waiting).encode("ascii"), 1))
+        self._waiting = []
         self._chars = 0
 
-    def taken(self) -> Iterator[tuple[str, int, str]]:
-        """Name, line and text of each, which are not kept any more."""
-        blocks, texts = self._blocks, self._texts
-        self._blocks, self._texts, self._chars = [], [], 0
+    def taken(self) -> Iterator[SkippedComputation]:
+        """All of them, which are not kept any more."""
+        blocks, waiting = self._blocks, self._waiting
+        self._blocks, self._waiting, self._chars = [], [], 0
         self.root_opcodes = {}
         if blocks:
             import json
             import zlib
 
             for block in blocks:
-                yield from json.loads(zlib.decompress(block))
-        yield from texts
+                yield from map(SkippedComputation._make, json.loads(zlib.decompress(block)))
+        yield from waiting

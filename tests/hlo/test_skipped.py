@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import re
 import tracemalloc
 
 import pytest
@@ -10,7 +12,7 @@ from hlo_inspect.analysis.collectives import WANTS
 from hlo_inspect.analysis.loops import find_loops
 from hlo_inspect.hlo import skipped
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.skipped import SkippedComputations
+from hlo_inspect.hlo.skipped import SkippedComputation, SkippedComputations
 from tests.hlo.reading import module
 
 LOOPS = 2_000
@@ -64,12 +66,40 @@ def test_what_may_be_a_part_of_a_loop_takes_little_until_a_count_is_worked_out(a
     assert bool(found.skipped.root_opcodes) == bool(attributes)
 
 
+@pytest.mark.parametrize(("attributes", "source"), [("", "derived"), (PRINTED, "known_trip_count")])
+def test_of_a_long_computation_the_scalars_are_kept(attributes: str, source: str) -> None:
+    """However long its text is, and whether or not a trip count has to be worked out."""
+    rest = '  %rest = s32[] get-tuple-element(%s), index=1, metadata={op_name="LONG"}\n'
+    text = many_loops(attributes).replace("  %rest = s32[] get-tuple-element(%s), index=1\n", rest)
+    chance = random.Random(1)  # noqa: S311 - text that compresses badly
+    long = re.sub("LONG", lambda _: f"jit(step)/{chance.randrange(10**4096)}", text)
+    found, size = read(long)
+    assert size < 2_200
+    assert len(found.skipped.root_opcodes) == LOOPS - 1  # the conditions, but for the one before the entry
+    assert {(loop.trip_count, loop.source) for loop in find_loops(found)} == {(4, source)}
+
+
+@pytest.mark.parametrize("padding", ["", "x" * 5000])
+def test_of_computations_of_one_name_the_first_counts(padding: str) -> None:
+    first = ONE_LOOP.replace("NUMBER", "0")
+    padded = first.replace("index=1", f'index=1, metadata={{op_name="{padding}"}}').replace("constant(1)", "constant(2)")
+    for parts, count in ((first + padded, 4), (padded + first, 2)):
+        entry = "  %zero = s32[] constant(0)\n  %init = (s32[], s32[]) tuple(%zero, %zero)\n" + WHILE.replace("NUMBER", "0")
+        text = f"HloModule m\n\n{parts}%last () -> f32[] {{\n  ROOT %l = f32[] constant(0)\n}}\n\n"
+        found = module(f"{text}ENTRY %main () -> s32[] {{\n{entry}\n  ROOT %r = s32[] copy(%zero)\n}}\n", WANTS)
+        assert [loop.trip_count for loop in find_loops(found)] == [count]
+
+
 def test_texts_come_back_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(skipped, "_BLOCK_CHARS", 12)
-    texts = [("a", 1, "a {\n}"), ("b", 5, 'b "\t\udc80\u00e4\x00" {\n}'), ("c", 9, "c {\n}")]
+    texts = [
+        SkippedComputation("a", "add", 1, "a {\n}"),
+        SkippedComputation("b", "copy", 5, 'b "\t\udc80\u00e4\x00" {\n}'),
+        SkippedComputation("c", "add", 9, "c {\n}"),
+    ]
     kept = SkippedComputations()
-    for name, line, text in (*texts, ("a", 20, "a { other }")):
-        kept.add(name, "add", line, text)
-    assert kept.root_opcodes == {"a": "add", "b": "add", "c": "add"}
-    assert [tuple(one) for one in kept.taken()] == texts
+    for one in texts:
+        kept.add(one)
+    assert kept.root_opcodes == {"a": "add", "b": "copy", "c": "add"}
+    assert list(kept.taken()) == texts
     assert (list(kept.taken()), kept.root_opcodes) == ([], {})
