@@ -22,6 +22,8 @@ _ATTRIBUTES: dict[str, Literal["dimensions", "direction"]] = {
     "transpose": "dimensions",
 }
 _LOOKED_INTO = ELEMENTWISE | {"bitcast", "broadcast", "convert", "copy", "reduce", "reshape", "transpose"}
+_LEFT_OUT = "..."
+"""What printers write for the elements of a large constant."""
 _COMBINERS = ("add", "maximum", "minimum", "multiply")
 
 
@@ -64,9 +66,13 @@ class FusedValues:
             return opcode, frames.made_at(place, HANDED_ON)
         instruction = frames.instruction(place) if opcode == "constant" or opcode in _ATTRIBUTES else None
         if opcode == "constant":
-            return (opcode, shape, instruction.literal) if instruction is not None and instruction.literal else None
+            literal = (instruction is not None and instruction.literal) or _LEFT_OUT
+            return None if _LEFT_OUT in literal else (opcode, shape, literal)
         combiner = next((op for op in _COMBINERS if opcode == "reduce" and frames.applies(place, op)), "")
         if opcode not in _LOOKED_INTO or place[2] or not operands or (opcode == "reduce" and not combiner):
             return None
         attribute = instruction.attr(_ATTRIBUTES[opcode]) if instruction is not None else None
-        return opcode, shape, combiner, str(attribute), tuple(map(self._known.__getitem__, operands))
+        layouts = (
+            tuple(map(frames.shape, (place, *operands))) if opcode == "bitcast" else ()
+        )  # which elements it gives depends on
+        return opcode, shape, combiner, str(attribute), layouts, tuple(map(self._known.__getitem__, operands))

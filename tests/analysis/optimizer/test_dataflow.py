@@ -414,11 +414,35 @@ def summed(name: str, **other: str) -> str:
 )
 def test_a_sum_of_what_two_fusions_compute(other: dict[str, str], leaves: int) -> None:
     """The compiler for GPUs computes again what is summed up, too."""
+    assert leaves_of(summed("one") + summed("other", **other)) == leaves
+
+
+def leaves_of(called: str) -> int:
+    """How many leaves the product of what `one` and `other` make of the same array has."""
     lines = ('%m = f32[8,8]{1,0} custom-call(), custom_call_target="made"', "%x = f32[8]{0} fusion(%m), kind=kLoop, calls=%one")
     rest = ("%y = f32[8]{0} fusion(%m), kind=kLoop, calls=%other", "ROOT %r = f32[8]{0} multiply(%x, %y)")
-    flow, frame = flow_of(entry_of(*lines, *rest, before=summed("one") + summed("other", **other)))
+    flow, frame = flow_of(entry_of(*lines, *rest, before=called))
     flow.node(flow.frames.root(frame, ()))
-    assert flow.graph.ops.count("opaque") == leaves
+    return flow.graph.ops.count("opaque")
+
+
+TABLE = "f32[8,8]{1,0} constant({...})"  # as printers leave out what is large
+ARRANGED = "f32[8,8]{0,1} bitcast(%p)"  # in memory as it is, so transposed
+PLAIN = "f32[8,8]{1,0} bitcast(%p)"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "leaves"),
+    [
+        ({"halves": TABLE}, {"halves": TABLE}, 2),
+        ({"scaled": PLAIN}, {"scaled": PLAIN}, 1),
+        ({"scaled": ARRANGED}, {"scaled": ARRANGED}, 1),
+        ({"scaled": PLAIN}, {"scaled": ARRANGED}, 2),
+    ],
+)
+def test_sums_that_look_alike(one: dict[str, str], other: dict[str, str], leaves: int) -> None:
+    """What is left out may differ, and a bitcast does by the layouts on both of its sides."""
+    assert leaves_of(summed("one", **one) + summed("other", **other)) == leaves
 
 
 def test_what_is_opaque_is_each_computation_s_own() -> None:
