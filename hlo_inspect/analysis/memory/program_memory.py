@@ -53,6 +53,8 @@ def find_program_memory(module: Module, views: Views, interface: Interface, give
     reason = _why_not(module)
     if reason:
         return _logical(platform, reason, interface)
+    if platform.is_tpu and not _has_layouts(module):
+        return _without_layouts(platform)
     device = find_device_memory(module, views, platform)
     faults = tuple(device.faults)
     if not faults:
@@ -73,6 +75,17 @@ def _why_not(module: Module) -> str:
     if module.unparsed_lines:
         return "lines of the module could not be read"
     return ""
+
+
+def _has_layouts(module: Module) -> bool:
+    return any("]{" in head for head in module.heads)
+
+
+def _without_layouts(platform: Platform) -> ProgramMemory:
+    """Nothing is known of a compiled text without the layouts that say what tiles add and which memory an array is in."""
+    reason = "the text is printed without layouts, which on TPU say what tiles add to the arrays and which memory they are in"
+    reasons = dict.fromkeys((*FIGURES, "space.0.peak_bytes"), reason)
+    return ProgramMemory(platform, None, reason, dict.fromkeys(FIGURES), {0: None}, reasons)
 
 
 def _logical(platform: Platform, reason: str, interface: Interface) -> ProgramMemory:

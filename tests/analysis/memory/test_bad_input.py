@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 import hlo_inspect
@@ -128,3 +131,15 @@ def test_a_computation_that_runs_itself_ends() -> None:
     report = hlo_inspect.inspect(text, "memory")
     assert "again runs itself" in {finding.message for finding in report.findings}
     assert report.facts["memory.peak_bytes"] is None
+
+
+def test_of_tpu_nothing_is_known_without_layouts() -> None:
+    """Tiles and memory spaces stand in layouts; the text still has the marks of a TPU."""
+    text = (Path(__file__).parents[2] / "data" / "tpu" / "sgd_unused.after.txt").read_text(encoding="utf-8")
+    report = hlo_inspect.inspect(re.sub(r"(?<=\])\{[0-9,]*(?::[^}]*)?\}", "", text), ("memory",))
+    assert report.facts["module.is_scheduled"] is True
+    figures = {name: value for name, value in report.facts.items() if name.startswith("memory.")}
+    assert figures["memory.space.0.peak_bytes"] is None and set(figures.values()) == {None}
+    assert {f"{name}: the text is printed without layouts" for name in figures} <= {
+        note.partition(",")[0] for note in report.notes
+    }
