@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
@@ -65,7 +65,7 @@ class Regrouping:
             for place, edit in rows.items():
                 for other in filter(rows.__contains__, self._read(1 - side, place)):
                     held = self._held(1 - side, place, other)
-                    waiting = whole.get(held, ())
+                    waiting = whole[held]
                     if waiting and self.explained.isdisjoint((edit, rows[other], waiting[0])):
                         both = (rows[other], edit)
                         yield (
@@ -73,22 +73,22 @@ class Regrouping:
                             if side == 0
                             else RegroupedKernels("merged", (*both, waiting[0]))
                         )
-                        whole[held] = waiting[1:]
+                        waiting.popleft()
 
     def _rewritten(self) -> Iterator[RegroupedKernels]:
         """Kernels that are gone and hold what a new one holds, as a dot that is in a fusion of its own."""
         new = self._by_content(1)
         for place, edit in self._alone(0):
-            waiting = new.get(self._held(0, place), [])
+            waiting = new[self._held(0, place)]
             if waiting and edit not in self.explained:
-                yield RegroupedKernels("rewritten", (edit, waiting.pop(0)))
+                yield RegroupedKernels("rewritten", (edit, waiting.popleft()))
 
-    def _by_content(self, side: int) -> dict[Held, list[Edit]]:
-        found: dict[Held, list[Edit]] = {}
+    def _by_content(self, side: int) -> defaultdict[Held, deque[Edit]]:
+        found: defaultdict[Held, deque[Edit]] = defaultdict(deque)
         for place, edit in self._alone(side):
             held = self._held(side, place)
             if held and edit not in self.explained:
-                found.setdefault(held, []).append(edit)
+                found[held].append(edit)
         return found
 
     def _alone(self, side: int) -> Iterator[tuple[EditPlace, Edit]]:
@@ -120,7 +120,7 @@ class Regrouping:
     def _joined(self, groups: list[list[int]]) -> list[list[int]]:
         """Groups of OLD alone and of NEW alone that hold the same are one."""
         found: list[list[int]] = []
-        waiting: defaultdict[tuple[Held, int], list[list[int]]] = defaultdict(list)
+        waiting: defaultdict[tuple[Held, int], deque[list[int]]] = defaultdict(deque)
         for group in groups:
             places = [one for at in group for one in self._edits[at].places]
             side = places[0][0]
@@ -130,7 +130,7 @@ class Regrouping:
             held = self._held(side, *[place for _, place in places])
             mates = waiting[held, 1 - side]
             if held and mates:
-                found.append([*mates.pop(0), *group])
+                found.append([*mates.popleft(), *group])
             else:
                 waiting[held, side].append(group)
         return found

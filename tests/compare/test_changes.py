@@ -262,7 +262,10 @@ def test_many_equal_kernels_that_are_gone_are_looked_at_in_linear_time() -> None
         rows = "\n".join(f"  n{at} = f32[8] negate(a)" for at in range(count))
         read = _read(f"HloModule m\n\nENTRY e {{\n  a = f32[8] parameter(0)\n{rows}\n}}\n")
         gone = [Edit("gone", EditPlace("e", at), None) for at in range(1, count + 1)]
-        assert Regrouping(CanonicalModule(*read), CanonicalModule(*read), gone).found == []
+        new = [Edit("new", None, EditPlace("e", at)) for at in range(1, count + 1)]
+        sides = CanonicalModule(*read), CanonicalModule(*read)
+        assert Regrouping(*sides, gone).found == []
+        assert [one.edits for one in Regrouping(*sides, [*gone, *new]).found] == list(zip(gone, new, strict=True))
 
     assert_linear(regroup, 4_000)
 
