@@ -1,8 +1,8 @@
 """The text of rows, as it is kept until somebody asks what a row says.
 
 All rows of a computation stand in columns; what depends on their heads alone is worked out once for all computations that have
-the same. The scalars that loops count with are packed, since a large module has many loops, and what counts in them is alike but
-for names.
+the same. The scalars that loops count with are packed: a large module has many loops, and what counts in them is alike but for
+names.
 """
 
 from __future__ import annotations
