@@ -235,21 +235,24 @@ _PARTITIONED = "_spmd"
 
 def shapes_are(module: Module, counts: DeviceCounts) -> ShapesAre | None:
     """Whether the printed shapes are those of one device or of the whole program; `mixed` is a whole program with regions
-    that are written for a device. `None` where the header, which would say so, is missing.
+    that are written for a device. `None` where the header, which would say so, is missing, and where what is missing of a text
+    that is cut off may hold such regions.
 
     XLA's SPMD partitioner turns a global program into one for a device. Before it, custom calls carry the shardings that the
     front end asked for, and others lead into and out of regions that are written per device already (shard_map).
     """
-    if module.header.is_scheduled:
+    targets, header, is_cut_off = module.device_marks.partitioning_targets, module.header, module.problems.hold_a_cut
+    is_stated = header.states_devices or (header.prints_counts and not header.fault)
+    may_be_split = (counts.partitions or 1) > 1 or (is_cut_off and not is_stated)
+    is_partitioned = module.entry is not None and module.entry.name.endswith(_PARTITIONED)
+    if header.is_scheduled or not (targets or (may_be_split and not is_partitioned)):
         return "per_device"
-    targets = module.device_marks.partitioning_targets
     if any(_REGION.fullmatch(target) for target in targets):
         return "mixed"
+    if is_cut_off:
+        return None
     if targets:
         return "global"
-    is_split = (counts.partitions or 1) > 1
-    communicates = is_split and any(one.has("replica_groups") for one in module.with_opcodes(STARTING_COLLECTIVES))
-    is_partitioned = module.entry is not None and module.entry.name.endswith(_PARTITIONED)
-    if not is_split or communicates or is_partitioned:
+    if any(one.has("replica_groups") for one in module.with_opcodes(STARTING_COLLECTIVES)):
         return "per_device"
-    return "global" if module.header.printed else None
+    return "global" if header.printed else None

@@ -60,7 +60,8 @@ def has_groups(collective: Collective) -> bool:
 class Mesh:
     """`shape` holds the sizes of the axes, major to minor, `names` what they are called; `order` the device at each position,
     `None` for 0…n-1. Where no mesh is known, `shape` is `None` and `reason` says why; `given_up` is whether it was not looked
-    for because that would take too long. `note` says why the names of a mesh that the user gave cannot be used.
+    for because that would take too long. `why_partial` says why the program may have more axes; empty where it has none.
+    `note` says why the names of a mesh that the user gave cannot be used.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Mesh:
         *,
         reason: str = "",
         note: str = "",
+        why_partial: str = "",
         given_up: bool = False,
     ) -> None:
         self.shape = shape
@@ -78,6 +80,7 @@ class Mesh:
         self.names = names
         self.reason = reason
         self.note = note
+        self.why_partial = why_partial
         self.given_up = given_up
 
     @property

@@ -71,11 +71,14 @@ def mesh_of(module: Module, collectives: Sequence[Collective], counts: DeviceCou
         return mesh
     names = axis_names(mesh, [given]) if given is not None else None
     note = "" if names or given is None else f"{given} does not fit the {mesh.shape_text} devices of the program"
+    attributes = module.header.attributes.get("frontend_attributes")
+    header = shardy_meshes(attributes).values() if attributes else ()
+    stated = [*header, *printed_meshes(collectives, shardings)]
     if names is None:
-        attributes = module.header.attributes.get("frontend_attributes")
-        header = shardy_meshes(attributes).values() if attributes else ()
-        names = axis_names(mesh, [*header, *printed_meshes(collectives, shardings)])
-    return Mesh(mesh.shape, mesh.order, names or _plain_names(mesh.axes, counts), note=note)
+        names = axis_names(mesh, stated)
+    is_sure = not module.problems.hold_a_cut or any(_has_axes(one, mesh) for one in stated)
+    why_partial = "" if is_sure else "the text is cut off, and the missing part may divide the devices further"
+    return Mesh(mesh.shape, mesh.order, names or _plain_names(mesh.axes, counts), note=note, why_partial=why_partial)
 
 
 def _plain_names(axes: Sequence[Run], counts: DeviceCounts) -> tuple[str, ...]:
@@ -166,7 +169,7 @@ def axis_names(mesh: Mesh, meshes: Iterable[NamedMesh]) -> tuple[str, ...] | Non
         named = _named_axes(one, mesh)
         if named is None:
             continue
-        if tuple(axis.run for axis in named) == mesh.axes:
+        if _runs(named) == mesh.axes:
             return tuple(axis.name for axis in named)
         if is_chain({end for run in (*mesh.axes, *(axis.run for axis in named)) for end in (run.stride, run.end)}):
             fitting.append(named)
@@ -191,6 +194,16 @@ def _named_axes(named: NamedMesh, mesh: Mesh) -> list[_Named] | None:
             return None
         found.append(_Named(name, runs[0]))
     return sorted(found, key=lambda axis: -axis.run.stride)
+
+
+def _runs(named: Iterable[_Named]) -> tuple[Run, ...]:
+    return tuple(axis.run for axis in named)
+
+
+def _has_axes(named: NamedMesh, mesh: Mesh) -> bool:
+    """Whether a printed mesh has the axes of `mesh`, so that no group or sharding divides them further."""
+    axes = _named_axes(named, mesh)
+    return axes is not None and _runs(axes) == mesh.axes
 
 
 def _laid_over(run: Run, named: list[_Named]) -> str:

@@ -109,7 +109,12 @@ def _facts(context: Context) -> dict[str, Value]:
         facts |= _figures(f"collectives.phase.{phase}", phases.get(phase, []))
     for name, figure in _executed_figures(context):
         with_lower_bound(facts, name, figure.exact, figure.least or None)
-    return facts | {"mesh.shape": context.mesh.shape_text, "mesh.order": context.mesh.order_text}
+    mesh = context.mesh
+    is_whole = not mesh.why_partial
+    return facts | {
+        "mesh.shape": mesh.shape_text if is_whole else None,
+        "mesh.order": mesh.order_text if is_whole else None,
+    }
 
 
 def _executed_figures(context: Context) -> Iterator[tuple[str, ExecutedFigure]]:
@@ -132,7 +137,7 @@ def _notes(context: Context, facts: Sequence[str]) -> list[str]:
     notes = []
     for fact in facts:
         if fact.startswith("mesh."):
-            notes.append(f"{fact}: {context.mesh.reason}")
+            notes.append(f"{fact}: {context.mesh.reason or context.mesh.why_partial}")
         else:
             notes.append(f"{fact}: {_why_not_executed(executed[fact]) if fact in executed else _why(fact, context)}")
     return notes

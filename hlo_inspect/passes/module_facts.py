@@ -49,7 +49,9 @@ class ModuleFacts(Pass):
         if context.device_counts.devices is None:
             notes.append("module.devices: neither the header nor any device group or sharding says how many there are")
         if context.shapes_are is None:
-            notes.append("module.shapes: the header is missing that says whether the arrays are those of one device")
+            is_cut = module.problems.hold_a_cut and header.printed
+            missing = "the text is cut off, and the missing part" if is_cut else "the header is missing that"
+            notes.append(f"module.shapes: {missing} says whether the arrays are those of one device")
         if module.origin is not None:
             notes += [f"{name}: {module.origin} does not hold it" for name in ("module.num_partitions", "module.replica_count")]
         return Section(facts, notes=notes)

@@ -11,6 +11,7 @@ from hlo_inspect.cli.main import run
 from hlo_inspect.passes import PASSES
 from hlo_inspect.report.cells import format_table
 from hlo_inspect.report.model import PART_NOTE, Amount
+from hlo_inspect.report.page import NO_BREAK, headline_text
 
 TEXT = """What are these?
 
@@ -146,3 +147,74 @@ ENTRY e {
         assert (facts["optimizer.name"], facts["optimizer.learning_rate"]) == ("sgd", 0.1)
         assert facts["optimizer.update_count"] == (None if cut else 1)
         assert facts.get("optimizer.weight_bytes.lower_bound") == (256 if cut else None)
+
+
+MESH = """HloModule m, is_scheduled=true, entry_computation_layout={(f32[64]{0})->f32[64]{0}}, num_partitions=8
+
+add {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT s = f32[] add(x, y)
+}
+
+ENTRY e {
+  a = f32[64]{0} parameter(0)
+  r = f32[64]{0} all-reduce(a), channel_id=1, replica_groups=[1,8]<=[8], use_global_device_ids=true, to_apply=add
+  ROOT s = f32[64]{0} all-reduce(r), channel_id=2, replica_groups=[2,4]<=[8], use_global_device_ids=true, to_apply=add
+}
+"""
+STATED = 'm, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=8]>}}, is'
+
+
+def test_the_mesh_of_a_text_that_is_cut_off_is_that_of_a_part() -> None:
+    """The second all-reduce divides the eight devices of the first one, unless the text states a mesh that it has whole."""
+    assert hlo_inspect.inspect(MESH, "collectives").facts["mesh.shape"] == "2x4"
+    cut = MESH[: MESH.index("  ROOT s = f32[64]{0} all")]
+    report = hlo_inspect.inspect(cut, ("summary", "collectives"))
+    assert (report.facts["mesh.shape"], report.facts["mesh.order"]) == (None, None)
+    reason = "the text is cut off, and the missing part may divide the devices further"
+    assert {f"mesh.shape: {reason}", f"mesh.order: {reason}"} <= set(report.notes)
+    assert any(", mesh of this part d0=8)" in headline_text(row).replace(NO_BREAK, " ") for row in report.headline)
+    stated = hlo_inspect.inspect(cut.replace("m, is", STATED), "collectives")
+    assert (stated.facts["mesh.shape"], stated.facts["mesh.order"]) == ("8", "iota")
+
+
+REGIONS = """HloModule m, buffer_donor={ (0, {}) }, entry_computation_layout={(f32[8]{0})->f32[8]{0}}, num_partitions=2
+
+add {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT s = f32[] add(x, y)
+}
+
+ENTRY e {
+  p = f32[8]{0} parameter(0), sharding={devices=[2]<=[2]}
+  c = f32[8]{0} custom-call(p), custom_call_target="Sharding", sharding={devices=[2]<=[2]}
+  l = f32[4]{0} custom-call(c), custom_call_target="SPMDFullToShardShape", sharding={manual}
+  r = f32[4]{0} all-reduce(l), channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=add
+  ROOT g = f32[8]{0} custom-call(r), custom_call_target="SPMDShardToFullShape", sharding={devices=[2]<=[2]}
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "shapes"),
+    [
+        ("  ROOT g", "mixed"),
+        ("  l =", None),  # regions may follow
+        ("  c =", None),
+        ("  p =", None),
+        ("->", None),  # in the header
+    ],
+)
+def test_whose_shapes_a_text_that_is_cut_off_has(end: str, shapes: str | None) -> None:
+    assert hlo_inspect.inspect(REGIONS, "params").facts["module.shapes"] == "mixed"
+    report = hlo_inspect.inspect(REGIONS[: REGIONS.index(end)], "params")
+    assert report.facts["module.shapes"] == shapes
+    reason = "module.shapes: the text is cut off, and the missing part says whether the arrays are those of one device"
+    assert (reason in report.notes) == (shapes is None)
+
+
+def test_a_cut_text_for_one_device_is_for_one_device() -> None:
+    text = REGIONS.replace(", num_partitions=2", "")
+    assert hlo_inspect.inspect(text[: text.index("  p = ")], "params").facts["module.shapes"] == "per_device"

@@ -95,10 +95,10 @@ def why_no_bytes(module: Module) -> str:
 
 def devices_of_work(shapes_are: ShapesAre | None, devices: int | None, has_shardings: bool) -> int:
     """Over how many devices the work that a text shows is split: a program of global shapes over those of its shardings. A
-    region that is written for one device is divided with the rest, which keeps times lower bounds.
+    region that is written for one device is divided with the rest, and so is a program of which it is not known, which keeps
+    times lower bounds.
     """
-    is_global = shapes_are in ("global", "mixed")
-    return devices if is_global and has_shardings and devices is not None else 1
+    return devices if shapes_are != "per_device" and has_shardings and devices is not None else 1
 
 
 class KernelTimes:
