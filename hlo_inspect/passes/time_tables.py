@@ -57,7 +57,7 @@ def time_parts(context: Context) -> list[TimePart]:
     known: dict[tuple[int, int], TimePart] = {}
     for kernel in context.own_kernels:
         labels, row = kernel.labels, in_step.of(kernel)
-        key = id(row), id(labels)
+        key = id(row), id(labels)  # which the times and the labeller keep
         part = known.get(key)
         if part is None:
             time, runs = times.of(kernel), timelines.estimate.timeline.runs(kernel.place)

@@ -15,12 +15,13 @@ from typing import Any, cast
 import pytest
 
 import hlo_inspect
-from hlo_inspect.analysis import fingerprints, op_names, view
+from hlo_inspect.analysis import calls, fingerprints, op_names, view
+from hlo_inspect.analysis.calls import Bounds, CallGraph
 from hlo_inspect.analysis.canonical.module import CanonicalModule, CanonicalText, KnownRows
 from hlo_inspect.analysis.canonical.spelling import Speller
 from hlo_inspect.analysis.cost import computation
 from hlo_inspect.analysis.cost.computation import Costs
-from hlo_inspect.analysis.cost.kernels import Kernel
+from hlo_inspect.analysis.cost.kernels import Kernel, Kernels
 from hlo_inspect.analysis.cost.labels import Labeller
 from hlo_inspect.analysis.fingerprints import Fingerprints
 from hlo_inspect.analysis.memory import overwriting
@@ -29,13 +30,16 @@ from hlo_inspect.analysis.memory.parameter_relations import MovingFusions
 from hlo_inspect.analysis.phases import facts, rules
 from hlo_inspect.analysis.phases.body_templates import BodyTemplates
 from hlo_inspect.analysis.phases.facts import StepFacts
+from hlo_inspect.analysis.phases.names import NamedPhases
 from hlo_inspect.analysis.phases.phases import Phases
 from hlo_inspect.analysis.phases.value_graph import COLLECTIVE, PRODUCT, SUMS, BodyTemplate, ValueGraph
 from hlo_inspect.analysis.phases.value_graph import MOVES as MOVING
 from hlo_inspect.analysis.provenance import Provenances
+from hlo_inspect.analysis.time import kernel_costings
 from hlo_inspect.analysis.time.compiler_estimates import CompilerEstimate
+from hlo_inspect.analysis.time.kernel_costings import Costing
 from hlo_inspect.analysis.time.kernel_times import KernelTime, KernelTimes
-from hlo_inspect.analysis.time.step_times import TimesInStep
+from hlo_inspect.analysis.time.step_times import RowTimes, TimesInStep
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo.attribute_forms import FormTable
 from hlo_inspect.hlo.reader import read_modules
@@ -191,7 +195,13 @@ def share_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Has each thing worked out for itself."""
 
     def unshared() -> None:
-        looked_up = Provenances.of
+        looked_up, find_costings = Provenances.of, kernel_costings.find_costings
+
+        def costings_of_each(kernels: Kernels, times: Callable[[Kernel], RowTimes] | None) -> list[Costing]:
+            apart = [Kernels([kernel], ()) for kernel in kernels.found] + [Kernels((), kernels.beside)]
+            rows = [row for one in apart for row in find_costings(one, times)]
+            return kernel_costings._weighed([Costing(row.kernels, row.cost._replace(share=None)) for row in rows])
+
         monkeypatch.setattr(Fingerprints, "of", lambda *_: None)
         monkeypatch.setattr(computation, "_alike", lambda *_: None)
         monkeypatch.setattr(Costs, "_call_alike", lambda *_: None)
@@ -202,6 +212,8 @@ def share_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr(view, "_opens_nothing", lambda _: False)
         monkeypatch.setattr(view, "_METADATA", re.compile("(?!)"))
         monkeypatch.setattr(InPlace, "may_end", lambda *_: True)
+        monkeypatch.setattr(calls, "_alike_calls", lambda *_: object())
+        monkeypatch.setattr(kernel_costings, "find_costings", costings_of_each)
         for owner, name in TABLES:
             forget(monkeypatch, owner, name)
 
@@ -227,6 +239,7 @@ TABLES = (
     (ColumnTable, "_known"),
     (KernelTimes, "_alike"),
     (TimesInStep, "_alike"),
+    (NamedPhases, "_functions"),
     (Labeller, "_known"),
     (Labeller, "_alike"),
     (Provenances, "_alike"),
@@ -354,6 +367,62 @@ def test_calls_that_cost_the_same_are_worked_out_once(share_nothing: Callable[[]
     shared = [told(text) for text in texts]
     share_nothing()
     assert [told(text) for text in texts] == shared
+
+
+CYCLES = ', backend_config={"window_config":{"estimated_cycles":"%d"}}'
+NEGATE = "f32[512,512]{1,0} negate(%p)"
+OPAQUE = 'f32[512,512]{1,0} custom-call(%p), custom_call_target="'
+KERNELS = (
+    *(NEGATE, NEGATE, NEGATE + CYCLES % 500, NEGATE + CYCLES % 900, NEGATE.replace("1,0", "0,1")),
+    *(NEGATE.replace("f32", "f16"), NEGATE.replace("negate", "tanh"), NEGATE.replace("%p", "%q")),
+    *(OPAQUE + 'one"', OPAQUE + 'one"', OPAQUE + 'other"', OPAQUE.replace("f32", "f16") + 'other"'),
+)
+
+
+@pytest.mark.parametrize("profile", [None, "h100-sxm", "tpu-v5e"])
+def test_kernels_cost_the_same_where_nothing_is_shared(profile: str | None, share_nothing: Callable[[], None]) -> None:
+    shapes = ("f32[512,512]{1,0:T(8,128)}", "f32[512,512]{0,1:T(8,128)}")
+    rows = [f"%{name} = {shape} parameter({number})" for number, (name, shape) in enumerate(zip("pq", shapes, strict=True))]
+    rows += [f"%k.{number} = {kernel}" for number, kernel in enumerate(KERNELS)]
+    text = "\n".join(("HloModule m, is_scheduled=true", "", "ENTRY %main {", *rows, "ROOT %r = () tuple()", "}", ""))
+
+    def told() -> list[object]:
+        found = hlo_inspect.inspect(text, ("top", *(["time"] if profile else [])), profile=profile)
+        return [dict(found.facts), [(table.name, table.rows) for table in found.tables], found.notes]
+
+    shared = told()
+    share_nothing()
+    assert told() == shared
+
+
+CALLING = (
+    "call(), to_apply=%{0}",
+    "conditional(%i), branch_computations={{%{0}, %{1}}}",
+    "conditional(%i), branch_computations={{%{1}, %{0}, %{0}}}",
+    'while(%i), condition=%{0}, body=%{1}, backend_config={{"known_trip_count":{{"n":"3"}}}}',
+    'while(%i), condition=%{0}, body=%{1}, backend_config={{"known_trip_count":{{"n":"4"}}}}',
+    "while(%i), condition=%{0}, body=%{1}",
+    "call(), to_apply=%{0}, called_computations={{%{1}}}",
+)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_figures_of_calls_are_the_same_where_nothing_is_shared(seed: int, share_nothing: Callable[[], None]) -> None:
+    """Computations that differ in one call, in what is called, or in what they do themselves."""
+    chance = random.Random(seed)  # noqa: S311 - no secrets
+    bodies = [f"%c.{n} {{\n  ROOT %i = s32[] constant({n})\n}}\n" for n in range(3)]
+    for n in range(3, 60):
+        callees = chance.choices([f"c.{m}" for m in (0, 1, 2, n - 1)], k=2)
+        bodies.append(f"%c.{n} {{\n  %i = s32[] constant(0)\n  ROOT %x = s32[] {chance.choice(CALLING).format(*callees)}\n}}\n")
+    rows = [f"%x.{n} = s32[] call(), to_apply=%c.{n}" for n in range(60)]
+    text = "\n".join(("HloModule calls", "", *bodies, "ENTRY %main {", *rows, "ROOT %i = s32[] constant(0)", "}", ""))
+    graph = CallGraph(next(iter(read_modules(open_source(io.StringIO(text)), calls.WANTS | Wants(graph=True)))))
+    some = [{"a": Bounds.exactly(2)}, {"a": Bounds.exactly(5)}, {"a": Bounds(1, None, "not known"), "b": Bounds.exactly(3)}, {}]
+    own = {name: chance.choice(some) for name in graph.order}
+    shared = graph.bounds_of_each(own)
+    assert len(some) < len({id(figures) for figures in shared.values()}) < len(shared)
+    share_nothing()
+    assert graph.bounds_of_each(own) == shared
 
 
 MOVED = """%moved.{n} {{

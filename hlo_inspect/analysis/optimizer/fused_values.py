@@ -72,7 +72,6 @@ class FusedValues:
         if opcode not in _LOOKED_INTO or place[2] or not operands or (opcode == "reduce" and not combiner):
             return None
         attribute = instruction.attr(_ATTRIBUTES[opcode]) if instruction is not None else None
-        layouts = (
-            tuple(map(frames.shape, (place, *operands))) if opcode == "bitcast" else ()
-        )  # which elements it gives depends on
-        return opcode, shape, combiner, str(attribute), layouts, tuple(map(self._known.__getitem__, operands))
+        # The elements of a bitcast are where the layouts of its result and of its operand have them.
+        arrays = tuple(map(frames.shape, (place, *operands))) if opcode == "bitcast" else ()
+        return opcode, shape, combiner, str(attribute), arrays, tuple(map(self._known.__getitem__, operands))

@@ -90,37 +90,19 @@ def find_costings(kernels: Kernels, times: Callable[[Kernel], RowTimes] | None) 
 def _weighed(rows: Sequence[Costing]) -> list[Costing]:
     """The rows with their shares, those that weigh most first, and last what is no kernel."""
     costs = {id(row.cost): row.cost for row in rows}
-    weights = {key: cost.weight for key, cost in costs.items()}
-    whole = sum([weights[id(row.cost)] for row in rows]) if all(cost.has_exact_weight for cost in costs.values()) else 0
+    whole = sum([row.cost.weight for row in rows]) if all(cost.has_exact_weight for cost in costs.values()) else 0
     shared = {key: cost._replace(share=cost.weight / whole) for key, cost in costs.items()} if whole else costs
     orders = {key: cost.order for key, cost in costs.items()}
-    found: dict[tuple[float, ...], list[Costing]] = {}
-    for row in rows:
-        if row.kernels:
-            found.setdefault(orders[id(row.cost)], []).append(Costing(row.kernels, shared[id(row.cost)]))
-    others = [Costing((), shared[id(row.cost)]) for row in rows if not row.kernels]
-    return [*(row for order in sorted(found, reverse=True) for row in found[order]), *others]
+    heaviest = sorted(rows, key=lambda row: (bool(row.kernels), orders[id(row.cost)]), reverse=True)
+    return [Costing(row.kernels, shared[id(row.cost)]) for row in heaviest]
 
 
 def join_costings(rows: Sequence[Costing]) -> list[Costing]:
     """The rows with those joined that differ in their names only."""
     groups: dict[object, list[Costing]] = {}
-    alike: dict[object, list[Costing]] = {}
     for row in rows:
-        key = _objects(row)
-        group = alike.get(key)
-        if group is None:
-            group = alike[key] = groups.setdefault(_without_name(row), [])
-        group.append(row)
+        groups.setdefault(_without_name(row), []).append(row)
     return _weighed([_sum(group) for group in groups.values()])
-
-
-def _objects(row: Costing) -> object:
-    """What rows have in common that surely differ in their names only."""
-    if not row.kernels:
-        return ()
-    kernel = row.kernels[0]
-    return kernel.kind, id(kernel.labels), id(kernel.shape), id(row.cost)  # which the module and the rows keep
 
 
 def _without_name(row: Costing) -> object:

@@ -147,7 +147,6 @@ class Timeline:
         self.streams = streams
         self._branch = branch
         self._ticks: dict[Place, int] = {}
-        self._ticks_of: dict[float, int] = {}
         self._known: dict[_Request, TimedRun] = {}
         self._last: dict[str, TimedRun] = {}
         self._made: list[TimedRun] = []
@@ -210,11 +209,7 @@ class Timeline:
         """The time of one run of what is at a place."""
         known = self._ticks.get(place)
         if known is None:
-            seconds = self._seconds(place)
-            known = self._ticks_of.get(seconds)
-            if known is None:
-                known = self._ticks_of[seconds] = min(round(seconds * TICKS), MAX_FIGURE)
-            self._ticks[place] = known
+            known = self._ticks[place] = min(round(self._seconds(place) * TICKS), MAX_FIGURE)
         return known
 
     def beside(self, place: Place) -> TimedRun | None:
