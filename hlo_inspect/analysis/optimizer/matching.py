@@ -58,6 +58,7 @@ class Matcher:
         self._candidates: set[int] = set()
         self._odd: list[Update] = []
         self._is_training = False
+        self._refused: list[StateArray] = []  # with two states, before a gradient was recognized
         self._checked: dict[Hashable, bool] = {}
         self._chains: dict[int, list[State]] = {}
         self._unclaimed: dict[int, tuple[int, int]] = {}
@@ -78,7 +79,7 @@ class Matcher:
         self._states = [array for array in self._states if id(array) not in read]
         primaries = {primary.new: primary for primary in map(self.values.primary, candidates)}
         matrices_first = sorted(primaries.values(), key=lambda array: -len(array.shape.dimensions))  # see `_is_gradient`
-        found = [weight for array in matrices_first if (weight := self._match(array)) is not None]
+        found = self._with_refused([weight for array in matrices_first if (weight := self._match(array)) is not None])
         for _ in range(MAX_ROUNDS):
             known = {id(array) for w in found if w.claim for array in (*w.claim.roles.values(), *w.claim.extra)}
             if all(w.claim for w in found) or not any(id(array) in known for array in self._states):
@@ -269,6 +270,15 @@ class Matcher:
                 return None
         return self._weight(update, claim, is_learnt=is_learnt)
 
+    def _with_refused(self, found: list[Weight]) -> list[Weight]:
+        """The weights that were found, and what was refused before one of them showed that the step trains."""
+        if not self._is_training or not self._refused:
+            return found
+        refused = {id(array) for array in self._refused}
+        self._odd = [update for update in self._odd if id(update.array) not in refused]
+        again = [weight for array in self._refused if (weight := self._match(array)) is not None]
+        return [weight for weight in found if id(weight.array) not in refused] + again
+
     def _may_match(self, weight: Weight, explained: int) -> bool:
         """Whether a weight without a claim can come out otherwise where some inputs count as states no more. It cannot where
         none of them kept a form from being a gradient, and the backward pass is known as it was.
@@ -285,6 +295,8 @@ class Matcher:
             return has_states
         found = self.backward_passes.holds(update, update.rest if claim is None else claim.gradient)
         self._is_training |= has_states and found is True
+        if has_states and found is False:
+            self._refused.append(update.array)
         return found
 
     def _weight(self, update: Update, claim: Claim | None, *, is_learnt: bool | None) -> Weight:
