@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -57,6 +58,7 @@ def has_groups(collective: Collective) -> bool:
     return not (collective.is_point_to_point or collective.kind == "collective-permute" or collective.participants.fault)
 
 
+@dataclass(frozen=True, eq=False)
 class Mesh:
     """`shape` holds the sizes of the axes, major to minor, `names` what they are called; `order` the device at each position,
     `None` for 0…n-1. Where no mesh is known, `shape` is `None` and `reason` says why; `given_up` is whether it was not looked
@@ -64,24 +66,13 @@ class Mesh:
     `note` says why the names of a mesh that the user gave cannot be used.
     """
 
-    def __init__(
-        self,
-        shape: tuple[int, ...] | None,
-        order: tuple[int, ...] | None = None,
-        names: tuple[str, ...] = (),
-        *,
-        reason: str = "",
-        note: str = "",
-        why_partial: str = "",
-        given_up: bool = False,
-    ) -> None:
-        self.shape = shape
-        self.order = order
-        self.names = names
-        self.reason = reason
-        self.note = note
-        self.why_partial = why_partial
-        self.given_up = given_up
+    shape: tuple[int, ...] | None
+    order: tuple[int, ...] | None = None
+    names: tuple[str, ...] = ()
+    reason: str = ""
+    note: str = ""
+    why_partial: str = ""
+    given_up: bool = False
 
     @property
     def shape_text(self) -> str | None:

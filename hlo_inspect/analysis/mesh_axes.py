@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import NamedTuple
 
@@ -78,7 +79,7 @@ def mesh_of(module: Module, collectives: Sequence[Collective], counts: DeviceCou
         names = axis_names(mesh, stated)
     is_sure = not module.problems.hold_a_cut or any(_has_axes(one, mesh) for one in stated)
     why_partial = "" if is_sure else "the text is cut off, and the missing part may divide the devices further"
-    return Mesh(mesh.shape, mesh.order, names or _plain_names(mesh.axes, counts), note=note, why_partial=why_partial)
+    return replace(mesh, names=names or _plain_names(mesh.axes, counts), note=note, why_partial=why_partial)
 
 
 def _plain_names(axes: Sequence[Run], counts: DeviceCounts) -> tuple[str, ...]:
