@@ -88,8 +88,6 @@ def _is_loop_invariant(found: WeightUpdates, weight: Weight) -> bool:
 
 def _loops_over_steps(flow: Dataflow, step: TrainingStep) -> list[Place]:
     """The loops whose results are results of the step, or are averaged over devices to be that."""
-    if "while" not in flow.frames.views.opcodes:
-        return []
     places = [place for node in step.results if (place := flow.graph.places.get(_averaged(flow, node))) is not None]
     return list(dict.fromkeys((place[0], place[1], ()) for place in places if flow.frames.opcode(place) == "while"))
 

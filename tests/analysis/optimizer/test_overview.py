@@ -73,6 +73,13 @@ def test_sums_of_gradients_that_are_clipped_together_are_not_frozen() -> None:
     assert [row.rule for row in (*overview.rows, *overview.frozen)] == ["sgd", "sgd"]
 
 
+@pytest.mark.parametrize(("summed", "name"), [("w", "none"), ("nobody", None)])
+def test_a_sum_over_devices_of_what_is_not_defined_may_update_a_weight(summed: str, name: str | None) -> None:
+    """With loops in the text or without."""
+    root = f"ROOT r = f32[4] all-reduce({summed}), replica_groups={{{{0,1}}}}, to_apply=%add"
+    assert report_of(entry_of("w = f32[4] parameter(0)", root)).facts["optimizer.name"] == name
+
+
 def test_what_comes_out_unchanged_beside_a_weight_is_frozen() -> None:
     """`m1` is handed through; where nothing is updated, nothing is frozen."""
     assert overview_of(step_of(*DESCENT, outputs="new m1", states=1)).roles == {(0, ()): "weight", (1, ()): "frozen"}
