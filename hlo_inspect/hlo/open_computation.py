@@ -4,10 +4,10 @@ Among that are the integer scalars that a loop's trip count can depend on. A cou
 scalars: handed to the loop in a tuple, compared by its condition, changed by its body. A callee stands before its caller, so a
 condition is not known as one when it is read, and a second reading is no way out: the input may be a pipe. What it takes is
 little, though. Conditions, and the fusions and calls that compare or count, have an integer scalar as their root, and the tuple
-that a body gives starts with one as a rule; few other computations do (3 of 12,249 in a dump of 14 MB), and of those that the
-reader skips it keeps the text until a trip count has to be worked out (`skipped.py`). What holds loops, calls or collectives it
-reads anyway. Of each, the instructions stay that feed its root or what it hands to a loop or a call, and no others: a handful,
-even where the body has hundreds.
+that a body gives starts with one as a rule; few other computations do (3 of 12,249 in a dump of 14 MB). Of those that the
+reader skips it keeps the text, if that is short, until a trip count has to be worked out (`skipped.py`). What is long, or holds
+loops, calls or collectives, it reads at once. Of each, the instructions stay that feed its root or what it hands to a loop or a
+call, and no others: a handful, even where the body has hundreds.
 """
 
 from __future__ import annotations

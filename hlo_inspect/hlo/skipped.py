@@ -1,7 +1,7 @@
 """Computations that are passed over although they may be parts of loops.
 
 A condition stands before its loop, and whether a trip count has to be worked out is known only when the loop is read: compilers
-print most of them. Until then the text of what may be a condition, or may count, is kept compressed.
+print most of them. Until then the text of what may be a condition, or may count, is kept compressed, if it is short.
 """
 
 from __future__ import annotations
