@@ -49,6 +49,7 @@ class BackwardPasses:
         self._hidden = 0
         self._solved: dict[Place, bool] = {}
         self._products = Products(frames)
+        self._of_parts: dict[Place, frozenset[int]] = {}
         self._held = HeldInputs(frames)
         self._marks: dict[tuple[int, int], int] = {}
         self._followers: InputDependence | None = None
@@ -238,8 +239,15 @@ class BackwardPasses:
         if EVERYTHING in {left, right} or (left == right == 0 and self._products.are_indices(factor, cofactor)):
             return None
         is_input = self._frames.input(factor.origin) is not None
-        parts = map(self._dependence.inputs, self._products.put_together(cofactor.origin))
-        return left != 0 and left in {right, *parts} and (not is_input or self._products.has_window(factor.product))
+        is_equal = left != 0 and (left == right or left in self._inputs_of_parts(cofactor.origin))
+        return is_equal and (not is_input or self._products.has_window(factor.product))
+
+    def _inputs_of_parts(self, place: Place) -> frozenset[int]:
+        """On which inputs the parts depend, of which a value was put together: those of each part as bits."""
+        known = self._of_parts.get(place)
+        if known is None:
+            known = self._of_parts[place] = frozenset(map(self._dependence.inputs, self._products.put_together(place)))
+        return known
 
     # -- the step as a whole --------------------------------------------------------------------------------------------
 

@@ -43,6 +43,23 @@ def without_a_match(count: int) -> list[str]:
     return [*lines, f"ROOT r = ({', '.join([F] * count)}) tuple({', '.join(f'a{i}' for i in range(count))})"]
 
 
+def put_together(count: int) -> list[str]:
+    """So many batches are put together for the loss; the gradient is a sum of as many products with other inputs."""
+    array, whole, numbers = "f32[4,4]{1,0}", f"f32[{4 * count},4]{{1,0}}", range(count)
+    lines = [f"w = {array} parameter(0)"]
+    lines += [f"{one}{i} = {array} parameter({i + first})" for one, first in (("m", 1), ("z", count + 1)) for i in numbers]
+    lines += [f"e{i} = {array} tanh(m{i})" for i in numbers]
+    lines += [f"c = {whole} concatenate({', '.join(f'e{i}' for i in numbers)}), dimensions={{0}}"]
+    lines += [f"f = {whole} dot(c, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}", f"q = {whole} tanh(f)"]
+    lines += ["rate = f32[] constant(0.1)", f"rates = {array} broadcast(rate), dimensions={{}}"]
+    for i in numbers:
+        lines += [f"d{i} = {array} slice(q), slice={{[{4 * i}:{4 * i + 4}], [0:4]}}", f"k{i} = {array} tanh(z{i})"]
+        lines += [f"o{i} = {array} dot(k{i}, d{i}), lhs_contracting_dims={{0}}, rhs_contracting_dims={{0}}"]
+    lines += [f"s{i} = {array} add({'o0' if i == 1 else f's{i - 1}'}, o{i})" for i in numbers[1:]]
+    lines += [f"u = {array} multiply(s{count - 1}, rates)", f"new = {array} subtract(w, u)"]
+    return [*lines, f"ROOT r = ({array}) tuple(new)"]
+
+
 def calling_itself(count: int) -> list[str]:
     lines = [f"p = {F} parameter(0)", f"a0 = {F} call(p), to_apply=e"]
     return [*lines, *(f"a{i + 1} = {F} multiply(a{i}, p)" for i in range(count)), f"ROOT r = {F} subtract(p, a{count})"]
@@ -90,6 +107,14 @@ def test_an_element_of_itself_ends() -> None:
 
 def test_many_outputs_of_one_shape_are_matched_in_linear_time() -> None:
     assert_linear(lambda count: assert_nothing_is_updated(report_of(*without_a_match(count), aliases=0)), 1_000)
+
+
+def test_parts_of_what_is_put_together_are_looked_up_in_linear_time() -> None:
+    assert_linear(lambda count: assert_is_updated(report_of(*put_together(count), aliases=1)), 300)
+
+
+def assert_is_updated(report: Report) -> None:
+    assert report.facts["optimizer.update_count"] == 1
 
 
 def assert_nothing_is_updated(report: Report) -> None:
