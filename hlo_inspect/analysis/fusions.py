@@ -71,8 +71,9 @@ def metadata_of_fusions(module: Module) -> Iterator[Metadata]:
     known: set[str] = set()
     for computation in module.holding:
         for fusion in computation.with_opcodes({"fusion"}):
-            text, spelled = fusion.untouched or ('"', "")
-            if '"' not in text:  # else it may be cut within a string
+            untouched = fusion.untouched
+            if untouched is not None and '"' not in untouched[0]:  # else the text may be cut within a string
+                text, spelled = untouched
                 if spelled in known or not (spelled or "metadata" in text):
                     continue
                 if spelled:

@@ -18,8 +18,7 @@ MAX_ROWS = 1 << 8  # what is larger is not one of many
 Argument = tuple[int, Index]
 """The number of a parameter and an index into it."""
 
-
-Step = tuple[int, str, tuple[int, ...], Hashable, int]
+MadeNode = tuple[int, str, tuple[int, ...], Hashable, int]
 """A node to make anew, and what it is made of: operation, operands, attribute and size."""
 
 
@@ -28,12 +27,12 @@ class Recipe:
     """An expression over arguments: the root, the nodes to make anew, operands first, and the nodes of the arguments."""
 
     root: int
-    steps: tuple[Step, ...]
+    made: tuple[MadeNode, ...]
     arguments: tuple[tuple[int, Argument], ...]
 
     def apply(self, graph: Graph, known: dict[int, int]) -> int:
         """The expression with other nodes in place of its arguments; `known` holds these by the argument's node."""
-        for node, op, args, attribute, size in self.steps:
+        for node, op, args, attribute, size in self.made:
             known[node] = graph.make(op, tuple(map(known.get, args, args)), attribute, size)
         return known.get(self.root, self.root)
 
@@ -88,7 +87,7 @@ class EqualFusions:
         """The recipe of an expression; `None` where it holds something opaque, which is another value in each."""
         graph = self._graph
         changed: set[int] = set()
-        steps: list[Step] = []
+        made: list[MadeNode] = []
         arguments: list[tuple[int, Argument]] = []
         for node in graph.below([root]):
             if graph.ops[node] == "opaque":
@@ -99,5 +98,5 @@ class EqualFusions:
                 arguments.append((node, source[1:]))
             elif not changed.isdisjoint(graph.args[node]):
                 changed.add(node)
-                steps.append((node, graph.ops[node], graph.args[node], graph.attributes[node], graph.sizes[node]))
-        return Recipe(root, tuple(steps), tuple(arguments))
+                made.append((node, graph.ops[node], graph.args[node], graph.attributes[node], graph.sizes[node]))
+        return Recipe(root, tuple(made), tuple(arguments))
