@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from hlo_inspect.analysis.view import View, Views
-from hlo_inspect.hlo.attribute_forms import printed_fusion
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.shapes import Shape, TupleShape, total
@@ -104,10 +103,8 @@ def fusion_kinds(module: Module) -> list[FusionKind]:
 
 
 def _kind_and_callee(fusion: Instruction) -> tuple[str, str]:
-    kind, callee = (fusion.untouched and printed_fusion(fusion.untouched[0])) or (None, "")
-    if kind:
-        return kind, callee
-    return fusion.attr("kind") or "", fusion.callee("calls") or ""
+    kind, callee = fusion.printed_fusion or (None, "")
+    return (kind, callee) if kind else (fusion.attr("kind") or "", fusion.callee("calls") or "")
 
 
 def _gives_tuple(callee: Computation | None) -> bool:

@@ -118,6 +118,11 @@ class Instruction:
         return None if self._is_split else (self._text, self._attributes)
 
     @property
+    def printed_fusion(self) -> tuple[str | None, str] | None:
+        """The kind of a fusion, and what it calls, if it is printed as most are and nobody has asked what its text says."""
+        return None if self._is_split else printed_fusion(self._text)
+
+    @property
     def tail(self) -> str:
         """Its text behind the opening parenthesis."""
         if not self._is_split:
@@ -272,8 +277,7 @@ class Instruction:
 
     def may_call(self, callees: Set[str]) -> bool:
         """Whether it may call one of some computations. That it calls none is known of what is printed as most fusions are."""
-        may_tell = self.opcode in _CALLING_BY_ONE_ATTRIBUTE and not self._is_split
-        printed = printed_fusion(self._text) if may_tell else None
+        printed = self.printed_fusion if self.opcode in _CALLING_BY_ONE_ATTRIBUTE else None
         return printed is None or printed[1] in callees
 
 
