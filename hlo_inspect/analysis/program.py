@@ -43,7 +43,8 @@ _Dimensions = tuple[int | None, ...]
 @dataclass(frozen=True, slots=True)
 class Program:
     """`cache` are the parameters in which a decode or inference step keeps what it has seen. `opcode` is that of a program of
-    one operation or reduction. `has_matmuls` is `None` where the costs were not asked for and no dot or convolution is there.
+    one operation or reduction. `has_matmuls` is `None` where no dot or convolution is there, and the costs were not asked for
+    or the text is cut off.
     """
 
     kind: Kind
@@ -69,8 +70,8 @@ def find_program(
     if overview is not None and overview.rows and (overview.name != "unknown" or has_backward or not names_tell):
         only_updates = has_matmuls is False and not has_backward
         return Program("optimizer update" if only_updates else "training step", has_matmuls=has_matmuls)
-    if module.problems.hold_a_cut:  # what is missing may be the backward pass, or the updates of weights
-        return Program("program", has_matmuls=has_matmuls)
+    if module.problems.hold_a_cut:  # what is missing may be products, the backward pass, or the updates of weights
+        return Program("program", has_matmuls=has_matmuls or None)
     if has_backward:
         return Program("forward and backward pass", has_matmuls=has_matmuls)
     only = _only_operation(module)

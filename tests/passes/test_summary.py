@@ -316,6 +316,24 @@ def test_a_text_that_is_cut_off_does_not_say_that_there_are_no_collectives() -> 
     assert lines(hlo_inspect.inspect(whole))["collectives"].startswith("2 runs")
 
 
+def test_a_text_that_is_cut_off_does_not_say_that_nothing_is_multiplied() -> None:
+    """The product is the line behind the cut."""
+    whole = """HloModule m, entry_computation_layout={(f32[8,8]{1,0})->f32[8,8]{1,0}}
+
+ENTRY main {
+  p = f32[8,8]{1,0} parameter(0)
+  n = f32[8,8]{1,0} negate(p)
+  e = f32[8,8]{1,0} exponential(n)
+  ROOT d = f32[8,8]{1,0} dot(e, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
+    cut = hlo_inspect.inspect(whole[: whole.index("  ROOT d")], "summary", also=("cost",))
+    assert lines(cut)[""].startswith("program: 1 parameter")
+    without = whole.replace("dot(e, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}", "add(e, p)")
+    found = hlo_inspect.inspect(without, "summary", also=("cost",))
+    assert lines(found)[""].startswith("program without matrix multiplications: 1 parameter")
+
+
 def test_the_first_lines_of_the_sample(seed_001: Report) -> None:
     """Figures of ../shared/reference/samples.md."""
     found = lines(seed_001)
