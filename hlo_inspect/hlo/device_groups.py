@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -229,6 +230,7 @@ class MeshGroups(NamedTuple):
     references: tuple[AxisReference, ...]
 
 
+@dataclass(frozen=True, eq=False)
 class DeviceGroups:
     """The groups of `replica_groups`, in order; none for `{}`, which means one group of all devices. `mesh` is the mesh that
     the text names.
@@ -238,24 +240,12 @@ class DeviceGroups:
     how many ids they have together, and `largest_id` is -1 where there are none.
     """
 
-    def __init__(
-        self,
-        text: str,
-        listed: Groups | Iota | MeshGroups,
-        sizes: frozenset[int],
-        count: int,
-        largest_id: int,
-        mesh: NamedMesh | None = None,
-    ) -> None:
-        self.text = text
-        self.listed = listed
-        self.sizes = sizes
-        self.count = count
-        self.largest_id = largest_id
-        self.mesh = mesh
-
-    def __repr__(self) -> str:
-        return f"DeviceGroups({self.text!r})"
+    text: str
+    listed: Groups | Iota | MeshGroups
+    sizes: frozenset[int]
+    count: int
+    largest_id: int
+    mesh: NamedMesh | None = None
 
     @property
     def is_compact(self) -> bool:
