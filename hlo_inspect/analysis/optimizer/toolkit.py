@@ -4,7 +4,7 @@ An update is a sum (`Sum`): coefficients by monomial, each a product of powers o
 new weight to its states, and gives a claim when it has explained every term, every state and every factor.
 
 * the update: `Update`, its `State`s, `split` a sum by an atom, `update.split_scalars` a product; a rule gives a `Claim`
-* hyper-parameters: `update.read(form)`, `constant`, `ABSENT`, `COMPUTED`
+* hyper-parameters: `update.read(form)`, `constant`, `ABSENT`, `COMPUTED`, `decay_beside` for a decay that no rate scales
 * averages: `gradient_average`, `square_average`, `holds_square`, `take_corrections`, `exact_decay`, `l2_of`, `l2_in`
 * steps below the root of a second moment: `find_root`, `find_adam_step`, `averages_of`, `adam_claim`, `claim_like_adam`,
   `find_scaled_gradient`
@@ -79,5 +79,6 @@ from hlo_inspect.analysis.optimizer.norms import (
 from hlo_inspect.analysis.optimizer.numeric import value_of_form
 from hlo_inspect.analysis.optimizer.plain_steps import is_backward, is_plain_gradient, plain_rate
 from hlo_inspect.analysis.optimizer.state_arrays import StateArray
+from hlo_inspect.analysis.optimizer.unscaled_decay import decay_beside
 from hlo_inspect.analysis.optimizer.update import LEAST_KEPT, Claim, OptimizerRule, State, Update, expanded, quotient, split
 from hlo_inspect.analysis.optimizer.weight_averages import averaged_by

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.analysis.optimizer.norms import Clip
+from hlo_inspect.analysis.optimizer.unscaled_decay import decay_beside
 from tests.analysis.optimizer.programs import ADAM, STAGES, Facts, changed, facts_of, overview_of, rules_of, step_of, text_of
 
 POWER = "p_s = f32[] power(%nine_s, %tf)"
@@ -208,3 +209,22 @@ def test_a_comparison_with_something_else_is_no_norm() -> None:
 
 def test_no_clipping() -> None:
     assert clip_of("k = copy g") == ("sgd", None)
+
+
+# -- Decay that no rate scales ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("lines", "decay"),
+    [
+        (("d = multiply w tenth", "s = add u d", "new = subtract w s"), 0.1),
+        (("d = multiply w tenth", "s = add u d", "n = negate s", "new = add w n"), 0.1),
+        (("d = multiply w tenth", "s = add g d", "r = multiply s half", "new = subtract w r"), None),  # scaled
+        (("d = multiply w tenth", "k = subtract w d", "new = subtract k u"), None),  # before the step
+        (("new = subtract w u",), None),
+    ],
+)
+def test_a_decay_beside_the_rate(lines: tuple[str, ...], decay: float | None) -> None:
+    (weight,) = overview_of(step_of("u = multiply g half", *lines)).updates.weights
+    found = decay_beside(weight.update)
+    assert (found.value if found is not None else None) == decay

@@ -10,6 +10,8 @@ State: r and c, or v, t, and with momentum an average of the steps. Reads rate, 
 a constant. Clipping by the root mean square and scaling by that of the weight may be missing; without the first, an
 unfactored update is RMSProp's, unless d is computed and epsilon added to the squares.
 
+In optax the decay is no factor of the rate: `w' = w - (rate * u + decay * w)`.
+
 PyTorch has lower limits in place of epsilon, `v' = max(epsilon ** 2, outer(r', c') / max(epsilon, mean(r')))`, and hands in the
 rate with both root mean squares in it.
 """
@@ -31,6 +33,7 @@ from hlo_inspect.analysis.optimizer.toolkit import (
     Update,
     added,
     constant,
+    decay_beside,
     expanded,
     holds_square,
     is_constant,
@@ -116,7 +119,7 @@ def _direct(update: Update, step: Sum) -> Claim | None:
         "learning_rate": update.read(rate),
         "beta2": first.decay,
         "epsilon": COMPUTED if divisor.is_limited else first.epsilon,
-        "weight_decay": update.decay_of(rate),
+        "weight_decay": decay_beside(update) or update.decay_of(rate),
     }
     return Claim(rate, gradient, hyperparameters, _roles(divisor.states))
 
@@ -242,7 +245,8 @@ def _moment(update: Update, state: State, gradient: Sum) -> _Moment | None:
     squares = {monomial: value for monomial, value in added_up.items() if monomial != ONE}
     if not holds_square(update, squares, gradient):
         return None
-    return _Moment(update.read(decay), constant(epsilon / next(iter(squares.values()))), _share(update, decay, rest))
+    epsilon /= next(iter(squares.values()))
+    return _Moment(update.read(decay), constant(epsilon, update.tolerance), _share(update, decay, rest))
 
 
 def _share(update: Update, decay: Sum, rest: Sum) -> float | None:

@@ -35,6 +35,23 @@ PROGRAMS: dict[str, Facts] = {
         "epsilon": 1e-06,
     },
     "adafactor": {"name": "adafactor", "update_count": 2, "decayed_count": 0, "learning_rate": 0.001, "epsilon": 1e-30},
+    "adafactor_decayed": {
+        "name": "adafactor",
+        "update_count": 2,
+        "decayed_count": 2,
+        "learning_rate": 0.002,
+        "epsilon": 1e-30,
+        "weight_decay": 0.003,
+    },
+    "adafactor_decayed_momentum": {
+        "name": "adafactor",
+        "update_count": 2,
+        "decayed_count": 2,
+        "learning_rate": 0.002,
+        "epsilon": 1e-30,
+        "weight_decay": 0.003,
+        "momentum": 0.8,
+    },
     "adagrad": {"name": "adagrad", "update_count": 2, "decayed_count": 0, "learning_rate": 0.01, "epsilon": 1e-07},
     "adam": {
         "name": "adam",
