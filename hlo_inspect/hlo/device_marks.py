@@ -44,12 +44,12 @@ class DeviceMarks:
             self.partitioning_targets |= targets - {_CROSS_MESH}
         self.crosses_meshes |= crosses_meshes
         asks_devices = not counts_devices and not self.tiling
-        first = text.find("sharding={", start, end) if asks_devices or of_entry else -1
-        if first < 0:
+        last = text.rfind("sharding={", start, end) if asks_devices or of_entry else -1  # faster than `find`
+        if last < 0:
             return
         if asks_devices:
             tiling = _TILING.search(text, start, end) or _NAMED_MESH.search(text, start, end)
             self.tiling = "{" + tiling[0].removeprefix("sharding={") + "}" if tiling else ""
-        printed = _SHARDING.findall(text, max(start, first - 2), end) if of_entry else ()
+        printed = _SHARDING.findall(text, start, text.find("\n", last, end) + 1 or end) if of_entry else ()
         for sharding in dict.fromkeys(printed):
             self.shardings |= dict.fromkeys(split_sharding(sharding) or (sharding,))

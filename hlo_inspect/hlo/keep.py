@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from hlo_inspect.hlo import tokens
-from hlo_inspect.hlo.cursor import Span
+from hlo_inspect.hlo.cursor import Span, count_lines
 from hlo_inspect.hlo.fast_path import CALLS, LineRun, Part, read_row
 from hlo_inspect.hlo.head_table import Head
 from hlo_inspect.hlo.instruction import Instruction
@@ -258,14 +258,14 @@ class Keeper:
             opened.unread = None
         counted, line = lines.start, lines.line
         for position, row in picked:
-            line += text.count("\n", counted, position)
+            line += count_lines(text, counted, position)
             counted = position
             head = self._heads.find(row[2])
             if head is None:
                 continue
             if head.is_wanted or (head.may_be_kept and self._is_called_for(head, row[3])):
                 self._keep(opened, row, line)
-        line_count = line - lines.line + text.count("\n", counted, lines.end)
+        line_count = line - lines.line + count_lines(text, counted, lines.end)
         if self._wants.opcodes:
             computation.root_opcode = small_root(text, lines.start, lines.end)
         if self._wants.loops and opened.counts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from hlo_inspect.hlo.cursor import Cursor
+from hlo_inspect.hlo.cursor import Cursor, count_lines
 
 
 def cursor_of(*pieces: str) -> Cursor:
@@ -102,3 +102,10 @@ def test_what_is_read_again_has_twice_as_much() -> None:
         tries += 1
     assert (len(cursor.text), cursor.is_final) == (201, True)
     assert tries <= 8
+
+
+def test_lines_are_counted_in_a_part_of_a_text_with_any_characters() -> None:
+    text = "a\n\u5757\n\udc80b\n\n"
+    assert [count_lines(text, 0, end) for end in range(len(text) + 1)] == [0, 0, 1, 1, 2, 2, 2, 3, 4]
+    assert count_lines(text, 2, 6) == 1
+    assert count_lines(text, 5, 5) == 0

@@ -388,6 +388,9 @@ def test_shardings_once_each_in_order() -> None:
     module = Module(Header("m"), "path", 1, Wants())
     module.device_marks.note(MARKED, 0, len(MARKED), of_entry=True)
     assert list(module.device_marks.shardings) == ["{devices=[2]<=[2]}", "{replicated}"]
+    last_line = ", sharding={maximal device=1}"
+    module.device_marks.note(last_line, 0, len(last_line), of_entry=True)
+    assert list(module.device_marks.shardings)[2:] == ["{maximal device=1}"]
 
 
 def test_rows_share_the_text_of_their_heads() -> None:
