@@ -10,7 +10,7 @@ from collections.abc import Mapping, Set
 from typing import Literal, NamedTuple, Protocol, overload
 
 from hlo_inspect.hlo import tokens
-from hlo_inspect.hlo.attribute_forms import AttributeForm, attribute_text, printed_fusion
+from hlo_inspect.hlo.attribute_forms import AttributeForm, printed_fusion
 from hlo_inspect.hlo.device_groups import DeviceGroups, DevicePairs
 from hlo_inspect.hlo.head_table import Head
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES, CalleeAttribute, Role, callee_roles
@@ -211,28 +211,14 @@ class Instruction:
         form = self._form or self.take_apart()
         if name in form.known:
             return form.known[name]
-        place, values = form.places.get(name), self.computation.values
-        if place is not None:
-            return values.read(name, self._places[place])
-        try:
-            text = form.text_of(name)
-        except tokens.ScanError:
-            text = self._own_text(form, name)
-            return None if text is None else values.read(name, text)
+        values = self.computation.values
         if name in form.places:
             return values.read(name, self._places[form.places[name]])
-        form.known[name] = None if text is None else values.read(name, text)
-        return form.known[name]
-
-    def _own_text(self, form: AttributeForm[Value | MalformedValue], name: str) -> str | None:
-        """The text of an attribute where the form does not have it. Where the attributes stop making sense before it, the
-        module notes that.
-        """
-        try:
-            return attribute_text(form.filled(self._places), name)
-        except tokens.ScanError as error:
-            self.computation.values.faults[self.computation.name, self.name] = self.line, error.message
+        if form.fault and name not in form.texts and name in form.text:
+            values.faults[self.computation.name, self.name] = self.line, form.fault
             return None
+        form.known[name] = values.read(name, form.texts[name]) if name in form.texts else None
+        return form.known[name]
 
     def has(self, name: str) -> bool:
         """Whether there is an attribute of that name, whatever its value."""
@@ -259,7 +245,6 @@ class Instruction:
 
     def parts_without(self, name: str) -> tuple[AttributeForm[Value | MalformedValue], tuple[str, ...]]:
         """The same without the place of one attribute."""
-        self.value(name)  # a form knows the places of the attributes that were asked for
         form, places = self.attribute_parts
         at = form.places.get(name, len(places))
         return form, (*places[:at], *places[at + 1 :])

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hlo_inspect.hlo import attribute_forms, tokens
-from hlo_inspect.hlo.attribute_forms import FormTable
+from hlo_inspect.hlo.attribute_forms import AttributeForm, FormTable
 from hlo_inspect.hlo.head_table import HeadTable
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation
@@ -109,4 +109,12 @@ def test_a_text_that_is_known_is_one_object_when_there_is_no_room(monkeypatch: p
 
 def test_a_brace_in_a_string_closes_none() -> None:
     text = ', backend_config={"a":"}"}, to_apply={ r = f32[] fusion(p), kind=kLoop, calls=b }, kind=kInput'
-    assert attribute_forms.attribute_text(text, "kind") == "kInput"
+    assert AttributeForm[object](text).texts["kind"] == "kInput"
+
+
+def test_what_stands_behind_what_makes_no_sense_is_no_value() -> None:
+    form: AttributeForm[object] = AttributeForm(", calls=%a, index=0, kind=}, index=1, channel_id=7")
+    assert (form.texts, form.fault) == ({"calls": "%a", "index": "0"}, "expected a value")
+    found = instruction(form.text, computation := Computation("main", 1, is_entry=True))
+    assert [found.value(name) for name in ("calls", "index", "channel_id", "window")] == [("a",), 0, None, None]
+    assert computation.values.faults == {("main", "i"): (1, "expected a value")}

@@ -132,12 +132,9 @@ class Speller:
 
     def _of_form(self, form: AttributeForm[Any]) -> _Attributes | None:
         """`None` where a form cannot be read, or places hold what is neither a callee nor a channel."""
-        found: dict[str, tuple[str, int | None]] = {}
-        try:
-            for name, text, place in form.attributes():
-                found.setdefault(name, (text, place))  # of an attribute that is there twice the first one counts
-        except tokens.ScanError:
+        if form.fault:
             return None
+        found = {name: (text, form.places.get(name)) for name, text in form.texts.items()}
         for name in self._dropped:
             found.pop(name, None)
         predecessors = tuple(_NAME.findall(found.pop("control-predecessors", _NOTHING)[0]))

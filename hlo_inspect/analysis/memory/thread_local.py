@@ -11,15 +11,12 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.memory.platforms import Platform
 from hlo_inspect.analysis.view import Views
-from hlo_inspect.hlo import tokens
-from hlo_inspect.hlo.attribute_forms import attribute_text
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import TABLE, callee_roles
 
 _NO_VALUE = frozenset({"get-tuple-element", "bitcast", "opt-barrier", "domain"})
 _APPLIED = frozenset({"applied", "custom"})
 _APPLYING = frozenset(opcode for opcode in TABLE if not _APPLIED.isdisjoint(callee_roles(opcode).values()))
-_APPLYING_ONE = frozenset(opcode for opcode in TABLE if callee_roles(opcode) == {"to_apply": "applied"})
 
 
 class ThreadLocal(NamedTuple):
@@ -47,17 +44,6 @@ def _applied(module: Module, views: Views) -> Iterator[str]:
     for name, computation in module.computations.items():
         rows = computation.rows
         for row in rows.column.calling:
-            printed = _printed(rows.tails[row]) if rows.opcodes[row] in _APPLYING_ONE else ""
-            if printed in module.computations:
-                yield printed
-            elif rows.opcodes[row] in _APPLYING:
+            if rows.opcodes[row] in _APPLYING:
                 called = views.of(name).called_at(row)
                 yield from (one.name for one in called if one.role in _APPLIED and one.name in module.computations)
-
-
-def _printed(tail: str) -> str:
-    """What a row applies, where that is printed as usual."""
-    try:
-        return (attribute_text(tail, "to_apply") or "").removeprefix("%")
-    except tokens.ScanError:
-        return ""

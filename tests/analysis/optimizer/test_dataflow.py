@@ -11,8 +11,7 @@ from hlo_inspect.analysis import view
 from hlo_inspect.analysis.optimizer import frames
 from hlo_inspect.analysis.optimizer.graph import Graph
 from hlo_inspect.analysis.optimizer.literals import constant_value, is_rounded
-from hlo_inspect.hlo import attribute_forms, instruction
-from hlo_inspect.hlo.attribute_forms import attribute_text
+from hlo_inspect.hlo.attribute_forms import AttributeForm
 from hlo_inspect.hlo.operands import operand_names
 from tests.analysis.optimizer.programs import changed, entry_of, flow_of, overview_of, root_of, text_of, written
 
@@ -192,19 +191,19 @@ def test_wide_tuples_are_read_in_linear_time(monkeypatch: pytest.MonkeyPatch) ->
 def test_no_row_is_read_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither the operands nor an attribute, however many values are followed through it and however many have the same."""
     read: Counter[tuple[object, ...]] = Counter()
+    make_form = AttributeForm.__init__
 
     def count_names(tail: str) -> list[str] | None:
         read["operands", tail] += 1
         return operand_names(tail)
 
-    def count_attribute(text: str, name: str) -> str | None:
-        read[name, text] += 1
-        return attribute_text(text, name)
+    def count_form(form: AttributeForm[object], text: str, *, has_holes: bool = True) -> None:
+        read["attributes", text] += 1
+        make_form(form, text, has_holes=has_holes)
 
     monkeypatch.setattr(view, "operand_names", count_names)
     monkeypatch.setattr(view, "operands_of", None)
-    monkeypatch.setattr(attribute_forms, "attribute_text", count_attribute)
-    monkeypatch.setattr(instruction, "attribute_text", None)
+    monkeypatch.setattr(AttributeForm, "__init__", count_form)
     assert overview_of(text_of("adamw_bf16_master.after")).name == "adamw"
     assert max(count for (what, *_), count in read.items() if what == "operands") == 1
     assert read.most_common(1)[0][1] == 1, read.most_common(3)
