@@ -32,6 +32,15 @@ def _element(nodes: KnownNodes, place: Place) -> int:
     return nodes.opaque(place) if is_readable else nodes.broken(place, NO_INDEX)
 
 
+def _iota(nodes: KnownNodes, place: Place) -> int:
+    """Numbers along a dimension. Equal ones are one: each fusion that reads a triangle of an array makes the mask anew."""
+    instruction, shape = nodes.frames.instruction(place), nodes.frames.shape(place)
+    dimension = instruction.attr("iota_dimension") if instruction is not None else None
+    if dimension is None or not isinstance(shape, ArrayShape):
+        return nodes.opaque(place)
+    return nodes.graph.opaque(place, nodes.frames.size(place), ("iota", dimension, shape.dimensions))
+
+
 def _input(nodes: KnownNodes, place: Place) -> int:
     """A parameter of a computation that was opened with its parameters as inputs."""
     source = nodes.frames.input(place)
@@ -75,10 +84,11 @@ def _some_values(nodes: KnownNodes, place: Place) -> int | list[Place]:
         return nodes.opaque(place)
     if opcode == "dynamic-slice":
         return graph.make(opcode, found, None, frames.size(place))
-    instruction = frames.instruction(place) if opcode == "slice" else None
+    instruction = frames.instruction(place) if opcode in {"reverse", "slice"} else None
     parts = instruction.attr("slice") if instruction is not None else None
     if parts is None:
-        return graph.make(opcode, found, place[:2], frames.size(place))
+        turned = instruction.attr("dimensions") if instruction is not None else None
+        return graph.make(opcode, found, turned or place[:2], frames.size(place))
     whole = frames.shape(operands[0])
     flat = flat_part(parts, whole.dimensions) if isinstance(whole, ArrayShape) else None
     return graph.make(opcode, found, parts if flat is None else (flat,), math.prod(len(elements_of(part)) for part in parts))
@@ -287,6 +297,7 @@ def _gemm(nodes: KnownNodes, place: Place) -> int | list[Place]:
 TRANSFER: dict[str, Callable[[KnownNodes, Place], int | list[Place]]] = {
     "get-tuple-element": _element,
     "constant": _constant,
+    "iota": _iota,
     "parameter": _input,
     "convert": _truncate,
     "broadcast": _broadcast,
