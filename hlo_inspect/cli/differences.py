@@ -19,7 +19,7 @@ from hlo_inspect.report.model import Report, Severity, Verdict, reaching
 
 class PairedModules:
     """The comparisons of all pairs of modules of two inputs, to be taken once; the reports of the modules have the tables of
-    the passes `shown`. `status` is the exit status so far: findings of `fail_on` or above fail.
+    the passes `shown`, and notes where `with_notes`. `status` is the exit status so far: findings of `fail_on` or above fail.
     """
 
     def __init__(
@@ -30,10 +30,13 @@ class PairedModules:
         output: OutputOptions,
         fail_on: Severity | None = None,
         shown: Sequence[str] = (),
+        *,
+        with_notes: bool = True,
     ) -> None:
         self.status = 0
         self._fail_on = fail_on
         self._shown = shown
+        self._with_notes = with_notes
         self._inputs = (old, new)
         self._read = read
         self._output = output
@@ -45,7 +48,9 @@ class PairedModules:
         inputs = [str(one.source) for one in self._inputs]
         refuse_to_overwrite(self._output.output, [*inputs, *self._read.profile, self._read.custom_calls])
         with ReadingBar(wanted=not self._output.quiet) as bar:
-            comparisons = Comparisons(watch=lambda inspection: inspection.watch(bar), shown=self._shown, **asked)
+            comparisons = Comparisons(
+                watch=lambda inspection: inspection.watch(bar), shown=self._shown, with_notes=self._with_notes, **asked
+            )
             for one in comparisons.of(*self._inputs):
                 for side in (one.old, one.new):
                     if side is not None:

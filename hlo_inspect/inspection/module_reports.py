@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class Asked(TypedDict, total=False):
     """What is asked of each module, as `inspect_all` has it, and `cost_model`, the one of Alpa's that the pass `alpa` shows:
     its `name`, and `alpha` and `beta` by mesh axes (`d0=1,d1=0.1`). `query` has the
-    fields of `InstructionQuery`.
+    fields of `InstructionQuery`. Without `with_notes` reports do not say why facts are unknown, for who shows none of that.
     """
 
     profile: str | Sequence[str] | None
@@ -43,6 +43,7 @@ class Asked(TypedDict, total=False):
     platform: PlatformName | None
     query: Mapping[str, Any]
     also: Sequence[str]
+    with_notes: bool
 
 
 Taker = Callable[[Report, Context], None]
@@ -72,10 +73,12 @@ class ModuleReports:
         platform: PlatformName | None = None,
         query: Mapping[str, Any] | None = None,
         also: Sequence[str] = (),
+        with_notes: bool = True,
     ) -> None:
         if phases not in get_args(PhasesFrom):
             raise UsageError(f"phases come from {' or '.join(get_args(PhasesFrom))}, not from {phases!r}")
         self.chosen = [find_pass(name) for name in passes if name != WORKLOAD]
+        self._with_notes = with_notes
         self._also = frozenset(find_pass(name).name for name in also)
         running = _with_included([*self.chosen, *map(find_pass, also)])
         self._answering = list(dict.fromkeys((*running, find_pass(MODULE_FACTS))))
@@ -113,7 +116,7 @@ class ModuleReports:
         chosen = self.chosen
         sections = {one.name: one.run(context) for one in self._answering}
         facts = {name: value for section in sections.values() for name, value in section.facts.items()}
-        section_notes = [line for section in sections.values() for line in section.notes]
+        section_notes = [line for section in sections.values() for line in section.notes] if self._with_notes else []
         tables = [table for one in dict.fromkeys(chosen) for table in sections[one.name].tables]
         if module.quoted_lines:
             facts = facts_of_part(facts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
@@ -62,7 +62,7 @@ class Cost(Pass):
     )
 
     def run(self, context: Context) -> Section:
-        cost, profile = context.cost, context.on_machine.profile
+        cost = context.cost
         facts: dict[str, Value] = {}
         notes: dict[str, str] = {}
         for name, figure in _AS_XLA.items():
@@ -81,12 +81,20 @@ class Cost(Pass):
         times = time_facts.time_facts(context)
         facts |= times.facts
         notes |= times.reasons
-        reasons = time_facts.profile_notes(context)
-        reasons += [f"{name}: {reason}" for name, reason in notes.items() if reason]
-        told = phase_notes(context, (kernel.instruction for kernel in context.kernels.found))
-        reasons += share_notes(cost.opcodes, context.on_machine.kernel_times)
-        reasons += [*_divided(context), *_rates(cost.opcodes, profile), *_recomputed(context), *_uncounted(context), *told]
-        return Section(facts, _tables(context), reasons)
+        reasons = [f"{name}: {reason}" for name, reason in notes.items() if reason]
+        return Section(facts, _tables(context), _notes(context, reasons))
+
+
+def _notes(context: Context, reasons: Sequence[str]) -> Iterator[str]:
+    cost = context.cost
+    yield from time_facts.profile_notes(context)
+    yield from reasons
+    yield from share_notes(cost.opcodes, context.on_machine.kernel_times)
+    yield from _divided(context)
+    yield from _rates(cost.opcodes, context.on_machine.profile)
+    yield from _recomputed(context)
+    yield from _uncounted(context)
+    yield from phase_notes(context, (kernel.instruction for kernel in context.kernels.found))
 
 
 def _tables(context: Context) -> Iterator[Table]:

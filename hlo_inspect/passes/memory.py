@@ -82,8 +82,7 @@ class Memory(Pass):
         notes = [f"memory.{name}: {reason}" for name, reason in found.reasons.items()]
         if found.platform.is_tpu and found.device is not None:
             notes.append(f"memory.temp_bytes: {_TEMPORARIES_OF_TPU}")
-        rows = (*out_of_memory_rows(reports_of(context)), *_headline(context))
-        return Section(facts, _tables(context), notes, rows)
+        return Section(facts, _tables(context), notes, _headline(context))
 
 
 def _tables(context: Context) -> Iterator[Table]:
@@ -105,7 +104,10 @@ def _tables(context: Context) -> Iterator[Table]:
 
 
 def _headline(context: Context) -> Iterator[HeadlineRow]:
-    """Whether it fits, what it is made of and where the peak is; without a schedule arguments and outputs alone."""
+    """What XLA said where memory did not suffice; whether it fits, what it is made of and where the peak is; without a schedule
+    arguments and outputs alone.
+    """
+    yield from out_of_memory_rows(reports_of(context))
     memory, device = context.memory, context.memory.device
     if device is None:
         yield HeadlineRow("", tuple(_without_schedule(memory)))

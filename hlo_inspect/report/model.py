@@ -352,14 +352,15 @@ class Section(NamedTuple):
     """What one pass answers.
 
     `tables`, `headline` and `passages` are read once, and only where the pass was asked for by its name; given a generator,
-    they are made then. `notes` say why a fact is unknown: one line each that starts with its name.
+    they are made then. `notes` say why a fact is unknown: one line each that starts with its name. They are read once, where
+    somebody reads them.
     An answer that is about one instruction alone says which (`about`, its line and name): of the findings of all rules the
     report has those that name it.
     """
 
     facts: dict[str, Value]
     tables: Iterable[Table] = ()
-    notes: Sequence[str] = ()
+    notes: Iterable[str] = ()
     headline: Iterable[HeadlineRow] = ()
     passages: Iterable[Passage] = ()
     about: tuple[int, str] | None = None

@@ -88,3 +88,15 @@ def test_few_modules_are_analysed_before_the_first_is_compared(monkeypatch: pyte
     found = Comparisons().of(ComparedInput(texts[0]), ComparedInput(texts[1]))
     assert next(found).verdict == SAME
     assert len(made) == 3
+
+
+def test_sides_without_notes_are_compared_alike() -> None:
+    old, new = MODULE.format(name="m", opcode="sine"), MODULE.format(name="m", opcode="custom-call")
+    found = {}
+    for with_notes in (True, False):
+        (found[with_notes],) = Comparisons(with_notes=with_notes).of(ComparedInput(old), ComparedInput(new))
+    assert found[False].report == found[True].report
+    sides = [one.new.report for one in found.values() if one.new is not None]
+    assert "cost.unknown_custom_calls" in " ".join(sides[0].notes)
+    assert sides[1].notes == ()
+    assert sides[1].facts == sides[0].facts

@@ -47,6 +47,6 @@ def command(
     from hlo_inspect.cli.differences import PairedModules, judged, parsed
     from hlo_inspect.inspection.comparisons import ComparedInput
 
-    paired = PairedModules(ComparedInput(old), ComparedInput(new, new_module), read, output, fail_on)
+    paired = PairedModules(ComparedInput(old), ComparedInput(new, new_module), read, output, fail_on, with_notes=False)
     deliver(judged(paired, parsed(given("--fail-if", text) for text in conditions)), output)
     return paired.status
