@@ -11,7 +11,7 @@ from operator import or_
 
 from hlo_inspect.analysis.optimizer.dependence import AtomDependence
 from hlo_inspect.analysis.optimizer.hyperparameter import ABSENT
-from hlo_inspect.analysis.optimizer.normal_form import NormalForms, Sum, is_constant
+from hlo_inspect.analysis.optimizer.normal_form import ONE, NormalForms, Sum, is_constant
 from hlo_inspect.analysis.optimizer.state_arrays import StateArray
 from hlo_inspect.analysis.optimizer.update import Claim, Update
 
@@ -61,7 +61,8 @@ class Exclusions:
     def _is_doubtful(self, weight: Weight) -> bool:
         """Whether a step without a state goes up where all scalars are positive, has its length from other arrays that the step
         changes, or its direction from elsewhere than the weight: samplers, and the method of conjugate gradients. Or whether it
-        goes part of the way to another value, `w + rate * (f(w) - w)`: a fixed point is looked for.
+        goes part of the way to another value, `w + rate * (f(w) - w)`: a fixed point is looked for. Or whether it takes
+        off what is the same along a dimension: a softmax takes off the maximum, a normalization the mean.
         """
         claim, update = weight.claim, weight.update
         if claim is None or claim.roles:
@@ -69,10 +70,16 @@ class Exclusions:
         goes_up = not is_constant(claim.rate) and all(value < 0.0 for value in claim.rate.values())
         return (
             goes_up
+            or (claim.rate == {ONE: 1.0} and self._is_repeated(claim.gradient))
             or claim.hyperparameters.get("weight_decay", ABSENT).value == 1.0
             or bool(self._dependence.inputs(claim.rate) & self._moved & ~update.own_inputs)
             or not update.turns(claim.gradient)
         )
+
+    def _is_repeated(self, form: Sum) -> bool:
+        """Whether the arrays in a sum are repeated ones of fewer dimensions."""
+        arrays = {atom for monomial in form for atom, _ in monomial if not self._dependence.are_scalars(atom)}
+        return all(self._forms.atoms[atom].op == "broadcast" for atom in arrays)
 
     def without_followers(self, found: list[Weight]) -> list[Weight]:
         """Leaves out what follows another weight (an average of it) or serves one as its state."""

@@ -359,3 +359,10 @@ def test_a_matrix_shows_that_biases_before_it_are_learnt_too(stage: str) -> None
     weights = overview_of(text_of(f"adamw.{stage}")).updates.weights
     found = [(weight.array.shape.dimensions, weight.rule, weight.is_learnt) for weight in weights]
     assert found == [((4,), "adam", True), ((8, 4), "adamw", True)]
+
+
+def test_what_is_taken_off_whole_is_no_step() -> None:
+    """A softmax takes the maximum off each row. Beside a weight that is learnt with a rate of 1 it may be a bias."""
+    assert rules_of(step_of(*BIAS, "new = subtract w o", states=2)) == []
+    bias = (*(line.replace("%w", "%m1") for line in BIAS), "b = subtract m1 o")
+    assert rules_of(step_of(*bias, "new = subtract w g", outputs="new b", states=2)) == ["sgd", "sgd"]
