@@ -161,7 +161,7 @@ class Fingerprints:
         known = self._columns.get(column)
         if known is None:
             texts = tuple(column.texts)
-            number = self._texts.setdefault((texts, frozenset(column.marked)), len(self._texts))
+            number = self._texts.setdefault((texts, column.marked), len(self._texts))
             opcodes = set(column.opcodes)
             is_counted_one_by_one = any(_COUNTED_ONE_BY_ONE in opcode for opcode in opcodes)
             known = self._columns[column] = _Heads(number, is_counted_one_by_one, opcodes <= LITERAL_OPCODES, [])

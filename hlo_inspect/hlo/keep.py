@@ -14,7 +14,7 @@ from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.names import NameCheck
 from hlo_inspect.hlo.open_computation import CONDITION_ROOTS, OpenComputation
 from hlo_inspect.hlo.roots import RootCheck
-from hlo_inspect.hlo.rows import ColumnTable, HeadColumn, Rows, extended
+from hlo_inspect.hlo.rows import ColumnTable, HeadColumn, Rows
 from hlo_inspect.hlo.selective import small_root
 from hlo_inspect.hlo.shape_text import ShapeError
 from hlo_inspect.hlo.tokens import Row
@@ -72,13 +72,17 @@ class Keeper:
             if self._reads_every_line and not opened.in_place:
                 self._roots = self._roots or RootCheck(self.module)
                 self._roots.end(computation, opened.signature, row[1], self._heads[row[2]].shape, line)
-            kept = computation.instructions[-1] if computation.instructions else None
-            if kept is not None and (kept.line, kept.name) == (line, row[1]):
-                kept.is_root = True
+            if opened.instructions and (opened.instructions[-1].line, opened.instructions[-1].name) == (line, row[1]):
+                opened.instructions[-1].is_root = True
             elif self._wants.entry and computation.is_entry:
                 self._keep(opened, ("ROOT ", *row[1:]), line)
         if self._wants.checked:
             self._names.end()
+        computation.instructions = opened.instructions or ()
+        if self._wants.graph and opened.parts:
+            computation.rows = self._columns.joined(opened.parts)
+        opcodes = [column.opcodes for column in opened.columns]
+        computation.opcodes = opcodes[0] if len(opcodes) == 1 else tuple(chain.from_iterable(opcodes))
         if opened.scalars:
             computation.keep_scalars(opened.feeding_scalars(unmarked[0][1] if unmarked is not None else None))
         self._register(computation, in_place=opened.in_place)
@@ -130,8 +134,8 @@ class Keeper:
             return
         names = NameCheck(lambda _code, _message, _line, _subject: None, self.module.computations)  # what is wrong was noted
         names.begin(last)
-        kept = {one.line for one in last.instructions}
-        for rows in opened.candidate:
+        kept = {one.line for one in opened.instructions}
+        for rows in opened.parts:
             names.check(rows)
             for index in self._wanted_rows(last, rows):
                 if rows.lines[index] not in kept:
@@ -139,6 +143,7 @@ class Keeper:
         if opened.last is not None and not opened.roots and opened.last[1] not in kept:
             row, line = opened.last
             self._keep(opened, ("ROOT ", *row[1:]), line)
+        last.instructions = opened.instructions
 
     # -- rows -----------------------------------------------------------------------------------------------------------
 
@@ -223,15 +228,12 @@ class Keeper:
         if computation.is_entry:
             tails = "\n".join(rows.tails)
             self.module.device_marks.note(tails, 0, len(tails), of_entry=True)
-        if opened.may_be_entry:
-            opened.candidate.append(rows)
+        if opened.may_be_entry or wants.graph:
+            opened.parts.append(rows)
         if self._reads_every_line and heads.is_special:
             self._note_unknown(rows)
-        if wants.graph:
-            computation.rows = computation.rows.followed_by(rows)
-            computation.opcodes = computation.rows.opcodes
-        elif self._reads_every_line:
-            computation.opcodes = extended(computation.opcodes, heads.opcodes) if computation.opcodes else heads.opcodes
+        if self._reads_every_line:
+            opened.columns.append(heads)
         if wants.checked or (wants.entry and computation.is_entry):
             self._names.check(rows)
         if wants.loops and heads.holds_scalar:
@@ -317,7 +319,7 @@ class Keeper:
         except tokens.ScanError as error:
             self.module.note("HI001", f"{row[1]}: {error.message}", line, row[1])
             return
-        computation.instructions = extended(computation.instructions, (instruction,))
+        opened.instructions.append(instruction)
 
     def _keep_printed(self, opened: OpenComputation, rows: Rows, wanted: Iterable[int]) -> None:
         """Keeps rows whose brackets are known to be closed: nothing is read of them, but for those whose operands have to be
@@ -334,7 +336,7 @@ class Keeper:
             text, metadata = (tail, "") if is_whole or end < 0 else (tail[:end], share(tail[end:]))
             row = ("ROOT " if index in marked else "", rows.names[index], head.text, text)
             instruction = Instruction(computation.enclosing(), row, head, line, metadata)
-            computation.instructions = extended(computation.instructions, (instruction,))
+            opened.instructions.append(instruction)
 
     def _note_unknown(self, rows: Rows) -> None:
         for head, line, name in zip(rows.column.heads, rows.lines, rows.names, strict=True):

@@ -21,9 +21,10 @@ from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.cursor import Span
 from hlo_inspect.hlo.fast_path import DEFINITION, read_row
 from hlo_inspect.hlo.head_table import Head, HeadTable
+from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.operands import operands_of
-from hlo_inspect.hlo.rows import Rows
+from hlo_inspect.hlo.rows import HeadColumn, Rows
 from hlo_inspect.hlo.shapes import TupleShape
 from hlo_inspect.hlo.skipped import SkippedComputation
 from hlo_inspect.hlo.tokens import Row
@@ -72,7 +73,9 @@ class OpenComputation:
 
     `reads_all`: each of its lines is wanted.
     `in_place`: it is written among the attributes of an instruction.
-    `may_be_entry`: it is needed whole in case that no computation is marked ENTRY; `candidate` are its rows then.
+    `may_be_entry`: it is needed whole in case that no computation is marked ENTRY.
+    `instructions` are those that are kept, `columns` the heads of its rows where every line is read, `parts` the rows where the
+    graph is wanted or it may be the entry: all in the order of the text.
     `signature`: its first line, where it is not in place.
     `counts`: its scalars can say how often a loop runs.
     `roots` counts the rows that are marked, `skipped_root` is whether one was not read; `last` is the last row, with its
@@ -102,7 +105,9 @@ class OpenComputation:
         self.skipped_root = False
         self.last: tuple[Row, int] | None = None
         self.unparsed_before = 0
-        self.candidate: list[Rows] = []
+        self.instructions: list[Instruction] = []
+        self.columns: list[HeadColumn] = []
+        self.parts: list[Rows] = []
         self.scalars: dict[str, tuple[Row, Head, int]] = {}
         self.unread_lines: Span | None = None
         self.unread: Mapping[str, str] | None = None

@@ -10,10 +10,10 @@ from __future__ import annotations
 import marshal
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import compress, count
-from typing import NamedTuple, TypeVar
+from itertools import chain, compress, count
+from typing import NamedTuple
 
 from hlo_inspect.hlo.head_table import Head, HeadTable
 from hlo_inspect.hlo.shapes import Shape
@@ -28,16 +28,6 @@ _MAX_PACKED_FORMS = 1 << 16
 
 _MARKED_NAMES = lazy_pattern(r"%([\w.\-]++)", re.ASCII)
 
-T = TypeVar("T")
-
-
-def extended(kept: Sequence[T], more: Iterable[T]) -> list[T]:
-    """`kept` with more, in the same list where it is a list already: most computations have nothing, and no list."""
-    if isinstance(kept, list):
-        kept.extend(more)
-        return kept
-    return [*kept, *more]
-
 
 class HeadColumn:
     """The heads of some rows of one computation, one below the other, and which of these are `marked` ROOT, by index.
@@ -47,12 +37,12 @@ class HeadColumn:
     computation.
     """
 
-    def __init__(self, heads: Sequence[Head] = (), marked: Set[int] = frozenset()) -> None:
-        self.heads: Sequence[Head] = tuple(heads)
+    def __init__(self, heads: Sequence[Head] = (), marked: frozenset[int] = frozenset()) -> None:
+        self.heads = tuple(heads)
         self.marked = marked
-        self.texts: Sequence[str] = tuple([head.text for head in heads])
-        self.opcodes: Sequence[str] = tuple([head.opcode for head in heads])
-        self.calling: Sequence[int] = tuple([index for index, head in enumerate(heads) if head.may_call])
+        self.texts = tuple([head.text for head in heads])
+        self.opcodes = tuple([head.opcode for head in heads])
+        self.calling = tuple([index for index, head in enumerate(heads) if head.may_call])
         self.is_special = any(head.is_special for head in heads)
         self.root = self.heads[min(marked)] if len(marked) == 1 else None
         self.holds_scalar = any(head.holds_scalar for head in heads)
@@ -61,23 +51,6 @@ class HeadColumn:
     def shapes(self) -> Sequence[Shape | None]:
         """`None` where one is left out, or of an element type that XLA does not have."""
         return [head.shape for head in self.heads]
-
-    def followed_by(self, more: HeadColumn) -> HeadColumn:
-        """These heads and more of the computation. Lists of a column that was made so go on in the new one, which keeps time
-        linear: what was continued is not used any more.
-        """
-        both, length = HeadColumn(), len(self.heads)
-        marked = self.marked if isinstance(self.marked, set) else set(self.marked)
-        marked.update([length + index for index in more.marked])
-        both.marked = marked
-        both.heads = extended(self.heads, more.heads)
-        both.texts = extended(self.texts, more.texts)
-        both.opcodes = extended(self.opcodes, more.opcodes)
-        both.calling = extended(self.calling, [length + index for index in more.calling])
-        both.is_special = self.is_special or more.is_special
-        both.holds_scalar = self.holds_scalar or more.holds_scalar
-        both.root = both.heads[min(marked)] if len(marked) == 1 else None
-        return both
 
 
 class ColumnTable:
@@ -95,6 +68,18 @@ class ColumnTable:
             if len(texts) <= _MAX_SHARED_ROWS and len(self._known) < _MAX_COLUMNS:
                 self._known[known.texts, marks] = known
         return known
+
+    def joined(self, parts: Sequence[Rows]) -> Rows:
+        """The rows of a computation that was read in several parts."""
+        if len(parts) == 1:
+            return parts[0]
+        names, heads, tails, marks = (
+            tuple(chain.from_iterable(columns))
+            for columns in zip(*((part.names, part.heads, part.tails, part.marks) for part in parts), strict=True)
+        )
+        lines = [line for part in parts for line in part.lines]
+        between = range(lines[0], lines[-1] + 1)
+        return Rows(names, self.column(heads, marks), tails, between if lines == [*between] else lines)
 
 
 class Rows:
@@ -125,23 +110,16 @@ class Rows:
     def __getitem__(self, index: int) -> Row:
         return "ROOT " if index in self.column.marked else "", self.names[index], self.heads[index], self.tails[index]
 
-    def __iter__(self) -> Iterator[Row]:
+    @property
+    def marks(self) -> Sequence[str]:
+        """`"ROOT "` or nothing."""
         marks = [""] * len(self)
         for index in self.column.marked:
             marks[index] = "ROOT "
-        return zip(marks, self.names, self.heads, self.tails, strict=True)
+        return marks
 
-    def followed_by(self, more: Rows) -> Rows:
-        """These rows and more of the computation."""
-        if not self:
-            return more
-        lines: Sequence[int]
-        if isinstance(self.lines, range) and isinstance(more.lines, range) and self.lines.stop == more.lines.start:
-            lines = range(self.lines.start, more.lines.stop)
-        else:
-            lines = extended(self.lines, more.lines)
-        names, tails = extended(self.names, more.names), extended(self.tails, more.tails)
-        return Rows(names, self.column.followed_by(more.column), tails, lines)
+    def __iter__(self) -> Iterator[Row]:
+        return zip(self.marks, self.names, self.heads, self.tails, strict=True)
 
 
 NO_ROWS = Rows((), HeadColumn(), (), range(0))

@@ -7,7 +7,9 @@ import pytest
 from hlo_inspect.analysis.optimizer.frames import Frames
 from hlo_inspect.analysis.view import View, Views
 from hlo_inspect.hlo import tokens
+from hlo_inspect.hlo.head_table import HeadTable
 from hlo_inspect.hlo.module import Computation
+from hlo_inspect.hlo.rows import ColumnTable
 from tests.analysis.cost.small import as_xla, module_of
 from tests.hlo.reading import rows_of
 
@@ -23,10 +25,9 @@ def view_of(*lines: str) -> View:
 
 def test_rows_with_their_lines() -> None:
     computation = Computation("f", 3, is_entry=False)
-    computation.rows = computation.rows.followed_by(
-        rows_of([("", "a", "f32[] parameter", "0)"), ("", "b", "f32[] constant", "7)")], 4)
-    )
-    computation.rows = computation.rows.followed_by(rows_of([("ROOT ", "c", "f32[] add", "%a, %b)")], 9))
+    parts = [rows_of([("", "a", "f32[] parameter", "0)"), ("", "b", "f32[] constant", "7)")], 4)]
+    parts.append(rows_of([("ROOT ", "c", "f32[] add", "%a, %b)")], 9))
+    computation.rows = ColumnTable(HeadTable()).joined(parts)
     views = Views({"f": computation})
     view = views.of("f")
     assert views.of("f") is view
@@ -128,7 +129,7 @@ def test_a_row_is_one_user_however_often_it_uses_another() -> None:
 def test_operands_that_are_not_closed() -> None:
     """A row that was kept although its parenthesis stays open, as where another one makes up for it."""
     computation = Computation("broken", 3, is_entry=False)
-    computation.rows = computation.rows.followed_by(rows_of([("", "f", "f32[4] fusion", "%a, kind=kLoop, calls=%c")], 4))
+    computation.rows = rows_of([("", "f", "f32[4] fusion", "%a, kind=kLoop, calls=%c")], 4)
     view = View(computation)
     assert [operand.name for operand in view.operands(0)] == [None]
     assert view.operand_rows(0) == (None,)

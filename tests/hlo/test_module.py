@@ -9,7 +9,7 @@ from hlo_inspect.hlo.head_table import HeadTable
 from hlo_inspect.hlo.header import Header
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import MAX_UNPACKED, Computation, Module
-from hlo_inspect.hlo.rows import NO_ROWS, ColumnTable, Rows, extended, packed
+from hlo_inspect.hlo.rows import NO_ROWS, ColumnTable, Rows, packed
 from hlo_inspect.hlo.shape_text import ShapeError
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.wants import Wants
@@ -54,12 +54,6 @@ def test_instructions_of_a_module() -> None:
     assert str(module.location(3, 4)) == "a.txt:3:4"
 
 
-def test_what_is_kept_grows_in_one_list() -> None:
-    first = extended((), ["add"])
-    assert extended(first, ["negate", "add"]) is first
-    assert first == ["add", "negate", "add"]
-
-
 def test_scalars_are_unpacked_when_they_are_looked_at() -> None:
     module = Module(Header("m"), "a.txt", 1, Wants())
     computations = [Computation(f"f{number}", 1, is_entry=False, shared=module.shared) for number in range(MAX_UNPACKED + 2)]
@@ -91,13 +85,12 @@ def scalars(one: str, other: str, number: int) -> list[tuple[Row, int]]:
 
 def test_rows_on_consecutive_lines_have_a_range_of_them() -> None:
     p, q, r = ("", "p", "f32[] parameter", "0)"), ("", "q", "f32[] sqrt", "p)"), ("ROOT ", "r", "f32[] negate", "q)")
-    rows = NO_ROWS.followed_by(rows_of([p, q], 3))
-    assert (list(rows), rows.lines) == ([p, q], range(3, 5))
-    rows = rows.followed_by(rows_of([r], 5))
-    assert (list(rows), rows.lines) == ([p, q, r], range(3, 6))
-    rows = rows.followed_by(rows_of([p, q], 8))
-    assert rows.lines == [3, 4, 5, 8, 9]
-    rows = rows.followed_by(rows_of([r], 10))
+    table = ColumnTable(HeadTable())
+    first, second = rows_of([p, q], 3), rows_of([r], 5)
+    assert table.joined([first]) is first
+    whole = table.joined([first, second])
+    assert (list(whole), whole.lines) == ([p, q, r], range(3, 6))
+    rows = table.joined([first, second, rows_of([p, q], 8), rows_of([r], 10)])
     assert (list(rows), rows.lines) == ([p, q, r, p, q, r], [3, 4, 5, 8, 9, 10])
     assert [rows[index] for index in range(6)] == list(rows)
     assert list(NO_ROWS) == []
@@ -111,27 +104,15 @@ def test_rows_of_the_same_heads_share_them() -> None:
     assert column.root is column.heads[1]
     assert table.column((p[2], q[2]), (q[0], p[0])).root is column.heads[0]
     assert table.column((p[2], q[2]), (q[0], q[0])).root is None
-    more = Rows(("a", "b"), column, ("0)", "%a)"), range(2)).followed_by(rows_of([p], 2))
-    assert (list(column.opcodes), list(more.opcodes)) == (["parameter", "sqrt"], ["parameter", "sqrt", "parameter"])
+    more = table.joined([Rows(("a", "b"), column, ("0)", "%a)"), range(2)), rows_of([p], 2)])
+    assert (column.opcodes, more.opcodes) == (("parameter", "sqrt"), ("parameter", "sqrt", "parameter"))
     with pytest.raises(ShapeError):
         table.column(("f32[2 add",), ("",))
 
 
 def test_rows_in_pieces_have_the_heads_of_all() -> None:
     p, f = ("", "p", "s32[] parameter", "0)"), ("ROOT ", "f", "f32[8] fusion", "%p), kind=kLoop, calls=%g")
-    whole, one = rows_of([p, f, p, f], 3).column, rows_of([p, f, p], 3).column
-    for last, expected in (([p], one), ([p, f], whole)):
-        found = NO_ROWS.followed_by(rows_of([p, f], 3)).followed_by(rows_of(last, 9)).column
-        assert list(found.calling) == list(expected.calling)
-        assert (found.is_special, found.holds_scalar) == (expected.is_special, expected.holds_scalar)
-        assert (found.root and found.root.text) == (expected.root and expected.root.text)
-    assert list(NO_ROWS.column.calling) == []
-
-
-def test_a_cut_is_remembered() -> None:
-    module = Module(Header("m"), "dump.txt", 1, Wants())
-    module.note("HI007", "a is defined twice", 4, "a")
-    assert not module.problems.hold_a_cut
-    module.note("HI002", "the text ends", 9)
-    assert module.problems.hold_a_cut
-    assert [(p.code, p.location.line, p.subject) for p in module.problems] == [("HI007", 4, "a"), ("HI002", 9, None)]
+    table = ColumnTable(HeadTable())
+    parts = [rows_of([p, f], 3), rows_of([p], 9)]
+    assert table.joined(parts).column is table.column((p[2], f[2], p[2]), ("", "ROOT ", ""))
+    assert NO_ROWS.column.calling == ()
