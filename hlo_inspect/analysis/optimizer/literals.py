@@ -22,10 +22,27 @@ def constant_value(literal: str) -> float | None:
     if text.startswith("{"):
         if len(text) > MAX_LITERAL:
             return None
-        elements = set(text.replace("{", " ").replace("}", " ").replace(",", " ").split())
+        elements = set(_elements(text))
         if len(elements) != 1:
             return None
         (text,) = elements
+    return _number(text)
+
+
+def constant_values(literal: str) -> list[float] | None:
+    """The values of an array, row-major; `None` where one is not printed."""
+    if len(literal) > MAX_LITERAL:
+        return None
+    values = [_number(element) for element in _elements(literal)]
+    known = [value for value in values if value is not None]
+    return known if len(known) == len(values) else None
+
+
+def _elements(text: str) -> list[str]:
+    return text.replace("{", " ").replace("}", " ").replace(",", " ").split()
+
+
+def _number(text: str) -> float | None:
     if text in _WORDS:
         return _WORDS[text]
     return float(text) if _NUMBER.fullmatch(text) else None

@@ -16,6 +16,7 @@ from hlo_inspect.analysis.optimizer.normal_form import FormKinds, NormalForms, S
 from hlo_inspect.analysis.optimizer.norms import Clip, find_clip
 from hlo_inspect.analysis.optimizer.rules import RULES
 from hlo_inspect.analysis.optimizer.schedule.recognition import counts_steps, expanded_rate, schedule_in_words
+from hlo_inspect.analysis.optimizer.schedule.tables import with_segments
 from hlo_inspect.analysis.optimizer.state_arrays import StateArray
 from hlo_inspect.analysis.optimizer.training_steps import WeightUpdates
 from hlo_inspect.analysis.optimizer.weights import Weight
@@ -41,7 +42,7 @@ class Rates:
         return self._known[key]
 
     def _schedule(self, forms: NormalForms, rate: Sum) -> str | None:
-        rate = expanded_rate(forms, rate)
+        rate = with_segments(self._updates.flow, forms, expanded_rate(forms, rate))
         leaves = forms.leaves(rate)
         counter = next(iter(leaves)) if len(leaves) == 1 else None
         array = self._counters[id(forms)].get(counter) if counter is not None else None

@@ -123,6 +123,7 @@ NAMES = {
     "schedule_polynomial": "constant 0.1 for 50 steps, then polynomial with exponent 2 to 0.001 over 300 steps",
     "schedule_staircase": "staircase from 0.1, times 0.5 every 500 steps for 3000 steps, then constant 0.002",
     "schedule_steps": "constant 0.1 for 100 steps, then constant 0.01 for 150 steps, then constant 0.005",
+    "schedule_waiting_staircase": "constant 0.1 for 7 steps, then staircase from 0.1, times 0.97 every 30 steps",
     "schedule_warm_up": "linear warm-up 0 to 0.004 over 1000 steps, then cosine to 1e-05 over 9000 steps",
 }
 
@@ -137,6 +138,32 @@ def test_schedules_of_optax(name: str, stage: str) -> None:
     text = text_of(f"{name}.{stage}")
     assert rates_of(text) == {NAMES[name]}
     assert report_of(text).facts["optimizer.learning_rate"] is None
+
+
+# one cycle: 0.1 / 25 at first and 0.004 / 1e4 at last; of the other one 0.2 / 20 and 0.01 / 1e3
+ARRAYS = {
+    "schedule_onecycle": "cosine 0.01 to 0.2 over 250 steps, then cosine to 1e-05 over 750 steps",
+    "schedule_onecycle_linear": "linear warm-up 0.004 to 0.1 over 600 steps, then linear to 0.004 over 1100 steps, "
+    "then linear to 4e-07 over 300 steps",
+    "schedule_interpolated": "linear 0.1 to 0.01 over 100 steps, then linear to 0.005 over 150 steps",
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_schedules_that_are_computed_as_arrays(name: str) -> None:
+    """Once XLA has folded the products of their factors."""
+    assert rates_of(text_of(f"{name}.after")) == {ARRAYS[name]}
+    (before,) = rates_of(text_of(f"{name}.before"))
+    assert str(before).startswith("computed from parameter 2")
+
+
+@pytest.mark.parametrize("element", ["...", "0.1, 0.2, 0.3"])
+def test_arrays_that_are_not_printed_or_of_another_size_are_no_schedule(element: str) -> None:
+    text = changed(
+        text_of("schedule_onecycle.after"), r"constant\(\{0.199999988, 9.99999884e-06\}\)", f"constant({{{element}}})"
+    )
+    (rate,) = rates_of(text)
+    assert str(rate).startswith("computed from parameter 2")
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -49,6 +49,13 @@ class Curve:
             return math.pow(self.parameter, inside)
         return inside if self.kind == "linear" else math.floor(inside + NEARLY)
 
+    def passed(self, counter: int) -> float:
+        """How many steps ago the whole part of a rising line became what it is at a counter; 0 for another function."""
+        if self.kind != "floor" or self.inner is None or self.inner.scale <= 0.0:
+            return 0.0
+        value = self.inner.value(counter)
+        return max(0.0, value - math.floor(value + NEARLY)) / self.inner.scale
+
     def direction(self, low: int, high: int) -> int | None:
         """1 where it does not fall between two counters, -1 where it does not rise, 0 for a constant, `None` if unclear."""
         if self.kind == "constant":

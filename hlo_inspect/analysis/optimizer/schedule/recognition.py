@@ -96,14 +96,25 @@ def _joined(found: Sequence[Piece], scale: float) -> list[Piece]:
         if last is not None and _continues(last.curve, piece, scale):
             joined[-1] = replace(last, last=piece.last)
             continue
-        if last is not None and _is_shared(last, piece, scale):
-            joined[-1] = replace(last, last=last.last - 1)
-            if last.first == last.last:
+        first = _beginning(last, piece, scale) if last is not None else piece.first
+        if last is not None and first < piece.first:
+            joined[-1] = replace(last, last=first - 1)
+            if last.first == first:
                 joined.pop()
-            joined.append(replace(piece, first=last.last))
-        else:
-            joined.append(piece)
+        joined.append(replace(piece, first=first))
     return joined
+
+
+def _beginning(left: Piece, right: Piece, scale: float) -> int:
+    """The counter from which the second of two pieces on gives the values: the last one of the first piece, or where the stair
+    begins on which both meet.
+    """
+    if _is_shared(left, right, scale):
+        return left.last
+    stairs = right.curve.inner if right.curve.kind == "exponential" else None
+    beginning = math.ceil(right.first - stairs.passed(right.first) - TOLERANCE) if stairs is not None else right.first
+    is_level = left.curve.kind == "constant" and left.first <= beginning
+    return beginning if is_level and alike(left.curve, right.curve, [beginning], scale) else right.first
 
 
 def _is_shared(left: Piece, right: Piece, scale: float) -> bool:
@@ -173,7 +184,7 @@ def _exponential(curve: Curve, first: int, steps: int | None, start: float) -> S
 
 
 def _power(curve: Curve, inner: Curve, part: Segment) -> Segment | None:
-    """A power of a wave that ends at 0, of what falls to 0, or the inverse root of a counter."""
+    """A power of a wave that ends at 0, of what falls to 0, or the inverse, or inverse root, of a counter."""
     if inner.kind == "cosine":
         is_wave = close(inner.base, inner.scale) and _is_half_wave(inner, part.first, part.steps)
         return replace(part, kind="cosine") if is_wave else None
@@ -182,6 +193,9 @@ def _power(curve: Curve, inner: Curve, part: Segment) -> Segment | None:
     if part.exponent == -0.5 and curve.base == 0.0 and inner.scale > 0:
         factor = shortest(curve.scale / math.sqrt(inner.scale), 1e-6)
         return replace(part, kind="inverse square root", factor=factor, every=shortest(inner.base / inner.scale, 1e-6))
+    if part.exponent == -1.0 and curve.base == 0.0 and inner.scale > 0 and inner.base > 0:
+        start, falling = shortest(curve.scale / inner.base, 1e-6), shortest(inner.scale / inner.base, 1e-6)
+        return replace(part, kind="inverse", start=start, factor=falling)
     is_whole = part.steps is not None and abs(inner.value(part.first + part.steps)) <= TOLERANCE * abs(inner.value(part.first))
     return part if is_whole and part.exponent > 0 else None
 

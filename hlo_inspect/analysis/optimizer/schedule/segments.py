@@ -9,6 +9,7 @@ With the counter c, of a segment that begins at `b`, takes `n` steps and goes fr
     exponential    s * r ** ((c - b) / k), r every k steps
     staircase      s * r ** floor((c - b) / k)
     inverse root   f / sqrt(c + o)
+    inverse        s / (1 + f * c)
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["constant", "linear", "cosine", "polynomial", "exponential", "staircase", "inverse square root"]
+Kind = Literal["constant", "linear", "cosine", "polynomial", "exponential", "staircase", "inverse square root", "inverse"]
 
 FAR = 100_000  # steps for which the last segment is checked
 
@@ -45,6 +46,8 @@ class Segment:
             return self.start
         if self.kind == "inverse square root":
             return self.factor / math.sqrt(counter + self.every)
+        if self.kind == "inverse":
+            return self.start / (1 + self.factor * counter)
         if self.kind in {"exponential", "staircase"}:
             times = passed / self.every
             return self.start * math.pow(self.factor, math.floor(times) if self.kind == "staircase" else times)
@@ -80,7 +83,7 @@ def described(parts: Sequence[Segment]) -> str:
         if part.steps is None and part.kind == "constant" and part.start == before:
             break  # stays there
         phrases.append(_phrase(part, before))
-        before = part.end if part.kind not in {"exponential", "staircase", "inverse square root"} else None
+        before = part.end if part.kind not in {"exponential", "staircase", "inverse square root", "inverse"} else None
     return ", then ".join(phrases)
 
 
@@ -98,6 +101,8 @@ def _phrase(part: Segment, before: float | None) -> str:
     if part.kind == "inverse square root":
         offset = "" if not part.every else f" {'+' if part.every > 0 else '-'} {_number(abs(part.every))}"
         return f"{name} {_number(part.factor)} / sqrt(counter{offset}){lasting}"
+    if part.kind == "inverse":
+        return f"{name} {_number(part.start)} / (1 + {_number(part.factor)} * counter){lasting}"
     if part.kind in {"exponential", "staircase"}:
         often = "each step" if part.every == 1 else f"every {_number(part.every)} steps"
         return f"{name} from {_number(part.start)}, times {_number(part.factor)} {often}{lasting}"

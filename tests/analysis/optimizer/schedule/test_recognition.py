@@ -73,6 +73,31 @@ def test_exponentials() -> None:
     assert words(x, stairs) == "staircase from 1, times 0.9 every 41 steps"
 
 
+def test_the_inverse_of_time() -> None:
+    """Keras has it as InverseTimeDecay."""
+    x = Counted()
+    node = x("divide", 0.1, x("add", x("multiply", x.c, 0.002), 1.0))
+    assert words(x, node) == "inverse 0.1 / (1 + 0.002 * counter)"
+    halves = x("divide", 1.0, x("add", x("multiply", x.c, 0.5), 5.0))
+    assert words(x, halves) == "inverse 0.2 / (1 + 0.1 * counter)"
+    assert words(x, x("divide", 0.1, x.c)) is None
+
+
+def test_stairs_that_begin_later() -> None:
+    """The first stair may have been entered before the text turns to the stairs: both give the same value there."""
+    x = Counted()
+    stairs = x("multiply", x("power", 0.9, x("floor", x("divide", x("add", x.c, -50.0), 100.0))), 0.2)
+    waiting = x("select", x("compare", x.c, 50.0, how="LE"), 0.2, stairs)
+    assert words(x, waiting) == "constant 0.2 for 50 steps, then staircase from 0.2, times 0.9 every 100 steps"
+    limited = x("maximum", waiting, 0.2 * 0.9**3)
+    after = "for 300 steps, then constant 0.1458"
+    assert words(x, limited) == f"constant 0.2 for 50 steps, then staircase from 0.2, times 0.9 every 100 steps {after}"
+    assert words(x, x("select", x("compare", x.c, 60.0, how="LE"), 0.3, stairs)) is None  # begins in the middle of a stair
+    assert words(x, x("select", x("compare", x.c, 170.0, how="LE"), 0.18, stairs)) == (
+        "constant 0.18 for 150 steps, then staircase from 0.18, times 0.9 every 100 steps"
+    )
+
+
 def test_whole_quotients_are_no_lines() -> None:
     x = Counted()
     assert words(x, x("integer-divide", x.c, 100.0)) is None
