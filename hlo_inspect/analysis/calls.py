@@ -280,11 +280,11 @@ def _add(figures: dict[_Figure, Bounds], more: Mapping[_Figure, Bounds]) -> None
         figures[figure] = amount if before is None else before.plus(amount)
 
 
-Place = tuple[str, int, str]
+InstructionPlace = tuple[str, int, str]
 """Computation, line and name: a key of an instruction that no other one has, unless a text defines a name twice on one line."""
 
 
-def place(instruction: Instruction) -> Place:
+def place(instruction: Instruction) -> InstructionPlace:
     return instruction.computation.name, instruction.line, instruction.name
 
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from weakref import proxy
 
-from hlo_inspect.analysis.calls import CallGraph, Place, place
+from hlo_inspect.analysis.calls import CallGraph, InstructionPlace, place
 from hlo_inspect.analysis.on_machine import OnMachine
 
 if TYPE_CHECKING:
@@ -408,7 +408,7 @@ class Context:
         return self._collectives_by_place.get(kernel.place)
 
     @cached_property
-    def _collectives_by_place(self) -> dict[Place, Collective]:
+    def _collectives_by_place(self) -> dict[InstructionPlace, Collective]:
         return {
             place(instruction): collective
             for collective in self.collectives

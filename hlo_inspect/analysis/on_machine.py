@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 from weakref import proxy
 
-from hlo_inspect.analysis.calls import CallGraph, Place, place
+from hlo_inspect.analysis.calls import CallGraph, InstructionPlace, place
 
 if TYPE_CHECKING:
     from hlo_inspect.analysis.collectives import Collective
@@ -168,7 +168,7 @@ class OnMachine:
         return found if of.module.entry is not None else found.without_entry()
 
     @cached_property
-    def _collective_times_by_place(self) -> dict[Place, CollectiveTime]:
+    def _collective_times_by_place(self) -> dict[InstructionPlace, CollectiveTime]:
         return {
             place(instruction): time
             for collective, time in zip(self._analyses.collectives, self.collective_times, strict=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import Place, place
+from hlo_inspect.analysis.calls import InstructionPlace, place
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.op_names import origin_of
@@ -38,7 +38,7 @@ class _Descriptions:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._kernels = {kernel.place: kernel for kernel in context.kernels.found}
-        self._known: dict[Place, EventRow] = {}
+        self._known: dict[InstructionPlace, EventRow] = {}
 
     def row(self, event: StreamEvent) -> EventRow:
         known = self._known.get(event.place)
@@ -64,7 +64,7 @@ class _Descriptions:
         origin = origin_of(instruction, context.module.frames)
         return EventRow(event, instruction.opcode, origin.op_name, origin.source, None, None, None)
 
-    def _instruction(self, at: Place) -> Instruction | None:
+    def _instruction(self, at: InstructionPlace) -> Instruction | None:
         computation = self._context.module.computations.get(at[0])
         found = computation.instructions if computation is not None else ()
         return next((one for one in found if place(one) == at), None)

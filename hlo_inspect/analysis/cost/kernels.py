@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import NOTHING, Bounds, CallGraph, Place
+from hlo_inspect.analysis.calls import NOTHING, Bounds, CallGraph, InstructionPlace
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
 from hlo_inspect.analysis.cost.custom_calls.markers import is_marker
 from hlo_inspect.analysis.cost.figures import (
@@ -63,7 +63,7 @@ class CountedCost(NamedTuple):
 
 
 RowKey = tuple[str, int]
-"""Computation and row, which no two kernels share; a text may define one name twice on one line, at one `Place`."""
+"""Computation and row, which no two kernels share; a text may define one name twice on one line, at one `InstructionPlace`."""
 
 
 class Kernel(NamedTuple):
@@ -74,7 +74,7 @@ class Kernel(NamedTuple):
     custom call without a rule does `is_unknown`. `row` is that of its `instruction` in its computation, `view`.
     """
 
-    place: Place
+    place: InstructionPlace
     row: int
     kind: str
     view: View

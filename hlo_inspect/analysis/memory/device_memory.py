@@ -25,7 +25,7 @@ from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.shapes import HOST_SPACE, ArrayShape, Shape
 
 
-class Place(NamedTuple):
+class ScheduledInstruction(NamedTuple):
     """An instruction of the text: the row of a computation. `is_printed` is false for what a short spelling of an asynchronous
     instruction leaves out; the row is that of the short spelling.
     """
@@ -227,11 +227,11 @@ class DeviceMemory:
     def shape(self, value: int) -> Shape | None:
         return self.values.shape(value)
 
-    def place(self, time: int) -> Place:
+    def place(self, time: int) -> ScheduledInstruction:
         """The instruction that runs at a time."""
         schedule = self.schedule
         view, row = schedule.view(time), schedule.rows[time]
-        return Place(view.computation.name, row, view.names[row], view.lines[row], time not in schedule.wrapped)
+        return ScheduledInstruction(view.computation.name, row, view.names[row], view.lines[row], time not in schedule.wrapped)
 
     def live_range(self, buffer: int) -> tuple[int, int]:
         """From when to when a buffer is live."""

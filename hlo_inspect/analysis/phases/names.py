@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import ONCE, Bounds, CallGraph, Place, place
+from hlo_inspect.analysis.calls import ONCE, Bounds, CallGraph, InstructionPlace, place
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, RECOMPUTE, UNKNOWN
 from hlo_inspect.analysis.phases.named_collectives import find_phases, is_of_old_remat
@@ -62,7 +62,7 @@ class NamedPhases:
         match = _MODULE.fullmatch(module.name)
         self._function = _plain(match[1]) if match else ""
         self._functions: dict[str, bool] = {}  # of the names of functions, whether it is that of the step
-        self._of_collectives: dict[Place, str] = {}
+        self._of_collectives: dict[InstructionPlace, str] = {}
         self._collective_opcodes: set[str] = set()
         for collective, phase in zip(collectives, find_phases(collectives), strict=True):
             for one in (collective.inner, collective.start):
@@ -93,7 +93,7 @@ class NamedPhases:
             for name, around in found.items()
         }
 
-    def is_collective(self, at: Place) -> bool:
+    def is_collective(self, at: InstructionPlace) -> bool:
         """Whether the instruction at a place is a collective, or wraps one."""
         return at in self._of_collectives
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
-from hlo_inspect.analysis.calls import ONCE, Bounds, CallGraph, Place, place
+from hlo_inspect.analysis.calls import ONCE, Bounds, CallGraph, InstructionPlace, place
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.instruction_phase import PHASE_ORDER, InstructionPhase, PhaseSource
 from hlo_inspect.analysis.op_names import RECOMPUTE, UNKNOWN
@@ -48,9 +48,9 @@ class Phases:
         self._calls = calls
         self._graph = graph
         self._collectives = collectives
-        self._known: dict[Place, InstructionPhase] = {}
+        self._known: dict[InstructionPlace, InstructionPhase] = {}
         self._named: dict[tuple[str, OwnName], tuple[InstructionPhase, bool]] = {}  # of a computation, by what names say
-        self._open_collectives: set[Place] = set()  # which names leave open, by their place
+        self._open_collectives: set[InstructionPlace] = set()  # which names leave open, by their place
         self._of_metadata: dict[tuple[str, Metadata | None], InstructionPhase] = {}  # where names are asked alone
         self._contexts: dict[int, NamedContext] = {}
 

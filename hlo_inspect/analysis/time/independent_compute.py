@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import repeat
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import Place, place
+from hlo_inspect.analysis.calls import InstructionPlace, place
 from hlo_inspect.analysis.canonical.order import operands_first
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.time.steps import WaitStep
@@ -28,17 +28,19 @@ def independent_computes(step: TimedStep, views: Views, collectives: Sequence[Co
     where the computation of a collective does not run in the order of a schedule.
     """
     starts = [place(collective.start) for collective in collectives]
-    together: defaultdict[str, list[Place]] = defaultdict(list)
+    together: defaultdict[str, list[InstructionPlace]] = defaultdict(list)
     for start in starts:
         if start in step.work.issued:
             together[start[0]].append(start)
-    found: dict[Place, IndependentCompute] = {}
+    found: dict[InstructionPlace, IndependentCompute] = {}
     for name, own in together.items():
         found |= _in_computation(step, views.of(name), own)
     return [found.get(start) for start in starts]
 
 
-def _in_computation(step: TimedStep, view: View, starts: Sequence[Place]) -> dict[Place, IndependentCompute]:
+def _in_computation(
+    step: TimedStep, view: View, starts: Sequence[InstructionPlace]
+) -> dict[InstructionPlace, IndependentCompute]:
     """What could hide the collectives that start at these places of one computation."""
     timeline, steps = step.timeline, step.work.program.steps[starts[0][0]]
     rows = {at: row for row, at in enumerate(zip(repeat(starts[0][0]), view.lines, view.names))}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import CallGraph, Place, place
+from hlo_inspect.analysis.calls import CallGraph, InstructionPlace, place
 from hlo_inspect.analysis.collectives import ASYNC_DONE_TARGET, Collective
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
 from hlo_inspect.analysis.cost.kernels import Kernel, Kernels, StartRows
@@ -48,11 +48,11 @@ class IssuedWork(NamedTuple):
     """
 
     program: TimedProgram
-    streams: Mapping[Place, tuple[str, ...]]
-    kernels: Mapping[Place, Kernel]
-    collectives: Mapping[Place, Collective]
-    inner: Mapping[Place, Collective]
-    issued: Mapping[Place, None]
+    streams: Mapping[InstructionPlace, tuple[str, ...]]
+    kernels: Mapping[InstructionPlace, Kernel]
+    collectives: Mapping[InstructionPlace, Collective]
+    inner: Mapping[InstructionPlace, Collective]
+    issued: Mapping[InstructionPlace, None]
 
 
 def issued_work(
@@ -76,8 +76,8 @@ class _StepBuilder:
         self, views: Views, graph: CallGraph, kernels: Kernels, collectives: Iterable[Collective], *, in_order: bool
     ) -> None:
         self.steps: dict[str, list[Step]] = {}
-        self.beside: dict[Place, str] = {}
-        self.streams: dict[Place, tuple[str, ...]] = {}
+        self.beside: dict[InstructionPlace, str] = {}
+        self.streams: dict[InstructionPlace, tuple[str, ...]] = {}
         self.kernels = {kernel.place: kernel for kernel in kernels.found}
         self.collectives = {place(one.start): one for one in collectives}
         self.inner = {place(one.inner): one for one in self.collectives.values()}
@@ -97,7 +97,7 @@ class _StepBuilder:
     # -- on the compute stream ------------------------------------------------------------------------------------------
 
     def _scheduled(self, rows: _Rows) -> Iterator[Step]:
-        open_fusions: dict[Place, Collective] = {}
+        open_fusions: dict[InstructionPlace, Collective] = {}
         for row, opcode in enumerate(rows.view.opcodes):
             if opcode in FREE:
                 continue
@@ -119,14 +119,14 @@ class _StepBuilder:
             elif at in self.kernels:
                 yield self._kernel(rows, row, at)
 
-    def _kernel(self, rows: _Rows, row: int, at: Place) -> Step:
+    def _kernel(self, rows: _Rows, row: int, at: InstructionPlace) -> Step:
         known = TABLE.get(rows.view.opcodes[row])
         if known is None or known.half != "start" or not self._in_order:
             return ComputeStep(at)
         self.streams[at] = (rows.copy_stream(row),) if known.base in _MOVING else (_thread(rows.view.instruction_at(row)),)
         return IssueStep(at, waits=False)
 
-    def _running(self, rows: _Rows, row: int, at: Place, *, is_beside: bool) -> Iterator[Step]:
+    def _running(self, rows: _Rows, row: int, at: InstructionPlace, *, is_beside: bool) -> Iterator[Step]:
         """What runs other computations."""
         called, opcode = rows.called(row), rows.view.opcodes[row]
         if opcode == "async-start" or opcode != wrapped(opcode):
@@ -142,7 +142,9 @@ class _StepBuilder:
         else:
             yield from (CallStep(at, name) for _, name in called)
 
-    def _started(self, rows: _Rows, row: int, at: Place, called: list[tuple[Role, str]], *, is_beside: bool) -> Iterator[Step]:
+    def _started(
+        self, rows: _Rows, row: int, at: InstructionPlace, called: list[tuple[Role, str]], *, is_beside: bool
+    ) -> Iterator[Step]:
         """A computation that starts here and runs on a stream of its own."""
         for _, name in called[:1]:
             self._waiting.append((name, True))
@@ -157,7 +159,7 @@ class _StepBuilder:
     def _opcodes(self, name: str) -> Iterable[str]:
         return self._views.of(name).opcodes if name in self._views.computations else ()
 
-    def _ended_by(self, rows: _Rows, row: int, started: Mapping[Place, Collective]) -> Place | None:
+    def _ended_by(self, rows: _Rows, row: int, started: Mapping[InstructionPlace, Collective]) -> InstructionPlace | None:
         """Which of the collectives that fusions started a fusion ends: the one of which it holds a copy, else the first."""
         for _, name in rows.called(row):
             if name not in self._views.computations:
@@ -190,10 +192,10 @@ class _Rows:
         self._name = name
         self._starts = StartRows(self.view)
 
-    def place(self, row: int) -> Place:
+    def place(self, row: int) -> InstructionPlace:
         return self._name, self.view.lines[row], self.view.names[row]
 
-    def start_of(self, row: int) -> Place:
+    def start_of(self, row: int) -> InstructionPlace:
         return self.place(self._starts.of(row))
 
     def called(self, row: int) -> list[tuple[Role, str]]:

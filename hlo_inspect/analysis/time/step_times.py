@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import Bounds, Place
+from hlo_inspect.analysis.calls import Bounds, InstructionPlace
 from hlo_inspect.analysis.cost.figures import Tally, countable
 from hlo_inspect.analysis.cost.kernels import Kernel, RowKey
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
@@ -176,7 +176,9 @@ class TimesInStep:
     Kernels of the compute stream that take as long and run as often have one `RowTimes`.
     """
 
-    def __init__(self, times: KernelTimes, timelines: Timelines, collectives: Mapping[Place, CollectiveTime]) -> None:
+    def __init__(
+        self, times: KernelTimes, timelines: Timelines, collectives: Mapping[InstructionPlace, CollectiveTime]
+    ) -> None:
         self._times = times
         self._timelines = timelines
         self._collectives = collectives

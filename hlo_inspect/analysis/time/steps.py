@@ -7,33 +7,33 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import Place
+from hlo_inspect.analysis.calls import InstructionPlace
 
 
 class ComputeStep(NamedTuple):
     """A kernel on the compute stream."""
 
-    place: Place
+    place: InstructionPlace
 
 
 class IssueStep(NamedTuple):
     """What is issued to streams of its own. `waits` where the compute stream waits for it at once."""
 
-    place: Place
+    place: InstructionPlace
     waits: bool
 
 
 class WaitStep(NamedTuple):
     """The instruction at `done` waits for what was issued at `place`, in the same run of the computation."""
 
-    place: Place
-    done: Place
+    place: InstructionPlace
+    done: InstructionPlace
 
 
 class LoopStep(NamedTuple):
     """So many runs of `body`, each after one of `condition`, and one more of that; `None` where that is not known."""
 
-    place: Place
+    place: InstructionPlace
     condition: str
     body: str
     trips: int | None
@@ -42,14 +42,14 @@ class LoopStep(NamedTuple):
 class BranchStep(NamedTuple):
     """One of these computations runs."""
 
-    place: Place
+    place: InstructionPlace
     branches: tuple[str, ...]
 
 
 class CallStep(NamedTuple):
     """A computation runs in place."""
 
-    place: Place
+    place: InstructionPlace
     computation: str
 
 
@@ -64,7 +64,7 @@ class TimedProgram(NamedTuple):
 
     entry: str
     steps: Mapping[str, Sequence[Step]]
-    beside: Mapping[Place, str] = {}
+    beside: Mapping[InstructionPlace, str] = {}
 
 
 def called_by(step: Step) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
-from hlo_inspect.analysis.calls import MAX_FIGURE, Place, recursion
+from hlo_inspect.analysis.calls import MAX_FIGURE, InstructionPlace, recursion
 from hlo_inspect.analysis.cost.figures import TOO_LARGE
 from hlo_inspect.analysis.time.steps import (
     BranchStep,
@@ -117,7 +117,7 @@ class TimedRun:
     passed: int = 0
     compute: int = 0
     lags: tuple[int, ...] = ()
-    sites: dict[Place, tuple[int, int]] = field(default_factory=dict)
+    sites: dict[InstructionPlace, tuple[int, int]] = field(default_factory=dict)
     inner: list[tuple[TimedRun, int]] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     number: int = -1
@@ -138,15 +138,15 @@ class Timeline:
     def __init__(
         self,
         program: TimedProgram,
-        seconds: Callable[[Place], float],
-        streams: Callable[[Place], Sequence[str]],
+        seconds: Callable[[InstructionPlace], float],
+        streams: Callable[[InstructionPlace], Sequence[str]],
         branch: BranchTaken = "first",
     ) -> None:
         self.program = program
         self._seconds = seconds
         self.streams = streams
         self._branch = branch
-        self._ticks: dict[Place, int] = {}
+        self._ticks: dict[InstructionPlace, int] = {}
         self._known: dict[_Request, TimedRun] = {}
         self._last: dict[str, TimedRun] = {}
         self._made: list[TimedRun] = []
@@ -176,15 +176,15 @@ class Timeline:
             return "computations run in more states of the streams than are followed"
         return next((reason for outcome in self._made if self._runs[outcome] for reason in outcome.reasons), "")
 
-    def site(self, place: Place) -> InstructionTimes:
+    def site(self, place: InstructionPlace) -> InstructionTimes:
         """What is issued at a place; of a place that is none, or that is never reached, nothing."""
         return self._sites.get(place, _NOT_RUN)
 
-    def runs(self, place: Place) -> int:
+    def runs(self, place: InstructionPlace) -> int:
         """How often what is at a place runs, where it is on the compute stream."""
         return self.computation_runs[place[0]]
 
-    def computed_in(self, run: TimedRun) -> dict[Place, int]:
+    def computed_in(self, run: TimedRun) -> dict[InstructionPlace, int]:
         """How often each kernel of the compute stream runs in one run of a computation, with all that it runs."""
         runs = _by_computation(self.runs_within(run))
         steps = ((step, times) for name, times in runs.items() for step in self.program.steps.get(name, ()))
@@ -205,14 +205,14 @@ class Timeline:
 
     # -- following ------------------------------------------------------------------------------------------------------
 
-    def ticks(self, place: Place) -> int:
+    def ticks(self, place: InstructionPlace) -> int:
         """The time of one run of what is at a place."""
         known = self._ticks.get(place)
         if known is None:
             known = self._ticks[place] = min(round(self._seconds(place) * TICKS), MAX_FIGURE)
         return known
 
-    def beside(self, place: Place) -> TimedRun | None:
+    def beside(self, place: InstructionPlace) -> TimedRun | None:
         """One run of the computation that is issued at a place, where it is one and was reached."""
         name = self.program.beside.get(place)
         return None if name is None else self._known.get(self._alone(name))
@@ -269,7 +269,7 @@ class Timeline:
         used = self.used.get(name, ())
         clock = StreamClock(dict(zip(used, lags, strict=True)))
         result = TimedRun(name)
-        issued: dict[Place, tuple[int, int]] = {}
+        issued: dict[InstructionPlace, tuple[int, int]] = {}
         steps = self.program.steps.get(name, ())
         self._left -= len(steps) + 1
         for step in steps:
@@ -422,8 +422,8 @@ class Timeline:
                 runs[inner] = min(runs[inner] + runs[outcome] * each, MAX_FIGURE)
         return runs
 
-    def _sum_sites(self) -> dict[Place, InstructionTimes]:
-        sums: dict[Place, list[int]] = {}
+    def _sum_sites(self) -> dict[InstructionPlace, InstructionTimes]:
+        sums: dict[InstructionPlace, list[int]] = {}
         for outcome, times in self._runs.items():
             for place, (window, exposed) in outcome.sites.items():
                 one = sums.setdefault(place, [0, 0, 0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from hlo_inspect.analysis.calls import Place
+from hlo_inspect.analysis.calls import InstructionPlace
 from hlo_inspect.analysis.time.steps import CallStep, ComputeStep, IssueStep, LoopStep, Step, WaitStep
 from hlo_inspect.analysis.time.timeline import TICKS, StreamClock, Timeline
 
@@ -28,7 +28,7 @@ class StreamEvent(NamedTuple):
 
     stream: str
     kind: EventKind
-    place: Place
+    place: InstructionPlace
     begin: float
     end: float
     iterations: int = 1
@@ -37,7 +37,7 @@ class StreamEvent(NamedTuple):
 class _Iterations(NamedTuple):
     """So many iterations of a loop have ended, the first of which began then."""
 
-    loop: Place
+    loop: InstructionPlace
     begin: int
     trips: int
 
@@ -53,7 +53,7 @@ class _EventFrame(NamedTuple):
     """A run of a computation, or a loop, that is gone on with, and when what it issued ends."""
 
     steps: Iterator[Step | _Iterations]
-    issued: dict[Place, int]
+    issued: dict[InstructionPlace, int]
 
 
 class _EventWalk:
@@ -81,11 +81,13 @@ class _EventWalk:
     def _enter(self, computation: str) -> None:
         self._frames.append(_EventFrame(iter(self._timeline.program.steps.get(computation, ())), {}))
 
-    def _event(self, stream: str, kind: EventKind, place: Place, begin: int, end: int, trips: int = 1) -> StreamEvent:
+    def _event(
+        self, stream: str, kind: EventKind, place: InstructionPlace, begin: int, end: int, trips: int = 1
+    ) -> StreamEvent:
         self._left -= 1
         return StreamEvent(stream, kind, place, begin / TICKS, end / TICKS, trips)
 
-    def _take(self, step: Step, issued: dict[Place, int]) -> Iterator[StreamEvent]:
+    def _take(self, step: Step, issued: dict[InstructionPlace, int]) -> Iterator[StreamEvent]:
         timeline, clock = self._timeline, self._clock
         if isinstance(step, ComputeStep):
             begin = clock.now
@@ -109,7 +111,7 @@ class _EventWalk:
             if taken is not None:
                 self._enter(taken.computation)
 
-    def _wait(self, place: Place, issued: dict[Place, int]) -> Iterator[StreamEvent]:
+    def _wait(self, place: InstructionPlace, issued: dict[InstructionPlace, int]) -> Iterator[StreamEvent]:
         begin = self._clock.now
         if self._clock.wait(issued.pop(place, 0)):
             yield self._event(COMPUTE, "wait", place, begin, self._clock.now)

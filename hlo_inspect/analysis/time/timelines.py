@@ -14,7 +14,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import Place, place
+from hlo_inspect.analysis.calls import InstructionPlace, place
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
@@ -31,20 +31,20 @@ class TimedStep:
     def __init__(
         self,
         work: IssuedWork,
-        seconds: Mapping[Place, float],
+        seconds: Mapping[InstructionPlace, float],
         streams: Callable[[Collective], Sequence[str]],
         branch: BranchTaken,
     ) -> None:
         self.work = work
         self._seconds = seconds
 
-        def streams_of(at: Place) -> Sequence[str]:
+        def streams_of(at: InstructionPlace) -> Sequence[str]:
             collective = work.collectives.get(at)
             return work.streams.get(at, ()) if collective is None else streams(collective)
 
         self.timeline = Timeline(work.program, seconds.__getitem__, streams_of, branch)
 
-    def collective_at(self, at: Place) -> Collective | None:
+    def collective_at(self, at: InstructionPlace) -> Collective | None:
         """The collective that an instruction is, starts or wraps."""
         return self.work.collectives.get(at) or self.work.inner.get(at)
 
@@ -82,21 +82,21 @@ class TimedStep:
         return InstructionTimes(runs, runs * self._seconds[at], 0.0, self._exposed.get(inner, 0.0))
 
     @cached_property
-    def computed(self) -> Mapping[Place, int]:
+    def computed(self) -> Mapping[InstructionPlace, int]:
         """How often each kernel of the compute stream runs."""
         return self.timeline.computed_in(self.timeline.whole)
 
     @cached_property
-    def _exposed(self) -> Mapping[Place, float]:
+    def _exposed(self) -> Mapping[InstructionPlace, float]:
         """What is exposed of each instruction; of a computation beside the compute stream of what it holds, by its time."""
-        found: defaultdict[Place, float] = defaultdict(float)
+        found: defaultdict[InstructionPlace, float] = defaultdict(float)
         for at in self.work.issued:
             exposed = self.timeline.site(at).exposed
             for inner, share in self._shares(at).items():
                 found[inner] += exposed * share
         return found
 
-    def _shares(self, at: Place) -> Mapping[Place, float]:
+    def _shares(self, at: InstructionPlace) -> Mapping[InstructionPlace, float]:
         """The instructions that are issued at a place, each with its share of the time."""
         run = self.timeline.beside(at)
         if run is None:
@@ -106,9 +106,9 @@ class TimedStep:
         return {inner: one / whole for inner, one in ticks.items()} if whole else {at: 1.0}
 
     @cached_property
-    def _computed_beside(self) -> Mapping[Place, int]:
+    def _computed_beside(self) -> Mapping[InstructionPlace, int]:
         """How often instructions run in computations beside the compute stream."""
-        found: Counter[Place] = Counter()
+        found: Counter[InstructionPlace] = Counter()
         for at in self.work.program.beside:
             run, issued = self.timeline.beside(at), self.timeline.site(at).runs
             for inner, runs in self.timeline.computed_in(run).items() if run is not None else ():
@@ -128,7 +128,7 @@ class Timelines(NamedTuple):
 
 
 def find_timelines(
-    work: IssuedWork, kernels: KernelTimes, collectives: Mapping[Place, CollectiveTime], *, is_scheduled: bool
+    work: IssuedWork, kernels: KernelTimes, collectives: Mapping[InstructionPlace, CollectiveTime], *, is_scheduled: bool
 ) -> Timelines:
     """The timelines of a program with the times of its kernels and those of its collectives by place."""
 
@@ -139,7 +139,7 @@ def find_timelines(
 
     def seconds(
         of_kernel: Callable[[KernelTime], float], of_collective: Callable[[CollectiveTime], float]
-    ) -> dict[Place, float]:
+    ) -> dict[InstructionPlace, float]:
         found = dict(zip(work.kernels, map(of_kernel, times), strict=True))
         for at, one in (*work.inner.items(), *work.collectives.items()):
             found[at] = of_collective(collectives[place(one.start)])

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import Place
+from hlo_inspect.analysis.calls import InstructionPlace
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.cost.custom_calls.step import total_of_step
 from hlo_inspect.analysis.cost.figures import FIGURES, MASKED, Tally
@@ -55,9 +55,9 @@ def resource_seconds(
     return {name: time for name, time in found.items() if time.least}
 
 
-def _by_stream(step: TimedStep) -> dict[str, list[Place]]:
+def _by_stream(step: TimedStep) -> dict[str, list[InstructionPlace]]:
     """The places of asynchronous copies by their stream."""
-    places: dict[str, list[Place]] = {}
+    places: dict[str, list[InstructionPlace]] = {}
     for at, streams in step.work.streams.items():
         for stream in streams:
             places.setdefault(stream, []).append(at)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from hlo_inspect.analysis.calls import Place
+from hlo_inspect.analysis.calls import InstructionPlace
 from hlo_inspect.analysis.time import timeline as module
 from hlo_inspect.analysis.time.steps import (
     BranchStep,
@@ -21,7 +21,7 @@ from hlo_inspect.analysis.time.steps import (
 from hlo_inspect.analysis.time.timeline import BranchTaken, Timeline
 
 
-def at(name: str, computation: str = "main") -> Place:
+def at(name: str, computation: str = "main") -> InstructionPlace:
     return computation, 1, name
 
 
@@ -34,7 +34,7 @@ def run(
     seconds: Mapping[str, float],
     streams: Mapping[str, Sequence[str]] | None = None,
     branch: BranchTaken = "first",
-    beside: Mapping[Place, str] | None = None,
+    beside: Mapping[InstructionPlace, str] | None = None,
 ) -> Timeline:
     """The timeline of a program; `seconds` and `streams` are by name, the stream is `link` where none is given."""
     program = TimedProgram("main", steps, beside or {})

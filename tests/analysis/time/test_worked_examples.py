@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hlo_inspect.analysis.calls import Place, place
+from hlo_inspect.analysis.calls import InstructionPlace, place
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.kernels import Kernel
@@ -70,13 +70,13 @@ def timeline(
     context, work = program_of(name)
     work = change(work)
 
-    def seconds(at: Place) -> float:
+    def seconds(at: InstructionPlace) -> float:
         collective = work.collectives.get(at)
         if collective is None:
             return 0.0 if at in work.streams else kernel_s(work.kernels[at])
         return (collective.wire_bytes or 0) / link
 
-    def streams_of(at: Place) -> Sequence[str]:
+    def streams_of(at: InstructionPlace) -> Sequence[str]:
         return streams(context, work.collectives[at]) if at in work.collectives else work.streams[at]
 
     return context, Timeline(work.program, seconds, streams_of)
