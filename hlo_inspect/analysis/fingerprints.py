@@ -57,15 +57,14 @@ class _Template(NamedTuple):
     """How computations of one fingerprint read that have the same heads.
 
     `text` has a hole for each name, and `in_holes` takes the names for these from those of the rows and the callees. `places`
-    says which of these are equal, `words` are what else in the text may be a name, none of which is one of these, `distinct`
-    how many words and names there are. `called` are the fingerprints of the callees.
+    says which of these are equal, `words` are what else in the text may be a name, none of which is one of these. `called` are
+    the fingerprints of the callees.
     """
 
     text: str
     in_holes: Callable[[Sequence[str]], object]
     places: tuple[int, ...]
     words: frozenset[str]
-    distinct: int
     called: tuple[int, ...]
     fingerprint: int
 
@@ -200,8 +199,8 @@ def _by_template(templates: Iterable[_Template], text: str, names: Sequence[str]
         if (  # as many callees as it, by `called`, before their names are put into its holes
             template.called == called
             and template.text % template.in_holes(names) == text
-            and len(template.words.union(names)) == template.distinct
-            and (not template.places or template.places == _places(names))
+            and template.places == _places(names)
+            and template.words.isdisjoint(names)
         ):
             return template.fingerprint
     return None
@@ -227,7 +226,7 @@ def _template(body: _Body, words: frozenset[str], fingerprint: int) -> _Template
         return None
     text = "%%%s".join([part.replace("%", "%%") for part in parts[::2]])
     in_holes = itemgetter(*holes) if holes else lambda _: ()
-    return _Template(text, in_holes, _places(body.names), words, len(words) + len(last), body.called, fingerprint)
+    return _Template(text, in_holes, _places(body.names), words, body.called, fingerprint)
 
 
 def _by_names(names: Sequence[str], text: str) -> tuple[str, tuple[object, ...]]:

@@ -17,14 +17,13 @@ from hlo_inspect.hlo.attribute_forms import printed_fusion
 from hlo_inspect.hlo.instruction import Callee, Instruction
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
-from hlo_inspect.hlo.operands import LEFT_OUT, Operand, operand_names, operands_of
+from hlo_inspect.hlo.operands import LEFT_OUT, Operand, operand_names, operands_of, printed_element
 from hlo_inspect.hlo.shapes import Shape, subshape
 from hlo_inspect.hlo.values import Metadata
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _UNREADABLE = (Operand(None),)
 _NUMBER = lazy_pattern(r"(\d{1,9}+)\)", re.ASCII)
-_ELEMENT = lazy_pattern(r"(\d{1,9}+)(?=,|$)", re.ASCII)
 _PLAIN = r"""[^"'/{}]*+"""
 _METADATA = lazy_pattern(
     rf"""{_PLAIN}(?:(?:(?<!, metadata=)\{{{_PLAIN}\}}|/\*index=\d++\*/){_PLAIN})*+(?<=, metadata=)"""
@@ -50,8 +49,8 @@ class View:
         size = len(self.names)
         self.root = max(column.marked, default=size - 1 if size else None)
         self._operands: dict[int, tuple[Operand, ...]] = {}
-        self._others: set[int] = set()
-        self._operand_rows: list[tuple[int | None, ...] | None] = [None] * size
+        self._whole_operands: list[tuple[int, ...] | None] = [None] * size
+        self._other_operands: dict[int, tuple[int | None, ...]] = {}
         self._instructions: dict[int, Instruction] = {}
         self._metadata: dict[int, Metadata | None] = {}
 
@@ -78,28 +77,28 @@ class View:
 
     def operand_rows(self, index: int) -> tuple[int | None, ...]:
         """The row that defines each operand of a row, `None` for one that the computation does not define."""
-        known = self._operand_rows[index]
-        if known is None:
+        whole = self.whole_operands(index)
+        return self._other_operands[index] if whole is None else whole
+
+    def whole_operands(self, index: int) -> tuple[int, ...] | None:
+        """The same where each operand of a row is the whole result of another one, by its name; `None` for all others."""
+        known = self._whole_operands[index]
+        if known is None and index not in self._other_operands:
             names: Sequence[str | None] | None = ()
             if self.opcodes[index] not in LITERAL_OPCODES:
                 names = operand_names(self.tails[index])
-            has_only_names = names is not None
             if names is None:
-                names = [operand.name for operand in self.operands(index)]
-            known = self._operand_rows[index] = tuple(map(self._indices.get, names))
-            if not has_only_names or None in known:
-                self._others.add(index)
+                self._other_operands[index] = tuple([self._indices.get(operand.name) for operand in self.operands(index)])
+                return None
+            try:
+                known = self._whole_operands[index] = tuple(map(self._indices.__getitem__, names))
+            except KeyError:  # an operand that no row defines
+                self._other_operands[index] = tuple(map(self._indices.get, names))
         return known
-
-    def has_only_names(self, index: int) -> bool:
-        """Whether each operand of a row is the whole result of another one, by its name, so that `operand_rows` says it all."""
-        if self._operand_rows[index] is None:
-            self.operand_rows(index)
-        return index not in self._others
 
     def leaves_out_operands(self, index: int) -> bool:
         """Whether the text shows only the first operands of a row."""
-        if self.has_only_names(index):
+        if self.whole_operands(index) is not None:
             return False
         operands = self.operands(index)
         return bool(operands) and operands[-1].name is None and operands[-1].shape.startswith(LEFT_OUT)
@@ -107,7 +106,7 @@ class View:
     @property
     def has_lost_operands(self) -> bool:
         """Whether a row has an operand that no row defines, of the rows whose operands were looked at."""
-        return any(None in self.operand_rows(index) for index in self._others)
+        return any(None in rows for rows in self._other_operands.values())
 
     def operands(self, index: int) -> tuple[Operand, ...]:
         """The operands of a row as the text has them; where they are not closed, one without a name."""
@@ -139,10 +138,9 @@ class View:
 
     def element_number(self, index: int) -> int | None:
         """Which element of its operand a row takes, `None` where that cannot be read."""
-        operand, _, rest = self.tails[index].partition("), index=")
-        plain = _ELEMENT.match(rest)
-        if plain is not None and operand.count("(") == operand.count(")") and _opens_nothing(operand):
-            return int(plain[1])
+        printed = printed_element(self.tails[index])
+        if printed is not None:
+            return printed
         instruction = self.instruction_at(index)
         return None if instruction is None else instruction.attr("index")
 
@@ -150,7 +148,7 @@ class View:
         """The shape of an operand: that of its definition, else the one that is printed."""
         row = self.operand_rows(index)[number]
         defined = self.shapes[row] if row is not None and row not in self.ambiguous else None
-        if defined is not None and self.has_only_names(index):
+        if defined is not None and self.whole_operands(index) is not None:
             return defined
         operand = self.operands(index)[number]
         if defined is None:
@@ -159,12 +157,12 @@ class View:
 
     def operand_shapes(self, index: int) -> Sequence[Shape | None]:
         """The shapes of all operands of a row."""
-        rows = self.operand_rows(index)
-        if index not in self._others and not self.ambiguous:
-            shapes = [shape for row in rows if row is not None and (shape := self.shapes[row]) is not None]
+        rows = self.whole_operands(index)
+        if rows is not None and not self.ambiguous:
+            shapes = [shape for row in rows if (shape := self.shapes[row]) is not None]
             if len(shapes) == len(rows):
                 return shapes
-        return [self.operand_shape(index, number) for number in range(len(rows))]
+        return [self.operand_shape(index, number) for number in range(len(self.operand_rows(index)))]
 
     @cached_property
     def users(self) -> list[list[int]]:
@@ -253,13 +251,6 @@ class View:
         fusions = [index for index in self.rows.column.calling if self.opcodes[index] == "fusion"]
         found = zip(fusions, map(printed_fusion, map(self.tails.__getitem__, fusions)), strict=True)
         return {index: printed for index, printed in found if printed is not None}
-
-
-def _opens_nothing(text: str) -> bool:
-    """Whether surely no string, comment or brace is open at the end of a text."""
-    if '"' in text or "'" in text or text.count("/") != 2 * text.count("/*index="):
-        return False
-    return text.count("{") == text.count("}")
 
 
 class Views:

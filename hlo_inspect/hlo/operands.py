@@ -20,6 +20,7 @@ _PRINTED_OPERANDS = lazy_pattern(rf"{_PRINTED}({_NAME})(?:, {_PRINTED}({_NAME})(
 """The names of the first two, and the rest: most rows have no more than two."""
 _MARKED = lazy_pattern(rf"%({_NAME})")
 _PRINTED_OPERAND = lazy_pattern(rf"(?:({_ARRAY}|{_TUPLE}) )?+%({_NAME})")
+_ELEMENT = lazy_pattern(rf"(?:(?:{_ARRAY}|{_TUPLE}) )?+%?{_NAME}\), index=([0-9]{{1,9}}+)(?=,|$)")
 
 _USE = lazy_pattern(r"(?:(.*[\s)}\]]))?%?([A-Za-z_][\w.\-]*+)((?:#\d{1,9})*+)", re.ASCII | re.DOTALL)
 _QUOTE = lazy_pattern(r"[\"']|//|/\*(?!index=[0-9]++\*/)")
@@ -60,6 +61,12 @@ def _names_alone(tail: str) -> list[str] | None:
         return None
     names = bare[0].replace("%", "").split(", ") if bare[0] else []
     return None if "null" in names else names
+
+
+def printed_element(tail: str) -> int | None:
+    """Which element a get-tuple-element takes, where it is printed as most are; `None` for all others."""
+    printed = _ELEMENT.match(tail)
+    return int(printed[1]) if printed is not None else None
 
 
 def operands_of(tail: str, end: int | None = None) -> tuple[Operand, ...]:

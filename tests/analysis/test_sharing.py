@@ -209,7 +209,7 @@ def share_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr(op_names, "LAYER_NUMBER", re.compile("(?!)"))
         monkeypatch.setattr(overwriting, "_ELEMENT_BY_ELEMENT", frozenset())
         monkeypatch.setattr(MovingFusions, "of", lambda *_: None)
-        monkeypatch.setattr(view, "_opens_nothing", lambda _: False)
+        monkeypatch.setattr(view, "printed_element", lambda _: None)
         monkeypatch.setattr(view, "_METADATA", re.compile("(?!)"))
         monkeypatch.setattr(InPlace, "may_end", lambda *_: True)
         monkeypatch.setattr(calls, "_alike_calls", lambda *_: object())

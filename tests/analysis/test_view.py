@@ -137,6 +137,22 @@ def test_operands_that_are_not_closed() -> None:
         view.instruction(0)
 
 
+@pytest.mark.parametrize(
+    ("tail", "number"),
+    [
+        ("%t.1), index=7", 7),
+        ("t.1), index=7, metadata={}", 7),
+        ("(f32[8]{0:T(8,128)}, /*index=5*/(s32[], f32[])) %t), index=7", 7),
+        ("%t), frontend_attributes={x=(%b), index=3}, index=7", 7),
+        ('%t), metadata={op_name="x), index=3"}, index=7', 7),
+        ("/* %b), index=3 */ %t), index=7", 7),
+        ("%t), index=x", None),
+    ],
+)
+def test_the_element_that_a_row_takes(tail: str, number: int | None) -> None:
+    assert view_of(f"%r = f32[8] get-tuple-element({tail}").element_number(0) == number
+
+
 def test_numbers_of_parameters() -> None:
     view = view_of("%p = f32[8]{0} parameter(0)", "%q = f32[8]{0} parameter( 11 )", "%r = f32[8]{0} parameter(x)")
     assert [view.parameter_number(index) for index in range(3)] == [0, 11, None]

@@ -46,7 +46,7 @@ class KnownRows:
 
     def spelling(self, speller: Speller, view: View, index: int) -> Spelling:
         """What a row says."""
-        row = view.heads[index].text, view.tails[index], view.has_only_names(index)
+        row = view.heads[index].text, view.tails[index], view.whole_operands(index) is not None
         known = self.spellings.get(row)
         if known is None:
             known = self.spellings[row] = speller.spell(view, index)

@@ -95,7 +95,7 @@ class Speller:
         literal, operands = "", _NO_OPERANDS
         if opcode in LITERAL_OPCODES:
             literal = plain(tail[:end])
-        elif not view.has_only_names(index):
+        elif view.whole_operands(index) is None:
             operands = view.operands(index)
         form, places = view.computation.values.forms.take_apart(tail[end + 1 :])
         parts = self._parts(form, places)

@@ -252,10 +252,10 @@ def _alike(view: View, row: int) -> tuple[str, ...] | None:
 
 def _operand_heads(view: View, row: int) -> list[str] | None:
     """Shape and opcode of each operand of a row; `None` where these do not say it all."""
-    if view.ambiguous or not view.has_only_names(row):
+    whole = view.whole_operands(row)
+    if view.ambiguous or whole is None:
         return None
-    heads = view.rows.heads
-    return [heads[source] for source in view.operand_rows(row) if source is not None]
+    return list(map(view.rows.heads.__getitem__, whole))
 
 
 def found(table: Mapping[str, _T], name: str) -> _T:

@@ -51,12 +51,13 @@ class _FusionReader:
                     users.append(row)
 
     def _values(self, row: int) -> Sequence[Value]:
-        rows = self._view.operand_rows(row)
-        if self._view.has_only_names(row):
-            return rows
+        whole = self._view.whole_operands(row)
+        if whole is not None:
+            return whole
         operands = self._view.operands(row)
         if any(operand.name is None for operand in operands):
             raise UnknownCostError("in the fused computation an operand has no name")
+        rows = self._view.operand_rows(row)
         return [(source, operand.path) if operand.path else source for source, operand in zip(rows, operands, strict=True)]
 
     def traffic(self) -> FusedTraffic:

@@ -211,12 +211,12 @@ class _Flattener:
     def _operands(self, run: ComputationRun, view: View, row: int) -> tuple[int, ...]:
         """The times of the operands; where an operand is an element of a result, that of a get-tuple-element before the row."""
         times = run.times
-        found = view.operand_rows(row)
+        whole = view.whole_operands(row)
         here = len(times)
-        if view.has_only_names(row) and max(found, default=-1) < here:  # type: ignore[type-var, operator]
-            return tuple([times[one] for one in found])  # type: ignore[index]
+        if whole is not None and max(whole, default=-1) < here:
+            return tuple([times[one] for one in whole])
         operands = []
-        for number, one in enumerate(found):
+        for number, one in enumerate(view.operand_rows(row)):
             if one is None or one >= here:
                 name, user = view.operands(row)[number].name, view.names[row]
                 what = "is used before it is defined" if one is not None else "is not defined in its computation"

@@ -175,8 +175,9 @@ class Frames:
         """Where the operands of the instruction at a place are."""
         frame, row, _ = place
         view = self._frames[frame].view
-        if view.has_only_names(row):
-            return tuple([(frame, defined, ()) for defined in view.operand_rows(row) if defined is not None])
+        whole = view.whole_operands(row)
+        if whole is not None:
+            return tuple([(frame, defined, ()) for defined in whole])
         return tuple(
             [
                 (frame, defined, operand.path) if defined is not None else (frame, ~row, (number, *operand.path))
@@ -188,11 +189,13 @@ class Frames:
         """Where an element of one operand is; `None` where there is no such operand. A tuple can have thousands of them."""
         frame, row, _ = place
         view = self._frames[frame].view
+        whole = view.whole_operands(row)
+        if whole is not None:
+            return (frame, whole[number], index) if number < len(whole) else None
         rows = view.operand_rows(row)
         if number >= len(rows):
             return None
-        defined = rows[number]
-        path = index if view.has_only_names(row) else view.operands(row)[number].path + index
+        defined, path = rows[number], view.operands(row)[number].path + index
         return (frame, defined, path) if defined is not None else (frame, ~row, (number, *path))
 
     def name(self, place: Place) -> str:

@@ -24,9 +24,7 @@ class BodyTemplates:
     def find(self, name: str, arguments: int) -> BodyTemplate | None:
         """The template of a computation that gets so many arguments, where it is known."""
         fingerprint = self._fingerprints.of(name)
-        if fingerprint is None or not self._fingerprints.is_alone(name):
-            return None
-        known = self._known.get(fingerprint)
+        known = self._known.get(fingerprint) if fingerprint is not None else None
         return known if known is not None and known.arguments == arguments else None
 
     def learn(self, frame: CallFrame, graph: ValueGraph) -> None:

@@ -173,12 +173,9 @@ class StepFacts:
         own = [(BEHIND_PRODUCT if kind & PRODUCT else 0) | (FROM_INPUT if kind & PARAMETER else 0) for kind in range(256)]
         bits = [own[kind] for kind in self.kinds]
         for gradients, arrays in zip(self.gradients, self.weights, strict=True):
-            self._mark(bits, gradients, GRADIENT | UPDATED)
+            self._mark(bits, gradients, GRADIENT | UPDATED | TO_STATE)
             self._mark(bits, arrays, FROM_WEIGHT)
-        spread_on(bits, self.operands, BEHIND_PRODUCT | FROM_INPUT | FROM_WEIGHT | UPDATED)
-        for number, found in enumerate(bits):
-            if found & UPDATED:
-                bits[number] = found | TO_STATE
+        spread_on(bits, self.operands, BEHIND_PRODUCT | FROM_INPUT | FROM_WEIGHT | UPDATED | TO_STATE)
         spread_back(bits, self.operands, GRADIENT | TO_STATE)
         return bits
 
@@ -343,13 +340,13 @@ class StepFacts:
 
     def _moved_gradients(self) -> None:
         """Gradients, and what only moves or sums them behind the place where the update takes them."""
-        bits, kinds = self.bits, self.kinds
+        bits, both = self.bits, UPDATED | MOVED
         for gradient in self.gradients:
             self._mark(bits, gradient, MOVED)
-        for number, kind in enumerate(kinds):
-            if kind & MOVES and bits[number] & (UPDATED | MOVED) == UPDATED:
-                changed = [other for other in self.operands[number] if bits[other] & UPDATED]
-                if changed and all(bits[other] & MOVED for other in changed):
+        for number, kind in enumerate(self.kinds):
+            if kind & MOVES and bits[number] & both == UPDATED:
+                found = {bits[other] & both for other in self.operands[number]}
+                if both in found and UPDATED not in found:
                     bits[number] |= MOVED
 
     def _what_backward_products_take(self) -> None:

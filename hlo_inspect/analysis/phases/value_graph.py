@@ -180,21 +180,17 @@ class CallFrame:
         """The value of one operand of a row that was read."""
         source = self.view.operand_rows(row)[number]
         value = self.values[source] if source is not None else None
-        if self.view.has_only_names(row):
+        if self.view.whole_operands(row) is not None:
             return value
         return ValueGraph.element(value, self.view.operands(row)[number].path)
 
     def operands(self, row: int) -> list[Value]:
-        """The values of all operands; of those that are printed as names alone without what is not defined."""
+        """The values of all operands."""
         view, values = self.view, self.values
-        if view.has_only_names(row):
-            return [values[source] for source in view.operand_rows(row) if source is not None]
+        whole = view.whole_operands(row)
+        if whole is not None:
+            return [values[source] for source in whole]
         return [self.operand(row, number) for number in range(len(view.operand_rows(row)))]
-
-    def sources(self, row: int) -> Sequence[int | None]:
-        """The row that defines each of `operands`."""
-        rows = self.view.operand_rows(row)
-        return [source for source in rows if source is not None] if self.view.has_only_names(row) else rows
 
 
 class ValueGraph:
@@ -249,7 +245,7 @@ class ValueGraph:
     def made_of(self, frame: CallFrame, row: int) -> list[int]:
         """The nodes of all operands of a row."""
         found: list[int] = []
-        for value, source in zip(frame.operands(row), frame.sources(row), strict=True):
+        for value, source in zip(frame.operands(row), frame.view.operand_rows(row), strict=True):
             self.add_whole(frame, value, found, source)
         return found
 

@@ -314,7 +314,7 @@ class _ValueReader:
         if instruction.attr("dimensions") != (0,):
             return self._plain(frame, row)
         starts, nodes, start = [], [], 0
-        for number, (value, source) in enumerate(zip(values, frame.sources(row), strict=True)):
+        for number, (value, source) in enumerate(zip(values, view.operand_rows(row), strict=True)):
             operand = view.operand_shape(row, number)
             size = operand.dimensions[0] if isinstance(operand, ArrayShape) and operand.dimensions else None
             if size is None:
@@ -354,7 +354,7 @@ class _ValueReader:
             return self._plain(frame, row)
         kind = KINDS.get(view.opcodes[row], 0)
         nodes: list[Value] = []
-        for value, source in zip(values, frame.sources(row), strict=True):
+        for value, source in zip(values, view.operand_rows(row), strict=True):
             made_of: list[int] = []
             self.graph.add_whole(frame, value, made_of, source)
             nodes.append(self.graph.new(frame, row, made_of, kind))
