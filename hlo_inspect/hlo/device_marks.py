@@ -38,8 +38,8 @@ class DeviceMarks:
         if self._header.is_scheduled:
             crosses_meshes = not counts_devices and text.find(f'{_TARGET}{_CROSS_MESH}"', start, end) >= 0
         else:
-            first = text.find(_TARGET, start, end)  # found much faster than the pattern
-            targets = set(_TELLING.findall(text, first, end)) if first >= 0 else set()
+            is_there = text.rfind(_TARGET, start, end) >= 0  # found much faster than the pattern, and than by `find`
+            targets = set(_TELLING.findall(text, start, end)) if is_there else set()
             crosses_meshes = not counts_devices and _CROSS_MESH in targets
             self.partitioning_targets |= targets - {_CROSS_MESH}
         self.crosses_meshes |= crosses_meshes

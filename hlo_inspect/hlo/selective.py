@@ -132,12 +132,12 @@ class Selection:
         if self._targets is not None:
             hits += [target.start() for target in self._targets.finditer(text, start, end)]
         found: list[tuple[int, Row]] = []
-        has_escapes = text.find("\\", start, end) >= 0
         counted = start
         for line in sorted({text.rfind("\n", start - 1, position) + 1 for position in hits}):
             quotes = text.count('"', counted, line)
-            if has_escapes:
-                quotes -= _ESCAPED.findall(text, counted, line).count('"')
+            escape = text.find("\\", counted, line)
+            if escape >= 0:
+                quotes -= _ESCAPED.findall(text, escape, text.rfind("\\", escape, line) + 2).count('"')
             row = None if quotes % 2 or _opens_comment(text, counted, line) else read_row(text, line)
             if row is None:
                 return None
