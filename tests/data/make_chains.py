@@ -1,4 +1,4 @@
-"""Makes further dumps of `optimizers/` with optax: decay that no rate scales, schedules that are computed as arrays.
+"""Makes further dumps of `optimizers/` with optax: decay that no rate scales, schedules that are computed as arrays, noise.
 
 Run as make_optimizers.py is.
 """
@@ -9,13 +9,14 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from make_optimizers import HERE, X, Y, jax, optax, scheduled, step_of, write
+from make_optimizers import HERE, X, Y, chained, jax, optax, scheduled, step_of, write
 
 PROGRAMS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "adafactor_decayed": lambda: step_of(optax.adafactor(2e-3, min_dim_size_to_factor=4, weight_decay_rate=0.003)),
     "adafactor_decayed_momentum": lambda: step_of(
         optax.adafactor(2e-3, multiply_by_parameter_scale=False, momentum=0.8, weight_decay_rate=0.003)
     ),
+    "adam_noisy": lambda: chained(optax.add_noise(0.01, 0.55, jax.random.key(0)), optax.adam(1e-3)),
     "schedule_onecycle": lambda: scheduled(optax.cosine_onecycle_schedule(1000, 0.2, 0.25, 20.0, 1e3)),
     "schedule_onecycle_linear": lambda: scheduled(optax.linear_onecycle_schedule(2000, 0.1)),
     "schedule_interpolated": lambda: scheduled(optax.piecewise_interpolate_schedule("linear", 0.1, {100: 0.1, 250: 0.5})),

@@ -26,6 +26,14 @@ def _constant(nodes: KnownNodes, place: Place) -> int:
     return nodes.graph.constant(value, is_coarse=is_rounded(value, nodes.frames.dtype(place)))
 
 
+def _bits(nodes: KnownNodes, place: Place) -> int | list[Place]:
+    """The bits of a value as another type. Equal ones are one: each fusion that reads random numbers makes them anew."""
+    found = nodes.at(nodes.frames.operands(place))
+    if isinstance(found, list):
+        return found
+    return nodes.graph.opaque(place, nodes.frames.size(place), ("bitcast-convert", found, nodes.frames.dtype(place)))
+
+
 def _element(nodes: KnownNodes, place: Place) -> int:
     """A get-tuple-element whose operand cannot be followed."""
     is_readable = nodes.frames[place[0]].view.element_number(place[1]) is not None
@@ -309,6 +317,7 @@ TRANSFER: dict[str, Callable[[KnownNodes, Place], int | list[Place]]] = {
     "all-reduce-done": _all_reduce,
     "dynamic-update-slice": _filled_buffer,
     "reduce": _reduce,
+    "bitcast-convert": _bits,
     "scatter": _scatter,
     "pad": _pad,
     **dict.fromkeys(SOME_VALUES - {"pad"}, _some_values),

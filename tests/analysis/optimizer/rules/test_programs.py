@@ -84,6 +84,7 @@ PROGRAMS: dict[str, Facts] = {
         **ADAM_CONSTANTS,
     },
     "adam_inject": {"name": "adam", "update_count": 2, "decayed_count": 0},
+    "adam_noisy": {"name": "adam", **ADAM_CONSTANTS},
     "adamax": {
         "name": "adamax",
         "update_count": 2,
