@@ -43,9 +43,10 @@ _FILE = lazy_pattern(r"\.(?:cc|py|h|cpp|cu|rs|go|txt)$|//|^https?$", re.ASCII)
 
 OUT_OF_MEMORY = lazy_pattern(
     r"Ran out of memory in memory space (\w++)|(BufferAssignment OOM Debugging)"
-    r"|(?i:out of memory)(?: while trying to allocate| allocating) "
+    r"|(?i:out of memory)(?: while trying to allocate| allocating) |Attempting to (?:allocate|reserve) \d"
+    r"|Total (\w++) usage >= "
 )
-"""How a report of XLA's on memory that did not suffice begins."""
+"""How a report of XLA's on memory that did not suffice begins; with the second and the third group it also goes on."""
 
 MAX_LINES = 50_000
 """So many lines of such reports are kept."""

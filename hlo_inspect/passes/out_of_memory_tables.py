@@ -32,12 +32,14 @@ def out_of_memory_rows(reports: Iterable[OutOfMemory]) -> Iterator[HeadlineRow]:
 
 
 def _parts(report: OutOfMemory) -> Parts:
-    yield f"line {report.line}: ran out of {report.space}"
+    yield f"line {report.line}: {'ran out of' if report.says_failure else 'what XLA reports of'} {report.space}"
     if report.used is not None and report.capacity is not None:
         sizes = report.used, report.capacity, max(0, report.used - report.capacity)
         yield from sentence(": {} of {}, {} too much", *(Amount(size, "bytes") for size in sizes))
     if report.wanted is not None:
         yield from sentence(" allocating {}", Amount(report.wanted, "bytes"))
+    if report.free is not None:
+        yield from sentence(" with {} free", Amount(report.free, "bytes"))
     if report.wanted_for:
         yield f" on the stack of {report.wanted_for}"
 

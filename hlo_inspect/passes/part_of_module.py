@@ -33,6 +33,8 @@ _NO_SUMS = frozenset(
 _WITH_EXPOSED_PART = frozenset({"step", "time_by_phase", "time_by_scope", "time_by_source"})
 """Tables of whose times the exposed part of collectives is a part: their sums bound nothing either."""
 _OF_A_RUN = frozenset({"operand_bytes", "result_bytes", "wire_bytes"})
+_STATED_BY_XLA = frozenset({"out_of_memory", "out_of_memory_parts"})
+"""Tables of what the lines around the quoted ones say: they are as they stand there."""
 
 
 def is_part(report: Report) -> bool:
@@ -115,8 +117,11 @@ def _notes(notes: Iterable[str], lines: int) -> tuple[str, ...]:
 
 def _tables(tables: Sequence[Table]) -> tuple[Table, ...]:
     """The tables with single rows on the page, and the bytes of one run in place of those of a step, which are not known."""
-    groups = {table.page_as for table in tables}
-    return tuple(_table(table, on_page=table.on_page and table.name not in groups | _TABLES_OF_WHOLE) for table in tables)
+    left_out = {table.page_as for table in tables} | _TABLES_OF_WHOLE
+    return tuple(
+        table if table.name in _STATED_BY_XLA else _table(table, on_page=table.on_page and table.name not in left_out)
+        for table in tables
+    )
 
 
 def _table(table: Table, *, on_page: bool) -> Table:

@@ -218,3 +218,23 @@ def test_whose_shapes_a_text_that_is_cut_off_has(end: str, shapes: str | None) -
 def test_a_cut_text_for_one_device_is_for_one_device() -> None:
     text = REGIONS.replace(", num_partitions=2", "")
     assert hlo_inspect.inspect(text[: text.index("  p = ")], "params").facts["module.shapes"] == "per_device"
+
+
+def test_what_xla_reports_of_memory_is_as_it_stands_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The labels of its allocations are quoted lines, whose bytes in a step are not known; those of the report are."""
+    log = tmp_path / "log"
+    log.write_text("""Ran out of memory in memory space hbm. Used 41.74G of 16.00G hbm. Exceeded hbm capacity by 25.74G.
+
+Total hbm usage >= 41.74G:
+    reserved        528.00M
+  Largest program allocations in hbm:
+  1. Size: 32.00G
+     Shape: s32[8388608,8,4]{2,1,0:T(8,128)}
+     XLA label: %copy.4 = s32[8388608,8,4]{2,1,0:T(8,128)} copy(s32[8388608,8,4]{0,2,1:T(4,128)} %g)
+     Allocation type: HLO temp
+     ==========================
+""")
+    assert run(["memory", str(log)]) == 0
+    page = " ".join(capsys.readouterr().out.split())
+    assert "copy.4 s32[8388608,8,4] 32.0 GiB 31.0 GiB HLO temp" in page
+    assert "reserved 528.0 MiB" in page

@@ -1,9 +1,10 @@
 """XLA's reports of memory that did not suffice, as they stand in logs.
 
 TPU's compiler prints `Ran out of memory in memory space hbm. Used 41.74G of 16.00G hbm.`, what takes it, and the largest
-allocations with their padding. On GPU an allocation that fails prints `BufferAssignment OOM Debugging.`, the sums of the buffer
-assignment and the buffers at its peak (`BufferAssignment::ToVerboseString`). Sizes are rounded as they are printed; those of
-arrays follow from their shapes.
+allocations with their padding; its runtime `Attempting to reserve 3.95G at the bottom of memory. That was not possible. There
+are 1.92G free`, behind which the same may stand. On GPU an allocation that fails prints `BufferAssignment OOM Debugging.`, the
+sums of the buffer assignment and the buffers at its peak (`BufferAssignment::ToVerboseString`). Sizes are rounded as they are
+printed; those of arrays follow from their shapes.
 """
 
 from __future__ import annotations
@@ -21,9 +22,18 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 _UNITS = {unit: 1 << (10 * power) for power, unit in enumerate("BKMGTP")}
 _SIZE = r"(\d{1,18}(?:\.\d{1,6})?) ?([BKMGTP])(?:iB|B)?(?!\w|\.\d)"
 _USED = lazy_pattern(rf"Used {_SIZE} of {_SIZE} \w++\. Exceeded \w++ capacity by {_SIZE}", re.ASCII)
-_WANTED = lazy_pattern(rf"(?i:out of memory)(?: while trying to allocate| allocating) (?:(\d{{1,18}}) bytes|{_SIZE})", re.ASCII)
+_WANTED = lazy_pattern(
+    rf"(?:(?i:out of memory)(?: while trying to allocate| allocating)|Attempting to (?:allocate|reserve)) "
+    rf"(?:(\d{{1,18}}) bytes|{_SIZE})",
+    re.ASCII,
+)
+_FREE = lazy_pattern(rf"There (?:are|is) {_SIZE} free", re.ASCII)
 _STACK = lazy_pattern(r"Ran out of memory in memory space (\w++) while allocating on stack for (%?\S++) = ", re.ASCII)
-_PART = lazy_pattern(rf"(?:^|\s)([A-Za-z][A-Za-z_ ]*?)(?: allocation:| fragmentation:)?\s+{_SIZE}(?: \((.*)\))?\s*$", re.ASCII)
+_PART = lazy_pattern(
+    r"(?:^|\s)([A-Za-z][A-Za-z_ ]*?)(?: ?\([A-Za-z/ ]*\))?(?: allocation:| fragmentation:)?"
+    rf"\s+{_SIZE}(?: \(.*\))?(?: \[[^\]]*\])?\s*$",
+    re.ASCII,
+)
 _TOTAL = lazy_pattern(rf"(Total \w++ usage|Program \w++ requirement)(?: >=)? {_SIZE}", re.ASCII)
 _OUTPUT = lazy_pattern(rf"Output size {_SIZE}; shares {_SIZE} with arguments", re.ASCII)
 _FIRST = lazy_pattern(rf"(?:(?:^|\s)\d{{1,6}}\\?\. )?\bSize: {_SIZE}\s*$", re.ASCII)
@@ -68,7 +78,7 @@ class OutOfMemory:
     """One report. Sizes are bytes, `None` where the report does not have them.
 
     `line`: of the input, 1-based. `parts`: what takes the memory, by the words of the report. `wanted`: the allocation that
-    failed.
+    failed, with `free` bytes left. Without `says_failure` only what stands below that is quoted.
     """
 
     line: int
@@ -76,7 +86,9 @@ class OutOfMemory:
     used: int | None = None
     capacity: int | None = None
     wanted: int | None = None
+    free: int | None = None
     wanted_for: str = ""
+    says_failure: bool = True
     parts: dict[str, int] = field(default_factory=dict)
     largest: list[ReportedAllocation] = field(default_factory=list)
 
@@ -90,7 +102,7 @@ def read_reports(lines: Iterable[tuple[int, str]]) -> list[OutOfMemory]:
     for number, line in lines:
         mention = OUT_OF_MEMORY.search(line)
         if mention is not None and (reader is None or not reader.continues(mention)):
-            reader = _ReportReader(OutOfMemory(number, mention[1] or "hbm"))
+            reader = _ReportReader(OutOfMemory(number, mention[1] or mention[3] or "hbm", says_failure=not mention[3]))
             found.append(reader.report)
         if reader is not None:
             reader.take(line)
@@ -117,7 +129,11 @@ class _ReportReader:
         self._fields: dict[str, str] = {}
 
     def continues(self, mention: re.Match[str]) -> bool:
-        """Whether a mention of memory belongs to this report: what GPU prints after the allocation that failed."""
+        """Whether a mention of memory belongs to this report: what GPU prints after the allocation that failed, and what takes
+        the memory of a TPU.
+        """
+        if mention[3]:
+            return f"Total {mention[3]} usage" not in self.report.parts
         return bool(mention[2]) and not self.report.largest and self.report.used is None
 
     def take(self, line: str) -> None:
@@ -134,6 +150,8 @@ class _ReportReader:
             report.used, report.capacity = _bytes(*used.groups()[:2]), _bytes(*used.groups()[2:4])
         if (wanted := _WANTED.search(line)) is not None:
             report.wanted = int(wanted[1]) if wanted[1] else _bytes(wanted[2], wanted[3])
+        if (free := _FREE.search(line)) is not None:
+            report.free = _bytes(free[1], free[2])
         if (stack := _STACK.search(line)) is not None:
             report.space, report.wanted_for = stack[1], stack[2].removeprefix("%")
         if (total := _TOTAL.search(line)) is not None:

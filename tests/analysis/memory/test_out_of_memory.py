@@ -65,6 +65,23 @@ Peak buffers:
 \t\t==========================
 """
 
+RUNTIME = """Error: Attempting to reserve 3.95G at the bottom of memory. That was not possible. There are 1.92G free.;
+HBM capacity 8.00G:
+          Currently allocated:    6.08G (   6,532,939,776 bytes)
+      Available after request:   -2.55G (  -2,735,391,744 bytes)
+
+Total hbm usage >= 10.94G:
+    reserved(Infeed/Outfeed/Continuations) 529.00M
+    heap allocations (without fragmentation)   6.08G
+    program                    4.34G
+
+Persistent allocations include some or all of:
+    output                     5.06G (71.6% utilization) [may share some memory with arguments]
+
+Program hbm requirement 4.34G:
+    scoped           17.43M
+"""
+
 
 def reports(text: str) -> list[OutOfMemory]:
     return read_reports(enumerate(text.splitlines(), 1))
@@ -97,6 +114,22 @@ def test_what_a_gpu_says(prefix: str) -> None:
     assert (first.name, first.shape_text, first.size) == ("concatenate", "f32[4096,128,3]", 4096 * 128 * 3 * 4)
     assert (first.source, first.padding) == ("/m/models.py:689", 0)
     assert (second.kind, second.size) == ("parameter", 256 * 128 * 3 * 4)
+
+
+def test_what_the_runtime_of_a_tpu_says() -> None:
+    (report,) = reports(RUNTIME)
+    assert (report.space, report.wanted, report.free) == ("hbm", round(3.95 * GIB), round(1.92 * GIB))
+    sizes = {"Total hbm usage": 10.94, "heap allocations": 6.08, "program": 4.34, "output": 5.06}
+    parts = {"reserved": 529 * MIB, "program scoped": round(17.43 * MIB), "Program hbm requirement": round(4.34 * GIB)}
+    assert report.parts == parts | {part: round(size * GIB) for part, size in sizes.items()}
+    (report,) = reports("Error: Attempting to allocate 256.00M. That was not possible. There are 103.5M free.; (0x0x0_HBM0)")
+    assert (report.wanted, report.free) == (256 * MIB, round(103.5 * MIB))
+
+
+def test_a_report_without_its_first_line() -> None:
+    (whole,), (quoted,) = reports(TPU), reports(TPU.partition("\n\n")[2])
+    assert (quoted.space, quoted.line, quoted.says_failure) == ("hbm", 1, False)
+    assert (quoted.parts, quoted.largest) == (whole.parts, whole.largest)
 
 
 def test_a_report_that_is_printed_twice_is_one() -> None:
