@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
 from functools import cached_property, reduce
 from operator import or_
 
@@ -74,9 +75,12 @@ class Matcher:
                 self._states.append(array)
         self._candidates = {array.new for array in candidates if self.values.is_kept(array)}
         self._chains.clear()  # other weights are no states
-        without_gradient = self._without_gradient(candidates)
-        read = {id(array) for array in without_gradient}
-        self._states = [array for array in self._states if id(array) not in read]
+        read = self._read_by(candidates)
+        without_gradient = self._without_gradient(candidates, read)
+        linear = self._linear(candidates, read)
+        weights = {id(array) for array in (*without_gradient, *(weight.array for weight in linear))}
+        self._states = [array for array in self._states if id(array) not in weights]
+        self._hidden_bits.clear()
         primaries = {primary.new: primary for primary in map(self.values.primary, candidates)}
         matrices_first = sorted(primaries.values(), key=lambda array: -len(array.shape.dimensions))  # see `_is_gradient`
         found = self._with_refused([weight for array in matrices_first if (weight := self._match(array)) is not None])
@@ -89,6 +93,8 @@ class Matcher:
             self._hidden_bits.clear()
             explained = reduce(or_, (self.input_dependence.bit(array.source) for array in gone))
             found = [w if w.claim or not self._may_match(w, explained) else self._match(w.array) or w for w in found]
+        rules = {weight.rule for weight in found if weight.claim is not None}
+        found += [replace(weight, is_linear=True) for weight in linear if weight.rule in rules]
         if self.forms.is_cut_short:
             frames = self.flow.frames
             frames.give_up(frames.root(self.step.frame, ()), "has expressions too large to compare")
@@ -149,13 +155,31 @@ class Matcher:
         """The scalars that the step returns."""
         return [self.forms.definition(node) for node in self.step.results if self.flow.graph.sizes[node] == 1]
 
-    def _without_gradient(self, candidates: list[StateArray]) -> list[StateArray]:
+    def _read_by(self, candidates: list[StateArray]) -> int:
+        """The inputs on which gradients depend, as bits."""
+        behind = (self.values.inputs_behind(one) for array in candidates for one in self._chain_of(array))
+        return reduce(or_, (inputs for inputs in behind if inputs > 0), 0)
+
+    def _linear(self, candidates: list[StateArray], read: int) -> list[Weight]:
+        """What may be weights in which the loss is linear, such as those of a critic's last layer: their gradient depends on
+        other weights alone, and gradients of others on them.
+        """
+        others = reduce(or_, map(self.values.own, candidates), 0)
+        found = []
+        for array in self._states:
+            if not read & self.values.own(array) or not self.values.is_kept(array):
+                continue
+            update = self._update(array, others)
+            claim = next(claims_of(update), None)
+            if claim is None or not _descends(claim) or not self._agrees(claim, update):
+                continue
+            is_learnt = self.backward_passes.holds(update, claim.gradient)
+            if is_learnt or (is_learnt is None and len(claim.roles) > 1):  # no field has two states
+                found.append(self._weight(update, claim, is_learnt=True))
+        return found
+
+    def _without_gradient(self, candidates: list[StateArray], read: int) -> list[StateArray]:
         """Arrays that gradients depend on and that have none: frozen weights, averages of weights that the loss reads."""
-        read = 0
-        for array in candidates:
-            for one in self._chain_of(array):
-                inputs = self.values.inputs_behind(one)
-                read |= inputs if inputs > 0 else 0
         others = {id(array) for array in (*candidates, *self.accumulators)}
         return [
             array
@@ -192,7 +216,8 @@ class Matcher:
 
     # -- matching -------------------------------------------------------------------------------------------------------
 
-    def _update(self, array: StateArray) -> Update:
+    def _update(self, array: StateArray, others: int = 0) -> Update:
+        """The update of an array whose gradient depends on its own old value, or on one of the `others`."""
         return Update(
             self.forms,
             array,
@@ -200,7 +225,8 @@ class Matcher:
             UpdateContext(
                 self.dependence,
                 self.reductions,
-                self.values.own(array) | self._handed_in,
+                self.values.own(array),
+                self.values.own(array) | self._handed_in | others,
                 self._hidden(array),
                 self.values.running_products,
                 self._arrays,

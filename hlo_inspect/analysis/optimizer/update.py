@@ -92,16 +92,17 @@ class OptimizerRule:
 
 @dataclass(slots=True)
 class UpdateContext:
-    """What an update knows of its step: dependences, and as bits the inputs that hold its own old value, and those that hold
-    states. `running_products` are atoms of scalars that each step multiplies by the same number, with that number; `None` where
-    it is handed in. `arrays` are those of the training state by the nodes of their values. `averages` gives those of
-    weights by the atoms of the new weights, `returned_scalars` the scalars that the step returns. `refused_states` are those of
-    the `state_inputs` because of which a form was taken for no gradient.
+    """What an update knows of its step: dependences, and as bits the inputs that hold its own old value, those of which its
+    gradient depends on at least one, and those that hold states. `running_products` are atoms of scalars that each step
+    multiplies by the same number, with that number; `None` where it is handed in. `arrays` are those of the training state by
+    the nodes of their values. `averages` gives those of weights by the atoms of the new weights, `returned_scalars` the scalars
+    that the step returns. `refused_states` are those of the `state_inputs` because of which a form was taken for no gradient.
     """
 
     dependence: AtomDependence
     reductions: Reductions
     own_inputs: int
+    gradient_inputs: int
     state_inputs: int
     running_products: Mapping[int, float | None]
     arrays: Mapping[int, StateArray]
@@ -210,7 +211,7 @@ class Update:
         dependence = self._dependence
         if not dependence.are_scalars(atom) or dependence.values_in(atom) & self._special:
             return False
-        return not dependence.inputs_in(atom) & self._context.own_inputs
+        return not dependence.inputs_in(atom) & self._context.gradient_inputs
 
     def is_bound(self, atom: int) -> bool:
         """Whether an atom is one number beside an array: the smaller or larger one of several, or one that is chosen."""
@@ -233,13 +234,14 @@ class Update:
         return self._context.own_inputs
 
     def depends_on_itself(self, form: Sum) -> bool:
-        """Whether something opaque in a form depends on the old value of the weight."""
-        return bool(self._dependence.inputs(form) & self._context.own_inputs)
+        """Whether something opaque in a form depends on what the gradient does, mostly on the old value of the weight."""
+        return bool(self._dependence.inputs(form) & self._context.gradient_inputs)
 
     def turns(self, form: Sum) -> bool:
-        """Whether the direction of a form, not only its length, depends on the old value of the weight."""
+        """Whether the direction of a form, not only its length, depends on what the gradient does."""
+        own, inputs_in = self._context.gradient_inputs, self._dependence.inputs_in
         atoms = {atom for monomial in form for atom, _ in monomial if not self._dependence.are_scalars(atom)}
-        return self.array.shape.elements == 1 or any(self._dependence.inputs_in(atom) & self.own_inputs for atom in atoms)
+        return self.array.shape.elements == 1 or any(inputs_in(atom) & own for atom in atoms)
 
     def are_scalar(self, form: Sum) -> bool:
         return all(self.is_scalar(atom) for monomial in form for atom, _ in monomial)
@@ -249,7 +251,7 @@ class Update:
         if self._dependence.values(form) & self._special & ~self._dependence.bit(self.weight):
             return False
         inputs = self._dependence.inputs(form)
-        if inputs < 0 or not inputs & self._context.own_inputs:
+        if inputs < 0 or not inputs & self._context.gradient_inputs:
             return False
         states = inputs & self._context.state_inputs
         self._context.refused_states |= states

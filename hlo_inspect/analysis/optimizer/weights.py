@@ -20,7 +20,8 @@ from hlo_inspect.analysis.optimizer.update import Claim, Update
 class Weight:
     """One weight. `claim` is `None` where no rule explains it; `copy` is the copy that the forward pass reads. A weight
     `is_frozen` that has no gradient: it is returned as it came, or updated by decay alone.
-    `is_learnt`: whether the gradient comes from a backward pass, `None` where that is not known.
+    `is_learnt`: whether the gradient comes from a backward pass, `None` where that is not known. `is_linear`: whether the
+    loss is linear in it, so that its gradient depends on no cotangent that the loss decides.
     """
 
     array: StateArray
@@ -31,6 +32,7 @@ class Weight:
     accumulators: list[StateArray] = field(default_factory=list)
     is_learnt: bool | None = None
     is_frozen: bool = False
+    is_linear: bool = False
 
     @property
     def rule(self) -> str:

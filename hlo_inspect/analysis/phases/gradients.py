@@ -81,10 +81,10 @@ class UpdatePlaces:
 
 
 def trained_weights(overview: Overview, graph: ValueGraph) -> list[TrainedWeight]:
-    """The weights of which gradients were found."""
+    """The weights of which gradients were found that depend on a cotangent."""
     places = UpdatePlaces(overview.updates.flow.frames, graph)
     found = []
-    for row in overview.rows:
+    for row in [row for row in overview.rows if not row.matched.is_linear]:
         weight = TrainedWeight()
         for place, part in _gradients(row):
             weight.gradients.update(places.nodes(place, part))
