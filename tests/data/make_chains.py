@@ -17,6 +17,7 @@ PROGRAMS: dict[str, Callable[[], tuple[Any, Any]]] = {
         optax.adafactor(2e-3, multiply_by_parameter_scale=False, momentum=0.8, weight_decay_rate=0.003)
     ),
     "adam_noisy": lambda: chained(optax.add_noise(0.01, 0.55, jax.random.key(0)), optax.adam(1e-3)),
+    "sm3_l2": lambda: chained(optax.add_decayed_weights(1e-3), optax.sm3(0.02)),
     "schedule_onecycle": lambda: scheduled(optax.cosine_onecycle_schedule(1000, 0.2, 0.25, 20.0, 1e3)),
     "schedule_onecycle_linear": lambda: scheduled(optax.linear_onecycle_schedule(2000, 0.1)),
     "schedule_interpolated": lambda: scheduled(optax.piecewise_interpolate_schedule("linear", 0.1, {100: 0.1, 250: 0.5})),

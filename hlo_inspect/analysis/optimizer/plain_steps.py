@@ -78,8 +78,8 @@ def _unrepeated(update: Update, monomial: Monomial) -> Monomial:
 
 
 def _is_made_of(update: Update, atom: int, gradient: list[int]) -> bool:
-    """Whether a factor is a function of the gradient, or of a sum over it; statistics of a batch are not: of a gradient that is
-    a sum these share values with some terms alone.
+    """Whether a factor is a function of the gradient or the weight, or of a sum over one; statistics of a batch are not: of a
+    gradient that is a sum these share values with some terms alone.
     """
     terms = [[_names(update, leaves) for leaves in _leaves_by_term(update, one)] for one in gradient]
     level = set(update.forms.leaves({((atom, 1.0),): 1.0}))
@@ -88,6 +88,9 @@ def _is_made_of(update: Update, atom: int, gradient: list[int]) -> bool:
         seen |= _names(update, level)
         if any(all(seen & leaves for leaves in of_one) for of_one in terms):
             return True
+        summed = [form for leaf in level if (form := update.reductions.summed(leaf)) is not None]
+        if not update.is_normalized and any(update.weight in update.forms.leaves(form) for form in summed):
+            return True  # a norm of the weight
         below = [form for leaf in level for form in _operands(update, leaf)]
         level = {leaf for form in below for leaf in update.forms.leaves(form)}
         if any(update.forms.atoms[leaf].op == "value" for leaf in level):

@@ -5,7 +5,8 @@
     m' = momentum * m + (1 - momentum) * g / sqrt(u + epsilon)
     w' = w - rate * m'
 
-State: an accumulator for each dimension (of a vector u itself), and m. Reads rate, momentum, epsilon.
+State: an accumulator for each dimension (of a vector u itself), and m. Reads rate, momentum, epsilon,
+decay, and the l2 of a gradient `g + l2 * w`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from hlo_inspect.analysis.optimizer.toolkit import (
     close,
     constant,
     holds_square,
+    l2_in,
     split,
 )
 
@@ -48,8 +50,9 @@ def match(update: Update) -> Claim | None:
     hyperparameters = {
         "learning_rate": update.read(rate),
         "momentum": decay,
-        "epsilon": constant(below.get(ONE, 0.0)),
+        "epsilon": constant(below.get(ONE, 0.0), update.tolerance),
         "weight_decay": update.decay_of(rate),
+        "l2": l2_in(update, gradient),
     }
     arrays = [other.array for other in accumulators]
     return Claim(rate, gradient, hyperparameters, {"first_moment": state.array, "second_moment": arrays[0]}, arrays[1:])
@@ -100,7 +103,7 @@ RULE = OptimizerRule(
     name="sm3",
     title="SM3",
     paper="Anil et al. 2019, arXiv:1901.11150",
-    hyperparameters=("learning_rate", "momentum", "epsilon", "weight_decay"),
+    hyperparameters=("learning_rate", "momentum", "epsilon", "weight_decay", "l2"),
     state=("first_moment", "second_moment"),
     match=match,
 )

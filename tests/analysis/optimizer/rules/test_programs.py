@@ -364,6 +364,15 @@ PROGRAMS: dict[str, Facts] = {
         "clip_norm": 2.0,
     },
     "sm3": {"name": "sm3", "update_count": 2, "decayed_count": 0, "learning_rate": 0.01, "momentum": 0.9, "epsilon": 1e-08},
+    "sm3_l2": {
+        "name": "sm3",
+        "update_count": 2,
+        "decayed_count": 2,
+        "learning_rate": 0.02,
+        "momentum": 0.9,
+        "epsilon": 1e-08,
+        "l2": 0.001,
+    },
     "sm3.kept": {
         "name": "sm3",
         "update_count": 2,

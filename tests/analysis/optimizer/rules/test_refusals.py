@@ -42,6 +42,22 @@ def test_the_sign_of_a_gradient_is_no_sgd(stage: str) -> None:
     assert rules_of(text_of(f"sign_sgd.{stage}")) == ["unknown", "unknown"]
 
 
+@pytest.mark.parametrize(("factor", "rule"), [("least", "unknown"), ("two_s", "sgd")])
+def test_a_step_as_long_as_its_weight_is_no_sgd(factor: str, rule: str) -> None:
+    """That of Fromage, or of optax's scale_by_param_block_norm."""
+    text = step_of(
+        "ww = f32[4,4]{1,0} multiply(%w, %w)",
+        "sum = f32[] reduce(%ww, %zero_s), dimensions={0,1}, to_apply=%add",
+        "norm = f32[] sqrt(%sum)",
+        "least = f32[] maximum(%norm, %tenth_s)",
+        f"size = f32[4,4]{{1,0}} broadcast(%{factor}), dimensions={{}}",
+        "step = multiply g size",
+        "u = multiply step rate",
+        "new = add w u",
+    )
+    assert rules_of(text) == [rule]
+
+
 @pytest.mark.parametrize(("divisor", "rule"), [("norm", "unknown"), ("two_s", "sgd")])
 def test_a_rate_that_norms_of_the_gradient_bound_is_no_sgd(divisor: str, rule: str) -> None:
     """Polyak's step, the smaller one of loss / norm(g) ** 2 and a number; without the norm it is a part of the gradient."""
