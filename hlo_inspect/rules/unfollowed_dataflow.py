@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.optimizer.frames import NO_INDEX, NO_NAME, Fault
+from hlo_inspect.analysis.optimizer.frames import NO_INDEX, NO_NAME, NOT_DEFINED, Fault
 from hlo_inspect.report.model import Finding
 from hlo_inspect.rules.base import Rule, entry_line
 
@@ -45,7 +45,8 @@ class UnfollowedDataflow(Rule):
     def check(self, context: Context) -> Iterator[Finding]:
         alike: dict[str, list[Fault]] = {}
         for fault in context.optimizer.faults:
-            reason = fault.reason if fault.reason in (NO_NAME, NO_INDEX) else f"{fault.computation} {fault.instruction}"
+            is_common = fault.reason in (NO_NAME, NO_INDEX, NOT_DEFINED)
+            reason = fault.reason if is_common else f"{fault.computation} {fault.instruction}"
             alike.setdefault(reason, []).append(fault)
         for (computation, name, reason), *others in list(alike.values())[:MAX_FAULTS]:
             fed = f"{len(others):,} more such instructions feed" if others else "it feeds"

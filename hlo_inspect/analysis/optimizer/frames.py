@@ -28,6 +28,7 @@ MAX_NESTING = 64  # of tuples in tuples: in a text without ids an element can be
 MAX_FAULTS = 1000
 NO_NAME, NO_INDEX = "has an operand without a name", "does not say which element it takes"
 """Why instructions are not followed of which a printer left something out."""
+NOT_DEFINED = "calls a computation that is not defined"
 LEAST_PLACES = 60_000  # that are looked at, visited ones included: nested calls multiply
 MAX_VISITS = 4  # of each row, beside these
 
@@ -106,6 +107,8 @@ class Frames:
             known = self._add(computation, arguments, self._frames[place[0]].depth + 1, place[:2])
             if known is not None:
                 self._calls[key] = known
+            elif computation:
+                self.note_fault(place, NOT_DEFINED)
         return known
 
     def _why_not(self, caller: int, computation: str) -> str:
