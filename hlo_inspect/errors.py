@@ -102,11 +102,11 @@ def _escaped(char: str) -> str:
     return char.encode("unicode_escape", "backslashreplace").decode("ascii")
 
 
-def caret_picture(line: str, column: int, width: int = PICTURE_WIDTH) -> str:
-    """Two lines: the part of `line` around the 1-based `column`, at most `width` characters, and a caret below it.
+def caret_picture(line: str, column: int) -> str:
+    """Two lines: the part of `line` around the 1-based `column`, at most `PICTURE_WIDTH` characters, and a caret below it.
 
     HLO lines reach megabytes, so only a window is shown; tabs and control characters are single spaces in it.
     """
-    start = max(0, min(column - 1 - width // 2, len(line) - width))
-    window = "".join(c if c.isprintable() else " " for c in line[start : start + width])
+    start = max(0, min(column - 1 - PICTURE_WIDTH // 2, len(line) - PICTURE_WIDTH))
+    window = "".join(c if c.isprintable() else " " for c in line[start : start + PICTURE_WIDTH])
     return f"  {window}\n  {' ' * (column - 1 - start)}^"

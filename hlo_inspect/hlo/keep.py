@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from hlo_inspect.hlo import tokens
@@ -242,12 +242,8 @@ class Keeper:
         opened.last = (rows[len(rows) - 1], rows.lines[-1])
         if wants.operands:
             opened.define(rows)
-        wanted = self._wanted_rows(computation, rows)
-        if is_printed:
-            self._keep_printed(opened, rows, wanted)
-        else:
-            for index in wanted:
-                self._keep(opened, rows[index], rows.lines[index])
+        for index in self._wanted_rows(computation, rows):
+            self._keep(opened, rows[index], rows.lines[index], is_printed=is_printed)
 
     def take_picked(self, opened: OpenComputation, picked: Sequence[tuple[int, Row]], lines: Span) -> int:
         """Keeps what is wanted of lines of which only the `picked` ones were read, each with its index in the text: how many
@@ -309,34 +305,26 @@ class Keeper:
             return True
         return bool(self.holders) and not self.holders.isdisjoint(CALLS.findall(tail))
 
-    def _keep(self, opened: OpenComputation, row: Row, line: int) -> None:
-        computation = opened.computation
+    def _keep(self, opened: OpenComputation, row: Row, line: int, *, is_printed: bool = False) -> None:
+        """Keeps an instruction. Nothing is read of what `is_printed`, since its brackets are known to be closed, unless its
+        operands have to be looked up now.
+        """
+        head, tail, metadata = self._heads[row[2]], row[3], ""
+        looks_up = head.opcode in self._wants.operands
+        is_unread = is_printed and not looks_up and "'" not in tail  # `fast_path` takes this for no quote
+        at = tail.rfind(", metadata={") if is_unread and not self._wants.graph else -1
+        if at >= 0:
+            row, metadata = (*row[:3], tail[:at]), self.module.values.forms.shared(tail[at:])
+        instruction = Instruction(opened.computation.enclosing(), row, head, line, metadata)
         try:
-            instruction = Instruction(computation.enclosing(), row, self._heads[row[2]], line)
-            if instruction.opcode in self._wants.operands:
+            if looks_up:
                 instruction.resolve_operands(opened)
-            instruction.take_apart()
+            if not is_unread:
+                instruction.take_apart()
         except tokens.ScanError as error:
             self.module.note("HI001", f"{row[1]}: {error.message}", line, row[1])
             return
         opened.instructions.append(instruction)
-
-    def _keep_printed(self, opened: OpenComputation, rows: Rows, wanted: Iterable[int]) -> None:
-        """Keeps rows whose brackets are known to be closed: nothing is read of them, but for those whose operands have to be
-        looked up now.
-        """
-        computation, marked = opened.computation, rows.column.marked
-        share, is_whole = self.module.values.forms.shared, self._wants.graph
-        for index in wanted:
-            head, tail, line = rows.column.heads[index], rows.tails[index], rows.lines[index]
-            if head.opcode in self._wants.operands or "'" in tail:  # which `fast_path` takes for no quote
-                self._keep(opened, rows[index], line)
-                continue
-            end = len(tail) if is_whole else tail.rfind(", metadata={")
-            text, metadata = (tail, "") if is_whole or end < 0 else (tail[:end], share(tail[end:]))
-            row = ("ROOT " if index in marked else "", rows.names[index], head.text, text)
-            instruction = Instruction(computation.enclosing(), row, head, line, metadata)
-            opened.instructions.append(instruction)
 
     def _note_unknown(self, rows: Rows) -> None:
         for head, line, name in zip(rows.column.heads, rows.lines, rows.names, strict=True):

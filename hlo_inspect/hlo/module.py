@@ -44,9 +44,10 @@ class SharedByComputations:
     packed scalars, and the scalars that were looked at last, by name and line of their computation.
     """
 
-    def __init__(self, values: ValueTable | None = None, heads: HeadTable | None = None) -> None:
-        self.values = ValueTable() if values is None else values
-        self.heads = HeadTable() if heads is None else heads
+    def __init__(self, wanted: frozenset[str] = frozenset()) -> None:
+        """`wanted` are the opcodes that are kept."""
+        self.values = ValueTable()
+        self.heads = HeadTable(self.values.shapes, wanted)
         self.scalar_forms: dict[bytes, bytes] = {}
         self.unpacked: dict[tuple[str, int], Mapping[str, Instruction]] = {}
 
@@ -197,9 +198,8 @@ class Module:
         self.mends: tuple[str, ...] = ()
         self.text_line = 0
         self.log: tuple[LogEntry, ...] = ()
-        self.values = ValueTable()
-        self.heads = HeadTable(self.values.shapes, wants.opcodes)
-        self.shared = SharedByComputations(self.values, self.heads)
+        self.shared = SharedByComputations(wants.opcodes)
+        self.values, self.heads = self.shared.values, self.shared.heads
 
     @property
     def name(self) -> str:

@@ -173,32 +173,32 @@ def _dimensions(text: str, start: int) -> tuple[tuple[int | None, ...], tuple[bo
     return tuple(sizes), tuple(dynamic) if any(dynamic) else ()
 
 
-def parse_layout(text: str, start: int = 0) -> Layout:
+def parse_layout(text: str) -> Layout:
     """The text between a layout's braces: `1,0:T(8,128)(2,1)S(1)`. Fields that do not affect sizes are skipped."""
     order, _, fields = text.partition(":")
-    minor_to_major = _integers(order, start)
+    minor_to_major = _integers(order)
     values: dict[str, int] = {}
     tiles: list[tuple[int | None, ...]] = []
     for match in _FIELD.finditer("".join(fields.split())):
         if match[1] == "T":
-            tiles += [_tile(t, start) for t in _TILE.findall(match[2])]
+            tiles += map(_tile, _TILE.findall(match[2]))
         elif match[1] in {"E", "S", "L"}:
-            numbers = _integers(match[2].strip("()"), start)
+            numbers = _integers(match[2].strip("()"))
             values[match[1]] = numbers[0] if numbers else 0
     return Layout(minor_to_major, tuple(tiles), values.get("E", 0), values.get("S", 0), values.get("L", 0) or 1)
 
 
-def _tile(text: str, start: int) -> tuple[int | None, ...]:
-    tile = tuple(None if part.strip() == "*" else next(iter(_integers(part, start)), 0) for part in text.split(","))
+def _tile(text: str) -> tuple[int | None, ...]:
+    tile = tuple(None if part.strip() == "*" else next(iter(_integers(part)), 0) for part in text.split(","))
     if 0 in tile:
-        raise ShapeError(f"a tile of size 0: {text!r}", start)
+        raise ShapeError(f"a tile of size 0: {text!r}", 0)
     return tile
 
 
-def _integers(text: str, start: int) -> tuple[int, ...]:
+def _integers(text: str) -> tuple[int, ...]:
     parts = [part.strip() for part in text.split(",")] if text.strip() else []
     if not all(part.isascii() and part.isdigit() and len(part) <= _MAX_DIGITS for part in parts):
-        raise ShapeError(f"{text[:20]!r} is no list of integers", start)
+        raise ShapeError(f"{text[:20]!r} is no list of integers", 0)
     return tuple(map(int, parts))
 
 

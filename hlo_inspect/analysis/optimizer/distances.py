@@ -111,12 +111,12 @@ def without_power(form: Sum, atom: int, exponent: float) -> Sum | None:
     return {product(monomial, ((atom, -exponent),)): value for monomial, value in form.items()}
 
 
-def are_alike(left: Sum, right: Sum, tolerance: float = 1e-3) -> bool:
+def are_alike(left: Sum, right: Sum) -> bool:
     """Whether two products have the same factors, and numbers that are equal but for the rounding of `1 - b`."""
     if len(left) != 1 or len(right) != 1 or next(iter(left)) != next(iter(right)):
         return False
     (one,), (other,) = left.values(), right.values()
-    return abs(one - other) <= tolerance * abs(other)
+    return abs(one - other) <= 1e-3 * abs(other)
 
 
 def is_number(form: Sum, value: float) -> bool:

@@ -60,13 +60,11 @@ class Reductions:
         _, rows = scaled_rows(self._flow.graph, self._flow.node(operands[2]))
         return self._flow.node(operands[1]), self._form_of(rows)
 
-    def factors(self, atom: int, *, windowed: bool = False) -> tuple[Sum, Sum] | None:
-        """The two matrices of which a leaf is the product, each perhaps transposed; `None` for another leaf. With `windowed`
-        also array and kernel of a convolution.
-        """
+    def factors(self, atom: int) -> tuple[Sum, Sum] | None:
+        """The two matrices of which a leaf is the product, each perhaps transposed; `None` for another leaf."""
         node = self._forms.atoms[atom].node
         place = self._flow.graph.places.get(node) if node is not None else None
-        if place is None or not self._is_product(place, windowed=windowed):
+        if place is None or not self._is_product(place):
             return None
         operands = self._frames.operands(place)[:2]
         return (self._form(operands[0]), self._form(operands[1])) if len(operands) == 2 else None
@@ -166,9 +164,9 @@ class Reductions:
         number = place[2][0] if len(place[2]) == 1 else 0
         return operands[number] if number < len(operands) and self._frames.applies(place, kind) else None
 
-    def _is_product(self, place: Place, *, windowed: bool) -> bool:
+    def _is_product(self, place: Place) -> bool:
         opcode = self._frames.opcode(place)
         if opcode == "convolution":
             instruction = self._frames.instruction(place)
-            return windowed or (instruction is not None and not instruction.has("window"))
+            return instruction is not None and not instruction.has("window")
         return opcode == "dot" or (opcode == "custom-call" and self._frames.target(place) in GEMM_TARGETS)

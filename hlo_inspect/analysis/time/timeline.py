@@ -96,10 +96,10 @@ class StreamClock:
         """How much longer each stream is busy than now."""
         return tuple([max(0, self.free.get(stream, 0) - self.now) for stream in streams])
 
-    def pass_over(self, outcome: TimedRun, streams: Sequence[str], times: int = 1) -> None:
-        """Goes on to the end of so many runs of a computation, each with this outcome."""
-        self.now = min(self.now + outcome.passed * times, MOST_TICKS)
-        self.compute = min(self.compute + outcome.compute * times, MOST_TICKS)
+    def pass_over(self, outcome: TimedRun, streams: Sequence[str]) -> None:
+        """Goes on to the end of a run of a computation with this outcome."""
+        self.now = min(self.now + outcome.passed, MOST_TICKS)
+        self.compute = min(self.compute + outcome.compute, MOST_TICKS)
         for stream, lag in zip(streams, outcome.lags, strict=True):
             self.free[stream] = self.now + lag
 
@@ -301,12 +301,12 @@ class Timeline:
         result.passed, result.compute, result.lags = clock.now, clock.compute, clock.lags(used)
         return result
 
-    def _run(self, name: str, clock: StreamClock, result: TimedRun, times: int = 1) -> Generator[_Request, TimedRun, TimedRun]:
-        """Runs a computation so often, each time as at first."""
+    def _run(self, name: str, clock: StreamClock, result: TimedRun) -> Generator[_Request, TimedRun, TimedRun]:
+        """Runs a computation once."""
         used = self.used.get(name, ())
         outcome = yield name, clock.lags(used)
-        clock.pass_over(outcome, used, times)
-        result.inner.append((outcome, times))
+        clock.pass_over(outcome, used)
+        result.inner.append((outcome, 1))
         return outcome
 
     def _loop(self, step: LoopStep, clock: StreamClock, result: TimedRun) -> Generator[_Request, TimedRun, None]:
