@@ -108,9 +108,9 @@ class SecondReading:
     standard input, the text of the module that is looked at is kept.
     """
 
-    def __init__(self, source: Source, wants: Wants, read: Reading) -> None:
+    def __init__(self, source: Source, read: Reading) -> None:
         self._source = source
-        self._wants = wants | Wants(graph=True, entry=True)
+        self._wants = Wants(graph=True, entry=True)
         self._read = read
         self._modules: Iterator[Module] | None = None
         self._next = 1

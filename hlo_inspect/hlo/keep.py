@@ -46,7 +46,7 @@ class Keeper:
             if module.entry is not None and not is_first:
                 module.note("HI010", f"a second ENTRY computation, {name}; the first is {module.entry.name}", line, name)
             module.entry, module.entry_signature = computation, signature
-        if self._wants.checked or (self._wants.entry and is_entry):
+        if self._wants.checked or (self._wants.unused and is_entry):
             self._names.begin(computation)
         may_be_entry = self._wants.entry and not in_place and (module.entry is None or not module.entry.is_entry)
         opened = OpenComputation(computation, module.heads, in_place=in_place, may_be_entry=may_be_entry, signature=signature)
@@ -234,7 +234,7 @@ class Keeper:
             self._note_unknown(rows)
         if self._reads_every_line:
             opened.columns.append(heads)
-        if wants.checked or (wants.entry and computation.is_entry):
+        if wants.checked or (wants.unused and computation.is_entry):
             self._names.check(rows)
         if wants.loops and heads.holds_scalar:
             opened.take_scalars(rows)

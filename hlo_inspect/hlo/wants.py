@@ -12,7 +12,8 @@ class Wants(NamedTuple):
     `opcodes`: instructions to keep, wherever they are, and what calls the computations that hold them.
     `targets`: custom calls to keep beside them, in the same computations.
     `operands`: kept instructions of which the shapes of the operands are wanted too.
-    `entry`: the entry computation's parameters and root, and which parameters nothing reads.
+    `entry`: the entry computation's parameters and root.
+    `unused`: which of the entry's parameters nothing reads; goes with `entry`.
     `every_line`: each instruction is read: opcodes per computation, unreadable lines counted.
     `checked`: every name that is used has to be defined, once; implies `every_line`.
     `graph`: every instruction is kept, in `Computation.rows`; implies `every_line`.
@@ -22,6 +23,7 @@ class Wants(NamedTuple):
     opcodes: frozenset[str] = frozenset()
     targets: frozenset[str] = frozenset()
     entry: bool = False
+    unused: bool = False
     every_line: bool = False
     checked: bool = False
     graph: bool = False

@@ -91,7 +91,7 @@ class SourceReports:
         if not self._reports.chosen:
             raise NoModuleError(no_workload(source.peek_text()), Location(source.name))
         reads_again = self._reports.asks_graph and not self._wants.graph
-        graphs = SecondReading(source, self._wants, self._read_again) if reads_again else None
+        graphs = SecondReading(source, self._read_again) if reads_again else None
         modules = self.xla.modules(source, self._wants, strict=self._strict)
         number = 0
         while True:

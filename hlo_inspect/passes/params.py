@@ -27,7 +27,7 @@ class Params(Pass):
     name = "params"
     aliases = ("parameters",)
     also = ("optimizer",)
-    wants = Wants(entry=True)
+    wants = Wants(entry=True, unused=True)
     specs = (
         FactSpec("params.count", "count", "entry parameters"),
         FactSpec("params.leaf_count", "count", "arrays in the entry parameters"),

@@ -18,6 +18,7 @@ EVERYTHING = Wants(
     operands=RESIZING_OPCODES | fusions.CUSTOM_CALL,
     targets=TARGETS,
     entry=True,
+    unused=True,
     graph=True,
 )
 

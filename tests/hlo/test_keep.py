@@ -79,8 +79,14 @@ def test_custom_calls_with_a_wanted_target() -> None:
     assert ("plain", "d", "custom-call") not in kept(module(TEXT, wants))
 
 
+def test_parameters_that_nothing_reads_are_looked_for_where_that_is_wanted() -> None:
+    computation = module(TEXT, Wants(entry=True)).entry
+    assert computation is not None
+    assert computation.reads is None
+
+
 def test_parameters_and_root_of_the_entry() -> None:
-    found = module(TEXT, Wants(entry=True))
+    found = module(TEXT, Wants(entry=True, unused=True))
     assert kept(found) == [("main", "p", "parameter"), ("main", "q", "parameter"), ("main", "r", "add")]
     assert found.entry is not None
     assert found.entry.root is not None
