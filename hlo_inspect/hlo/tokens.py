@@ -240,6 +240,7 @@ def attributes(text: str, start: int = 0) -> Iterator[tuple[str, str]]:
 
 
 _ESCAPE = lazy_pattern(r"\\(?:x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{4})|([0-7]{1,3})|(.))", re.DOTALL)
+_MLIR_BYTE = lazy_pattern(r"(\\\\)|\\([0-9A-Fa-f]{2})", re.ASCII)
 _SIMPLE_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
 
@@ -256,6 +257,11 @@ def unquote(text: str) -> str:
     if body.count("\\") == body.count("\\'"):  # as in the paths of JAX's arguments
         return body.replace("\\'", "'")
     return _ESCAPE.sub(_unescaped, body).encode(errors="surrogateescape").decode(errors="backslashreplace")
+
+
+def unquote_mlir(text: str) -> str:
+    r"""The contents of a string as MLIR prints it: `\22` is a byte, in two hexadecimal digits."""
+    return unquote(_MLIR_BYTE.sub(lambda match: match[1] or f"\\x{match[2]}", text))
 
 
 def _unescaped(match: re.Match[str]) -> str:

@@ -272,7 +272,7 @@ def _ffi_value(text: str, depth: int) -> object:
     if text.startswith("{"):
         return _ffi_attributes(text, depth + 1)
     if text.startswith('"'):
-        return tokens.unquote(text)
+        return tokens.unquote_mlir(text)
     number = text.partition(" :")[0].rstrip()
     if _INTEGER.fullmatch(number):
         return int(number)

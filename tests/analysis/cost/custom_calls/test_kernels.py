@@ -40,8 +40,11 @@ def test_of_a_kernel_without_estimate_and_known_name_only_the_bytes_are_known(co
     assert call("tpu_custom_call", "f32[8]", "f32[8]", attributes=config) == CallCost(None, 64)
 
 
-def test_an_estimate_of_a_gpu_kernel() -> None:
-    config = r', backend_config={cost_estimate_json = "{\"flops\": 123456, \"bytes_accessed\": 10}", name = "k"}'
+@pytest.mark.parametrize("quote", [r"\"", r"\22"])
+def test_an_estimate_of_a_gpu_kernel(quote: str) -> None:
+    """MLIR prints a quote in a string in hexadecimal; what follows it may be another such digit."""
+    estimate = r'{"flops": 123456, "bytes_accessed": 10}'.replace('"', quote)
+    config = f', backend_config={{cost_estimate_json = "{estimate}", name = "k"}}'
     found = call("__gpu$xla.gpu.triton", "f32[8]", "f32[8]", attributes=config)
     assert (found.work, found.bytes) == (Work(123_456), 10)
 
