@@ -23,9 +23,13 @@ _PRINTED_OPERAND = lazy_pattern(rf"(?:({_ARRAY}|{_TUPLE}) )?+%({_NAME})")
 _ELEMENT = lazy_pattern(rf"(?:(?:{_ARRAY}|{_TUPLE}) )?+%?{_NAME}\), index=([0-9]{{1,9}}+)(?=,|$)")
 
 _USE = lazy_pattern(r"(?:(.*[\s)}\]]))?%?([A-Za-z_][\w.\-]*+)((?:#\d{1,9})*+)", re.ASCII | re.DOTALL)
-_QUOTE = lazy_pattern(r"[\"']|//|/\*(?!index=[0-9]++\*/)")
 _PLAIN = lazy_pattern(r"[^()\[{\"'/]*+\)")
-_END = lazy_pattern(r"\)(?=, [A-Za-z_][\w.\-]*+=|$)", re.ASCII)  # as printers write what follows the operands
+_TEXT = r"[^()\"'/=]*+"
+_INDEX = r"/\*index=[0-9]++\*/"
+_INNER = rf"\({_TEXT}(?:(?:\({_TEXT}\)|{_INDEX}){_TEXT})*+\)"
+_NESTED = rf"{_TEXT}(?:(?:\({_TEXT}(?:(?:{_INNER}|{_INDEX}){_TEXT})*+\)|{_INDEX}){_TEXT})*+"
+_SHAPED = lazy_pattern(rf"{_NESTED}\)(?=, [A-Za-z_][\w.\-]*+=|$)", re.ASCII)
+"""Operands with shapes, tuples of tuples at most, and what printers write behind them."""
 
 LEFT_OUT = "...(+"
 """How a printer with `compact_operands` begins the number of operands that it leaves out, behind the first four."""
@@ -85,15 +89,9 @@ def operands_of(tail: str, end: int | None = None) -> tuple[Operand, ...]:
 
 def operands_end(tail: str) -> int:
     """The index of the parenthesis that closes the operands; `ScanError` where none does."""
-    plain = _PLAIN.match(tail)
-    if plain is not None:
-        return plain.end() - 1
-    likely = _END.search(tail)
-    if likely is not None:
-        close = likely.start()
-        is_first = tail.count("=", 0, close) == tail.count("/*index=", 0, close)  # after any other one follow attributes
-        if is_first and tail.count("(", 0, close) == tail.count(")", 0, close) and not _QUOTE.search(tail, 0, close):
-            return close
+    printed = _PLAIN.match(tail) or _SHAPED.match(tail)
+    if printed is not None:
+        return printed.end() - 1
     return tokens.balanced_end("(" + tail, 0, holds_lines=True) - 2
 
 
