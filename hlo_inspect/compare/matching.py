@@ -158,6 +158,7 @@ class RowMatcher:
         for pair in given:
             self._take(*pair)
         self._up = [side.upwards() for side in self._sides]
+        self._walked_from = -1
         self._match()
 
     @property
@@ -205,9 +206,13 @@ class RowMatcher:
 
     def _walk(self) -> None:
         """From each pair to its operands at the same places, and to what alone reads it at the same place, where these are of
-        one opcode and have as many operands: along a chain of any length in one go.
+        one opcode and have as many operands: along a chain of any length in one go. After a walk that found none there is none
+        to find until rows are matched otherwise.
         """
         old, new = self._sides
+        if len(old.mates) == self._walked_from:
+            return
+        self._walked_from = len(old.mates)
         waiting = deque(old.beside_unmatched() if new.unmatched() else ())
         while waiting:
             row, mate = waiting.popleft()

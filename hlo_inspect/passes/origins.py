@@ -24,20 +24,19 @@ def joined_sources(sources: Iterable[str]) -> str:
     return ", ".join(sorted(set(filter(None, sources)), reverse=True))
 
 
-def phase_notes(context: Context, instructions: Iterable[Instruction]) -> list[str]:
+def phase_notes(context: Context, instructions: Iterable[Instruction]) -> Iterator[str]:
     """Why phases are unknown that neither names nor graph give."""
     if context.phases_from == "names":
-        return []
+        return
     are_all_known = True
     for instruction in instructions:
         found = context.phases.of(instruction)
         if found.phase_from == "graph":  # it was read, and decides phases
-            return []
+            return
         are_all_known = are_all_known and found.phase != UNKNOWN
-    if are_all_known:
-        return []
-    why = context.why_no_graph
-    return [f"phases: names leave some open, and the graph of values decides none: {why}"] if why else []
+    why = "" if are_all_known else context.why_no_graph
+    if why:
+        yield f"phases: names leave some open, and the graph of values decides none: {why}"
 
 
 def differences(context: Context, instructions: Sequence[Instruction], what: str) -> Iterator[Table]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
@@ -49,8 +50,8 @@ class Top(Pass):
         times = context.on_machine.kernel_times
         if times is not None:
             notes += [f"kernels: {reason}" for reason in _about_times(context, times)]
-        notes += phase_notes(context, (kernel.instruction for kernel in kernels))
-        return Section(facts, _tables(context), notes)
+        of_phases = phase_notes(context, (kernel.instruction for kernel in kernels))
+        return Section(facts, _tables(context), chain(notes, of_phases))
 
 
 def _about_times(context: Context, times: KernelTimes) -> Iterator[str]:
