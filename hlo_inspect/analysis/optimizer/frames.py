@@ -284,7 +284,7 @@ class Frames:
 
     def is_carried(self, loop: Place, writing: frozenset[str] = frozenset(), loops: int = MAX_LOOPS) -> bool:
         """Whether the body of a loop returns an element of the loop's state as it came."""
-        body = self._body(loop)
+        body = self.body(loop)
         if body is None:
             return False
         key = body, loop[2], writing, loops
@@ -292,7 +292,7 @@ class Frames:
             self._carried[key] = self.carried_input(self.root(body, loop[2]), writing, loops) == (body, 0, loop[2])
         return self._carried[key]
 
-    def _body(self, loop: Place) -> int | None:
+    def body(self, loop: Place) -> int | None:
         """The frame of a loop's body, the same for all loops that have it."""
         at = (loop[0], loop[1])
         if at not in self._bodies:

@@ -1,6 +1,10 @@
-"""The operands of opaque leaves: what a sum over elements or devices adds up, what a product of matrices multiplies."""
+"""The operands of opaque leaves: what a sum over elements or devices adds up, what a product of matrices multiplies, and what a
+loop begins with and makes of it.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from hlo_inspect.analysis.optimizer.dataflow import Dataflow
 from hlo_inspect.analysis.optimizer.graph import Place, scaled_rows
@@ -13,6 +17,15 @@ MAX_STAGES = 12  # a sum is made in stages: within a row, over rows, over device
 
 _OVER_DEVICES = frozenset({"all-reduce", "all-reduce-start", "reduce-scatter", "reduce-scatter-start"})
 _OVER_ELEMENTS = frozenset({"reduce", "reduce-window"})
+
+
+@dataclass(frozen=True, slots=True)
+class Iterated:
+    """A value that an iteration of a loop makes `new` of the atom `old`; it begins as `initial`."""
+
+    initial: Sum
+    old: int
+    new: Sum
 
 
 class Reductions:
@@ -68,6 +81,18 @@ class Reductions:
             return None
         operands = self._frames.operands(place)[:2]
         return (self._form(operands[0]), self._form(operands[1])) if len(operands) == 2 else None
+
+    def iterated(self, atom: int) -> Iterated | None:
+        """What a loop iterates whose last value a leaf is, `None` for another leaf."""
+        node = self._forms.atoms[atom].node
+        place = self._flow.graph.places.get(node) if node is not None else None
+        if place is None or self._frames.opcode(place) != "while":
+            return None
+        body, initial = self._frames.body(place), self._frames.operand(place, 0, place[2])
+        if body is None or initial is None:
+            return None
+        old = self._flow.graph.input((body, 0, place[2]), self._frames.size(place))
+        return Iterated(self._form(initial), self._forms.leaf(old), self._form(self._frames.root(body, place[2])))
 
     def added_up(self, atom: int) -> dict[int, list[Sum]]:
         """What the reductions of which an atom is the sum add up, or the inner products, by the atoms in it. The size of a

@@ -329,6 +329,13 @@ class Update:
         node = self.forms.atoms[atom].node
         return self._context.arrays.get(node) if node is not None else None
 
+    def state_of(self, atom: int) -> State | None:
+        """The state of which an atom is the new value, also where it is only found below a product of matrices or a loop."""
+        array = self.array_of(atom)
+        if array is None or atom != self.forms.leaf(array.new) or array.is_unchanged:
+            return None
+        return State(array, self.forms.leaf(array.old), atom, self.forms.definition(array.new))
+
     def without(self, states: Iterable[State]) -> Update:
         """The same update where some states with one element count as scalars that are handed in."""
         left = [state for state in self.states if state not in states]

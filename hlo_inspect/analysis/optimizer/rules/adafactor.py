@@ -137,7 +137,7 @@ def _parts(update: Update, monomial: Monomial) -> _Parts:
             parts.scalars.append((atom, exponent))
         elif _is_limited_norm(update, atom, exponent):
             parts.norms.append((atom, exponent))
-        elif any(_state_of(update, one) is not None or _sums_up(update, one) for one in _opened(update, ((atom, 1.0),))[1]):
+        elif any(update.state_of(one) is not None or _sums_up(update, one) for one in _opened(update, ((atom, 1.0),))[1]):
             parts.roots.append((atom, exponent))
         else:
             parts.gradient.append((atom, exponent))
@@ -163,7 +163,7 @@ def _norm_in(update: Update, atom: int) -> Sum | None:
 def _divisor(update: Update, roots: list[tuple[int, float]]) -> _Divisor | None:
     """Factors as the roots of one or two states, each once, beside the root of the mean of one or not."""
     coefficient, factors = _opened(update, tuple(roots))
-    found = [state for atom, exponent in factors.items() if exponent == -0.5 and (state := _state_of(update, atom)) is not None]
+    found = [state for atom, exponent in factors.items() if exponent == -0.5 and (state := update.state_of(atom)) is not None]
     sums = [atom for atom, exponent in factors.items() if exponent == 0.5 and _sums_up(update, atom) is not None]
     if not found or len(found) > 2 or len(sums) > 1 or len(found) + len(sums) != len(factors):
         return None
@@ -203,25 +203,17 @@ def _inside(update: Update, atom: int) -> Sum:
         return limited
     factors = update.reductions.factors(atom) if found.op == "opaque" else None
     firsts = [next(filter(None, factor), None) for factor in factors or ()]
-    states = [_state_of(update, first[0][0]) if first is not None else None for first in firsts]
+    states = [update.state_of(first[0][0]) if first is not None else None for first in firsts]
     sizes = [state.array.shape.elements or 0 for state in states if state is not None]
     is_outer = len(sizes) == 2 and sizes[0] * sizes[1] == update.array.shape.elements
     return update.forms.multiply(*factors) if factors is not None and is_outer else {}
-
-
-def _state_of(update: Update, atom: int) -> State | None:
-    """The state of which an atom is the new value, also where it is only found below a product of matrices."""
-    array = update.array_of(atom)
-    if array is None or atom != update.forms.leaf(array.new) or array.is_unchanged:
-        return None
-    return State(array, update.forms.leaf(array.old), atom, update.forms.definition(array.new))
 
 
 def _sums_up(update: Update, atom: int) -> int | None:
     """The atom of the state whose elements an atom adds up."""
     summed = update.reductions.summed(atom)
     ((monomial, _),) = summed.items() if summed is not None and len(summed) == 1 else ((ONE, 0.0),)
-    is_state = len(monomial) == 1 and monomial[0][1] == 1.0 and _state_of(update, monomial[0][0]) is not None
+    is_state = len(monomial) == 1 and monomial[0][1] == 1.0 and update.state_of(monomial[0][0]) is not None
     return monomial[0][0] if is_state else None
 
 

@@ -1,8 +1,7 @@
 """The Newton-Schulz iteration that makes a matrix nearly orthogonal, as Muon takes it.
 
-One step with A = X X^T is `X' = a X + (b A + c A A) X`, an odd polynomial of the singular values. The steps have to be
-unrolled; a loop is not looked into. A transposition makes no other expression here, so X X and X X^T of a square matrix are not
-distinguished.
+One step with A = X X^T is `X' = a X + (b A + c A A) X`, an odd polynomial of the singular values. The steps are unrolled, or in
+a loop. A transposition makes no other expression here, so X X and X X^T of a square matrix are not distinguished.
 
 Muon (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/): momentum, made nearly orthogonal.
 
@@ -30,6 +29,7 @@ from hlo_inspect.analysis.optimizer.toolkit import (
     Hyperparameter,
     Monomial,
     OptimizerRule,
+    State,
     Sum,
     Update,
     close,
@@ -43,6 +43,7 @@ from hlo_inspect.analysis.optimizer.toolkit import (
     split_zero,
 )
 
+LEAST_STEPS = 2
 MAX_STEPS = 30
 MAX_TERMS = 64  # one for each step, and the momentum's
 
@@ -62,14 +63,16 @@ class _Step:
 
     factor: Sum
     before: Sum
+    times: int = 1
 
 
 def find_iteration(update: Update, form: Sum) -> Iteration | None:
     """The iteration of which a form is a multiple."""
     factor: Sum | None = None
     form = split_zero(form)
-    for steps in range(MAX_STEPS):
-        step = _find_step(update, form)
+    steps = 0
+    while steps < MAX_STEPS:
+        step = _find_step(update, form) or _find_loop(update, form)
         if step is None:
             matrix = _normalised(update, form)
             return Iteration(factor, steps, matrix) if factor is not None and matrix is not None else None
@@ -78,6 +81,25 @@ def find_iteration(update: Update, form: Sum) -> Iteration | None:
         elif step.factor != {ONE: 1.0}:
             return None
         form = step.before
+        steps += step.times
+    return None
+
+
+def _find_loop(update: Update, form: Sum) -> _Step | None:
+    """The steps of a loop whose body has one, or several where it is unrolled in part. How often it runs is not looked at."""
+    for atom, _ in next(iter(form), ONE) if len(form) == 1 else ():
+        loop = update.reductions.iterated(atom) if update.forms.atoms[atom].op == "opaque" else None
+        factor, _ = split(form, atom)
+        if loop is None or not update.are_scalar(factor):
+            continue
+        new = split_zero(loop.new)
+        for _ in range(MAX_STEPS):
+            step = _find_step(update, new)
+            if step is None or step.factor != {ONE: 1.0}:
+                break
+            if step.before == {((loop.old, 1.0),): 1.0}:
+                return _Step(factor, split_zero(loop.initial), LEAST_STEPS)
+            new = step.before
     return None
 
 
@@ -229,18 +251,15 @@ def linear_in(update: Update, form: Sum, atom: int) -> tuple[Sum, Sum] | None:
     return (factor, rest) if factor and update.are_scalar(factor) else None
 
 
-LEAST_STEPS = 2
-
-
 def match(update: Update) -> Claim | None:
-    states = update.used(update.rest)
-    if len(states) != 1 or not update.is_plain():
+    if len(update.used(update.rest)) > 1 or not update.is_plain():
         return None
-    average = gradient_average(update, states[0])
-    iteration = find_iteration(update, update.rest) if average is not None else None
-    if average is None or iteration is None or iteration.steps < LEAST_STEPS:
+    iteration = find_iteration(update, update.rest)
+    state = _state_in(update, iteration.matrix) if iteration is not None else None
+    average = gradient_average(update, state) if state is not None else None
+    if iteration is None or state is None or average is None or iteration.steps < LEAST_STEPS:
         return None
-    ahead = linear_in(update, iteration.matrix, states[0].new)
+    ahead = linear_in(update, iteration.matrix, state.new)
     if ahead is None or (ahead[1] and not update.same_direction(ahead[1], average.rest)):
         return None
     rate, decay = scaled(iteration.factor, -1.0), update.decay_of(iteration.factor)
@@ -254,7 +273,13 @@ def match(update: Update) -> Claim | None:
         "nesterov": Hyperparameter(float(bool(ahead[1])), "constant"),
         "weight_decay": decay if decay is not None else ABSENT,
     }
-    return Claim(rate, average.rest, hyperparameters, {"first_moment": states[0].array})
+    return Claim(rate, average.rest, hyperparameters, {"first_moment": state.array})
+
+
+def _state_in(update: Update, form: Sum) -> State | None:
+    """The one state of which a form holds the new value, also where it is only found below a loop."""
+    states = [state for monomial in form for atom, _ in monomial if (state := update.state_of(atom)) is not None]
+    return states[0] if len({state.new for state in states}) == 1 else None
 
 
 def _shared_factor(update: Update) -> tuple[Sum, Sum] | None:
