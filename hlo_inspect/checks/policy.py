@@ -77,12 +77,7 @@ class Policy:
 
 def read_policy(path: str | Path) -> Policy:
     """The policy of a YAML file."""
-    return _policy(configs.read(path))
-
-
-def parse_policy(text: str, path: str) -> Policy:
-    """The policy in YAML `text`; `path` names it in errors."""
-    return _policy(configs.parse(text, path))
+    return policy_of(configs.read(path))
 
 
 def given(option: str, text: str) -> Node:
@@ -108,7 +103,8 @@ def assertion_in(written: Node) -> Assertion:
     return Assertion(fact, _expression(place), place)
 
 
-def _policy(root: Node) -> Policy:
+def policy_of(root: Node) -> Policy:
+    """The policy of a YAML document."""
     fields = root.fields(allowed=("checks", "fail-if", "fail-on", "ignore"))
     checks = fields["checks"].entries() if "checks" in fields else ()
     ignores = fields["ignore"].items() if "ignore" in fields else ()

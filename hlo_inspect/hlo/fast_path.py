@@ -33,7 +33,8 @@ the line end before it, and a line that ends in a comma or an equal sign goes on
 _START = lazy_pattern(rf"\n?+(ENTRY )?+%?({NAME}) (?:\{{|\([^\n]*\) -> [^\n]* \{{)", re.ASCII)
 """The first line of a computation, behind a blank one or none: `"ENTRY "` or nothing, and its name."""
 
-_CLOSER = lazy_pattern(r'\}[ \t]*+(?:, execution_thread="[^"\n]*+")?[ \t]*+\n(?!\s*+,)')
+CLOSER = lazy_pattern(r'\}[ \t]*+(?:, execution_thread="[^"\n]*+")?[ \t]*+(?://[^\n]*+)?\n(?!\s*+,)')
+"""The last line of a computation."""
 _GOES_ON = ",= \t\r\f\v"
 """How a line ends that goes on in the next one."""
 
@@ -114,7 +115,7 @@ def find_run(text: str, start: int, limit: int, *, inside: bool, is_final: bool)
     """
     close = text.rfind("\n}", start - 1, limit)
     if close >= 0:
-        closer = _CLOSER.match(text, close + 1)
+        closer = CLOSER.match(text, close + 1)
         if closer is None:
             return None
         end = closer.end()

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from hlo_inspect.errors import InputError
 from hlo_inspect.hlo import parser, tokens
 from hlo_inspect.hlo.cursor import Cursor, Span
-from hlo_inspect.hlo.fast_path import find_run
+from hlo_inspect.hlo.fast_path import CLOSER, find_run
 from hlo_inspect.hlo.header import Header, scan_header
 from hlo_inspect.hlo.keep import Keeper
 from hlo_inspect.hlo.module import Module
@@ -51,7 +51,6 @@ _STOP = lazy_pattern(rf"\n(?:(?<=[={{]\n)|(\}})|{_ENDS.pattern})")
 """The end of a line behind which a computation may start, or where one ends: in the group a brace that stands as printers
 write it.
 """
-_PRINTED_CLOSER = lazy_pattern(r'\}[ \t]*+(?:, execution_thread="[^"\n]*+")?[ \t]*+(?://[^\n]*+)?\n(?!\s*+,)')
 _CUT_FIRST_LINE = lazy_pattern(r"(?:ENTRY|%)[^\n]*+\n\Z")
 
 
@@ -237,7 +236,7 @@ class ModuleReader:
         if cursor.line < self._read_up_to or opened.reads_all or _ENDS.match(cursor.text, cursor.position):
             return False
         stop = _STOP.search(cursor.text, cursor.position)
-        closer = _PRINTED_CLOSER.match(cursor.text, stop.end() - 1) if stop is not None and stop[1] else None
+        closer = CLOSER.match(cursor.text, stop.end() - 1) if stop is not None and stop[1] else None
         if stop is not None:
             end = stop.start() + 1
         else:

@@ -162,7 +162,6 @@ class Metadata(NamedTuple):
     source_file: str = ""
     source_line: int | None = None
     stack_frame_id: int | None = None
-    scheduling_name: str = ""
 
 
 def parse_metadata(text: str) -> Metadata:
@@ -188,7 +187,6 @@ def parse_metadata(text: str) -> Metadata:
         strings.get("source_file", ""),
         numbers.get("source_line"),
         numbers.get("stack_frame_id"),
-        strings.get("scheduling_name", ""),
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from hlo_inspect import configs
+from hlo_inspect.checks.policy import Policy, policy_of
 from hlo_inspect.errors import Location
 from hlo_inspect.report.model import Column, FactSpec, Finding, Input, Report, Table, Value
 
@@ -131,3 +133,8 @@ def sample_report(**changes: Any) -> Report:
         specs=SPECS,
     )
     return replace(report, **changes)
+
+
+def parse_policy(text: str, path: str) -> Policy:
+    """The policy in YAML text; `path` names it in errors."""
+    return policy_of(configs.parse(text, path))

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from hlo_inspect.checks.policy import parse_assertion, parse_policy, read_policy
+from hlo_inspect.checks.policy import parse_assertion, read_policy
 from hlo_inspect.configs import shipped_configs
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.report.model import Finding
+from tests.checks.sample import parse_policy
 
 EXAMPLES = sorted(shipped_configs("checks").glob("*.yaml"))
 

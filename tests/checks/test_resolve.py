@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from hlo_inspect.checks.policy import parse_assertion, parse_policy
+from hlo_inspect.checks.policy import parse_assertion
 from hlo_inspect.checks.resolve import Check, remark, resolve, value_of
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.report.facts import find_spec
 from hlo_inspect.report.model import FactSpec
-from tests.checks.sample import FACTS, NOTES, SPECS, sample_report
+from tests.checks.sample import FACTS, NOTES, SPECS, parse_policy, sample_report
 
 
 def covered(name: str) -> tuple[str, str | None] | None:

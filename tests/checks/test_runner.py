@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from hlo_inspect.checks.policy import Policy, parse_assertion, parse_policy
+from hlo_inspect.checks.policy import Policy, parse_assertion
 from hlo_inspect.checks.runner import CheckRun, Outcome
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.report.model import Finding, Input, Report, Verdict
-from tests.checks.sample import FACTS, FINDINGS, NOTES, sample_report
+from tests.checks.sample import FACTS, FINDINGS, NOTES, parse_policy, sample_report
 
 
 def outcomes(reports: Iterable[Report], policy: Policy) -> list[Outcome]:

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import pytest
 
-from hlo_inspect.checks.policy import parse_policy
 from hlo_inspect.cli.commands.check import passes_for
 from hlo_inspect.passes import ALPA, PASSES, WORKLOAD
 from hlo_inspect.rules.base import HEADINGS
 from tests.calling import call_text
+from tests.checks.sample import parse_policy
 
 DATA = Path(__file__).parents[1] / "data"
 COLLECTIVES = DATA / "cpu" / "collectives.after.txt"
