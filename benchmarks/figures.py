@@ -6,6 +6,7 @@ import gc
 import os
 import tracemalloc
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -13,11 +14,16 @@ from typing import NamedTuple
 import hlo_inspect
 from benchmarks.measure import ROOT, least_of_commands, processor_seconds, round_robin
 from benchmarks.planted import changed_text
+from hlo_inspect.analysis.context import PhasesFrom
 from hlo_inspect.cli.main import run
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
 from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.inspection.source_reports import without_collection
+from hlo_inspect.report import RenderOptions
+from hlo_inspect.report.model import Report
+from hlo_inspect.report.options import needed_tables, shown_tables
 
 EVERYTHING = ("summary", "params", "fusions", "collectives", "cost", "optimizer")
 """What the row of that name has been measured with from the first version on: passes that came later have rows of their own."""
@@ -70,17 +76,26 @@ FIGURES = (
 )
 
 
-def _inspect(*passes: str, phases: str = "names", profile: str | None = None) -> Callable[[Path], object]:
-    return lambda path: hlo_inspect.inspect(path, passes=passes, phases=phases, profile=profile)  # type: ignore[arg-type]
+def _page(*passes: str, phases: PhasesFrom = "names", profile: str | None = None) -> Callable[[Path], Report]:
+    """Reads a dump for its page: all facts, findings and notes, and of the tables the rows and sums that the page shows."""
+    page = RenderOptions()
+
+    def read(path: Path) -> Report:
+        needed = partial(needed_tables, options=page)
+        with Inspection(passes, phases=phases, profile=profile, needed=needed) as inspection:
+            (report,) = inspection.reports(path)
+        return replace(report, tables=shown_tables(report, page, for_people=True))
+
+    return read
 
 
-READINGS: dict[Figure, Callable[[Path], object]] = {
-    COLLECTIVES: _inspect("collectives"),
-    QUICK: _inspect("summary"),
-    ALL: _inspect(*EVERYTHING),
-    GRAPH_PHASES: _inspect("collectives", phases="graph"),
-    MEMORY: _inspect("memory"),
-    TIME: _inspect("time", profile=PROFILE),
+READINGS: dict[Figure, Callable[[Path], Report]] = {
+    COLLECTIVES: _page("collectives"),
+    QUICK: _page("summary"),
+    ALL: _page(*EVERYTHING),
+    GRAPH_PHASES: _page("collectives", phases="graph"),
+    MEMORY: _page("memory"),
+    TIME: _page("time", profile=PROFILE),
 }
 """What is timed for each figure, against XLA's parser on the same text."""
 

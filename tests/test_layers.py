@@ -29,7 +29,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "xla_worker": (),
     "xla": ("errors", "hlo", "xla_worker"),
     "analysis": ("errors", "configs", "hlo"),
-    "report.model": ("errors",),
+    "report.rows": (),
+    "report.model": ("errors", "report.rows"),  # what a table has for rows until a report makes them
     "report.units": ("errors", "report.model"),
     "report.quantities": ("errors", "report.model", "report.units"),
     "report.facts": ("errors", "report.model"),

@@ -16,6 +16,7 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     from hlo_inspect.inspection.inspection import Inspection
+    from hlo_inspect.inspection.module_reports import NeededTables
     from hlo_inspect.report.model import Report, Severity
 
 FAILED, USAGE, UNREADABLE = 1, 2, 3
@@ -41,7 +42,8 @@ class Inspected:
     """The reports of all inputs, to be taken once: each is made when the one before it is done with.
 
     `status` is the exit status so far. An input that cannot be read is reported at once on standard error, and the others are
-    read; a finding that reaches `fail_on` is a failure. The file `output` must not be one of the inputs.
+    read; a finding that reaches `fail_on` is a failure. The file `output` must not be one of the inputs. `needed` is what the
+    reports have to have of their tables, where that is not all.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Inspected:
         quiet: bool = False,
         fail_on: Severity | None = None,
         output: str | None = None,
+        needed: NeededTables | None = None,
     ) -> None:
         self.status = 0
         self._inputs = inputs
@@ -63,6 +66,7 @@ class Inspected:
         self._quiet = quiet
         self._fail_on = fail_on
         self._output = output
+        self._needed = needed
 
     def __iter__(self) -> Iterator[Report]:
         from hlo_inspect.inspection.inspection import STANDARD_INPUT, Inspection
@@ -75,7 +79,7 @@ class Inspected:
         refuse_to_overwrite(self._output, [*self._inputs, *self._read.profile, self._read.custom_calls])
         with (
             ReadingBar(wanted=not self._quiet and jobs == 1) as bar,
-            Inspection(self._passes, also=self._also, **options) as inspection,
+            Inspection(self._passes, also=self._also, needed=self._needed, **options) as inspection,
         ):
             inspection.watch(bar)
             for one in inspection.read(self._sources(inspection), jobs):

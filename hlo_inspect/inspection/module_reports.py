@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypedDict, get_args
 
 from hlo_inspect.analysis.context import NO_QUERY, Context, InstructionQuery, PhasesFrom
@@ -30,6 +31,7 @@ class Asked(TypedDict, total=False):
     """What is asked of each module, as `inspect_all` has it, and `cost_model`, the one of Alpa's that the pass `alpa` shows:
     its `name`, and `alpha` and `beta` by mesh axes (`d0=1,d1=0.1`). `query` has the
     fields of `InstructionQuery`. Without `with_notes` reports do not say why facts are unknown, for who shows none of that.
+    `needed` chooses what reports have of their tables; without it that is all.
     """
 
     profile: str | Sequence[str] | None
@@ -44,7 +46,11 @@ class Asked(TypedDict, total=False):
     query: Mapping[str, Any]
     also: Sequence[str]
     with_notes: bool
+    needed: NeededTables | None
 
+
+NeededTables = Callable[[Sequence[Table]], Sequence[Table]]
+"""What whoever reads a report needs of its tables: no more rows of them are made."""
 
 Taker = Callable[[Report, Context], None]
 """Who takes a report together with the module that it is about."""
@@ -74,6 +80,7 @@ class ModuleReports:
         query: Mapping[str, Any] | None = None,
         also: Sequence[str] = (),
         with_notes: bool = True,
+        needed: NeededTables | None = None,
     ) -> None:
         if phases not in get_args(PhasesFrom):
             raise UsageError(f"phases come from {' or '.join(get_args(PhasesFrom))}, not from {phases!r}")
@@ -97,6 +104,7 @@ class ModuleReports:
         self._cost_model = _cost_model(cost_model)
         self._platform = platform
         self._query = InstructionQuery(**query) if query else NO_QUERY
+        self._needed = needed
         self.taker: Taker | None = None
 
     def report(self, module: Module, notes: Sequence[str], read_graph: Callable[[], Module | None] | None) -> Report:
@@ -117,13 +125,17 @@ class ModuleReports:
         sections = {one.name: one.run(context) for one in self._answering}
         facts = {name: value for section in sections.values() for name, value in section.facts.items()}
         section_notes = [line for section in sections.values() for line in section.notes] if self._with_notes else []
-        tables = [table for one in dict.fromkeys(chosen) for table in sections[one.name].tables]
+        tables: Iterable[Table] = chain.from_iterable(sections[one.name].tables for one in dict.fromkeys(chosen))
         if module.quoted_lines:
             facts = facts_of_part(facts)
         elif module.problems.hold_a_cut:
             section_notes += notes_of_cut(facts)
             facts = facts_of_cut(facts)
-            tables = list(tables_of_cut(tables))
+            tables = tables_of_cut(tables)
+        tables = chain(tables, _log_tables(module))
+        if self._needed is not None and not module.quoted_lines:  # these have other tables on their page
+            tables = self._needed(list(tables))
+        made = [table.made() for table in tables]
         findings = _findings(context, sections)
         findings += reading_findings(context)  # last: an analysis can find that attributes make no sense
         findings = most_severe_first(findings)
@@ -136,7 +148,7 @@ class ModuleReports:
             command=chosen[0].name,
             input=Input(module.path, module.first_line, module.lines, module.bytes),
             facts=Facts({name: facts[name] for name in sorted(facts, key=_behind_the_module)}, self.specs),
-            tables=(*tables, *_log_tables(module)),
+            tables=tuple(made),
             findings=tuple(findings),
             notes=tuple(dict.fromkeys((*notes, *section_notes))),
             profile=profile_used.name if profile_used is not None else None,

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from hlo_inspect.errors import Location, MissingExtraError, UsageError, did_you_mean
+from hlo_inspect.report.rows import RowsOnDemand, column_of
 
 Value = int | float | bool | str | None
 Row = tuple[Value, ...]
@@ -142,7 +143,7 @@ class Table(Shown):
     name: str
     title: str
     columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    rows: Sequence[Row]
     others: int = 0
     others_at_least: Row = ()
     left_out: LeftOut | None = None
@@ -166,12 +167,15 @@ class Table(Shown):
         on_page: bool = True,
         is_curve: bool = False,
     ) -> Table:
-        """A table with a row for each item, whose values the `get` of each column takes from it."""
-        columns, items = tuple(columns), list(items)
-        values = _values(columns, items)
-        rows = tuple(zip(*values, strict=True)) if values else ((),) * len(items)
+        """A table with a row for each item, whose values the `get` of each column takes from it when they are asked for."""
+        columns = tuple(columns)
+        rows = RowsOnDemand(list(items), [(column.get, column.part) for column in columns if column.get is not None])
         shown = tuple(map(_without_getter, columns))
         return cls(name, title, shown, rows, page_rows=page_rows, page_as=page_as, on_page=on_page, is_curve=is_curve)
+
+    def made(self) -> Table:
+        """The table with all of its rows, which hold values and nothing else."""
+        return replace(self, rows=self.rows.made()) if isinstance(self.rows, RowsOnDemand) else self
 
     @property
     def total(self) -> Row | None:
@@ -193,7 +197,12 @@ class Table(Shown):
         """One value per column: a lower bound of the total of a summed column, `None` in other columns and where no value is
         known.
         """
-        return self._lower_bounds((*self.rows[:-1], self.others_at_least) if self.others else self.rows)
+        return self._lower_bounds(self._rows_at_least)
+
+    @property
+    def _rows_at_least(self) -> Sequence[Row]:
+        """The rows, of which that of the others has the lower bounds of its sums."""
+        return (*self.rows[:-1], self.others_at_least) if self.others else self.rows
 
     @property
     def bound_columns(self) -> dict[int, int]:
@@ -219,7 +228,7 @@ class Table(Shown):
         """The sums of the rows; in a column of lower bounds known values count where a row has no bound."""
         lower = self._lower_bounds(rows) if any(column.bound_of for column in self.columns) else ()
         return tuple(
-            lower[at] if column.bound_of else _sum([row[at] for row in rows]) if column.summed else None
+            lower[at] if column.bound_of else _sum(column_of(rows, at)) if column.summed else None
             for at, column in enumerate(self.columns)
         )
 
@@ -227,18 +236,20 @@ class Table(Shown):
         exact_or_bound = {at: (at, bound) for at, bound in self.bound_columns.items()}
         exact_or_bound |= {bound: both for both in exact_or_bound.values() for bound in both[1:]}
         return tuple(
-            _sum_at_least(rows, exact_or_bound.get(at, (at,))) if column.summed else None
+            _sum_at_least([column_of(rows, one) for one in exact_or_bound.get(at, (at,))]) if column.summed else None
             for at, column in enumerate(self.columns)
         )
 
     def top(self, limit: int) -> Table:
         """The first `limit` rows, with the rest summed in one row labelled `[N others]`; 0 keeps all."""
-        cut = len(self.rows) - limit
-        if limit <= 0 or cut <= 0 or self.page_rows == 0:
+        shown = len(self.rows) - (1 if self.others else 0)
+        if limit <= 0 or shown <= limit or self.page_rows == 0:
             return self
+        cut = shown - limit + self.others
         rest = self.rows[limit:]
         others = self.labelled(self._sums(rest), f"[{number_of(cut, 'other')}]")
-        return replace(self, rows=(*self.rows[:limit], others), others=cut, others_at_least=self._lower_bounds(rest))
+        at_least = self._lower_bounds(self._rows_at_least[limit:] if self.others else rest)
+        return replace(self, rows=(*self.rows[:limit], others), others=cut, others_at_least=at_least)
 
     def where(self, test: Callable[[Row], bool]) -> Table:
         """The rows that pass the test; the others are summed in `left_out`."""
@@ -253,26 +264,6 @@ class Table(Shown):
         return sums if at is None else (*sums[:at], label, *sums[at + 1 :])
 
 
-def _values(columns: Iterable[Column], items: Sequence[Any]) -> list[list[Value]]:
-    """What each column takes from the items."""
-    parts: dict[Callable[[Any], Any], tuple[list[int], dict[int, Any]]] = {}
-    found: list[list[Value]] = []
-    for get, part in ((column.get, column.part) for column in columns):
-        if get is None:
-            continue
-        if part is None:
-            found.append([get(item) for item in items])
-            continue
-        if part not in parts:
-            own = [part(item) for item in items]
-            keys = list(map(id, own))
-            parts[part] = keys, dict(zip(keys, own, strict=True))
-        keys, distinct = parts[part]
-        values = {key: get(one) for key, one in distinct.items()}
-        found.append(list(map(values.__getitem__, keys)))
-    return found
-
-
 def number_of(count: int, noun: str) -> str:
     """`1 module`, `1,234 modules`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
@@ -283,13 +274,13 @@ def _sum(values: Sequence[Value]) -> int | float | None:
     return sum(numbers) if len(numbers) == len(values) else None
 
 
-def _sum_at_least(rows: Sequence[Row], positions: tuple[int, ...]) -> int | float | None:
-    """The sum of the first value of each row that is known at one of the positions; `None` where none is, or one is negative,
-    so that the sum of some bounds nothing.
+def _sum_at_least(columns: Sequence[Sequence[Value]]) -> int | float | None:
+    """The sum of the first value of each row that is known in one of the columns; `None` where none is, or one is negative, so
+    that the sum of some bounds nothing.
     """
-    firsts = [next((row[at] for at in positions if row[at] is not None), None) for row in rows]
+    firsts = [next((value for value in row if value is not None), None) for row in zip(*columns, strict=True)]
     numbers = [value for value in firsts if isinstance(value, int | float)]
-    return sum(numbers) if all(value >= 0 for value in numbers) and (numbers or not rows) else None
+    return sum(numbers) if all(value >= 0 for value in numbers) and (numbers or not firsts) else None
 
 
 class Finding(NamedTuple):
@@ -401,7 +392,8 @@ class Report(Shown):
 
     `headline` are the first lines of its page. A report that is about no module has a `title` instead of the module's name;
     `passages` are the texts of a page of documentation. The last report of checks has their `verdict`.
-    `unanswered` are facts that were asked for and that an input of its kind does not have.
+    `unanswered` are facts that were asked for and that an input of its kind does not have. The rows of its tables
+    are made: it holds values and no module.
     """
 
     command: str
@@ -417,6 +409,9 @@ class Report(Shown):
     headline: tuple[HeadlineRow, ...] = ()
     verdict: Verdict | None = None
     unanswered: tuple[FactSpec, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tables", tuple([table.made() for table in self.tables]))
 
     @property
     def module_name(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TextIO
 
@@ -41,16 +41,26 @@ def shown_tables(report: Report, options: RenderOptions, *, for_people: bool = F
     name.
     """
     if options.table is not None:
-        tables: tuple[Table, ...] = (report.table(options.table),)
+        tables: Sequence[Table] = (report.table(options.table),)
     else:
-        tables = _page_tables(report, options) if for_people else report.tables
-    if options.top is not None:
-        tables = tuple(table.top(options.top) for table in tables)
-    elif for_people:
-        tables = tuple(table.top(table.page_rows) for table in tables)
-    if for_people and options.verbose:
-        tables = tuple(map(_with_verbose_columns, tables))
-    return with_relative_paths(tables) if for_people else tables
+        tables = _of_page(report.tables, options) if for_people else report.tables
+    if not for_people:
+        return tuple(table.top(options.top or 0) for table in tables)
+    tables = [_cut_for_page(table, options) for table in tables]
+    if options.verbose:
+        tables = list(map(_with_verbose_columns, tables))
+    return with_relative_paths(tables)
+
+
+def needed_tables(tables: Sequence[Table], options: RenderOptions) -> list[Table]:
+    """What a page for people needs of the tables of a report: those that it shows, cut as it shows them, or all of them cut
+    where one is asked for by its name. `shown_tables` gives the same for a report of these.
+    """
+    return [_cut_for_page(table, options) for table in (_of_page(tables, options) if options.table is None else tables)]
+
+
+def _cut_for_page(table: Table, options: RenderOptions) -> Table:
+    return table.top(table.page_rows if options.top is None else options.top)
 
 
 def _with_verbose_columns(table: Table) -> Table:
@@ -64,13 +74,13 @@ def _with_verbose_columns(table: Table) -> Table:
     return replace(table, columns=tuple(columns))
 
 
-def _page_tables(report: Report, options: RenderOptions) -> tuple[Table, ...]:
+def _of_page(tables: Sequence[Table], options: RenderOptions) -> list[Table]:
     """The tables of a page: of single rows and their groups, one of the two in the place of the first."""
-    named = {table.name: table for table in report.tables}
-    replaced = {table.name: named[table.page_as] for table in report.tables if table.page_as in named}
+    named = {table.name: table for table in tables}
+    replaced = {table.name: named[table.page_as] for table in tables if table.page_as in named}
     groups = {group.name for group in replaced.values()}
-    return tuple(
+    return [
         table if options.sites else replaced.get(table.name, table)
-        for table in report.tables
+        for table in tables
         if table.on_page and table.name not in groups and (options.verbose or not table.only_verbose)
-    )
+    ]

@@ -7,16 +7,20 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from itertools import permutations
 from pathlib import Path
 
 import pytest
 
 import hlo_inspect
+from hlo_inspect.errors import UsageError
+from hlo_inspect.inspection.inspection import Inspection
+from hlo_inspect.inspection.module_reports import NeededTables
 from hlo_inspect.passes import MODULE_FACTS, PASSES, all_specs, find_pass
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.report.model import LOWER_BOUND, FactSpec, Report, Value
+from hlo_inspect.report.options import RenderOptions, needed_tables, shown_tables
 from tests.tables import column
 
 DATA = Path(__file__).parents[1] / "data"
@@ -240,6 +244,23 @@ def _same_beside(dump: str, one: str, others: tuple[str, ...]) -> None:
     assert beside.tables[: len(alone.tables)] == alone.tables
     assert [f for f in alone.findings if f.rule > "HI1" and f not in beside.findings] == []
     assert [note for note in alone.notes if note not in beside.notes and not note.startswith("module.unparsed_lines")] == []
+
+
+@pytest.mark.parametrize("options", [RenderOptions(), RenderOptions(sites=True, top=3, verbose=True)])
+@pytest.mark.parametrize("dump", [*DUMPS, "handmade/cut_off.txt", "handmade/hostile_text.txt"])
+def test_the_page_of_what_it_needs_is_the_page_of_all(dump: str, options: RenderOptions) -> None:
+    """With the same findings and notes: what makes a row has no effect beside it."""
+
+    def pages(needed: NeededTables | None) -> list[tuple[object, ...]]:
+        found: list[tuple[object, ...]] = []
+        for one in PASSES:
+            with Inspection(one.name, also=one.also, profile="h100-sxm", needed=needed) as inspection, suppress(UsageError):
+                for report in inspection.reports(DATA / dump):
+                    shown = shown_tables(report, options, for_people=True)
+                    found.append((one.name, shown, report.facts, report.findings, report.notes, report.headline))
+        return found
+
+    assert pages(partial(needed_tables, options=options)) == pages(None) != []
 
 
 def test_a_pass_shows_more_where_that_is_asked_for() -> None:

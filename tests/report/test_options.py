@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from hlo_inspect.report.model import Column, Input, Report, Table
-from hlo_inspect.report.options import RenderOptions, shown_tables
+from hlo_inspect.report.options import RenderOptions, needed_tables, shown_tables
 
 COLUMNS = (Column("name"), Column("bytes", "bytes", summed=True))
 SITES = Table("fusions", "Fusions", COLUMNS, (("a.1", 4), ("a.2", 4)), page_as="fusion_groups")
@@ -32,3 +36,29 @@ def test_a_table_that_is_named_is_shown_as_it_is() -> None:
 def test_sites_without_groups_are_shown() -> None:
     report = Report("fusions", Input("-", 1, 1, 1), {}, (SITES,))
     assert names(report, RenderOptions(), for_people=True) == ["fusions"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        RenderOptions(),
+        RenderOptions(top=1),
+        RenderOptions(top=0),
+        RenderOptions(sites=True, top=1),
+        RenderOptions(verbose=True),
+        RenderOptions(table="raw"),
+        RenderOptions(table="fusions", top=1),
+    ],
+)
+def test_what_a_page_needs_gives_the_same_page(options: RenderOptions) -> None:
+    report = replace(REPORT, tables=tuple(needed_tables(REPORT.tables, options)))
+    assert shown_tables(report, options, for_people=True) == shown_tables(REPORT, options, for_people=True)
+
+
+def test_a_page_needs_no_table_that_it_does_not_show() -> None:
+    assert [table.name for table in needed_tables(REPORT.tables, RenderOptions())] == ["fusion_groups", "custom_calls"]
+
+
+def test_all_names_are_there_where_one_is_asked_for() -> None:
+    """That of no table is answered with them."""
+    assert [table.name for table in needed_tables(REPORT.tables, RenderOptions(table="x"))] == [t.name for t in REPORT.tables]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -20,13 +21,16 @@ from hlo_inspect.cli.options import (
 )
 from hlo_inspect.cli.output import deliver, deliver_bytes, refuse_to_overwrite
 from hlo_inspect.passes import ALPA
+from hlo_inspect.report import FORMATS_FOR_PEOPLE
+from hlo_inspect.report.options import needed_tables
 
 if TYPE_CHECKING:
+    from hlo_inspect.inspection.module_reports import NeededTables
     from hlo_inspect.passes.base import Question
     from hlo_inspect.report.model import Report, Severity
 
 
-OVERVIEW, _FEW, _PAGES = "summary", 3, ("table", "markdown")
+OVERVIEW, _FEW = "summary", 3
 """The pass after whose pages, in formats for people, comes a list of the modules where there are more than these few."""
 
 _LEFT_OUT = {"cost": "costs", "optimizer": "the optimizer"}
@@ -59,8 +63,10 @@ def command_of(one: Question) -> click.Command:
         also = () if quick else one.also
         asked = one.passes_of_formats.get(output.format, one.name)
         names = (asked,) if read.cost_model is None else (asked, ALPA)
-        found = Inspected(inputs, names, read, also, quiet=output.quiet, fail_on=fail_on, output=output.output)
-        ends_with_list = one.name == OVERVIEW and output.format in _PAGES and output.table is None
+        found = Inspected(
+            inputs, names, read, also, quiet=output.quiet, fail_on=fail_on, output=output.output, needed=_needed(output)
+        )
+        ends_with_list = one.name == OVERVIEW and output.format in FORMATS_FOR_PEOPLE and output.table is None
         deliver(_with_list(found, inputs) if ends_with_list else found, output)
         return found.status
 
@@ -72,6 +78,13 @@ def command_of(one: Question) -> click.Command:
     if one.writes:
         run = click.option("--to", type=click.Choice(one.writes), help="Write the input in this dialect instead.")(run)
     return click.command(one.name, cls=SectionedCommand, help=one.help())(run)
+
+
+def _needed(output: OutputOptions) -> NeededTables | None:
+    """What a page needs of the tables; all other output takes all of them."""
+    if output.format not in FORMATS_FOR_PEOPLE or output.selection:
+        return None
+    return partial(needed_tables, options=output.rendering(width=None, color=False))
 
 
 def _rewritten(inputs: Sequence[str], to: str, output: OutputOptions) -> int:

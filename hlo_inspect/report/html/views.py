@@ -149,7 +149,7 @@ def distinct_tables(report: Report) -> tuple[Table, ...]:
     )
 
 
-def _joined(first: tuple[Row, ...], second: tuple[Row, ...]) -> tuple[Row, ...]:
+def _joined(first: Sequence[Row], second: Iterable[Row]) -> tuple[Row, ...]:
     """The stacks of both, each once: the rows of a stack follow each other, and begin with the same source."""
     known = {row[0] for row in first}
     return (*first, *(row for row in second if row[0] not in known))
