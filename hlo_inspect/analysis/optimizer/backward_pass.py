@@ -31,7 +31,7 @@ MAX_MATRICES = 4  # by which a gradient is multiplied
 MAX_LEAVES = 64  # of one update that are looked at
 
 _CHOSEN = {"select": slice(1, 3), "clamp": slice(1, 2)}
-_LINEAR = frozenset({"sum", "maximum", "minimum", "broadcast"}) | SOME_VALUES
+_LINEAR = frozenset({"sum", "maximum", "minimum", "broadcast", "transpose"}) | SOME_VALUES
 
 
 class BackwardPasses:

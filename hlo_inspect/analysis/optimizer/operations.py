@@ -121,7 +121,7 @@ _FUNCTIONS: dict[str, Callable[..., float]] = {
     "tanh": math.tanh,
     "truncate": math.trunc,
 }
-_MOVING = frozenset({"broadcast", "slice", "dynamic-slice", "pad", "reverse", "all-to-all", "collective-permute"})
+_MOVING = frozenset({"broadcast", "slice", "dynamic-slice", "pad", "reverse", "transpose", "all-to-all", "collective-permute"})
 
 
 def apply(op: str, attribute: object, values: list[float]) -> float | None:

@@ -1,0 +1,55 @@
+"""Sums of an array and its transpose, as in the gradient of a symmetric matrix `a + a.T`: what is turned is another array.
+
+Elsewhere a transpose counts as the array itself, since compilers turn arrays at will.
+"""
+
+from __future__ import annotations
+
+from hlo_inspect.analysis.optimizer.frames import Frames
+from hlo_inspect.analysis.optimizer.graph import Graph, Place
+from hlo_inspect.hlo.shapes import ArrayShape
+
+MAX_STEPS = 32  # from an operand back to what both are made of
+
+Order = tuple[int, ...]
+"""For each dimension of an array that of the array that it is made of."""
+
+
+def base(graph: Graph, node: int) -> int:
+    """A node without the signs before it."""
+    while graph.ops[node] == "negate":
+        (node,) = graph.args[node]
+    return node
+
+
+def turned(frames: Frames, left: Place, right: Place) -> Order | None:
+    """The order of the dimensions of `right`, where it is made of the same array as `left` in another order; else `None`."""
+    (first, own), (second, other) = _origin(frames, left), _origin(frames, right)
+    if first != second or own == other:
+        return None
+    return tuple([own.index(dimension) for dimension in other])
+
+
+def _origin(frames: Frames, place: Place) -> tuple[Place, Order]:
+    """The place from which a value comes but for transposes and signs, and the order in which its dimensions come."""
+    dimensions = _dimensions(frames, place)
+    order = tuple(range(len(dimensions)))
+    for _ in range(MAX_STEPS):
+        opcode = frames.opcode(place)
+        before = frames.operand(place, 0) if opcode == "negate" else frames.step_back(place)
+        if before is None:
+            break
+        instruction = frames.instruction(place) if opcode == "transpose" else None
+        axes = instruction.attr("dimensions") if instruction is not None else None
+        if axes is not None and sorted(axes) == sorted(order):
+            order = tuple([axes[dimension] for dimension in order])
+            dimensions = _dimensions(frames, before)
+        elif _dimensions(frames, before) != dimensions or opcode == "bitcast":
+            break
+        place = before
+    return place, order
+
+
+def _dimensions(frames: Frames, place: Place) -> tuple[int | None, ...]:
+    shape = frames.shape(place)
+    return shape.dimensions if isinstance(shape, ArrayShape) else ()
