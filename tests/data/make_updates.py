@@ -89,6 +89,15 @@ def lamb_twin(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
     return lamb(g, w, own, shared, top=g)
 
 
+def lamb_of_keras(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
+    """The weight decays before the step, which has the norm of what is left of it."""
+    (m, v), (t,) = moments(g, *own), shared
+    w = w - w * 0.004 * 0.001
+    step = m / (1 - 0.9 ** (t + 1)) / (jnp.sqrt(v / (1 - 0.98 ** (t + 1))) + 1e-6)
+    above, below = jnp.linalg.norm(w), jnp.linalg.norm(step)
+    return w - 0.001 * jnp.where(above > 0, jnp.where(below > 0, above / below, 1.0), 1.0) * step, m, v
+
+
 def lars(g: Any, w: Any, own: Arrays, _: Arrays, *, decay: float = 1e-4) -> Arrays:
     """The trust ratio of the paper, with the norms of gradient and weight apart."""
     (m,) = own
@@ -354,6 +363,7 @@ PROGRAMS: dict[str, tuple[Any, Arrays]] = {
     "adam_powers_twin": (step_of(adam_twin, 2, (SCALAR, SCALAR), powers), ()),
     "adamax_beside": (step_of(adamax, 2, (COUNTER,), counted), ()),
     "adamax_twin": (step_of(adamax_twin, 2, (COUNTER,), counted), ()),
+    "lamb_of_keras": (step_of(lamb_of_keras, 2, (COUNTER,), counted), ()),
     "lamb_twice": (step_of(lamb, 2, (COUNTER,), counted), ()),
     "lamb_twin": (step_of(lamb_twin, 2, (COUNTER,), counted), ()),
     "lars_paper": (step_of(lars, 1), ()),

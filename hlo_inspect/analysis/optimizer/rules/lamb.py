@@ -3,7 +3,8 @@
     u = m' / (1 - b1 ** t) / (sqrt(v' / (1 - b2 ** t)) + epsilon) + decay * w
     w' = w - rate * (norm(w) / norm(u), or 1 where a norm is 0) * u
 
-State: Adam's m, v and t. Reads rate, b1, b2, epsilon, decay.
+State: Adam's m, v and t. Reads rate, b1, b2, epsilon, decay. Keras has the decay before the step: w is `w * (1 - rate * decay)`
+in the last line then, and u has none.
 """
 
 from __future__ import annotations
@@ -30,15 +31,18 @@ def match(update: Update) -> Claim | None:
         return None
     divisor = ((trust, -1.0),)
     bare = {product(monomial, divisor): value for monomial, value in update.rest.items()}
-    decayed = {product(m, divisor): v for m, v in added(update.kept, {ONE: -1.0}).items() if v != 0.0}
+    is_inside = not update.are_scalar(update.kept)
+    extra = {m: v for m, v in added(update.kept, {ONE: -1.0}).items() if v != 0.0}
+    decayed = {product(m, divisor): v for m, v in extra.items()} if is_inside else {}
     step = find_adam_step(update, bare)
-    if step is None or not update.are_scalar(decayed) or abs(update.kept.get(ONE, 0.0) - 1.0) > 1e-9:
+    if step is None or not update.are_scalar(decayed) or (is_inside and abs(update.kept.get(ONE, 0.0) - 1.0) > 1e-9):
         return None
     moments = averages_of(update, step)
     if moments is None:
         return None
     claim = adam_claim(update, step, *moments)
-    claim.hyperparameters["weight_decay"] = update.decay_of(step.rate, added({ONE: 1.0}, decayed))
+    if is_inside:
+        claim.hyperparameters["weight_decay"] = update.decay_of(step.rate, added({ONE: 1.0}, decayed))
     ((rate, value),) = step.rate.items()
     whole = {product(monomial, ((update.weight, 1.0),)): v for monomial, v in decayed.items()} | bare
     coefficient = is_trust_ratio(update, trust, update.forms.multiply({inverse(rate): -1.0 / value}, whole))

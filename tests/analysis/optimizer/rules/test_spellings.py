@@ -18,6 +18,15 @@ SPELLINGS: dict[str, Facts] = {
     "adam_handed_in": {"name": "adam"},
     "adam_powers": {"name": "adam", "learning_rate": 0.002, "beta1": 0.9, "beta2": 0.98, "epsilon": 1e-7},
     "adamax_beside": {"name": "adamax", "learning_rate": 0.002, "beta1": 0.9, "beta2": 0.98, "epsilon": 1e-7},
+    "lamb_of_keras": {
+        "name": "lamb",
+        "learning_rate": 0.001,
+        "beta1": 0.9,
+        "beta2": 0.98,
+        "epsilon": 1e-6,
+        "weight_decay": 0.004,
+        "decayed_count": 2,
+    },
     "lamb_twice": {
         "name": "lamb",
         "learning_rate": 0.001,
