@@ -48,6 +48,27 @@ def _number(text: str) -> float | None:
     return float(text) if _NUMBER.fullmatch(text) else None
 
 
+def written_value(value: float, dtype: str) -> float:
+    """The number that somebody wrote for a constant: for one of f16, which XLA prints with five digits, the shortest decimal
+    that is rounded to it. A power of two is that.
+    """
+    if dtype != "f16" or not math.isfinite(value):
+        return value
+    try:
+        half = _half(value)
+    except OverflowError:
+        return value
+    if abs(math.frexp(half)[0]) == 0.5:
+        return half
+    return next((short for digits in range(1, 5) if _half(short := float(f"{half:.{digits}g}")) == half), value)
+
+
+def _half(value: float) -> float:
+    """A number rounded to f16."""
+    (half,) = struct.unpack("<e", struct.pack("<e", value))
+    return float(half)
+
+
 def is_rounded(value: float, dtype: str) -> bool:
     """Whether a constant was rounded to 16 bits: its type says so, or XLA widened it afterwards and its digits show it. A power
     of two is rather a number of elements, or one over it.

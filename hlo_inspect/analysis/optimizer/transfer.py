@@ -10,7 +10,7 @@ from hlo_inspect.analysis.optimizer.array_slices import are_whole, elements_of, 
 from hlo_inspect.analysis.optimizer.frames import NO_INDEX
 from hlo_inspect.analysis.optimizer.graph import Place, scaled_rows
 from hlo_inspect.analysis.optimizer.known_nodes import KnownNodes
-from hlo_inspect.analysis.optimizer.literals import MAX_LITERAL, constant_value, is_rounded
+from hlo_inspect.analysis.optimizer.literals import MAX_LITERAL, constant_value, is_rounded, written_value
 from hlo_inspect.analysis.optimizer.operations import CONCATENATING_TARGETS, GEMM_TARGETS, HANDED_ON, SOME_VALUES, gemm_factors
 from hlo_inspect.hlo.shapes import ArrayShape
 
@@ -23,7 +23,8 @@ def _constant(nodes: KnownNodes, place: Place) -> int:
         is_known = literal and "..." not in literal and len(literal) <= MAX_LITERAL
         key = (literal, nodes.frames.dtype(place)) if is_known else None
         return nodes.graph.opaque(place, nodes.frames.size(place), key)
-    return nodes.graph.constant(value, is_coarse=is_rounded(value, nodes.frames.dtype(place)))
+    dtype = nodes.frames.dtype(place)
+    return nodes.graph.constant(written_value(value, dtype), is_coarse=is_rounded(value, dtype))
 
 
 def _bits(nodes: KnownNodes, place: Place) -> int | list[Place]:

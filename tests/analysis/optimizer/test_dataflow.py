@@ -10,10 +10,21 @@ import pytest
 from hlo_inspect.analysis import view
 from hlo_inspect.analysis.optimizer import frames
 from hlo_inspect.analysis.optimizer.graph import Graph
-from hlo_inspect.analysis.optimizer.literals import constant_value, is_rounded
+from hlo_inspect.analysis.optimizer.literals import constant_value, is_rounded, written_value
 from hlo_inspect.hlo.attribute_forms import AttributeForm
 from hlo_inspect.hlo.operands import operand_names
-from tests.analysis.optimizer.programs import changed, entry_of, flow_of, overview_of, root_of, text_of, written
+from tests.analysis.optimizer.programs import (
+    ADAM,
+    changed,
+    entry_of,
+    facts_of,
+    flow_of,
+    overview_of,
+    root_of,
+    step_of,
+    text_of,
+    written,
+)
 
 P = "%p = f32[8]{0} parameter(0)"
 
@@ -482,6 +493,27 @@ def test_rounded_constants() -> None:
     assert not is_rounded(-65536.0, "f32")
     assert not is_rounded(0.5, "f32")
     assert not is_rounded(1e300, "f32")
+
+
+@pytest.mark.parametrize(
+    ("printed", "written"),
+    [(0.010002, 0.01), (0.0100021362, 0.01), (0.099976, 0.1), (0.99902, 0.999), (-0.0030003, -0.003), (0.75, 0.75), (3.0, 3.0)],
+)
+def test_numbers_of_float16(printed: float, written: float) -> None:
+    """The spacing is 2**-17 around 0.01, 2**-14 below 0.1, 2**-11 below 1, 2**-19 below 2**-8."""
+    assert written_value(printed, "f16") == written
+    assert written_value(printed, "f32") == printed
+    assert written_value(0.0039062, "f16") == 2.0**-8
+    assert (written_value(1e9, "f16"), written_value(-math.inf, "f16")) == (1e9, -math.inf)
+
+
+def test_the_hyper_parameters_of_a_step_in_float16() -> None:
+    """Adam with a rate of 0.01, and 0.9 and 0.5: 0.9 of the old and 0.1 of the new are one."""
+    text = step_of(*ADAM, outputs="new m v", states=2).replace("f32[", "f16[")
+    for number, printed in (("0.9", "0.8999"), ("0.1", "0.099976"), ("-0.01", "-0.010002"), ("1e-08", "0.00010002")):
+        text = text.replace(f"constant({number})", f"constant({printed})")
+    facts = facts_of(text)
+    assert (facts["name"], facts["learning_rate"], facts["beta1"], facts["beta2"]) == ("adam", 0.01, 0.9, 0.5)
 
 
 # -- Equal expressions are one node, whatever they are called -----------------------------------------------------------
