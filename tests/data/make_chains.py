@@ -1,4 +1,5 @@
-"""Makes further dumps of `optimizers/` with optax: decay that no rate scales, schedules that are computed as arrays, noise.
+"""Makes further dumps of `optimizers/` with optax: decay that no rate scales or that is a part of the gradient, noise, and
+schedules that are computed as arrays.
 
 Run as make_optimizers.py is.
 """
@@ -17,6 +18,7 @@ PROGRAMS: dict[str, Callable[[], tuple[Any, Any]]] = {
         optax.adafactor(2e-3, multiply_by_parameter_scale=False, momentum=0.8, weight_decay_rate=0.003)
     ),
     "adam_noisy": lambda: chained(optax.add_noise(0.01, 0.55, jax.random.key(0)), optax.adam(1e-3)),
+    "novograd_l2": lambda: chained(optax.add_decayed_weights(0.02), optax.novograd(2e-3, weight_decay=0.01)),
     "sm3_l2": lambda: chained(optax.add_decayed_weights(1e-3), optax.sm3(0.02)),
     "schedule_onecycle": lambda: scheduled(optax.cosine_onecycle_schedule(1000, 0.2, 0.25, 20.0, 1e3)),
     "schedule_onecycle_linear": lambda: scheduled(optax.linear_onecycle_schedule(2000, 0.1)),

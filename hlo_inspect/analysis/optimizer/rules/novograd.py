@@ -4,7 +4,7 @@
     m' = b1 * m + g / (sqrt(v') + epsilon) + decay * w
     w' = w - rate * m'
 
-State: m, v and the counter. Reads rate, b1, b2, epsilon, decay.
+State: m, v and the counter. Reads rate, b1, b2, epsilon, decay, and the l2 of a gradient `g + l2 * w`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from hlo_inspect.analysis.optimizer.toolkit import (
     find_root,
     holds_square,
     key_of,
+    l2_in,
+    product,
     split,
 )
 
@@ -34,10 +36,12 @@ def match(update: Update) -> Claim | None:
     found = _recursion(update, first)
     if len(factor) != 1 or others or not update.are_scalar(factor) or len(seconds) != 1 or found is None:
         return None
-    decayed, scaled = split(found[1], update.weight)
-    parts = _gradient(update, scaled, seconds[0])
+    factors, scaled = split(found[1], update.weight)
+    decayed = {monomial: value for monomial, value in factors.items() if update.are_scalar({monomial: 1.0})}
+    inside = {product(m, ((update.weight, 1.0),)): value for m, value in factors.items() if m not in decayed}
+    parts = _gradient(update, scaled | inside, seconds[0])
     second = _recursion(update, seconds[0])
-    if parts is None or second is None or not update.are_scalar(decayed):
+    if parts is None or second is None:
         return None
     root, gradient = parts
     squared = _norm(update, second[1])
@@ -51,6 +55,7 @@ def match(update: Update) -> Claim | None:
         "beta2": update.read(second[0]),
         "epsilon": update.read(root.epsilons) if root.epsilons else ABSENT,
         "weight_decay": update.read(decayed) if decayed else ABSENT,
+        "l2": l2_in(update, gradient),
     }
     return Claim(rate, gradient, hyperparameters, {"first_moment": first.array, "second_moment": seconds[0].array})
 
@@ -68,14 +73,16 @@ def _recursion(update: Update, state: State) -> tuple[Sum, Sum] | None:
 
 def _gradient(update: Update, form: Sum, second: State) -> tuple[Root, Sum] | None:
     """The gradient that is divided by the root of the second moment."""
-    if len(form) != 1:
+    found = [find_root(update, monomial, second.new) for monomial in form]
+    roots = [root for root in found if root is not None]
+    if len(roots) < len(form) or not roots or any(root.correction for root in roots):
         return None
-    ((monomial, _),) = form.items()
-    root = find_root(update, monomial, second.new)
-    if root is None or root.correction:
+    split_up = [update.split_scalars(root.rest) for root in roots]
+    bare = [(root.epsilon, root.inner, root.scale, scalars) for root, (scalars, _) in zip(roots, split_up, strict=True)]
+    if any(one != bare[0] for one in bare):
         return None
-    _, gradient = update.split_scalars(root.rest)
-    return (root, {gradient: 1.0}) if gradient else None
+    gradient = {part: value for (_, part), value in zip(split_up, form.values(), strict=True)}
+    return (roots[0], gradient) if () not in gradient else None
 
 
 def _norm(update: Update, form: Sum) -> Sum | None:
@@ -91,7 +98,7 @@ RULE = OptimizerRule(
     name="novograd",
     title="NovoGrad",
     paper="Ginsburg et al. 2019, arXiv:1905.11286",
-    hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay"),
+    hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "l2"),
     state=("first_moment", "second_moment"),
     match=match,
 )
