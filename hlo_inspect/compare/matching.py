@@ -14,7 +14,6 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from hlo_inspect.analysis.canonical.computation import CanonicalComputation, defined
-from hlo_inspect.analysis.canonical.order import operands_first
 from hlo_inspect.hlo.opcodes import COMMUTATIVE, TABLE
 from hlo_inspect.lazy_pattern import lazy_pattern
 
@@ -57,12 +56,6 @@ class MatchingSide:
                 if operand is not None:
                     self.users[operand].append((row, 0 if self._sorts[row] else position))
 
-    def order(self) -> Sequence[int]:
-        """The rows, each behind its operands."""
-        if all(operand is None or operand < row for row, operands in enumerate(self.operands) for operand in operands):
-            return range(self.size)
-        return list(operands_first(range(self.size), lambda row: defined(self.operands[row])))
-
     def take(self, row: int, mate: int, number: int) -> None:
         """Notes the mate of a row, and the number of their pair."""
         self.mates[row], self.numbers[row], self.seeds[row] = mate, number, -number - 2
@@ -90,7 +83,7 @@ class MatchingSide:
     def upwards(self) -> list[int]:
         """Colours that tell rows apart by all that they are made of."""
         colours = list(self.seeds)
-        for row in self.order():
+        for row in self.canonical.topological_order:
             if self.numbers[row] < 0:
                 above = [0 if operand is None else colours[operand] for operand in self.operands[row]]
                 if self._sorts[row]:
@@ -102,7 +95,7 @@ class MatchingSide:
         """Colours that tell rows apart by all that becomes of them."""
         root = self.view.root
         colours = list(self.seeds)
-        for row in reversed(self.order()):
+        for row in reversed(self.canonical.topological_order):
             if self.numbers[row] < 0:
                 below = [(colours[user], position) for user, position in self.users[row]]
                 below.sort()

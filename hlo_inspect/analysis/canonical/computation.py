@@ -70,7 +70,7 @@ class CanonicalComputation:
         """Of each row what it says and the dataflow of its operands, which commutative opcodes have in any order."""
         local, known = self.local, self._known
         found = [_UNDEFINED] * len(local)
-        for row in self._operands_first:
+        for row in self.topological_order:
             one = self.spellings[row]
             values = [_UNDEFINED if operand is None else found[operand] for operand in self.operands[row]]
             if one.operands and any(operand.path for operand in one.operands):
@@ -86,7 +86,7 @@ class CanonicalComputation:
         return found
 
     @cached_property
-    def _operands_first(self) -> Sequence[int]:
+    def topological_order(self) -> Sequence[int]:
         """The rows, each behind its operands and predecessors; in the order of the text where that has them so."""
         rows = range(len(self.spellings))
         if all(max(before, default=-1) < row for row, before in enumerate(self._before)):
