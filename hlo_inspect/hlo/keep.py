@@ -17,6 +17,7 @@ from hlo_inspect.hlo.roots import RootCheck
 from hlo_inspect.hlo.rows import ColumnTable, HeadColumn, Rows
 from hlo_inspect.hlo.selective import small_root
 from hlo_inspect.hlo.shape_text import ShapeError
+from hlo_inspect.hlo.shapes import TupleShape
 from hlo_inspect.hlo.tokens import Row
 
 
@@ -107,7 +108,8 @@ class Keeper:
         """To be called after the module's last computation.
 
         XLA marks the entry, prints it last, and says in the header how it is laid out: such a text without the mark ends before
-        it. A text written by hand, whose header does not say that or that has one computation, may leave the mark out.
+        it. A text written by hand, whose header does not say that or that has one computation without a schedule, may leave the
+        mark out; where that computation has other parameters than the header says, the text ends before the entry too.
         """
         module = self.module
         if self._wants.checked:
@@ -118,11 +120,22 @@ class Keeper:
             module.note("HI002", "the module has a header and no computation", module.first_line)
         if module.entry is not None and not module.entry.is_entry:
             is_printed = "entry_computation_layout" in module.header.attributes
-            if is_printed and module.computation_count > 1 and not module.problems.hold_a_cut:
+            is_marked = module.computation_count > 1 or module.header.is_scheduled
+            is_other = is_marked or not self._may_be_stated(module.entry)
+            if is_printed and is_other and not module.problems.hold_a_cut:
                 module.note("HI002", "the text ends before the ENTRY computation", last_line)
             self._make_entry(module.entry, self._candidate)
         if module.entry is not None and module.entry.name not in module.computations:
             module.computations[module.entry.name] = module.entry
+
+    def _may_be_stated(self, only: Computation) -> bool:
+        """Whether a computation has as many parameters as the header states of the entry, as far as both are known."""
+        stated = self.module.header.entry_layout
+        count = only.opcodes.count("parameter")
+        opened = self._candidate
+        if not count and opened is not None and opened.computation is only:
+            count = sum(head.endswith(" parameter") for rows in opened.parts for head in rows.heads)
+        return stated is None or not count or not isinstance(stated[0], TupleShape) or count == len(stated[0].elements)
 
     def _make_entry(self, last: Computation, opened: OpenComputation | None) -> None:
         """No computation is marked ENTRY: the last one is it, if the text does not end before it could come."""
