@@ -132,7 +132,7 @@ class CallGraph:
         callees = dict.fromkeys((callee.role, callee.name) for callee in instruction.called)
         for role, name in callees:
             if role in {"body", "condition"}:
-                yield Call(instruction, name, self._times(self._loops[place(instruction)], role == "condition"))
+                yield Call(instruction, name, self._times(self._loops[place(instruction)], once_more=role == "condition"))
             elif role == "branch" and len(callees) > 1:
                 yield Call(instruction, name, Bounds(0, 1, f"{named} runs only one of its branches"))
             elif role == "custom":
@@ -141,7 +141,7 @@ class CallGraph:
                 yield Call(instruction, name, ONCE)
 
     @staticmethod
-    def _times(loop: Loop, once_more: bool) -> Bounds:
+    def _times(loop: Loop, *, once_more: bool) -> Bounds:
         if loop.trip_count is not None:
             return Bounds.exactly(loop.trip_count + once_more)
         instruction = loop.instruction
@@ -160,6 +160,10 @@ class CallGraph:
         """How often a computation runs in one run of the entry."""
         known = self._runs.get(computation)
         return known or Bounds(0, None, f"nothing that was read calls {computation}")
+
+    def runs_of_loop(self, loop: Loop) -> Bounds:
+        """How often the body of a loop runs in one run of the entry, whether or not the body was read."""
+        return self.runs(loop.instruction.computation.name).times(self._times(loop, once_more=False))
 
     @cached_property
     def _runs(self) -> dict[str, Bounds]:

@@ -69,9 +69,8 @@ def _rows(context: Context, *, with_cost: bool) -> Iterator[_Row]:
     for loop in graph.loops:
         instruction = loop.instruction
         parent = next(graph.loops_around(instruction.computation.name), None)
-        runs = graph.runs(loop.body) if loop.body is not None else Bounds(0, None, "its body is not named")
         source = origin_of(instruction, context.module.frames).source
-        yield _Row(loop, parent.name if parent is not None else "", runs, source, inside[instruction])
+        yield _Row(loop, parent.name if parent is not None else "", graph.runs_of_loop(loop), source, inside[instruction])
 
 
 def _inside(context: Context, *, with_cost: bool) -> dict[Instruction, _InsideOfLoop]:

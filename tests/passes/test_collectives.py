@@ -228,6 +228,42 @@ ENTRY main {
     ]
 
 
+@pytest.mark.parametrize("command", ["collectives", "summary"])
+def test_a_loop_runs_as_often_as_its_trip_count_says_whatever_was_read_of_its_body(command: str) -> None:
+    """5 runs of the outer body with 3 of the inner loop each. Of the inner body, 300 lines without a collective, `collectives`
+    reads nothing.
+    """
+    state = "(f32[8], s32[])"
+    adds = "\n".join(f"  %a{i} = f32[8] add(%a{i - 1}, %a{i - 1})" for i in range(1, 300))
+    text = f"""HloModule m, num_partitions=2
+
+%inner (x: {state}) -> {state} {{
+  %x = {state} parameter(0)
+  %a0 = f32[8] get-tuple-element(%x), index=0
+{adds}
+  %i = s32[] get-tuple-element(%x), index=1
+  ROOT %y = {state} tuple(%a299, %i)
+}}
+
+%condition (c: {state}) -> pred[] {{
+  %c = {state} parameter(0)
+  ROOT %no = pred[] constant(false)
+}}
+
+%outer (o: {state}) -> {state} {{
+  %o = {state} parameter(0)
+  ROOT %v = {state} while(%o), condition=%condition, body=%inner, backend_config={{"known_trip_count":{{"n":"3"}}}}
+}}
+
+ENTRY %main (p: {state}) -> {state} {{
+  %p = {state} parameter(0)
+  ROOT %w = {state} while(%p), condition=%condition, body=%outer, backend_config={{"known_trip_count":{{"n":"5"}}}}
+}}
+"""
+    loops = hlo_inspect.inspect(text, command).table("loops")
+    assert columns(loops, "loop", "parent", "trip_count", "runs") == [("v", "w", 3, 15), ("w", "", 5, 5)]
+
+
 def test_a_string_of_a_caller_names_nothing_that_it_calls() -> None:
     """Whichever page counts how often the collective of %callee runs."""
     text = """HloModule m, replica_count=2
