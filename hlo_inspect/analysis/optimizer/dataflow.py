@@ -14,7 +14,7 @@ from hlo_inspect.analysis.optimizer.graph import Place
 from hlo_inspect.analysis.optimizer.known_nodes import KnownNodes
 from hlo_inspect.analysis.optimizer.operations import ELEMENTWISE
 from hlo_inspect.analysis.optimizer.transfer import TRANSFER
-from hlo_inspect.analysis.optimizer.turned_operands import base, turned
+from hlo_inspect.analysis.optimizer.turned_operands import cancel, turned
 from hlo_inspect.analysis.view import Views
 from hlo_inspect.hlo import opcodes
 
@@ -117,7 +117,7 @@ class Dataflow:
             return self.nodes.broken(place, "has operands that cannot be read")
         if op == "divide" and self.frames.dtype(place)[:1] in {"s", "u"}:
             op = "integer-divide"  # cuts digits off, which the algebra of real numbers does not
-        if op in {"add", "subtract"} and base(self.graph, args[0]) == base(self.graph, args[1]):
+        if op in {"add", "subtract"} and cancel(self.graph, op, args[0], args[1]):
             order = turned(self.frames, *self.frames.operands(place))
             if order is not None:  # with its sign, so that the sum is one gradient that is taken off
                 other = args[1] if op == "add" else self.graph.make("negate", (args[1],))

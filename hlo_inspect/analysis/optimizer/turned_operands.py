@@ -1,6 +1,7 @@
-"""Sums of an array and its transpose, as in the gradient of a symmetric matrix `a + a.T`: what is turned is another array.
+"""Differences of an array and its transpose, as in the gradient of an antisymmetric matrix `a - a.T`: what is turned is another
+array, or the difference would be 0.
 
-Elsewhere a transpose counts as the array itself, since compilers turn arrays at will.
+Elsewhere a transpose counts as the array itself, since compilers turn arrays at will; `(a + a.T) / 2` is `a`.
 """
 
 from __future__ import annotations
@@ -9,17 +10,27 @@ from hlo_inspect.analysis.optimizer.frames import Frames
 from hlo_inspect.analysis.optimizer.graph import Graph, Place
 from hlo_inspect.hlo.shapes import ArrayShape
 
-MAX_STEPS = 32  # from an operand back to what both are made of
+MAX_STEPS = 32  # from an operand back to what both are made of; so many signs too
 
 Order = tuple[int, ...]
 """For each dimension of an array that of the array that it is made of."""
 
 
-def base(graph: Graph, node: int) -> int:
-    """A node without the signs before it."""
-    while graph.ops[node] == "negate":
+def cancel(graph: Graph, op: str, left: int, right: int) -> bool:
+    """Whether a sum or a difference of two nodes is 0 if a transpose counts as the array itself."""
+    (first, is_negated), (second, is_other_negated) = _unsigned(graph, left), _unsigned(graph, right)
+    return first == second and (is_negated != is_other_negated) == (op == "add")
+
+
+def _unsigned(graph: Graph, node: int) -> tuple[int, bool]:
+    """A node without the signs before it, and whether they negate it."""
+    is_negated = False
+    for _ in range(MAX_STEPS):
+        if graph.ops[node] != "negate":
+            break
         (node,) = graph.args[node]
-    return node
+        is_negated = not is_negated
+    return node, is_negated
 
 
 def turned(frames: Frames, left: Place, right: Place) -> Order | None:

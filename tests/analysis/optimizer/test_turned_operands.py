@@ -1,4 +1,4 @@
-"""Weights that the loss reads as a symmetric or an antisymmetric matrix: the gradient is `g + g.T` or `g - g.T`."""
+"""Weights that the loss reads as a symmetric or an antisymmetric matrix: the gradient is `(g + g.T) / 2` or `g - g.T`."""
 
 from __future__ import annotations
 
@@ -23,8 +23,12 @@ ENTRY main {{
 }}
 """
 TURNED = "  gt = f32[4,4]{1,0} transpose(g), dimensions={1,0}\n"
+HALVED = (
+    "  half = f32[] constant(0.5)\n  hs = f32[4,4]{1,0} broadcast(half), dimensions={}\n  h = f32[4,4]{1,0} multiply(g, hs)\n"
+)
 GRADIENTS = {
-    "add": TURNED + "  d = f32[4,4]{1,0} add(g, gt)",
+    "halved": HALVED + "  ht = f32[4,4]{1,0} transpose(h), dimensions={1,0}\n  d = f32[4,4]{1,0} add(h, ht)",
+    "halved_after": TURNED + "  b = f32[4,4]{1,0} add(g, gt)\n" + HALVED.replace("h =", "d =").replace("(g,", "(b,"),
     "subtract": TURNED + "  d = f32[4,4]{1,0} subtract(g, gt)",
     "negated": "  n = f32[4,4]{1,0} negate(g)\n  nt = f32[4,4]{0,1} transpose(n), dimensions={1,0}\n"
     "  c = f32[4,4]{1,0} copy(nt)\n  d = f32[4,4]{1,0} add(g, c)",
@@ -39,7 +43,7 @@ def _facts(gradient: str, how: str, order: str = "1,0") -> list[object]:
 
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_the_rate_is_that_of_the_gradient(name: str) -> None:
-    assert _facts(GRADIENTS[name], "add" if name == "add" else "subtract") == ["sgd", 1, 0, 0.1]
+    assert _facts(GRADIENTS[name], "add" if "halved" in name else "subtract") == ["sgd", 1, 0, 0.1]
 
 
 def test_what_is_turned_twice_is_the_array_itself() -> None:
