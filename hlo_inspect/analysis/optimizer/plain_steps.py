@@ -49,9 +49,9 @@ def is_backward(update: Update, monomial: Monomial, depth: int = 4) -> bool:
     if len(bare) < len(monomial) and not bare:
         return True
     whole = [atom for atom, exponent in bare if exponent >= 1.0 and exponent % 1.0 == 0.0 and not update.is_bound(atom)]
-    others = [atom for atom, exponent in bare if atom not in whole]
+    others = [(atom, exponent) for atom, exponent in bare if atom not in whole]
     parts_of_gradient = [atom for atom in whole if atom != update.weight or not update.is_normalized]
-    if not whole or not depth or any(_is_made_of(update, atom, parts_of_gradient) for atom in others):
+    if not whole or not depth or any(_is_made_of(update, *other, parts_of_gradient) for other in others):
         return False
     for atom in whole:
         found = update.forms.atoms[atom]
@@ -77,9 +77,10 @@ def _unrepeated(update: Update, monomial: Monomial) -> Monomial:
     return opened
 
 
-def _is_made_of(update: Update, atom: int, gradient: list[int]) -> bool:
+def _is_made_of(update: Update, atom: int, exponent: float, gradient: list[int]) -> bool:
     """Whether a factor is a function of the gradient or the weight, or of a sum over one; statistics of a batch are not: of a
-    gradient that is a sum these share values with some terms alone.
+    gradient that is a sum these share values with some terms alone. Nor is the norm of the weight that a loss divides by,
+    `w / stop_gradient(norm(w))`: with it the gradient is divided, not multiplied.
     """
     terms = [[_names(update, leaves) for leaves in _leaves_by_term(update, one)] for one in gradient]
     level = set(update.forms.leaves({((atom, 1.0),): 1.0}))
@@ -89,7 +90,7 @@ def _is_made_of(update: Update, atom: int, gradient: list[int]) -> bool:
         if any(all(seen & leaves for leaves in of_one) for of_one in terms):
             return True
         summed = [form for leaf in level if (form := update.reductions.summed(leaf)) is not None]
-        if not update.is_normalized and any(update.weight in update.forms.leaves(form) for form in summed):
+        if exponent > 0.0 and not update.is_normalized and any(update.weight in update.forms.leaves(form) for form in summed):
             return True  # a norm of the weight
         below = [form for leaf in level for form in _operands(update, leaf)]
         level = {leaf for form in below for leaf in update.forms.leaves(form)}

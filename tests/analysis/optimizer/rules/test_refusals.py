@@ -42,16 +42,24 @@ def test_the_sign_of_a_gradient_is_no_sgd(stage: str) -> None:
     assert rules_of(text_of(f"sign_sgd.{stage}")) == ["unknown", "unknown"]
 
 
-@pytest.mark.parametrize(("factor", "rule"), [("least", "unknown"), ("two_s", "sgd")])
-def test_a_step_as_long_as_its_weight_is_no_sgd(factor: str, rule: str) -> None:
-    """That of Fromage, or of optax's scale_by_param_block_norm."""
+@pytest.mark.parametrize(
+    ("how", "factor", "rule"),
+    [
+        ("multiply", "least", "unknown"),
+        ("multiply", "norm", "unknown"),
+        ("multiply", "two_s", "sgd"),
+        ("divide", "norm", "sgd"),
+    ],
+)
+def test_a_step_as_long_as_its_weight_is_no_sgd(how: str, factor: str, rule: str) -> None:
+    """That of Fromage, or of optax's scale_by_param_block_norm. With `w / stop_gradient(norm(w))` the gradient is divided."""
     text = step_of(
         "ww = f32[4,4]{1,0} multiply(%w, %w)",
         "sum = f32[] reduce(%ww, %zero_s), dimensions={0,1}, to_apply=%add",
         "norm = f32[] sqrt(%sum)",
         "least = f32[] maximum(%norm, %tenth_s)",
         f"size = f32[4,4]{{1,0}} broadcast(%{factor}), dimensions={{}}",
-        "step = multiply g size",
+        f"step = {how} g size",
         "u = multiply step rate",
         "new = add w u",
     )
