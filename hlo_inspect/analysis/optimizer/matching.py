@@ -12,7 +12,7 @@ from hlo_inspect.analysis.optimizer.dataflow import Dataflow
 from hlo_inspect.analysis.optimizer.hyperparameter import COARSE, EXACT
 from hlo_inspect.analysis.optimizer.new_values import NewValues
 from hlo_inspect.analysis.optimizer.normal_form import ONE, FormKinds, NormalForms, Sum, close, is_constant, product
-from hlo_inspect.analysis.optimizer.norms import is_norm
+from hlo_inspect.analysis.optimizer.norms import is_norm_of_clip
 from hlo_inspect.analysis.optimizer.numeric import agrees
 from hlo_inspect.analysis.optimizer.reductions import Reductions
 from hlo_inspect.analysis.optimizer.rules import claims_of
@@ -171,7 +171,12 @@ class Matcher:
                 continue
             update = self._update(array, others)
             claim = next(claims_of(update), None)
-            if claim is None or not _descends(claim) or not self._agrees(claim, update):
+            if (
+                claim is None
+                or not _descends(claim)
+                or not self._agrees(claim, update)
+                or _is_correlation(update, claim.gradient)
+            ):
                 continue
             is_learnt = self.backward_passes.holds(update, claim.gradient)
             if is_learnt or (is_learnt is None and len(claim.roles) > 1):  # no field has two states
@@ -267,7 +272,7 @@ class Matcher:
 
     def _match(self, array: StateArray) -> Weight | None:
         update = self._update(array)
-        norms = [state for state in update.states if _is_norm_of_clip(update, state)]
+        norms = [state for state in update.states if is_norm_of_clip(update, state)]
         update = update.without(norms) if norms else update
         hidden = self.backward_passes.hidden
         claim = next(claims_of(update), None)
@@ -423,21 +428,10 @@ def _without_shared(form: Sum) -> Sum:
     return {product(monomial, divisor): value for monomial, value in form.items()} if divisor else form
 
 
-def _is_norm_of_clip(update: Update, state: State) -> bool:
-    """Whether a state is nothing but the norm, added up from what is in its place before the step, by which gradients are kept
-    within a limit. A norm that a step is divided by is a state of the optimizer.
-    """
-    if state.array.shape.elements != 1:
-        return False
-    forms = (update.form, *(other.form for other in update.states if other is not state))
-    holding = {atom for form in forms for monomial in form for atom, _ in monomial if update.holds(atom, state.new)}
-    if not all(map(update.is_bound, holding)):
-        return False
-    power = next(iter(state.form)) if len(state.form) == 1 else ONE
-    atom = update.forms.atoms[power[0][0]] if len(power) == 1 and power[0][1] == 0.5 else None
-    if atom is None or atom.op != "sum":
-        return is_norm(update, state.form)
-    return is_norm(update, update.forms.power(split(atom.parts[0], state.old)[1], 0.5))
+def _is_correlation(update: Update, form: Sum) -> bool:
+    """Whether a form holds the product of an array with itself, as Hebb's rule has it: of activations, without a cotangent."""
+    factors = [update.reductions.factors(atom) for monomial in form for atom, _ in monomial]
+    return any(both is not None and both[0] == both[1] for both in factors)
 
 
 def _descends(claim: Claim) -> bool:

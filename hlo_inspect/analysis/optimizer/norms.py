@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Literal
 
 from hlo_inspect.analysis.optimizer.normal_form import ONE, Atom, Monomial, Sum, inverse, is_constant, key_of, product, scaled
-from hlo_inspect.analysis.optimizer.update import Update, split
+from hlo_inspect.analysis.optimizer.update import State, Update, split
 
 
 def squares_in(update: Update, form: Sum) -> list[Sum] | None:
@@ -356,3 +356,20 @@ def _symmetric(low: Sum, high: Sum) -> Clip | None:
         return None
     left, right = low.get(ONE, 0.0), high.get(ONE, 0.0)
     return Clip("value", abs(right)) if abs(left + right) <= 1e-6 * abs(right) else None
+
+
+def is_norm_of_clip(update: Update, state: State) -> bool:
+    """Whether a state is nothing but the norm, added up from what is in its place before the step, by which gradients are kept
+    within a limit. A norm that a step is divided by is a state of the optimizer.
+    """
+    if state.array.shape.elements != 1:
+        return False
+    forms = (update.form, *(other.form for other in update.states if other is not state))
+    holding = {atom for form in forms for monomial in form for atom, _ in monomial if update.holds(atom, state.new)}
+    if not all(map(update.is_bound, holding)):
+        return False
+    power = next(iter(state.form)) if len(state.form) == 1 else ONE
+    atom = update.forms.atoms[power[0][0]] if len(power) == 1 and power[0][1] == 0.5 else None
+    if atom is None or atom.op != "sum":
+        return is_norm(update, state.form)
+    return is_norm(update, update.forms.power(split(atom.parts[0], state.old)[1], 0.5))
