@@ -50,7 +50,7 @@ def _number(text: str) -> float | None:
 
 def written_value(value: float, dtype: str) -> float:
     """The number that somebody wrote for a constant: for one of f16, which XLA prints with five digits, the shortest decimal
-    that is rounded to it. A power of two is that.
+    that is rounded to it. A whole number, which is printed with all of its digits, is that number, and so is a power of two.
     """
     if dtype != "f16" or not math.isfinite(value):
         return value
@@ -58,7 +58,7 @@ def written_value(value: float, dtype: str) -> float:
         half = _half(value)
     except OverflowError:
         return value
-    if abs(math.frexp(half)[0]) == 0.5:
+    if half.is_integer() or abs(math.frexp(half)[0]) == 0.5:
         return half
     return next((short for digits in range(1, 5) if _half(short := float(f"{half:.{digits}g}")) == half), value)
 
