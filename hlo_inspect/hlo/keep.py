@@ -35,6 +35,7 @@ class Keeper:
         self._names = NameCheck(module.note, module.computations)
         self._roots: RootCheck | None = None
         self._candidate: OpenComputation | None = None
+        self._first_parameters = 0
 
     # -- computations ---------------------------------------------------------------------------------------------------
 
@@ -79,6 +80,8 @@ class Keeper:
                 self._keep(opened, ("ROOT ", *row[1:]), line)
         if self._wants.checked:
             self._names.end()
+        if self.module.computation_count == 0:
+            self._first_parameters = opened.parameters
         computation.instructions = opened.instructions or ()
         if self._wants.graph and opened.parts:
             computation.rows = self._columns.joined(opened.parts)
@@ -120,22 +123,17 @@ class Keeper:
             module.note("HI002", "the module has a header and no computation", module.first_line)
         if module.entry is not None and not module.entry.is_entry:
             is_printed = "entry_computation_layout" in module.header.attributes
-            is_marked = module.computation_count > 1 or module.header.is_scheduled
-            is_other = is_marked or not self._may_be_stated(module.entry)
-            if is_printed and is_other and not module.problems.hold_a_cut:
+            may_be_unmarked = module.computation_count == 1 and not module.header.is_scheduled and self._first_fits_header()
+            if is_printed and not may_be_unmarked and not module.problems.hold_a_cut:
                 module.note("HI002", "the text ends before the ENTRY computation", last_line)
             self._make_entry(module.entry, self._candidate)
         if module.entry is not None and module.entry.name not in module.computations:
             module.computations[module.entry.name] = module.entry
 
-    def _may_be_stated(self, only: Computation) -> bool:
-        """Whether a computation has as many parameters as the header states of the entry, as far as both are known."""
+    def _first_fits_header(self) -> bool:
+        """Whether the first computation has as many parameters as the header states of the entry, as far as it does."""
         stated = self.module.header.entry_layout
-        count = only.opcodes.count("parameter")
-        opened = self._candidate
-        if not count and opened is not None and opened.computation is only:
-            count = sum(head.endswith(" parameter") for rows in opened.parts for head in rows.heads)
-        return stated is None or not count or not isinstance(stated[0], TupleShape) or count == len(stated[0].elements)
+        return stated is None or not isinstance(stated[0], TupleShape) or len(stated[0].elements) == self._first_parameters
 
     def _make_entry(self, last: Computation, opened: OpenComputation | None) -> None:
         """No computation is marked ENTRY: the last one is it, if the text does not end before it could come."""
@@ -252,6 +250,7 @@ class Keeper:
         if wants.loops and heads.holds_scalar:
             opened.take_scalars(rows)
         self._note_roots(opened, rows)
+        opened.parameters += heads.opcodes.count("parameter")
         opened.last = (rows[len(rows) - 1], rows.lines[-1])
         if wants.operands:
             opened.define(rows)
@@ -281,6 +280,8 @@ class Keeper:
             computation.root_opcode = small_root(text, lines.start, lines.end)
         if self._wants.loops and opened.counts:
             opened.search_scalars(lines)
+        if self.module.computation_count == 0:
+            opened.parameters += text.count(" parameter(", lines.start, lines.end)
         opened.skipped_root = opened.skipped_root or text.rfind("ROOT ", lines.start, lines.end) >= 0
         if picked and not opened.skipped_root:
             last = text.rfind("\n", lines.start - 1, lines.end - 1) + 1

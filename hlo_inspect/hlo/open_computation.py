@@ -80,6 +80,7 @@ class OpenComputation:
     `counts`: its scalars can say how often a loop runs.
     `roots` counts the rows that are marked, `skipped_root` is whether one was not read; `last` is the last row, with its
     line.
+    `parameters`: how many it has, of the first computation of a module.
     `unparsed_before`: how many lines of the module before it cannot be read.
     `scalars`: its integer scalars, and the tuples that hold some.
     `unread_lines`: the last lines of which most were not read; `unread` is what they define, found when it is asked for.
@@ -104,6 +105,7 @@ class OpenComputation:
         self.roots = 0
         self.skipped_root = False
         self.last: tuple[Row, int] | None = None
+        self.parameters = 0
         self.unparsed_before = 0
         self.instructions: list[Instruction] = []
         self.columns: list[HeadColumn] = []

@@ -21,7 +21,7 @@ def test_a_text_that_a_compiler_scheduled_marks_its_entry(command: str) -> None:
     assert "HI002" in _codes(HEADER.format(scheduled=SCHEDULED) + TWO, command)
 
 
-@pytest.mark.parametrize("command", ["summary", "params", "optimizer"])
+@pytest.mark.parametrize("command", ["summary", "collectives", "params", "optimizer"])
 def test_the_entry_has_the_parameters_that_the_header_states(command: str) -> None:
     assert "HI002" in _codes(HEADER.format(scheduled="") + TWO, command)
     assert "HI002" not in _codes(HEADER.format(scheduled="") + THREE, command)
