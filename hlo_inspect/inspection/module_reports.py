@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 class Asked(TypedDict, total=False):
     """What is asked of each module, as `inspect_all` has it, and `cost_model`, the one of Alpa's that the pass `alpa` shows:
-    its `name`, and `alpha` and `beta` by mesh axes (`d0=1,d1=0.1`). `query` has the
-    fields of `InstructionQuery`. Without `with_notes` reports do not say why facts are unknown, for who shows none of that.
-    `needed` chooses what reports have of their tables; without it that is all.
+    its `name`, and `alpha` and `beta` by mesh axes (`d0=1,d1=0.1`). `query` has the fields of `InstructionQuery`. Without
+    `with_notes` reports do not say why facts are unknown, which a comparison does not show. `needed` chooses what reports have
+    of their tables; without it they have all.
     """
 
     profile: str | Sequence[str] | None
@@ -124,18 +124,18 @@ class ModuleReports:
         chosen = self.chosen
         sections = {one.name: one.run(context) for one in self._answering}
         facts = {name: value for section in sections.values() for name, value in section.facts.items()}
-        section_notes = [line for section in sections.values() for line in section.notes] if self._with_notes else []
+        unknown = [line for section in sections.values() for line in section.notes] if self._with_notes else []
         tables: Iterable[Table] = chain.from_iterable(sections[one.name].tables for one in dict.fromkeys(chosen))
         if module.quoted_lines:
             facts = facts_of_part(facts)
         elif module.problems.hold_a_cut:
-            section_notes += notes_of_cut(facts)
+            unknown += notes_of_cut(facts) if self._with_notes else []
             facts = facts_of_cut(facts)
             tables = tables_of_cut(tables)
         tables = chain(tables, _log_tables(module))
         if self._needed is not None and not module.quoted_lines:  # these have other tables on their page
             tables = self._needed(list(tables))
-        made = [table.made() for table in tables]
+        made = tuple([table.made() for table in tables])
         findings = _findings(context, sections)
         findings += reading_findings(context)  # last: an analysis can find that attributes make no sense
         findings = most_severe_first(findings)
@@ -148,9 +148,9 @@ class ModuleReports:
             command=chosen[0].name,
             input=Input(module.path, module.first_line, module.lines, module.bytes),
             facts=Facts({name: facts[name] for name in sorted(facts, key=_behind_the_module)}, self.specs),
-            tables=tuple(made),
+            tables=made,
             findings=tuple(findings),
-            notes=tuple(dict.fromkeys((*notes, *section_notes))),
+            notes=tuple(dict.fromkeys((*notes, *unknown))),
             profile=profile_used.name if profile_used is not None else None,
             specs=self.specs,
             passages=tuple(passage for one in dict.fromkeys(chosen) for passage in sections[one.name].passages),

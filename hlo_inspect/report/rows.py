@@ -14,7 +14,7 @@ Getter = Callable[[Any], Any]
 
 class RowsOnDemand(Sequence[tuple[Any, ...]]):
     """A row for each item. A column is a getter and what it takes its values from: the item, or a part of it, once where
-    several items have the same object there. No value is made twice.
+    several items have the same object there. No value is made twice, but a slice makes its own.
     """
 
     def __init__(self, items: Sequence[Any], columns: Sequence[tuple[Getter, Getter | None]]) -> None:

@@ -100,3 +100,11 @@ def test_sides_without_notes_are_compared_alike() -> None:
     assert "cost.unknown_custom_calls" in " ".join(sides[0].notes)
     assert sides[1].notes == ()
     assert sides[1].facts == sides[0].facts
+
+
+def test_sides_that_are_cut_off_have_no_notes_either() -> None:
+    cut = MODULE.format(name="m", opcode="sine").rpartition("}")[0]
+    (one,) = Comparisons(with_notes=False).of(ComparedInput(cut), ComparedInput(cut))
+    assert one.new is not None
+    assert one.new.report.facts["cost.executed_flops"] is None
+    assert one.new.report.notes == ()
