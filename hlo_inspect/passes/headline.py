@@ -14,7 +14,8 @@ from hlo_inspect.analysis.op_names import RECOMPUTE
 from hlo_inspect.analysis.optimizer.overview import Overview
 from hlo_inspect.analysis.parameters import ParameterLeaf
 from hlo_inspect.analysis.slices import DCN
-from hlo_inspect.analysis.time.step_times import bytes_time, flops_time
+from hlo_inspect.analysis.time.collective_times import ALL
+from hlo_inspect.analysis.time.step_times import NO_SECONDS, bytes_time, flops_time
 from hlo_inspect.hlo.opcodes import POINT_TO_POINT
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes.memory_tables import array_groups, total_moved
@@ -142,6 +143,7 @@ def _time(context: Context) -> Parts:
     alone = {
         "compute": flops_time(context.cost.opcodes, times).least,
         "memory": bytes_time(context.cost.opcodes, times).least,
+        "collectives": context.on_machine.collective_seconds.get(ALL, NO_SECONDS).least,
     }
     found = context.on_machine.step_times if context.module.opcode_counts.total() <= _LARGEST_OF_SUMMARY else None
     least = max(alone.values()) if found is None else found.step.least

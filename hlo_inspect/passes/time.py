@@ -23,6 +23,7 @@ from hlo_inspect.passes.time_tables import (
     busy_resources,
     counted,
     exposed_table,
+    is_longer,
     resources_table,
     share_of,
     step_table,
@@ -63,7 +64,7 @@ class Time(Pass):
 
     def run(self, context: Context) -> Section:
         parts_of = cache(partial(time_parts, context))  # tables and first lines are made where they are shown
-        return Section({}, _tables(context, parts_of), [], _headline(context, parts_of))
+        return Section({}, _tables(context, parts_of), _notes(context), _headline(context, parts_of))
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------------
@@ -94,6 +95,19 @@ def _tables(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> Ite
         exposed = exposed_table(context, timelines)
         yield from [exposed] if exposed.rows else []
         yield from breakdowns(parts_of())
+
+
+def _notes(context: Context) -> Iterator[str]:
+    """Why a resource has no share of the step at least, where that step is known."""
+    times = context.on_machine.step_times
+    if times is None or times.step.reason:
+        return
+    too_long = [name for name, busy in busy_resources(context).items() if not busy.reason and is_longer(busy, times.step)]
+    if too_long:
+        yield (
+            f"of_bound: not known for {' and '.join(too_long)}, busy for longer than the step takes at least: that bound "
+            "leaves out the bytes of tuples, of collectives and of copies that kernels hide"
+        )
 
 
 # -- first lines ------------------------------------------------------------------------------------------------------------

@@ -203,6 +203,11 @@ def busy_resources(context: Context) -> Mapping[str, Seconds]:
     return resource_seconds(context.cost.opcodes, times, timelines.bound, collectives, on_machine.collective_seconds)
 
 
+def is_longer(busy: Seconds, step: Seconds) -> bool:
+    """Whether a resource is busy for longer than the step takes at least, so that the bound of the step is too low."""
+    return busy.least > step.least * (1 + 1e-9)
+
+
 def resources_table(busy: Mapping[str, Seconds], step: Seconds, estimate: Seconds | None) -> Table:
     """How long each resource is busy, and what share of the step that is, at least and by the model where that knows the step;
     the one that binds comes first. No share is shown where a resource is busy for longer than the step takes at least: that
@@ -210,8 +215,7 @@ def resources_table(busy: Mapping[str, Seconds], step: Seconds, estimate: Second
     """
 
     def share(busy: Seconds, of: Seconds) -> float | None:
-        found = share_of(busy, of)
-        return found if found is not None and found <= 1 + 1e-9 else None
+        return None if is_longer(busy, of) else share_of(busy, of)
 
     of_bound = Column("of_bound", "share", get=lambda row: share(row[1], step))
     columns = [

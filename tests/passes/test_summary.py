@@ -391,3 +391,15 @@ ENTRY %main (x: f32[64,64]) -> f32[64,64] {
     found = lines(hlo_inspect.inspect(alone, **asked))
     assert found["collectives"] == "none"
     assert "exposed" not in found["time"]
+
+
+def test_of_a_large_program_the_longest_of_flops_bytes_and_collectives_is_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page has the collectives' times anyway: a bound by memory that is below theirs would contradict their table."""
+    monkeypatch.setattr("hlo_inspect.passes.headline._LARGEST_OF_SUMMARY", 0)
+    path = DATA / "cpu/scan_fsdp.after.txt"
+    asked: Any = {"profile": "tpu-v5e", "also": ("cost",)}
+    (row,) = [one for one in hlo_inspect.inspect(path, "summary", **asked).headline if one.label == "time"]
+    facts = hlo_inspect.inspect(path, "time", profile="tpu-v5e").facts
+    assert isinstance(row.parts[0], Amount)
+    assert row.parts[0].at_least == facts["time.collective_s"]
+    assert row.parts[-1] == " by collectives alone; for the step run hlo-inspect time"

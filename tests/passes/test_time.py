@@ -344,3 +344,26 @@ def test_a_bound_that_is_too_low_has_no_shares() -> None:
     table = resources_table({"memory": Seconds(2e-6), "matrix unit": Seconds(0.25e-6)}, Seconds(1e-6), Seconds(4e-6))
     shares = {row["resource"]: (row["of_bound"], row["of_estimate"]) for row in table.records()}
     assert shares == {"memory": (None, 0.5), "matrix unit": (0.25, 0.0625)}
+
+
+def test_a_note_says_why_a_resource_has_no_share_of_the_step() -> None:
+    """A tuple writes a table of pointers, 8 bytes each on a GPU, and runs in no kernel."""
+    text = """HloModule m, is_scheduled=true, entry_computation_layout={(f32[1024]{0})->(f32[1024]{0}, f32[1024]{0})}
+
+ENTRY %main (p: f32[1024]) -> (f32[1024], f32[1024]) {
+  %p = f32[1024]{0} parameter(0)
+  %n = f32[1024]{0} negate(%p)
+  ROOT %t = (f32[1024]{0}, f32[1024]{0}) tuple(%n, %p)
+}
+"""
+    found = hlo_inspect.inspect(StringIO(text), ("time",), profile="h100-sxm")
+    facts = found.facts
+    assert number(facts["time.memory_s"]) > number(facts["time.step_s"]) == pytest.approx(2 * 4096 / 3352e9)
+    rows = {row["resource"]: row["of_bound"] for row in found.table("resources").records()}
+    assert (rows["memory"], rows["vector unit"] is None) == (None, False)
+    (note,) = [note for note in found.notes if note.startswith("of_bound: ")]
+    assert note.startswith("of_bound: not known for memory, busy for longer than the step takes at least")
+    alone = text.replace("(f32[1024]{0}, f32[1024]{0})}", "f32[1024]{0}}").replace("-> (f32[1024], f32[1024])", "-> f32[1024]")
+    alone = alone.replace("%n = ", "ROOT %n = ").replace("  ROOT %t = (f32[1024]{0}, f32[1024]{0}) tuple(%n, %p)\n", "")
+    found = hlo_inspect.inspect(StringIO(alone), ("time",), profile="h100-sxm")
+    assert not [note for note in found.notes if "of_bound" in note]
