@@ -58,6 +58,24 @@ class BackwardPasses:
         """Whether `gradient` comes from a backward pass; `None` where that is not known."""
         return self._sum(update, gradient, MAX_DEPTH)
 
+    def may_be_linear(self, update: Update, gradient: Sum) -> bool:
+        """Whether the loss can be linear in a weight with this gradient. What such a weight is multiplied with on the way to
+        the loss and on the way back are the factors of its gradient, all of them. Hebb's rule has activations alone.
+        """
+        places = [update.forms.graph.places.get(update.forms.atoms[leaf].node or 0) for leaf in update.forms.leaves(gradient)]
+        products = [place for place in places if place is not None and self._products.is_product(place)]
+        cofactors = self._of(update.own_inputs, self._all_cofactors())
+        if len(products) < len(places) or len(products) * len(cofactors) > MAX_PAIRS:
+            return True
+        factors = [factor for place in products for factor in self._products.factors(place)]
+        return all(self._may_be_among(factors, cofactor) for cofactor in cofactors)
+
+    def _may_be_among(self, factors: Sequence[Factor], cofactor: Factor) -> bool:
+        """Whether a cofactor is one of some factors, or may be: compilers make copies of constants."""
+        if self._dependence.inputs(cofactor.place) == 0:
+            return any(self._dependence.inputs(factor.place) == 0 for factor in factors)
+        return self._are_known(factors, [cofactor]) is not False
+
     @property
     def hidden(self) -> int:
         """The inputs, as bits, whose products may not all be known, as far as the step was looked through."""

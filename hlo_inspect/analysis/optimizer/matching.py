@@ -171,15 +171,11 @@ class Matcher:
                 continue
             update = self._update(array, others)
             claim = next(claims_of(update), None)
-            if (
-                claim is None
-                or not _descends(claim)
-                or not self._agrees(claim, update)
-                or _is_correlation(update, claim.gradient)
-            ):
+            if claim is None or not _descends(claim) or not self._agrees(claim, update):
                 continue
             is_learnt = self.backward_passes.holds(update, claim.gradient)
-            if is_learnt or (is_learnt is None and len(claim.roles) > 1):  # no field has two states
+            is_possible = is_learnt or (is_learnt is None and len(claim.roles) > 1)  # no field has two states
+            if is_possible and self.backward_passes.may_be_linear(update, claim.gradient):
                 found.append(self._weight(update, claim, is_learnt=True))
         return found
 
@@ -426,12 +422,6 @@ def _without_shared(form: Sum) -> Sum:
     shared = set.intersection(*terms) if terms else set()
     divisor = tuple(sorted((atom, -exponent) for atom, exponent in shared))
     return {product(monomial, divisor): value for monomial, value in form.items()} if divisor else form
-
-
-def _is_correlation(update: Update, form: Sum) -> bool:
-    """Whether a form holds the product of an array with itself, as Hebb's rule has it: of activations, without a cotangent."""
-    factors = [update.reductions.factors(atom) for monomial in form for atom, _ in monomial]
-    return any(both is not None and both[0] == both[1] for both in factors)
 
 
 def _descends(claim: Claim) -> bool:

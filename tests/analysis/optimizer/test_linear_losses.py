@@ -94,5 +94,12 @@ ENTRY main {
 """
 
 
+def test_all_that_a_weight_is_multiplied_with_is_in_its_gradient() -> None:
+    """The loss is the sum of `x * z`; of Hebb's rule, without what comes back from the loss, it is not."""
+    weighted = STEP.replace("dot(ones, v)", "dot(x, v)")
+    assert _facts(weighted.replace("dot(h, ones)", "dot(h, x)")) == ["sgd", 2, 0, 0.1, 2 * 4 * 4 * 4]
+    assert "sgd" not in _facts(weighted.replace("dot(h, ones)", "dot(h, y)"))
+
+
 def test_the_steps_of_a_saddle_point_method_have_no_name() -> None:
     assert "sgd" not in _facts(SADDLE)
