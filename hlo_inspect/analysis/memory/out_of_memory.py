@@ -30,10 +30,11 @@ _WANTED = lazy_pattern(
 _FREE = lazy_pattern(rf"There (?:are|is) {_SIZE} free", re.ASCII)
 _STACK = lazy_pattern(r"Ran out of memory in memory space (\w++) while allocating on stack for (%?\S++) = ", re.ASCII)
 _PART = lazy_pattern(
-    r"(?:^|\s)([A-Za-z][A-Za-z_ ]*?)(?: ?\([A-Za-z/ ]*\))?(?: allocation:| fragmentation:)?"
-    rf"\s+{_SIZE}(?: \(.*\))?(?: \[[^\]]*\])?\s*$",
+    r"(?:^|\s)([A-Za-z][A-Za-z_ ]{0,80}?)(?: ?\([A-Za-z/ ]*+\))?(?: allocation:| fragmentation:)?"
+    rf"\s++{_SIZE}(?: \(.{{0,200}}\))?(?: \[[^\]]{{0,200}}+\])?\s*+$",
     re.ASCII,
 )
+"""A line of a report on what takes memory. Lengths are bounded since a part can begin at each blank."""
 _TOTAL = lazy_pattern(rf"(Total \w++ usage|Program \w++ requirement)(?: >=)? {_SIZE}", re.ASCII)
 _OUTPUT = lazy_pattern(rf"Output size {_SIZE}; shares {_SIZE} with arguments", re.ASCII)
 _FIRST = lazy_pattern(rf"(?:(?:^|\s)\d{{1,6}}\\?\. )?\bSize: {_SIZE}\s*$", re.ASCII)

@@ -6,6 +6,7 @@ import pytest
 
 from hlo_inspect.analysis.memory.out_of_memory import OutOfMemory, read_reports
 from hlo_inspect.hlo.logs import OUT_OF_MEMORY
+from tests.linear_time import assert_linear
 
 GIB, MIB = 1 << 30, 1 << 20
 
@@ -124,6 +125,17 @@ def test_what_the_runtime_of_a_tpu_says() -> None:
     assert report.parts == parts | {part: round(size * GIB) for part, size in sizes.items()}
     (report,) = reports("Error: Attempting to allocate 256.00M. That was not possible. There are 103.5M free.; (0x0x0_HBM0)")
     assert (report.wanted, report.free) == (256 * MIB, round(103.5 * MIB))
+
+
+@pytest.mark.parametrize("part", ["a ", "a  ", "a (b) ", "x 1G (", "x 1G [", "x 1G  "])
+def test_a_long_line_is_read_in_linear_time(part: str) -> None:
+    def read(count: int) -> None:
+        (report,) = reports(
+            f"Ran out of memory in memory space hbm. Used 2G of 1G hbm. Exceeded hbm capacity by 1G.\n {part * count}."
+        )
+        assert report.parts == {}
+
+    assert_linear(read, 2_000)
 
 
 def test_a_report_without_its_first_line() -> None:
