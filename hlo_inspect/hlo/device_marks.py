@@ -9,7 +9,7 @@ from hlo_inspect.hlo.sharding import split_sharding
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _TILING = lazy_pattern(r"devices=\[[\d,]++\](?:<=\[[\d,]++\]|[\d,]++)", re.ASCII)
-_NAMED_MESH = lazy_pattern(r"sharding=\{mesh\[[^\]\n]*+\]")
+_NAMED_MESH = lazy_pattern(r"sharding=\{mesh\[[^\]{\n]*+\]")
 _SHARDING = lazy_pattern(r', sharding=(\{(?:[^{}"\n]++|"(?:[^"\\\n]++|\\.)*+"|\{(?:[^{}\n]++|\{[^{}\n]*+\})*+\})*+\})')
 _TARGET = 'custom_call_target="'
 _CROSS_MESH = "__builtin$CrossMeshAllReduce"

@@ -12,6 +12,7 @@ from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.open_computation import OpenComputation
 from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import EVERYTHING, body, kept, module, problems, rows_of
+from tests.linear_time import assert_linear
 
 TEXT = """HloModule m
 
@@ -397,6 +398,15 @@ def test_shardings_once_each_in_order() -> None:
     last_line = ", sharding={maximal device=1}"
     module.device_marks.note(last_line, 0, len(last_line), of_entry=True)
     assert list(module.device_marks.shardings)[2:] == ["{maximal device=1}"]
+
+
+def test_meshes_that_are_not_closed_are_passed_over_in_linear_time() -> None:
+    def note(count: int) -> None:
+        module, line = Module(Header("m"), "path", 1, Wants()), ", sharding={mesh['a'" * count
+        module.device_marks.note(line, 0, len(line))
+        assert module.device_marks.tiling == ""
+
+    assert_linear(note, 4_000)
 
 
 def test_rows_share_the_text_of_their_heads() -> None:
