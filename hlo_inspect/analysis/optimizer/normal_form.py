@@ -200,6 +200,8 @@ class NormalForms:
         args = graph.args[node]
         if graph.ops[node] != "add" or args[0] == args[1] or "add" not in (graph.ops[args[0]], graph.ops[args[1]]):
             return args
+        if self.is_cut_short:  # of sums in sums, too, there can be any number
+            return args
         found: list[int] = []
         seen: set[int] = set()
         stack = [*reversed(args)]
@@ -213,6 +215,7 @@ class NormalForms:
                 stack += reversed(graph.args[top])
             else:
                 found.append(top)
+        self._work += len(seen)
         return found if not stack else args
 
     @staticmethod

@@ -96,6 +96,19 @@ def test_a_sum_with_itself_many_times_over_is_walked_once() -> None:
     assert not forms.is_cut_short
 
 
+def test_sums_of_functions_of_sums_take_linear_time() -> None:
+    """Each sum adds a function of the one before to it."""
+
+    def form_of_sums(count: int) -> None:
+        graph = Graph()
+        total = graph.input((0, 0, ()), 8)
+        for _ in range(count):
+            total = graph.make("add", (total, graph.make("reverse", (total,))))
+        NormalForms(graph).form(total)
+
+    assert_linear(form_of_sums, 2_000)
+
+
 def test_an_element_of_itself_ends() -> None:
     """Printed without ids all elements have one name, and each seems to be taken of the one before, the first of itself."""
     lines = (
