@@ -17,7 +17,7 @@ def plain_rate(update: Update, form: Sum) -> Sum | None:
         monomial: {update.split_scalars(monomial)[0]: -value * unclipped_factor(update, monomial)}
         for monomial, value in form.items()
     }
-    kept = [monomial for monomial in form if _is_accumulator(update, monomial, form)]
+    kept = [monomial for monomial in form if _is_accumulator(update, monomial, form) or _is_turned(update, monomial)]
     if update.is_normalized:  # the other terms have numbers of their own
         kept = [monomial for monomial in form if update.weight not in dict(monomial)]
     found = [factors[monomial] for monomial in kept or form]
@@ -31,6 +31,12 @@ def _is_accumulator(update: Update, monomial: Monomial, form: Sum) -> bool:
         return False
     others = {other: value for other, value in form.items() if other != monomial}
     return gradient[0][0] in update.forms.atoms_below(others)
+
+
+def _is_turned(update: Update, monomial: Monomial) -> bool:
+    """Whether a term is what is turned in `a - a.T`, with the numbers of `a` in it."""
+    atom = update.forms.only_factor(update.split_scalars(monomial)[1])
+    return atom is not None and atom.op == "transpose"
 
 
 def is_plain_gradient(update: Update, form: Sum) -> bool:

@@ -23,15 +23,18 @@ ENTRY main {{
 }}
 """
 TURNED = "  gt = f32[4,4]{1,0} transpose(g), dimensions={1,0}\n"
-HALVED = (
-    "  half = f32[] constant(0.5)\n  hs = f32[4,4]{1,0} broadcast(half), dimensions={}\n  h = f32[4,4]{1,0} multiply(g, hs)\n"
-)
+HALF = "  half = f32[] constant(0.5)\n  hs = f32[4,4]{1,0} broadcast(half), dimensions={}\n"
+HALVED = HALF + "  h = f32[4,4]{1,0} multiply(g, hs)\n  ht = f32[4,4]{1,0} transpose(h), dimensions={1,0}\n"
 GRADIENTS = {
-    "halved": HALVED + "  ht = f32[4,4]{1,0} transpose(h), dimensions={1,0}\n  d = f32[4,4]{1,0} add(h, ht)",
-    "halved_after": TURNED + "  b = f32[4,4]{1,0} add(g, gt)\n" + HALVED.replace("h =", "d =").replace("(g,", "(b,"),
-    "subtract": TURNED + "  d = f32[4,4]{1,0} subtract(g, gt)",
-    "negated": "  n = f32[4,4]{1,0} negate(g)\n  nt = f32[4,4]{0,1} transpose(n), dimensions={1,0}\n"
-    "  c = f32[4,4]{1,0} copy(nt)\n  d = f32[4,4]{1,0} add(g, c)",
+    "sum of halves": ("add", HALVED + "  d = f32[4,4]{1,0} add(h, ht)"),
+    "half of a sum": ("add", HALF + TURNED + "  b = f32[4,4]{1,0} add(g, gt)\n  d = f32[4,4]{1,0} multiply(b, hs)"),
+    "difference": ("subtract", TURNED + "  d = f32[4,4]{1,0} subtract(g, gt)"),
+    "difference of halves": ("subtract", HALVED + "  d = f32[4,4]{1,0} subtract(h, ht)"),
+    "sum with what is negated": (
+        "subtract",
+        "  n = f32[4,4]{1,0} negate(g)\n  nt = f32[4,4]{0,1} transpose(n), dimensions={1,0}\n"
+        "  c = f32[4,4]{1,0} copy(nt)\n  d = f32[4,4]{1,0} add(g, c)",
+    ),
 }
 FACTS = ("name", "update_count", "frozen_count", "learning_rate")
 
@@ -41,9 +44,9 @@ def _facts(gradient: str, how: str, order: str = "1,0") -> list[object]:
     return [report_of(text).facts[f"optimizer.{one}"] for one in FACTS]
 
 
-@pytest.mark.parametrize("name", GRADIENTS)
-def test_the_rate_is_that_of_the_gradient(name: str) -> None:
-    assert _facts(GRADIENTS[name], "add" if "halved" in name else "subtract") == ["sgd", 1, 0, 0.1]
+@pytest.mark.parametrize(("how", "gradient"), GRADIENTS.values(), ids=GRADIENTS)
+def test_the_rate_is_that_of_the_gradient(how: str, gradient: str) -> None:
+    assert _facts(gradient, how) == ["sgd", 1, 0, 0.1]
 
 
 def test_what_is_turned_twice_is_the_array_itself() -> None:
