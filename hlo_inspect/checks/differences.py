@@ -25,7 +25,7 @@ from hlo_inspect.configs import Node
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.report.facts import find_spec
 from hlo_inspect.report.model import Column, FactSpec, Report, Table, Unit, Value
-from hlo_inspect.report.quantities import parse_quantity
+from hlo_inspect.report.quantities import format_like, parse_quantity
 
 DIFFERENT = "different"
 """The condition that is about no fact: any difference."""
@@ -159,6 +159,14 @@ def _examined(
     return DifferenceResult(condition, True, unit, before, after, f"unknown in {unknown}" if unknown else "no number")
 
 
+def _both_values(result: DifferenceResult) -> str:
+    """What the fact was and is, where that differs, in the words of pages."""
+    if not differ(result.old, result.new):
+        return ""
+    was, now = (format_like(value, result.unit, "") for value in (result.old, result.new))
+    return f"from {was} to {now}"
+
+
 def as_checks(results: Iterable[DifferenceResult]) -> list[CheckResult]:
     """The conditions as checks against a baseline: a condition that is met fails."""
     return [
@@ -169,7 +177,7 @@ def as_checks(results: Iterable[DifferenceResult]) -> list[CheckResult]:
             result.unit if result.difference is not None else "text",
             "not met, against the baseline",
             passed=not result.is_met,
-            reason=result.reason or (f"from {result.old} to {result.new}" if differ(result.old, result.new) else ""),
+            reason=result.reason or _both_values(result),
         )
         for result in results
     ]

@@ -130,8 +130,10 @@ def _why_unknown(overview: Overview, name: str) -> str:
         return ""
     if states & {"computed"}:
         rates = {overview.rates.text(row.matched) for row in overview.rows if row.hyperparameter(name).known == "computed"}
-        how = f": {rates.pop().removeprefix('computed ')}" if name == "learning_rate" and len(rates) == 1 else ""
-        return f"it is computed in the step{how}"
+        rate = rates.pop() if name == "learning_rate" and len(rates) == 1 else ""
+        if rate.startswith("parameter "):
+            return f"it is {rate} of the step"
+        return f"it is computed in the step{': ' * bool(rate)}{rate.removeprefix('computed ')}"
     return "the updates differ in it"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.checks.differences import examined, parse_difference
+from hlo_inspect.checks.differences import as_checks, examined, parse_difference
 from hlo_inspect.checks.expressions import bind, parse_expression
 from hlo_inspect.checks.policy import given
 from hlo_inspect.errors import UsageError
@@ -86,6 +86,15 @@ def test_an_unknown_difference_meets_a_condition_except_where_nothing_differs() 
     assert not found.is_met
     (found,) = examined([parse_difference(given("--fail-if", "different"), SPECS)], old, new, is_different=True)
     assert found.is_met
+
+
+def test_a_check_against_a_baseline_gives_both_values_in_the_units_of_pages() -> None:
+    texts = ("memory.peak_bytes > 0", "collectives.count > 0")
+    conditions = [parse_difference(given("--fail-if", text), SPECS) for text in texts]
+    old, new = (report({"memory.peak_bytes": size, "collectives.count": 4}) for size in (3 * 2**20, 2**20))
+    memory, same = as_checks(examined(conditions, old, new, is_different=True))
+    assert (memory.actual, memory.reason) == (-(2**21), "from 3.00 MiB to 1.00 MiB")
+    assert (same.actual, same.reason) == (0, "")
 
 
 def test_a_report_that_lacks_the_fact_is_named() -> None:

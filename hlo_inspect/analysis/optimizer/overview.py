@@ -31,7 +31,7 @@ class Rates:
         self._counters = {id(m.forms): {m.forms.leaf(array.old): array for array in m.counters} for m in updates.matchers}
 
     def text(self, weight: Weight) -> str:
-        """`constant`, `absent`, a schedule by name, or what the rate is computed from and how."""
+        """`constant`, `absent`, a schedule by name, a parameter, or what the rate is computed from and how."""
         claim, forms = weight.claim, weight.update.forms
         state = (claim.hyperparameters.get("learning_rate", ABSENT) if claim is not None else ABSENT).known
         if claim is None or state != "computed":
@@ -57,6 +57,8 @@ class Rates:
         plural = "s" if len(numbers) > 1 else ""
         source = f" from parameter{plural} {', '.join(map(str, numbers))}" if numbers else ""
         expression = describe(forms, rate)
+        if len(numbers) == 1 and expression == f"p{numbers[0]}":
+            return f"parameter {numbers[0]}"
         return f"computed{source}" if "…" in expression else f"computed{source}: {expression}"
 
 
@@ -176,7 +178,7 @@ class Overview:
     def roles(self) -> dict[tuple[int, Index], str]:
         """The role of each entry parameter that belongs to the optimizer.
 
-        In a step that updates weights an array that is returned unchanged is `frozen`.
+        In a step that updates weights an array that is returned unchanged is `frozen`; a scalar is rather a rate that is kept.
         """
         named: list[tuple[str, StateArray | None]] = []
         for row in self.rows:
@@ -186,7 +188,8 @@ class Overview:
         if self.rows:
             arrays = self.updates.matchers[0].step.arrays
             named += [("frozen", row.weight) for row in self.frozen]
-            named += [("frozen", array) for array in arrays if array.is_float and array.is_unchanged]
+            unchanged = [array for array in arrays if array.is_float and array.is_unchanged and array.shape.elements != 1]
+            named += [("frozen", array) for array in unchanged]
         found: dict[tuple[int, Index], str] = {}
         for role, array in named:
             parameter = self.updates.parameters.get(array.source) if array is not None else None

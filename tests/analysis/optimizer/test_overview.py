@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+import hlo_inspect
 from hlo_inspect.analysis.optimizer.hyperparameter import COARSE, constant, shortest
 from tests.analysis.optimizer.programs import DESCENT, STAGES, changed, entry_of, overview_of, report_of, step_of, text_of
 from tests.tables import column
@@ -180,7 +181,16 @@ def test_the_inverse_root(stage: str) -> None:
 @pytest.mark.parametrize("stage", STAGES)
 def test_what_has_no_name_is_told_by_its_expression(stage: str) -> None:
     assert rates_of(text_of(f"schedule_sine.{stage}")) == {"computed from parameter 2: 0.01*(1 + 0.1*sine(p2))"}
-    assert rates_of(text_of(f"adam_inject.{stage}")) == {"computed from parameter 7: p7"}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_rate_that_is_an_input_of_the_step_is_not_computed(stage: str) -> None:
+    assert rates_of(text_of(f"adam_inject.{stage}")) == {"parameter 7"}
+    notes = report_of(text_of(f"adam_inject.{stage}")).notes
+    assert "optimizer.learning_rate: it is parameter 7 of the step" in notes
+    parameters = hlo_inspect.inspect(text_of(f"adam_inject.{stage}"), ("params",), also=("optimizer",)).table("params")
+    roles = {row["number"]: row["role"] for row in parameters.records()}
+    assert roles[7] != "frozen"  # it is kept in the state and no weight
 
 
 def test_rates_that_are_there_and_not() -> None:

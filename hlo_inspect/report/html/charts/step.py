@@ -43,7 +43,7 @@ def step_chart(tables: Tables) -> Chart | None:
 
 _STEP = (
     "Where the time goes: kernels by what bounds them, and exposed collectives, which no kernel overlaps. The upper bar is "
-    "what no schedule can beat, the lower one what the model of the accelerator expects."
+    "what no run in this order can beat, the lower one what the model of the accelerator expects."
 )
 _ALONE = (
     "What binds the kernels: the upper bar is the time that they take at least, the lower one what the model of the "
