@@ -11,7 +11,7 @@ from typing import NamedTuple
 from hlo_inspect.hlo import tokens
 from hlo_inspect.lazy_pattern import lazy_pattern
 
-_NAME = r"[A-Za-z_][A-Za-z0-9_.\-]*+"
+_NAME = tokens.NAME
 _ARRAY = r"[a-z][a-z0-9]*+\[[0-9,]*+\](?:\{[^{}%\"\n]*+\})?"
 _TUPLE = r"\((?:[^()%\"\n/]++|/\*index=[0-9]++\*/|\((?:[^()%\"\n/]++|/\*index=[0-9]++\*/)*+\))*+\)"
 _PRINTED = rf"(?:/\*index=[0-9]++\*/)?+(?:(?:{_ARRAY}|{_TUPLE}) )?+%"
