@@ -65,6 +65,24 @@ def calling_itself(count: int) -> list[str]:
     return [*lines, *(f"a{i + 1} = {F} multiply(a{i}, p)" for i in range(count)), f"ROOT r = {F} subtract(p, a{count})"]
 
 
+ADD = "add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT s = f32[] add(a, b)\n}\n\n"
+
+
+def sums_over_small_arrays(count: int) -> list[str]:
+    """A step whose rate is a sum of sums over arrays, each of which holds a long function of a counter."""
+    matrix, segments = "f32[8,8]{1,0}", "f32[3]{0}"
+    lines = [f"w = {matrix} parameter(0)", f"x = {matrix} parameter(1)", "c0 = f32[] parameter(2)", "zero = f32[] constant(0)"]
+    lines += [f"c{i + 1} = f32[] sine(c{i})" for i in range(10 * count)]
+    lines += [f"c = {segments} broadcast(c{10 * count}), dimensions={{}}", "r0 = f32[] constant(0.1)"]
+    for i in range(count):
+        lines += [f"k{i} = {segments} constant({{{i}, 0.5, 0.25}})", f"p{i} = {segments} multiply(c, k{i})"]
+        lines += [f"s{i} = f32[] reduce(p{i}, zero), dimensions={{0}}, to_apply=add", f"r{i + 1} = f32[] add(r{i}, s{i})"]
+    lines += [f"y = {matrix} dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}"]
+    lines += [f"g = {matrix} dot(x, y), lhs_contracting_dims={{0}}, rhs_contracting_dims={{0}}"]
+    lines += [f"r = {matrix} broadcast(r{count}), dimensions={{}}", f"u = {matrix} multiply(r, g)"]
+    return [*lines, f"n = {matrix} subtract(w, u)", f"ROOT t = ({matrix}) tuple(n)"]
+
+
 @pytest.mark.parametrize(
     ("lines", "aliases", "reason"),
     [
@@ -124,6 +142,10 @@ def test_many_outputs_of_one_shape_are_matched_in_linear_time() -> None:
 
 def test_parts_of_what_is_put_together_are_looked_up_in_linear_time() -> None:
     assert_linear(lambda count: assert_is_updated(report_of(*put_together(count), aliases=1)), 300)
+
+
+def test_rates_that_are_sums_over_arrays_take_linear_time() -> None:
+    assert_linear(lambda count: assert_is_updated(report_of(*sums_over_small_arrays(count), before=ADD)), 300)
 
 
 def assert_is_updated(report: Report) -> None:

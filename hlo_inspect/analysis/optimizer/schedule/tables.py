@@ -7,13 +7,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hlo_inspect.analysis.optimizer.dataflow import Dataflow
+from hlo_inspect.analysis.optimizer.graph import Graph
 from hlo_inspect.analysis.optimizer.literals import constant_values
 from hlo_inspect.analysis.optimizer.normal_form import ONE, NormalForms, Sum, added, scaled
 from hlo_inspect.analysis.optimizer.operations import ELEMENTWISE
 from hlo_inspect.hlo.shapes import ArrayShape
 
 MAX_ELEMENTS = 12
-MAX_NODES = 200  # of one element
+MAX_NODES = 200  # of which an array is made
 
 
 def with_segments(flow: Dataflow, forms: NormalForms, rate: Sum) -> Sum:
@@ -32,8 +33,8 @@ def _total(flow: Dataflow, forms: NormalForms, leaf: int) -> Sum | None:
     if len(operands) != 2 or not 1 < frames.size(operands[0]) <= MAX_ELEMENTS:
         return None
     array, start = map(flow.node, operands)
-    below = flow.graph.below([array])
-    if flow.graph.value(start) != 0.0 or len(below) > MAX_NODES:
+    below = _below(flow.graph, array)
+    if flow.graph.value(start) != 0.0 or below is None:
         return None
     total: Sum = {}
     for number in range(frames.size(operands[0])):
@@ -42,6 +43,20 @@ def _total(flow: Dataflow, forms: NormalForms, leaf: int) -> Sum | None:
             return None
         total = added(total, forms.form(element))
     return total
+
+
+def _below(graph: Graph, array: int) -> list[int] | None:
+    """The nodes that an array is made of, operands first, down to scalars; `None` where there are too many."""
+    found = {array}
+    stack = [array]
+    while stack:
+        node = stack.pop()
+        new = set(graph.args[node]) - found if graph.sizes[node] != 1 else set()
+        found |= new
+        stack += new
+        if len(found) > MAX_NODES:
+            return None
+    return sorted(found)
 
 
 def _element(flow: Dataflow, below: Sequence[int], number: int, size: int) -> int | None:
