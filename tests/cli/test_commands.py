@@ -282,6 +282,17 @@ def test_the_facts_that_can_be_checked(run: Run) -> None:
     assert run("check", "--assert", "params.count == 1").returncode == 2  # no INPUT
 
 
+def test_a_check_has_the_phases_of_the_other_commands(run: Run) -> None:
+    """Whatever passes run: the names leave the phase of this one all-reduce open, the graph of values does not."""
+    dump, expected = DATA / "gpu/sgd_unused.after.txt", "collectives.phase.backward.count == 1"
+    assert run("check", dump, "--assert", expected).returncode == 0
+    assert run("check", dump, "--assert", expected, "--fail-on", "error").returncode == 0
+    assert run("check", dump, "--assert", expected, "--assert", "module.instructions > 0").returncode == 0
+    listed = run("check", dump, "--list-facts", "--format", "csv").stdout
+    rows = {row["fact"]: row["value"] for row in csv.DictReader(StringIO(listed))}
+    assert rows["collectives.phase.backward.count"] == "1"
+
+
 class TestExitStatuses:
     def test_0_and_1_of_a_check(self, run: Run) -> None:
         assert run("check", COLLECTIVES, "--assert", "collectives.all-to-all.count >= 1").returncode == 0

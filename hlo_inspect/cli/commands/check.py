@@ -86,7 +86,8 @@ def command(
     refuse_to_overwrite(output.output, policies)
     if policy.fail_if or baseline is not None:
         return _against_baseline(baseline, inputs, policy, read, output, allow_partial=allow_partial)
-    found = Inspected(inputs, passes_for(policy), read, quiet=output.quiet, output=output.output)
+    passes = passes_for(policy)
+    found = Inspected(inputs, passes, read, _also(passes), quiet=output.quiet, output=output.output)
     run = CheckRun(policy)
     deliver(run.reports(found if allow_partial else _whole(found, run)), output)
     return max(found.status, UNREADABLE if run.refused else 0, FAILED if run.failed else 0)
@@ -167,7 +168,8 @@ def _list_facts(inputs: Sequence[str], read: ReadOptions, output: OutputOptions)
     if not inputs:
         deliver([facts_report(all_specs())], output)
         return 0
-    found = Inspected(inputs, _all_names(), read, quiet=output.quiet, output=output.output)
+    passes = _all_names()
+    found = Inspected(inputs, passes, read, _also(passes), quiet=output.quiet, output=output.output)
     deliver(map(facts_of, found), output)
     return found.status
 
@@ -214,6 +216,13 @@ def passes_for(policy: Policy) -> list[str]:
         one.name for one in (*PASSES, OTHERS.of(ALPA), workload_pass()) if any(find_spec(fact, one.specs) for fact in facts)
     }
     return [name for name in _all_names() if name in named] or [MODULE_FACTS]
+
+
+def _also(passes: Sequence[str]) -> tuple[str, ...]:
+    """What the page of `summary` has too, where that is not the only pass: phases and findings are those of the other commands
+    then, and not of `--quick`.
+    """
+    return PASSES.of(EVERY_LINE).also if EVERY_LINE in passes and len(passes) > 1 else ()
 
 
 def _all_names() -> list[str]:
