@@ -59,12 +59,15 @@ class BackwardPasses:
         return self._sum(update, gradient, MAX_DEPTH)
 
     def may_be_linear(self, update: Update, gradient: Sum) -> bool:
-        """Whether the loss can be linear in a weight with this gradient. What such a weight is multiplied with on the way to
-        the loss and on the way back are the factors of its gradient, all of them. Hebb's rule has activations alone.
+        """Whether the loss can be linear in a weight with this gradient. What the weight itself is multiplied with on the way
+        to the loss and on the way back are the factors of its gradient, all of them. Hebb's rule has activations alone.
         """
-        places = [update.forms.graph.places.get(update.forms.atoms[leaf].node or 0) for leaf in update.forms.leaves(gradient)]
+        nodes = [update.forms.atoms[leaf].node for leaf in update.forms.leaves(gradient)]
+        places = [update.forms.graph.places.get(node) if node is not None else None for node in nodes]
         products = [place for place in places if place is not None and self._products.is_product(place)]
-        cofactors = self._of(update.own_inputs, self._all_cofactors())
+        while self._find_more():
+            pass
+        cofactors = self._of(update.own_inputs, self._direct)
         if len(products) < len(places) or len(products) * len(cofactors) > MAX_PAIRS:
             return True
         factors = [factor for place in products for factor in self._products.factors(place)]

@@ -74,6 +74,52 @@ def test_what_is_no_gradient_is_no_update_of_a_weight(old: str, new: str) -> Non
     assert "sgd" not in _facts(STEP.replace(old, new))
 
 
+ONE_OUTPUT = """HloModule jit_step, entry_computation_layout={(f32[4,4]{1,0}, f32[4,4]{1,0}, f32[4]{0}, f32[8,4]{1,0})\
+->(f32[4,4]{1,0}, f32[4,4]{1,0}, f32[4]{0}, f32[8]{0})}
+
+ENTRY main {
+  u = f32[4,4]{1,0} parameter(0)
+  w = f32[4,4]{1,0} parameter(1)
+  v = f32[4]{0} parameter(2)
+  x = f32[8,4]{1,0} parameter(3)
+  one = f32[] constant(1)
+  k = f32[] constant(-0.1)
+  ks = f32[4,4]{1,0} broadcast(k), dimensions={}
+  k4 = f32[4]{0} broadcast(k), dimensions={}
+  ones = f32[8,4]{1,0} broadcast(one), dimensions={}
+  ones8 = f32[8]{0} broadcast(one), dimensions={}
+  y = f32[8,4]{1,0} dot(x, u), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  h = f32[8,4]{1,0} tanh(y)
+  o = f32[8,4]{1,0} dot(h, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  a = f32[8,4]{1,0} tanh(o)
+  z = f32[8]{0} dot(a, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  da = f32[8,4]{1,0} broadcast(v), dimensions={1}
+  aa = f32[8,4]{1,0} multiply(a, a)
+  s = f32[8,4]{1,0} subtract(ones, aa)
+  do = f32[8,4]{1,0} multiply(da, s)
+  dh = f32[8,4]{1,0} dot(do, w), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  hh = f32[8,4]{1,0} multiply(h, h)
+  t = f32[8,4]{1,0} subtract(ones, hh)
+  dy = f32[8,4]{1,0} multiply(dh, t)
+  gu = f32[4,4]{1,0} dot(x, dy), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  gw = f32[4,4]{1,0} dot(h, do), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  gv = f32[4]{0} dot(a, ones8), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  su = f32[4,4]{1,0} multiply(ks, gu)
+  sw = f32[4,4]{1,0} multiply(ks, gw)
+  sv = f32[4]{0} multiply(k4, gv)
+  nu = f32[4,4]{1,0} add(u, su)
+  nw = f32[4,4]{1,0} add(w, sw)
+  nv = f32[4]{0} add(v, sv)
+  ROOT r = (f32[4,4]{1,0}, f32[4,4]{1,0}, f32[4]{0}, f32[8]{0}) tuple(nu, nw, nv, z)
+}
+"""
+
+
+def test_the_way_back_through_one_output_is_no_product() -> None:
+    """The weight is repeated instead; what the result is multiplied with below, a weight before it, is not in the gradient."""
+    assert _facts(ONE_OUTPUT) == ["sgd", 3, 0, 0.1, 4 * (2 * 4 * 4 + 4)]
+
+
 SADDLE = """HloModule jit_step, entry_computation_layout={(f32[4]{0}, f32[6]{0}, f32[6,4]{1,0})->(f32[4]{0}, f32[6]{0})}
 
 ENTRY main {
