@@ -67,11 +67,11 @@ def _columns() -> Iterator[tuple[Column, str]]:
     yield from _bounded(Column("flops", "flops", summed=True), "cost.executed_flops")
     yield from _bounded(Column("collectives", "count", summed=True), "collectives.executed_count")
     yield Column("parameters", "count", summed=True, detail=3, get=_fact("params.leaf_count")), "params.leaf_count"
-    yield Column("argument_bytes", "bytes", summed=True, get=_fact("params.bytes")), "params.bytes"
+    yield Column("argument_bytes", "bytes", summed=True, detail=1, get=_fact("params.bytes")), "params.bytes"
     yield Column("findings", "count", summed=True, get=lambda report: len(report.findings)), ""
     yield Column("errors", "count", summed=True, detail=5, get=_of_severity("error")), ""
     yield Column("warnings", "count", summed=True, detail=6, get=_of_severity("warning")), ""
-    yield Column("path", detail=1, width=24, is_file=True, get=lambda report: report.input.place), ""
+    yield Column("path", width=24, is_file=True, get=lambda report: report.input.place), ""
 
 
 def _bounded(column: Column, fact: str) -> Iterator[tuple[Column, str]]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import hlo_inspect
 from hlo_inspect.passes.modules import PASSES, ModuleList
+from hlo_inspect.report import FORMATS, RenderOptions
 from hlo_inspect.report.model import Finding, Input, Report
 
 DATA = Path(__file__).parents[1] / "data"
@@ -28,6 +30,15 @@ def test_the_module_with_the_most_lines_is_first() -> None:
     table = listed(made("a", 5), made("b", 7), made("c", 5)).table("modules")
     assert [row[0] for row in table.rows] == ["b", "a", "c"]
     assert table.name == "modules"
+
+
+def test_a_narrow_page_tells_modules_of_one_name_apart() -> None:
+    """JAX calls most of them `jit_step`: without the path their rows could not be told from each other."""
+    stream = StringIO()
+    known = {"module__devices": 8, "cost__executed_flops": 9, "collectives__executed_count": 7, "params__bytes": 6}
+    report = listed(made("jit_step", 5, "first.txt", **known), made("jit_step", 5, "second.txt", **known))
+    FORMATS["table"]([report], stream, RenderOptions(width=80))
+    assert ("first.txt" in stream.getvalue(), "second.txt" in stream.getvalue()) == (True, True)
 
 
 def test_the_report_is_about_all_of_them() -> None:
