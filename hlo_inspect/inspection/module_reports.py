@@ -135,7 +135,7 @@ class ModuleReports:
         tables = chain(tables, _log_tables(module))
         if self._needed is not None and not module.quoted_lines:  # these have other tables on their page
             tables = self._needed(list(tables))
-        made = tuple([table.made() for table in tables])
+        made = tuple([table.made() for table in tables])  # before the findings: what makes rows may find something
         findings = _findings(context, sections)
         findings += reading_findings(context)  # last: an analysis can find that attributes make no sense
         findings = most_severe_first(findings)

@@ -194,9 +194,7 @@ class Table(Shown):
 
     @property
     def total_at_least(self) -> Row:
-        """One value per column: a lower bound of the total of a summed column, `None` in other columns and where no value is
-        known.
-        """
+        """A lower bound of the total of each summed column; `None` in other columns and where no value is known."""
         return self._lower_bounds(self._rows_at_least)
 
     @property
@@ -343,10 +341,9 @@ class Section(NamedTuple):
     """What one pass answers.
 
     `tables`, `headline` and `passages` are read once, and only where the pass was asked for by its name; given a generator,
-    they are made then. `notes` say why a fact is unknown: one line each that starts with its name. They are read once, where
-    somebody reads them.
-    An answer that is about one instruction alone says which (`about`, its line and name): of the findings of all rules the
-    report has those that name it.
+    they are made then. `notes`, read once too, say why a fact is unknown: one line each that starts with its name. An answer
+    that is about one instruction alone says which (`about`, its line and name): of the findings of all rules the report has
+    those that name it.
     """
 
     facts: dict[str, Value]
@@ -391,9 +388,8 @@ class Report(Shown):
     """What a command found out about one module. `specs` gives the unit of every fact that its passes can give.
 
     `headline` are the first lines of its page. A report that is about no module has a `title` instead of the module's name;
-    `passages` are the texts of a page of documentation. The last report of checks has their `verdict`.
-    `unanswered` are facts that were asked for and that an input of its kind does not have. The rows of its tables
-    are made: it holds values and no module.
+    `passages` are the texts of a page of documentation. The last report of checks has their `verdict`. `unanswered` are facts
+    that were asked for and that an input of its kind does not have. The rows of its tables are made: it holds no module.
     """
 
     command: str
