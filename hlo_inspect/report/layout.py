@@ -72,7 +72,8 @@ _BLANKS_OF_A_SENTENCE = 3
 
 class Grid(NamedTuple):
     """A table ready to print: the cells of the columns that fit, and the names of those that do not. A cell that is wrapped
-    holds line ends. The last `folded` rows are sums; `left_out` is the line of the rows that a filter hides.
+    holds line ends. The last `folded` rows are sums; `left_out` is the line of the rows that a filter hides. One without rows
+    says `nothing` in their place.
     """
 
     title: str
@@ -84,10 +85,15 @@ class Grid(NamedTuple):
     folded: int
     left_out: Texts | None
     hidden: tuple[str, ...]
+    nothing: str
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.rows and self.left_out is None
 
     @property
     def width(self) -> int:
-        body = sum(self.widths) + GAP * (len(self.widths) - 1) if self.rows or self.left_out else 0
+        body = cell_width(self.nothing) if self.is_empty else sum(self.widths) + GAP * (len(self.widths) - 1)
         return max(cell_width(self.title), body)
 
     @property
@@ -123,6 +129,7 @@ def make_grid(table: Table, width: int | None, raw_bytes: bool = False) -> Grid:
         folded=cells.folded,
         left_out=rows[-1] if cells.left_out else None,
         hidden=tuple(printable(column.name) for at, column in enumerate(cells.columns) if at not in kept),
+        nothing="none before the text ends" if table.lacks_rows else "none",
     )
 
 

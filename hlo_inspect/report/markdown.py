@@ -95,8 +95,8 @@ def _passages(report: Report) -> Iterator[str]:
 
 def _table(grid: Grid) -> Iterator[str]:
     yield from ("", f"**{escape(grid.title)}**", "")
-    if not grid.rows and not grid.left_out:
-        yield "none"
+    if grid.is_empty:
+        yield grid.nothing
         return
     yield _row(map(escape, grid.header))
     yield _row("---:" if right else "---" for right in grid.right)

@@ -36,8 +36,8 @@ def as_html(shown: Report | Table) -> str:
 def _table(table: Table) -> Iterator[str]:
     grid = make_grid(table, _NOTEBOOK_WIDTH)
     yield f"<p><b>{escape(grid.title)}</b></p>"
-    if not grid.rows and grid.left_out is None:
-        yield "<p>none</p>"
+    if grid.is_empty:
+        yield f"<p>{grid.nothing}</p>"
         return
     yield f"<table><thead>{_row(grid, grid.header, 'th')}</thead><tbody>"
     yield from (_row(grid, row, "td") for row in grid.rows)

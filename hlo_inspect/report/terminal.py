@@ -181,8 +181,8 @@ def _side_by_side(grids: Sequence[Grid]) -> Iterator[Line]:
 
 def _grid_lines(grid: Grid) -> Iterator[Line]:
     yield [(grid.title, _HEADING)]
-    if not grid.rows and not grid.left_out:
-        yield [("none", _DIM)]
+    if grid.is_empty:
+        yield [(grid.nothing, _DIM)]
         return
     rule: Line = [("─" * grid.width, _DIM)]
     yield from _row(grid, grid.header, _DIM)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,20 @@ def test_totals_of_a_text_that_is_cut_off_are_lower_bounds_on_a_page() -> None:
     assert report.table("params_by_role").total == (None, 2, 384, 0, 384, None)
     whole = hlo_inspect.inspect(CUT.replace("  r =", "  ROOT r =") + "}\n", passes)
     assert format_table(whole.table("cost"), raw_bytes=False).total == ("total", "544", "0", "512", "768 B", "")
+
+
+def test_a_table_of_a_text_that_is_cut_off_is_empty_before_the_text_ends(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The missing part may update weights. Tables that stand side by side stay apart."""
+    path = tmp_path / "dump.txt"
+    for text, said in ((CUT, "none before the text ends"), (CUT.replace("  r =", "  ROOT r =") + "}\n", "none")):
+        path.write_text(text, encoding="utf-8")
+        run(["optimizer", str(path)])
+        assert re.split(r" {2,}", capsys.readouterr().out.splitlines()[-1]) == [said, said]
+        run(["optimizer", str(path), "--format", "markdown"])
+        assert f"**Updated weights**\n\n{said}\n" in capsys.readouterr().out
+        assert f"<p>{said}</p>" in str(hlo_inspect.inspect(path, "optimizer").table("optimizer")._repr_html_())
 
 
 def test_what_is_exposed_has_no_total_in_a_text_that_is_cut_off() -> None:
