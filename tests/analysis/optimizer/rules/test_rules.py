@@ -24,7 +24,7 @@ from tests.analysis.optimizer.programs import facts_of, rules_of, step_of
 TESTS = Path(__file__).parents[3]
 SHARED = TESTS.parents[1] / "shared" / "dumps"
 DUMPS = sorted(
-    [*(TESTS / "data" / "optimizers").glob("*.hlo"), *(TESTS / "data" / "cpu").glob("*.txt"), *SHARED.glob("*/mlp_*")]
+    [*(TESTS / "data" / "optimizers").glob("*.hlo"), *(TESTS / "data" / "cpu").glob("*.txt"), *SHARED.glob("*/mlp_*.xz")]
 )
 FOLDER = Path(rules.__file__).parent
 TOOLKIT = "hlo_inspect.analysis.optimizer.toolkit"
