@@ -14,16 +14,17 @@ from typing import NamedTuple
 import hlo_inspect
 from benchmarks.measure import ROOT, least_of_commands, processor_seconds, round_robin
 from benchmarks.planted import changed_text
-from hlo_inspect.analysis.context import PhasesFrom
 from hlo_inspect.cli.main import run
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.inspection.inspection import Inspection
+from hlo_inspect.inspection.module_reports import ReportNeeds
 from hlo_inspect.inspection.source_reports import without_collection
 from hlo_inspect.report import RenderOptions
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.options import needed_tables, shown_tables
+from hlo_inspect.request import PhasesFrom, Request
 
 EVERYTHING = ("summary", "params", "fusions", "collectives", "cost", "optimizer")
 """What the row of that name has been measured with from the first version on: passes that came later have rows of their own."""
@@ -82,7 +83,7 @@ def _page(*passes: str, phases: PhasesFrom = "names", profile: str | None = None
 
     def read(path: Path) -> Report:
         needed = partial(needed_tables, options=page)
-        with Inspection(passes, phases=phases, profile=profile, needed=needed) as inspection:
+        with Inspection(Request(passes, phases=phases, profile=profile), ReportNeeds(needed)) as inspection:
             (report,) = inspection.reports(path)
         return replace(report, tables=shown_tables(report, page, for_people=True))
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.hardware import HardwareProfile, load_profile
+from hlo_inspect.analysis.parsed_options import ParsedOptions
 from hlo_inspect.analysis.time.profiles import AskedMachine
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
@@ -49,7 +50,7 @@ class Measured(NamedTuple):
 def measured(path: Path, profile: HardwareProfile) -> Iterator[Measured]:
     """The kernels of a dump of which the compiler says something. Devices that are half a chip have half of the figures."""
     for module in read_modules(open_source(path), KERNEL_WANTS):
-        context = Context(module, AskedMachine((profile,)))
+        context = Context(module, options=ParsedOptions(AskedMachine((profile,))))
         times = context.on_machine.kernel_times
         if times is None:
             continue

@@ -24,6 +24,7 @@ from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
 from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.request import Request
 
 METADATA = re.compile(r", metadata=\{(?:[^{}\"]|\"(?:[^\"\\]|\\.)*\")*\}")
 SUFFIXES = {".gz", ".hlo", ".txt", ".xz", ".zst"}
@@ -81,7 +82,7 @@ class Comparison:
 def compare(module: Module, hidden: Module) -> dict[str, Comparison]:
     """`hidden` is the same module without metadata."""
     found: dict[str, Comparison] = defaultdict(Comparison)
-    context, other = Context(module, phases_from="names"), Context(hidden)
+    context, other = Context(module, Request(phases="names")), Context(hidden)
     graph = GraphPhases(other.views, other.optimizer, hidden.header)
     names = context.phases
     for collective, hidden_one, named in zip(context.collectives, other.collectives, names.of_collectives, strict=True):

@@ -64,7 +64,7 @@ ALL_SHAPES = (*SHAPES, TextShape("a real step repeated", sample_repeated, 2))
 def work(text: str, passes: Sequence[str]) -> None:
     """What a command does with a text: reports, and each of them as JSON."""
     try:
-        for report in hlo_inspect.inspect_all(text.encode(), passes, also=("optimizer", "cost"), profile="h100-sxm"):
+        for report in hlo_inspect.inspect_all(text.encode(), passes, profile="h100-sxm"):
             FORMATS["json"]([report], io.StringIO(), RenderOptions())
     except hlo_inspect.InputError:
         return

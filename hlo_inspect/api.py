@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from inspect import signature
-from typing import Protocol, cast
+from functools import update_wrapper
+from inspect import Parameter, Signature, cleandoc, signature
+from typing import Concatenate, ParamSpec, Protocol, TypeVar, cast
 
-from hlo_inspect.analysis.context import DEPTH, PhasesFrom
-from hlo_inspect.analysis.memory.platforms import PlatformName
 from hlo_inspect.errors import InputError, UsageError
 from hlo_inspect.hlo.source import Openable
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.passes.part_of_module import is_part
 from hlo_inspect.report import notebook
 from hlo_inspect.report.model import Report, show_with
+from hlo_inspect.request import Request, check_names, options
 
 show_with(notebook.as_text, notebook.as_html)
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class HasText(Protocol):
@@ -26,108 +29,62 @@ class HasText(Protocol):
     def as_text(self) -> Callable[..., str | None]: ...
 
 
-def inspect_all(  # noqa: PLR0913 - each is an option of its own
-    source: Openable | HasText,
-    passes: str | Sequence[str] = ("summary",),
-    *,
-    module: str | None = None,
-    stage: str | None = None,
-    strict: bool = False,
-    profile: str | Sequence[str] | None = None,
-    what_if: Sequence[str] = (),
-    devices_per_node: int | None = None,
-    topology: str | None = None,
-    mesh: str | None = None,
-    custom_calls: str | None = None,
-    phases: PhasesFrom = "graph",
-    platform: PlatformName | None = None,
-    name: str | None = None,
-    to: str | None = None,
-    depth: int = DEPTH,
-    also: Sequence[str] = (),
-) -> Iterator[Report]:
-    """A report for each module of `source`, in order.
+Inspectable = Openable | HasText
 
-    `source` is a path (compressed or not, a dump directory), `-`, an open file, HLO text itself, or what has `as_text()`, as
-    JAX's `lowered` and `compiled`; with the extra `[xla]` also serialized HLO or StableHLO, as a file or as bytes. `passes` are
-    names of commands, of which the first names the report. `also` are passes that add to it without tables of their own: their
-    facts, findings and notes, and what tables of others show of them (`optimizer` gives `params` its roles, `cost` and
-    `optimizer` give `summary` a table each). `module` is a regular expression that a module's name has to match; `stage`
-    chooses another file of a dump directory; `profile` is the accelerator to compute times for, of which `time` takes several,
-    and `what_if` multiplies figures of it (`links.nvlink.bandwidth=2x`); `devices_per_node` and `topology` (`2x8`) say where
-    devices are; `mesh` names the axes of the device mesh (`data=4,model=2`); `custom_calls` is a YAML file with the work of
-    custom calls. `phases` says what may decide the phase of an instruction: `names` alone, or also the `graph` of values where
-    names leave it open; a first pass without the passes of its command, such as `summary` without `also`, asks names alone.
-    `platform` (`cpu`, `gpu`, `tpu`) is what the program was compiled for, where its marks mislead. `name` is the instruction
-    that `memory` and `show` are asked about, with `to` another one to which `show` gives the ways, `depth` how many steps
-    around it `show` goes. Raises `InputError` for what cannot be read or holds no such module, under `strict` a `ParseError`
-    for what XLA's parser refuses,
-    `UsageError` for an unknown pass or instruction and for a mesh or rules that cannot be read, and its subclass
-    `MissingExtraError` when the extra `[xla]` is needed.
+
+def _with_options_of(
+    request: Callable[P, Request],
+) -> Callable[[Callable[[Inspectable, Request], R]], Callable[Concatenate[Inspectable, P], R]]:
+    """Give a function of a source and a request the options of the request as keywords."""
+
+    def decorated(function: Callable[[Inspectable, Request], R]) -> Callable[Concatenate[Inspectable, P], R]:
+        def with_keywords(source: Inspectable, *arguments: P.args, **keywords: P.kwargs) -> R:
+            check_names(list(keywords))
+            return function(source, request(*arguments, **keywords))
+
+        update_wrapper(with_keywords, function)
+        with_keywords.__signature__ = _signature(function)  # type: ignore[attr-defined]  # which `help` and IDEs show
+        with_keywords.__doc__ = cleandoc(function.__doc__ or "") + "\n\n" + _documentation()
+        return with_keywords  # type: ignore[return-value]  # the source may be named, too
+
+    return decorated
+
+
+def _signature(function: Callable[..., object]) -> Signature:
+    """Return the signature of a function with the options of a request in place of its last parameter."""
+    source, *_ = signature(function).parameters.values()
+    taken = [one.replace(annotation=Parameter.empty) for one in signature(Request).parameters.values()]
+    return Signature([source, *taken])
+
+
+def _documentation() -> str:
+    """Return the options with their help, one a line."""
+    return "Options:\n" + "\n".join(f"  {option.name}: {option.info.help}" for option in options())
+
+
+@_with_options_of(Request)
+def inspect_all(source: Inspectable, request: Request) -> Iterator[Report]:
+    """Yield a report for each module of `source`, in order.
+
+    `source` is a path (compressed or not, a dump directory), `-`, an open file, HLO text itself, or an object with `as_text()`
+    as JAX's `lowered` and `compiled`; with the extra `[xla]` also serialized HLO or StableHLO, as a file or as bytes. What a
+    report says of a module depends on the module and on the options, never on the passes that run beside each other.
+
+    Raises `InputError` for an input that cannot be read or holds no such module, under `strict` `ParseError` for what XLA's
+    parser refuses, `UsageError` for an unknown pass, instruction or option, and `MissingExtraError` if the extra `[xla]` is
+    needed.
     """
-    with Inspection(
-        passes,
-        module=module,
-        stage=stage,
-        strict=strict,
-        profile=profile,
-        what_if=what_if,
-        devices_per_node=devices_per_node,
-        topology=topology,
-        mesh=mesh,
-        custom_calls=custom_calls,
-        phases=phases,
-        platform=platform,
-        query={"name": name, "to": to, "depth": depth},
-        also=also,
-    ) as inspection:
-        yield from inspection.reports(_openable(source))
+    return _reports(source, request)
 
 
-def inspect(  # noqa: PLR0913 - as inspect_all
-    source: Openable | HasText,
-    passes: str | Sequence[str] = ("summary",),
-    *,
-    module: str | None = None,
-    stage: str | None = None,
-    strict: bool = False,
-    profile: str | Sequence[str] | None = None,
-    what_if: Sequence[str] = (),
-    devices_per_node: int | None = None,
-    topology: str | None = None,
-    mesh: str | None = None,
-    custom_calls: str | None = None,
-    phases: PhasesFrom = "graph",
-    platform: PlatformName | None = None,
-    name: str | None = None,
-    to: str | None = None,
-    depth: int = DEPTH,
-    also: Sequence[str] = (),
-) -> Report:
-    """The report of the only module of `source`, or of the one that `module` names; arguments and errors as `inspect_all`
-    has them. Of a module with quoted lines around it, it is the module's.
+@_with_options_of(Request)
+def inspect(source: Inspectable, request: Request) -> Report:
+    """Inspect one module and return its report.
+
+    `source` holds one module, or `module` names it; instruction lines quoted around it are left out. Arguments and errors are
+    those of `inspect_all`.
     """
-    reports = list(
-        inspect_all(
-            source,
-            passes,
-            module=module,
-            stage=stage,
-            strict=strict,
-            profile=profile,
-            what_if=what_if,
-            devices_per_node=devices_per_node,
-            topology=topology,
-            mesh=mesh,
-            custom_calls=custom_calls,
-            phases=phases,
-            platform=platform,
-            name=name,
-            to=to,
-            depth=depth,
-            also=also,
-        )
-    )
+    reports = list(_reports(source, request))
     whole = [report for report in reports if not is_part(report)]
     if len(whole) == 1 < len(reports):
         parts = len(reports) - 1
@@ -140,7 +97,12 @@ def inspect(  # noqa: PLR0913 - as inspect_all
     return reports[0]
 
 
-def _openable(source: Openable | HasText) -> Openable:
+def _reports(source: Inspectable, request: Request) -> Iterator[Report]:
+    with Inspection(request) as inspection:
+        yield from inspection.reports(_openable(source))
+
+
+def _openable(source: Inspectable) -> Openable:
     """The source, or its text. JAX's `Lowered` is asked for HLO instead of StableHLO, which would need jaxlib to read."""
     as_text = getattr(source, "as_text", None)
     if as_text is None:

@@ -421,7 +421,7 @@ def test_modules_of_one_input_are_let_go() -> None:
         for number in range(16)
     )
     most = 0
-    for report in inspect_all(text, "summary", also=("cost", "optimizer")):
+    for report in inspect_all(text, "summary"):
         most = max(most, left("hlo_inspect.hlo.module")["Module"])
         assert report.facts["module.instructions"] == 2
     assert 0 < most <= 2

@@ -154,6 +154,7 @@ COLUMNS: dict[str, tuple[str, dict[str, Cases]]] = {
             "dtype": ((ADAMW, 0, "s32"), (ALIASES, 3, "u8")),
             "bytes": ((ADAMW, 1, 256), (ALIASES, 1, 64)),
             "padded_bytes": ((ADAMW, 1, 256), ("tpu/bf16_master.after", 0, 4 * 128 * 4)),
+            "role": ((ADAMW, 5, "weight"), (UNUSED, 0, "weight")),
             "memory_space": (("handmade/layouts", 1, 1), ("handmade/layouts", 4, 5)),
             "sharding": ((ADAMW, 7, "{devices=[2,1,4]<=[8] last_tile_dim_replicate}"), (UNUSED, 0, "{replicated}")),
             "partition_spec": ((ADAMW, 7, '("d0", None)'), (UNUSED, 0, "replicated")),
@@ -257,8 +258,6 @@ COLUMNS: dict[str, tuple[str, dict[str, Cases]]] = {
 
 OWED_COLUMNS: dict[str, tuple[str, ...]] = {}
 OWED_TABLES: tuple[str, ...] = ()
-EMPTY_COLUMNS = (("params", "role"),)
-"""Columns that stand there without a value."""
 
 
 @cache
@@ -288,8 +287,3 @@ def test_owed_columns_are_not_there(table: str) -> None:
 
 def test_owed_tables_are_not_there() -> None:
     assert {table.name for one in PASSES for table in report(ADAMW, one.name).tables}.isdisjoint(OWED_TABLES)
-
-
-@pytest.mark.parametrize(("table", "name"), EMPTY_COLUMNS)
-def test_columns_that_wait_for_their_analysis_are_empty(table: str, name: str) -> None:
-    assert set(column(report(ADAMW, table).table(table), name)) == {None}

@@ -21,6 +21,7 @@ ROOT = "hlo_inspect"
 LAYERS: dict[str, tuple[str, ...]] = {
     "lazy_pattern": (),
     "errors": (),
+    "request": ("errors",),
     "version": (),
     "registry": (),
     "configs": ("errors",),
@@ -28,7 +29,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "workloads": ("errors", "hlo"),
     "xla_worker": (),
     "xla": ("errors", "hlo", "xla_worker"),
-    "analysis": ("errors", "configs", "hlo"),
+    "analysis": ("errors", "request", "configs", "hlo"),
     "report.rows": (),
     "report.model": ("errors", "report.rows"),  # what a table has for rows until a report makes them
     "report.units": ("errors", "report.model"),
@@ -41,6 +42,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "report": ("errors", "version", "report.model", "report.units", "report.quantities", "report.facts"),
     "inspection": (
         "errors",
+        "request",
         "hlo",
         "workloads",
         "xla",
@@ -51,10 +53,11 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "report.model",
         "report.facts",
     ),
-    "api": ("errors", "hlo", "analysis", "passes", "inspection", "report.model", "report"),
+    "api": ("errors", "request", "hlo", "passes", "inspection", "report.model", "report"),
     "": ("errors", "version", "api", "report.model"),
     "cli": (
         "errors",
+        "request",
         "version",
         "configs",
         "passes",
@@ -85,7 +88,8 @@ ANALYSIS: tuple[tuple[str, ...], ...] = (
     ("neighbourhood",),
     ("memory",),
     ("time",),
-    ("program", "cost_models", "alpa", "on_machine"),
+    ("program", "alpa", "on_machine"),
+    ("parsed_options",),
     ("context",),
     ("pass_history",),
 )

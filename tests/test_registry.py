@@ -16,7 +16,7 @@ from hlo_inspect.passes import OTHERS, PASSES, SUMMARIES, WORKLOAD, WORKLOAD_PAS
 from hlo_inspect.passes.base import Question
 from hlo_inspect.report import ALL_FORMATS, OWN_FORMATS
 from hlo_inspect.report.model import SEVERITIES
-from hlo_inspect.rules import PASSES_OF_RULES, RULES, rule_pages
+from hlo_inspect.rules import RULE_TABLE, RULES, rule_pages
 from hlo_inspect.rules.base import Rule
 
 PACKAGE = Path(hlo_inspect.__file__).parent
@@ -69,7 +69,7 @@ def test_each_pass_is_a_command() -> None:
             command = find_command(name)
             assert command is not None
             assert command.help == one.help()
-            assert any(option.name == "quick" for option in command.params) == bool(one.also)
+            assert any(option.name == "quick" for option in command.params) == bool(one.unless_quick or one.name == "show")
             assert any(option.name == "to" for option in command.params) == bool(one.writes)
 
 
@@ -92,8 +92,8 @@ def test_each_pass_has_its_test() -> None:
 
 def test_each_rule_is_on_the_list() -> None:
     assert files_with("rules", Rule) == {rule.name.replace("-", "_") for rule in RULES}
-    assert {rule.name for rule in RULES} == PASSES_OF_RULES.keys()
-    assert {name for passes in PASSES_OF_RULES.values() for name in passes} <= {one.name for one in PASSES}
+    assert {rule.name for rule in RULES} == RULE_TABLE.keys()
+    assert {name for entry in RULE_TABLE.values() for name in entry.passes} <= {one.name for one in PASSES}
 
 
 def test_each_rule_is_documented() -> None:

@@ -21,7 +21,6 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.collectives import OPCODES, RESIZING_OPCODES, Collective
-from hlo_inspect.analysis.cost_models import MODELS
 from hlo_inspect.analysis.mesh import Mesh
 from hlo_inspect.errors import UsageError
 from hlo_inspect.hlo.instruction import Instruction
@@ -29,6 +28,7 @@ from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, array_leaves
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
+from hlo_inspect.request import CostModelName
 
 CALL = "custom-call"
 _WITH_CHANNEL = OPCODES | {"send-done", "recv-done"}
@@ -155,15 +155,13 @@ _TIES = {"all-gather": 0.1, "all-reduce": 0.01, "reduce-scatter": 0.001, "all-to
 class CostModel:
     """The model that a page shows, and the user's alpha and beta by the names of mesh axes."""
 
-    name: str
+    name: CostModelName
     alpha: Mapping[str, float] = field(default_factory=dict)
     beta: Mapping[str, float] = field(default_factory=dict)
 
 
-def given_cost_model(name: str | None, alpha: str | None = None, beta: str | None = None) -> CostModel:
-    """The model of a user's options, alpha and beta written as `d0=1,d1=0.1`; `UsageError` for anything else."""
-    if name is None or name not in MODELS:
-        raise UsageError(f"there is no cost model {name!r}; there are: {', '.join(MODELS)}")
+def given_cost_model(name: CostModelName, alpha: str | None, beta: str | None) -> CostModel:
+    """Parse alpha and beta, written as `d0=1,d1=0.1`, into a cost model. Raise UsageError for any other text."""
     return CostModel(name, _coefficients("alpha", alpha), _coefficients("beta", beta))
 
 
@@ -212,7 +210,7 @@ def mesh_costs(
     Collectives along no axis of the mesh have no cost, and neither have kinds for which there is no formula. `UsageError` for
     an alpha or beta of an axis that the mesh does not have.
     """
-    alpha, beta = _of_axes(mesh, model or CostModel(MODELS[1]))
+    alpha, beta = _of_axes(mesh, model or CostModel("alpa-mesh"))
     found: dict[tuple[str, str | None, int | None, int | None], list[Bounds]] = {}
     for collective, axis in zip(collectives, axes, strict=True):
         if not collective.is_point_to_point:

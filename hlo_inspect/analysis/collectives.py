@@ -25,7 +25,7 @@ from hlo_inspect.analysis.slices import Transfer, transfer_of
 from hlo_inspect.hlo.device_groups import DeviceGroups, DevicePairs
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.opcodes import POINT_TO_POINT, STARTING_COLLECTIVES, TABLE, opcodes_that_call
+from hlo_inspect.hlo.opcodes import POINT_TO_POINT, STARTING_COLLECTIVES, TABLE, base_opcode, opcodes_that_call
 from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape, array_leaves, total
 from hlo_inspect.hlo.values import MalformedValue
 from hlo_inspect.hlo.wants import Wants
@@ -43,8 +43,8 @@ TARGETS = frozenset({ASYNC_START_TARGET})
 
 WANTS = calls.WANTS | Wants(OPCODES, TARGETS, operands=RESIZING_OPCODES)
 """What has to be kept of a module for its collectives and how often they run."""
-KERNEL_WANTS = WANTS | Wants(graph=True, checked=True)
-"""The same for all that runs as a kernel, collectives among it."""
+KERNEL_WANTS = WANTS | Wants(opcodes=frozenset({"custom-call"}), graph=True, checked=True)
+"""The same for all kernels, collectives among them, and for custom calls: how often those in fusions run is known then."""
 
 REDUCTIONS = {"add": "add", "multiply": "mul", "maximum": "max", "minimum": "min", "and": "and", "or": "or", "xor": "xor"}
 
@@ -216,13 +216,18 @@ class _Builder:
         """
         if kind in POINT_TO_POINT or self._counts.devices == 1 or not self._module.header.prints_counts:
             return False
-        return inner.lacks("source_target_pairs" if kind == "collective-permute" else "replica_groups")
+        return not inner.has(groups_attribute(inner))
 
     def _members(self, groups: DeviceGroups | MalformedValue | None, mode: GroupMode) -> Participants:
         key = groups, mode
         if key not in self._participants:
             self._participants[key] = participants(groups, mode, self._counts)
         return self._participants[key]
+
+
+def groups_attribute(collective: Instruction) -> str:
+    """The attribute in which a collective names its devices."""
+    return "source_target_pairs" if base_opcode(collective.opcode) == "collective-permute" else "replica_groups"
 
 
 def _is_smaller(shape: Shape | None, size: int | None) -> bool:

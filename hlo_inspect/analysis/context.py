@@ -7,17 +7,19 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING
 from weakref import proxy
 
 from hlo_inspect.analysis.calls import CallGraph, InstructionPlace, place
 from hlo_inspect.analysis.on_machine import OnMachine
+from hlo_inspect.analysis.op_names import NOT_SOUGHT
+from hlo_inspect.analysis.parsed_options import ParsedOptions
+from hlo_inspect.request import Request
 
 if TYPE_CHECKING:
     from hlo_inspect.analysis.alpa import CostModel
     from hlo_inspect.analysis.canonical.module import CanonicalModule
     from hlo_inspect.analysis.collectives import Collective, CollectiveFault
-    from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
     from hlo_inspect.analysis.cost.kernels import Kernel, Kernels
     from hlo_inspect.analysis.cost.labels import Labeller, Labels
     from hlo_inspect.analysis.cost.module_cost import ModuleCost
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.memory.live_arrays import LiveArray
     from hlo_inspect.analysis.memory.parameter_copies import GatheredParameter
     from hlo_inspect.analysis.memory.parameter_relations import ArrayPlace, Relation
-    from hlo_inspect.analysis.memory.platforms import PlatformName
     from hlo_inspect.analysis.memory.program_memory import ProgramMemory
     from hlo_inspect.analysis.memory.sidecars import Sidecars, StatedFigure
     from hlo_inspect.analysis.mesh import Mesh
@@ -42,64 +43,36 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.provenance import Provenances
     from hlo_inspect.analysis.time.profiles import AskedMachine
     from hlo_inspect.analysis.view import View, Views
-    from hlo_inspect.hlo.device_groups import NamedMesh
     from hlo_inspect.hlo.header import ShapeIndex
     from hlo_inspect.hlo.module import Module
 
-PhasesFrom = Literal["graph", "names"]
-
-DEPTH = 2
-"""So many steps are shown around an instruction where nothing else is asked."""
-
-
-class InstructionQuery(NamedTuple):
-    """`name` is the instruction, or what `find_rows` takes for one, `to` another one to which ways are asked for, and `depth`
-    how many steps around it are shown. A `quick` answer leaves out where its buffers live.
-    """
-
-    name: str | None = None
-    to: str | None = None
-    depth: int = DEPTH
-    quick: bool = False
-
-
-NO_QUERY = InstructionQuery()
+NO_REQUEST = Request()
+NO_OPTIONS = ParsedOptions()
 
 
 class Context:
-    """What passes see of a module.
+    """A module with what is asked of it, as passes and rules see it.
 
-    `machine` is the accelerator that times are asked for, `given_mesh` the user's, to take names from
-    (`mesh_axes.given_mesh`), with `UsageError` where it is of another number of devices, `also` the passes whose results are
-    asked for in the tables of others, `user_rules` those for custom calls, if any, `cost_model` Alpa's that a page
-    shows. `phases_from` says what may decide phases: names
-    alone, or also the graph of values; of a module that was read without its graph `read_graph` gives the same with it.
-    `platform` is the one that the user names, `query` what is asked about one instruction.
+    `options` are those of the request that are parsed. `read_graph` reads a module with its graph that was read without it.
     """
 
     def __init__(
         self,
         module: Module,
-        machine: AskedMachine | None = None,
-        given_mesh: NamedMesh | None = None,
-        also: frozenset[str] = frozenset(),
-        user_rules: UserRules | None = None,
-        phases_from: PhasesFrom = "graph",
+        request: Request = NO_REQUEST,
+        options: ParsedOptions = NO_OPTIONS,
         read_graph: Callable[[], Module | None] | None = None,
-        cost_model: CostModel | None = None,
-        platform: PlatformName | None = None,
-        query: InstructionQuery = NO_QUERY,
     ) -> None:
         self.module = module
-        self.on_machine = OnMachine(self, machine)
-        self.also = also
-        self.cost_model = cost_model
-        self._given_mesh = given_mesh
-        self._user_rules = user_rules
-        self.phases_from = phases_from
+        self.request = request
+        self.on_machine = OnMachine(self, options.machine)
+        self._options = options
         self._read_graph = read_graph
-        self._platform = platform
-        self.query = query
+
+    @property
+    def cost_model(self) -> CostModel | None:
+        """Alpa's model that costs are shown by."""
+        return self._options.cost_model
 
     @cached_property
     def with_graph(self) -> Module | None:
@@ -130,8 +103,8 @@ class Context:
         from hlo_inspect.analysis.mesh_axes import require_fit
 
         counts = device_counts(self.module)
-        if self._given_mesh is not None:
-            require_fit(self._given_mesh, counts.devices, self.module.name)
+        if self._options.mesh is not None:
+            require_fit(self._options.mesh, counts.devices, self.module.name)
         return counts
 
     @cached_property
@@ -146,7 +119,10 @@ class Context:
         from hlo_inspect.analysis.phases.phases import Phases
 
         this = proxy(self)  # what the context holds does not hold it: both are freed when nobody refers to them any more
-        return Phases(self.module, self.provenances, self.call_graph, self.collectives, lambda: this.graph_phases)
+        seeks_all = not self.request.quick
+        return Phases(
+            self.module, self.provenances, self.call_graph, self.collectives, lambda: this.graph_phases, seeks_all=seeks_all
+        )
 
     @cached_property
     def provenances(self) -> Provenances:
@@ -158,7 +134,7 @@ class Context:
     @cached_property
     def graph_phases(self) -> GraphPhases | None:
         """The phases by the graph of values, `None` where only names are asked for or the graph cannot be read."""
-        if self.phases_from == "names":
+        if not self.request.uses_graph_for_phases:
             return None
         whole = self if self.module.wants.graph else self._whole()
         if whole is None:
@@ -170,7 +146,7 @@ class Context:
     @property
     def why_no_graph(self) -> str:
         """Why the graph of values gives no phases; empty where names alone were asked for."""
-        if self.phases_from == "names":
+        if not self.request.uses_graph_for_phases:
             return ""
         if self.graph_phases is not None:
             return self.graph_phases.reason
@@ -192,6 +168,11 @@ class Context:
         return [one.phase for one in self.phases.of_collectives]
 
     @property
+    def leaves_phases_open(self) -> bool:
+        """True if --quick leaves the phase of a collective open."""
+        return NOT_SOUGHT in self.collective_phases
+
+    @property
     def _phase_runs(self) -> list[PhaseRuns]:
         return [one.runs or one.phase for one in self.phases.of_collectives]
 
@@ -199,7 +180,7 @@ class Context:
     def mesh(self) -> Mesh:
         from hlo_inspect.analysis.mesh_axes import mesh_of
 
-        return mesh_of(self.module, self.collectives, self.device_counts, self._given_mesh)
+        return mesh_of(self.module, self.collectives, self.device_counts, self._options.mesh)
 
     @cached_property
     def axes(self) -> list[str | None]:
@@ -291,7 +272,7 @@ class Context:
     def cost(self) -> ModuleCost:
         from hlo_inspect.analysis.cost.module_cost import module_cost
 
-        return module_cost(self.module, self.call_graph, self.views, self._user_rules, self._labeller)
+        return module_cost(self.module, self.call_graph, self.views, self._options.custom_calls, self._labeller)
 
     @cached_property
     def kernels(self) -> Kernels:
@@ -310,8 +291,8 @@ class Context:
         """What kind of program the module is; more is known where costs and optimizer are asked for."""
         from hlo_inspect.analysis.program import find_program
 
-        cost = self.cost if "cost" in self.also else None
-        overview = self.optimizer if "optimizer" in self.also else None
+        cost = None if self.request.quick else self.cost
+        overview = None if self.request.quick else self.optimizer
         return find_program(self.module, self.interface, self.views, self._named_phases(cost), cost, overview)
 
     def _named_phases(self, cost: ModuleCost | None) -> Iterator[str]:
@@ -345,7 +326,7 @@ class Context:
         from hlo_inspect.analysis.memory.program_memory import find_program_memory
         from hlo_inspect.analysis.memory.sidecars import with_stated
 
-        computed = find_program_memory(self.module, self.views, self.interface, self._platform)
+        computed = find_program_memory(self.module, self.views, self.interface, self.request.platform)
         return with_stated(computed, self.sidecars)
 
     @cached_property
@@ -356,7 +337,7 @@ class Context:
         device = self.memory.device
         if device is None:
             return []
-        roles = self.optimizer.roles if "optimizer" in self.also else {}
+        roles = None if self.request.quick else self.optimizer.roles
         return LiveArrays(device, roles, self.largest_arrays.relation, self.labels_of, self.phase_of).find()
 
     @cached_property
@@ -393,7 +374,7 @@ class Context:
     def _made_arrays(self) -> dict[ArrayPlace, Relation]:
         from hlo_inspect.analysis.memory.parameter_relations import made_arrays
 
-        overview = self.optimizer if "optimizer" in self.also else None
+        overview = None if self.request.quick else self.optimizer
         return made_arrays(self.interface, overview, self.views, self.module.entry.name if self.module.entry else "")
 
     @cached_property

@@ -85,11 +85,6 @@ class OnMachine:
         return choose_profile(self.asked, self._analyses.module, lambda: self._analyses.with_graph)
 
     @property
-    def profile_used(self) -> HardwareProfile | None:
-        """The accelerator that the user names, or for which times were asked for."""
-        return self.profile if self.profile_is_named or "profile_choice" in self.__dict__ else None
-
-    @property
     def profile_is_named(self) -> bool:
         """Whether the user names the accelerator, so that commands that do not ask for times show some."""
         return self._asked is not None and bool(self._asked.profiles)

@@ -20,6 +20,8 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 
 UNKNOWN, FORWARD, LOSS, BACKWARD, RECOMPUTE, OPTIMIZER = "unknown", "forward", "loss", "backward", "recompute", "optimizer"
 PHASES = (FORWARD, RECOMPUTE, BACKWARD, LOSS, OPTIMIZER, UNKNOWN)
+NOT_SOUGHT = ""
+"""The phase that names leave open if nothing else is asked (`--quick`)."""
 
 _OUTER_FIRST = (UNKNOWN, FORWARD, BACKWARD, RECOMPUTE)  # an operation in one of these is in all before it, or in none of them
 

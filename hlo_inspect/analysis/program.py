@@ -61,8 +61,8 @@ def find_program(
     cost: ModuleCost | None,
     overview: Overview | None,
 ) -> Program:
-    """What the module is. `phases` are those of its instructions by op_names; `cost` and `overview` are known where they
-    were asked for.
+    """What the module is. `phases` are those of its instructions by op_names; without `cost` and `overview`, which --quick
+    leaves out, less is known.
     """
     has_matmuls = _has_matmuls(module, cost)
     has_backward = any(phase in (BACKWARD, RECOMPUTE) for phase in phases)
@@ -78,7 +78,7 @@ def find_program(
     only = _only_operation(module)
     if only is not None:
         return Program("reduction" if only in _REDUCTIONS else "operation", opcode=only)
-    writes = list(_writes(views)) if module.wants.graph and _WRITING & module.opcode_counts.keys() else []
+    writes = list(_writes(views)) if overview is not None and _WRITING & module.opcode_counts.keys() else []
     caches = _caches(_replaced(interface), writes, views)
     if caches and has_matmuls is not False:
         is_one = any(write.is_one_position for _, to_cache in caches for write in to_cache)

@@ -210,6 +210,7 @@ def _report(report: Report, results: Sequence[CheckResult]) -> Report:
         facts=report.module_facts | counts,
         tables=(Table.of("checks", "Checks", _COLUMNS, results), *_tables_that_broke(results, report)),
         profile=report.profile,
+        findings_scope=report.findings_scope,
         specs=(*report.module_specs, *CHECK_SPECS),
         title=report.title,
     )

@@ -120,7 +120,7 @@ def _tables(context: click.Context) -> dict[str, list[str]]:
         one = find_pass(context.info_name or "")
     except UsageError:
         return {}
-    report = inspect(_MODULE, one.name, also=one.also, profile="h100-sxm")
+    report = inspect(_MODULE, one.name, profile="h100-sxm")
     return _columns_of(report)
 
 

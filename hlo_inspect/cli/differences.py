@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hlo_inspect.checks.differences import DifferenceCondition, conditions_table, examined, parse_difference
 from hlo_inspect.cli.inputs import FAILED, reported
-from hlo_inspect.cli.options import OutputOptions, ReadOptions
+from hlo_inspect.cli.options import OutputOptions
 from hlo_inspect.cli.output import refuse_to_overwrite, refuse_to_overwrite_dump
 from hlo_inspect.cli.progress import ReadingBar
 from hlo_inspect.compare.comparison import ModuleComparison
@@ -15,6 +15,7 @@ from hlo_inspect.configs import Node
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
 from hlo_inspect.passes import all_specs
 from hlo_inspect.report.model import Report, Severity, Verdict, reaching
+from hlo_inspect.request import Request
 
 
 class PairedModules:
@@ -26,11 +27,11 @@ class PairedModules:
         self,
         old: ComparedInput,
         new: ComparedInput,
-        read: ReadOptions,
+        request: Request,
         output: OutputOptions,
         fail_on: Severity | None = None,
-        shown: Sequence[str] = (),
         *,
+        shown: Sequence[str] = (),
         with_notes: bool = True,
     ) -> None:
         self.status = 0
@@ -38,18 +39,18 @@ class PairedModules:
         self._shown = shown
         self._with_notes = with_notes
         self._inputs = (old, new)
-        self._read = read
+        self._request = request
         self._output = output
 
     def __iter__(self) -> Iterator[ModuleComparison]:
-        asked = self._read._asdict()
-        asked.pop("jobs")
-        asked.pop("cost_model")
         inputs = [str(one.source) for one in self._inputs]
-        refuse_to_overwrite(self._output.output, [*inputs, *self._read.profile, self._read.custom_calls])
+        refuse_to_overwrite(self._output.output, [*inputs, *self._request.profiles, self._request.custom_calls])
         with ReadingBar(wanted=not self._output.quiet) as bar:
             comparisons = Comparisons(
-                watch=lambda inspection: inspection.watch(bar), shown=self._shown, with_notes=self._with_notes, **asked
+                self._request,
+                watch=lambda inspection: inspection.watch(bar),
+                shown=self._shown,
+                with_notes=self._with_notes,
             )
             for one in comparisons.of(*self._inputs):
                 for side in (one.old, one.new):

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hlo_inspect.cli.options import ReadOptions
 from hlo_inspect.cli.output import refuse_to_overwrite, refuse_to_overwrite_dump
 from hlo_inspect.cli.progress import ReadingBar
 from hlo_inspect.cli.streams import tell
 from hlo_inspect.errors import HloInspectError, InputError
 from hlo_inspect.lazy_pattern import lazy_pattern
+from hlo_inspect.request import Request
 
 if TYPE_CHECKING:
     from hlo_inspect.inspection.inspection import Inspection
@@ -43,46 +43,42 @@ class Inspected:
 
     `status` is the exit status so far. An input that cannot be read is reported at once on standard error, and the others are
     read; a finding that reaches `fail_on` is a failure. The file `output` must not be one of the inputs. `needed` is what the
-    reports have to have of their tables, where that is not all.
+    reports have to have of their tables, where that is not all; `every_rule` runs all rules, however large a module is.
     """
 
     def __init__(
         self,
         inputs: Sequence[str],
-        passes: Sequence[str],
-        read: ReadOptions,
-        also: Sequence[str] = (),
+        request: Request,
         *,
         quiet: bool = False,
         fail_on: Severity | None = None,
         output: str | None = None,
         needed: NeededTables | None = None,
+        every_rule: bool = False,
     ) -> None:
         self.status = 0
         self._inputs = inputs
-        self._passes = passes
-        self._read = read
-        self._also = also
+        self._request = request
         self._quiet = quiet
         self._fail_on = fail_on
         self._output = output
         self._needed = needed
+        self._every_rule = every_rule
 
     def __iter__(self) -> Iterator[Report]:
-        from hlo_inspect.inspection.inspection import STANDARD_INPUT, Inspection
+        from hlo_inspect.inspection.inspection import Inspection
+        from hlo_inspect.inspection.module_reports import ReportNeeds
         from hlo_inspect.report.model import reaching
 
-        options = self._read._asdict()
-        jobs = options.pop("jobs")
-        if not STANDARD_INPUT.isdisjoint(self._inputs):  # which other processes cannot read
-            jobs = 1
-        refuse_to_overwrite(self._output, [*self._inputs, *self._read.profile, self._read.custom_calls])
+        refuse_to_overwrite(self._output, [*self._inputs, *self._request.profiles, self._request.custom_calls])
+        needs = ReportNeeds(self._needed, every_rule=self._every_rule)
         with (
-            ReadingBar(wanted=not self._quiet and jobs == 1) as bar,
-            Inspection(self._passes, also=self._also, needed=self._needed, **options) as inspection,
+            ReadingBar(wanted=not self._quiet and self._request.jobs == 1) as bar,
+            Inspection(self._request, needs) as inspection,
         ):
             inspection.watch(bar)
-            for one in inspection.read(self._sources(inspection), jobs):
+            for one in inspection.read(self._sources(inspection)):
                 if isinstance(one, HloInspectError):
                     if one.location is not None:
                         refuse_to_overwrite(self._output, [one.location.path])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any, NamedTuple, TypeVar
 
@@ -12,6 +12,7 @@ from hlo_inspect.cli import completion
 from hlo_inspect.report import FORMATS, RenderOptions
 from hlo_inspect.report.model import SEVERITIES
 from hlo_inspect.report.selection import TableSelection
+from hlo_inspect.request import Option, Request, options, options_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 Command = Callable[..., int]
@@ -19,7 +20,7 @@ Command = Callable[..., int]
 
 
 class OutputOptions(NamedTuple):
-    """How and where a report is printed. Except for `selection` the names are those of options, here and in `ReadOptions`."""
+    """How and where a report is printed. Except for `selection` the names are those of options."""
 
     format: str = "table"
     output: str | None = None
@@ -34,27 +35,6 @@ class OutputOptions(NamedTuple):
 
     def rendering(self, *, width: int | None, color: bool) -> RenderOptions:
         return RenderOptions(self.top, self.table, self.raw_bytes, width, color, self.verbose, self.quiet, self.sites)
-
-
-class ReadOptions(NamedTuple):
-    """What is read, and how strictly. `query` is what is asked about an instruction, as `InstructionQuery` has it, of commands
-    that take one; `cost_model` the model of `--cost-model` with its options.
-    """
-
-    module: str | None = None
-    stage: str | None = None
-    profile: tuple[str, ...] = ()
-    what_if: tuple[str, ...] = ()
-    devices_per_node: int | None = None
-    topology: str | None = None
-    mesh: str | None = None
-    custom_calls: str | None = None
-    phases: str = "graph"
-    platform: str | None = None
-    strict: bool = False
-    jobs: int = 1
-    cost_model: Mapping[str, str | None] | None = None
-    query: Mapping[str, str | int | None] = {}
 
 
 class SectionOption(click.Option):
@@ -89,7 +69,7 @@ def _section(name: str) -> Callable[..., Callable[[F], F]]:
     return partial(click.option, cls=SectionOption, section=name)
 
 
-_in_tables, _in_output, _in_input, _in_program = map(_section, ("Tables", "Output", "Input", "Program and hardware"))
+_in_tables, _in_output = map(_section, ("Tables", "Output"))
 
 _TABLES = (
     _in_tables(
@@ -132,67 +112,28 @@ _OUTPUT = (
     _in_output("-v", "--verbose", is_flag=True, help="All findings, notes and the names of hidden columns."),
     _in_output("--no-color", is_flag=True, help="No colour, as with the variable NO_COLOR."),
 )
-_READ = (
-    _in_input("--module", metavar="REGEX", help="Only modules whose name matches."),
-    _in_input("--stage", metavar="TEXT", help="In a dump directory, read the files of this stage, or with TEXT in their name."),
-    _in_input(
-        "--strict",
-        is_flag=True,
-        help="Refuse what XLA's parser refuses, instead of reading on (extra [xla]). That parser does not verify: a wrong "
-        "result shape is accepted.",
-    ),
-    _in_input(
-        "-j",
-        "--jobs",
-        type=click.IntRange(min=1),
-        default=1,
-        metavar="N",
-        help="Read files in N processes; 1 by default, and where standard input is an input.",
-    ),
-    _in_program("--mesh", metavar="NAME=N,…", help="Names of the mesh's axes with their sizes, as data=4,model=2."),
-    _in_program(
-        "--phases",
-        type=click.Choice(("graph", "names")),
-        default="graph",
-        show_default=True,
-        help="What decides the phase (forward, backward, …) where op_names leave it open: the graph of values, or nothing. "
-        "With --quick always names.",
-    ),
-    _in_program(
-        "--platform",
-        type=click.Choice(("cpu", "gpu", "tpu")),
-        help="What the program was compiled for, if marks in the text mislead: device memory depends on it.",
-    ),
-    _in_program(
-        "--custom-calls", "custom_calls", metavar="FILE", help="YAML with the work of custom calls of your own, by target."
-    ),
-    _in_program(
-        "--profile",
-        metavar="NAME|FILE",
-        multiple=True,
-        shell_complete=completion.profiles,
-        help="Hardware profile to compute times for; `profiles` lists them, `time` compares several. By default the "
-        "accelerator that the dump names, if it does.",
-    ),
-    _in_program(
-        "--what-if",
-        metavar="FIGURE=Nx",
-        multiple=True,
-        help="Multiply a figure of the profile, as links.nvlink.bandwidth=2x or peak.bf16=2x.",
-    ),
-    _in_program(
-        "--devices-per-node",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Devices that the nearest links join, instead of the profile's number. Needs a profile.",
-    ),
-    _in_program(
-        "--topology",
-        metavar="AxB",
-        help="Where devices are: 2x8 is 2 nodes of 8, or the axes of a torus; 2x8T(1,0) numbers along the first axis "
-        "first. Needs a profile.",
-    ),
-)
+
+
+def request_option(name: str) -> Callable[[F], F]:
+    """The click option of a field of `Request`."""
+    return _click_option(next(option for option in options() if option.name == name))
+
+
+def _click_option(option: Option) -> Callable[[F], F]:
+    """Make the option of click that a request's option describes."""
+    info = option.info
+    settings: dict[str, Any] = {"metavar": info.metavar, "help": info.help, "show_default": info.shows_default}
+    if option.type is bool:
+        settings |= {"is_flag": True}
+    else:
+        settings |= {"default": () if option.is_many else option.default, "multiple": option.is_many}
+    if option.choices:
+        settings["type"] = click.Choice(option.choices)
+    elif option.type is int:
+        settings["type"] = click.IntRange(min=info.minimum)
+    if info.completes:
+        settings["shell_complete"] = getattr(completion, info.completes)
+    return _section(info.section)(*info.flags, option.name, **settings)
 
 
 def output_options(*formats: str) -> Callable[[Command], Command]:
@@ -210,26 +151,19 @@ def output_options(*formats: str) -> Callable[[Command], Command]:
     return decorated
 
 
-def read_options(command: Command) -> Command:
-    """Adds the options of the input; the command gets them as `read`. With its option --quick the graph of values is left
-    aside.
-    """
+def request_options(command_name: str) -> Callable[[Command], Command]:
+    """Adds the options of a request that a command takes; the command gets them as `request`."""
+    taken = list(options_of(command_name))
 
-    @wraps(command)
-    def run(**arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
-        return command(read=_read(arguments), **arguments)
+    def decorated(command: Command) -> Command:
+        @wraps(command)
+        def run(**arguments: Any) -> int:  # noqa: ANN401 - click hands over all options
+            request = Request(**{option.name: arguments.pop(option.name) for option in taken})
+            return command(request=request, **arguments)
 
-    return _decorated(run, _READ)
+        return _decorated(run, tuple(map(_click_option, taken)))
 
-
-def cost_model_options(models: Iterable[str]) -> Callable[[F], F]:
-    """The options of a command that shows costs by a model; they are among those of `read_options`."""
-    options = (
-        click.option("--cost-model", type=click.Choice(tuple(models)), help="Add Alpa's costs, which have no unit."),
-        click.option("--alpha", metavar="AXIS=A,…", help="Alpa's alpha by mesh axis, as d0=1,d1=1."),
-        click.option("--beta", metavar="AXIS=B,…", help="Alpa's beta by mesh axis, as d0=1,d1=0.1."),
-    )
-    return lambda function: _decorated(function, options)
+    return decorated
 
 
 fail_on_option = click.option(
@@ -241,7 +175,7 @@ def reading_command(name: str, *formats: str, **settings: Any) -> Callable[[Comm
     """A command that reads inputs and renders reports, with the options of both and --fail-on beside its own."""
 
     def decorated(command: Command) -> click.Command:
-        with_options = output_options(*formats)(read_options(fail_on_option(command)))
+        with_options = output_options(*formats)(request_options(name)(fail_on_option(command)))
         return click.command(name, cls=SectionedCommand, **settings)(with_options)
 
     return decorated
@@ -263,17 +197,3 @@ def _output(arguments: dict[str, Any]) -> OutputOptions:
     selection = TableSelection(*(arguments.pop(name) for name in TableSelection._fields))
     options = {name: arguments.pop(name) for name in OutputOptions._fields if name in arguments}
     return OutputOptions(**options, selection=selection)
-
-
-def _read(arguments: dict[str, Any]) -> ReadOptions:
-    """The input's options out of a command's arguments."""
-    options = {name: arguments.pop(name) for name in ReadOptions._fields if name in arguments}
-    models = {name: arguments.pop(name, None) for name in ("alpha", "beta")}
-    model = options.pop("cost_model", None)
-    if model is not None:
-        options["cost_model"] = {"name": model, **models}
-    elif any(models.values()):
-        raise click.UsageError("--alpha and --beta are of a --cost-model.")
-    if arguments.get("quick"):
-        options["phases"] = "names"
-    return ReadOptions(**options)

@@ -9,7 +9,7 @@ import click
 
 from hlo_inspect.cli.differences import PairedModules
 from hlo_inspect.cli.inputs import Inspected
-from hlo_inspect.cli.options import OutputOptions, ReadOptions
+from hlo_inspect.cli.options import OutputOptions
 from hlo_inspect.cli.output import refuse_to_overwrite
 from hlo_inspect.cli.streams import tell
 from hlo_inspect.compare.comparison import PairList
@@ -20,13 +20,13 @@ from hlo_inspect.inspection.pass_histories import PassHistory
 from hlo_inspect.passes.modules import ModuleList
 from hlo_inspect.passes.rule_pages import rule_report
 from hlo_inspect.report.model import Report, Severity
+from hlo_inspect.request import Request
 from hlo_inspect.rules import rule_pages
 
 
 def page_reports(
     inputs: Sequence[str],
-    passes: Sequence[str],
-    read: ReadOptions,
+    request: Request,
     output: OutputOptions,
     fail_on: Severity | None,
     *,
@@ -34,20 +34,21 @@ def page_reports(
 ) -> tuple[Inspected | PairedModules, Iterator[Report]]:
     """The reports of all modules, or of pairs of modules of two inputs, and what has the exit status once they are taken."""
     if not compares:
-        found = Inspected(inputs, passes, read, passes, quiet=output.quiet, fail_on=fail_on, output=output.output)
-        return found, _of_modules(found, inputs, read, output.output)
+        found = Inspected(inputs, request, quiet=output.quiet, fail_on=fail_on, output=output.output)
+        return found, _of_modules(found, inputs, request, output.output)
     if len(inputs) != len(("OLD", "NEW")):
         raise click.UsageError(f"--diff compares two inputs, OLD and NEW, and there are {len(inputs)}.")
-    paired = PairedModules(ComparedInput(inputs[0]), ComparedInput(inputs[1]), read, output, fail_on, passes)
+    old, new = map(ComparedInput, inputs)
+    paired = PairedModules(old, new, request, output, fail_on, shown=request.pass_names)
     return paired, _of_pairs(paired, inputs)
 
 
-def _of_modules(found: Iterable[Report], inputs: Sequence[str], read: ReadOptions, output: str | None) -> Iterator[Report]:
+def _of_modules(found: Iterable[Report], inputs: Sequence[str], request: Request, output: str | None) -> Iterator[Report]:
     """After the report of a module the one of its compiler passes where the dump holds their files; the documentation of all
     findings; and the list of the modules where there are several.
     """
     listed = ModuleList()
-    yield from _documented(_with_histories(listed.noting(found), list(_histories(inputs, read, output))))
+    yield from _documented(_with_histories(listed.noting(found), list(_histories(inputs, request, output))))
     if len(listed) > 1:
         yield listed.report(", ".join(inputs))
 
@@ -70,11 +71,11 @@ def _of_pairs(paired: PairedModules, inputs: Sequence[str]) -> Iterator[Report]:
         yield listed.report(" -> ".join(inputs))
 
 
-def _histories(inputs: Iterable[str], read: ReadOptions, output: str | None) -> Iterator[tuple[PassHistory, frozenset[str]]]:
+def _histories(inputs: Iterable[str], request: Request, output: str | None) -> Iterator[tuple[PassHistory, frozenset[str]]]:
     """The history of a module of each directory that holds files of compiler passes, and the paths of these files."""
     for directory in inputs:
         if Path(directory).is_dir():
-            history = PassHistory(directory, read.module, jobs=read.jobs)
+            history = PassHistory(directory, request.module, jobs=request.jobs)
             try:
                 paths = history.paths()
             except InputError:

@@ -215,21 +215,13 @@ class Instruction:
         if name in form.places:
             return values.read(name, self._places[form.places[name]])
         if form.fault and name not in form.texts and name in form.text:
-            values.faults[self.computation.name, self.name] = self.line, form.fault
-            return None
+            return MalformedValue(form.text, form.fault)
         form.known[name] = values.read(name, form.texts[name]) if name in form.texts else None
         return form.known[name]
 
     def has(self, name: str) -> bool:
         """Whether there is an attribute of that name, whatever its value."""
         return self.value(name) is not None
-
-    def lacks(self, name: str) -> bool:
-        """Whether an attribute is missing that every instruction of the opcode has; the module notes that."""
-        if self.has(name):
-            return False
-        self.computation.values.lacking[self.computation.name, self.name] = self.line, name
-        return True
 
     def take_apart(self) -> AttributeForm[Value | MalformedValue]:
         """Takes the text of the attributes apart into what many instructions have in common and what is of this one."""

@@ -200,14 +200,14 @@ def split_items(text: str, start: int = 0, end: int | None = None) -> Iterator[t
         yield item, end
 
 
-_COMMON_VALUES = (
+COMMON_VALUES = (
     r"%?(?:[\w.\-]++|\0\d++\0)",  # a word, or a hole of `attribute_forms`
     r'"(?:[^"\\\n]++|\\.)*+"',
     r'\{(?:[^{}"\n]++|"(?:[^"\\\n]++|\\.)*+"|\{[^{}"\n]*+\})*+\}',
     r"\[[\d,]++\]<=\[[\d,]++\](?:T\([\d,]++\))?",
     r"mesh\[['\w=,]++\](?:, device_ids=\(\[[\d,]++\](?:T\([\d,]++\))?\))? \{['\w,]*+\}",
 )
-_COMMON = rf", ([A-Za-z_][\w.\-]*+)=({'|'.join(_COMMON_VALUES)})(?=, (?!device_ids=)[a-z]"
+_COMMON = rf", ([A-Za-z_][\w.\-]*+)=({'|'.join(COMMON_VALUES)})(?=, (?!device_ids=)[a-z]"
 COMMON_ATTRIBUTE = lazy_pattern(rf"{_COMMON}|$)", re.ASCII)
 """The comma, name and value of an attribute as printers write most: a word, a string, braces nested at most once, groups.
 `attributes` reads the others by the grammar.

@@ -383,17 +383,11 @@ class MalformedValue(NamedTuple):
 class ValueTable:
     """The values of the attributes of one module. A text that many instructions share is parsed once. `shapes` and `forms` are
     those of the module.
-
-    `faults`: the instructions whose attributes make no sense, with line and reason, as far as they were looked at. `lacking`:
-    those without an attribute that every instruction of their opcode has, with line and attribute. Both are by the names of
-    computation and instruction.
     """
 
     def __init__(self) -> None:
         self.shapes = ShapeTable()
         self.forms: FormTable[Value | MalformedValue] = FormTable()
-        self.faults: dict[tuple[str, str], tuple[int, str]] = {}
-        self.lacking: dict[tuple[str, str], tuple[int, str]] = {}
         self._known: dict[tuple[str, str], Value | MalformedValue] = {}
         self._kept = 0
 

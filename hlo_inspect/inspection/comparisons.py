@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import io
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.compare.comparison import ComparedModule, ModuleComparison, compare, only_in_new, only_in_old
@@ -21,10 +22,12 @@ from hlo_inspect.errors import HloInspectError, InputError, UsageError
 from hlo_inspect.hlo.dump_directory import expanded, is_directory
 from hlo_inspect.hlo.source import Openable, open_source
 from hlo_inspect.inspection.inspection import STANDARD_INPUT, Inspection
+from hlo_inspect.inspection.module_reports import ReportNeeds
 from hlo_inspect.inspection.saved_reports import holds_report, saved_reports
 from hlo_inspect.inspection.source_reports import without_collection
 from hlo_inspect.passes import MODULE_FACTS, PASSES
 from hlo_inspect.report.model import Report
+from hlo_inspect.request import Request
 
 WITH_TABLES = ("params", "collectives", "optimizer")
 """The passes whose tables are compared beside their facts."""
@@ -41,19 +44,20 @@ class ComparedInput(NamedTuple):
 
 
 class Comparisons:
-    """What is asked of both inputs: the arguments of `Inspection` except the passes. The report of each module has the tables
-    of the passes `shown` too.
-    """
+    """Compares two inputs, of which the same is asked. The report of each module has the tables of the passes `shown` too."""
 
     def __init__(
         self,
+        request: Request,
         *,
         watch: Callable[[Inspection], None] = lambda _: None,
         shown: Sequence[str] = (),
-        **asked: Any,  # noqa: ANN401 - the options of `Inspection`
+        with_notes: bool = True,
     ) -> None:
-        self._passes = tuple(dict.fromkeys((*WITH_TABLES, *shown)))
-        self._asked = asked
+        passes = tuple(dict.fromkeys((*WITH_TABLES, *shown)))
+        others = [name for name in PASSES.names if name not in WITHOUT_FACTS and name not in passes]
+        self._request = replace(request, passes=passes, also=tuple(others), jobs=1)
+        self._needs = ReportNeeds(notes=with_notes)
         self._watch = watch
         self.errors: list[HloInspectError] = []
         """What could not be read."""
@@ -77,19 +81,18 @@ class Comparisons:
         self.errors += [error for side in sides for error in side.errors]
 
     def _refuse_what_has_no_effect(self) -> None:
-        """`UsageError` for what says how dumps are read, where none is."""
-        options = {"module": "--module", "profile": "--profile", "what_if": "--what-if", "mesh": "--mesh"}
-        given = [option for name, option in options.items() if self._asked.get(name)]
-        if given:
-            have = "has" if len(given) == 1 else "have"
-            raise UsageError(f"saved reports are compared as they are: {', '.join(given)} {have} no effect")
+        """Raise UsageError for options that say how dumps are read: there are none."""
+        flags = [option.flag for option in self._request.given() if option.info.flags]
+        if flags:
+            do = "does" if len(flags) == 1 else "do"
+            raise UsageError(f"{', '.join(flags)} {do} not apply to saved reports, which are compared as they are")
 
     def modules(self, given: ComparedInput) -> Iterator[ComparedModule]:
         """The modules of one input that can be read, with their analyses."""
         return self._side(given).modules()
 
     def _side(self, given: ComparedInput) -> _ComparedSide:
-        return _ComparedSide(given, self._passes, self._asked, self._watch)
+        return _ComparedSide(given, self._request, self._needs, self._watch)
 
     def _paired(
         self,
@@ -152,13 +155,13 @@ class _ComparedSide:
     def __init__(
         self,
         given: ComparedInput,
-        passes: Sequence[str],
-        asked: Mapping[str, Any],
+        request: Request,
+        needs: ReportNeeds,
         watch: Callable[[Inspection], None],
     ) -> None:
         self._errors: dict[str, HloInspectError] = {}
-        self._passes = passes
-        self._asked = asked if given.module is None else {**asked, "module": given.module}
+        self._request = request if given.module is None else replace(request, module=given.module)
+        self._needs = needs
         self._watch = watch
         source = given.source
         if source in STANDARD_INPUT or not isinstance(source, str | bytes | bytearray | memoryview | PathLike):
@@ -176,14 +179,13 @@ class _ComparedSide:
 
     def names(self) -> list[str]:
         """What the modules are called."""
-        with Inspection((MODULE_FACTS,), **self._asked) as inspection:
+        with Inspection(replace(self._request, passes=(MODULE_FACTS,), also=())) as inspection:
             return [report.module_name for report in self._readable(inspection)]
 
     def modules(self) -> Iterator[ComparedModule]:
         """The modules in order, each with its analyses."""
         taken: list[Context] = []
-        others = [name for name in PASSES.names if name not in WITHOUT_FACTS and name not in self._passes]
-        with Inspection(self._passes, also=(*others, *self._passes), **self._asked) as inspection:
+        with Inspection(self._request, self._needs) as inspection:
             self._watch(inspection)
             inspection.hand_over(lambda _, context: taken.append(context))
             for report in self._readable(inspection):

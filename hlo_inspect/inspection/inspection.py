@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby, tee
 from pathlib import Path
-from typing import Any, NamedTuple, Unpack
+from typing import NamedTuple
 
 from hlo_inspect.errors import HloInspectError, InputError, Location, MissingExtraError, NoSuchInstructionError, UsageError
 from hlo_inspect.hlo.dump_directory import dump_files, expanded, is_directory
 from hlo_inspect.hlo.source import Openable, open_source
-from hlo_inspect.inspection.module_reports import Asked, ModuleReports, Taker
+from hlo_inspect.inspection.module_reports import NEEDS_ALL, ModuleReports, ReportNeeds, Taker
 from hlo_inspect.inspection.source_reports import Item, NoModuleError, SourceReports, Watcher, no_such_module
 from hlo_inspect.passes import MODULE_FACTS, WORKLOAD
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Report
+from hlo_inspect.request import Request
 
 _LACKING = 3
 """So many modules are named where none has an instruction as asked."""
@@ -26,29 +27,18 @@ STANDARD_INPUT = frozenset({"-", "/dev/stdin", "/dev/fd/0"})
 
 
 class Inspection:
-    """What is asked of each input: the arguments of `inspect_all` except the source, and `Asked.cost_model`. One process of
-    jaxlib serves the inputs that are read in one `with` block.
-    """
+    """Reads inputs and reports on their modules. One process of jaxlib serves the inputs of one `with` block."""
 
-    def __init__(
-        self,
-        passes: str | Sequence[str],
-        *,
-        module: str | None = None,
-        stage: str | None = None,
-        strict: bool = False,
-        **asked: Unpack[Asked],
-    ) -> None:
-        self._arguments = {"passes": passes, "module": module, "stage": stage, "strict": strict, **asked}
-        names = (passes,) if isinstance(passes, str) else tuple(passes)
+    def __init__(self, request: Request, needs: ReportNeeds = NEEDS_ALL) -> None:
+        names = request.pass_names
         if not names:
             raise UsageError("no pass is named")
+        self._request = request
+        self._needs = needs
         self._held = "a workload" if names == (WORKLOAD,) else "an HLO module"
-        self._module = module
-        self._stage = stage
-        self._reports = ModuleReports(names, **asked)
-        about_workloads = asked.get("also", ()) if names == (MODULE_FACTS,) else names  # a list shows what belongs to it
-        self._sources = SourceReports(names[0], self._reports, about_workloads, module, strict=strict)
+        self._reports = ModuleReports(request, needs)
+        about_workloads = request.also if names == (MODULE_FACTS,) else names  # a list shows what belongs to it
+        self._sources = SourceReports(names[0], self._reports, about_workloads, request.module, strict=request.strict)
         self.passed_over: list[str] = []
         """Files of directories that hold no module: one line each."""
 
@@ -81,11 +71,14 @@ class Inspection:
         if errors:
             raise errors[0]
 
-    def read(self, sources: Iterable[Openable], jobs: int = 1) -> Iterator[Report | HloInspectError]:
+    def read(self, sources: Iterable[Openable]) -> Iterator[Report | HloInspectError]:
         """A report for each module of each source whose name matches, and an error for each file and module that cannot be
-        read: nothing stops the others. `jobs` processes read the files; the order is that of the sources.
+        read: nothing stops the others. The order is that of the sources, also if several processes read them.
         """
-        files = _files(sources, self._stage)
+        sources = list(sources)
+        reads_input = any(isinstance(source, str) and source in STANDARD_INPUT for source in sources)
+        files = _files(sources, self._request.stage)
+        jobs = 1 if reads_input else self._request.jobs  # other processes cannot read standard input
         if jobs == 1:
             read = ((file, self._items(file)) for file in files)
             yield from self._of_sources(read)
@@ -93,7 +86,7 @@ class Inspection:
         from hlo_inspect.inspection.jobs import Jobs
 
         first, waiting = tee(files)
-        with Jobs(jobs, partial(_start_reading, self._arguments)) as processes:
+        with Jobs(jobs, partial(_start_reading, self._request, self._needs)) as processes:
             results = processes.in_order(first)
             yield from self._of_sources(
                 (file, self._arrived(file, *arrived)) for file, arrived in zip(waiting, results, strict=False)
@@ -130,7 +123,7 @@ class Inspection:
                 continue
             self.passed_over += map(str, empty)
             if not failed and not matched:
-                yield InputError(no_such_module(self._module, others), place)
+                yield InputError(no_such_module(self._request.module, others), place)
 
     def _arrived(self, file: _File, items: list[Item], failure: Exception | None) -> Iterator[Item]:
         """What another process made of a file, with what did not have to travel."""
@@ -184,9 +177,9 @@ def _files(sources: Iterable[Openable], stage: str | None) -> Iterator[_File]:
             yield _File(number, of, error)
 
 
-def _start_reading(arguments: Mapping[str, Any]) -> Callable[[_File], Iterator[Item]]:
+def _start_reading(request: Request, needs: ReportNeeds) -> Callable[[_File], Iterator[Item]]:
     """What a process does with each file. The specifications of facts are the same for all modules, and stay behind."""
-    inspection = Inspection(**arguments)
+    inspection = Inspection(request, needs)
 
     def read(file: _File) -> Iterator[Item]:
         for item in inspection._items(file):

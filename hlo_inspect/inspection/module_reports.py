@@ -2,58 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypedDict, get_args
+from typing import NamedTuple
 
-from hlo_inspect.analysis.context import NO_QUERY, Context, InstructionQuery, PhasesFrom
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.parsed_options import parse_options
 from hlo_inspect.errors import UsageError
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.passes import MODULE_FACTS, PASSES, WORKLOAD, find_pass
+from hlo_inspect.inspection.module_findings import FindingOptions, RuleChoice, find_findings
+from hlo_inspect.passes import ALPA, MODULE_FACTS, WORKLOAD, find_pass
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.part_of_module import facts_of_cut, facts_of_part, notes_of_cut, of_part, tables_of_cut
 from hlo_inspect.passes.rule_pages import findings_row, truncation_rows
 from hlo_inspect.report.facts import Facts
-from hlo_inspect.report.model import Finding, HeadlineRow, Input, Report, Section, Table, most_severe_first
-from hlo_inspect.rules import rules_of
-from hlo_inspect.rules.reading_problems import reading_findings
-
-if TYPE_CHECKING:
-    from hlo_inspect.analysis.alpa import CostModel
-    from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
-    from hlo_inspect.analysis.memory.platforms import PlatformName
-    from hlo_inspect.analysis.time.profiles import AskedMachine
-    from hlo_inspect.hlo.device_groups import NamedMesh
-
-
-class Asked(TypedDict, total=False):
-    """What is asked of each module, as `inspect_all` has it, and `cost_model`, the one of Alpa's that the pass `alpa` shows:
-    its `name`, and `alpha` and `beta` by mesh axes (`d0=1,d1=0.1`). `query` has the fields of `InstructionQuery`. Without
-    `with_notes` reports do not say why facts are unknown, which a comparison does not show. `needed` chooses what reports have
-    of their tables; without it they have all.
-    """
-
-    profile: str | Sequence[str] | None
-    what_if: Sequence[str]
-    devices_per_node: int | None
-    topology: str | None
-    mesh: str | None
-    custom_calls: str | None
-    phases: PhasesFrom
-    cost_model: Mapping[str, str | None] | None
-    platform: PlatformName | None
-    query: Mapping[str, Any]
-    also: Sequence[str]
-    with_notes: bool
-    needed: NeededTables | None
-
+from hlo_inspect.report.model import Finding, HeadlineRow, Input, Report, Section, Table, Value
+from hlo_inspect.request import Request
 
 NeededTables = Callable[[Sequence[Table]], Sequence[Table]]
 """What whoever reads a report needs of its tables: no more rows of them are made."""
 
 Taker = Callable[[Report, Context], None]
 """Who takes a report together with the module that it is about."""
+
+
+class ReportNeeds(NamedTuple):
+    """What the reader of reports needs of them: some `tables`, else all; `notes` that say why facts are unknown; and the
+    findings of every rule, also of a large module.
+    """
+
+    tables: NeededTables | None = None
+    notes: bool = True
+    every_rule: bool = False
+
+
+NEEDS_ALL = ReportNeeds()
 
 
 class ModuleReports:
@@ -64,123 +48,112 @@ class ModuleReports:
     each module beside its report.
     """
 
-    def __init__(  # noqa: PLR0913 - each is an option of its own
-        self,
-        passes: Sequence[str],
-        *,
-        profile: str | Sequence[str] | None = None,
-        what_if: Sequence[str] = (),
-        devices_per_node: int | None = None,
-        topology: str | None = None,
-        mesh: str | None = None,
-        custom_calls: str | None = None,
-        phases: PhasesFrom = "graph",
-        cost_model: Mapping[str, str | None] | None = None,
-        platform: PlatformName | None = None,
-        query: Mapping[str, Any] | None = None,
-        also: Sequence[str] = (),
-        with_notes: bool = True,
-        needed: NeededTables | None = None,
-    ) -> None:
-        if phases not in get_args(PhasesFrom):
-            raise UsageError(f"phases come from {' or '.join(get_args(PhasesFrom))}, not from {phases!r}")
-        self.chosen = [find_pass(name) for name in passes if name != WORKLOAD]
-        self._with_notes = with_notes
-        self._also = frozenset(find_pass(name).name for name in also)
-        running = _with_included([*self.chosen, *map(find_pass, also)])
+    def __init__(self, request: Request, needs: ReportNeeds = NEEDS_ALL) -> None:
+        alpa = (ALPA,) if request.cost_model is not None else ()
+        self.chosen = list(dict.fromkeys(find_pass(name) for name in (*request.pass_names, *alpa) if name != WORKLOAD))
+        also = [find_pass(name) for name in request.also]
+        request.check([question.name for question in (*self.chosen, *also)])
+        running = _with_included([*self.chosen, *also], quick=request.quick)
         self._answering = list(dict.fromkeys((*running, find_pass(MODULE_FACTS))))
-        self.specs = tuple(spec for one in self._answering for spec in one.specs)
-        profiles = [] if profile is None else [profile] if isinstance(profile, str) else list(profile)
-        self.wants = _wants(running, self.chosen, self._also, with_profile=bool(profiles))
-        left_out = self.chosen[0].also if self.chosen else ()
-        self._phases: PhasesFrom = "names" if left_out and self._also.isdisjoint(left_out) else phases
-        self.asks_graph = self._phases == "graph" and any(one.asks_phases for one in running)
-        if len(profiles) > 1 and not any(one.compares_profiles for one in self.chosen):
-            raise UsageError(f"{', '.join(passes)} can be asked about one profile; `time` compares several")
-        changes = (what_if,) if isinstance(what_if, str) else what_if
-        self._machine = _machine(profiles, changes, topology, devices_per_node)
-        self._mesh = _mesh(mesh)
-        self._user_rules = _user_rules(custom_calls)
-        self._cost_model = _cost_model(cost_model)
-        self._platform = platform
-        self._query = InstructionQuery(**query) if query else NO_QUERY
-        self._needed = needed
+        self.specs = tuple(spec for question in self._answering for spec in question.specs)
+        self._findings = FindingOptions(
+            any(question.findings_of == "all" for question in running),
+            tuple(question.name for question in running),
+            tuple(question.name for question in self.chosen),
+            request.quick,
+            needs.every_rule,
+        )
+        self.wants = _wants(running, self.chosen, request) | self._findings.wants
+        self.asks_graph = request.uses_graph_for_phases and any(question.asks_phases for question in running)
+        if len(request.profiles) > 1 and not any(question.compares_profiles for question in self.chosen):
+            names = ", ".join(request.pass_names)
+            raise UsageError(f"{names} can be asked about one profile; `time` compares several")
+        self._uses_profile = any(question.uses_profile for question in running)
+        self._request = request
+        self._options = parse_options(request)
+        self._needs = needs
         self.taker: Taker | None = None
 
     def report(self, module: Module, notes: Sequence[str], read_graph: Callable[[], Module | None] | None) -> Report:
         """The report of a module that was read with `wants`. `read_graph` reads it with its graph."""
-        context = Context(
-            module,
-            self._machine,
-            self._mesh,
-            self._also,
-            self._user_rules,
-            self._phases,
-            read_graph,
-            self._cost_model,
-            self._platform,
-            self._query,
-        )
-        chosen = self.chosen
-        sections = {one.name: one.run(context) for one in self._answering}
+        context = Context(module, self._request, self._options, read_graph)
+        sections = {question.name: question.run(context) for question in self._answering}
+        chosen = [sections[question.name] for question in self.chosen]
+        about = next((section.about for section in sections.values() if section.about is not None), None)
+        choice = self._findings.choose(module, about)
+        findings = find_findings(context, choice, self._findings.followed, about)
         facts = {name: value for section in sections.values() for name, value in section.facts.items()}
-        unknown = [line for section in sections.values() for line in section.notes] if self._with_notes else []
-        tables: Iterable[Table] = chain.from_iterable(sections[one.name].tables for one in dict.fromkeys(chosen))
-        if module.quoted_lines:
-            facts = facts_of_part(facts)
-        elif module.problems.hold_a_cut:
-            unknown += notes_of_cut(facts) if self._with_notes else []
-            facts = facts_of_cut(facts)
-            tables = tables_of_cut(tables)
-        tables = chain(tables, _log_tables(module))
-        if self._needed is not None and not module.quoted_lines:  # these have other tables on their page
-            tables = self._needed(list(tables))
-        made = tuple([table.made() for table in tables])  # before the findings: what makes rows may find something
-        findings = _findings(context, sections)
-        findings += reading_findings(context)  # last: an analysis can find that attributes make no sense
-        findings = most_severe_first(findings)
-        counts = any(one.counts_findings for one in chosen)
-        headline = _headline(dict.fromkeys(chosen), sections)
-        profile_used = context.on_machine.profile_used  # last: a pass or a rule may ask for times
-        if profile_used is None and self._machine is not None and self._machine.changes:
-            raise UsageError("--what-if changes figures of a profile: name it with --profile")
         report = Report(
-            command=chosen[0].name,
+            command=self.chosen[0].name,
             input=Input(module.path, module.first_line, module.lines, module.bytes),
-            facts=Facts({name: facts[name] for name in sorted(facts, key=_behind_the_module)}, self.specs),
-            tables=made,
-            findings=tuple(findings),
-            notes=tuple(dict.fromkeys((*notes, *unknown))),
-            profile=profile_used.name if profile_used is not None else None,
+            facts=Facts(_ordered(_facts(module, facts)), self.specs),
+            tables=tuple([table.made() for table in self._tables(module, chosen)]),
+            findings=findings,
+            notes=tuple(dict.fromkeys((*notes, *self._notes(module, facts, sections.values()), *_notes_on(choice)))),
+            profile=self._profile(context),
             specs=self.specs,
-            passages=tuple(passage for one in dict.fromkeys(chosen) for passage in sections[one.name].passages),
-            headline=(*truncation_rows(findings), *headline, *([findings_row(findings)] if headline and counts else [])),
+            passages=tuple(passage for section in chosen for passage in section.passages),
+            headline=self._headline(chosen, findings, choice),
+            findings_scope=choice.scope,
+            left_out_rules=choice.left_out,
         )
         report = of_part(report, module.quoted_lines) if module.quoted_lines else report
         if self.taker is not None:
             self.taker(report, context)
         return report
 
+    def _notes(self, module: Module, facts: Mapping[str, Value], sections: Iterable[Section]) -> Iterator[str]:
+        """Why facts are unknown."""
+        if not self._needs.notes:
+            return
+        for section in sections:
+            yield from section.notes
+        if module.problems.hold_a_cut and not module.quoted_lines:
+            yield from notes_of_cut(facts)
 
-def _headline(chosen: Collection[Pass], sections: Mapping[str, Section]) -> tuple[HeadlineRow, ...]:
-    """The first lines of all pages; of several each says which it is on."""
-    if len(chosen) == 1:
-        return tuple(row for one in chosen for row in sections[one.name].headline)
-    return tuple(row._replace(command=one.name) for one in chosen for row in sections[one.name].headline)
+    def _tables(self, module: Module, chosen: Sequence[Section]) -> Sequence[Table]:
+        """The tables of the chosen passes that are needed, and of the text around the module."""
+        tables: Iterable[Table] = chain.from_iterable(section.tables for section in chosen)
+        if module.problems.hold_a_cut and not module.quoted_lines:
+            tables = tables_of_cut(tables)
+        tables = [*tables, *_log_tables(module)]
+        if self._needs.tables is None or module.quoted_lines:  # these have other tables on their page
+            return tables
+        return self._needs.tables(tables)
+
+    def _headline(self, chosen: Sequence[Section], findings: Sequence[Finding], choice: RuleChoice) -> tuple[HeadlineRow, ...]:
+        """The first lines of all pages, of several each with its command; then the findings, unless no page counts them."""
+        names = [question.name if len(chosen) > 1 else "" for question in self.chosen]
+        rows = [row._replace(command=name) for name, section in zip(names, chosen, strict=True) for row in section.headline]
+        counts = any(question.findings_of != "none" for question in self.chosen)
+        counted = [findings_row(findings, choice.scope)] if rows and counts else []
+        return (*truncation_rows(findings), *rows, *counted)
+
+    def _profile(self, context: Context) -> str | None:
+        """The name of the hardware profile that times of the report are for. Raise UsageError for changes without one."""
+        if not (self._uses_profile or context.on_machine.profile_is_named):
+            if self._request.changes:
+                raise UsageError("--what-if changes figures of a profile: name it with --profile")
+            return None
+        profile = context.on_machine.profile
+        return profile.name if profile is not None else None
 
 
-def _findings(context: Context, sections: Mapping[str, Section]) -> list[Finding]:
-    """The findings that are a part of the answers; of an answer about one instruction those of all rules that name it."""
-    about = next((section.about for section in sections.values() if section.about is not None), None)
-    found = [finding for rule in rules_of(sections if about is None else PASSES.names) for finding in rule.check(context)]
-    if about is None:
-        return found
-    line, name = about
-    return [one for one in found if one.subject == name or (one.location is not None and one.location.line == line)]
+def _facts(module: Module, facts: dict[str, Value]) -> dict[str, Value]:
+    """The facts as far as the text holds the module."""
+    if module.quoted_lines:
+        return facts_of_part(facts)
+    return facts_of_cut(facts) if module.problems.hold_a_cut else facts
 
 
-def _behind_the_module(fact: str) -> bool:
-    return not fact.startswith("module.")
+def _ordered(facts: Mapping[str, Value]) -> dict[str, Value]:
+    """The facts, those of the module first."""
+    return {name: facts[name] for name in sorted(facts, key=lambda name: not name.startswith("module."))}
+
+
+def _notes_on(choice: RuleChoice) -> list[str]:
+    """Which rules are left out."""
+    return [f"findings: left out {choice.reason}: {', '.join(choice.left_out)}"] if choice.left_out else []
 
 
 def _log_tables(module: Module) -> Iterable[Table]:
@@ -191,57 +164,23 @@ def _log_tables(module: Module) -> Iterable[Table]:
     return log_tables(module.log)
 
 
-def _machine(
-    profiles: Sequence[str], changes: Sequence[str], topology: str | None, devices_per_node: int | None
-) -> AskedMachine | None:
-    """What a user says of the machine."""
-    if not (profiles or changes or topology is not None or devices_per_node is not None):
-        return None
-    from hlo_inspect.analysis.hardware import load_profile
-    from hlo_inspect.analysis.time.placement import given_placement
-    from hlo_inspect.analysis.time.profiles import AskedMachine, given_change
-
-    placement = given_placement(topology, devices_per_node)
-    return AskedMachine(tuple(map(load_profile, profiles)), tuple(map(given_change, changes)), placement)
-
-
-def _mesh(text: str | None) -> NamedMesh | None:
-    if text is None:
-        return None
-    from hlo_inspect.analysis.mesh_axes import given_mesh
-
-    return given_mesh(text)
-
-
-def _cost_model(asked: Mapping[str, str | None] | None) -> CostModel | None:
-    if asked is None:
-        return None
-    from hlo_inspect.analysis.alpa import given_cost_model
-
-    return given_cost_model(**asked)
-
-
-def _user_rules(path: str | None) -> UserRules | None:
-    if path is None:
-        return None
-    from hlo_inspect.analysis.cost.custom_calls.user_rules import load_user_rules
-
-    return load_user_rules(path)
-
-
-def _with_included(passes: Iterable[Pass]) -> list[Pass]:
+def _with_included(passes: Iterable[Pass], *, quick: bool) -> list[Pass]:
     """The passes, each followed by those that belong to its answer; none twice."""
-    return list(dict.fromkeys(part for one in passes for part in (one, *map(find_pass, one.includes))))
+    parts: dict[Pass, None] = {}
+    for question in passes:
+        included = question.includes if quick else (*question.includes, *question.unless_quick)
+        parts |= dict.fromkeys((question, *map(find_pass, included)))
+    return list(parts)
 
 
-def _wants(running: Iterable[Pass], chosen: Iterable[Pass], also: Set[str], *, with_profile: bool) -> Wants:
+def _wants(running: Iterable[Pass], chosen: Collection[Pass], request: Request) -> Wants:
     """What the facts of all passes and the tables of the chosen ones need of a module. A chosen pass shows tables as those that
-    it includes have them where it is asked for what its command adds.
+    it includes have them, with costs unless quick.
     """
     wants = find_pass(MODULE_FACTS).wants
-    for one in running:
-        wants |= one.wants
-    shown = _with_included(one for one in chosen if not also.isdisjoint(one.also))
-    for one in (*chosen, *shown):
-        wants |= one.table_wants | one.profile_wants if with_profile else one.table_wants
+    for question in running:
+        wants |= question.wants
+    shown = [] if request.quick else _with_included((question for question in chosen if question.unless_quick), quick=False)
+    for question in (*chosen, *shown):
+        wants |= question.table_wants | question.profile_wants if request.profiles else question.table_wants
     return wants

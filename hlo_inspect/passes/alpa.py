@@ -18,7 +18,6 @@ from hlo_inspect.analysis.alpa import (
     search_cost,
 )
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost_models import MODELS
 from hlo_inspect.passes.base import Pass, with_lower_bound
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
@@ -77,9 +76,9 @@ def _why(along: list[MeshCost]) -> str:
 def _tables(context: Context, search: SearchCost, costs: list[MeshCost]) -> Iterator[Table]:
     """The table of the model that was asked for."""
     model = context.cost_model.name if context.cost_model is not None else None
-    if model in (MODELS[0], None):
+    if model in ("alpa-search", None):
         yield _search_table(search)
-    if model in (MODELS[1], None):
+    if model in ("alpa-mesh", None):
         yield _mesh_table(costs)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.wants import Wants
@@ -19,27 +19,27 @@ class Question(ABC):
     """What a command answers: the docstring is the command's help, its first paragraph the short one.
 
     `specs` names every fact that it gives. `includes` are passes whose facts and notes always belong to its answer, but not
-    their tables; `also` are those that its command adds in the same way except with `--quick`, and which `inspect` adds where
-    they are named. `aliases` are other names of the command. `writes` are the forms in which it can write its input (`--to`),
-    `cost_models` the models that it can show costs by (`--cost-model`).
+    their tables; `unless_quick` are those that belong to it in the same way except with `--quick`.
+    `aliases` are other names of the command. `writes` are the forms in which it can write its input (`--to`).
     A command that `takes_name` can be asked about one instruction: its name follows the inputs. One that `compares_profiles`
     takes several hardware profiles. `formats` are those that its reports can be rendered in beside those of all;
-    `passes_of_formats` names those that render the report of another pass. The first lines of its page end with how many
-    findings there are, except where it asks no rules (`counts_findings`).
+    `passes_of_formats` names those that render the report of another pass. `findings_of` says which findings its report has:
+    those of all rules, those of the rules of this question, or, if it is about one instruction, those that name it. If
+    `uses_profile`, its times are those of the accelerator that the dump names, unless the user names one.
     """
 
     name: ClassVar[str]
     specs: ClassVar[tuple[FactSpec, ...]]
     includes: ClassVar[tuple[str, ...]] = ()
-    also: ClassVar[tuple[str, ...]] = ()
+    unless_quick: ClassVar[tuple[str, ...]] = ()
     aliases: ClassVar[tuple[str, ...]] = ()
     writes: ClassVar[tuple[str, ...]] = ()
-    cost_models: ClassVar[tuple[str, ...]] = ()
     takes_name: ClassVar[bool] = False
     compares_profiles: ClassVar[bool] = False
     formats: ClassVar[tuple[str, ...]] = ()
     passes_of_formats: ClassVar[Mapping[str, str]] = {}
-    counts_findings: ClassVar[bool] = True
+    findings_of: ClassVar[Literal["all", "question", "none"]] = "question"
+    uses_profile: ClassVar[bool] = False
 
     @classmethod
     def help(cls) -> str:
@@ -56,11 +56,11 @@ class Pass(Question):
     """One question about a module, and the command of that name.
 
     `wants` is what the reader has to keep for it, and `table_wants` what it has to keep beside that for its tables, which are
-    made where the pass was asked for by its name, and for those in which a pass that includes it shows them with `also`;
+    made where the pass was asked for by its name, and for those in which a pass that includes it shows them unless quick;
     `profile_wants` what they need more where a hardware profile is named. What `asks_phases` needs the graph of a module where
     names leave phases open.
 
-    What a pass answers depends on the module and on what was asked for, `context.also`, never on which other passes run.
+    What a pass answers depends on the module and on `context.request`, never on which other passes run.
     """
 
     wants: ClassVar[Wants]

@@ -16,7 +16,7 @@ from hlo_inspect.analysis.instruction_phase import InstructionPhase
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.grouping import joined_name
-from hlo_inspect.passes.origins import joined_sources, phase_source
+from hlo_inspect.passes.origins import joined_sources, phase_column, phase_source
 from hlo_inspect.report.model import Column, Table, Value
 
 Label = TypeVar("Label", bound=Hashable)
@@ -80,7 +80,7 @@ _SITES = (
     Column("source_target_pairs", detail=9, get=lambda site: site.collective.source_target_pairs),
     Column("trip_count", "count", detail=9, get=lambda site: site.runs.exact),
     Column("axis", detail=2, optional=True, get=lambda site: site.axis),
-    Column("phase", detail=3, get=lambda site: site.phase.phase),
+    phase_column(lambda site: site.phase.phase, detail=3),
     phase_source(lambda site: site.phase.phase_from),
     Column("also_phase", detail=9, optional=True, only_verbose=True, get=lambda site: site.phase.also_phase or None),
     Column("channel_id", "number", detail=9, optional=True, get=lambda site: site.collective.channel_id),
@@ -157,7 +157,7 @@ _GROUPS = (
     *_FIGURES_OF_STEP,
     Column("group_size", "number", detail=4, optional=True, get=lambda row: row.label.group_size),
     Column("axis", detail=2, optional=True, get=lambda row: row.label.axis),
-    Column("phase", detail=2, get=lambda row: row.label.phase),
+    phase_column(lambda row: row.label.phase, detail=2),
     Column("reduction", detail=4, get=lambda row: row.label.reduction),
     Column("is_async", "bool", detail=5, get=lambda row: row.label.is_async),
     Column("names", detail=7, get=lambda row: joined_name([collective.start.name for collective in row.members])),
@@ -252,10 +252,10 @@ def by_axis(context: Context) -> Table:
 
 
 def by_phase(context: Context) -> Table:
-    """One row a phase of the training step."""
+    """One row a phase of the training step; none if --quick leaves the phase of a collective open."""
     columns = (Column("phase", get=lambda row: row.label),)
-    executed = context.executed.phases
-    rows = _together(context, context.collective_phases, executed)
+    executed = {} if context.leaves_phases_open else context.executed.phases
+    rows = [] if context.leaves_phases_open else _together(context, context.collective_phases, executed)
     met = {row.label for row in rows}
     rows += [_Together(phase, [], one) for phase, one in executed.items() if phase not in met]
     return _table("collectives_by_phase", "Collectives of one step by phase", columns, rows, context)
@@ -269,7 +269,7 @@ def by_size(context: Context) -> Table:
         Column("kind", get=lambda row: row.label[0]),
         Column("up_to_bytes", "bytes", optional=True, get=lambda row: row.label[1]),
     )
-    is_wanted = context.on_machine.profile_is_named
+    is_wanted = _has_times(context)
     rows = _together(context, [(one.kind, _size_class(one)) for one in context.collectives]) if is_wanted else []
     rows.sort(key=_kind_and_size)
     return _table("collectives_by_size", "Collectives of one step by kind and size", columns, rows, context)
@@ -318,12 +318,17 @@ def _members(row: _Together) -> Sequence[Collective]:
     return row.members
 
 
+def _has_times(context: Context) -> bool:
+    """True if the user names a hardware profile; --quick leaves times out."""
+    return context.on_machine.profile_is_named and not context.request.quick
+
+
 def with_times(
     columns: Sequence[Column], context: Context, members: Callable[[Any], Sequence[Collective]]
 ) -> tuple[Column, ...]:
     """The columns, with those of times behind the bytes that are sent."""
     at = next(at for at, column in enumerate(columns, 1) if column.name == "executed_wire_bytes_lower_bound")
-    if not context.on_machine.profile_is_named:
+    if not _has_times(context):
         return tuple(columns)
     from hlo_inspect.passes.collective_times import time_columns
 

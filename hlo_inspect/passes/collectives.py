@@ -7,7 +7,6 @@ from typing import TypeVar
 
 from hlo_inspect.analysis.collectives import KERNEL_WANTS, WANTS, Collective
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost_models import MODELS
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedFigure
 from hlo_inspect.analysis.op_names import PHASES
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
@@ -15,13 +14,14 @@ from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes import collective_tables, loop_table
 from hlo_inspect.passes.base import Pass, unknown, with_lower_bound
 from hlo_inspect.passes.origins import call_stacks, differences, phase_notes
-from hlo_inspect.report.model import FactSpec, Section, Table, Value
+from hlo_inspect.report.model import LOWER_BOUND, FactSpec, Section, Table, Value
 
 Label = TypeVar("Label", bound=Hashable)
 
 _GROUPED_KINDS = frozenset(COLLECTIVE_KINDS)
 _KINDS = frozenset((*COLLECTIVE_KINDS, *POINT_TO_POINT))
 _PHASES = frozenset(PHASES)
+_PHASE_FACTS = "collectives.phase."
 
 
 class Collectives(Pass):
@@ -34,7 +34,6 @@ class Collectives(Pass):
 
     name = "collectives"
     asks_phases = True
-    cost_models = MODELS
     profile_wants = KERNEL_WANTS
     wants = WANTS
     specs = (
@@ -109,12 +108,25 @@ def _facts(context: Context) -> dict[str, Value]:
         facts |= _figures(f"collectives.phase.{phase}", phases.get(phase, []))
     for name, figure in _executed_figures(context):
         with_lower_bound(facts, name, figure.exact, figure.least or None)
+    if context.leaves_phases_open:
+        facts = _with_open_phases(facts)
     mesh = context.mesh
     is_whole = not mesh.why_partial
     return facts | {
         "mesh.shape": mesh.shape_text if is_whole else None,
         "mesh.order": mesh.order_text if is_whole else None,
     }
+
+
+def _with_open_phases(facts: dict[str, Value]) -> dict[str, Value]:
+    """The facts, those of a phase as lower bounds: --quick leaves the phase of some collectives open."""
+    bounded: dict[str, Value] = {}
+    for name, value in facts.items():
+        if name.startswith(_PHASE_FACTS) and not name.endswith(LOWER_BOUND):
+            with_lower_bound(bounded, name, None, value or None)
+        else:
+            bounded[name] = value
+    return bounded
 
 
 def _executed_figures(context: Context) -> Iterator[tuple[str, ExecutedFigure]]:
@@ -136,7 +148,9 @@ def _notes(context: Context, facts: Sequence[str]) -> list[str]:
     executed = dict(_executed_figures(context)) if facts else {}
     notes = []
     for fact in facts:
-        if fact.startswith("mesh."):
+        if fact.startswith(_PHASE_FACTS) and context.leaves_phases_open:
+            notes.append(f"{fact}: --quick leaves out the graph of values, which decides phases that names leave open")
+        elif fact.startswith("mesh."):
             notes.append(f"{fact}: {context.mesh.reason or context.mesh.why_partial}")
         else:
             notes.append(f"{fact}: {_why_not_executed(executed[fact]) if fact in executed else _why(fact, context)}")

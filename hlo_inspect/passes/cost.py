@@ -47,6 +47,7 @@ class Cost(Pass):
 
     name = "cost"
     includes = ("custom-calls",)
+    uses_profile = True
     wants = KERNEL_WANTS | phases.WANTS
     specs = (
         FactSpec("cost.flops", "flops", "FLOPs as XLA counts them, in float32: a loop once, custom calls not at all"),
@@ -100,7 +101,8 @@ def _notes(context: Context, reasons: Sequence[str]) -> Iterator[str]:
 def _tables(context: Context) -> Iterator[Table]:
     cost, times = context.cost, context.on_machine.kernel_times
     yield cost_table("cost", "Cost of one step by opcode", "opcode", cost.opcodes, times)
-    yield by_phase(context)
+    if not context.request.quick:
+        yield by_phase(context)
     yield cost_table("cost_by_scope", "Cost of one step by scope of the program", "scope", cost.by("scope"), times)
     yield cost_table("cost_by_source", "Cost of one step by line of source", "source", cost.by("source"), times)
     yield cost_table("cost_by_fusion_kind", "Cost of one step by kind of fusion", "kind", cost.by("kind"), times)
@@ -150,7 +152,7 @@ def _recomputed(context: Context) -> list[str]:
     by_phase = {phase: tally.bounds("flops").least for phase, tally in context.cost.by("phase").by_label()}
     again = by_phase.get(RECOMPUTE, 0) + total_of_step(context.cost.calls, "recomputed_flops").least
     flops = context.cost.step["flops"].exact
-    if not again or not flops or context.module.problems.hold_a_cut:
+    if not again or not flops or context.request.quick or context.module.problems.hold_a_cut:
         return []
     share, rest = percent(again / flops), flops - again
     return [f"cost.executed_flops: at least {share} of these FLOPs are recomputation; without it there are at most {rest:,}"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
-from hlo_inspect.analysis import calls
+from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.custom_calls.step import (
     CallFigure,
@@ -13,7 +13,6 @@ from hlo_inspect.analysis.cost.custom_calls.step import (
     total_of_step,
     with_unknown,
 )
-from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass, with_lower_bound
 from hlo_inspect.passes.custom_call_tables import custom_call_tables
 from hlo_inspect.report.model import FactSpec, Passage, Section, Value
@@ -39,7 +38,7 @@ class CustomCalls(Pass):
     """
 
     name = "custom-calls"
-    wants = calls.WANTS | Wants(graph=True, checked=True)
+    wants = KERNEL_WANTS
     specs = (
         FactSpec("custom_calls.flops", "flops", "FLOPs of all runs of custom calls"),
         FactSpec("custom_calls.least_flops", "flops", "those of them that static masks let through"),

@@ -29,17 +29,17 @@ _KINDS = {"training step": "train step"}
 
 
 def headline(context: Context) -> Iterator[HeadlineRow]:
-    """At most seven lines; costs, optimizer and the largest array are in them where they were asked for."""
+    """At most seven lines; --quick leaves out costs, the optimizer and the largest array."""
     if not context.module.quoted_lines:
         yield HeadlineRow("", tuple(_what(context)))
-    if "cost" in context.also and context.module.entry is not None:
+    if not context.request.quick and context.module.entry is not None:
         yield HeadlineRow("compute", tuple(_compute(context)))
         time = tuple(_time(context))
         yield from [HeadlineRow("time", time)] if time else []
     yield HeadlineRow("collectives", tuple(_collectives(context)))
     if context.interface.known:
         yield HeadlineRow("memory", tuple(_memory(context)))
-    if "cost" in context.also:
+    if not context.request.quick:
         rows = {"largest": tuple(_largest_array(context)), "host": tuple(_host(context))}
         yield from (HeadlineRow(label, parts) for label, parts in rows.items() if parts)
 
@@ -174,7 +174,7 @@ def _collectives(context: Context) -> Parts:
         yield from sentence(", {} of operands, {} sent", *moved)
         yield from _axes(context)
         recompute = executed.phases.get(RECOMPUTE, NOT_EXECUTED)
-        if recompute.count.least:
+        if recompute.count.least and not context.leaves_phases_open:
             again = _amount(recompute.count, "count", "run"), _amount(recompute.wire_bytes, "bytes")
             yield from sentence("; recompute {}, {}", *again)
     elif not context.collectives:
@@ -231,7 +231,7 @@ _LARGEST_OF_SUMMARY = 10_000
 def _peak_of_memory(context: Context) -> Parts:
     """The peak of a scheduled program, from XLA's files where they state it."""
     module = context.module
-    if "cost" not in context.also or not module.header.is_scheduled:
+    if context.request.quick or not module.header.is_scheduled:
         return
     peak = context.sidecars.peak_bytes
     if peak is None and module.opcode_counts.total() > _LARGEST_OF_SUMMARY:

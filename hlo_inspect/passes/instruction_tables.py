@@ -17,6 +17,7 @@ from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo.shapes import Shape, array_leaves, total
 from hlo_inspect.passes.collective_tables import sites
 from hlo_inspect.passes.kernel_tables import kernels_table
+from hlo_inspect.passes.origins import phase_column
 from hlo_inspect.report.model import Amount, Column, Parts, Table, Value, number_of, sentence
 
 _LONGEST_WAY, _WAY_ENDS = 12, 5
@@ -130,7 +131,7 @@ class InstructionFigures:
 
     def words(self, place: RowPlace) -> Iterator[tuple[str, Parts]]:
         """Work and time of all runs."""
-        row, profile = self.of(place), self._context.on_machine.profile_used
+        row, profile = self.of(place), self._context.on_machine.profile
         if not row:
             return
         yield "costs", self._work(row)
@@ -195,7 +196,7 @@ def instructions_table(context: Context, places: Sequence[RowPlace], graph: Inst
         Column("accessed_bytes", "bytes", detail=3, optional=True, get=lambda row: row[1].get("bytes")),
         bound,
         bound.lower_bound(lambda row: row[1].get("bound_s_lower_bound")),
-        Column("phase", detail=2, get=lambda row: row[0].phase),
+        phase_column(lambda row: row[0].phase, detail=2),
         Column("op_name", detail=6, get=lambda row: row[0].op_name),
         Column("source", detail=4, get=lambda row: row[0].source),
         Column("line", "number", get=lambda row: row[0].line),
@@ -264,7 +265,7 @@ def _neighbours(name: str, title: str, by: str, rows: Sequence[_Described], *, o
         Column("bytes", "bytes", detail=6, get=lambda row: row.size),
         Column(by, detail=1, get=lambda row: row.by),
         Column("expression", detail=7, width=40, optional=True, get=lambda row: row.expression or None),
-        Column("phase", detail=2, get=lambda row: row.phase),
+        phase_column(lambda row: row.phase, detail=2),
         Column("computation", detail=8, get=lambda row: row.computation),
         Column("op_name", detail=9, get=lambda row: row.op_name),
         Column("source", detail=3, get=lambda row: row.source),
@@ -338,7 +339,7 @@ def _picture(sides: Sequence[tuple[RowPlace, _Described, str]], edges: Sequence[
         Column("opcode", get=lambda one: one[1].opcode),
         Column("shape", get=lambda one: one[1].shape),
         Column("expression", optional=True, get=lambda one: one[1].expression or None),
-        Column("phase", get=lambda one: one[1].phase),
+        phase_column(lambda one: one[1].phase),
         Column("computation", get=lambda one: one[1].computation),
         Column("side", get=lambda one: one[2]),
         Column("steps", "number", get=lambda one: one[1].distance),

@@ -12,7 +12,7 @@ from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.neighbourhood.expressions import FusionExpressions
 from hlo_inspect.analysis.neighbourhood.neighbourhood import Neighbourhood, Ways
 from hlo_inspect.analysis.neighbourhood.selection import RowPlace
-from hlo_inspect.analysis.op_names import UNKNOWN, origin_of, scope_of
+from hlo_inspect.analysis.op_names import NOT_SOUGHT, UNKNOWN, origin_of, scope_of
 from hlo_inspect.analysis.parameters import ParameterLeaf
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo import tokens
@@ -103,7 +103,7 @@ def _of_step(context: Context, around: Neighbourhood) -> Iterator[tuple[str, Par
             yield "parameter", _said(_parameter_text(context, leaf))
     outputs = [index_text(index) for index in around.outputs]
     yield "output", _said(f"of the program at {_listed(outputs, _MOST_OUTPUTS)}" if outputs else "")
-    device = context.memory.device if not context.query.quick else None
+    device = context.memory.device if not context.request.quick else None
     if device is not None:
         yield "memory", _buffer_words(device, around.name, around.line)
     yield "op_name", _said(_scope_text(instruction))
@@ -129,13 +129,13 @@ def _said(text: str) -> Parts:
 def several_block(context: Context, found: Sequence[RowPlace]) -> Iterator[HeadlineRow]:
     """That several instructions fit."""
     names = {context.views.of(place.computation).names[place.row] for place in found}
-    what = f"are called {next(iter(names))}" if len(names) == 1 else f"fit {context.query.name!r}"
+    what = f"are called {next(iter(names))}" if len(names) == 1 else f"fit {context.request.name!r}"
     yield HeadlineRow("", (Amount(len(found), "count", "instruction"), f" {what}: the name or the line of one shows more"))
 
 
 def ways_block(context: Context, ways: Ways) -> Iterator[HeadlineRow]:
     """Whether there is a way at all."""
-    asked, to = context.query.name, context.query.to
+    asked, to = context.request.name, context.request.to
     if not ways.found:
         yield HeadlineRow("", (f"No array goes from {asked} to {to}, nor from {to} to {asked}",))
         return
@@ -247,7 +247,7 @@ def _runs_words(context: Context, computation: str) -> Parts:
 def _phase_text(context: Context, instruction: Instruction) -> str:
     """The phase and where it comes from; empty where it is unknown."""
     found = context.phases.of(instruction)
-    if found.phase == UNKNOWN:
+    if found.phase in {UNKNOWN, NOT_SOUGHT}:
         return ""
     told = {"name": ", by its op_name", "graph": ", by the graph of values"}.get(found.phase_from, "")
     return f"{found.phase}{told}{f'; also for {found.also_phase}' if found.also_phase else ''}"
@@ -280,7 +280,7 @@ def _parameter_text(context: Context, leaf: ParameterLeaf) -> str:
     parts = [f"number {leaf.number}"]
     if leaf.path:
         parts.append(leaf.path)
-    role = context.optimizer.roles.get((leaf.number, leaf.index)) if not context.query.quick else None
+    role = context.optimizer.roles.get((leaf.number, leaf.index)) if not context.request.quick else None
     if role is not None:
         parts.append(role.replace("_", " "))
     spec = context.partition_specs.text(leaf.sharding, None if leaf.index else leaf.instruction)

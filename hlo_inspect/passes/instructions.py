@@ -37,6 +37,7 @@ class Instructions(Pass):
     """
 
     name = "instructions"
+    uses_profile = True
     wants = KERNEL_WANTS
     specs = ()
 

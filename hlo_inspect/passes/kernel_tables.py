@@ -11,7 +11,7 @@ from hlo_inspect.analysis.time.kernel_costings import Costing, StepCost
 from hlo_inspect.hlo.shapes import Shape, array_leaves
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.grouping import joined_name
-from hlo_inspect.passes.origins import joined_sources, phase_source
+from hlo_inspect.passes.origins import joined_sources, phase_column, phase_source
 from hlo_inspect.report.model import Column, Table
 
 NO_KERNEL = "(no kernel)"
@@ -65,7 +65,7 @@ def _figures(context: Context) -> Iterator[Column]:
     has_times = context.on_machine.profile is not None
     for column in _costs(has_times=has_times):
         yield column._replace(part=_cost)
-    yield Column("phase", detail=2 if has_times else 1, get=lambda labels: (labels and labels.phase) or UNKNOWN, part=_labels)
+    yield phase_column(_phase, detail=2 if has_times else 1)._replace(part=_labels)
 
 
 def _costs(*, has_times: bool) -> Iterator[Column]:
@@ -135,3 +135,7 @@ def _source(labels: Labels | None) -> str:
 
 _FUSION_KIND = Column("fusion_kind", detail=9, optional=True, get=_fusion_kind, part=_labels)
 _SOURCE = Column("source", detail=1, width=16, get=_source, part=_labels)
+
+
+def _phase(labels: Labels | None) -> str:
+    return UNKNOWN if labels is None else labels.phase

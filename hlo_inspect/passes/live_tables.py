@@ -14,6 +14,7 @@ from hlo_inspect.analysis.memory.live_arrays import LiveArray
 from hlo_inspect.analysis.memory.live_curve import LARGEST, CurvePoint, LargestLive, largest_live, live_curve
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes.grouping import group_rows, joined_name
+from hlo_inspect.passes.origins import phase_column
 from hlo_inspect.passes.parameter_tables import index_text
 from hlo_inspect.passes.tree_tables import Path, TreeAmount, TreeMeasure, tree_table
 from hlo_inspect.report.model import Column, Table, Value
@@ -42,7 +43,8 @@ def live_tables(context: Context, device: DeviceMemory) -> Iterator[Table]:
     groups.sort(key=_bytes, reverse=True)
     yield Table.of("live_at_peak_groups", title, _fitted(_GROUPS, live), groups, page_rows=24)
     yield _live_bytes(context, device)
-    yield _totals("live_by_role", "Live at the peak by role", "role", live, attrgetter("role"))
+    if not context.request.quick:
+        yield _totals("live_by_role", "Live at the peak by role", "role", live, attrgetter("role"))
     yield _totals("live_by_source", "Live at the peak by source line", "source", live, _source)
     if any(one.labels.scope not in {NOT_PRINTED, NO_SCOPE} for one in live):
         yield _totals("live_by_scope", "Live at the peak by scope", "scope", live, _scope)
@@ -63,12 +65,12 @@ _COLUMNS = (
     Column("shape", get=lambda one: "" if one.shape is None else str(one.shape)),
     Column("bytes", "bytes", summed=True, get=attrgetter("bytes")),
     Column("padding_bytes", "bytes", summed=True, detail=3, get=attrgetter("padding")),
-    Column("role", get=attrgetter("role")),
+    Column("role", get=lambda array: array.role or None),
     Column("live_from", "number", detail=2, optional=True, get=attrgetter("live_from")),
     Column("live_to", "number", detail=2, optional=True, get=attrgetter("live_to")),
     Column("memory_space", "number", detail=5, get=attrgetter("space")),
     Column("of_parameter", "number", detail=9, optional=True, get=lambda one: one.relation and one.relation.parameter),
-    Column("phase", detail=2, get=attrgetter("labels.phase")),
+    phase_column(attrgetter("labels.phase"), detail=2),
     Column("op_name", detail=6, get=attrgetter("labels.op_name")),
     Column("source", detail=1, get=lambda one: printed(one.labels.source)),
     Column("line", "number", detail=4, optional=True, get=attrgetter("line")),
@@ -101,10 +103,10 @@ _GROUPS = (
     Column("arrays", "count", summed=True, detail=1, get=len),
     Column("bytes", "bytes", summed=True, get=_bytes),
     Column("padding_bytes", "bytes", summed=True, detail=3, get=lambda group: sum(one.padding for one in group)),
-    Column("role", get=lambda group: group[0].role),
+    Column("role", get=lambda group: group[0].role or None),
     Column("live", detail=1, width=11, get=_lives),
     Column("memory_space", "number", detail=8, get=lambda group: group[0].space),
-    Column("phase", detail=3, get=lambda group: group[0].labels.phase),
+    phase_column(lambda group: group[0].labels.phase, detail=3),
     Column("source", detail=1, get=lambda group: printed(group[0].labels.source)),
 )
 
@@ -147,7 +149,7 @@ def _live_bytes(context: Context, device: DeviceMemory) -> Table:
         Column("first", "number", get=attrgetter("first")),
         Column("last", "number", get=attrgetter("last")),
         Column("bytes", "bytes", get=attrgetter("bytes")),
-        Column("phase", get=attrgetter("phase")),
+        phase_column(attrgetter("phase")),
         Column("loop", get=attrgetter("loop")),
     )
     space = device.peak_heap.space if device.peak_heap is not None else 0
@@ -218,7 +220,7 @@ def _curve(context: Context, device: DeviceMemory) -> Table:
         Column("first", "number", get=lambda item: item[0].first),
         Column("last", "number", get=lambda item: item[0].last),
         Column("bytes", "bytes", get=lambda item: item[0].bytes),
-        Column("phase", get=lambda item: item[0].phase),
+        phase_column(lambda item: item[0].phase),
         Column("loop", get=lambda item: item[0].loop),
         Column("highest_at", "number", get=lambda item: item[0].highest),
         Column("highest_name", get=lambda item: device.schedule.name(item[0].highest)),

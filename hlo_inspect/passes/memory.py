@@ -49,8 +49,10 @@ class Memory(Pass):
 
     name = "memory"
     takes_name = True
+    findings_of = "all"
+    uses_profile = True
     asks_phases = True
-    also = ("optimizer",)
+    unless_quick = ("optimizer",)
     wants = calls.WANTS | Wants(entry=True, graph=True, checked=True)
     specs = (
         FactSpec("memory.argument_bytes", "bytes", "entry parameters on the device, with padding"),
@@ -87,7 +89,7 @@ class Memory(Pass):
 
 def _tables(context: Context) -> Iterator[Table]:
     device = context.memory.device
-    name = context.query.name
+    name = context.request.name
     if name is not None:
         if device is None:
             raise UsageError(f"the live range of {name} is not known: {context.memory.reason}")

@@ -9,8 +9,10 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.labels import printed
 from hlo_inspect.analysis.memory.host_transfers import HostTransfer
 from hlo_inspect.analysis.memory.largest_arrays import LargeArray
+from hlo_inspect.analysis.op_names import NOT_SOUGHT
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.grouping import group_rows, joined_name
+from hlo_inspect.passes.origins import phase_column
 from hlo_inspect.passes.parameter_tables import number_ranges
 from hlo_inspect.report.model import Column, Table
 
@@ -32,7 +34,7 @@ def largest_arrays(context: Context) -> Table:
         Column("of_parameter", detail=1, optional=True, width=12, get=_parameters),
         Column("relation", detail=1, optional=True, get=lambda group: str(group[0].relation) if group[0].relation else None),
         Column("memory_space", "number", detail=9, get=lambda group: _space(group[0])),
-        Column("phase", detail=5, get=_phases),
+        phase_column(_phases, detail=5),
         Column("op_name", detail=6, get=lambda group: group[0].labels.op_name),
         Column("source", detail=1, get=lambda group: printed(group[0].labels.source)),
         Column("line", "number", detail=7, get=lambda group: group[0].line),
@@ -60,7 +62,9 @@ def _alike(array: LargeArray) -> object:
 
 
 def _phases(group: Group) -> str:
-    return ", ".join(dict.fromkeys(array.labels.phase for array in group))
+    """The phases of a group; empty if --quick leaves one open."""
+    phases = dict.fromkeys(array.labels.phase for array in group)
+    return "" if NOT_SOUGHT in phases else ", ".join(phases)
 
 
 def _parameters(group: Group) -> str | None:

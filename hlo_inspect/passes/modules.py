@@ -9,8 +9,6 @@ from hlo_inspect.hlo.dump_directory import stage_of
 from hlo_inspect.report.model import LOWER_BOUND, Column, Input, Report, Row, Table, Value, number_of
 
 COMMAND = "list"
-PASSES = ("params", "fusions", "collectives")
-"""The passes whose facts the table shows, beside those that the summary adds."""
 
 
 class ModuleList:
@@ -68,10 +66,19 @@ def _columns() -> Iterator[tuple[Column, str]]:
     yield from _bounded(Column("collectives", "count", summed=True), "collectives.executed_count")
     yield Column("parameters", "count", summed=True, detail=3, get=_fact("params.leaf_count")), "params.leaf_count"
     yield Column("argument_bytes", "bytes", summed=True, detail=1, get=_fact("params.bytes")), "params.bytes"
-    yield Column("findings", "count", summed=True, get=lambda report: len(report.findings)), ""
-    yield Column("errors", "count", summed=True, detail=5, get=_of_severity("error")), ""
-    yield Column("warnings", "count", summed=True, detail=6, get=_of_severity("warning")), ""
+    yield from _counted("findings", lambda report: len(report.findings))
+    yield from _counted("errors", _of_severity("error"), detail=5)
+    yield from _counted("warnings", _of_severity("warning"), detail=6)
     yield Column("path", width=24, is_file=True, get=lambda report: report.input.place), ""
+
+
+def _counted(name: str, count: Callable[[Report], int], detail: int = 0) -> Iterator[tuple[Column, str]]:
+    """Findings; at least so many if rules were left out."""
+    column = Column(
+        name, "count", summed=True, detail=detail, get=lambda report: None if report.left_out_rules else count(report)
+    )
+    yield column, ""
+    yield column.lower_bound(count), ""
 
 
 def _bounded(column: Column, fact: str) -> Iterator[tuple[Column, str]]:
@@ -84,7 +91,7 @@ def _fact(*names: str) -> Callable[[Report], Value]:
     return lambda report: next((report.facts[name] for name in names if name in report.facts), None)
 
 
-def _of_severity(severity: str) -> Callable[[Report], Value]:
+def _of_severity(severity: str) -> Callable[[Report], int]:
     return lambda report: sum(finding.severity == severity for finding in report.findings)
 
 

@@ -19,6 +19,11 @@ def phase_source(get: Callable[[Any], str]) -> Column:
     return Column("phase_from", detail=9, optional=True, only_verbose=True, width=6, get=lambda row: get(row) or None)
 
 
+def phase_column(get: Callable[[Any], str], detail: int = 0) -> Column:
+    """The phase; nothing where --quick does not seek it."""
+    return Column("phase", detail=detail, get=lambda row: get(row) or None)
+
+
 def joined_sources(sources: Iterable[str]) -> str:
     """Where the phases of the instructions of one row come from."""
     return ", ".join(sorted(set(filter(None, sources)), reverse=True))
@@ -26,7 +31,9 @@ def joined_sources(sources: Iterable[str]) -> str:
 
 def phase_notes(context: Context, instructions: Iterable[Instruction]) -> Iterator[str]:
     """Why phases are unknown that neither names nor graph give."""
-    if context.phases_from == "names":
+    if context.request.quick:
+        yield "phases: --quick leaves out the graph of values, which decides those that names leave open"
+    if not context.request.uses_graph_for_phases:
         return
     are_all_known = True
     for instruction in instructions:

@@ -24,8 +24,8 @@ _BRACKETS = lazy_pattern(r"[\[\].'\"/]")
 
 
 class _Parameter(NamedTuple):
-    """An array of a parameter with what other analyses say of it. `role` is empty where it has none in the optimizer; `kind` is
-    the role, or `input` of a step that updates weights.
+    """An array of a parameter with what other analyses say of it. `role` is empty if it has none in the optimizer; `kind` is
+    the role, or `input` of a step that updates weights, and empty if --quick leaves the optimizer out.
     """
 
     leaf: ParameterLeaf
@@ -36,7 +36,7 @@ class _Parameter(NamedTuple):
 
 def parameter_tables(context: Context) -> Iterator[Table]:
     """The command's own table first."""
-    roles = context.optimizer.roles if "optimizer" in context.also else {}
+    roles = None if context.request.quick else context.optimizer.roles
     found = [_parameter(context, leaf, roles) for leaf in context.interface.parameters]
     yield _rows(found)
     yield _by_role(found)
@@ -45,10 +45,11 @@ def parameter_tables(context: Context) -> Iterator[Table]:
     yield from _outputs(context)
 
 
-def _parameter(context: Context, leaf: ParameterLeaf, roles: Mapping[tuple[int, ShapeIndex], str]) -> _Parameter:
-    role = roles.get((leaf.number, leaf.index), "")
+def _parameter(context: Context, leaf: ParameterLeaf, roles: Mapping[tuple[int, ShapeIndex], str] | None) -> _Parameter:
+    role = roles.get((leaf.number, leaf.index), "") if roles is not None else ""
+    other = "" if roles is None else "input" if roles else "parameter"
     spec = context.partition_specs.text(leaf.sharding, None if leaf.index else leaf.instruction)
-    return _Parameter(leaf, role, role or ("input" if roles else "parameter"), spec)
+    return _Parameter(leaf, role, role or other, spec)
 
 
 # -- one row an array -------------------------------------------------------------------------------------------------------
@@ -108,7 +109,7 @@ def _by_role(found: Sequence[_Parameter]) -> Table:
         "padded_bytes", "bytes", summed=True, detail=1, get=lambda group: total(p.leaf.shape.padded_bytes for p in group)
     )
     columns = (
-        Column("role", width=8, get=lambda group: group[0].kind),
+        Column("role", width=8, get=lambda group: group[0].kind or None),
         Column("arrays", "count", summed=True, get=len),
         Column("bytes", "bytes", summed=True, get=_bytes),
         *([padded] if is_padded else []),
@@ -125,7 +126,7 @@ def _rank(kind: str) -> int:
 
 
 _GROUP = (
-    Column("role", detail=1, width=8, get=lambda group: group[0].kind),
+    Column("role", detail=1, width=8, get=lambda group: group[0].kind or None),
     Column("arrays", "count", summed=True, get=len),
     Column("shape", get=lambda group: str(group[0].leaf.shape)),
     Column("partition_spec", detail=3, get=lambda group: group[0].spec),

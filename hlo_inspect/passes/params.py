@@ -26,7 +26,7 @@ class Params(Pass):
 
     name = "params"
     aliases = ("parameters",)
-    also = ("optimizer",)
+    unless_quick = ("optimizer",)
     wants = Wants(entry=True, unused=True)
     specs = (
         FactSpec("params.count", "count", "entry parameters"),

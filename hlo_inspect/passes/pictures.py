@@ -31,6 +31,7 @@ class Pictures(Pass):
 
     name = "pictures"
     asks_phases = True
+    uses_profile = True
     wants = KERNEL_WANTS | phases.WANTS | Wants(entry=True)
     specs = ()
 

@@ -63,8 +63,8 @@ def truncation_rows(findings: Iterable[Finding]) -> Iterator[HeadlineRow]:
             yield HeadlineRow("", (f"TRUNCATED after line {line}{place}: all counts are lower bounds",), severity="error")
 
 
-def findings_row(findings: Sequence[Finding]) -> HeadlineRow:
-    """How many findings there are of each severity, and of which rules."""
+def findings_row(findings: Sequence[Finding], scope: str = "") -> HeadlineRow:
+    """How many findings there are of each severity, and of which rules. `scope` says what they are of, and what is left out."""
     names = {page.code: page.name for page in rule_pages()}
     severities = [finding.severity for finding in findings]
     parts: list[str | Amount] = []
@@ -72,4 +72,4 @@ def findings_row(findings: Sequence[Finding]) -> HeadlineRow:
         parts += [", "] if parts else []
         parts.append(Amount(severities.count(severity), "count", severity))
     kinds = [f"{code} {names[code]}" for code in dict.fromkeys(finding.rule for finding in findings)]
-    return HeadlineRow("findings", (*parts, f": {', '.join(kinds)}") if kinds else tuple(parts))
+    return HeadlineRow("findings", (*parts, f"{scope}: {', '.join(kinds)}" if kinds else scope))

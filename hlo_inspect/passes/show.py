@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
-from hlo_inspect.analysis.context import DEPTH, Context
+from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.fusions import OPCODES
 from hlo_inspect.analysis.neighbourhood.instruction_graph import InstructionGraph
 from hlo_inspect.analysis.neighbourhood.neighbourhood import Neighbourhood, Ways, callers, graph_around
@@ -38,18 +38,16 @@ class Show(Pass):
     name = "show"
     takes_name = True
     asks_phases = True
-    counts_findings = False
-    depth = DEPTH
+    findings_of = "none"
+    uses_profile = True
     formats = ("dot", "svg", "mermaid")
     wants = KERNEL_WANTS | phases.WANTS | Wants(opcodes=OPCODES, operands=OPCODES, entry=True, graph=True, checked=True)
     specs = ()
 
     def run(self, context: Context) -> Section:
-        query = context.query
+        query = context.request
         if query.name is None:
             raise UsageError("show asks about an instruction: give its name, its line or a pattern")
-        if query.depth < 0:
-            raise UsageError(f"a depth of {query.depth} steps: it is 0 or more")
         found = find_rows(context.module, context.views, query.name)
         if query.to is not None:
             ways = Ways(context.module, context.views, found, find_rows(context.module, context.views, query.to))

@@ -29,8 +29,9 @@ class Summary(Pass):
 
     name = "summary"
     wants = Wants(checked=True)
+    findings_of = "all"
     includes = ("params", "fusions", "collectives")
-    also = ("cost", "optimizer")
+    unless_quick = ("cost", "optimizer")
     specs = (
         FactSpec("module.computations", "count", "computations, as printed"),
         FactSpec("module.instructions", "count", "instructions over all computations, as printed"),
@@ -52,11 +53,11 @@ class Summary(Pass):
 
 
 def _tables(context: Context) -> Iterator[Table]:
-    with_cost = "cost" in context.also
+    with_cost = not context.request.quick
     yield _buffers(context.interface)
     if with_cost:
         yield cost_tables.by_phase(context)
-    if "optimizer" in context.also:
+    if with_cost:
         yield _optimizer(context.optimizer)
     yield fusion_tables.by_kind(context, with_cost=with_cost)
     yield collective_tables.by_kind(context)

@@ -57,6 +57,8 @@ class Time(Pass):
     includes = ("cost",)
     asks_phases = True
     compares_profiles = True
+    findings_of = "all"
+    uses_profile = True
     formats = ("perfetto",)
     passes_of_formats: ClassVar[Mapping[str, str]] = {"perfetto": "time-events"}
     wants = KERNEL_WANTS | phases.WANTS
@@ -94,7 +96,7 @@ def _tables(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> Ite
     if timelines.is_scheduled:
         exposed = exposed_table(context, timelines)
         yield from [exposed] if exposed.rows else []
-        yield from breakdowns(parts_of())
+        yield from breakdowns(parts_of(), quick=context.request.quick)
 
 
 def _notes(context: Context) -> Iterator[str]:

@@ -20,6 +20,7 @@ class TimeEvents(Pass):
     """
 
     name = "time-events"
+    uses_profile = True
     wants = KERNEL_WANTS | phases.WANTS
     specs = ()
 

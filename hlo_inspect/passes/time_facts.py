@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.time.step_times import compiler_cycles
 from hlo_inspect.analysis.time.utilization import model_seconds, utilization_bound
 from hlo_inspect.passes.base import with_lower_bound
@@ -52,10 +53,17 @@ def time_facts(context: Context) -> TimeFacts:
     with_lower_bound(facts, "time.compiler_cycles", cycles.exact, cycles.least or None)
     reasons["time.compiler_cycles"] = inferred_clock(context) if cycles.is_exact else cycles.reason
     model = model_seconds(context.cost, kernel_times)
-    facts["time.mfu_bound"] = utilization_bound(model, times.step)
+    if not context.request.quick:
+        facts["time.mfu_bound"] = utilization_bound(model, times.step)
     if facts["time.mfu_bound"] is None:
-        reasons["time.mfu_bound"] = model.reason or "how long the step takes is not known"
+        reasons["time.mfu_bound"] = _why_no_utilization(context, model)
     return TimeFacts(facts, {name: reason for name, reason in reasons.items() if reason})
+
+
+def _why_no_utilization(context: Context, model: Seconds) -> str:
+    if context.request.quick:
+        return "--quick leaves out the graph of values, which tells recomputation"
+    return model.reason or "how long the step takes is not known"
 
 
 def profile_notes(context: Context) -> list[str]:

@@ -35,6 +35,7 @@ class Top(Pass):
     """
 
     name = "top"
+    uses_profile = True
     wants = KERNEL_WANTS | phases.WANTS
     specs = (
         FactSpec("kernels.count", "count", "instructions that run on the device as a kernel of their own"),

@@ -16,6 +16,7 @@ from hlo_inspect.report.layout import PAGE_WIDTH, Grid, make_grid
 from hlo_inspect.report.model import Report, number_of
 from hlo_inspect.report.options import RenderOptions, shown_tables
 from hlo_inspect.report.page import (
+    findings_heading,
     findings_left_out,
     has_findings,
     headline_text,
@@ -115,7 +116,7 @@ def _row(cells: Iterable[str]) -> str:
 def _findings(report: Report, options: RenderOptions) -> Iterator[str]:
     if not has_findings(report):
         return
-    yield from ("", "**Findings**", "")
+    yield from ("", f"**{findings_heading(report)}**", "")
     for finding in shown_findings(report, options):
         place = f" ({escape(printable(str(finding.location)))})" if finding.location else ""
         yield f"- **{finding.severity}** {finding.rule}: {escape(printable(finding.message))}{place}"

@@ -389,7 +389,9 @@ class Report(Shown):
 
     `headline` are the first lines of its page. A report that is about no module has a `title` instead of the module's name;
     `passages` are the texts of a page of documentation. The last report of checks has their `verdict`. `unanswered` are facts
-    that were asked for and that an input of its kind does not have. The rows of its tables are made: it holds no module.
+    that were asked for and that an input of its kind does not have. `findings_scope` says which findings these are if they
+    are not those of all rules, and `left_out_rules` are the rules that did not run. The rows of its tables are made: it holds
+    no module.
     """
 
     command: str
@@ -405,6 +407,8 @@ class Report(Shown):
     headline: tuple[HeadlineRow, ...] = ()
     verdict: Verdict | None = None
     unanswered: tuple[FactSpec, ...] = ()
+    findings_scope: str = ""
+    left_out_rules: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tables", tuple([table.made() for table in self.tables]))

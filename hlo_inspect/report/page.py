@@ -91,6 +91,11 @@ def has_findings(report: Report) -> bool:
     return bool(report.findings) or (report.command == SUMMARY and not report.headline)
 
 
+def findings_heading(report: Report) -> str:
+    """The heading of the findings: of which question they are, unless of all, and which rules are left out."""
+    return f"Findings{report.findings_scope}"
+
+
 def shown_findings(report: Report, options: RenderOptions) -> Sequence[Finding]:
     """The first, of the summary fewer, or all where that is asked for: findings come most severe first."""
     if options.verbose:
@@ -117,6 +122,6 @@ def has_unknown(report: Report, grids: Sequence[Grid]) -> bool:
 
 
 def reasons_of_unknown(report: Report) -> list[str]:
-    """The notes that say why a fact is unknown: they start with its name, or with `phases` where that is the phase of rows."""
+    """The notes that say why a fact is unknown: they start with its name, or with `phases` or `findings`, if some are."""
     subjects = [(note, note.partition(":")[0]) for note in report.notes]
-    return [note for note, subject in subjects if subject == "phases" or report.facts.get(subject, "") is None]
+    return [note for note, subject in subjects if subject in {"phases", "findings"} or report.facts.get(subject, "") is None]

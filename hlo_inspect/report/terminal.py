@@ -19,6 +19,7 @@ from hlo_inspect.report.model import Finding, HeadlineRow, Report, Severity, Tab
 from hlo_inspect.report.options import RenderOptions, shown_tables
 from hlo_inspect.report.page import (
     NO_BREAK,
+    findings_heading,
     findings_left_out,
     has_findings,
     has_unknown,
@@ -216,7 +217,7 @@ def _findings(report: Report, options: RenderOptions, width: int) -> Iterator[Li
     if not has_findings(report):
         return
     yield []
-    yield [("Findings", _HEADING)]
+    yield [(findings_heading(report), _HEADING)]
     for finding in shown_findings(report, options):
         yield from _finding(finding, width)
     if not report.findings:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from hlo_inspect.errors import UsageError, did_you_mean
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -18,41 +18,51 @@ if TYPE_CHECKING:
 
 _CODE = lazy_pattern(r"HI[0-9]{3}", re.ASCII)
 
-PASSES_OF_RULES: dict[str, tuple[str, ...]] = {
-    "undonated-parameter": ("params", "memory"),
-    "unused-parameter": ("params",),
-    "dangling-alias": ("params",),
-    "unreadable-device-groups": ("collectives",),
-    "uneven-device-groups": ("collectives",),
-    "contradictory-devices": ("collectives",),
-    "sharding-device-count": ("collectives",),
-    "mesh-mismatch": ("collectives",),
-    "mesh-not-sought": ("collectives",),
-    "invalid-trip-count": ("collectives", "cost"),
-    "recursive-computation": ("collectives", "cost"),
-    "excessive-runs": ("collectives", "cost"),
-    "invalid-custom-call-config": ("cost", "custom-calls"),
-    "unfollowed-dataflow": ("optimizer",),
-    "undonated-optimizer-state": ("optimizer",),
-    "replicated-optimizer-state": ("optimizer",),
-    "unaccountable-memory": ("memory",),
-    "differing-memory-files": ("memory",),
-    "tile-padding": ("memory",),
-    "large-constant": ("memory",),
-    "saved-activations": ("memory",),
-    "copied-donated-parameter": ("memory",),
-    "kept-gathered-parameter": ("memory",),
-    "whole-layer-stack": ("memory",),
-    "idle-donated-parameter": ("memory",),
+Reads = Literal["lines", "graph", "memory"]
+"""What a rule looks at: lines that are read one by one, values that are followed through the graph, or device memory too."""
+
+
+class RuleEntry(NamedTuple):
+    """The questions (names of passes) that a rule belongs to, and what it looks at."""
+
+    passes: tuple[str, ...]
+    reads: Reads
+
+
+RULE_TABLE: dict[str, RuleEntry] = {
+    "undonated-parameter": RuleEntry(("params", "memory"), "graph"),
+    "unused-parameter": RuleEntry(("params",), "lines"),
+    "dangling-alias": RuleEntry(("params",), "lines"),
+    "unreadable-device-groups": RuleEntry(("collectives",), "lines"),
+    "uneven-device-groups": RuleEntry(("collectives",), "lines"),
+    "contradictory-devices": RuleEntry(("collectives",), "lines"),
+    "sharding-device-count": RuleEntry(("collectives",), "lines"),
+    "mesh-mismatch": RuleEntry(("collectives",), "lines"),
+    "mesh-not-sought": RuleEntry(("collectives",), "lines"),
+    "invalid-trip-count": RuleEntry(("collectives", "cost"), "lines"),
+    "recursive-computation": RuleEntry(("collectives", "cost"), "lines"),
+    "excessive-runs": RuleEntry(("collectives", "cost"), "lines"),
+    "invalid-custom-call-config": RuleEntry(("cost", "custom-calls"), "graph"),
+    "unfollowed-dataflow": RuleEntry(("optimizer",), "graph"),
+    "undonated-optimizer-state": RuleEntry(("optimizer",), "graph"),
+    "replicated-optimizer-state": RuleEntry(("optimizer",), "graph"),
+    "unaccountable-memory": RuleEntry(("memory",), "memory"),
+    "differing-memory-files": RuleEntry(("memory",), "memory"),
+    "tile-padding": RuleEntry(("memory",), "memory"),
+    "large-constant": RuleEntry(("memory",), "memory"),
+    "saved-activations": RuleEntry(("memory",), "memory"),
+    "copied-donated-parameter": RuleEntry(("memory",), "memory"),
+    "kept-gathered-parameter": RuleEntry(("memory",), "memory"),
+    "whole-layer-stack": RuleEntry(("memory",), "memory"),
+    "idle-donated-parameter": RuleEntry(("memory",), "memory"),
 }
-"""The passes of whose answers each rule is a part: it is imported, and runs once, when one of them does."""
 
-RULES: Registry[Rule] = Registry(__name__, PASSES_OF_RULES)
+RULES: Registry[Rule] = Registry(__name__, RULE_TABLE)
 
 
-def rules_of(passes: Container[str]) -> list[Rule]:
-    """The rules that are a part of the answers of some passes."""
-    return [RULES.of(rule) for rule, its_passes in PASSES_OF_RULES.items() if any(one in passes for one in its_passes)]
+def rules_of(passes: Container[str]) -> list[str]:
+    """Return the names of the rules that belong to these questions."""
+    return [name for name, entry in RULE_TABLE.items() if any(question in passes for question in entry.passes)]
 
 
 @cache

@@ -5,10 +5,12 @@ A problem that occurs again at other places is one finding, with its first place
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from operator import itemgetter
+from collections.abc import Container, Iterable, Iterator
 
+from hlo_inspect.analysis.collectives import groups_attribute
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.devices import NOT_PRINTED
+from hlo_inspect.hlo.malformed import MalformedRow, malformed_rows
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.problems import CUT_OFF, PART, UNREADABLE, Problem
 from hlo_inspect.report.model import Finding, Report
@@ -175,36 +177,48 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
 
 
 _SEVERITIES = {page.code: page.severity for page in READING_PROBLEMS}
+_SEEN_BY_ALL = frozenset({UNREADABLE, CUT_OFF, "HI003", PART})
+"""Problems that are the same whichever lines are read; the others are counted where every line is."""
 
 
-def reading_findings(context: Context) -> Iterator[Finding]:
-    """The problems of a module's text, and for each code with too many of them how many were left out."""
+def reading_findings(context: Context, passes: Container[str]) -> Iterator[Finding]:
+    """Yield the problems of a module's text, as far as the answers of these passes depend on it."""
     module = context.module
-    for problem in (*module.problems, *_unusable_attributes(module)):
+    reads_all = module.wants.reads_every_line
+    problems = [problem for problem in module.problems if reads_all or problem.code in _SEEN_BY_ALL]
+    malformed = [_malformed(module, row) for row in malformed_rows(module)]
+    unreadable = {problem.location.line for problem in (*problems, *malformed)}
+    for problem in (*problems, *malformed, *_missing(context, passes, unreadable)):
         times = f" ({problem.times:,} times, first here)" if problem.times > 1 else ""
         message = problem.message + times
         yield Finding(problem.code, _SEVERITIES[problem.code], message, problem.location, problem.subject)
-    for code, count in module.problems.left_out.items():
+    for code, count in module.problems.left_out.items() if reads_all else ():
         yield Finding(code, _SEVERITIES[code], f"{count:,} more of this kind", module.location(None))
 
 
-def _unusable_attributes(module: Module) -> Iterator[Problem]:
-    """Kept instructions whose attributes turned out to make no sense, or to be missing, when an analysis asked for them."""
-    unreadable = {problem.location.line for problem in module.problems}
-    order = {name: number for number, name in enumerate(module.computations)}
-    faults = [(order[where], name, *fault) for (where, name), fault in module.values.faults.items() if where in order]
-    for _, name, line, message in sorted(faults, key=itemgetter(0)):
-        unreadable.add(line)
-        yield Problem(UNREADABLE, f"{name}: {message}", module.location(line), name)
-    lacking = [
-        (line, name, attribute)
-        for (where, name), (line, attribute) in module.values.lacking.items()
-        if where in order and line not in unreadable
-    ]
-    if lacking:
-        line, name, attribute = min(lacking)
-        message = f"{name} is printed without {attribute}, which its cost or its devices depend on"
-        yield Problem(UNREADABLE, message, module.location(line), name, len(lacking))
+def _malformed(module: Module, row: MalformedRow) -> Problem:
+    return Problem(UNREADABLE, f"{row.name}: {row.reason}", module.location(row.line), row.name)
+
+
+def _missing(context: Context, passes: Container[str], unreadable: Container[int | None]) -> Iterator[Problem]:
+    """Yield one problem for the attributes that a printer left out and devices depend on, and one for those of costs."""
+    if "collectives" in passes:
+        unprinted = [one.inner for one in context.collectives if one.participants.fault == NOT_PRINTED]
+        groups = [(one.line, one.name, groups_attribute(one)) for one in unprinted]
+        yield from _first_of(context.module, groups, unreadable, "its devices depend on")
+    if "cost" in passes:
+        yield from _first_of(context.module, context.cost.missing_attributes, unreadable, "its cost depends on")
+
+
+def _first_of(
+    module: Module, missing: Iterable[tuple[int, str, str]], unreadable: Container[int | None], why: str
+) -> Iterator[Problem]:
+    """Yield the first of some attributes that are missing, with their number. Each has its line, instruction and name."""
+    known = sorted(one for one in missing if one[0] not in unreadable)
+    if known:
+        line, name, attribute = known[0]
+        message = f"{name} is printed without {attribute}, which {why}"
+        yield Problem(UNREADABLE, message, module.location(line), name, len(known))
 
 
 def truncation(report: Report) -> Finding | None:

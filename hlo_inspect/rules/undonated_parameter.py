@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.optimizer.state_savings import undonated_state
-from hlo_inspect.analysis.parameters import Interface, ParameterLeaf, fitting
-from hlo_inspect.lazy_pattern import lazy_pattern
+from hlo_inspect.analysis.parameters import ParameterLeaf, fitting
 from hlo_inspect.report.model import Finding, Severity
 from hlo_inspect.rules.base import WORTH_DONATING, Rule, entry_line, numbered, size
-
-_STATE = lazy_pattern(r"opt_?state|optimizer|momentum|velocity|(?<![a-z])(?:mu|nu|exp_avg|exp_avg_sq|trace)(?![a-z])", re.ASCII)
-
 
 WORTH_A_WARNING = 1 << 20
 """Bytes that a program without an optimizer has to save: a small function need not give its arguments away."""
@@ -25,12 +20,9 @@ class UndonatedParameter(Rule):
     What it finds
         Arrays of the entry's parameters that are in neither `input_output_alias` nor `buffer_donor`, although an
         output that takes no parameter's buffer is their new value: the weights of a training step, or the cache of a
-        decode step. Data flow says which these are. It is a warning where the program has an optimizer or at least
-        1 MiB would be saved, otherwise an info. With --quick data flow is not followed: the finding names parameters whose
-        shape, type, sharding and layout an output has. It is a warning then where names of parameters are those of an
-        optimizer's state, or where at least 1 MiB would be saved and these parameters and the donated ones are half
-        of the parameters' bytes, which no forward pass returns. Arrays below 1 KiB are left out, and so is the state
-        that HI505 names. Where the text lacks the header nothing is reported.
+        decode step. Data flow says which these are; --quick leaves the rule out. It is a warning if the program has
+        an optimizer or at least 1 MiB would be saved, otherwise an info. Arrays below 1 KiB are left out, and so is the
+        state that HI505 names. Without a header nothing is reported.
 
     Why it matters
         XLA allocates a second buffer for the output, so that the old and the new value are in device memory at
@@ -57,22 +49,14 @@ class UndonatedParameter(Rule):
     def check(self, context: Context) -> Iterator[Finding]:
         interface = context.interface
         leaves = [p for p in interface.parameters if p.could_be_donated and (p.shape.bytes or 0) >= WORTH_DONATING]
-        by_data_flow = "optimizer" in context.also
-        leaves = self._by_data_flow(context, leaves) if by_data_flow else fitting(leaves, interface.outputs)
+        leaves = self._by_data_flow(context, leaves)
         if not leaves:
             return
         saved = sum(leaf.shape.bytes or 0 for leaf in leaves)
-        if by_data_flow:
-            is_step = bool(context.optimizer.rows) or saved >= WORTH_A_WARNING
-        else:
-            is_step = _is_step(interface, leaves, saved)
-        it, output = ("it", "an output that takes no parameter's buffer")
+        is_step = bool(context.optimizer.rows) or saved >= WORTH_A_WARNING
+        it, reason = "it", "an output that takes no parameter's buffer is its new value"
         if len(leaves) > 1:
-            it, output = ("them", "outputs that take no parameter's buffer")
-        if by_data_flow:
-            reason = f"{output} {'are their new values' if len(leaves) > 1 else 'is its new value'}"
-        else:
-            reason = f"{output} {'have' if len(leaves) > 1 else 'has'} the same shape, type and sharding"
+            it, reason = "them", "outputs that take no parameter's buffer are their new values"
         condition = "" if is_step else f", if the caller does not use {it} again"
         message = f"{numbered(leaves)} could be donated{condition}: {reason}; that would save {size(saved)}"
         severity: Severity = "warning" if is_step else "info"
@@ -85,12 +69,3 @@ class UndonatedParameter(Rule):
         reported = {(leaf.number, leaf.index) for leaf, _ in state.members} if state.saved >= WORTH_DONATING else set()
         found = context.succeeded_parameters - reported
         return fitting((leaf for leaf in leaves if (leaf.number, leaf.index) in found), context.interface.outputs)
-
-
-def _is_step(interface: Interface, leaves: Iterable[ParameterLeaf], saved: int) -> bool:
-    """Whether the parameters look like the state of a step, most of which is given back, rather than weights and a batch."""
-    if any(_STATE.search(leaf.path) for leaf in interface.parameters):
-        return True
-    given_back = sum(leaf.shape.bytes or 0 for leaf in (*leaves, *(p for p in interface.parameters if p.donated)))
-    held = sum(leaf.shape.bytes or 0 for leaf in interface.parameters)
-    return saved >= WORTH_A_WARNING and 2 * given_back >= held

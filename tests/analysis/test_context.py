@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.mesh_axes import given_mesh
+from hlo_inspect.analysis.parsed_options import ParsedOptions
 
 TEXT = """HloModule test, num_partitions=2
 
@@ -45,4 +46,4 @@ def test_what_the_analyses_find(read: Callable[[str], Context]) -> None:
 def test_a_given_mesh_lends_its_names(read: Callable[[str], Context]) -> None:
     module = read(TEXT).module
     assert Context(module).axes == ["d0"]
-    assert Context(module, given_mesh=given_mesh("data=2")).axes == ["data"]
+    assert Context(module, options=ParsedOptions(mesh=given_mesh("data=2"))).axes == ["data"]

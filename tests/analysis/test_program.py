@@ -12,6 +12,7 @@ from hlo_inspect.analysis.program import Program
 from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
 from hlo_inspect.passes import PASSES
+from hlo_inspect.request import Request
 
 DATA = Path(__file__).parents[1] / "data"
 WANTS = next(iter(PASSES)).wants
@@ -21,9 +22,9 @@ for one in PASSES:
 SUM = "sum {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT c = f32[] add(a, b)\n}\n"
 
 
-def program(text: str | Path, *also: str) -> Program:
+def program(text: str | Path, *, quick: bool = False) -> Program:
     (module,) = read_modules(open_source(text), WANTS)
-    return Context(module, also=frozenset(also or ("cost", "optimizer"))).program
+    return Context(module, Request(quick=quick)).program
 
 
 @pytest.mark.parametrize(
@@ -53,7 +54,7 @@ ENTRY e {
 """
     assert program(text) == Program("forward pass", has_matmuls=True)
     assert program(text.replace("jit_f", "SyncTensorsGraph")).kind == "program"  # whose names tell no backward pass
-    assert program(text, "cost").kind == "program"  # nobody looked for updates
+    assert program(text, quick=True).kind == "program"  # nobody looked for updates
 
 
 def test_a_text_that_is_cut_off_is_no_forward_pass() -> None:

@@ -48,6 +48,7 @@ from hlo_inspect.hlo.source import open_source
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
 from hlo_inspect.report.model import Report, Value
+from hlo_inspect.request import Request
 
 PASSES = ("time", "summary", "params", "fusions", "collectives", "cost", "optimizer", "memory", "top")
 
@@ -277,7 +278,7 @@ def test_two_modules_are_compared_the_same_where_nothing_is_shared(share_nothing
     pairs = [(module(seed), without_marks(module(seed + 1)) if seed % 3 == 0 else module(seed + 1)) for seed in range(12)]
 
     def told(old: str, new: str) -> list[tuple[object, ...]]:
-        found = Comparisons().of(ComparedInput(old), ComparedInput(new))
+        found = Comparisons(Request()).of(ComparedInput(old), ComparedInput(new))
         return [(one.verdict, one.report.headline, [table.rows for table in one.report.tables]) for one in found]
 
     shared = [told(*pair) for pair in pairs]

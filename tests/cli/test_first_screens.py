@@ -20,6 +20,7 @@ from hlo_inspect.passes.modules import ModuleList
 from hlo_inspect.report import FORMATS, RenderOptions
 from hlo_inspect.report.layout import make_grid
 from hlo_inspect.report.model import Report, Value
+from hlo_inspect.request import Request
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"
@@ -52,7 +53,7 @@ def screens(name: str) -> dict[int, list[str]]:
     before = Path.cwd()
     os.chdir(folder)
     try:
-        with Inspection("summary", profile=profile, also=("cost", "optimizer")) as inspection:
+        with Inspection(Request("summary", profile=profile)) as inspection:
             reports = list(inspection.reports(Path(path)))
     finally:
         os.chdir(before)
@@ -95,7 +96,7 @@ def table_of(title: str, page: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("width", [80, 100, 120])
 def test_columns_go_before_a_label_is_cut(width: int) -> None:
-    with Inspection("cost", profile="tpu-v5e") as inspection:
+    with Inspection(Request("cost", profile="tpu-v5e")) as inspection:
         (report,) = inspection.reports(DATA / "tpu/bf16_master.after.txt")
     cells: dict[str, Value] = {"phase": "optimizer", "flops": 27_300_000, "transcendentals": 1_706_115, "bound": "compute"}
     cells |= {"matmul_flops": 872_400_000, "bytes_accessed": 178_000_000}
@@ -108,7 +109,7 @@ def test_columns_go_before_a_label_is_cut(width: int) -> None:
 
 def test_a_computed_rate_takes_the_place_of_the_learning_rate() -> None:
     for name, shown, hidden in (("adamw_clip", "rate", "learning rate"), ("adamw", "learning rate", "rate")):
-        with Inspection("summary", also=("optimizer",)) as inspection:
+        with Inspection(Request("summary")) as inspection:
             header = table_of("Optimizer", rendered(list(inspection.reports(DATA / f"optimizers/{name}.after.hlo")), 80))[0]
         headings = re.split(r"\s{2,}", header)
         assert shown in headings
@@ -116,7 +117,7 @@ def test_a_computed_rate_takes_the_place_of_the_learning_rate() -> None:
 
 
 def test_the_groups_of_an_optimizer_show_a_computed_rate() -> None:
-    with Inspection("optimizer") as inspection:
+    with Inspection(Request("optimizer")) as inspection:
         page = rendered(list(inspection.reports(DATA / "optimizers/adamw_clip.after.hlo")), 80)
     assert "rate" in re.split(r"\s{2,}", table_of("Rules and their constants", page)[0])
 

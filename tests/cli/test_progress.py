@@ -13,6 +13,7 @@ import pytest
 from hlo_inspect.cli import progress
 from hlo_inspect.cli.progress import ReadingBar
 from hlo_inspect.inspection.inspection import Inspection
+from hlo_inspect.request import Request
 
 DATA = Path(__file__).parents[1] / "data"
 DUMP = DATA / "cpu/collectives.after.txt"
@@ -81,7 +82,7 @@ def test_an_inspection_says_how_far_it_is(name: str, tmp_path: Path) -> None:
             def analysing(self, module: str, calls: list[tuple[str, int | str]] = calls) -> None:
                 calls.append(("module", module))
 
-        with Inspection("collectives") as inspection:
+        with Inspection(Request("collectives")) as inspection:
             inspection.watch(Watching())
             assert len(list(inspection.reports(path))) == 1
         assert calls == [(str(path), path.stat().st_size), ("module", "jit_step")]

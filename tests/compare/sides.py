@@ -10,13 +10,14 @@ from hlo_inspect.compare.changes import ModuleChange, in_words
 from hlo_inspect.compare.comparison import ComparedModule
 from hlo_inspect.compare.explanation import Explanation
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
+from hlo_inspect.request import Request
 
 DATA = Path(__file__).parent.parent / "data"
 
 
 def module(text: str) -> ComparedModule:
     """The only module of a text, with its analyses."""
-    (found,) = Comparisons().modules(ComparedInput(text))
+    (found,) = Comparisons(Request()).modules(ComparedInput(text))
     return found
 
 

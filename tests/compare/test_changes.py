@@ -19,6 +19,7 @@ from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
+from hlo_inspect.request import Request
 from tests.compare.sides import changes, dump, module, words
 from tests.linear_time import assert_linear
 
@@ -173,7 +174,7 @@ def test_the_first_lines_name_the_cause() -> None:
     text = dump("cpu/adamw_step.after.txt")
     without = re.sub(r" input_output_alias=\{.*?\}, (?=[a-z_]+=)", " ", text, count=1)
     assert without != text
-    (found,) = Comparisons().of(ComparedInput(text), ComparedInput(without))
+    (found,) = Comparisons(Request()).of(ComparedInput(text), ComparedInput(without))
     rows = ["".join(part if isinstance(part, str) else str(part.value) for part in row.parts) for row in found.report.headline]
     assert rows[0] == "different programs"
     assert any("not donated any more" in row for row in rows[1:3])

@@ -12,6 +12,7 @@ from hlo_inspect.inspection import comparisons
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.report.model import Report
+from hlo_inspect.request import Request
 
 MODULE = "HloModule {name}\n\nENTRY e {{\n  p = f32[8] parameter(0)\n  ROOT n = f32[8] {opcode}(p)\n}}\n\n"
 
@@ -45,7 +46,7 @@ def pairs(found: Comparisons, old: str, new: str) -> list[tuple[str | None, str 
     ],
 )
 def test_each_module_finds_its_mate(tmp_path: Path, old: dict[str, str], new: dict[str, str], expected: object) -> None:
-    found = Comparisons()
+    found = Comparisons(Request())
     assert pairs(found, folder(tmp_path / "old", old, junk=True), folder(tmp_path / "new", new)) == expected
     assert [error.location.path for error in found.errors if error.location] == [
         str(tmp_path / "old/module_0009.junk.after_optimizations.txt")
@@ -53,7 +54,7 @@ def test_each_module_finds_its_mate(tmp_path: Path, old: dict[str, str], new: di
 
 
 def test_nothing_is_compared_where_a_side_has_no_module(tmp_path: Path) -> None:
-    found = Comparisons()
+    found = Comparisons(Request())
     new = folder(tmp_path / "new", dict.fromkeys("abc", "sine"), junk=True)
     assert pairs(found, folder(tmp_path / "old", {}, junk=True), new) == []
     assert len(found.errors) == 2
@@ -70,7 +71,7 @@ def test_names_are_read_where_there_are_several(monkeypatch: pytest.MonkeyPatch,
 
     monkeypatch.setattr(comparisons._ComparedSide, "_reports", counted)
     texts = ["".join(MODULE.format(name=name, opcode=opcode) for name in names) for opcode in ("sine", "tanh")]
-    assert len(pairs(Comparisons(), texts[0], texts[1])) == len(names)
+    assert len(pairs(Comparisons(Request()), texts[0], texts[1])) == len(names)
     assert [read.count(text) for text in texts] == [readings, readings]
 
 
@@ -85,7 +86,7 @@ def test_few_modules_are_analysed_before_the_first_is_compared(monkeypatch: pyte
 
     monkeypatch.setattr(comparisons, "ComparedModule", Noted)
     texts = ["".join(MODULE.format(name=name, opcode="sine") for name in names) for names in (old, new)]
-    found = Comparisons().of(ComparedInput(texts[0]), ComparedInput(texts[1]))
+    found = Comparisons(Request()).of(ComparedInput(texts[0]), ComparedInput(texts[1]))
     assert next(found).verdict == SAME
     assert len(made) == 3
 
@@ -94,7 +95,7 @@ def test_sides_without_notes_are_compared_alike() -> None:
     old, new = MODULE.format(name="m", opcode="sine"), MODULE.format(name="m", opcode="custom-call")
     found = {}
     for with_notes in (True, False):
-        (found[with_notes],) = Comparisons(with_notes=with_notes).of(ComparedInput(old), ComparedInput(new))
+        (found[with_notes],) = Comparisons(Request(), with_notes=with_notes).of(ComparedInput(old), ComparedInput(new))
     assert found[False].report == found[True].report
     sides = [one.new.report for one in found.values() if one.new is not None]
     assert "cost.unknown_custom_calls" in " ".join(sides[0].notes)
@@ -104,7 +105,7 @@ def test_sides_without_notes_are_compared_alike() -> None:
 
 def test_sides_that_are_cut_off_have_no_notes_either() -> None:
     cut = MODULE.format(name="m", opcode="sine").rpartition("}")[0]
-    (one,) = Comparisons(with_notes=False).of(ComparedInput(cut), ComparedInput(cut))
+    (one,) = Comparisons(Request(), with_notes=False).of(ComparedInput(cut), ComparedInput(cut))
     assert one.new is not None
     assert one.new.report.facts["cost.executed_flops"] is None
     assert one.new.report.notes == ()

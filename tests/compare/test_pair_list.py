@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlo_inspect.compare.comparison import DIFFERENT, ONLY_IN_NEW, ONLY_IN_OLD, SAME, PairList
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
+from hlo_inspect.request import Request
 
 MODULE = """HloModule {name}, entry_computation_layout={{(f32[8]{{0}})->f32[8]{{0}}}}
 
@@ -20,7 +21,7 @@ def test_a_pair_is_a_row_and_so_is_a_module_without_a_mate() -> None:
     new = "".join(MODULE.format(name=name, opcode=opcode) for name, opcode in (("a", "negate"), ("b", "cosine")))
     new += MODULE.format(name="fresh", opcode="tanh").replace("[8]", "[9]")
     pairs = PairList()
-    for one in Comparisons().of(ComparedInput(old), ComparedInput(new)):
+    for one in Comparisons(Request()).of(ComparedInput(old), ComparedInput(new)):
         pairs.add(one)
     rows = pairs.report("old -> new").table("pairs").records()
     assert len(pairs) == 4

@@ -35,6 +35,7 @@ from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.passes import PASSES
 from hlo_inspect.report import FORMATS, RenderOptions
 from hlo_inspect.report.model import Report
+from hlo_inspect.request import Request
 from tests.fuzz.commands import ARGUMENTS, LAYOUT, Files
 
 MARKS = b"{ } ( ) [ ] \" ' /* */ // , = \\ % # <= -> -1 ? ... - 1e999 nan".split()
@@ -235,7 +236,7 @@ def read_directory(texts: Sequence[bytes], whole: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for number, text in enumerate((*texts, b"\0\1" * 99, b"\x1f\x8b\x08" + whole[:99], whole)):
             Path(folder, f"module_{number:04}.jit_step.after_optimizations.txt").write_bytes(text)
-        with Inspection(["summary", "collectives"]) as inspection:
+        with Inspection(Request(["summary", "collectives"])) as inspection:
             found = list(inspection.read([Path(folder)]))
     told = [report for report in found if isinstance(report, Report)]
     if not any(f"module_{len(texts) + 2:04}" in report.input.path for report in told) and reports(whole, ["summary"]):

@@ -14,7 +14,7 @@ from hlo_inspect.hlo.attribute_forms import AttributeForm, FormTable
 from hlo_inspect.hlo.head_table import HeadTable
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation
-from hlo_inspect.hlo.values import ValueTable
+from hlo_inspect.hlo.values import MalformedValue, ValueTable
 
 NAMES = (
     "calls",
@@ -115,6 +115,7 @@ def test_a_brace_in_a_string_closes_none() -> None:
 def test_what_stands_behind_what_makes_no_sense_is_no_value() -> None:
     form: AttributeForm[object] = AttributeForm(", calls=%a, index=0, kind=}, index=1, channel_id=7")
     assert (form.texts, form.fault) == ({"calls": "%a", "index": "0"}, "expected a value")
-    found = instruction(form.text, computation := Computation("main", 1, is_entry=True))
-    assert [found.value(name) for name in ("calls", "index", "channel_id", "window")] == [("a",), 0, None, None]
-    assert computation.values.faults == {("main", "i"): (1, "expected a value")}
+    found = instruction(form.text, Computation("main", 1, is_entry=True))
+    malformed = MalformedValue(form.text, "expected a value")
+    assert [found.value(name) for name in ("calls", "index", "channel_id", "window")] == [("a",), 0, malformed, None]
+    assert found.attr("channel_id") is None

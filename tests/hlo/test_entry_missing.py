@@ -28,6 +28,6 @@ def test_the_entry_has_the_parameters_that_the_header_states(command: str) -> No
 
 
 def test_what_is_cut_off_is_no_entry() -> None:
-    facts = hlo_inspect.inspect(HEADER.format(scheduled="") + TWO, ("summary",), also=("optimizer",)).facts
+    facts = hlo_inspect.inspect(HEADER.format(scheduled="") + TWO, ("summary",)).facts
     assert facts["optimizer.name"] is None
     assert facts["module.instructions"] == 3

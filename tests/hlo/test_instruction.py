@@ -103,15 +103,16 @@ def test_parameter_numbers(text: str, number: int | None) -> None:
     assert instruction(f"a = s32[] parameter({text})").parameter_number == number
 
 
-def test_attributes_that_stop_making_sense_are_noted() -> None:
+def test_attributes_that_stop_making_sense_are_malformed() -> None:
     computation = Computation("main", 1, is_entry=True)
     found = Instruction(
         computation.enclosing(), ("", "a", "f32[] negate", "b), k=1, y={{{(}}} ,index=2"), Head("negate", None), 7
     )
     assert found.attr("k") == 1
-    assert computation.values.faults == {}
     assert found.attr("index") is None
-    assert computation.values.faults == {("main", "a"): (7, "'}' does not close '('")}
+    value = found.value("index")
+    assert isinstance(value, MalformedValue)
+    assert value.reason == "'}' does not close '('"
 
 
 def test_of_a_repeated_attribute_the_first_counts() -> None:

@@ -68,6 +68,12 @@ def whole() -> dict[str, list[hlo_inspect.Report]]:
     return {name: reports(DATA / name) for name in DUMPS}
 
 
+@pytest.fixture(scope="module")
+def by_names() -> dict[str, list[hlo_inspect.Report]]:
+    """The same with phases by names alone, for which no graph is read."""
+    return {name: list(hlo_inspect.inspect_all(DATA / name, phases="names")) for name in DUMPS}
+
+
 Whole = dict[str, list[hlo_inspect.Report]]
 
 
@@ -124,14 +130,12 @@ def test_in_pieces(size: int, whole: Whole, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("size", [100, 1 << 20])
 @pytest.mark.parametrize("command", ["params", "fusions", "collectives"])
 def test_a_command_that_skips_lines_says_the_same(
-    command: str, size: int, whole: Whole, monkeypatch: pytest.MonkeyPatch
+    command: str, size: int, by_names: Whole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Phases are those of the names, as in the summary alone. Where names repeat it may not: which definition is meant depends
-    on how far one looks.
-    """
+    """Unless names repeat: which definition is meant depends on how far one looks."""
     monkeypatch.setattr(source, "PIECE_BYTES", size)
     for name in sorted(set(DUMPS) - NAMELESS):
-        for some, every in zip(hlo_inspect.inspect_all(DATA / name, [command], phases="names"), whole[name], strict=True):
+        for some, every in zip(hlo_inspect.inspect_all(DATA / name, [command], phases="names"), by_names[name], strict=True):
             shared = {fact: value for fact, value in some.facts.items() if fact != "module.unparsed_lines"}
             assert (name, shared) == (name, {fact: every.facts.get(fact) for fact in shared})
 

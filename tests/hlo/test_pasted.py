@@ -167,7 +167,7 @@ def without_places(report: Report) -> dict[str, Any]:
 
 
 def reports(text: str, command: str) -> list[Report]:
-    return list(hlo_inspect.inspect_all(text.encode(), (command,), also=("cost",) if command == "summary" else ()))
+    return list(hlo_inspect.inspect_all(text.encode(), command))
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import hlo_inspect
-from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.report.model import Report
+from hlo_inspect.request import CostModelName
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -43,10 +44,8 @@ SCALAR = (
 )
 
 
-def report(text: str, **model: str | None) -> Report:
-    with Inspection(("collectives", "alpa"), cost_model=model or None) as inspection:
-        (found,) = inspection.reports(text)
-    return found
+def report(text: str, name: CostModelName | None = None, alpha: str | None = None, beta: str | None = None) -> Report:
+    return hlo_inspect.inspect(text, ("collectives", "alpa"), cost_model=name, alpha=alpha, beta=beta)
 
 
 def test_the_cost_of_the_search() -> None:
@@ -122,10 +121,10 @@ def test_alpha_and_beta_of_the_user() -> None:
         ("alpa-mesh", "d0=1,d0=2", "is no beta"),
         ("alpa-mesh", f"d0={'9' * 5000}", "is no beta"),
         ("alpa-mesh", "model=1", "the mesh has no axis 'model'; there are: d0, d1"),
-        ("alpa", None, "there is no cost model 'alpa'"),
+        ("alpa", None, "--cost-model is one of alpa-search, alpa-mesh, not 'alpa'"),
     ],
 )
-def test_options_that_make_no_sense(name: str, beta: str | None, message: str) -> None:
+def test_options_that_make_no_sense(name: Any, beta: str | None, message: str) -> None:
     with pytest.raises(hlo_inspect.UsageError, match=message):
         report(TEXT, name=name, beta=beta)
 

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache, partial
-from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -16,11 +15,12 @@ import pytest
 import hlo_inspect
 from hlo_inspect.errors import UsageError
 from hlo_inspect.inspection.inspection import Inspection
-from hlo_inspect.inspection.module_reports import NeededTables
+from hlo_inspect.inspection.module_reports import NeededTables, ReportNeeds
 from hlo_inspect.passes import MODULE_FACTS, PASSES, all_specs, find_pass
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.report.model import LOWER_BOUND, FactSpec, Report, Value
 from hlo_inspect.report.options import RenderOptions, needed_tables, shown_tables
+from hlo_inspect.request import Request
 from tests.tables import column
 
 DATA = Path(__file__).parents[1] / "data"
@@ -219,33 +219,6 @@ DUMPS = (
 )
 
 
-@cache
-def answer(dump: str, *commands: str) -> Report:
-    return hlo_inspect.inspect(DATA / dump, commands)
-
-
-@pytest.mark.parametrize(("one", "other"), list(permutations([one.name for one in PASSES], 2)))
-def test_an_answer_does_not_depend_on_what_else_is_asked(one: str, other: str) -> None:
-    """Facts, tables, notes and findings of each pass, beside each other pass."""
-    _same_beside(DUMPS[0], one, (other,))
-
-
-@pytest.mark.parametrize("dump", DUMPS[1:])
-@pytest.mark.parametrize("one", [one.name for one in PASSES])
-def test_an_answer_is_the_same_beside_all_others(one: str, dump: str) -> None:
-    _same_beside(dump, one, tuple(other.name for other in PASSES if other.name != one))
-
-
-def _same_beside(dump: str, one: str, others: tuple[str, ...]) -> None:
-    """Lines that could not be read are counted, and the problems of a text found, where every line is read."""
-    alone, beside = answer(dump, one), answer(dump, one, *others)
-    both = {name: beside.facts[name] for name in alone.facts}
-    assert {**both, "module.unparsed_lines": 0} == {**alone.facts, "module.unparsed_lines": 0}
-    assert beside.tables[: len(alone.tables)] == alone.tables
-    assert [f for f in alone.findings if f.rule > "HI1" and f not in beside.findings] == []
-    assert [note for note in alone.notes if note not in beside.notes and not note.startswith("module.unparsed_lines")] == []
-
-
 @pytest.mark.parametrize("options", [RenderOptions(), RenderOptions(sites=True, top=3, verbose=True)])
 @pytest.mark.parametrize("dump", [*DUMPS, "handmade/cut_off.txt", "handmade/hostile_text.txt"])
 def test_the_page_of_what_it_needs_is_the_page_of_all(dump: str, options: RenderOptions) -> None:
@@ -254,7 +227,7 @@ def test_the_page_of_what_it_needs_is_the_page_of_all(dump: str, options: Render
     def pages(needed: NeededTables | None) -> list[tuple[object, ...]]:
         found: list[tuple[object, ...]] = []
         for one in PASSES:
-            with Inspection(one.name, also=one.also, profile="h100-sxm", needed=needed) as inspection, suppress(UsageError):
+            with Inspection(Request(one.name, profile="h100-sxm"), ReportNeeds(needed)) as inspection, suppress(UsageError):
                 for report in inspection.reports(DATA / dump):
                     shown = shown_tables(report, options, for_people=True)
                     found.append((one.name, shown, report.facts, report.findings, report.notes, report.headline))
@@ -263,14 +236,14 @@ def test_the_page_of_what_it_needs_is_the_page_of_all(dump: str, options: Render
     assert pages(partial(needed_tables, options=options)) == pages(None) != []
 
 
-def test_a_pass_shows_more_where_that_is_asked_for() -> None:
-    """`also` gives the parameters their roles and the summary its costs; another pass beside them does not."""
+def test_quick_leaves_out_what_takes_long() -> None:
+    """The parameters have no roles, the summary no costs and no optimizer; no pass beside them changes that."""
     dump = DATA / "cpu/adamw_step.after.txt"
-    for report in (hlo_inspect.inspect(dump, "params"), hlo_inspect.inspect(dump, ("params", "optimizer"))):
-        assert set(column(report.table("params"), "role")) == {None}
-    assert "weight" in column(hlo_inspect.inspect(dump, "params", also=("optimizer",)).table("params"), "role")
-    tables = [{table.name for table in hlo_inspect.inspect(dump, "summary", also=also).tables} for also in ((), ("cost",))]
-    assert tables[1] - tables[0] == {"cost_by_phase"}
+    for passes in ("params", ("params", "optimizer")):
+        assert set(column(hlo_inspect.inspect(dump, passes, quick=True).table("params"), "role")) == {None}
+    assert "weight" in column(hlo_inspect.inspect(dump, "params").table("params"), "role")
+    tables = [{table.name for table in hlo_inspect.inspect(dump, quick=quick).tables} for quick in (True, False)]
+    assert tables[1] - tables[0] == {"cost_by_phase", "optimizer_update"}
 
 
 def test_specs_are_promised_once() -> None:
@@ -283,7 +256,7 @@ def test_specs_are_promised_once() -> None:
 def test_a_pass_says_what_it_answers(one: Pass) -> None:
     assert one.__doc__
     assert one.name.replace("-", "").replace("_", "") == type(one).__name__.lower()
-    assert all(find_pass(name) in PASSES for name in (*one.includes, *one.also))
+    assert all(find_pass(name) in PASSES for name in (*one.includes, *one.unless_quick))
 
 
 def test_passes_by_name() -> None:

@@ -162,7 +162,7 @@ def test_a_bound_uses_the_pairs_that_the_mask_lets_through() -> None:
 
 
 def test_the_first_lines_say_what_is_attention() -> None:
-    (compute,) = [row for row in hlo_inspect.inspect(ATTENTION, "summary", also=("cost",)).headline if row.label == "compute"]
+    (compute,) = [row for row in hlo_inspect.inspect(ATTENTION, "summary").headline if row.label == "compute"]
     amounts = [part.value for part in compute.parts if not isinstance(part, str)]
     assert amounts[:3] == [126 * 4_398_046_511_104] * 2 + [126 * (4_398_046_511_104 - 2_199_291_691_008)]
     assert " of it attention" in compute.parts

@@ -122,13 +122,13 @@ ENTRY %main (p: f32[100]) -> (s32[], f32[100]) {
 
 def test_the_summary_shows_what_fusions_and_custom_calls_do_in_one_step() -> None:
     """A loop of 5: 5 x 800 bytes of the fusion; a marker moves nothing."""
-    page = hlo_inspect.inspect(IN_A_LOOP, ("summary",), also=("cost",))
+    page = hlo_inspect.inspect(IN_A_LOOP, ("summary",))
     assert columns(page.table("fusions_by_kind"), "kind", "count", "runs", "bytes") == [("kLoop", 1, 5, 4000)]
     assert columns(page.table("custom_calls_by_target"), "target", "count", "runs", "bytes") == [("pipeline_marker", 1, 5, 0)]
 
 
 def test_without_costs_the_summary_says_that_it_counts_what_is_printed() -> None:
-    page = hlo_inspect.inspect(IN_A_LOOP, ("summary",))
+    page = hlo_inspect.inspect(IN_A_LOOP, ("summary",), quick=True)
     for name, label in (("fusions_by_kind", "kLoop"), ("custom_calls_by_target", "pipeline_marker")):
         table = page.table(name)
         assert table.title.endswith(", each counted once")
@@ -163,7 +163,7 @@ def test_custom_calls_by_target(report: Report) -> None:
 )
 def test_the_summary_shows_them_as_fusions_does(text: str | Path, name: str) -> None:
     """In all columns, those that a narrow page leaves out among them."""
-    page = hlo_inspect.inspect(text, ("summary",), also=("cost", "optimizer"))
+    page = hlo_inspect.inspect(text, ("summary",))
     alone = hlo_inspect.inspect(text, ("fusions",)).table(name)
     shown = [table for table in page.tables if table.name == name]
     assert [(one.columns, one.rows, one.total) for one in shown] == [(alone.columns, alone.rows, alone.total)][

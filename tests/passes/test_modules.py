@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import hlo_inspect
-from hlo_inspect.passes.modules import PASSES, ModuleList
+from hlo_inspect.passes.modules import ModuleList
 from hlo_inspect.report import FORMATS, RenderOptions
 from hlo_inspect.report.model import Finding, Input, Report
 
@@ -82,7 +82,7 @@ def test_figures_of_a_dump() -> None:
     """XLA's own (tests/data/expected.json); the collectives, none of which is in a loop, are 1 all-gather, 3 all-reduces,
     1 all-to-all, 1 collective-permute and 1 reduce-scatter.
     """
-    (report,) = hlo_inspect.inspect_all(DATA / "cpu" / "collectives.after.txt", "module_facts", also=(*PASSES, "cost"))
+    (report,) = hlo_inspect.inspect_all(DATA / "cpu" / "collectives.after.txt", "module_facts", also=("summary",))
     (row,) = listed(report).table("modules").records()
     assert (row["name"], row["lines"], row["devices"]) == ("jit_step", report.input.lines, 8)
     assert (row["parameters"], row["argument_bytes"], row["flops"], row["collectives"]) == (2, 1280, 1792, 7)

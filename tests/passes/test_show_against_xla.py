@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hlo_inspect.analysis.context import Context, InstructionQuery
+from hlo_inspect.analysis.context import Context
 from hlo_inspect.passes.show import Show
+from hlo_inspect.request import Request
 from tests.hlo.reading import module
 from tests.hlo.test_against_xla import ask
 
@@ -65,7 +66,7 @@ def test_the_neighbours_are_those_of_xla() -> None:
         views = [context.views.of(computation) for computation in context.module.computations]
         lines = [(row[1], line) for view in views for row, line in zip(view.rows, view.lines, strict=True) if row[1] in opcodes]
         for instruction, line in lines[:: max(len(lines) // OF_EACH, 1)][:OF_EACH]:
-            context.query = InstructionQuery(str(line), depth=1, quick=True)
+            context.request = Request("show", name=str(line), depth=1, quick=True)
             names = {
                 table.name: [str(record["name"]) for record in table.records()]
                 for table in Show().run(context).tables

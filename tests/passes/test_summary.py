@@ -52,12 +52,11 @@ def test_the_facts_of_the_other_passes_are_those_of_their_commands() -> None:
 
 
 def test_tables() -> None:
-    report = hlo_inspect.inspect(TEXT)
+    report = hlo_inspect.inspect(TEXT, quick=True)
     assert [table.name for table in report.tables] == [
         "buffers",
         "collectives_by_kind",
         "collectives_by_axis",
-        "collectives_by_phase",
         "opcodes",
     ]
     assert report.table("buffers").rows == (
@@ -100,13 +99,13 @@ def test_an_entry_that_the_text_does_not_hold() -> None:
 def test_findings_of_all_passes_the_most_severe_first() -> None:
     text = TEXT.replace(", input_output_alias={ {}: (0, {}, may-alias) }", "").replace("negate(%p)", "negate(%gone)")
     found = [(finding.rule, finding.severity) for finding in hlo_inspect.inspect(text).findings]
-    assert found == [("HI008", "error"), ("HI102", "info"), ("HI101", "info")]
+    assert found == [("HI008", "error"), ("HI504", "warning"), ("HI102", "info")]
 
 
 def test_costs_and_optimizer_stand_on_the_page_where_they_run_too() -> None:
     """Two weights of 8x8 float32, their moments, a counter; XLA's own FLOPs."""
     path = DATA / "cpu/adamw_step.after.txt"
-    page = hlo_inspect.inspect(path, "summary", also=("cost", "optimizer"))
+    page = hlo_inspect.inspect(path, "summary")
     update = page.table("optimizer_update")
     (row,) = update.rows
     told = {column.name: value for column, value in zip(update.columns, row, strict=True)}
@@ -118,7 +117,7 @@ def test_costs_and_optimizer_stand_on_the_page_where_they_run_too() -> None:
     flops = [column.name for column in page.table("cost_by_phase").columns].index("flops")
     by_phase = [row[flops] for row in page.table("cost_by_phase").rows]
     assert sum(figure for figure in by_phase if isinstance(figure, int)) == page.facts["cost.executed_flops"]
-    assert page.table("optimizer_update").name not in {table.name for table in hlo_inspect.inspect(path).tables}
+    assert page.table("optimizer_update").name not in {table.name for table in hlo_inspect.inspect(path, quick=True).tables}
 
 
 BY_XLA: dict[str, Any] = json.loads((DATA / "expected.json").read_text(encoding="utf-8"))
@@ -251,7 +250,7 @@ ENTRY %main (w: f32[16,16], x: f32[8,16]) -> (f32[16,16], f32[8,16]) {
   ROOT %t = (f32[16,16]{1,0}, f32[8,16]{1,0}) tuple(%new, %y)
 }
 """
-    found = lines(hlo_inspect.inspect(text, also=("cost", "optimizer")))
+    found = lines(hlo_inspect.inspect(text))
     assert list(found) == ["", "compute", "collectives", "memory", "largest", "findings"]
     assert found[""] == "train step: sgd on 1 weight (1.00 KiB on each of 2 devices, mesh d0=2)"
     assert found["compute"].startswith("8.19 kFLOP matmul, ")  # 2 × 2 × 8 × 16 × 16
@@ -259,7 +258,7 @@ ENTRY %main (w: f32[16,16], x: f32[8,16]) -> (f32[16,16], f32[8,16]) {
     assert found["memory"] == "arguments 1.50 KiB, 1 of 2 donated (67 % of the bytes), unaliased outputs 512 B"
     assert found["largest"] == "1.00 KiB f32[16,16] g"
     assert found["findings"].startswith("0 errors, ")
-    quick = lines(hlo_inspect.inspect(text))
+    quick = lines(hlo_inspect.inspect(text, quick=True))
     assert quick[""] == "program with matrix multiplications: 2 parameters (1.50 KiB on each of 2 devices, mesh d0=2)"
     assert "compute" not in quick
 
@@ -273,7 +272,7 @@ ENTRY %main (w: f32[16,16], x: f32[8,16]) -> (f32[16,16], f32[8,16]) {
 )
 def test_the_first_line_names_the_rule_beside_weights_without_one(name: str, said: str) -> None:
     path = DATA / "optimizers" / f"{name}.hlo"
-    assert said in lines(hlo_inspect.inspect(path, also=("optimizer",)))[""]
+    assert said in lines(hlo_inspect.inspect(path))[""]
 
 
 UNKNOWN_CALL = """HloModule m
@@ -288,13 +287,13 @@ ENTRY e {
 
 def test_flops_without_those_of_a_custom_call_are_a_lower_bound() -> None:
     """Eight elements are negated; what is called has no rule."""
-    found = hlo_inspect.inspect(UNKNOWN_CALL, "summary", also=("cost",))
+    found = hlo_inspect.inspect(UNKNOWN_CALL, "summary")
     assert lines(found)["compute"] == ">= 8 FLOP, 128 B accessed; FLOPs of mine not known"
     alone = UNKNOWN_CALL.replace("custom-call(n)", "custom-call(p)").replace("  n = f32[8]{0} negate(p)\n", "")
-    found = hlo_inspect.inspect(alone, "summary", also=("cost",))
+    found = hlo_inspect.inspect(alone, "summary")
     assert lines(found)[""].startswith("one custom call of mine on 1 parameter")
     assert lines(found)["compute"] == "64 B accessed; FLOPs of mine not known"
-    found = hlo_inspect.inspect(alone.replace(', custom_call_target="mine"', ""), "summary", also=("cost",))
+    found = hlo_inspect.inspect(alone.replace(', custom_call_target="mine"', ""), "summary")
     assert lines(found)[""].startswith("one custom call on 1 parameter")
     assert lines(found)["compute"] == "64 B accessed; FLOPs of 1 custom call not known"
 
@@ -327,10 +326,10 @@ ENTRY main {
   ROOT d = f32[8,8]{1,0} dot(e, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}
 }
 """
-    cut = hlo_inspect.inspect(whole[: whole.index("  ROOT d")], "summary", also=("cost",))
+    cut = hlo_inspect.inspect(whole[: whole.index("  ROOT d")], "summary")
     assert lines(cut)[""].startswith("program: 1 parameter")
     without = whole.replace("dot(e, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}", "add(e, p)")
-    found = hlo_inspect.inspect(without, "summary", also=("cost",))
+    found = hlo_inspect.inspect(without, "summary")
     assert lines(found)[""].startswith("program without matrix multiplications: 1 parameter")
 
 
@@ -351,20 +350,20 @@ def seed_001() -> Report:
     path = Path(__file__).parents[3] / "shared/dumps/seeds/001_f260b7b1b8c886c1.txt"
     if not path.exists():
         pytest.skip("the samples are not there")
-    return hlo_inspect.inspect(path, also=("cost", "optimizer"))
+    return hlo_inspect.inspect(path)
 
 
 def test_the_time_of_a_step_where_the_text_tells_the_accelerator() -> None:
-    """With what costs are asked for, and with no other command's choice of a profile."""
+    """With the costs, and so not with --quick."""
     path = DATA / "tpu/scan_forward.after.txt"
-    found = hlo_inspect.inspect(path, "summary", also=("cost", "optimizer"))
+    found = hlo_inspect.inspect(path, "summary")
     (row,) = [one for one in found.headline if one.label == "time"]
     step = hlo_inspect.inspect(path, "time").facts["time.step_s"]
     assert isinstance(row.parts[0], Amount)
     assert row.parts[0].at_least == step
     assert " a step on tpu-v5e" in row.parts
-    assert [one for one in hlo_inspect.inspect(path, "summary").headline if one.label == "time"] == []
-    unmarked = hlo_inspect.inspect(DATA / "gpu/bf16_master.after.txt", "summary", also=("cost",))
+    assert [one for one in hlo_inspect.inspect(path, "summary", quick=True).headline if one.label == "time"] == []
+    unmarked = hlo_inspect.inspect(DATA / "gpu/bf16_master.after.txt", "summary")
     assert [one for one in unmarked.headline if one.label == "time"] == []
 
 

@@ -86,7 +86,7 @@ def test_a_module(name: str, tmp_path: Path) -> None:
     path, profile = MODULES[name]
     page = page_of(tmp_path, path, *(["--profile", profile] if profile else []))
     stream = StringIO()
-    report = hlo_inspect.inspect(path, PASSES, profile=profile, also=PASSES)
+    report = hlo_inspect.inspect(path, PASSES, profile=profile)
     ALL_FORMATS["json"]([report], stream, RenderOptions())
     for_pictures = {table.name for table in report.tables if not table.on_page}
     assert_same(page, "", json.loads(stream.getvalue())["tables"], for_pictures)

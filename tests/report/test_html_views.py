@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hlo_inspect.cli.main import run
-from hlo_inspect.cli.options import OutputOptions, ReadOptions
+from hlo_inspect.cli.options import OutputOptions
 from hlo_inspect.cli.page_reports import page_reports
 from hlo_inspect.hlo.pass_files import CompiledModule, compiled_modules
 from hlo_inspect.passes.modules import ModuleList
@@ -17,11 +17,11 @@ from hlo_inspect.report.html.model import Figure, Page, PageView
 from hlo_inspect.report.html.sections import history_section
 from hlo_inspect.report.html.views import MOST_VIEWS, page_of
 from hlo_inspect.report.model import Column, Input, Report, Table
+from hlo_inspect.request import Request
 
 DATA = Path(__file__).parent.parent / "data"
 PASSES = ("summary", "collectives")
 OUTPUT = OutputOptions("html", quiet=True, verbose=True, sites=True)
-READ = ReadOptions()
 MODULE = """HloModule {name}, entry_computation_layout={{(f32[8]{{0}})->f32[8]{{0}}}}
 
 ENTRY e {{
@@ -33,7 +33,7 @@ ENTRY e {{
 
 
 def page(*inputs: Path, compares: bool = False) -> Page:
-    _, reports = page_reports([str(one) for one in inputs], PASSES, READ, OUTPUT, None, compares=compares)
+    _, reports = page_reports([str(one) for one in inputs], Request(PASSES), OUTPUT, None, compares=compares)
     return page_of(reports)
 
 

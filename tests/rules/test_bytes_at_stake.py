@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import hlo_inspect
-from hlo_inspect.rules import PASSES_OF_RULES, RULES
+from hlo_inspect.rules import RULE_TABLE, RULES
 
 
 @pytest.mark.parametrize(
@@ -18,5 +18,5 @@ from hlo_inspect.rules import PASSES_OF_RULES, RULES
 )
 def test_of_examples(code: str, size: int) -> None:
     rule = next(one for one in RULES if one.code == code)
-    report = hlo_inspect.inspect(rule.page().example, PASSES_OF_RULES[rule.name])
+    report = hlo_inspect.inspect(rule.page().example, RULE_TABLE[rule.name].passes)
     assert [finding.bytes_at_stake for finding in report.findings if finding.rule == code] == [size]

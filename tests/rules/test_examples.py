@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import hlo_inspect
-from hlo_inspect.rules import PASSES_OF_RULES, RULES, rule_pages
+from hlo_inspect.rules import RULE_TABLE, RULES, rule_pages
 from hlo_inspect.rules.reading_problems import READING_PROBLEMS
 from hlo_inspect.rules.workload_problems import WORKLOAD_PROBLEMS
 
@@ -65,7 +65,7 @@ ELSEWHERE |= {"HI090": "checks/test_runner", "HI091": "checks/test_runner"}
 """Rules whose example is not a module, and the file that makes them fire and not fire."""
 
 PAGES = {page.code: page for page in rule_pages()}
-PASSES = {rule.code: PASSES_OF_RULES[rule.name] for rule in RULES} | {page.code: ("summary",) for page in READING_PROBLEMS}
+PASSES = {rule.code: RULE_TABLE[rule.name].passes for rule in RULES} | {page.code: ("summary",) for page in READING_PROBLEMS}
 PASSES |= {page.code: ("workload", "collectives") for page in WORKLOAD_PROBLEMS}
 
 

@@ -23,6 +23,7 @@ from hlo_inspect.cli.main import run
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.passes import PASSES
 from hlo_inspect.report.model import Report
+from hlo_inspect.request import Request
 from hlo_inspect.xla_worker import Worker
 from tests.hlo.test_foreign_text import GRAPH, STABLEHLO, XPLANE, message
 
@@ -58,7 +59,7 @@ def facts(report: Report) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def inspection() -> Iterator[Inspection]:
-    with Inspection([one.name for one in PASSES]) as one:
+    with Inspection(Request([one.name for one in PASSES])) as one:
         yield one
 
 
@@ -226,7 +227,7 @@ class TestBadInput:
             next(reports)
 
     def test_a_process_that_does_not_survive(self) -> None:
-        with Inspection("params") as inspection:
+        with Inspection(Request("params")) as inspection:
             report_of(inspection, WHOLE)
             inspection._sources.xla.require("the test needs")._process.kill()
             with pytest.raises(

@@ -17,6 +17,7 @@ import pytest
 import hlo_inspect
 from hlo_inspect.cli.main import run
 from hlo_inspect.inspection.inspection import Inspection
+from hlo_inspect.request import Request
 from hlo_inspect.xla_worker import Worker, XlaError
 
 pytest.importorskip("jaxlib")
@@ -59,13 +60,13 @@ NO_R = "XLA's parser: cannot parse as an instruction name or as a nested instruc
 
 @pytest.fixture(scope="module")
 def strict() -> Iterator[Inspection]:
-    with Inspection("params", strict=True) as inspection:
+    with Inspection(Request("params", strict=True)) as inspection:
         yield inspection
 
 
 @pytest.fixture(scope="module")
 def strict_cost() -> Iterator[Inspection]:
-    with Inspection("summary", also=("cost", "optimizer"), strict=True) as inspection:
+    with Inspection(Request("summary", strict=True)) as inspection:
         yield inspection
 
 
@@ -127,7 +128,7 @@ def test_dumps(root: Path, taken: dict[str, str]) -> None:
     texts = {path.relative_to(root).as_posix(): path.read_bytes().decode(errors="replace") for path in small}
     theirs = dict(zip(texts, parses(list(texts.values())), strict=True))
     ours = {}
-    with Inspection("params", strict=True) as strict:
+    with Inspection(Request("params", strict=True)) as strict:
         for name, text in texts.items():
             try:
                 ours[name] = bool(list(strict.reports(text.encode())))
@@ -294,7 +295,7 @@ class TestShapesThatAreLeftOut:
         shape = re.compile(r"( = )[a-z0-9]+\[[^\]]*\](?:\{[^}]*\})? (?=(?:add|and|multiply|tanh)\()")
         without, count = shape.subn(r"\1", text, count=1)
         (found,) = strict_cost.reports(without.encode())
-        assert found.facts == hlo_inspect.inspect(text, "summary", also=("cost", "optimizer")).facts
+        assert found.facts == hlo_inspect.inspect(text, "summary").facts
         assert count == sum("lines are counted in that print" in note for note in found.notes)
 
     def test_nothing_is_lost(self, worker: Worker) -> None:

@@ -17,6 +17,8 @@ from hlo_inspect.analysis.cost.figures import (
     WORK,
     CostGap,
     InstructionCost,
+    MissingAttribute,
+    MissingAttributeError,
     Tally,
     TallyKey,
     UnknownCostError,
@@ -49,19 +51,28 @@ class Fused:
 class Costs:
     """The work of applied computations by opcode and the cost of fused ones, by name, as far as they were counted.
 
-    `calls` are the custom calls with the cost of one run, by computation and name.
+    `calls` are the custom calls with the cost of one run, by computation and name. `missing` are the attributes that the text
+    lacks, by computation and row.
     """
 
     def __init__(self, fingerprints: Fingerprints, user_rules: UserRules) -> None:
         self.applied: dict[str, Tally] = {}
         self.fused: dict[str, Fused] = {}
         self.calls: dict[tuple[str, str], tuple[Instruction, CallCost]] = {}
+        self.missing: dict[tuple[str, int], MissingAttribute] = {}
         self._fingerprints = fingerprints
         self._user_rules = user_rules
         self._rows_alike: dict[tuple[str, ...], InstructionCost] = {}
         self._calls_alike: dict[tuple[Hashable, ...], tuple[CallCost, InstructionCost]] = {}
         self._applied_alike: dict[int, Tally] = {}
         self._fused_alike: dict[int, Fused] = {}
+
+    def gap(self, view: View, row: int, error: UnknownCostError) -> CostGap:
+        """Return the gap that an error leaves at a row, and note an attribute that the text lacks."""
+        if isinstance(error, MissingAttributeError):
+            missing = MissingAttribute(view.lines[row], view.names[row], error.attribute)
+            self.missing.setdefault((view.computation.name, row), missing)
+        return row_gap(view, row, error)
 
     # -- instructions ---------------------------------------------------------------------------------------------------
 
@@ -94,7 +105,7 @@ class Costs:
         try:
             traffic = accessed_bytes(op)
         except UnknownCostError as error:
-            return InstructionCost.of(op.opcode, self._work(op), op.gap(error))
+            return InstructionCost.of(op.opcode, self._work(op), self.gap(op.view, op.index, error))
         return InstructionCost.of(op.opcode, self._work(op), traffic.bytes, traffic.spaces)
 
     def _work(self, op: Operation) -> Tally:
@@ -105,7 +116,7 @@ class Costs:
                 done = work_of(op, self._applied_work)
                 work.add(tally_key(op, done), done)
             except UnknownCostError as error:
-                work.miss(TallyKey(op.opcode), WORK, op.gap(error))
+                work.miss(TallyKey(op.opcode), WORK, self.gap(op.view, op.index, error))
         return work
 
     def _applied_work(self, op: Operation, attribute: CalleeAttribute) -> Work:
@@ -168,7 +179,7 @@ class Costs:
         try:
             return self.of_row(view, indexed)
         except UnknownCostError as error:
-            return InstructionCost.unknown(view.opcodes[indexed], row_gap(view, indexed, error))
+            return InstructionCost.unknown(view.opcodes[indexed], self.gap(view, indexed, error))
 
     def _work_by_opcode(self, view: View) -> Tally:
         tally = Tally()
@@ -182,7 +193,7 @@ class Costs:
                 else:
                     tally.add_one(elementwise_key(opcode, getattr(shape, "dtype", "")), column, elements(shape))
             except UnknownCostError as error:
-                tally.miss(TallyKey(opcode), WORK, row_gap(view, row, error))
+                tally.miss(TallyKey(opcode), WORK, self.gap(view, row, error))
         return tally
 
     def _add_work(self, tally: Tally, view: View, row: int) -> None:

@@ -66,6 +66,22 @@ class UnknownCostError(Exception):
         self.gap = gap
 
 
+class MissingAttributeError(UnknownCostError):
+    """An attribute is missing that every instruction of the opcode has."""
+
+    def __init__(self, attribute: str) -> None:
+        super().__init__(f"its {attribute} is not in the text")
+        self.attribute = attribute
+
+
+class MissingAttribute(NamedTuple):
+    """An instruction that is printed without an attribute which its cost depends on."""
+
+    line: int
+    name: str
+    attribute: str
+
+
 class Work(NamedTuple):
     """What an instruction computes. `matmul_flops` are those of its FLOPs that are matrix multiplications."""
 

@@ -22,6 +22,7 @@ from hlo_inspect.analysis.cost.figures import (
     CostGap,
     Figure,
     InstructionCost,
+    MissingAttribute,
     Tally,
     TallyKey,
     UnknownCostError,
@@ -34,7 +35,6 @@ from hlo_inspect.analysis.cost.operation import (
     Counted,
     callee_names,
     callees,
-    row_gap,
     wrapped,
 )
 from hlo_inspect.analysis.provenance import Provenances
@@ -141,6 +141,7 @@ class ModuleCost:
     `step` is what one run of the program does: loops as often as they run, custom calls with a rule, one branch of a
     conditional. `running` are the computations that run themselves, `runs` how often they do, by name.
     `calls` are the custom calls, in the order of the text. `has_xla_order`: the text says in which order XLA adds `as_xla` up.
+    `missing_attributes` are those that the text lacks, as far as costs depend on them.
     """
 
     as_xla: XlaSum
@@ -150,6 +151,7 @@ class ModuleCost:
     runs: Mapping[str, FigureRuns] = field(default_factory=dict)
     calls: tuple[StepCall, ...] = ()
     has_xla_order: bool = True
+    missing_attributes: tuple[MissingAttribute, ...] = ()
     _by_label: dict[Label, Tally] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
@@ -255,6 +257,7 @@ def module_cost(
         figure_runs(graph, own),
         tuple(sorted(calls, key=lambda call: call.line)),
         has_xla_order=counter.has_xla_order,
+        missing_attributes=tuple(counter.costs.missing.values()),
     )
 
 
@@ -311,7 +314,7 @@ class _ModuleCounter:
                     continue
                 cost = self.costs.of_row(view, row)
             except UnknownCostError as error:
-                cost = InstructionCost.unknown(opcode, row_gap(view, row, error))
+                cost = InstructionCost.unknown(opcode, self.costs.gap(view, row, error))
             running.rows.append((row, cost))
             running.as_xla.add(cost.as_xla)
             for figure, gap in cost.gaps_of_xla.items():

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from hlo_inspect.analysis.cost.figures import CostGap, UnknownCostError
+from hlo_inspect.analysis.cost.figures import CostGap, MissingAttributeError, UnknownCostError
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.opcodes import TABLE, opcodes_that_call
@@ -109,9 +109,12 @@ class Operation:
         return self.instruction.attr(attribute) or ()
 
     def require(self, attribute: str) -> None:
-        """Raises `UnknownCostError` where an attribute is missing that every instruction of the opcode has."""
-        if self.instruction.lacks(attribute):
-            raise UnknownCostError(f"its {attribute} is not in the text")
+        """Raise UnknownCostError if an attribute that every instruction of the opcode has is missing or makes no sense."""
+        value = self.instruction.value(attribute)
+        if value is None:
+            raise MissingAttributeError(attribute)
+        if isinstance(value, MalformedValue):
+            raise UnknownCostError(f"its {attribute} cannot be read")
 
     @property
     def window(self) -> tuple[WindowDimension, ...]:
@@ -123,10 +126,6 @@ class Operation:
     @property
     def custom_call_target(self) -> str:
         return self.instruction.attr("custom_call_target") or ""
-
-    def gap(self, error: UnknownCostError) -> CostGap:
-        """The gap that an error leaves here."""
-        return row_gap(self.view, self.index, error)
 
 
 def row_gap(view: View, index: int, error: UnknownCostError) -> CostGap:

@@ -25,6 +25,10 @@ _WEIGHTS = frozenset({"weight", "master_weight", "frozen"})
 _FIRST, _LATER = frozenset({FORWARD, LOSS}), frozenset({BACKWARD, RECOMPUTE})
 
 
+NOT_SOUGHT = ""
+"""The role of an array for which the optimizer has to be asked, if it is not (`--quick`)."""
+
+
 class LiveArray(NamedTuple):
     """What takes `bytes` at the peak. `time` is that of the instruction that makes it, or of one that writes it where the first
     one has no source. `live_from` and `live_to` are times of the schedule, `None` for the constants of computations that are
@@ -51,20 +55,21 @@ class LiveArray(NamedTuple):
 class LiveArrays:
     """The arrays that are live at the peak of a program. They add up to its peak.
 
-    `parameter_roles`: of the optimizer's parameters. `relation_of`: what an array is to a parameter. `labels_of` and
-    `phase_of`: of a row.
+    `parameter_roles`: of the optimizer's parameters, None if it is not asked. `relation_of`: what an array is to a parameter.
+    `labels_of` and `phase_of`: of a row.
     """
 
     def __init__(
         self,
         device: DeviceMemory,
-        parameter_roles: Mapping[tuple[int, Index], str],
+        parameter_roles: Mapping[tuple[int, Index], str] | None,
         relation_of: Callable[[View, int, Index], Relation | None],
         labels_of: Callable[[View, int], Labels],
         phase_of: Callable[[View, int], str],
     ) -> None:
         self._device = device
-        self._roles = parameter_roles
+        self._asks_optimizer = parameter_roles is not None
+        self._roles = parameter_roles or {}
         self._relation_of = relation_of
         self._labels_of = labels_of
         self._phase_of = phase_of
@@ -124,10 +129,14 @@ class LiveArrays:
     def _role(self, row: LiveBuffer, relation: Relation | None) -> str:
         if isinstance(self._device.shape(row.value), TupleShape):
             return TABLE
-        if row.allocation is not None and row.allocation.parameter is not None:
-            return self._parameter_role(row.allocation.parameter, row.allocation.index)
         if row.kind == "constant":
             return CONSTANT
+        return self._role_in_step(row, relation) if self._asks_optimizer else NOT_SOUGHT
+
+    def _role_in_step(self, row: LiveBuffer, relation: Relation | None) -> str:
+        """The role of an array that is neither a table nor a constant."""
+        if row.allocation is not None and row.allocation.parameter is not None:
+            return self._parameter_role(row.allocation.parameter, row.allocation.index)
         if relation is not None:
             return self._role_by_relation(row, relation)
         if row.kind == "output":

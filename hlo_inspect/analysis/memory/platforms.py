@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal, cast
+from typing import cast
 
 from hlo_inspect.analysis.memory.tpu_chips import find_chip
 from hlo_inspect.analysis.tpu_marks import has_tiles
@@ -15,6 +15,7 @@ from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import ELEMENTWISE, opcodes_that_call
 from hlo_inspect.hlo.shapes import Shape, TupleShape
 from hlo_inspect.lazy_pattern import lazy_pattern
+from hlo_inspect.request import PlatformName
 
 MAX_SPACES = 16
 """Memory spaces have numbers below this one; no platform has so many."""
@@ -26,8 +27,6 @@ _SCALAR_SPACES = frozenset({2, 4, 6})
 
 _ENTRY_ALIGNMENT = 1024
 """TPU: elements of an array without tiles are rounded up to so many."""
-
-PlatformName = Literal["cpu", "gpu", "tpu"]
 
 
 @dataclass(frozen=True, slots=True)

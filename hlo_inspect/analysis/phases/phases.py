@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from hlo_inspect.analysis.calls import ONCE, Bounds, CallGraph, InstructionPlace, place
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.instruction_phase import PHASE_ORDER, InstructionPhase, PhaseSource
-from hlo_inspect.analysis.op_names import RECOMPUTE, UNKNOWN
+from hlo_inspect.analysis.op_names import NOT_SOUGHT, RECOMPUTE, UNKNOWN
 from hlo_inspect.analysis.phases.names import NamedContext, NamedPhases, OwnName
 from hlo_inspect.analysis.provenance import Provenances
 from hlo_inspect.hlo.instruction import Instruction
@@ -43,10 +43,14 @@ class Phases:
         calls: CallGraph,
         collectives: Sequence[Collective],
         graph: GraphSource,
+        *,
+        seeks_all: bool = True,
     ) -> None:
+        """Phases that names leave open are `NOT_SOUGHT` unless this object `seeks_all`."""
         self.names = NamedPhases(module, provenances, calls, collectives)
         self._calls = calls
         self._graph = graph
+        self._seeks_all = seeks_all
         self._collectives = collectives
         self._known: dict[InstructionPlace, InstructionPhase] = {}
         self._named: dict[tuple[str, OwnName], tuple[InstructionPhase, bool]] = {}  # of a computation, by what names say
@@ -62,13 +66,13 @@ class Phases:
             return known
         is_collective = self.names.is_collective(key)  # its phase depends on the others too
         if is_collective:
-            found, is_named = self._by_names(instruction)
+            found, is_named = self._named_or_not_sought(instruction)
             self._open_collectives.update([] if is_named else [key])
         else:
             alike = key[0], self.names.own(instruction)
             named = self._named.get(alike)
             if named is None:
-                named = self._named[alike] = self._by_names(instruction)
+                named = self._named[alike] = self._named_or_not_sought(instruction)
             found, is_named = named
         graph = None if is_named else self._graph()
         if graph is not None and graph.phases:
@@ -123,6 +127,11 @@ class Phases:
         other = both - {named.phase, "", UNKNOWN}
         return named._replace(also_phase=other.pop()) if named.phase in both and other else named
 
+    def _named_or_not_sought(self, instruction: Instruction) -> tuple[InstructionPhase, bool]:
+        """The phase by names, and whether they decide it; `NOT_SOUGHT` if they do not and nothing else is asked."""
+        phase, is_named = self._by_names(instruction)
+        return (phase if is_named or self._seeks_all else _NOT_SOUGHT), is_named
+
     def _by_names(self, instruction: Instruction) -> tuple[InstructionPhase, bool]:
         """The phase by names, and whether they have one in all calls of the instruction's computation."""
         contexts = self.names.contexts(instruction.computation.name)
@@ -176,6 +185,9 @@ class Phases:
     def _times(self) -> dict[tuple[str, int, str, str], Bounds]:
         """How often a call runs its computation."""
         return {(*place(call.instruction), call.callee): call.times for made in self._calls.calls.values() for call in made}
+
+
+_NOT_SOUGHT = InstructionPhase(NOT_SOUGHT)
 
 
 @cache

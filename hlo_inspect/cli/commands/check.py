@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.inputs import FAILED, UNREADABLE, Inspected
-from hlo_inspect.cli.options import OutputOptions, ReadOptions, inputs_argument, reading_command
+from hlo_inspect.cli.options import OutputOptions, inputs_argument, reading_command
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite
 from hlo_inspect.cli.streams import tell
 from hlo_inspect.errors import InputError
 from hlo_inspect.passes import ALPA, MODULE_FACTS, OTHERS, PASSES, WORKLOAD, all_specs, workload_pass
+from hlo_inspect.request import Request
 
 if TYPE_CHECKING:
     from hlo_inspect.checks.policy import Policy
@@ -65,7 +67,7 @@ def command(
     allow_partial: bool,
     list_facts: bool,
     output: OutputOptions,
-    read: ReadOptions,
+    request: Request,
 ) -> int:
     """Check facts against a policy: exit status 1 when one fails.
 
@@ -79,15 +81,15 @@ def command(
             raise click.UsageError(
                 "--list-facts checks nothing: leave out --policy, --assert, --baseline, --fail-if, --fail-on."
             )
-        return _list_facts(inputs, read, output)
+        return _list_facts(inputs, request, output)
     if not inputs:
         raise click.UsageError("Missing argument 'INPUT...'.")
     policy = _policy(policies, assertions, conditions, fail_on)
     refuse_to_overwrite(output.output, policies)
     if policy.fail_if or baseline is not None:
-        return _against_baseline(baseline, inputs, policy, read, output, allow_partial=allow_partial)
-    passes = passes_for(policy)
-    found = Inspected(inputs, passes, read, _also(passes), quiet=output.quiet, output=output.output)
+        return _against_baseline(baseline, inputs, policy, request, output, allow_partial=allow_partial)
+    asked = replace(request, passes=passes_for(policy))
+    found = Inspected(inputs, asked, quiet=output.quiet, output=output.output, every_rule=True)
     run = CheckRun(policy)
     deliver(run.reports(found if allow_partial else _whole(found, run)), output)
     return max(found.status, UNREADABLE if run.refused else 0, FAILED if run.failed else 0)
@@ -97,7 +99,7 @@ def _against_baseline(
     baseline: str | None,
     inputs: Sequence[str],
     policy: Policy,
-    read: ReadOptions,
+    request: Request,
     output: OutputOptions,
     *,
     allow_partial: bool,
@@ -115,7 +117,7 @@ def _against_baseline(
     if len(inputs) != 1:
         raise click.UsageError(f"--baseline is compared with one input, and there are {len(inputs)}.")
     conditions = parsed(policy.fail_if)
-    paired = PairedModules(ComparedInput(baseline), ComparedInput(inputs[0]), read, output)
+    paired = PairedModules(ComparedInput(baseline), ComparedInput(inputs[0]), request, output)
     compared: dict[int, list[CheckResult]] = {}
     lost = []
 
@@ -161,15 +163,14 @@ def _is_whole(report: Report) -> bool:
     return cut is None
 
 
-def _list_facts(inputs: Sequence[str], read: ReadOptions, output: OutputOptions) -> int:
+def _list_facts(inputs: Sequence[str], request: Request, output: OutputOptions) -> int:
     """The facts that there are, with their values where there are inputs."""
     from hlo_inspect.checks.resolve import facts_of, facts_report
 
     if not inputs:
         deliver([facts_report(all_specs())], output)
         return 0
-    passes = _all_names()
-    found = Inspected(inputs, passes, read, _also(passes), quiet=output.quiet, output=output.output)
+    found = Inspected(inputs, replace(request, passes=_all_names()), quiet=output.quiet, output=output.output)
     deliver(map(facts_of, found), output)
     return found.status
 
@@ -197,32 +198,20 @@ def _policy(files: Iterable[str], assertions: Iterable[str], conditions: Iterabl
 
 
 def passes_for(policy: Policy) -> list[str]:
-    """The passes whose facts the policy names or whose findings it ignores; all where findings can fail. Unknown facts are
-    refused before reading.
+    """The passes whose facts the policy names; all if it counts findings or ignores some. Unknown facts are refused before
+    reading.
     """
     from hlo_inspect.checks.resolve import resolve
     from hlo_inspect.report.facts import find_spec
-    from hlo_inspect.rules import PASSES_OF_RULES, RULES
-    from hlo_inspect.rules.reading_problems import READING_PROBLEMS
 
     facts = [resolve(assertion, all_specs()).name for assertion in policy.assertions]
-    if policy.fail_on is not None or not facts:
+    if policy.fail_on is not None or policy.ignores or not facts:
         return _all_names()
-    ignored = {ignore.rule for ignore in policy.ignores}
-    named = {PASSES_OF_RULES[rule.name][0] for rule in RULES if rule.code in ignored}
-    if UNPARSED_LINES in facts or any(page.code in ignored for page in READING_PROBLEMS):
+    questions = (*PASSES, OTHERS.of(ALPA), workload_pass())
+    named = {question.name for question in questions if any(find_spec(fact, question.specs) for fact in facts)}
+    if UNPARSED_LINES in facts:
         named.add(EVERY_LINE)
-    named |= {
-        one.name for one in (*PASSES, OTHERS.of(ALPA), workload_pass()) if any(find_spec(fact, one.specs) for fact in facts)
-    }
     return [name for name in _all_names() if name in named] or [MODULE_FACTS]
-
-
-def _also(passes: Sequence[str]) -> tuple[str, ...]:
-    """What the page of `summary` has too, where that is not the only pass: phases and findings are those of the other commands
-    then, and not of `--quick`.
-    """
-    return PASSES.of(EVERY_LINE).also if EVERY_LINE in passes and len(passes) > 1 else ()
 
 
 def _all_names() -> list[str]:

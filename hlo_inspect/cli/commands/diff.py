@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from hlo_inspect.cli import completion
-from hlo_inspect.cli.options import OutputOptions, ReadOptions, reading_command
+from hlo_inspect.cli.options import OutputOptions, reading_command
 from hlo_inspect.cli.output import deliver
+from hlo_inspect.request import Request
 
 if TYPE_CHECKING:
     from hlo_inspect.report.model import Severity
@@ -35,7 +36,7 @@ def command(
     fail_on: Severity | None,
     *,
     output: OutputOptions,
-    read: ReadOptions,
+    request: Request,
 ) -> int:
     """What changed from OLD to NEW: facts first, then what explains them.
 
@@ -47,6 +48,6 @@ def command(
     from hlo_inspect.cli.differences import PairedModules, judged, parsed
     from hlo_inspect.inspection.comparisons import ComparedInput
 
-    paired = PairedModules(ComparedInput(old), ComparedInput(new, new_module), read, output, fail_on, with_notes=False)
+    paired = PairedModules(ComparedInput(old), ComparedInput(new, new_module), request, output, fail_on, with_notes=False)
     deliver(judged(paired, parsed(given("--fail-if", text) for text in conditions)), output)
     return paired.status

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from hlo_inspect.cli import completion
-from hlo_inspect.cli.options import OutputOptions, SectionedCommand, output_options
+from hlo_inspect.cli.options import OutputOptions, SectionedCommand, output_options, request_option
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite
 from hlo_inspect.cli.progress import ReadingBar
 
@@ -13,9 +13,7 @@ from hlo_inspect.cli.progress import ReadingBar
 @click.command("history", cls=SectionedCommand)
 @output_options()
 @click.option("--module", metavar="REGEX", help="The module whose name matches; the largest by default.")
-@click.option(
-    "-j", "--jobs", type=click.IntRange(min=1), default=1, metavar="N", help="Read files in N processes; 1 by default."
-)
+@request_option("jobs")
 @click.argument("directory", metavar="DIR", shell_complete=completion.files)
 @click.argument("pattern", metavar="[PATTERN]", required=False)
 def command(directory: str, pattern: str | None, module: str | None, jobs: int, *, output: OutputOptions) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from hlo_inspect.cli import completion
-from hlo_inspect.cli.options import SectionedCommand
+from hlo_inspect.cli.options import SectionedCommand, request_option
 from hlo_inspect.cli.output import deliver_lines, refuse_to_overwrite
 from hlo_inspect.cli.streams import tell
 
@@ -19,9 +19,9 @@ from hlo_inspect.cli.streams import tell
 @click.option("--unscheduled", is_flag=True, help="Sort the lines of a scheduled module too, and drop is_scheduled.")
 @click.option("--layouts/--no-layouts", default=True, help="Keep the layouts of shapes (the default), or leave them out.")
 @click.option("--metadata/--no-metadata", default=False, help="Keep metadata, or leave it out (the default).")
-@click.option("--module", metavar="REGEX", help="Only modules whose name matches.")
-@click.option("--stage", metavar="TEXT", help="In a dump directory, read the files of this stage, or with TEXT in their name.")
-@click.option("--strict", is_flag=True, help="Refuse what XLA's parser refuses (extra [xla]).")
+@request_option("module")
+@request_option("stage")
+@request_option("strict")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing of lines that cannot be read.")
 @click.argument("source", metavar="INPUT", shell_complete=completion.files)
 def command(source: str, output: str | None, *, quiet: bool, **asked: Any) -> int:  # noqa: ANN401 - click hands over all options

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,18 +12,16 @@ import click
 from hlo_inspect.cli.inputs import Inspected, with_name
 from hlo_inspect.cli.options import (
     OutputOptions,
-    ReadOptions,
     SectionedCommand,
-    cost_model_options,
     fail_on_option,
     inputs_argument,
     output_options,
-    read_options,
+    request_options,
 )
 from hlo_inspect.cli.output import deliver, deliver_bytes, refuse_to_overwrite
-from hlo_inspect.passes import ALPA
 from hlo_inspect.report import FORMATS_FOR_PEOPLE
 from hlo_inspect.report.options import needed_tables
+from hlo_inspect.request import Request
 
 if TYPE_CHECKING:
     from hlo_inspect.inspection.module_reports import NeededTables
@@ -33,15 +32,12 @@ if TYPE_CHECKING:
 OVERVIEW, _FEW = "summary", 3
 """The pass after whose pages, in formats for people, comes a list of the modules where there are more than these few."""
 
-_LEFT_OUT = {"cost": "costs", "optimizer": "the optimizer"}
-"""What --quick leaves out, by the names of the passes."""
-
 
 def command_of(one: Question) -> click.Command:
     """The command of a pass."""
 
     @output_options(*one.formats)
-    @read_options
+    @request_options(one.name)
     @fail_on_option
     @inputs_argument("INPUT... [NAME]" if one.takes_name else "INPUT...")
     def run(
@@ -49,32 +45,22 @@ def command_of(one: Question) -> click.Command:
         fail_on: Severity | None,
         *,
         output: OutputOptions,
-        read: ReadOptions,
-        quick: bool = False,
+        request: Request,
         to: str | None = None,
     ) -> int:
         if one.takes_name:
             inputs, name = with_name(inputs)
-            read = read._replace(query={"name": name})
+            request = replace(request, name=name)
         if to is not None:
             if output.format != OutputOptions().format or output.table is not None or output.top is not None:
                 raise click.UsageError("--to writes a workload file: --format, --table and --top have no effect.")
             return _rewritten(inputs, to, output)
-        also = () if quick else one.also
-        asked = one.passes_of_formats.get(output.format, one.name)
-        names = (asked,) if read.cost_model is None else (asked, ALPA)
-        found = Inspected(
-            inputs, names, read, also, quiet=output.quiet, fail_on=fail_on, output=output.output, needed=_needed(output)
-        )
+        request = replace(request, passes=one.passes_of_formats.get(output.format, one.name))
+        found = Inspected(inputs, request, quiet=output.quiet, fail_on=fail_on, output=output.output, needed=_needed(output))
         ends_with_list = one.name == OVERVIEW and output.format in FORMATS_FOR_PEOPLE and output.table is None
         deliver(_with_list(found, inputs) if ends_with_list else found, output)
         return found.status
 
-    if one.also:
-        left_out = " and ".join(_LEFT_OUT[name] for name in one.also)
-        run = click.option("--quick", is_flag=True, help=f"Leave out {left_out}: faster.")(run)
-    if one.cost_models:
-        run = cost_model_options(one.cost_models)(run)
     if one.writes:
         run = click.option("--to", type=click.Choice(one.writes), help="Write the input in this dialect instead.")(run)
     return click.command(one.name, cls=SectionedCommand, help=one.help())(run)

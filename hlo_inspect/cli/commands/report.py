@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,15 +12,15 @@ import click
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.options import (
     OutputOptions,
-    ReadOptions,
     SectionedCommand,
     fail_on_option,
     inputs_argument,
-    read_options,
+    request_options,
 )
 from hlo_inspect.cli.output import deliver
 from hlo_inspect.cli.streams import tell
 from hlo_inspect.errors import UsageError
+from hlo_inspect.request import Request
 
 if TYPE_CHECKING:
     from hlo_inspect.report.model import Severity
@@ -39,7 +40,7 @@ PASSES = (
 @click.option("--diff", "compares", is_flag=True, help="What changed between two inputs, as `diff` says it, and both.")
 @click.option("--bytes", "raw_bytes", is_flag=True, help="Sizes as plain integers of bytes.")
 @click.option("-q", "--quiet", is_flag=True, help="No bar while inputs are read.")
-@read_options
+@request_options("report")
 @fail_on_option
 @inputs_argument()
 def command(
@@ -51,7 +52,7 @@ def command(
     compares: bool,
     raw_bytes: bool,
     quiet: bool,
-    read: ReadOptions,
+    request: Request,
 ) -> int:
     """One HTML file with everything inside: where the step goes, kernels, collectives, memory, parameters, findings.
 
@@ -68,7 +69,7 @@ def command(
     options = OutputOptions("html", output, top, raw_bytes=raw_bytes, quiet=quiet, verbose=True, sites=True)
     from hlo_inspect.cli.page_reports import page_reports
 
-    found, reports = page_reports(inputs, PASSES, read, options, fail_on, compares=compares)
+    found, reports = page_reports(inputs, replace(request, passes=PASSES), options, fail_on, compares=compares)
     deliver(reports, options)
     if output is not None:
         _warn_of_size(output)

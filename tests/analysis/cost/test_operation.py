@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.analysis.cost.figures import CostGap, UnknownCostError
-from hlo_inspect.analysis.cost.operation import Operation, callee_names, callees, dimension, elements, shape_size
+from hlo_inspect.analysis.cost.operation import Operation, callee_names, callees, dimension, elements, row_gap, shape_size
 from hlo_inspect.analysis.view import View
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.shape_text import parse_shape
@@ -126,9 +126,9 @@ def test_a_fusion_that_names_its_computation_in_any_place() -> None:
 def test_lines_of_gaps() -> None:
     """The entry of these texts starts at line 10."""
     op = operation("%a = f32[4] parameter(0)", "%b = f32[4] negate(%a)")
-    assert op.gap(UnknownCostError("no shape")) == CostGap(12, "b: no shape")
+    assert row_gap(op.view, op.index, UnknownCostError("no shape")) == CostGap(12, "b: no shape")
     elsewhere = CostGap(3, "there")
-    assert op.gap(UnknownCostError("no shape", elsewhere)) == elsewhere
+    assert row_gap(op.view, op.index, UnknownCostError("no shape", elsewhere)) == elsewhere
 
 
 def test_operands_that_are_not_closed() -> None:

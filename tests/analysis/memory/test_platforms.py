@@ -7,8 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.memory.platforms import PlatformName, find_platform
+from hlo_inspect.analysis.memory.platforms import find_platform
 from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.request import PlatformName
 
 GRAPH = Wants(graph=True, entry=True)
 TEXT = """HloModule m, is_scheduled=true

@@ -188,7 +188,7 @@ def test_a_rate_that_is_an_input_of_the_step_is_not_computed(stage: str) -> None
     assert rates_of(text_of(f"adam_inject.{stage}")) == {"parameter 7"}
     notes = report_of(text_of(f"adam_inject.{stage}")).notes
     assert "optimizer.learning_rate: it is parameter 7 of the step" in notes
-    parameters = hlo_inspect.inspect(text_of(f"adam_inject.{stage}"), ("params",), also=("optimizer",)).table("params")
+    parameters = hlo_inspect.inspect(text_of(f"adam_inject.{stage}"), ("params",)).table("params")
     roles = {row["number"]: row["role"] for row in parameters.records()}
     assert roles[7] != "frozen"  # it is kept in the state and no weight
 

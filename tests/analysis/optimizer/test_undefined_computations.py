@@ -22,5 +22,5 @@ def test_that_there_is_no_update_is_not_known() -> None:
 def test_nor_what_kind_of_program_it_is() -> None:
     """The names of instructions show a backward pass, the update may be missing."""
     text = ENTRY.replace("{1,0} dot(x, y), ", '{1,0} dot(x, y), metadata={op_name="transpose(jvp())"}, ')
-    report = hlo_inspect.inspect(text, ("summary",), also=("optimizer", "cost"))
+    report = hlo_inspect.inspect(text, ("summary",))
     assert report.headline[0].parts[0] == "program with matrix multiplications"

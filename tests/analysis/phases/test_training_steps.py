@@ -20,6 +20,7 @@ from hlo_inspect.hlo.reader import read_modules
 from hlo_inspect.hlo.source import open_source
 from hlo_inspect.passes.collectives import Collectives
 from hlo_inspect.passes.cost import Cost
+from hlo_inspect.request import Request
 
 DATA = Path(__file__).parents[2] / "data" / "phases"
 METADATA = re.compile(r", metadata=\{(?:[^{}\"]|\"(?:[^\"\\]|\\.)*\")*\}")
@@ -40,7 +41,7 @@ def hidden(name: str) -> Context:
 
 
 def named(name: str) -> Context:
-    return Context(read(text(name)), phases_from="names")
+    return Context(read(text(name)), Request(phases="names"))
 
 
 def products(context: Context) -> dict[tuple[str, str], str]:
@@ -151,7 +152,7 @@ def test_the_graph_is_not_read_where_names_tell_everything() -> None:
 
 
 def test_names_alone() -> None:
-    context = Context(read(METADATA.sub("", text("two_layers"))), phases_from="names")
+    context = Context(read(METADATA.sub("", text("two_layers"))), Request(phases="names"))
     assert set(products(context).values()) == {"unknown"}
     assert not context.why_no_graph
 

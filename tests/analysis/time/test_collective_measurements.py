@@ -13,6 +13,7 @@ import pytest
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.hardware import load_profile
+from hlo_inspect.analysis.parsed_options import ParsedOptions
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
 from hlo_inspect.analysis.time.links import bus_factor
 from hlo_inspect.analysis.time.placement import given_placement
@@ -113,7 +114,7 @@ def time_of(row: Measured, folder: Path) -> CollectiveTime:
     )
     (module,) = read_modules(open_source(hlo), Cost.wants)
     placement = given_placement(None, n // row.nodes)
-    context = Context(module, AskedMachine((load_profile(profile),), (), placement))
+    context = Context(module, options=ParsedOptions(AskedMachine((load_profile(profile),), (), placement)))
     (time,) = context.on_machine.collective_times
     return time
 

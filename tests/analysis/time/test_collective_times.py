@@ -8,6 +8,7 @@ import pytest
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.hardware import load_profile
+from hlo_inspect.analysis.parsed_options import ParsedOptions
 from hlo_inspect.analysis.time.collective_times import ALL, CollectiveTime
 from hlo_inspect.analysis.time.placement import given_placement
 from hlo_inspect.analysis.time.profiles import AskedMachine
@@ -44,7 +45,9 @@ def module(
 
 def context(text: str, profile: str, topology: str | None = None, per_node: int | None = None) -> Context:
     (found,) = read_modules(open_source(text), Cost.wants)
-    return Context(found, AskedMachine((load_profile(profile),), (), given_placement(topology, per_node)))
+    return Context(
+        found, options=ParsedOptions(AskedMachine((load_profile(profile),), (), given_placement(topology, per_node)))
+    )
 
 
 def time_of(text: str, profile: str, topology: str | None = None, per_node: int | None = None) -> CollectiveTime:

@@ -1,0 +1,294 @@
+"""The options of a request, in one class: what a command, `inspect` and an analysis are asked.
+
+Each field of `Request` holds its name, type and default, and how the command line offers it. The options of click, the keywords
+of `inspect`, and what other processes are sent derive from it. An analysis reads it as `context.request`.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields
+from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from hlo_inspect.errors import UsageError, did_you_mean
+
+PhasesFrom = Literal["graph", "names"]
+PlatformName = Literal["cpu", "gpu", "tpu"]
+CostModelName = Literal["alpa-search", "alpa-mesh"]
+Section = Literal["Options", "Input", "Program and hardware"]
+
+INPUT: Section = "Input"
+PROGRAM: Section = "Program and hardware"
+
+T = TypeVar("T")
+
+_METADATA = "option"
+
+
+class OptionInfo(NamedTuple):
+    """How an option is offered. One without `flags` is a keyword of `inspect` alone, or an argument of a command.
+
+    `commands` take it; if there are none all commands do that read modules. `needs` is the option without which it has no
+    effect. `completes` names the function of `cli.completion` that offers its values.
+    """
+
+    flags: tuple[str, ...] = ()
+    help: str = ""
+    section: Section = "Options"
+    metavar: str | None = None
+    minimum: int | None = None
+    commands: tuple[str, ...] = ()
+    needs: str = ""
+    completes: str = ""
+    shows_default: bool = False
+
+
+class Option(NamedTuple):
+    """One option of a request. `type` is its annotation without `None`, `is_many` whether it may be given several times."""
+
+    name: str
+    type: Any
+    default: Any
+    is_many: bool
+    info: OptionInfo
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The values of an option that takes one of a few."""
+        return get_args(self.type) if get_origin(self.type) is Literal else ()
+
+    @property
+    def flag(self) -> str:
+        """Its name as a user writes it: the long flag, else the keyword."""
+        return self.info.flags[-1] if self.info.flags else self.name
+
+
+def _option(default: T, *flags: str, help: str, **info: Any) -> T:  # noqa: A002, ANN401 - click calls it so; as `OptionInfo`
+    """Declare a field of `Request`. Its default is what type checkers see."""
+    declared: T = field(default=default, metadata={_METADATA: OptionInfo(flags, help, **info)})
+    return declared
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of each module of an input."""
+
+    passes: str | Sequence[str] = _option(("summary",), help="Names of commands; the first names the report.")
+    _: KW_ONLY
+    also: Sequence[str] = _option((), help="Passes whose facts and findings are added, without their tables.")
+
+    # -- of single commands ---------------------------------------------------------------------------------------------
+
+    name: str | None = _option(
+        None,
+        help="The instruction that is asked about: its name; for `show` also a line or pattern.",
+        commands=("memory", "show"),
+    )
+    to: str | None = _option(None, help="Another instruction, to which the ways are shown.", commands=("show",))
+    depth: int = _option(
+        2,
+        "--depth",
+        metavar="N",
+        minimum=0,
+        shows_default=True,
+        help="How many steps around the instruction are shown.",
+        commands=("show",),
+    )
+    quick: bool = _option(
+        False,
+        "--quick",
+        help="Skip the optimizer, costs, live ranges, and phases that names leave open (faster).",
+        commands=("summary", "params", "memory", "list", "show"),
+    )
+    cost_model: CostModelName | None = _option(
+        None, "--cost-model", help="Add Alpa's costs, which have no unit.", commands=("collectives",)
+    )
+    alpha: str | None = _option(
+        None,
+        "--alpha",
+        metavar="AXIS=A,…",
+        help="Alpa's alpha by mesh axis, as d0=1,d1=1.",
+        commands=("collectives",),
+        needs="cost_model",
+    )
+    beta: str | None = _option(
+        None,
+        "--beta",
+        metavar="AXIS=B,…",
+        help="Alpa's beta by mesh axis, as d0=1,d1=0.1.",
+        commands=("collectives",),
+        needs="cost_model",
+    )
+
+    # -- the input ------------------------------------------------------------------------------------------------------
+
+    module: str | None = _option(None, "--module", metavar="REGEX", section=INPUT, help="Only modules whose name matches.")
+    stage: str | None = _option(
+        None,
+        "--stage",
+        metavar="TEXT",
+        section=INPUT,
+        help="In a dump directory, read the files of this stage, or with TEXT in their name.",
+    )
+    strict: bool = _option(
+        False,
+        "--strict",
+        section=INPUT,
+        help="Refuse what XLA's parser refuses, instead of reading on (extra [xla]). That parser does not verify: a wrong "
+        "result shape is accepted.",
+    )
+    jobs: int = _option(
+        1,
+        "-j",
+        "--jobs",
+        metavar="N",
+        minimum=1,
+        section=INPUT,
+        help="Read files in N processes. Default 1; always 1 if an input is `-`.",
+    )
+
+    # -- the program and its hardware -----------------------------------------------------------------------------------
+
+    mesh: str | None = _option(
+        None,
+        "--mesh",
+        metavar="NAME=N,…",
+        section=PROGRAM,
+        help="Names of the mesh's axes with their sizes, as data=4,model=2.",
+    )
+    phases: PhasesFrom = _option(
+        "graph",
+        "--phases",
+        section=PROGRAM,
+        shows_default=True,
+        help="What decides the phase (forward, backward, …) if op_names leave it open: the graph of values, or nothing.",
+    )
+    platform: PlatformName | None = _option(
+        None, "--platform", section=PROGRAM, help="Set the platform if it is detected wrongly: device memory depends on it."
+    )
+    custom_calls: str | None = _option(
+        None,
+        "--custom-calls",
+        metavar="FILE",
+        section=PROGRAM,
+        help="YAML with the work of custom calls of your own, by target.",
+    )
+    profile: str | Sequence[str] | None = _option(
+        None,
+        "--profile",
+        metavar="NAME|FILE",
+        section=PROGRAM,
+        completes="profiles",
+        help="Hardware profile to compute times for; `profiles` lists them, `time` compares several. By default the "
+        "accelerator that the dump names, if it does.",
+    )
+    what_if: str | Sequence[str] = _option(
+        (),
+        "--what-if",
+        metavar="FIGURE=Nx",
+        section=PROGRAM,
+        help="Multiply a figure of the profile, as links.nvlink.bandwidth=2x or peak.bf16=2x.",
+    )
+    devices_per_node: int | None = _option(
+        None,
+        "--devices-per-node",
+        metavar="N",
+        minimum=1,
+        section=PROGRAM,
+        help="Devices that the nearest links join, instead of the profile's number. Needs a profile.",
+    )
+    topology: str | None = _option(
+        None,
+        "--topology",
+        metavar="AxB",
+        section=PROGRAM,
+        help="Where devices are: 2x8 is 2 nodes of 8, or the axes of a torus; 2x8T(1,0) numbers along the first axis "
+        "first. Needs a profile.",
+    )
+
+    @property
+    def pass_names(self) -> tuple[str, ...]:
+        return _several(self.passes)
+
+    @property
+    def profiles(self) -> tuple[str, ...]:
+        return _several(self.profile)
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """The changes of figures that `what_if` asks for."""
+        return _several(self.what_if)
+
+    @property
+    def uses_graph_for_phases(self) -> bool:
+        """True if the graph of values may decide phases that names leave open."""
+        return self.phases == "graph" and not self.quick
+
+    def given(self) -> Iterator[Option]:
+        """Yield the options that differ from their defaults."""
+        return (option for option in options() if getattr(self, option.name) not in (option.default, ()))
+
+    def check(self, passes: Collection[str]) -> None:
+        """Raise UsageError if a value is none of its choices, if an option lacks one that it needs, or if none of the `passes`
+        takes it.
+        """
+        for option in self.given():
+            value = getattr(self, option.name)
+            if option.choices and value not in option.choices:
+                raise UsageError(f"{option.flag} is one of {', '.join(option.choices)}, not {value!r}")
+            if option.info.minimum is not None and value < option.info.minimum:
+                raise UsageError(f"{option.flag} is {option.info.minimum} or more, not {value}")
+            if option.info.needs and getattr(self, option.info.needs) is None:
+                raise UsageError(f"{option.flag} needs {_by_name(option.info.needs).flag}")
+            _check_taken(option, passes)
+
+
+def _check_taken(option: Option, passes: Collection[str]) -> None:
+    """Raise UsageError with the nearest name if none of the passes takes an option."""
+    if not option.info.commands or not set(passes).isdisjoint(option.info.commands):
+        return
+    taken = [other.name for other in options() if not other.info.commands or not set(passes).isdisjoint(other.info.commands)]
+    takers = " and ".join(option.info.commands)
+    raise UsageError(f"{', '.join(passes)} takes no {option.name!r}, as {takers} does{did_you_mean(option.name, taken)}")
+
+
+def _several(value: str | Sequence[str] | None) -> tuple[str, ...]:
+    return () if value is None else (value,) if isinstance(value, str) else tuple(value)
+
+
+def options() -> tuple[Option, ...]:
+    """Return the options of a request, in the order of their declaration."""
+    return _OPTIONS
+
+
+def options_of(command: str) -> Iterator[Option]:
+    """Yield the options that a command offers: its own first."""
+    offered = [option for option in options() if option.info.flags]
+    yield from (option for option in offered if command in option.info.commands)
+    yield from (option for option in offered if not option.info.commands)
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raise UsageError with the nearest name if one of these names is no option."""
+    known = [option.name for option in options()]
+    for name in names:
+        if name not in known:
+            raise UsageError(f"there is no option {name!r}{did_you_mean(name, known)}")
+
+
+def _by_name(name: str) -> Option:
+    return next(option for option in options() if option.name == name)
+
+
+def _read_options() -> Iterator[Option]:
+    hints = get_type_hints(Request)
+    for declared in fields(Request):
+        annotation = hints[declared.name]
+        members = get_args(annotation) if get_origin(annotation) in {Union, types.UnionType} else (annotation,)
+        members = tuple(member for member in members if member is not type(None))
+        is_many = any(get_origin(member) is not None and get_origin(member) is not Literal for member in members)
+        yield Option(declared.name, members[0], declared.default, is_many, declared.metadata[_METADATA])
+
+
+_OPTIONS = tuple(_read_options())

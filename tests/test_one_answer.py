@@ -1,0 +1,196 @@
+"""A fact, a table row and a finding depend on the module and on what is asked about it, never on what else runs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.inspection import module_findings
+from hlo_inspect.inspection.inspection import Inspection
+from hlo_inspect.passes import PASSES
+from hlo_inspect.report.model import Report, Table
+from hlo_inspect.request import Request
+from hlo_inspect.rules import RULE_TABLE, RULES
+from tests.calling import call
+
+DATA = Path(__file__).parent / "data"
+DUMPS = (
+    "cpu/constants.after.txt",
+    "cpu/scan_forward.before.txt",
+    "cpu/sgd_unused.after.txt",
+    "handmade/aliases.txt",
+    "handmade/control_flow.txt",
+    "handmade/custom_calls.txt",
+    "handmade/cut_off.txt",
+    "handmade/dynamic_shapes.txt",
+    "handmade/memory_spaces.txt",
+    "handmade/unreadable_lines.txt",
+    "prints/large_constants.txt",
+    "tpu/between_slices.after.txt",
+)
+PROFILES = (None, "h100-sxm")
+NAMES = PASSES.names
+COUNTING = ("summary", "memory", "time")
+"""The passes whose reports have the findings of all rules."""
+
+
+def answers(passes: str | tuple[str, ...], profile: str | None) -> dict[str, Report]:
+    """The report of each dump."""
+    with Inspection(Request(passes, profile=profile)) as inspection:
+        return {dump: next(inspection.reports(DATA / dump)) for dump in DUMPS}
+
+
+alone = cache(answers)
+
+
+def differing(one: Report, other: Report) -> set[str]:
+    """The facts of one report that another one has not, except the lines that a command skips."""
+    return {name for name, value in one.facts.items() if other.facts.get(name, "absent") != value} - {"module.unparsed_lines"}
+
+
+def contents(tables: Iterable[Table]) -> list[tuple[Any, ...]]:
+    return [(table.name, [column.name for column in table.columns], table.rows) for table in tables]
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("name", NAMES)
+def test_passes_answer_the_same_beside_each_other(name: str, profile: str | None) -> None:
+    """All ordered pairs: the facts and tables of both, and the findings of either."""
+    for other in [other for other in NAMES if other != name]:
+        for dump, both in answers((name, other), profile).items():
+            first, second = (alone(each, profile)[dump] for each in (name, other))
+            assert (other, dump, differing(first, both) | differing(second, both)) == (other, dump, set())
+            assert contents(both.tables) == contents((*first.tables, *second.tables)), (other, dump)
+            assert set(both.findings) == {*first.findings, *second.findings}, (other, dump)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_fact_has_one_value(profile: str | None) -> None:
+    for dump in DUMPS:
+        values: dict[str, set[object]] = {}
+        for name in NAMES:
+            for fact, value in alone(name, profile)[dump].facts.items():
+                values.setdefault(fact, set()).add(value)
+        assert {fact for fact, several in values.items() if len(several) > 1} <= {"module.unparsed_lines"}
+
+
+# -- what --quick leaves out ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dump", [*DUMPS[::3], "cpu/adamw_step.after.txt", "phases/two_layers.txt.xz"])
+@pytest.mark.parametrize("name", ["summary", "params", "memory"])
+def test_a_quick_answer_has_no_other_values(name: str, dump: str) -> None:
+    quick, whole = (hlo_inspect.inspect(DATA / dump, name, quick=quick) for quick in (True, False))
+    known = {fact: value for fact, value in quick.facts.items() if value is not None and not fact.endswith(".lower_bound")}
+    assert known.items() <= whole.facts.items()
+    reasons = {note.partition(":")[0] for note in quick.notes}
+    assert {fact for fact, value in quick.facts.items() if value is None} <= reasons
+    assert set(quick.findings) <= set(whole.findings)
+    assert {table.name for table in quick.tables} <= {table.name for table in whole.tables}
+
+
+def test_quick_says_that_phases_are_left_out() -> None:
+    """Names say nothing in this dump: no phase has a known number of collectives, and none is said to have none."""
+    text = re.sub(r", metadata=\{[^}]*\}", "", (DATA / "cpu/adamw_step.after.txt").read_text(encoding="utf-8"))
+    quick, whole = (hlo_inspect.inspect(text, ("summary", "collectives"), quick=quick) for quick in (True, False))
+    counts = [f"collectives.phase.{phase}.count" for phase in ("forward", "backward", "unknown")]
+    assert [quick.facts[fact] for fact in counts] == [None] * 3
+    assert [whole.facts[fact] for fact in counts] == [1, 1, 0]
+    notes = "\n".join(quick.notes)
+    assert all(f"{fact}: --quick leaves out" in notes for fact in counts)
+    assert {row["phase"] for row in quick.table("collectives").records()} == {None}
+    assert "collectives_by_phase" not in {table.name for table in quick.tables}
+    assert {row["phase"] for row in whole.table("collectives").records()} == {"forward", "backward"}
+
+
+# -- findings ---------------------------------------------------------------------------------------------------------------
+
+
+def command(*arguments: str | Path) -> dict[str, Any]:
+    answered: dict[str, Any] = json.loads(call(*arguments, "--format", "json").stdout)
+    return answered
+
+
+def findings_of(name: str, path: Path) -> list[tuple[str, str]]:
+    """The findings that a command counts, in their order."""
+    options = ("--fail-on", "info") if name == "check" else ()
+    return [(finding["rule"], finding["message"]) for finding in command(name, path, *options)["findings"]]
+
+
+def listed(path: Path, *options: str) -> dict[str, Any]:
+    """The row of the list of modules."""
+    (table,) = command("list", path, *options)["tables"]
+    (row,) = table["rows"]
+    return dict(zip([column["name"] for column in table["columns"]], row, strict=True))
+
+
+EXAMPLES = {rule.name: rule.page().example for rule in RULES if rule.page().example.startswith("HloModule")}
+
+
+@pytest.fixture(params=EXAMPLES)
+def example(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A module that makes a rule fire."""
+    path = tmp_path / "example.txt"
+    path.write_text(EXAMPLES[request.param] + "\n", encoding="utf-8")
+    return path
+
+
+def test_all_commands_that_count_findings_count_the_same(example: Path) -> None:
+    expected = findings_of("summary", example)
+    assert [findings_of(name, example) for name in ("memory", "time", "check")] == [expected] * 3
+    assert listed(example)["findings"] == len(expected)
+    statuses = [call(name, example, "--fail-on", "info").returncode for name in ("summary", "memory", "time", "list", "check")]
+    assert statuses == [int(bool(expected))] * 5
+
+
+def test_a_page_about_one_question_says_so(example: Path) -> None:
+    """Its findings are some of those of all rules."""
+    expected = set(hlo_inspect.inspect(example).findings)
+    for name in sorted(set(NAMES) - set(COUNTING)):
+        report = hlo_inspect.inspect(example, name)
+        assert set(report.findings) <= expected
+        assert report.findings_scope == f" of {name}"
+        assert not report.findings or f"Findings of {name}" in str(report)
+
+
+def test_what_quick_leaves_out_is_in_the_findings_line(tmp_path: Path) -> None:
+    """14 of the rules follow values; of a list the number of findings is a lower bound then."""
+    path = DATA / "cpu/sgd_unused.after.txt"
+    line = "findings     0 errors, 0 warnings, 1 info (14 rules left out by --quick): HI102 unused-parameter"
+    assert sum(entry.reads != "lines" for entry in RULE_TABLE.values()) == 14
+    assert line in call("summary", path, "--quick").stdout.decode()
+    row = listed(path, "--quick")
+    assert (row["findings"], row["findings_lower_bound"], row["warnings"], row["warnings_lower_bound"]) == (None, 1, None, 0)
+    assert listed(path)["findings"] == 1
+
+
+def test_costly_rules_are_left_out_of_a_large_module_alike(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """HI307, a rule on device memory; only `check` runs it however large the module is."""
+    path = tmp_path / "large.txt"
+    path.write_text(EXAMPLES["large-constant"] + "\n", encoding="utf-8")
+    whole = findings_of("summary", path)
+    monkeypatch.setattr(module_findings, "LARGEST", 1)
+    left = [findings_of(name, path) for name in COUNTING]
+    assert left == [left[0]] * 3
+    assert len(left[0]) < len(whole)
+    assert findings_of("check", path) == whole
+    assert (listed(path)["findings"], listed(path)["findings_lower_bound"]) == (None, len(left[0]))
+    assert "9 rules left out above 1 instructions, `check --fail-on` runs all" in call("memory", path).stdout.decode()
+
+
+def test_attributes_that_make_no_sense_are_found_whoever_asks() -> None:
+    """`to_apply %add` stops making sense in line 11; an attribute that a printer left out is found by who depends on it."""
+    text = "HloModule m, num_partitions=2\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n"
+    text += "  a = f32[4]{0} all-reduce(p), replica_groups={{0,1}}, to_apply %add\n"
+    text += "  ROOT d = f32[] dot(a, p)\n}\n"
+    found = {name: [f.message for f in hlo_inspect.inspect(text, name).findings if f.rule == "HI001"] for name in NAMES}
+    malformed, missing = "a: expected an attribute", "d is printed without lhs_contracting_dims, which its cost depends on"
+    assert found["summary"] == found["memory"] == found["time"] == found["cost"] == [malformed, missing]
+    assert found["collectives"] == found["fusions"] == [malformed]
