@@ -14,15 +14,16 @@ loop, a custom call), nothing is concluded from what is missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from hlo_inspect.analysis.optimizer.dependence import EVERYTHING, InputDependence
 from hlo_inspect.analysis.optimizer.frames import Frames
-from hlo_inspect.analysis.optimizer.graph import Input, Place, each_bit
-from hlo_inspect.analysis.optimizer.held_inputs import SOLVED, HeldInputs
+from hlo_inspect.analysis.optimizer.graph import Place
+from hlo_inspect.analysis.optimizer.held_inputs import SOLVED, UNSEEN
 from hlo_inspect.analysis.optimizer.normal_form import Atom, Monomial, Sum, is_constant
 from hlo_inspect.analysis.optimizer.operations import SOME_VALUES
-from hlo_inspect.analysis.optimizer.products import CALLING, OF_INTEREST, Factor, Products
+from hlo_inspect.analysis.optimizer.products import Factor
+from hlo_inspect.analysis.optimizer.step_products import StepProducts
 from hlo_inspect.analysis.optimizer.update import Update
 
 MAX_PAIRS = 100_000  # of products and cofactors that are compared
@@ -35,24 +36,18 @@ _LINEAR = frozenset({"sum", "maximum", "minimum", "broadcast", "transpose"}) | S
 
 
 class BackwardPasses:
-    """The products of one step, by the inputs that their factors hold."""
+    """Says of updates of one step whether their gradients are results of its backward pass. Answers do not depend on earlier
+    ones: the fields are caches.
+    """
 
     def __init__(self, frames: Frames, results: Iterable[Place], dependence: InputDependence) -> None:
         self._frames = frames
         self._dependence = dependence
-        self._open = [self._rows_of_interest(frame) for frame in {place[0] for place in results}]
-        self._seen = 0
-        self._found: list[Place] = []
-        self._direct: dict[int, list[Factor]] = {}
-        self._indirect: dict[int, list[Factor]] = {}
-        self._looked_into = 0
-        self._hidden = 0
+        self._step = StepProducts(frames, results, dependence)
+        self._products = self._step.products
+        self._held = self._step.held_inputs
         self._solved: dict[Place, bool] = {}
-        self._products = Products(frames)
         self._of_parts: dict[Place, frozenset[int]] = {}
-        self._held = HeldInputs(frames)
-        self._marks: dict[tuple[int, int], int] = {}
-        self._followers: InputDependence | None = None
 
     def holds(self, update: Update, gradient: Sum) -> bool | None:
         """Whether `gradient` comes from a backward pass; `None` where that is not known."""
@@ -65,9 +60,7 @@ class BackwardPasses:
         nodes = [update.forms.atoms[leaf].node for leaf in update.forms.leaves(gradient)]
         places = [update.forms.graph.places.get(node) if node is not None else None for node in nodes]
         products = [place for place in places if place is not None and self._products.is_product(place)]
-        while self._find_more():
-            pass
-        cofactors = self._of(update.own_inputs, self._direct)
+        cofactors = self._step.direct_cofactors(update.own_inputs)
         if len(products) < len(places) or len(products) * len(cofactors) > MAX_PAIRS:
             return True
         factors = [factor for place in products for factor in self._products.factors(place)]
@@ -79,18 +72,13 @@ class BackwardPasses:
             return any(self._dependence.inputs(factor.place) == 0 for factor in factors)
         return self._are_known(factors, [cofactor]) is not False
 
-    @property
-    def hidden(self) -> int:
-        """The inputs, as bits, whose products may not all be known, as far as the step was looked through."""
-        return self._hidden
-
     def is_anywhere(self, update: Update) -> bool | None:
         """Whether some product of the step multiplies with a cofactor of the weight on the way back, `None` if it may."""
         own = update.own_inputs
-        while self._hidden != EVERYTHING and self._hold_more():
-            pass
-        cofactors, products = self._of(own, self._indirect), self._found
-        if self._hidden & own or len(products) * len(cofactors) > MAX_PAIRS:
+        if self._step.hidden & own:
+            return None
+        cofactors, products = self._step.cofactors(own), self._step.places
+        if len(products) * len(cofactors) > MAX_PAIRS:
             return None
         found = {self._are_known(self._products.factors(place), cofactors) for place in products}
         return True if True in found else None if None in found else False
@@ -192,17 +180,17 @@ class BackwardPasses:
         factors = self._products.factors(place)
         seen = 0
         while True:  # most weights are multiplied as they are
-            direct = self._of(own, self._direct)
+            direct = self._step.direct_cofactors_read(own)
             if len(direct) > seen and self._are_known(factors, direct[seen:]) is True:
                 return True
             seen = len(direct)
-            if not self._find_more():
+            if not self._step.read_next():
                 break
-        cofactors = self._of(own, self._all_cofactors())
-        found = self._are_known(factors, [one for one in cofactors if self._is_before(one.product, place)])
+        cofactors = self._step.cofactors(own)
+        found = self._are_known(factors, [one for one in cofactors if self._step.is_before(one.product, place)])
         if found is not True and self._is_from_solver(place):
             return False
-        return None if self._hidden & own or not cofactors else found
+        return None if self._step.hidden & own or not cofactors else found
 
     def _is_from_solver(self, place: Place) -> bool:
         """Whether a product multiplies with what a linear solver gives, directly or below a few other products."""
@@ -215,27 +203,10 @@ class BackwardPasses:
         level = {place[:2]: place}
         for _ in range(MAX_MATRICES):
             factors = [factor for product in level.values() for factor in self._products.factors(product)]
-            if any(SOLVED in self._holding(factor.place) for factor in factors):
+            if any(SOLVED in self._held.of(factor.place) for factor in factors):
                 return True
             level = {one[:2]: one for factor in factors for one in self._products.below(factor.place)}
         return False
-
-    def _is_before(self, product: tuple[int, int], place: Place) -> bool:
-        """Whether a value follows from a product: a loss does from what a weight is multiplied with, and so the way back."""
-        if self._followers is None:
-            self._marks = {}
-            for number, found in enumerate(self._found):
-                at: tuple[int, int] | None = found[:2]
-                while at is not None:  # of a fusion the operands are followed, not what is in it
-                    self._marks[at] = self._marks.get(at, 0) | 1 << number
-                    at = self._frames[at[0]].caller
-            self._followers = InputDependence(self._frames, self._marks)
-        return bool(self._followers.inputs(place) & self._marks[product])
-
-    @staticmethod
-    def _of(own: int, cofactors: dict[int, list[Factor]]) -> list[Factor]:
-        """The cofactors of some inputs."""
-        return [factor for bit in each_bit(max(own, 0)) for factor in cofactors.get(bit, ())]  # negative: not known which
 
     def _are_known(self, factors: Sequence[Factor], cofactors: Sequence[Factor]) -> bool | None:
         """Whether one of some factors is among cofactors."""
@@ -255,7 +226,8 @@ class BackwardPasses:
             return contracted is None or contracted != self._products.contracted(cofactor)
         source = self._frames.input(cofactor.origin)
         if source is not None:
-            return source in self._holding(factor.place)
+            inputs = self._held.of(factor.place)
+            return source in inputs or (None if UNSEEN in inputs else False)
         left, right = (self._dependence.inputs(one.place) for one in (factor, cofactor))
         if EVERYTHING in {left, right} or (left == right == 0 and self._products.are_indices(factor, cofactor)):
             return None
@@ -269,74 +241,6 @@ class BackwardPasses:
         if known is None:
             known = self._of_parts[place] = frozenset(map(self._dependence.inputs, self._products.put_together(place)))
         return known
-
-    # -- the step as a whole --------------------------------------------------------------------------------------------
-
-    def _find_more(self) -> bool:
-        """Takes in the next product, where there is another one: by the bit of each input that is a factor the other factor."""
-        place = self._next_product()
-        if place is None:
-            return False
-        self._found.append(place)
-        factors = self._products.factors(place)
-        for factor, other in zip(factors, reversed(factors), strict=True):
-            source = self._frames.input(factor.origin)
-            if source is not None and other is not factor:
-                self._direct.setdefault(self._dependence.bit(source), []).append(other)
-        return True
-
-    def _hold_more(self) -> bool:
-        """Takes in the next product, where there is another one: by the bit of each input that a factor holds, element by
-        element, the other factor.
-        """
-        if self._looked_into == len(self._found) and not self._find_more():
-            return False
-        factors = self._products.factors(self._found[self._looked_into])
-        self._looked_into += 1
-        for factor, other in zip(factors, reversed(factors), strict=True):
-            for source in self._holding(factor.place) if other is not factor else ():
-                self._indirect.setdefault(self._dependence.bit(source), []).append(other)
-        return True
-
-    def _all_cofactors(self) -> dict[int, list[Factor]]:
-        """By the bit of an input the other factor of each product one factor of which holds it, element by element."""
-        while self._hold_more():
-            pass
-        return self._indirect
-
-    def _next_product(self) -> Place | None:
-        """The next product of the step in the order of the text; behind the last one `_hidden` are the inputs of what may hold
-        others.
-        """
-        frames, stack = self._frames, self._open
-        while stack:
-            place = next(stack[-1], None)
-            self._seen += 1
-            if place is None or self._seen > frames.max_places:
-                stack.pop()
-                continue
-            opcode = frames.opcode(place)
-            if opcode in CALLING:
-                called = frames.called(place) if self._products.may_hold(frames.callee(place, CALLING[opcode])) else None
-                stack += [self._rows_of_interest(called[0])] if called is not None else []
-            elif self._products.is_product(place):
-                return place
-            elif frames.step_back(place) is None:
-                self._hidden |= self._dependence.inputs(place)
-        if self._seen > frames.max_places:
-            self._hidden = EVERYTHING
-        return None
-
-    def _rows_of_interest(self, frame: int) -> Iterator[Place]:
-        opcodes = self._frames[frame].view.opcodes
-        return ((frame, row, ()) for row, opcode in enumerate(opcodes) if opcode in OF_INTEREST)
-
-    def _holding(self, place: Place) -> frozenset[Input]:
-        """The inputs that a value is made of, element by element, and `SOLVED`."""
-        found = self._held.of(place)
-        if self._held.is_cut_short:
-            self._hidden = EVERYTHING
-        return found
 
 
 def _parts(atom: Atom) -> tuple[Sum, ...]:

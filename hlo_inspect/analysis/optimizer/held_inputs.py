@@ -13,18 +13,20 @@ _SOLVERS = ("lapack_", "cusolver_", "hipsolver_", "Qr", "Eigh", "LuDecomposition
 SOLVED: Input = (-1, -1, ())
 """Stands for the result of a linear solver among inputs."""
 
+UNSEEN: Input = (-1, -2, ())
+"""Stands for the inputs behind more than `MAX_HOLDING` values, at which nobody looked."""
+
 
 class HeldInputs:
-    """The inputs that values hold. `is_cut_short`: of one of them not all were found."""
+    """The inputs that values hold."""
 
     def __init__(self, frames: Frames) -> None:
-        self.is_cut_short = False
         self._frames = frames
         self._known: dict[Place, frozenset[Input]] = {}
         self._steps: dict[Place, tuple[tuple[Place, ...], Input | None]] = {}
 
     def of(self, place: Place) -> frozenset[Input]:
-        """The inputs that a value is made of, and `SOLVED`."""
+        """Return the inputs that a value is made of, with `SOLVED` and `UNSEEN`."""
         known = self._known.get(place)
         if known is None:
             known = self._known[place] = frozenset(self._find(place))
@@ -54,8 +56,7 @@ class HeldInputs:
             stack += before
             if held is not None:
                 found.add(held)
-        self.is_cut_short |= bool(stack)
-        return found
+        return found | {UNSEEN} if stack else found
 
     def _step(self, place: Place) -> tuple[tuple[Place, ...], Input | None]:
         """The values that one is made of element by element, and what it is itself, an input or `SOLVED`."""

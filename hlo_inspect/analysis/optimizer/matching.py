@@ -62,7 +62,7 @@ class Matcher:
         self._refused: list[StateArray] = []  # with two states, before a gradient was recognized
         self._checked: dict[Hashable, bool] = {}
         self._chains: dict[int, list[State]] = {}
-        self._unclaimed: dict[int, tuple[int, int]] = {}
+        self._unclaimed: dict[int, int] = {}
         floats = [array for array in step.arrays if array.is_float]
         self._arrays = {node: array for array in floats for node in (array.new, array.old)}
 
@@ -270,11 +270,10 @@ class Matcher:
         update = self._update(array)
         norms = [state for state in update.states if is_norm_of_clip(update, state)]
         update = update.without(norms) if norms else update
-        hidden = self.backward_passes.hidden
         claim = next(claims_of(update), None)
         self._unclaimed.pop(array.new, None)
         if claim is None:
-            self._unclaimed[array.new] = (update.refused_states, hidden)
+            self._unclaimed[array.new] = update.refused_states
         is_learnt = self._is_gradient(update, claim)
         if is_learnt is False and claim is not None and self.backward_passes.is_in(update, self._chain(array)):
             claim = None  # a gradient between matrices
@@ -308,10 +307,10 @@ class Matcher:
 
     def _may_match(self, weight: Weight, explained: int) -> bool:
         """Whether a weight without a claim can come out otherwise where some inputs count as states no more. It cannot where
-        none of them kept a form from being a gradient, and the backward pass is known as it was.
+        none of them kept a form from being a gradient.
         """
-        known = self._unclaimed.get(weight.array.new)
-        return known is None or bool(known[0] & explained) or known[1] != self.backward_passes.hidden
+        refused = self._unclaimed.get(weight.array.new)
+        return refused is None or bool(refused & explained)
 
     def _is_gradient(self, update: Update, claim: Claim | None) -> bool | None:
         """Whether what changes a weight comes from a backward pass. No field has two states: of weights with such a rule one
