@@ -63,7 +63,8 @@ def _match_step(found: WeightUpdates, frame: int, inputs: dict[Input, ArrayShape
     found.matchers.append(matcher)
     weights = [weight for weight in matcher.weights() if not _is_loop_invariant(found, weight)]
     arrays = [array for array in matcher.moving if array.shape.elements != 1]
-    if not weights and not matcher.changed_by_gradients and len(arrays) > 2:  # a weight and two states: perhaps an update alone
+    has_gradients = bool(matcher.candidates.changed_by_gradients)
+    if not weights and not has_gradients and len(arrays) > 2:  # a weight and two states: perhaps an update alone
         found.matchers[-1] = Matcher(found.flow, step, gradients_are_inputs=True)
         weights = found.matchers[-1].weights()
     found.weights += weights
