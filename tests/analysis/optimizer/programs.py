@@ -164,6 +164,13 @@ ADAM = (
 """Adam without bias correction: b1 0.9, b2 0.5, rate 0.01, epsilon 1e-8."""
 
 
+def adam_of(number: int, weight: str, gradient: str) -> list[str]:
+    """Return the lines of `ADAM` for one of several weights: number 0 has the moments `m1` and `m2`, number 1 `m4` and `m5`."""
+    own = {"g": gradient, "w": weight, "m1": f"m{3 * number + 1}", "m2": f"m{3 * number + 2}"}
+    made = {line.partition(" = ")[0] for line in ADAM}
+    return [" ".join(f"{word}_{number}" if word in made else own.get(word, word) for word in line.split()) for line in ADAM]
+
+
 class Counted:
     """`c` is the counter's node; calls make nodes, with numbers as constants."""
 

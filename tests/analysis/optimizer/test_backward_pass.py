@@ -10,7 +10,17 @@ import pytest
 import hlo_inspect
 from hlo_inspect.analysis.optimizer.frames import Frames
 from hlo_inspect.analysis.optimizer.graph import Place
-from tests.analysis.optimizer.programs import ADAM, DESCENT, STAGES, changed, entry_of, overview_of, rules_of, step_of, text_of
+from tests.analysis.optimizer.programs import (
+    DESCENT,
+    STAGES,
+    adam_of,
+    changed,
+    entry_of,
+    overview_of,
+    rules_of,
+    step_of,
+    text_of,
+)
 
 ALONG = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
 ACROSS = "lhs_contracting_dims={0}, rhs_contracting_dims={0}"
@@ -56,15 +66,12 @@ def test_two_states_of_what_looks_like_a_field_where_a_gradient_shows_training(w
     names = weights.split()
     lines, outputs = [], []
     for number, name in enumerate(names):
-        weight, first, second = ("w" if not number else "m3"), f"m{3 * number + 1}", f"m{3 * number + 2}"
+        weight = "w" if not number else "m3"
         if name == "field":
             lines += [dot("f", weight, "m6"), "i = tanh f", dot("o", "i", "m7")]
         else:
             lines += [f"y = f32[9,4]{{1,0}} dot(%x, %{weight}), {ALONG}", f"p = f32[4,4]{{1,0}} dot(%x, %y), {ACROSS}"]
-        own = {"g": "p" if name == "gradient" else "o", "w": weight, "m1": first, "m2": second}
-        made = {line.partition(" = ")[0] for line in ADAM}
-        for line in ADAM:
-            lines.append(" ".join(f"{one}_{number}" if one in made else own.get(one, one) for one in line.split()))
+        lines += adam_of(number, weight, "p" if name == "gradient" else "o")
         outputs += [f"new_{number}", f"m_{number}", f"v_{number}"]
     found = rules_of(step_of(*lines, outputs=" ".join(outputs), states=7))
     assert found == ([] if names == ["field"] else ["adam"] * len(names))
