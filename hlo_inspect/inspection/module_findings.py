@@ -11,11 +11,8 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.report.model import Finding, most_severe_first
-from hlo_inspect.rules import RULE_TABLE, RULES, rules_of
+from hlo_inspect.rules import LARGEST, RULE_TABLE, RULES, rules_of
 from hlo_inspect.rules.reading_problems import reading_findings
-
-LARGEST = 10_000
-"""Instructions of a module above which the rules on device memory are left out, unless every rule is asked for."""
 
 _LINES = COLLECTIVE_WANTS | Wants(entry=True, unused=True, checked=True)
 _GRAPH = _LINES | KERNEL_WANTS

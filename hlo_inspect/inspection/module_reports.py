@@ -165,11 +165,11 @@ def _log_tables(module: Module) -> Iterable[Table]:
 
 
 def _with_included(passes: Iterable[Pass], *, quick: bool) -> list[Pass]:
-    """The passes, each followed by those that belong to its answer; none twice."""
+    """The passes, each followed by those that belong to its answer, and by those that belong to theirs; none twice."""
     parts: dict[Pass, None] = {}
     for question in passes:
         included = question.includes if quick else (*question.includes, *question.unless_quick)
-        parts |= dict.fromkeys((question, *map(find_pass, included)))
+        parts |= dict.fromkeys((question, *_with_included(map(find_pass, included), quick=quick)))
     return list(parts)
 
 

@@ -20,6 +20,7 @@ from hlo_inspect.hlo.opcodes import POINT_TO_POINT
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes.memory_tables import array_groups, total_moved
 from hlo_inspect.report.model import Amount, HeadlineRow, Parts, sentence
+from hlo_inspect.rules import LARGEST
 
 _AXES = 4
 """At most this many mesh axes are named with their bytes."""
@@ -145,7 +146,7 @@ def _time(context: Context) -> Parts:
         "memory": bytes_time(context.cost.opcodes, times).least,
         "collectives": context.on_machine.collective_seconds.get(ALL, NO_SECONDS).least,
     }
-    found = context.on_machine.step_times if context.module.opcode_counts.total() <= _LARGEST_OF_SUMMARY else None
+    found = context.on_machine.step_times if context.module.opcode_counts.total() <= LARGEST else None
     least = max(alone.values()) if found is None else found.step.least
     if not least:
         return
@@ -224,17 +225,13 @@ def _memory(context: Context) -> Parts:
     yield from _peak_of_memory(context)
 
 
-_LARGEST_OF_SUMMARY = 10_000
-"""The peak of a program of more instructions is left to `memory`."""
-
-
 def _peak_of_memory(context: Context) -> Parts:
     """The peak of a scheduled program, from XLA's files where they state it."""
     module = context.module
     if context.request.quick or not module.header.is_scheduled:
         return
     peak = context.sidecars.peak_bytes
-    if peak is None and module.opcode_counts.total() > _LARGEST_OF_SUMMARY:
+    if peak is None and module.opcode_counts.total() > LARGEST:
         yield "; for the peak run hlo-inspect memory"
         return
     peak = context.memory.figures["peak_bytes"] if peak is None else peak

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 _CODE = lazy_pattern(r"HI[0-9]{3}", re.ASCII)
 
+LARGEST = 10_000
+"""Instructions of a module above which `memory` and `check` alone work out device memory, which takes long."""
+
 Reads = Literal["lines", "graph", "memory"]
 """What a rule looks at: lines that are read one by one, values that are followed through the graph, or device memory too."""
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from hlo_inspect.analysis.optimizer.descriptions import describe
-from hlo_inspect.analysis.optimizer.frames import Fault
 from hlo_inspect.analysis.optimizer.graph import Index
 from hlo_inspect.analysis.optimizer.hyperparameter import ABSENT, Hyperparameter
 from hlo_inspect.analysis.optimizer.normal_form import FormKinds, NormalForms, Sum
@@ -84,7 +83,11 @@ class Row:
 
 
 class Overview:
-    """The rows of an optimizer and what they share: `rows` of updated weights, `frozen` of those without a gradient."""
+    """The rows of an optimizer and what they share: `rows` of updated weights, `frozen` of those without a gradient.
+
+    `faults` are what could not be followed to find them, in the order in which it was met. `is_complete` is True if all
+    expressions could be compared. Others that follow the same values later change neither.
+    """
 
     def __init__(self, updates: WeightUpdates) -> None:
         self.updates = updates
@@ -92,16 +95,13 @@ class Overview:
         self.rows = [row for row in self.all_rows if not row.matched.is_frozen]
         self.frozen = [row for row in self.all_rows if row.matched.is_frozen]
         self.rates = Rates(updates)
+        self.is_complete = not updates.flow.frames.is_cut_short
+        self.faults = list(updates.flow.frames.faults)
         rules = {row.rule for row in self.rows}
         for plain, decoupled in WITH_DECAY.items():
             if decoupled in rules:
                 for row in self.rows:
                     row.rule = decoupled if row.rule == plain else row.rule
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether all expressions could be compared."""
-        return not self.updates.flow.frames.is_cut_short
 
     @property
     def why_partial(self) -> str:
@@ -114,11 +114,6 @@ class Overview:
             computation, name, reason = self.faults[0]
             return f"{computation}: {name} {reason}, so that not all is known that the module computes"
         return ""
-
-    @property
-    def faults(self) -> list[Fault]:
-        """What could not be followed, in the order in which it was met."""
-        return list(self.updates.flow.frames.faults)
 
     @cached_property
     def name(self) -> str | None:

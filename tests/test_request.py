@@ -1,0 +1,104 @@
+"""The options of a request: one list for commands, keywords of Python and other processes."""
+
+from __future__ import annotations
+
+from inspect import signature
+from pathlib import Path
+
+import click
+import pytest
+
+import hlo_inspect
+from hlo_inspect.cli.commands import COMMANDS, find_command
+from hlo_inspect.request import Request, options
+from tests.calling import call_text
+
+DATA = Path(__file__).parent / "data"
+TEXT = "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f32[4]{0} negate(p)\n}\n"
+READING = ("summary", "params", "collectives", "time", "memory", "check", "diff", "list", "report", "show")
+
+
+def flags(command: str) -> dict[str, click.Option]:
+    found = find_command(command)
+    assert found is not None
+    return {flag: option for option in found.params if isinstance(option, click.Option) for flag in option.opts}
+
+
+@pytest.mark.parametrize("command", READING)
+def test_a_command_offers_the_options_that_it_takes(command: str) -> None:
+    offered = flags(command)
+    for option in options():
+        takes_it = not option.info.commands or command in option.info.commands
+        assert not option.info.flags or (option.flag in offered) == takes_it, option.name
+
+
+@pytest.mark.parametrize("command", READING)
+def test_options_of_the_command_line_have_the_defaults_and_helps_of_the_request(command: str) -> None:
+    for flag, option in flags(command).items():
+        field = next((field for field in options() if field.flag == flag), None)
+        if field is not None:
+            assert option.help == field.info.help
+            assert option.name == field.name
+            assert option.multiple == field.is_many
+            assert (() if option.multiple else option.get_default(click.Context(click.Command(command)))) in (field.default, ())
+
+
+def test_each_option_says_what_it_is() -> None:
+    assert [option.name for option in options() if not option.info.help] == []
+    takers = {command for option in options() for command in option.info.commands}
+    assert takers <= COMMANDS.keys()
+    assert {option.info.needs for option in options()} - {""} <= {option.name for option in options()}
+
+
+@pytest.mark.parametrize("function", [hlo_inspect.inspect, hlo_inspect.inspect_all])
+def test_keywords_of_python_are_the_options(function: object) -> None:
+    assert callable(function)
+    parameters = list(signature(function).parameters)
+    assert parameters == ["source", *(option.name for option in options())]
+    assert all(f"  {option.name}: {option.info.help}" in (function.__doc__ or "") for option in options())
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"profil": "h100-sxm"}, "there is no option 'profil'; did you mean 'profile'"),
+        ({"quik": True}, "there is no option 'quik'; did you mean 'quick'"),
+        ({"passes": "collectives", "depth": 3}, "collectives takes no 'depth', as show does"),
+        ({"passes": "optimizer", "quick": True}, "optimizer takes no 'quick', as summary and params and memory"),
+        ({"passes": "collectives", "alpha": "d0=1"}, "--alpha needs --cost-model"),
+        ({"platform": "gpus"}, "--platform is one of cpu, gpu, tpu, not 'gpus'"),
+        ({"passes": "show", "name": "n", "depth": -1}, "--depth is 0 or more, not -1"),
+        ({"jobs": 0}, "--jobs is 1 or more, not 0"),
+    ],
+)
+def test_an_option_that_makes_no_sense(keywords: dict[str, object], message: str) -> None:
+    with pytest.raises(hlo_inspect.UsageError, match=message):
+        hlo_inspect.inspect(TEXT, **keywords)  # type: ignore[arg-type]
+
+
+def test_an_alias_takes_what_its_pass_takes() -> None:
+    assert hlo_inspect.inspect(TEXT, "parameters", quick=True).left_out_rules == ("undonated-parameter",)
+
+
+def test_a_source_may_be_named() -> None:
+    assert hlo_inspect.inspect(source=TEXT, passes="params").facts["params.count"] == 1  # type: ignore[call-arg]
+
+
+def test_other_processes_are_asked_the_same() -> None:
+    """Axes have the names that the user gives, whichever process reads a file."""
+    files = [DATA / f"cpu/{name}.after.txt" for name in ("adamw_step", "scan_fsdp", "collectives")]
+    asked = ("collectives", *map(str, files), "--mesh", "data=2,model=4", "--format", "json", "--phases", "names")
+    one, several = call_text(*asked), call_text(*asked, "-j", "2")
+    assert one.stdout == several.stdout
+    assert '"data"' in one.stdout
+
+
+def test_what_is_given_differs_from_the_defaults() -> None:
+    request = Request("memory", quick=True, profile=("h100-sxm",), what_if=(), jobs=1)
+    assert [option.flag for option in request.given()] == ["passes", "--quick", "--profile"]
+    assert request.profiles == ("h100-sxm",)
+    assert (Request(profile="a").profiles, Request(what_if="b=2x").changes, Request("c").pass_names) == (
+        ("a",),
+        ("b=2x",),
+        ("c",),
+    )
