@@ -165,12 +165,10 @@ def _log_tables(module: Module) -> Iterable[Table]:
 
 
 def _with_included(passes: Iterable[Pass], *, quick: bool) -> list[Pass]:
-    """The passes, each followed by those that belong to its answer, and by those that belong to theirs; none twice."""
-    parts: dict[Pass, None] = {}
-    for question in passes:
-        included = question.includes if quick else (*question.includes, *question.unless_quick)
-        parts |= dict.fromkeys((question, *_with_included(map(find_pass, included), quick=quick)))
-    return list(parts)
+    """The passes and those that they add unless quick, each followed by those that belong to its answer; none twice."""
+    named = list(passes)
+    named += [find_pass(name) for question in named if not quick for name in question.unless_quick]
+    return list(dict.fromkeys(part for question in named for part in (question, *map(find_pass, question.includes))))
 
 
 def _wants(running: Iterable[Pass], chosen: Collection[Pass], request: Request) -> Wants:
