@@ -77,13 +77,15 @@ FIGURES = (
 )
 
 
-def _page(*passes: str, phases: PhasesFrom = "names", profile: str | None = None) -> Callable[[Path], Report]:
+def _page(
+    *passes: str, phases: PhasesFrom = "names", profile: str | None = None, quick: bool = False
+) -> Callable[[Path], Report]:
     """Reads a dump for its page: all facts, findings and notes, and of the tables the rows and sums that the page shows."""
     page = RenderOptions()
 
     def read(path: Path) -> Report:
         needed = partial(needed_tables, options=page)
-        with Inspection(Request(passes, phases=phases, profile=profile), ReportNeeds(needed)) as inspection:
+        with Inspection(Request(passes, phases=phases, profile=profile, quick=quick), ReportNeeds(needed)) as inspection:
             (report,) = inspection.reports(path)
         return replace(report, tables=shown_tables(report, page, for_people=True))
 
@@ -92,10 +94,10 @@ def _page(*passes: str, phases: PhasesFrom = "names", profile: str | None = None
 
 READINGS: dict[Figure, Callable[[Path], Report]] = {
     COLLECTIVES: _page("collectives"),
-    QUICK: _page("summary"),
+    QUICK: _page("summary", quick=True),
     ALL: _page(*EVERYTHING),
     GRAPH_PHASES: _page("collectives", phases="graph"),
-    MEMORY: _page("memory"),
+    MEMORY: _page("memory", quick=True),
     TIME: _page("time", profile=PROFILE),
 }
 """What is timed for each figure, against XLA's parser on the same text."""

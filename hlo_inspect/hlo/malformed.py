@@ -10,7 +10,7 @@ from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.operands import operands_end
 from hlo_inspect.lazy_pattern import lazy_pattern
 
-_PLAIN = lazy_pattern(rf"""[^()"'/=]*+\)(?:, [A-Za-z_][\w.\-]*+=(?:{"|".join(tokens.COMMON_VALUES)}))*+""")
+_PLAIN = lazy_pattern(rf"""[^()"'/=]*+\)(?:, [A-Za-z_][\w.\-]*+=(?:{"|".join(tokens.COMMON_VALUES)})(?=, |$))*+""")
 """Most rows: operands without shapes, and attributes as printers write most."""
 
 
@@ -29,9 +29,11 @@ def malformed_rows(module: Module) -> Iterator[MalformedRow]:
             yield from _of_rows(computation)
             continue
         for instruction in computation.instructions:
-            form, _ = instruction.attribute_parts
-            if form.fault:
-                yield MalformedRow(instruction.name, instruction.line, form.fault)
+            text = instruction.untouched
+            if text is None or _PLAIN.fullmatch("".join(text)) is None:
+                form, _ = instruction.attribute_parts
+                if form.fault:
+                    yield MalformedRow(instruction.name, instruction.line, form.fault)
 
 
 def _of_rows(computation: Computation) -> Iterator[MalformedRow]:
