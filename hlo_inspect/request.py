@@ -225,6 +225,11 @@ class Request:
         """True if the graph of values may decide phases that names leave open."""
         return self.phases == "graph" and not self.quick
 
+    @property
+    def skips_graph_phases(self) -> bool:
+        """True if --quick skips the graph of values, which would decide phases that names leave open."""
+        return self.quick and self.phases == "graph"
+
     def given(self) -> Iterator[Option]:
         """Yield the options that differ from their defaults."""
         return (option for option in options() if getattr(self, option.name) not in (option.default, ()))

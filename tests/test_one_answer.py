@@ -110,6 +110,15 @@ def test_quick_says_that_phases_are_left_out() -> None:
     assert {row["phase"] for row in whole.table("collectives").records()} == {"forward", "backward"}
 
 
+def test_names_alone_are_an_answer_with_quick_too() -> None:
+    """What names leave open is unknown then, and not left out."""
+    text = re.sub(r", metadata=\{[^}]*\}", "", (DATA / "cpu/adamw_step.after.txt").read_text(encoding="utf-8"))
+    quick, whole = (hlo_inspect.inspect(text, "summary", phases="names", quick=quick) for quick in (True, False))
+    facts = {name: value for name, value in whole.facts.items() if name.startswith("collectives.")}
+    assert facts.items() <= quick.facts.items()
+    assert facts["collectives.phase.unknown.count"] == 2
+
+
 # -- findings ---------------------------------------------------------------------------------------------------------------
 
 

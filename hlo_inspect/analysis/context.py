@@ -119,7 +119,7 @@ class Context:
         from hlo_inspect.analysis.phases.phases import Phases
 
         this = proxy(self)  # what the context holds does not hold it: both are freed when nobody refers to them any more
-        seeks_all = not self.request.quick
+        seeks_all = not self.request.skips_graph_phases
         return Phases(
             self.module, self.provenances, self.call_graph, self.collectives, lambda: this.graph_phases, seeks_all=seeks_all
         )

@@ -101,7 +101,7 @@ def _notes(context: Context, reasons: Sequence[str]) -> Iterator[str]:
 def _tables(context: Context) -> Iterator[Table]:
     cost, times = context.cost, context.on_machine.kernel_times
     yield cost_table("cost", "Cost of one step by opcode", "opcode", cost.opcodes, times)
-    if not context.request.quick:
+    if not context.request.skips_graph_phases:
         yield by_phase(context)
     yield cost_table("cost_by_scope", "Cost of one step by scope of the program", "scope", cost.by("scope"), times)
     yield cost_table("cost_by_source", "Cost of one step by line of source", "source", cost.by("source"), times)
@@ -152,7 +152,7 @@ def _recomputed(context: Context) -> list[str]:
     by_phase = {phase: tally.bounds("flops").least for phase, tally in context.cost.by("phase").by_label()}
     again = by_phase.get(RECOMPUTE, 0) + total_of_step(context.cost.calls, "recomputed_flops").least
     flops = context.cost.step["flops"].exact
-    if not again or not flops or context.request.quick or context.module.problems.hold_a_cut:
+    if not again or not flops or context.request.skips_graph_phases or context.module.problems.hold_a_cut:
         return []
     share, rest = percent(again / flops), flops - again
     return [f"cost.executed_flops: at least {share} of these FLOPs are recomputation; without it there are at most {rest:,}"]

@@ -31,7 +31,7 @@ def joined_sources(sources: Iterable[str]) -> str:
 
 def phase_notes(context: Context, instructions: Iterable[Instruction]) -> Iterator[str]:
     """Why phases are unknown that neither names nor graph give."""
-    if context.request.quick:
+    if context.request.skips_graph_phases:
         yield "phases: --quick leaves out the graph of values, which decides those that names leave open"
     if not context.request.uses_graph_for_phases:
         return

@@ -96,7 +96,7 @@ def _tables(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> Ite
     if timelines.is_scheduled:
         exposed = exposed_table(context, timelines)
         yield from [exposed] if exposed.rows else []
-        yield from breakdowns(parts_of(), quick=context.request.quick)
+        yield from breakdowns(parts_of(), has_phases=not context.request.skips_graph_phases)
 
 
 def _notes(context: Context) -> Iterator[str]:

@@ -53,7 +53,7 @@ def time_facts(context: Context) -> TimeFacts:
     with_lower_bound(facts, "time.compiler_cycles", cycles.exact, cycles.least or None)
     reasons["time.compiler_cycles"] = inferred_clock(context) if cycles.is_exact else cycles.reason
     model = model_seconds(context.cost, kernel_times)
-    if not context.request.quick:
+    if not context.request.skips_graph_phases:
         facts["time.mfu_bound"] = utilization_bound(model, times.step)
     if facts["time.mfu_bound"] is None:
         reasons["time.mfu_bound"] = _why_no_utilization(context, model)
@@ -61,7 +61,7 @@ def time_facts(context: Context) -> TimeFacts:
 
 
 def _why_no_utilization(context: Context, model: Seconds) -> str:
-    if context.request.quick:
+    if context.request.skips_graph_phases:
         return "--quick leaves out the graph of values, which tells recomputation"
     return model.reason or "how long the step takes is not known"
 

@@ -182,10 +182,10 @@ def _of_collectives(row: _Share, *, busy: bool) -> Seconds:
     return total_seconds(collectives, attrgetter("estimate_busy" if busy else "estimate"))
 
 
-def breakdowns(parts: Sequence[TimePart], *, quick: bool) -> Iterator[Table]:
-    """The step by phase, unless quick, by scope of the program and by line of source."""
+def breakdowns(parts: Sequence[TimePart], *, has_phases: bool) -> Iterator[Table]:
+    """The step by phase, if it `has_phases`, by scope of the program and by line of source."""
     distinct = counted(parts)
-    if not quick:
+    if has_phases:
         yield time_by("phase", "Time by phase", distinct, lambda part: part.phase or UNKNOWN, 0)
     yield time_by("scope", "Time by scope of the program", distinct, attrgetter("scope"), 10)
     yield time_by("source", "Time by line of source", distinct, attrgetter("source"), 10)
