@@ -81,6 +81,16 @@ def test_a_fact_has_one_value(profile: str | None) -> None:
         assert {fact for fact, several in values.items() if len(several) > 1} <= {"module.unparsed_lines"}
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_command_answers_what_python_answers(name: str) -> None:
+    """Facts, rows and findings."""
+    for dump in DUMPS[::2]:
+        said, report = command(name, DATA / dump), alone(name, None)[dump]
+        assert said["facts"] == dict(report.facts)
+        assert [table["rows"] for table in said["tables"]] == [list(map(list, table.rows)) for table in report.tables]
+        assert [finding["message"] for finding in said["findings"]] == [finding.message for finding in report.findings]
+
+
 # -- what --quick leaves out ------------------------------------------------------------------------------------------------
 
 
