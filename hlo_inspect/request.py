@@ -254,8 +254,9 @@ def _check_taken(option: Option, passes: Collection[str]) -> None:
     if not option.info.commands or not set(passes).isdisjoint(option.info.commands):
         return
     taken = [other.name for other in options() if not other.info.commands or not set(passes).isdisjoint(other.info.commands)]
-    takers = " and ".join(option.info.commands)
-    raise UsageError(f"{', '.join(passes)} takes no {option.name!r}, as {takers} does{did_you_mean(option.name, taken)}")
+    takers = ", ".join(option.info.commands)
+    hint = did_you_mean(option.name, taken)
+    raise UsageError(f"{', '.join(passes)} takes no option {option.name!r}, which is one of {takers}{hint}")
 
 
 def _several(value: str | Sequence[str] | None) -> tuple[str, ...]:

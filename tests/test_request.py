@@ -63,8 +63,11 @@ def test_keywords_of_python_are_the_options(function: object) -> None:
     [
         ({"profil": "h100-sxm"}, "there is no option 'profil'; did you mean 'profile'"),
         ({"quik": True}, "there is no option 'quik'; did you mean 'quick'"),
-        ({"passes": "collectives", "depth": 3}, "collectives takes no 'depth', as show does"),
-        ({"passes": "optimizer", "quick": True}, "optimizer takes no 'quick', as summary and params and memory"),
+        ({"passes": "collectives", "depth": 3}, "collectives takes no option 'depth', which is one of show"),
+        (
+            {"passes": "optimizer", "quick": True},
+            "optimizer takes no option 'quick', which is one of summary, params, memory, list, show",
+        ),
         ({"passes": "collectives", "alpha": "d0=1"}, "--alpha needs --cost-model"),
         ({"platform": "gpus"}, "--platform is one of cpu, gpu, tpu, not 'gpus'"),
         ({"passes": "show", "name": "n", "depth": -1}, "--depth is 0 or more, not -1"),
