@@ -187,8 +187,6 @@ def _writes(views: Views) -> Iterator[_Write]:
 
 def _write(view: View, row: int, opcode: str) -> Iterator[_Write]:
     number = 1 if opcode == "dynamic-update-slice" else 2
-    if len(view.operands(row)) <= number:
-        return
     whole, part = _dimensions(view.operand_shape(row, 0)), _dimensions(view.operand_shape(row, number))
     if whole is not None and part is not None:
         yield _Write(whole, part)

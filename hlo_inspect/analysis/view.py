@@ -96,6 +96,16 @@ class View:
                 self._other_operands[index] = tuple(map(self._indices.get, names))
         return known
 
+    def operand_row(self, index: int, number: int) -> int | None:
+        """Return the row that defines an operand. Return None if the row has no such operand, or nothing defines it."""
+        rows = self.operand_rows(index)
+        return rows[number] if 0 <= number < len(rows) else None
+
+    def operand(self, index: int, number: int) -> Operand | None:
+        """Return an operand as the text has it; None if the row has no such operand."""
+        operands = self.operands(index)
+        return operands[number] if 0 <= number < len(operands) else None
+
     def leaves_out_operands(self, index: int) -> bool:
         """Whether the text shows only the first operands of a row."""
         if self.whole_operands(index) is not None:
@@ -145,12 +155,16 @@ class View:
         return None if instruction is None else instruction.attr("index")
 
     def operand_shape(self, index: int, number: int) -> Shape | None:
-        """The shape of an operand: that of its definition, else the one that is printed."""
-        row = self.operand_rows(index)[number]
+        """Return the shape of an operand: that of its definition, else the printed one. Return None if the row has no such
+        operand, or if its shape is not known.
+        """
+        row = self.operand_row(index, number)
         defined = self.shapes[row] if row is not None and row not in self.ambiguous else None
         if defined is not None and self.whole_operands(index) is not None:
             return defined
-        operand = self.operands(index)[number]
+        operand = self.operand(index, number)
+        if operand is None:
+            return None
         if defined is None:
             return self.computation.values.shapes.get(operand.shape)
         return subshape(defined, operand.path)

@@ -225,7 +225,8 @@ class StartRows:
         steps: dict[int, None] = {}
         while row not in self._known and row not in steps and self._view.opcodes[row] in ASYNC_ENDS:
             steps[row] = None
-            row = next((source for source in self._view.operand_rows(row)[:1] if source is not None), row)
+            source = self._view.operand_row(row, 0)
+            row = row if source is None else source
         start = self._known.get(row, row)
         self._known |= dict.fromkeys(steps, start)
         return start

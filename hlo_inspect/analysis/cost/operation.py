@@ -93,7 +93,8 @@ class Operation:
             raise UnknownCostError(f"operand {number} is missing")
         shape = self.view.operand_shape(self.index, number)
         if shape is None:
-            name = self.view.operands(self.index)[number].name or "(without a name)"
+            operand = self.view.operand(self.index, number)
+            name = (operand.name if operand is not None else None) or "(without a name)"
             raise UnknownCostError(f"the shape of operand {name} is not known")
         return shape
 

@@ -30,7 +30,7 @@ class GpuHints:
         """
         operands = view.operand_rows(row)
         if opcode in ("all-reduce", "collective-broadcast"):
-            return len(operands) == 1 or (len(index) == 1 and operands[index[0]] == operands[number])
+            return len(operands) == 1 or (len(index) == 1 and view.operand_row(row, index[0]) == view.operand_row(row, number))
         if opcode == "custom-call":
             return _matmul(view, row, number, index)
         if opcode != "fusion":
@@ -64,8 +64,8 @@ def _matmul(view: View, row: int, number: int, index: ShapeIndex) -> bool:
         return False
     config = instruction.attr("backend_config")
     beta = config.member("gemm_backend_config").get("beta", 0) if config is not None else 0
-    given = operands[number]
-    return beta != 0 and given == operands[2] and operands.count(given) == 1 and index == (0,)
+    given = view.operand_row(row, number)
+    return beta != 0 and given == view.operand_row(row, 2) and operands.count(given) == 1 and index == (0,)
 
 
 class _FusionHint:
@@ -81,7 +81,8 @@ class _FusionHint:
         output = root
         if root is not None and fused.opcodes[root] == "tuple":
             self._roots = [one for one in fused.operand_rows(root) if one is not None]
-            output = fused.operand_rows(root)[index[0]] if index and index[0] < len(fused.operand_rows(root)) else root
+            has_element = bool(index) and index[0] < len(fused.operand_rows(root))
+            output = fused.operand_row(root, index[0]) if has_element else root
         elif root is not None:
             self._roots = [root]
         self._output = output
@@ -90,7 +91,7 @@ class _FusionHint:
 
     def _without_bitcast(self, row: int | None) -> int | None:
         if row is not None and self._fused.opcodes[row] == "bitcast":
-            return self._fused.operand_rows(row)[0]
+            return self._fused.operand_row(row, 0)
         return row
 
     def _reduction(self) -> int | None:
@@ -102,7 +103,7 @@ class _FusionHint:
         """What a result is without what can stand around it."""
         row: int | None = root
         while row is not None and self._fused.opcodes[row] in _AROUND_HEROES and self._fused.operand_rows(row):
-            row = self._fused.operand_rows(row)[0]
+            row = self._fused.operand_row(row, 0)
         return row
 
     def holds(self, number: int) -> bool:
@@ -155,8 +156,8 @@ class _FusionHint:
         fused, origin = self._fused, self._origin
         if origin is None or fused.opcodes[origin] != _UPDATES or fused.opcodes[user] != _SLICES:
             return False
-        updated, update = fused.operand_rows(origin)[:2]
-        return updated == fused.operand_rows(user)[0] and update is not None and fused.shapes[user] == fused.shapes[update]
+        updated, update = fused.operand_row(origin, 0), fused.operand_row(origin, 1)
+        return updated == fused.operand_row(user, 0) and update is not None and fused.shapes[user] == fused.shapes[update]
 
     def _starts_agree(self, user: int) -> bool:
         fused, origin = self._fused, self._origin

@@ -78,8 +78,6 @@ def _copied(view: View, row: int) -> tuple[Direction | None, Shape | None]:
     """Which way an instruction copies, and the shape of what it copies."""
     opcode = view.opcodes[row]
     read = 1 if opcode in _WRITING else 0
-    if len(view.operand_rows(row)) <= read:
-        return None, None
     source = view.operand_shape(row, read)
     result = view.shapes[row]
     if opcode == "copy-start":

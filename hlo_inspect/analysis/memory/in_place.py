@@ -144,17 +144,14 @@ class InPlace:
 
     def _origin(self, view: View, source: int | None, pair: Pair) -> tuple[int | None, ShapeIndex]:
         """What an in-place operand is made of, also through a fusion in the fusion that is in place itself."""
-        row, index = self._operand(view, source, pair.operand), pair.operand_index
+        row = view.operand_row(source, pair.operand) if source is not None else None
+        index = pair.operand_index
         row, index = self._source(view, row, index)
         if row is not None and view.opcodes[row] == "fusion":
             for inner in self.pairs(view, row, "fusion"):
                 if inner.result_index == index:
-                    return self._source(view, self._operand(view, row, inner.operand), inner.operand_index)
+                    return self._source(view, view.operand_row(row, inner.operand), inner.operand_index)
         return row, index
-
-    def _operand(self, view: View, row: int | None, number: int) -> int | None:
-        operands = view.operand_rows(row) if row is not None else ()
-        return operands[number] if number < len(operands) else None
 
     def _source(self, view: View, row: int | None, index: ShapeIndex) -> tuple[int | None, ShapeIndex]:
         """Through tuples, then through what takes them apart, then through bitcasts."""
@@ -163,16 +160,16 @@ class InPlace:
         for _ in steps:
             if row is None or opcodes[row] != "tuple" or not index:
                 break
-            row, index = self._operand(view, row, index[0]), index[1:]
+            row, index = view.operand_row(row, index[0]), index[1:]
         for _ in steps:
             if row is None or opcodes[row] != "get-tuple-element":
                 break
             index = (view.element_number(row) or 0, *index)
-            row = self._operand(view, row, 0)
+            row = view.operand_row(row, 0)
         for _ in steps:
             if row is None or index or opcodes[row] not in self._passing:
                 break
-            row = self._operand(view, row, 0)
+            row = view.operand_row(row, 0)
         return row, index
 
 

@@ -179,7 +179,7 @@ def _is_other_addend(fused: View, number: int) -> bool:
     )
     if matched is None:
         return False
-    other = operands[1 - matched]
+    other = fused.operand_row(root, 1 - matched)
     if other is None or fused.opcodes[other] != "parameter" or fused.parameter_number(other) != number:
         return False
     uses = [one for row in fused.users[other] for one in fused.operand_rows(row) if one == other]

@@ -157,7 +157,7 @@ def _fused_slices(fused: View, place: int, stack: ArrayShape) -> Iterator[int | 
 
 def _fused_slice(fused: View, user: int, row: int, stack: ArrayShape) -> int | None:
     operands = fused.operand_rows(user)
-    if fused.opcodes[user] != "dynamic-slice" or operands[0] != row or row in operands[1:]:
+    if fused.opcodes[user] != "dynamic-slice" or fused.operand_row(user, 0) != row or row in operands[1:]:
         return None
     return _slice_of(fused.shapes[user], stack)
 

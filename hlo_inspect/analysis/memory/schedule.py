@@ -216,15 +216,15 @@ class _Flattener:
         if whole is not None and max(whole, default=-1) < here:
             return tuple([times[one] for one in whole])
         operands = []
-        for number, one in enumerate(view.operand_rows(row)):
+        for one, operand in zip(view.operand_rows(row), view.operands(row), strict=True):
             if one is None or one >= here:
-                name, user = view.operands(row)[number].name, view.names[row]
+                name, user = operand.name, view.names[row]
                 what = "is used before it is defined" if one is not None else "is not defined in its computation"
                 message = f"{name}, an operand of {user}, {what}" if name else f"an operand of {user} has no name"
                 self._fault(message, view, row, of_operands=not name)
                 operands.append(MISSING)
             else:
-                operands.append(self._element(run, view, row, times[one], view.operands(row)[number].path))
+                operands.append(self._element(run, view, row, times[one], operand.path))
         return tuple(operands)
 
     def _element(self, run: ComputationRun, view: View, row: int, time: int, path: tuple[int, ...]) -> int:

@@ -88,7 +88,7 @@ class _Writer:
         """What a row has the values of, where it is one of these operations."""
         view = self._view
         while view.opcodes[row] in passed and len(view.operand_rows(row)) == 1:
-            source = view.operand_rows(row)[0]
+            source = view.operand_row(row, 0)
             if source is None:
                 break
             row = source
@@ -145,8 +145,11 @@ class _Writer:
         return _Writer(self._views, view, operands, self._left).text(view.root, depth)
 
     def _operand(self, row: int, number: int, depth: int) -> Text:
-        source = self._view.operand_rows(row)[number]
-        return (self._view.operands(row)[number].name or "?", _ATOM) if source is None else self.text(source, depth)
+        source = self._view.operand_row(row, number)
+        if source is not None:
+            return self.text(source, depth)
+        operand = self._view.operand(row, number)
+        return (operand.name if operand is not None else None) or "?", _ATOM
 
     def _ranges(self, row: int) -> str:
         """What a slice takes, as `:, 0:1024`."""

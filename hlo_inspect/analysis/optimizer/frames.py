@@ -195,10 +195,10 @@ class Frames:
         whole = view.whole_operands(row)
         if whole is not None:
             return (frame, whole[number], index) if number < len(whole) else None
-        rows = view.operand_rows(row)
-        if number >= len(rows):
+        operand = view.operand(row, number)
+        if operand is None:
             return None
-        defined, path = rows[number], view.operands(row)[number].path + index
+        defined, path = view.operand_row(row, number), operand.path + index
         return (frame, defined, path) if defined is not None else (frame, ~row, (number, *path))
 
     def name(self, place: Place) -> str:
@@ -206,7 +206,8 @@ class Frames:
         view = self._frames[place[0]].view
         if place[1] >= 0:
             return view.rows[place[1]][1]
-        return view.operands(~place[1])[place[2][0]].name or "" if place[2] and view.rows else ""
+        operand = view.operand(~place[1], place[2][0]) if place[2] and view.rows else None
+        return (operand.name if operand is not None else None) or ""
 
     def instruction(self, place: Place) -> Instruction | None:
         """The instruction at a place; `None` where its operands are not closed."""

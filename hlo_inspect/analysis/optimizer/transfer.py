@@ -62,7 +62,9 @@ def _input(nodes: KnownNodes, place: Place) -> int:
 def _truncate(nodes: KnownNodes, place: Place) -> int | list[Place]:
     """A conversion from floating point to integers."""
     found = nodes.at(nodes.frames.operands(place))
-    return found if isinstance(found, list) else nodes.graph.make("truncate", found)
+    if isinstance(found, list):
+        return found
+    return nodes.graph.make("truncate", found) if len(found) == 1 else nodes.opaque(place)
 
 
 def _broadcast(nodes: KnownNodes, place: Place) -> int | list[Place]:
@@ -82,7 +84,7 @@ def _some_values(nodes: KnownNodes, place: Place) -> int | list[Place]:
     frames, graph = nodes.frames, nodes.graph
     place = frames.start(place)
     opcode = frames.opcode(place).removesuffix("-start")
-    operands = frames.operands(place)
+    operands = frames.operands(place) if opcode in SOME_VALUES else ()  # a done can follow an operation of any kind
     found = nodes.at(operands if opcode in {"all-to-all", "dynamic-slice"} else operands[:1])
     if isinstance(found, list):
         return found

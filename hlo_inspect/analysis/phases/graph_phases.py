@@ -160,7 +160,7 @@ def _is_scalar(graph: ValueGraph, node: int, leaf: ArrayShape) -> bool:
     if leaf.elements == 1:
         return True
     view, row = graph.frames[graph.frame_of[node]].view, graph.row_of[node]
-    if view.opcodes[row] != "dynamic-update-slice" or len(view.operand_rows(row)) < 2:
+    if view.opcodes[row] != "dynamic-update-slice":
         return False
     written = view.operand_shape(row, 1)
     return isinstance(written, ArrayShape) and written.elements == 1

@@ -177,12 +177,13 @@ class CallFrame:
         return self.first + value if value >= 0 or self.arguments is None else self.arguments[~value]
 
     def operand(self, row: int, number: int) -> Value:
-        """The value of one operand of a row that was read."""
-        source = self.view.operand_rows(row)[number]
+        """Return the value of an operand of a row that was read; None if there is no such operand."""
+        source = self.view.operand_row(row, number)
         value = self.values[source] if source is not None else None
         if self.view.whole_operands(row) is not None:
             return value
-        return ValueGraph.element(value, self.view.operands(row)[number].path)
+        operand = self.view.operand(row, number)
+        return None if operand is None else ValueGraph.element(value, operand.path)
 
     def operands(self, row: int) -> list[Value]:
         """The values of all operands."""

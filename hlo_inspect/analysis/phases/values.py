@@ -178,8 +178,6 @@ class _ValueReader:
 
     def _get_element(self, frame: CallFrame, row: int) -> Value:
         view = frame.view
-        if not view.operand_rows(row):
-            return None
         whole, number = frame.operand(row, 0), view.element_number(row)
         if not isinstance(whole, tuple):
             return whole
@@ -194,7 +192,7 @@ class _ValueReader:
         return values[0] if len(values) == 1 else tuple(values)
 
     def _only_first(self, frame: CallFrame, row: int) -> Value:
-        return frame.operand(row, 0) if frame.view.operand_rows(row) else None
+        return frame.operand(row, 0)
 
     def _nothing(self, frame: CallFrame, row: int) -> Value:
         return None

@@ -206,9 +206,7 @@ class _Rows:
 
     def copy_stream(self, row: int) -> str:
         """The stream of a copy: the link to the host where one of its ends is there."""
-        if any(
-            memory_space(self.view.operand_shape(row, i)) == HOST_SPACE for i, _ in enumerate(self.view.operand_rows(row)[:1])
-        ):
+        if memory_space(self.view.operand_shape(row, 0)) == HOST_SPACE:
             return FROM_HOST
         results = array_leaves(self.view.shapes[row])
         return TO_HOST if any(memory_space(leaf) == HOST_SPACE for _, leaf in results) else COPIES
