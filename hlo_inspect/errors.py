@@ -81,6 +81,22 @@ class MissingExtraError(UsageError):
     """An input or option that needs an extra or a package which is not installed (exit status 2)."""
 
 
+class InternalError(HloInspectError):
+    """A fault of this package, met in one module or file (exit status 3). Its cause is the exception."""
+
+    @classmethod
+    def of(cls, error: Exception, location: Location, module: str = "") -> InternalError:
+        """Describe an unexpected exception, and where in an input it was met."""
+        internal = cls(f"{f'{module}: ' if module else ''}{internal_error_text(error)}", location)
+        internal.__cause__ = error
+        return internal
+
+
+def internal_error_text(error: Exception) -> str:
+    """Return what a user is told of an unexpected exception."""
+    return f"internal error, please report it: {type(error).__name__}: {error} (HLO_INSPECT_DEBUG=1 shows where)"
+
+
 class UnknownFactError(UsageError, KeyError):
     """A fact that a report does not have."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hlo_inspect.cli.output import refuse_to_overwrite, refuse_to_overwrite_dump
 from hlo_inspect.cli.progress import ReadingBar
 from hlo_inspect.cli.streams import tell
-from hlo_inspect.errors import HloInspectError, InputError
+from hlo_inspect.errors import HloInspectError, InputError, InternalError
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.request import Request
 
@@ -35,7 +35,7 @@ def with_name(inputs: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
 def reported(error: HloInspectError) -> int:
     """The exit status of an error, once it is on standard error."""
     tell(f"hlo-inspect: {error}")
-    return UNREADABLE if isinstance(error, InputError) else USAGE
+    return UNREADABLE if isinstance(error, InputError | InternalError) else USAGE
 
 
 class Inspected:

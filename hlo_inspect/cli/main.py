@@ -95,7 +95,7 @@ def _reported(error: Exception) -> int:
     """The exit status of an error, once it is said."""
     import click
 
-    from hlo_inspect.errors import HloInspectError, UsageError, printable
+    from hlo_inspect.errors import HloInspectError, UsageError, internal_error_text, printable
 
     if isinstance(error, OSError):  # those of inputs and of `-o` have become others
         silence(sys.stdout)
@@ -112,6 +112,5 @@ def _reported(error: Exception) -> int:
         return USAGE if isinstance(error, UsageError) else UNREADABLE
     if os.environ.get("HLO_INSPECT_DEBUG"):
         raise error
-    message = printable(f"{type(error).__name__}: {error}")
-    tell(f"hlo-inspect: internal error, please report it: {message} (HLO_INSPECT_DEBUG=1 shows where)")
+    tell(f"hlo-inspect: {printable(internal_error_text(error))}")
     return UNREADABLE

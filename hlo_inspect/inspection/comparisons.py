@@ -18,7 +18,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.compare.comparison import ComparedModule, ModuleComparison, compare, only_in_new, only_in_old
 from hlo_inspect.compare.pairing import pair_by, pair_names
-from hlo_inspect.errors import HloInspectError, InputError, UsageError
+from hlo_inspect.errors import HloInspectError, InputError, InternalError, UsageError
 from hlo_inspect.hlo.dump_directory import expanded, is_directory
 from hlo_inspect.hlo.source import Openable, open_source
 from hlo_inspect.inspection.inspection import STANDARD_INPUT, Inspection
@@ -196,6 +196,8 @@ class _ComparedSide:
         for one in self._saved() if self.is_saved else self._reports(inspection):
             if isinstance(one, Report):
                 yield one
+            elif isinstance(one, InternalError):  # modules are paired by position: one that is lost would shift the others
+                raise one.__cause__ or one
             else:
                 self._errors.setdefault(str(one), one)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -9,11 +10,19 @@ from itertools import groupby, tee
 from pathlib import Path
 from typing import NamedTuple
 
-from hlo_inspect.errors import HloInspectError, InputError, Location, MissingExtraError, NoSuchInstructionError, UsageError
+from hlo_inspect.errors import (
+    HloInspectError,
+    InputError,
+    InternalError,
+    Location,
+    MissingExtraError,
+    NoSuchInstructionError,
+    UsageError,
+)
 from hlo_inspect.hlo.dump_directory import dump_files, expanded, is_directory
 from hlo_inspect.hlo.source import Openable, open_source
 from hlo_inspect.inspection.module_reports import NEEDS_ALL, ModuleReports, ReportNeeds, Taker
-from hlo_inspect.inspection.source_reports import Item, NoModuleError, SourceReports, Watcher, no_such_module
+from hlo_inspect.inspection.source_reports import DEBUG, Item, NoModuleError, SourceReports, Watcher, no_such_module
 from hlo_inspect.passes import MODULE_FACTS, WORKLOAD
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Report
@@ -61,7 +70,9 @@ class Inspection:
         return expanded(argument)
 
     def reports(self, source: Openable) -> Iterator[Report]:
-        """A report for each module of `source` whose name matches. All of it is read before the first error is raised."""
+        """A report for each module of `source` whose name matches. All of it is read before the first error is raised; of an
+        internal error that is its cause.
+        """
         errors: list[HloInspectError] = []
         for one in self.read([source]):
             if isinstance(one, Report):
@@ -69,7 +80,7 @@ class Inspection:
             else:
                 errors.append(one)
         if errors:
-            raise errors[0]
+            raise errors[0] if not isinstance(errors[0], InternalError) else errors[0].__cause__ or errors[0]
 
     def read(self, sources: Iterable[Openable]) -> Iterator[Report | HloInspectError]:
         """A report for each module of each source whose name matches, and an error for each file and module that cannot be
@@ -149,6 +160,12 @@ class Inspection:
             yield from self._sources.read(open_source(file.source), file.note)
         except (InputError, MissingExtraError) as error:
             yield error
+        except (HloInspectError, MemoryError):
+            raise
+        except Exception as error:
+            if os.environ.get(DEBUG):
+                raise
+            yield InternalError.of(error, Location(file.of))
 
 
 class _File(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from typing import Protocol
 from hlo_inspect.errors import (
     HloInspectError,
     InputError,
+    InternalError,
     Location,
     NoSuchInstructionError,
     ParseError,
@@ -27,6 +29,9 @@ from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.inspection.module_reports import ModuleReports
 from hlo_inspect.report.model import Report
 from hlo_inspect.xla import Xla
+
+DEBUG = "HLO_INSPECT_DEBUG"
+"""The environment variable with which internal errors show where they come from."""
 
 MEMORY = "memory"
 """The command that also reads XLA's files about memory, and its reports on memory that did not suffice."""
@@ -156,8 +161,8 @@ class SourceReports:
         return (one[0] for one in self.xla.modules(source, wants, strict=False) if not isinstance(one, ParseError))
 
     def _report_on(self, module: Module, notes: Sequence[str], read_graph: Callable[[], Module | None] | None) -> Item:
-        """The report, the name of a module that is not named as asked, or the error where it has no instruction as asked.
-        `read_graph` reads it with its graph.
+        """The report, the name of a module that is not named as asked, or the error if it has no instruction as asked or an
+        analysis fails: neither stops the others. `read_graph` reads it with its graph.
         """
         if self._pattern is not None and self._pattern.search(module.name) is None:
             return module.name
@@ -167,6 +172,12 @@ class SourceReports:
             return self._reports.report(module, notes, read_graph)
         except NoSuchInstructionError as error:  # another module may have it
             return error
+        except (HloInspectError, MemoryError):
+            raise
+        except Exception as error:
+            if os.environ.get(DEBUG):
+                raise
+            return InternalError.of(error, module.location(module.first_line), module.name)
 
 
 _MANY_OBJECTS = 10_000

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from hlo_inspect import inspect_all
@@ -18,11 +16,16 @@ from tests.calling import call_text
 from tests.fuzz.commands import ARGUMENTS, Files
 
 HEADERS = {
+    "plain": "HloModule m",
     "aliased": "HloModule m, input_output_alias={ {}: (0, {}, may-alias) }",
     "scheduled": "HloModule m, is_scheduled=true, input_output_alias={ {}: (0, {}, may-alias) }",
 }
-USUAL = 3
-"""How many operands an instruction is written with if their number varies."""
+OPCODES = sorted(set(TABLE) - LITERAL_OPCODES)
+BATCH = 8
+"""How many opcodes share a module, since each module takes a while."""
+
+VARYING = 3
+"""The usual number of operands of an opcode whose number of operands varies."""
 
 MODULE = """{header}
 
@@ -82,20 +85,21 @@ def _attributes(opcode: str) -> str:
     return text + (", replica_groups={{0,1}}" if TABLE[opcode].collective else "")
 
 
-def _rows(opcode: str) -> list[str]:
-    """Return instructions of an opcode with too few operands, each read by an addition."""
+def _too_few(opcode: str, number: int) -> list[str]:
+    """Return instructions of an opcode with too few operands, the `number`-th opcode of a module."""
     operands = TABLE[opcode].operands
-    usual = USUAL if operands is None else operands
-    rows = []
-    for count in sorted({0, max(usual - 1, 0)}):
-        rows.append(f"x{count} = f32[8,8] {opcode}({', '.join('pqk'[:count])}){_attributes(opcode)}")
-        rows.append(f"y{count} = f32[8,8] subtract(x{count}, q)")
-    return rows
+    usual = VARYING if operands is None else operands
+    counts = sorted({0, max(usual - 1, 0)})
+    return [f"x{number}_{count} = f32[8,8] {opcode}({', '.join('pqk'[:count])}){_attributes(opcode)}" for count in counts]
 
 
 def _module(header: str, rows: list[str]) -> str:
-    last = rows[-1].split()[0]
-    return MODULE.format(header=header, rows="\n".join(f"  {row}" for row in rows), last=last)
+    """Return a module whose entry and whose fusion hold the rows; the result of each depends on all of them."""
+    names = [row.split()[0] for row in rows]
+    sums = [
+        f"y{number} = f32[8,8] subtract({f'y{number - 1}' if number else 'p'}, {name})" for number, name in enumerate(names)
+    ]
+    return MODULE.format(header=header, rows="\n".join(f"  {row}" for row in (*rows, *sums)), last=f"y{len(rows) - 1}")
 
 
 def _inspect(text: str) -> None:
@@ -105,26 +109,23 @@ def _inspect(text: str) -> None:
 
 @pytest.mark.parametrize("header", HEADERS)
 def test_every_opcode_with_too_few_operands(header: str) -> None:
-    for opcode in sorted(set(TABLE) - LITERAL_OPCODES):
-        _inspect(_module(HEADERS[header], _rows(opcode)))
+    for start in range(0, len(OPCODES), BATCH):
+        batch = OPCODES[start : start + BATCH]
+        _inspect(_module(HEADERS[header], [row for number, opcode in enumerate(batch) for row in _too_few(opcode, number)]))
 
 
 @pytest.mark.parametrize("header", HEADERS)
 def test_asynchronous_ends_of_what_starts_nothing(header: str) -> None:
-    for start in STARTS:
-        for end in ENDS:
-            _inspect(_module(HEADERS[header], [f"i = f32[8,8] {start}", f"x = f32[8,8] {end}(i)"]))
-
-
-def _all_rows() -> Iterator[str]:
-    for number, opcode in enumerate(sorted(set(TABLE) - LITERAL_OPCODES)):
-        for row in _rows(opcode):
-            yield row.replace("x", f"x{number}_", 1).replace("y", f"y{number}_", 1) if row[0] == "x" else ""
+    for end in ENDS:
+        pairs = [
+            (f"i{number} = f32[8,8] {start}", f"x{number} = f32[8,8] {end}(i{number})") for number, start in enumerate(STARTS)
+        ]
+        _inspect(_module(HEADERS[header], [row for pair in pairs for row in pair]))
 
 
 @pytest.mark.parametrize("command", sorted(set(ARGUMENTS) - {"workload"}))
 def test_every_command_answers_of_all_of_them_in_one_module(command: str) -> None:
-    rows = [row for row in _all_rows() if row]
+    rows = [row for number, opcode in enumerate(OPCODES) for row in _too_few(opcode, number)]
     text = _module(HEADERS["aliased"], rows).encode()
     with Files(text, text.replace(b"ROOT t = f32[8,8] add", b"ROOT t = f32[8,8] subtract")) as files:
         files.run(command)
