@@ -116,3 +116,20 @@ def test_an_entry_that_is_cut_off_has_no_root_and_leaves_uses_open(read: Entry) 
     assert interface.outputs == ()
     assert not interface.complete
     assert not any(leaf.unused for leaf in interface.parameters)
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_known"),
+    [
+        (", num_partitions=2", False),
+        (", entry_computation_layout={(f32[4]{0})->f32[4]{0}}", True),
+        ("\n\nENTRY %main {", False),
+        ("\n\nENTRY %main (p: f32[4]) -> f32[4] {", True),
+    ],
+    ids=["nothing", "layout", "entry without signature", "signature"],
+)
+def test_an_interface_is_known_if_a_layout_or_a_signature_has_it(read: Entry, lines: str, is_known: bool) -> None:
+    """No text here has an instruction. Layout and signature each name one parameter, and one result."""
+    interface = read(f"HloModule m{lines}\n").interface
+    assert (interface.known, interface.outputs_known) == (is_known, is_known)
+    assert (interface.count, len(interface.outputs)) == (int(is_known), int(is_known))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.checks.differences import as_checks, examined, parse_difference
+from hlo_inspect.checks.differences import as_checks, conditions_table, examined, parse_difference
 from hlo_inspect.checks.expressions import bind, parse_expression
 from hlo_inspect.checks.policy import given
 from hlo_inspect.errors import UsageError
@@ -105,3 +105,28 @@ def test_a_report_that_lacks_the_fact_is_named() -> None:
             report({}),
             is_different=True,
         )
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "is_met"),
+    [
+        ("memory.peak_bytes > +60%", 100, 150, False),
+        ("memory.peak_bytes > +40%", 100, 150, True),
+        ("memory.peak_bytes < -30%", 150, 100, True),
+        ("memory.peak_bytes < -40%", 150, 100, False),
+        ("memory.peak_bytes > 0", 150, 100, False),
+    ],
+)
+def test_what_is_examined_is_the_way_from_old_to_new(text: str, old: int, new: int, is_met: bool) -> None:
+    """From 100 to 150 is +50 %, and back is -33 %: the part is of OLD, and the sign is that of NEW - OLD."""
+    reports = report({"memory.peak_bytes": old}), report({"memory.peak_bytes": new})
+    (result,) = examined([parse_difference(given("--fail-if", text), SPECS)], *reports, is_different=True)
+    assert (result.is_met, result.old, result.new, result.difference) == (is_met, old, new, new - old)
+
+
+def test_the_table_of_conditions_has_old_before_new() -> None:
+    """From 100 to 150: 50 more, half of OLD."""
+    reports = report({"memory.peak_bytes": 100}), report({"memory.peak_bytes": 150})
+    conditions = [parse_difference(given("--fail-if", "memory.peak_bytes > 0"), SPECS)]
+    (row,) = conditions_table(examined(conditions, *reports, is_different=True)).records()
+    assert (row["status"], row["old"], row["new"], row["difference"], row["percent"]) == ("met", 100, 150, 50, 0.5)

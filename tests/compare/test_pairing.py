@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlo_inspect.compare.interface_changes import pair_parameters
 from hlo_inspect.compare.pairing import pair_by, pair_names
+from tests.compare.sides import module
 from tests.linear_time import assert_linear
 
 
@@ -38,3 +39,15 @@ def test_parameters_are_paired_by_their_paths_in_linear_time() -> None:
         assert found == ([({"path": "both"}, {"path": "both"})], old, new)
 
     assert_linear(pair, 4_000)
+
+
+def test_modules_of_an_unknown_interface_have_no_signature_to_be_paired_by() -> None:
+    """A text that ends before its entry tells no parameters. They are unknown, which is not the same as none.
+
+    An entry without parameters has the signature of its result, and of 0 parameters.
+    """
+    cut = module("HloModule m\n\n%f (a: f32[4]) -> f32[4] {\n  %a = f32[4] parameter(0)\n")
+    assert cut.context is not None
+    assert not cut.context.interface.known
+    assert cut.signature is None
+    assert module("HloModule m\n\nENTRY %e {\n  ROOT %c = f32[] constant(1)\n}\n").signature == ("f32[]", "0")

@@ -227,3 +227,21 @@ def test_the_same_layers_with_their_targets_have(third: dict[str, str]) -> None:
         "dt": "backward",
         "dv": "backward",
     }
+
+
+def test_constants_have_the_first_phase_of_their_users() -> None:
+    """`ones` is a constant that only the slope of the tanh uses, and the slope is forward as no schedule says otherwise.
+
+    By its own place `ones` would be backward: it moves values and leads to gradients alone. `rates` is of the update that
+    uses it. `targets` is what `ones` is, but made of the input `s`: it keeps the phase of its own place.
+    """
+    text = STAGE.format(kind="f32[8,8]{1,0}", third="w", cotangent=DIFFERENCE)
+    text = text.replace("y: f32[16,8])", "y: f32[16,8], s: f32[])").replace("  %h =", "  %s = f32[] parameter(4)\n  %h =", 1)
+    line = "  %targets = f32[16,8]{1,0} broadcast(%s), dimensions={}\n"
+    text = text.replace("  %dh =", f"{line}  %scaled = f32[16,8]{{1,0}} multiply(%slope, %targets)\n  %dh =", 1)
+    text = text.replace("multiply(%dt, %slope)", "multiply(%dt, %scaled)")
+    context = Context(read(text))
+    view = context.views.of("main")
+    rows = {name: context.phases.of(view.instruction(row)).phase for row, name in enumerate(view.names)}
+    names = ("one", "ones", "slope", "targets", "rate", "rates")
+    assert [rows[name] for name in names] == ["forward", "forward", "forward", "backward", "optimizer", "optimizer"]

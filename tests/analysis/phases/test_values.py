@@ -214,3 +214,32 @@ ENTRY %main (first: f32[8], second: f32[8]) -> (f32[8], f32[8]) {{
 """,
     )
     assert inputs(graph) == [{"first", "second"}, {"first", "second"}]
+
+
+TWO_CONCATENATIONS = """ENTRY %e (a: f32[4], b: f32[8], p: f32[{first}], q: f32[{second}]) -> (f32[4], f32[8]) {{
+  %a = f32[4] parameter(0)
+  %b = f32[8] parameter(1)
+  %p = f32[{first}] parameter(2)
+  %q = f32[{second}] parameter(3)
+  %c = f32[12] concatenate(%a, %b), dimensions={{0}}
+  %d = f32[12] concatenate(%p, %q), dimensions={{0}}
+  %s = f32[12] add(%c, %d)
+  %x = f32[4] slice(%s), slice={{[0:4]}}
+  %y = f32[8] slice(%s), slice={{[4:12]}}
+  ROOT %t = (f32[4], f32[8]) tuple(%x, %y)
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [(4, 8, [{"a", "p"}, {"b", "q"}]), (8, 4, [{"a", "b", "p", "q"}] * 2)],
+)
+def test_parts_that_start_at_different_places_are_no_parts_of_a_sum(
+    read: Read, first: int, second: int, expected: list[set[str]]
+) -> None:
+    """Elements 4 to 12 are `b` plus `q` if both arrays are cut at 4.
+
+    If the second one is cut at 8, they are `b` plus the rest of `p` and `q`. Such a sum is one array, made of all four inputs.
+    """
+    assert inputs(values(read, TWO_CONCATENATIONS.format(first=first, second=second))) == expected

@@ -166,3 +166,51 @@ def test_work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     found = run(steps, {"a": 3, "k": 2})
     assert (found.step, found.site(at("a", "body")).runs) == (100, 50)
     assert found.reason == "computations run in more states of the streams than are followed"
+
+
+def test_the_run_of_what_is_beside_the_compute_stream() -> None:
+    """`f` takes 2 + 3 s beside `main`, which waits for it after 1 s. Nothing is beside `k`, and `g` is never issued."""
+    steps: dict[str, Sequence[Step]] = {
+        "main": [IssueStep(at("x"), False), ComputeStep(at("k")), wait("x")],
+        "f": [ComputeStep(at("p", "f")), ComputeStep(at("q", "f"))],
+        "g": [ComputeStep(at("r", "g"))],
+    }
+    timeline = run(steps, {"k": 1, "p": 2, "q": 3, "r": 7}, beside={at("x"): "f", at("y"): "g"})
+    inner = timeline.beside(at("x"))
+    assert inner is not None
+    assert (inner.computation, inner.passed, inner.compute) == ("f", 5 * module.TICKS, 5 * module.TICKS)
+    assert timeline.computed_in(inner) == {at("p", "f"): 1, at("q", "f"): 1}
+    assert timeline.beside(at("k")) is None
+    assert timeline.beside(at("y")) is None
+    assert (timeline.step, timeline.compute, timeline.site(at("x")).exposed) == (5, 1, 4)
+
+
+def test_a_stream_that_a_called_computation_uses_stays_busy_for_its_callers() -> None:
+    """Each of three iterations issues 3 s of transfer and computes 2 s, in a computation that the body calls.
+
+    The transfers queue up and end after 9 s, and `last` has to wait for them. Kernels alone end after 6 s.
+    """
+    steps: dict[str, Sequence[Step]] = {
+        "main": [LoopStep(at("while"), "cond", "body", 3), IssueStep(at("last"), True)],
+        "cond": [],
+        "body": [CallStep(at("call", "body"), "inner")],
+        "inner": [IssueStep(at("a", "inner"), False), ComputeStep(at("k", "inner"))],
+    }
+    timeline = run(steps, {"a": 3, "k": 2, "last": 0})
+    assert (timeline.step, timeline.compute) == (9, 6)
+
+
+def test_what_a_step_computes_is_what_all_that_it_calls_computes() -> None:
+    """`f` computes 2 s. The loop runs it three times and its condition, of 1 s, four times; the branch of 2 s ends first."""
+    loop_step, call = LoopStep(at("while"), "cond", "f", 3), CallStep(at("call"), "f")
+    branch = BranchStep(at("conditional"), ("f", "long"))
+    steps: dict[str, Sequence[Step]] = {
+        "main": [loop_step, call, branch],
+        "cond": [ComputeStep(at("c", "cond"))],
+        "f": [ComputeStep(at("k", "f"))],
+        "long": [ComputeStep(at("l", "long"))],
+    }
+    timeline = run(steps, {"c": 1, "k": 2, "l": 5})
+    computed = [timeline.computing(step) / module.TICKS for step in (loop_step, call, branch, ComputeStep(at("k", "f")))]
+    assert computed == [10, 2, 2, 2]
+    assert timeline.step == 10 + 2 + 2
