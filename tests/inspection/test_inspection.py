@@ -1,0 +1,105 @@
+"""From sources to reports: their order, what a directory may hold, and errors that stop nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from hlo_inspect.errors import HloInspectError, InputError, UsageError
+from hlo_inspect.hlo.source import Openable
+from hlo_inspect.inspection.inspection import Inspection
+from hlo_inspect.report.model import Report
+from hlo_inspect.request import Request
+from tests.inspection.samples import NO_MODULE, folder, module
+
+PARAMS = Request(passes=("params",))
+
+
+def read(sources: Sequence[Openable], request: Request = PARAMS) -> tuple[list[str], Inspection]:
+    """The names of modules, and the messages of errors, in the order in which they come."""
+    with Inspection(request) as inspection:
+        items = list(inspection.read(sources))
+    return [item.module_name if isinstance(item, Report) else item.message for item in items], inspection
+
+
+def sources(path: Path) -> list[Openable]:
+    """Two files of modules, a file that is not there, one without a module, and a directory with one of each."""
+    files = folder(path / "files", {"z.txt": module("z1") + module("z2"), "a.txt": module("a"), "none.txt": NO_MODULE})
+    mixed = folder(path / "mixed", {"1.txt": module("first"), "2.txt": NO_MODULE, "3.txt": module("third")})
+    return [files / "z.txt", files / "absent.txt", files / "none.txt", mixed, files / "a.txt"]
+
+
+def test_reports_come_in_the_order_of_sources_and_no_error_stops_the_others(tmp_path: Path) -> None:
+    items, inspection = read(sources(tmp_path))
+    assert [*items[:2], *items[4:]] == ["z1", "z2", "first", "third", "a"]
+    assert "No such file" in items[2]
+    assert items[3] == "holds no HLO module"
+    assert inspection.passed_over == [f"{tmp_path / 'mixed' / '2.txt'}: holds no HLO module"]
+
+
+def test_two_processes_give_the_same_reports_and_errors_in_the_same_order(tmp_path: Path) -> None:
+    given = sources(tmp_path)
+    found = []
+    for jobs in (1, 2):
+        with Inspection(Request(passes=("params",), jobs=jobs)) as inspection:
+            found.append((list(inspection.read(given)), inspection.passed_over))
+    (alone, passed_over), (together, also_passed_over) = found
+    assert [item for item in alone if isinstance(item, Report)] == [item for item in together if isinstance(item, Report)]
+    assert [str(item) for item in alone if isinstance(item, HloInspectError)] == [
+        str(item) for item in together if isinstance(item, HloInspectError)
+    ]
+    assert [type(item) for item in alone] == [type(item) for item in together]
+    assert passed_over == also_passed_over != []
+
+
+def test_a_directory_of_which_no_file_holds_a_module(tmp_path: Path) -> None:
+    """Two files are read and neither is passed over: the one error is about the directory."""
+    path = folder(tmp_path / "texts", {"1.txt": NO_MODULE, "2.txt": NO_MODULE})
+    items, inspection = read([path])
+    assert items == ["is a directory of which no file holds an HLO module (2 read)"]
+    assert inspection.passed_over == []
+
+
+def test_of_a_dump_each_file_has_to_hold_its_module(tmp_path: Path) -> None:
+    """The names of a dump's files say that they hold a module: one that does not is an error, and nothing is passed over."""
+    name = "module_000{}.m.after_optimizations.txt"
+    path = folder(tmp_path / "dump", {name.format(1): NO_MODULE, name.format(2): module("m")})
+    items, inspection = read([path])
+    assert items == ["holds no HLO module", "m"]
+    assert inspection.passed_over == []
+
+
+def test_modules_of_another_name_are_listed_only_if_no_module_has_the_name(tmp_path: Path) -> None:
+    path = folder(tmp_path / "texts", {"1.txt": module("train"), "2.txt": module("test")})
+    assert read([path], Request(passes=("params",), module="train"))[0] == ["train"]
+    (message,), _ = read([path], Request(passes=("params",), module="eval"))
+    assert message.startswith("holds no module that is named like 'eval'; there are: train, test")
+
+
+def test_an_instruction_has_to_be_in_one_of_the_modules_of_a_source() -> None:
+    """Without it in any, the first three modules are named, and the fourth is counted."""
+    texts = [module(name).replace(" n =", " only =") if name == "d" else module(name) for name in "abcd"]
+    assert read(["".join(texts)], Request(passes=("show",), name="only"))[0] == ["d"]
+    with Inspection(Request(passes=("show",), name="nowhere")) as inspection:
+        (error,) = inspection.read(["".join(texts).replace("only", "n")])
+    assert isinstance(error, UsageError)
+    assert error.message.count("nowhere") == 3
+    assert error.message.endswith("; and 1 more modules")
+
+
+def test_reports_raise_the_first_error_when_all_is_read(tmp_path: Path) -> None:
+    path = folder(tmp_path / "dump", {f"module_000{n}.{n}.txt": module(f"m{n}") if n != 2 else NO_MODULE for n in (1, 2, 3)})
+    names = []
+    with Inspection(PARAMS) as inspection, pytest.raises(InputError, match="holds no HLO module"):
+        names += [report.module_name for report in inspection.reports(path)]
+        pytest.fail("no error")
+    with Inspection(PARAMS) as inspection:
+        reports = inspection.reports(path)
+        assert [next(reports).module_name, next(reports).module_name] == ["m1", "m3"]
+
+
+def test_an_inspection_names_a_pass() -> None:
+    with pytest.raises(UsageError, match="no pass is named"):
+        Inspection(Request(passes=()))

@@ -1,0 +1,111 @@
+"""The reports on one source: texts without modules, workload files, names that do not match, and who watches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hlo_inspect.errors import UsageError
+from hlo_inspect.hlo.source import open_source
+from hlo_inspect.inspection.inspection import Inspection
+from hlo_inspect.inspection.module_reports import ModuleReports
+from hlo_inspect.inspection.source_reports import Item, NoModuleError, SourceReports, listed_names, name_pattern, no_such_module
+from hlo_inspect.report.model import Report
+from hlo_inspect.request import Request
+from tests.inspection.samples import NO_MODULE, module
+
+WORKLOAD = Path(__file__).parents[1] / "data" / "workloads" / "simai.txt"
+
+
+def read(source: str | Path, command: str, module_name: str | None = None) -> list[Item]:
+    """What one command reads of a source."""
+    reports = ModuleReports(Request(passes=(command,)))
+    return list(SourceReports(command, reports, (command,), module_name, strict=False).read(open_source(source), "a note"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (NO_MODULE, "holds no HLO module"),
+        ("\n\n", "holds no HLO module: it is empty"),
+    ],
+)
+def test_a_text_without_a_module(text: str, message: str) -> None:
+    with pytest.raises(NoModuleError) as caught:
+        read(text, "params")
+    assert caught.value.message == message
+
+
+def test_a_workload_file_is_an_error_for_commands_that_say_nothing_of_it() -> None:
+    """`collectives` and `workload` answer of it; `params` says which command does."""
+    for command in ("workload", "collectives"):
+        (report,) = read(WORKLOAD, command)
+        assert isinstance(report, Report)
+        assert report.command == command
+        assert "a note" in report.notes
+    with pytest.raises(NoModuleError) as caught:
+        read(WORKLOAD, "params")
+    message = "is a workload file of a network simulator, of which params says nothing: `hlo-inspect workload` reads it"
+    assert caught.value.message == message
+    assert caught.value.path == str(WORKLOAD)
+
+
+def test_facts_that_a_workload_file_does_not_have_are_unanswered() -> None:
+    (report,) = read(WORKLOAD, "collectives")
+    assert isinstance(report, Report)
+    unanswered = {spec.name for spec in report.unanswered}
+    answered = {spec.name for spec in report.specs}
+    assert "module.num_partitions" in unanswered
+    assert unanswered.isdisjoint(answered)
+
+
+def test_workload_reads_no_modules() -> None:
+    with pytest.raises(NoModuleError, match="is no workload file"):
+        read(module("m"), "workload")
+
+
+def test_modules_of_other_names_are_named() -> None:
+    """In the order of the text; the report of `b` has the note on the file."""
+    first, report, last = read(module("a") + module("b") + module("c"), "params", "^b$")
+    assert (first, last) == ("a", "c")
+    assert isinstance(report, Report)
+    assert report.module_name == "b"
+    assert report.notes[0] == "a note"
+
+
+class Noted:
+    """Who watches: what was analysed, and how far the source was read."""
+
+    def __init__(self) -> None:
+        self.modules: list[str] = []
+        self.bytes: list[int] = []
+
+    def reading(self, name: str, read: int) -> None:
+        self.bytes.append(read)
+
+    def analysing(self, module: str) -> None:
+        self.modules.append(module)
+
+
+def test_who_watches_is_told_of_modules_that_are_analysed_alone() -> None:
+    text = module("a") + module("b")
+    watcher = Noted()
+    with Inspection(Request(passes=("params",), module="b")) as inspection:
+        inspection.watch(watcher)
+        assert [report.module_name for report in inspection.reports(text)] == ["b"]
+    assert watcher.modules == ["b"]
+    assert watcher.bytes == sorted(watcher.bytes)
+    assert watcher.bytes[-1] == len(text)
+
+
+def test_words_of_errors_about_names() -> None:
+    """Eight names are listed, each once."""
+    assert listed_names(["a", "b", "a"]) == "a, b"
+    assert listed_names(map(str, range(9))) == "0, 1, 2, 3, 4, 5, 6, 7, …"
+    assert no_such_module("trian", ["train"]) == (
+        "holds no module that is named like 'trian'; there are: train; did you mean 'train'?"
+    )
+    assert name_pattern(None) is None
+    with pytest.raises(UsageError, match="is not a regular expression"):
+        name_pattern("(")
