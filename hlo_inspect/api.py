@@ -13,7 +13,8 @@ from hlo_inspect.hlo.source import Openable
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.passes.part_of_module import is_part
 from hlo_inspect.report import notebook
-from hlo_inspect.report.model import Report, show_with
+from hlo_inspect.report.model import Report
+from hlo_inspect.report.shown import show_with
 from hlo_inspect.request import Request, check_names, options
 
 show_with(notebook.as_text, notebook.as_html)

@@ -31,7 +31,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "xla": ("errors", "hlo", "xla_worker"),
     "analysis": ("errors", "request", "configs", "hlo"),
     "report.rows": (),
-    "report.model": ("errors", "report.rows"),  # what a table has for rows until a report makes them
+    "report.shown": (),
+    "report.model": ("errors", "report.rows", "report.shown"),  # what a table has for rows until a report makes them
     "report.units": ("errors", "report.model"),
     "report.quantities": ("errors", "report.model", "report.units"),
     "report.facts": ("errors", "report.model"),
@@ -53,7 +54,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "report.model",
         "report.facts",
     ),
-    "api": ("errors", "request", "hlo", "passes", "inspection", "report.model", "report"),
+    "api": ("errors", "request", "hlo", "passes", "inspection", "report.model", "report.shown", "report"),
     "": ("errors", "version", "api", "report.model"),
     "cli": (
         "errors",

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from hlo_inspect.errors import Location, MissingExtraError, UsageError, did_you_mean
 from hlo_inspect.report.rows import RowsOnDemand, column_of
+from hlo_inspect.report.shown import Shown
 
 Value = int | float | bool | str | None
 Row = tuple[Value, ...]
@@ -105,27 +106,6 @@ class LeftOut(NamedTuple):
     rows: int
     sums: Row
     at_least: Row
-
-
-class Shown:
-    """What shows itself as a page in a Python session, once `show_with` has set how; until then by its name."""
-
-    __slots__ = ()
-
-    as_text: ClassVar[Callable[[Any], str] | None] = None
-    as_html: ClassVar[Callable[[Any], str] | None] = None
-
-    def __repr__(self) -> str:
-        return Shown.as_text(self) if Shown.as_text else object.__repr__(self)
-
-    def _repr_html_(self) -> str | None:
-        """What IPython and Jupyter show."""
-        return Shown.as_html(self) if Shown.as_html else None
-
-
-def show_with(as_text: Callable[[Any], str], as_html: Callable[[Any], str]) -> None:
-    """Has tables and reports shown by these functions: the renderers, which this module does not know."""
-    Shown.as_text, Shown.as_html = as_text, as_html
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -1,0 +1,27 @@
+"""How reports and tables show themselves in a Python session and in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+
+class Shown:
+    """What shows itself as a page in a Python session, once `show_with` has set how; until then by its name."""
+
+    __slots__ = ()
+
+    as_text: ClassVar[Callable[[Any], str] | None] = None
+    as_html: ClassVar[Callable[[Any], str] | None] = None
+
+    def __repr__(self) -> str:
+        return Shown.as_text(self) if Shown.as_text else object.__repr__(self)
+
+    def _repr_html_(self) -> str | None:
+        """What IPython and Jupyter show."""
+        return Shown.as_html(self) if Shown.as_html else None
+
+
+def show_with(as_text: Callable[[Any], str], as_html: Callable[[Any], str]) -> None:
+    """Show tables and reports by these functions: the renderers, which the report does not know."""
+    Shown.as_text, Shown.as_html = as_text, as_html
