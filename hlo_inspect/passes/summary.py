@@ -57,7 +57,6 @@ def _tables(context: Context) -> Iterator[Table]:
     yield _buffers(context.interface)
     if with_cost:
         yield cost_tables.by_phase(context)
-    if with_cost:
         yield _optimizer(context.optimizer)
     yield fusion_tables.by_kind(context, with_cost=with_cost)
     yield collective_tables.by_kind(context)
