@@ -195,7 +195,7 @@ def test_costly_rules_are_left_out_of_a_large_module_alike(monkeypatch: pytest.M
     path = tmp_path / "large.txt"
     path.write_text(EXAMPLES["large-constant"] + "\n", encoding="utf-8")
     whole = findings_of("summary", path)
-    monkeypatch.setattr(module_findings, "LARGEST", 1)
+    monkeypatch.setattr(module_findings, "LARGE_MODULE", 1)
     left = [findings_of(name, path) for name in COUNTING]
     assert left == [left[0]] * 3
     assert len(left[0]) < len(whole)

@@ -11,7 +11,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.report.model import Finding, most_severe_first
-from hlo_inspect.rules import LARGEST, RULE_TABLE, RULES, rules_of
+from hlo_inspect.rules import LARGE_MODULE, RULE_TABLE, RULES, rules_of
 from hlo_inspect.rules.reading_problems import reading_findings
 
 _LINES = COLLECTIVE_WANTS | Wants(entry=True, unused=True, checked=True)
@@ -71,8 +71,8 @@ class FindingOptions(NamedTuple):
         asked = () if self.counts_all else self.asked
         if self.quick:
             return _choice(names, {"graph", "memory"}, "by --quick", asked)
-        if self.counts_all and not self.every_rule and module.opcode_counts.total() > LARGEST:
-            reason = f"above {LARGEST:,} instructions, `check --fail-on` runs all"
+        if self.counts_all and not self.every_rule and module.opcode_counts.total() > LARGE_MODULE:
+            reason = f"above {LARGE_MODULE:,} instructions, `check --fail-on` runs all"
             return _choice(names, {"memory"}, reason, asked)
         return RuleChoice(names, questions=asked)
 

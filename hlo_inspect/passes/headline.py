@@ -20,7 +20,7 @@ from hlo_inspect.hlo.opcodes import POINT_TO_POINT
 from hlo_inspect.hlo.shapes import total
 from hlo_inspect.passes.memory_tables import array_groups, total_moved
 from hlo_inspect.report.model import Amount, HeadlineRow, Parts, sentence
-from hlo_inspect.rules import LARGEST
+from hlo_inspect.rules import LARGE_MODULE
 
 _AXES = 4
 """At most this many mesh axes are named with their bytes."""
@@ -146,7 +146,7 @@ def _time(context: Context) -> Parts:
         "memory": bytes_time(context.cost.opcodes, times).least,
         "collectives": context.on_machine.collective_seconds.get(ALL, NO_SECONDS).least,
     }
-    found = context.on_machine.step_times if context.module.opcode_counts.total() <= LARGEST else None
+    found = context.on_machine.step_times if context.module.opcode_counts.total() <= LARGE_MODULE else None
     least = max(alone.values()) if found is None else found.step.least
     if not least:
         return
@@ -231,7 +231,7 @@ def _peak_of_memory(context: Context) -> Parts:
     if context.request.quick or not module.header.is_scheduled:
         return
     peak = context.sidecars.peak_bytes
-    if peak is None and module.opcode_counts.total() > LARGEST:
+    if peak is None and module.opcode_counts.total() > LARGE_MODULE:
         yield "; for the peak run hlo-inspect memory"
         return
     peak = context.memory.figures["peak_bytes"] if peak is None else peak

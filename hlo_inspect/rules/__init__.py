@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 _CODE = lazy_pattern(r"HI[0-9]{3}", re.ASCII)
 
-LARGEST = 10_000
-"""Instructions of a module above which `memory` and `check` alone work out device memory, which takes long."""
+LARGE_MODULE = 10_000
+"""Above so many instructions a summary does not work out device memory and times, which takes long. Only `check` runs the rules
+on device memory then, if it counts findings.
+"""
 
 Reads = Literal["lines", "graph", "memory"]
 """What a rule looks at: lines that are read one by one, values that are followed through the graph, or device memory too."""
