@@ -15,8 +15,8 @@ import hlo_inspect
 from benchmarks.measure import ROOT, least_of_commands, processor_seconds, round_robin
 from benchmarks.planted import changed_text
 from hlo_inspect.cli.main import run
-from hlo_inspect.hlo.reader import read_modules
-from hlo_inspect.hlo.source import open_source
+from hlo_inspect.hlo.input.source import open_source
+from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.inspection.module_reports import ReportNeeds

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.counts import COMPUTATION, NAME, Counts, Line, count_dump, lines
-from hlo_inspect.hlo.source import open_source
+from hlo_inspect.hlo.input.source import open_source
 
 UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9}
 

@@ -20,8 +20,8 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.hardware import HardwareProfile, load_profile
 from hlo_inspect.analysis.parsed_options import ParsedOptions
 from hlo_inspect.analysis.time.profiles import AskedMachine
-from hlo_inspect.hlo.reader import read_modules
-from hlo_inspect.hlo.source import open_source
+from hlo_inspect.hlo.input.source import open_source
+from hlo_inspect.hlo.read.reader import read_modules
 
 ABOVE_FIXED_COST = 0.95
 LOOSE_BOUND = 1.05

@@ -18,11 +18,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, LOSS, RECOMPUTE, UNKNOWN, origin_of, phase_of, scope_of
 from hlo_inspect.analysis.phases.graph_phases import GraphPhases
+from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.reader import read_modules
-from hlo_inspect.hlo.source import open_source
+from hlo_inspect.hlo.read.reader import read_modules
+from hlo_inspect.hlo.values.op_names import BACKWARD, FORWARD, LOSS, RECOMPUTE, UNKNOWN, origin_of, phase_of, scope_of
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.request import Request
 

@@ -27,7 +27,7 @@ from benchmarks.large import MEGABYTE
 from benchmarks.measure import ROOT, stay_on_one_core
 from benchmarks.trend import TREND, draw
 from hlo_inspect.cli.commands import COMMANDS
-from hlo_inspect.hlo.source import open_source
+from hlo_inspect.hlo.input.source import open_source
 
 BASE = ROOT / "tests/data/cpu/scan_fsdp.after.txt"
 START_BYTES = 120_000

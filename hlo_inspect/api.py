@@ -9,7 +9,7 @@ from inspect import Parameter, Signature, cleandoc, signature
 from typing import Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 from hlo_inspect.errors import InputError, UsageError
-from hlo_inspect.hlo.source import Openable
+from hlo_inspect.hlo.input.source import Openable
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.passes.part_of_module import is_part
 from hlo_inspect.report import notebook

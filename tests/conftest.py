@@ -1,9 +1,57 @@
-"""Settings of all tests."""
+"""Settings of all tests, and small modules written in a test and read with all that the analyses need of them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pytest
 from hypothesis import settings
+
+from hlo_inspect.analysis import fusions
+from hlo_inspect.analysis.collectives import OPCODES, RESIZING_OPCODES, TARGETS
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.hlo.input.source import open_source
+from hlo_inspect.hlo.read.reader import read_modules
+from hlo_inspect.hlo.wants import Wants
 
 # No test is timed: on a loaded machine an example may take longer than it should.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+EVERYTHING = Wants(
+    opcodes=OPCODES | fusions.OPCODES,
+    operands=RESIZING_OPCODES | fusions.CUSTOM_CALL,
+    targets=TARGETS,
+    entry=True,
+    unused=True,
+    graph=True,
+)
+
+ADD = """%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %sum = f32[] add(%a, %b)
+}
+"""
+
+
+@pytest.fixture
+def read() -> Callable[..., Context]:
+    """`read(text)`: the only module of that text."""
+
+    def context(text: str, wants: Wants = EVERYTHING) -> Context:
+        (module,) = read_modules(open_source(text), wants)
+        return Context(module)
+
+    return context
+
+
+@pytest.fixture
+def entry(read: Callable[..., Context]) -> Callable[..., Context]:
+    """`entry(*lines, header=…, before=…)`: the reducer `%add`, what stands `before` the entry, and an entry of those lines."""
+
+    def context(*lines: str, header: str = "", before: str = "", wants: Wants = EVERYTHING) -> Context:
+        body = "".join(f"  {line}\n" for line in lines)
+        return read(f"HloModule test{header}\n\n{ADD}\n{before}\nENTRY %main {{\n{body}}}\n", wants)
+
+    return context

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.hlo.reader import read_modules
-from hlo_inspect.hlo.source import open_source
+from hlo_inspect.hlo.input.source import open_source
+from hlo_inspect.hlo.read.reader import read_modules
 
 ROOT = Path(__file__).parent.parent
 PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md")
 
 _SPAN = re.compile(r"`([^`\n]+)`")
 _FILE = re.compile(r"(?:hlo_inspect|tests|benchmarks|configs)/[\w./\-]*")
-_INSIDE = re.compile(r"(?:hlo|workloads|analysis|passes|rules|report|compare|checks|inspection|cli)/[\w./\-]*")
+_INSIDE = re.compile(r"(?:hlo|workloads|graph|optimizer|analysis|passes|findings|report|compare|checks|inspection|cli)/[\w./\-]*")
 """A path within hlo_inspect, as the tables have it."""
 _MEMBER = re.compile(r"`(hlo_inspect/[\w/]+\.py)`\s+`([A-Za-z_]\w*)(?:\.(\w+))?`")
 

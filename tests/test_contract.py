@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import hlo_inspect
-from hlo_inspect.analysis.optimizer.rules import RULES
+from hlo_inspect.optimizer.rules import RULES
 from hlo_inspect.passes import MODULE_FACTS, PASSES, all_specs, find_pass
 from hlo_inspect.report.facts import find_spec
 from hlo_inspect.report.model import Report, Value

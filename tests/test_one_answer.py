@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 import hlo_inspect
+from hlo_inspect.findings import RULE_TABLE, RULES
 from hlo_inspect.inspection import module_findings
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.passes import PASSES
 from hlo_inspect.report.model import Report, Table
 from hlo_inspect.request import Request
-from hlo_inspect.rules import RULE_TABLE, RULES
 from tests.calling import call
 
 DATA = Path(__file__).parent / "data"

@@ -12,12 +12,12 @@ import hlo_inspect
 from hlo_inspect.analysis.hardware import profile_names
 from hlo_inspect.cli.commands import COMMANDS, find_command
 from hlo_inspect.configs import shipped_configs
+from hlo_inspect.findings import RULE_TABLE, RULES, rule_pages
+from hlo_inspect.findings.base import Rule
 from hlo_inspect.passes import OTHERS, PASSES, SUMMARIES, WORKLOAD, WORKLOAD_PASSES, workload_pass
 from hlo_inspect.passes.base import Question
 from hlo_inspect.report import ALL_FORMATS, OWN_FORMATS
 from hlo_inspect.report.model import SEVERITIES
-from hlo_inspect.rules import RULE_TABLE, RULES, rule_pages
-from hlo_inspect.rules.base import Rule
 
 PACKAGE = Path(hlo_inspect.__file__).parent
 TESTS = Path(__file__).parent
@@ -91,7 +91,7 @@ def test_each_pass_has_its_test() -> None:
 
 
 def test_each_rule_is_on_the_list() -> None:
-    assert files_with("rules", Rule) == {rule.name.replace("-", "_") for rule in RULES}
+    assert files_with("findings", Rule) == {rule.name.replace("-", "_") for rule in RULES}
     assert {rule.name for rule in RULES} == RULE_TABLE.keys()
     assert {name for entry in RULE_TABLE.values() for name in entry.passes} <= {one.name for one in PASSES}
 

@@ -19,13 +19,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.collectives import OPCODES, RESIZING_OPCODES, Collective
 from hlo_inspect.analysis.mesh import Mesh
 from hlo_inspect.errors import UsageError
+from hlo_inspect.graph.calls import Bounds
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.shapes import ArrayShape, Shape, array_leaves
+from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, array_leaves
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.request import CostModelName

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from hlo_inspect.analysis import calls
 from hlo_inspect.analysis.devices import (
     NOT_PRINTED,
     DeviceCounts,
@@ -20,14 +19,15 @@ from hlo_inspect.analysis.devices import (
     participants,
     stray_device,
 )
-from hlo_inspect.analysis.op_names import Origin, origin_of
-from hlo_inspect.analysis.slices import Transfer, transfer_of
-from hlo_inspect.hlo.device_groups import DeviceGroups, DevicePairs
+from hlo_inspect.graph import calls
+from hlo_inspect.graph.slices import Transfer, transfer_of
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import POINT_TO_POINT, STARTING_COLLECTIVES, TABLE, base_opcode, opcodes_that_call
-from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape, array_leaves, total
-from hlo_inspect.hlo.values import MalformedValue
+from hlo_inspect.hlo.values.attributes import MalformedValue
+from hlo_inspect.hlo.values.device_groups import DeviceGroups, DevicePairs
+from hlo_inspect.hlo.values.op_names import Origin, origin_of
+from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, TupleShape, array_leaves, total
 from hlo_inspect.hlo.wants import Wants
 
 OPCODES = STARTING_COLLECTIVES | opcodes_that_call("run", "body", "condition", "branch")

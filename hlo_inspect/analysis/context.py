@@ -10,15 +10,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import proxy
 
-from hlo_inspect.analysis.calls import CallGraph, InstructionPlace, place
 from hlo_inspect.analysis.on_machine import OnMachine
-from hlo_inspect.analysis.op_names import NOT_SOUGHT
 from hlo_inspect.analysis.parsed_options import ParsedOptions
+from hlo_inspect.graph.calls import CallGraph, InstructionPlace, place
+from hlo_inspect.hlo.values.op_names import NOT_SOUGHT
 from hlo_inspect.request import Request
 
 if TYPE_CHECKING:
     from hlo_inspect.analysis.alpa import CostModel
-    from hlo_inspect.analysis.canonical.module import CanonicalModule
     from hlo_inspect.analysis.collectives import Collective, CollectiveFault
     from hlo_inspect.analysis.cost.kernels import Kernel, Kernels
     from hlo_inspect.analysis.cost.labels import Labeller, Labels
@@ -34,17 +33,18 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.memory.program_memory import ProgramMemory
     from hlo_inspect.analysis.memory.sidecars import Sidecars, StatedFigure
     from hlo_inspect.analysis.mesh import Mesh
-    from hlo_inspect.analysis.optimizer.overview import Overview
-    from hlo_inspect.analysis.parameters import Interface
     from hlo_inspect.analysis.partition_specs import PartitionSpecs
     from hlo_inspect.analysis.phases.graph_phases import GraphPhases
     from hlo_inspect.analysis.phases.phases import Phases
     from hlo_inspect.analysis.program import Program
     from hlo_inspect.analysis.provenance import Provenances
     from hlo_inspect.analysis.time.profiles import AskedMachine
-    from hlo_inspect.analysis.view import View, Views
-    from hlo_inspect.hlo.header import ShapeIndex
+    from hlo_inspect.graph.canonical.module import CanonicalModule
+    from hlo_inspect.graph.parameters import Interface
+    from hlo_inspect.graph.view import View, Views
     from hlo_inspect.hlo.module import Module
+    from hlo_inspect.hlo.read.header import ShapeIndex
+    from hlo_inspect.optimizer.overview import Overview
 
 NO_REQUEST = Request()
 NO_OPTIONS = ParsedOptions()
@@ -150,13 +150,13 @@ class Context:
             return ""
         if self.graph_phases is not None:
             return self.graph_phases.reason
-        from hlo_inspect.analysis.parameters import NO_UPDATE
+        from hlo_inspect.graph.parameters import NO_UPDATE
 
         return NO_UPDATE if self._read_graph is not None else "it was not read"
 
     def _whole(self) -> Context | None:
         """The module with its graph, of one that was read without it."""
-        from hlo_inspect.analysis.parameters import may_update
+        from hlo_inspect.graph.parameters import may_update
 
         if not may_update(self.module.header) or self.with_graph is None:
             return None
@@ -202,7 +202,7 @@ class Context:
 
     @cached_property
     def interface(self) -> Interface:
-        from hlo_inspect.analysis.parameters import find_interface
+        from hlo_inspect.graph.parameters import find_interface
 
         return find_interface(self.module)
 
@@ -217,29 +217,29 @@ class Context:
     @cached_property
     def views(self) -> Views:
         """The rows of the computations, which all that follows the graph shares."""
-        from hlo_inspect.analysis.view import Views
+        from hlo_inspect.graph.view import Views
 
         return Views(self.module.computations)
 
     @cached_property
     def canonical(self) -> CanonicalModule:
         """The module without its names, of one that was read with its graph."""
-        from hlo_inspect.analysis.canonical.module import CanonicalModule
+        from hlo_inspect.graph.canonical.module import CanonicalModule
 
         return CanonicalModule(self.module, self.views)
 
     @cached_property
     def optimizer(self) -> Overview:
         """The updates of weights, in a module that was read with its graph."""
-        from hlo_inspect.analysis.optimizer.overview import Overview
-        from hlo_inspect.analysis.optimizer.training_steps import find_updates
+        from hlo_inspect.optimizer.overview import Overview
+        from hlo_inspect.optimizer.training_steps import find_updates
 
         return Overview(find_updates(self.module, self.interface, self.views))
 
     @cached_property
     def succeeded_parameters(self) -> set[tuple[int, ShapeIndex]]:
         """The entry parameters of which an output is the new value, in a module that was read with its graph."""
-        from hlo_inspect.analysis.optimizer.succeeded_parameters import succeeded_parameters
+        from hlo_inspect.optimizer.succeeded_parameters import succeeded_parameters
 
         return succeeded_parameters(self.module, self.optimizer, self.interface)
 

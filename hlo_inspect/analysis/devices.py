@@ -10,13 +10,13 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import Literal, NamedTuple
 
-from hlo_inspect.analysis.slices import slices_of_module
-from hlo_inspect.hlo.device_groups import MAX_DEVICES, DeviceGroups, DeviceListError, Groups, shardy_meshes
+from hlo_inspect.graph.slices import slices_of_module
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import STARTING_COLLECTIVES, TABLE
-from hlo_inspect.hlo.sharding import parse_sharding
-from hlo_inspect.hlo.values import MalformedValue
+from hlo_inspect.hlo.values.attributes import MalformedValue
+from hlo_inspect.hlo.values.device_groups import MAX_DEVICES, DeviceGroups, DeviceListError, Groups, shardy_meshes
+from hlo_inspect.hlo.values.sharding import parse_sharding
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _WITHOUT_GLOBAL_IDS = frozenset(

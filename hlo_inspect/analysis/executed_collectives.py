@@ -12,8 +12,8 @@ from functools import cached_property
 from itertools import compress
 from typing import NamedTuple, TypeVar
 
-from hlo_inspect.analysis.calls import Bounds, CallGraph
 from hlo_inspect.analysis.collectives import Collective
+from hlo_inspect.graph.calls import Bounds, CallGraph
 
 _Label = TypeVar("_Label", bound=Hashable)
 

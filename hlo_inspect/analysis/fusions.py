@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation, Module
-from hlo_inspect.hlo.shapes import Shape, TupleShape, total
-from hlo_inspect.hlo.values import Metadata
+from hlo_inspect.hlo.values.attributes import Metadata
+from hlo_inspect.hlo.values.shapes import Shape, TupleShape, total
 
 OPCODES = frozenset({"fusion", "custom-call"})
 """What has to be kept of a module."""

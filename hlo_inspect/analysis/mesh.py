@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.devices import DeviceCounts, GroupMode
-from hlo_inspect.hlo.device_groups import MAX_DEVICES, DeviceGroups, DeviceListError, Groups
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.sharding import Sharding
+from hlo_inspect.hlo.values.device_groups import MAX_DEVICES, DeviceGroups, DeviceListError, Groups
+from hlo_inspect.hlo.values.sharding import Sharding
 
 MAX_ORDERED_DEVICES = 1 << 12
 MAX_AXES = 12  # of size 2 or more, over so many devices

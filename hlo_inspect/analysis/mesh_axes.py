@@ -30,9 +30,10 @@ from hlo_inspect.analysis.mesh import (
     starts_axes,
     tiles_of,
 )
-from hlo_inspect.analysis.slices import DCN
 from hlo_inspect.errors import UsageError
-from hlo_inspect.hlo.device_groups import (
+from hlo_inspect.graph.slices import DCN
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.values.device_groups import (
     MAX_DEVICES,
     AxisReference,
     DeviceGroups,
@@ -42,8 +43,7 @@ from hlo_inspect.hlo.device_groups import (
     NamedMesh,
     shardy_meshes,
 )
-from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.sharding import Sharding
+from hlo_inspect.hlo.values.sharding import Sharding
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _MADE_UP = lazy_pattern(r"_?axis_\d+", re.ASCII)

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 from weakref import proxy
 
-from hlo_inspect.analysis.calls import CallGraph, InstructionPlace, place
+from hlo_inspect.graph.calls import CallGraph, InstructionPlace, place
 
 if TYPE_CHECKING:
     from hlo_inspect.analysis.collectives import Collective
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.cost.roofline import Seconds
     from hlo_inspect.analysis.devices import DeviceCounts, ShapesAre
     from hlo_inspect.analysis.hardware import HardwareProfile
-    from hlo_inspect.analysis.parameters import Interface
     from hlo_inspect.analysis.time.collective_times import CollectiveTime
     from hlo_inspect.analysis.time.kernel_costings import Costing
     from hlo_inspect.analysis.time.kernel_times import KernelTimes
     from hlo_inspect.analysis.time.profiles import AskedMachine, ProfileChoice
     from hlo_inspect.analysis.time.step_times import StepTimes, TimesInStep
     from hlo_inspect.analysis.time.timelines import Timelines
-    from hlo_inspect.analysis.view import Views
+    from hlo_inspect.graph.parameters import Interface
+    from hlo_inspect.graph.view import Views
     from hlo_inspect.hlo.module import Module
 
 

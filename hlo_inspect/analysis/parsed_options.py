@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.alpa import CostModel
     from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
     from hlo_inspect.analysis.time.profiles import AskedMachine
-    from hlo_inspect.hlo.device_groups import NamedMesh
+    from hlo_inspect.hlo.values.device_groups import NamedMesh
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from functools import cached_property
 
 from hlo_inspect.analysis.mesh import Mesh
 from hlo_inspect.analysis.mesh_axes import axis_of, is_made_up, most_named
-from hlo_inspect.hlo.device_groups import AxisReference, DeviceListError, Groups, NamedMesh, shardy_meshes
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.sharding import Sharding, parse_shardy_shardings
+from hlo_inspect.hlo.values.device_groups import AxisReference, DeviceListError, Groups, NamedMesh, shardy_meshes
+from hlo_inspect.hlo.values.sharding import Sharding, parse_shardy_shardings
 
 Spec = tuple[tuple[str, ...], ...]
 """For each dimension the axes that divide it, major to minor."""

@@ -13,12 +13,12 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import WANTS, Bounds
-from hlo_inspect.analysis.canonical.hashing import numbers_hash, text_hash
 from hlo_inspect.analysis.collectives import OPCODES, TARGETS, Collective
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.graph.calls import WANTS, Bounds
+from hlo_inspect.graph.canonical.hashing import numbers_hash, text_hash
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT, TABLE
-from hlo_inspect.hlo.shapes import ArrayShape
+from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.hlo.wants import Wants
 
 STATE_WANTS = WANTS | Wants(opcodes=OPCODES, operands=OPCODES, targets=TARGETS, entry=True, graph=True, checked=True)

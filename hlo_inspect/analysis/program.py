@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
-from hlo_inspect.analysis.op_names import BACKWARD, RECOMPUTE
-from hlo_inspect.analysis.optimizer.overview import Overview
-from hlo_inspect.analysis.parameters import Interface, ParameterLeaf
-from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.graph.parameters import Interface, ParameterLeaf
+from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.opcodes import ASYNC_ENDS, TABLE
-from hlo_inspect.hlo.shapes import ArrayShape, Shape
+from hlo_inspect.hlo.values.op_names import BACKWARD, RECOMPUTE
+from hlo_inspect.hlo.values.shapes import ArrayShape, Shape
+from hlo_inspect.optimizer.overview import Overview
 
 Kind = Literal[
     "training step", "optimizer update", "forward and backward pass", "decode step", "inference step", "forward pass",

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hlo_inspect.analysis.op_names import Origin, Scope, origin, phase_of, scope_of, without_layer_numbers
-from hlo_inspect.hlo.stack_frames import StackFrames
-from hlo_inspect.hlo.values import Metadata
+from hlo_inspect.hlo.read.stack_frames import StackFrames
+from hlo_inspect.hlo.values.attributes import Metadata
+from hlo_inspect.hlo.values.op_names import Origin, Scope, origin, phase_of, scope_of, without_layer_numbers
 
 
 class Provenance(NamedTuple):

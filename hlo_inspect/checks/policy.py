@@ -28,9 +28,9 @@ from hlo_inspect import configs
 from hlo_inspect.checks.expressions import Expression, parse_expression, parse_value
 from hlo_inspect.configs import ConfigFile, Node
 from hlo_inspect.errors import UsageError
+from hlo_inspect.findings import find_rule
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.model import SEVERITIES, Finding, Severity
-from hlo_inspect.rules import find_rule
 
 T = TypeVar("T")
 

@@ -14,6 +14,8 @@ from hlo_inspect.checks.policy import Ignore, Policy
 from hlo_inspect.checks.resolve import Check, remark, resolve, value_of
 from hlo_inspect.checks.rows import rows_that_broke
 from hlo_inspect.errors import UsageError
+from hlo_inspect.findings.check_problems import STALE_IGNORE, UNKNOWN_VALUE, check_finding
+from hlo_inspect.findings.reading_problems import truncation
 from hlo_inspect.report.facts import exact_name
 from hlo_inspect.report.model import (
     SEVERITIES,
@@ -30,8 +32,6 @@ from hlo_inspect.report.model import (
     number_of,
     reaching,
 )
-from hlo_inspect.rules.check_problems import STALE_IGNORE, UNKNOWN_VALUE, check_finding
-from hlo_inspect.rules.reading_problems import truncation
 
 CHECK_SPECS = (
     FactSpec("checks.count", "count", "checks made: assertions, and findings that reach `fail-on`"),

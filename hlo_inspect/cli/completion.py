@@ -97,7 +97,7 @@ def profiles(context: click.Context, parameter: click.Parameter, incomplete: str
 
 
 def rules(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from hlo_inspect.rules import rule_pages
+    from hlo_inspect.findings import rule_pages
 
     return _starting_with(incomplete, (name for page in rule_pages() for name in (page.code, page.name)))
 

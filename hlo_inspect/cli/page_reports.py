@@ -14,6 +14,7 @@ from hlo_inspect.cli.output import refuse_to_overwrite
 from hlo_inspect.cli.streams import tell
 from hlo_inspect.compare.comparison import PairList
 from hlo_inspect.errors import InputError
+from hlo_inspect.findings import rule_pages
 from hlo_inspect.inspection.comparisons import ComparedInput
 from hlo_inspect.inspection.finding_lines import with_finding_lines
 from hlo_inspect.inspection.pass_histories import PassHistory
@@ -21,7 +22,6 @@ from hlo_inspect.passes.modules import ModuleList
 from hlo_inspect.passes.rule_pages import rule_report
 from hlo_inspect.report.model import Report, Severity
 from hlo_inspect.request import Request
-from hlo_inspect.rules import rule_pages
 
 
 def page_reports(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Literal, NamedTuple, get_args
 
-from hlo_inspect.hlo.shapes import total
+from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.grouping import group_rows, joined_name
 from hlo_inspect.passes.parameter_tables import joined_path
 from hlo_inspect.report.model import Amount, Column, Parts, Table, sentence

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from hlo_inspect.compare.changes import Aspect, ModuleChange
 from hlo_inspect.compare.pairing import Record, change_of, folded, more, number, pair_lines, pair_records, text
-from hlo_inspect.hlo.device_groups import DeviceListError, parse_groups
+from hlo_inspect.hlo.values.device_groups import DeviceListError, parse_groups
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _FIELDS = ("kind", "dtype", "shape", "group_size", "replica_groups", "source_target_pairs", "reduction", "is_async", "phase")

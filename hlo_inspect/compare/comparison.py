@@ -15,6 +15,7 @@ from hlo_inspect.compare.changes import ModuleChange, changes_table, in_words, t
 from hlo_inspect.compare.difference_tables import axes_table, peak_table
 from hlo_inspect.compare.explanation import Explanation, sites
 from hlo_inspect.compare.fact_changes import FactChange, fact_changes
+from hlo_inspect.findings.reading_problems import is_part, truncation
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import (
     Amount,
@@ -30,7 +31,6 @@ from hlo_inspect.report.model import (
     number_of,
     sentence,
 )
-from hlo_inspect.rules.reading_problems import is_part, truncation
 
 COMMAND = "diff"
 SAME, ANOTHER_SCHEDULE, DIFFERENT = "same program", "same program, another schedule", "different programs"

@@ -12,14 +12,14 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from hlo_inspect.analysis.canonical.computation import CanonicalComputation, defined
-from hlo_inspect.analysis.canonical.module import CanonicalModule
-from hlo_inspect.analysis.canonical.spelling import Spelling
-from hlo_inspect.analysis.view import View
 from hlo_inspect.compare.changes import Aspect
 from hlo_inspect.compare.matching import MatchingSide, RowMatcher
+from hlo_inspect.graph.canonical.computation import CanonicalComputation, defined
+from hlo_inspect.graph.canonical.module import CanonicalModule
+from hlo_inspect.graph.canonical.spelling import Spelling
+from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.opcodes import COMMUTATIVE, Role, callee_roles
-from hlo_inspect.hlo.shapes import Shape, array_leaves
+from hlo_inspect.hlo.values.shapes import Shape, array_leaves
 
 What = Literal["new", "gone", "changed"]
 

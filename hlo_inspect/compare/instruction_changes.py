@@ -15,12 +15,12 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import Figure
 from hlo_inspect.analysis.cost.kernels import NO_KERNELS, Kernel
 from hlo_inspect.analysis.cost.labels import NOT_FUSED, NOT_PRINTED, printed
-from hlo_inspect.analysis.op_names import UNKNOWN
-from hlo_inspect.analysis.view import View
 from hlo_inspect.compare.changes import Area, Aspect, ModuleChange
 from hlo_inspect.compare.edits import Edit, EditPlace
 from hlo_inspect.compare.regrouping import RegroupedKernels, Regrouping
+from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.opcodes import ASYNC_ENDS, TABLE
+from hlo_inspect.hlo.values.op_names import UNKNOWN
 
 _FORWARDING = NO_KERNELS - {"constant"}
 _CHEAP = frozenset({"parameter", "constant", "broadcast", "bitcast", "tuple", "get-tuple-element", "iota", "reshape"})

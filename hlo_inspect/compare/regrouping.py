@@ -6,9 +6,9 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from hlo_inspect.analysis.canonical.module import CanonicalModule
-from hlo_inspect.analysis.view import View
 from hlo_inspect.compare.edits import Edit, EditPlace
+from hlo_inspect.graph.canonical.module import CanonicalModule
+from hlo_inspect.graph.view import View
 
 _REPEATED = frozenset(
     {"parameter", "constant", "broadcast", "bitcast", "tuple", "get-tuple-element", "iota", "reshape", "convert"}

@@ -9,17 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Literal, NamedTuple, Protocol, overload
 
-from hlo_inspect.hlo import tokens
-from hlo_inspect.hlo.attribute_forms import AttributeForm, printed_fusion
-from hlo_inspect.hlo.device_groups import DeviceGroups, DevicePairs
-from hlo_inspect.hlo.head_table import Head
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES, CalleeAttribute, Role, callee_roles
-from hlo_inspect.hlo.operands import Operand, operands_end, operands_of
-from hlo_inspect.hlo.shape_text import ShapeTable
-from hlo_inspect.hlo.shapes import Shape, subshape
-from hlo_inspect.hlo.sharding import Sharding
-from hlo_inspect.hlo.tokens import Row
-from hlo_inspect.hlo.values import (
+from hlo_inspect.hlo.read import tokens
+from hlo_inspect.hlo.read.attribute_forms import AttributeForm, printed_fusion
+from hlo_inspect.hlo.read.head_table import Head
+from hlo_inspect.hlo.read.operands import Operand, operands_end, operands_of
+from hlo_inspect.hlo.read.tokens import Row
+from hlo_inspect.hlo.values.attributes import (
     BackendConfig,
     BooleanAttribute,
     ConvolutionLabels,
@@ -36,6 +32,10 @@ from hlo_inspect.hlo.values import (
     WindowDimension,
     WordAttribute,
 )
+from hlo_inspect.hlo.values.device_groups import DeviceGroups, DevicePairs
+from hlo_inspect.hlo.values.shape_text import ShapeTable
+from hlo_inspect.hlo.values.shapes import Shape, subshape
+from hlo_inspect.hlo.values.sharding import Sharding
 
 _CALLING_BY_ONE_ATTRIBUTE = frozenset({"fusion", "async-start"})
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.module import Computation, Module
-from hlo_inspect.hlo.operands import operands_end
+from hlo_inspect.hlo.read import tokens
+from hlo_inspect.hlo.read.operands import operands_end
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _PLAIN = lazy_pattern(rf"""[^()"'/=]*+\)(?:, [A-Za-z_][\w.\-]*+=(?:{"|".join(tokens.COMMON_VALUES)})(?=, |$))*+""")

@@ -10,18 +10,18 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from hlo_inspect.errors import Location
-from hlo_inspect.hlo.device_marks import DeviceMarks
-from hlo_inspect.hlo.foreign_text import Format
-from hlo_inspect.hlo.head_table import HeadTable
-from hlo_inspect.hlo.header import Header
+from hlo_inspect.hlo.input.foreign_text import Format
 from hlo_inspect.hlo.instruction import EnclosingComputation, Instruction
-from hlo_inspect.hlo.logs import Measurement
+from hlo_inspect.hlo.pasted.logs import Measurement
 from hlo_inspect.hlo.problems import Problem, Problems
-from hlo_inspect.hlo.rows import NO_ROWS, PackedRows, Rows, packed
-from hlo_inspect.hlo.skipped import SkippedComputations
-from hlo_inspect.hlo.stack_frames import StackFrames
-from hlo_inspect.hlo.tokens import Row
-from hlo_inspect.hlo.values import ValueTable
+from hlo_inspect.hlo.read.head_table import HeadTable
+from hlo_inspect.hlo.read.header import Header
+from hlo_inspect.hlo.read.rows import NO_ROWS, PackedRows, Rows, packed
+from hlo_inspect.hlo.read.skipped import SkippedComputations
+from hlo_inspect.hlo.read.stack_frames import StackFrames
+from hlo_inspect.hlo.read.tokens import Row
+from hlo_inspect.hlo.values.attributes import ValueTable
+from hlo_inspect.hlo.values.device_marks import DeviceMarks
 from hlo_inspect.hlo.wants import Wants
 
 MAX_UNPACKED = 1 << 6

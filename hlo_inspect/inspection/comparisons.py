@@ -19,8 +19,8 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.compare.comparison import ComparedModule, ModuleComparison, compare, only_in_new, only_in_old
 from hlo_inspect.compare.pairing import pair_by, pair_names
 from hlo_inspect.errors import HloInspectError, InputError, InternalError, UsageError
-from hlo_inspect.hlo.dump_directory import expanded, is_directory
-from hlo_inspect.hlo.source import Openable, open_source
+from hlo_inspect.hlo.input.dump_directory import expanded, is_directory
+from hlo_inspect.hlo.input.source import Openable, open_source
 from hlo_inspect.inspection.inspection import STANDARD_INPUT, Inspection
 from hlo_inspect.inspection.module_reports import ReportNeeds
 from hlo_inspect.inspection.saved_reports import holds_report, saved_reports

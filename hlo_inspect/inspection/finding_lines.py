@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from hlo_inspect.errors import InputError
-from hlo_inspect.hlo.source import open_source
+from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.report.model import Column, Report, Table
 
 FINDING_LINES = "finding_lines"

@@ -19,8 +19,8 @@ from hlo_inspect.errors import (
     NoSuchInstructionError,
     UsageError,
 )
-from hlo_inspect.hlo.dump_directory import dump_files, expanded, is_directory
-from hlo_inspect.hlo.source import Openable, open_source
+from hlo_inspect.hlo.input.dump_directory import dump_files, expanded, is_directory
+from hlo_inspect.hlo.input.source import Openable, open_source
 from hlo_inspect.inspection.module_reports import NEEDS_ALL, ModuleReports, ReportNeeds, Taker
 from hlo_inspect.inspection.source_reports import DEBUG, Item, NoModuleError, SourceReports, Watcher, no_such_module
 from hlo_inspect.passes import MODULE_FACTS, WORKLOAD

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from hlo_inspect.analysis.neighbourhood.selection import WILDCARD, fits
 from hlo_inspect.errors import HloInspectError
+from hlo_inspect.graph.neighbourhood.selection import WILDCARD, fits
+from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.opcodes import TABLE
-from hlo_inspect.hlo.source import open_source
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 MOST = 200

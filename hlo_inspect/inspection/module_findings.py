@@ -8,11 +8,11 @@ from typing import NamedTuple
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.collectives import WANTS as COLLECTIVE_WANTS
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.findings import LARGE_MODULE, RULE_TABLE, RULES, rules_of
+from hlo_inspect.findings.reading_problems import reading_findings
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.report.model import Finding, most_severe_first
-from hlo_inspect.rules import LARGE_MODULE, RULE_TABLE, RULES, rules_of
-from hlo_inspect.rules.reading_problems import reading_findings
 
 _LINES = COLLECTIVE_WANTS | Wants(entry=True, unused=True, checked=True)
 _GRAPH = _LINES | KERNEL_WANTS

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hlo_inspect.analysis.canonical.module import CanonicalModule, CanonicalText
-from hlo_inspect.analysis.view import Views
 from hlo_inspect.errors import InputError, Location, ParseError, printable
-from hlo_inspect.hlo.dump_directory import dump_files, expanded, is_directory
-from hlo_inspect.hlo.foreign_text import what_text_looks_like
+from hlo_inspect.graph.canonical.module import CanonicalModule, CanonicalText
+from hlo_inspect.graph.view import Views
+from hlo_inspect.hlo.input.dump_directory import dump_files, expanded, is_directory
+from hlo_inspect.hlo.input.foreign_text import what_text_looks_like
+from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.source import open_source
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.inspection.source_reports import name_pattern, no_such_module, without_collection
 from hlo_inspect.xla import Xla

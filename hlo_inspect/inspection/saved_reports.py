@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
 from hlo_inspect.errors import InputError, Location
-from hlo_inspect.hlo.source import START_CHARS, Source
+from hlo_inspect.hlo.input.source import START_CHARS, Source
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.passes import ALPA, MODULE_FACTS, OTHERS, PASSES, WORKLOAD_PASSES
 from hlo_inspect.report.facts import Facts, is_family

@@ -21,10 +21,10 @@ from hlo_inspect.errors import (
     UsageError,
     did_you_mean,
 )
-from hlo_inspect.hlo.foreign_text import MEMORY_FILE, is_workload, no_workload, what_log_holds, what_text_looks_like
-from hlo_inspect.hlo.inputs import SecondReading
+from hlo_inspect.hlo.input.foreign_text import MEMORY_FILE, is_workload, no_workload, what_log_holds, what_text_looks_like
+from hlo_inspect.hlo.input.inputs import SecondReading
+from hlo_inspect.hlo.input.source import Source
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.source import Source
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.inspection.module_reports import ModuleReports
 from hlo_inspect.report.model import Report

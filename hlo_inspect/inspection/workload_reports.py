@@ -6,14 +6,14 @@ import io
 from collections.abc import Sequence
 
 from hlo_inspect.errors import InputError, Location
-from hlo_inspect.hlo.foreign_text import is_workload, no_workload
-from hlo_inspect.hlo.source import Openable, Source, open_source
+from hlo_inspect.findings.workload_problems import workload_findings
+from hlo_inspect.hlo.input.foreign_text import is_workload, no_workload
+from hlo_inspect.hlo.input.source import Openable, Source, open_source
 from hlo_inspect.passes import find_workload_pass
 from hlo_inspect.passes.base import WorkloadPass
 from hlo_inspect.passes.rule_pages import findings_row, truncation_rows
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Input, Report, most_severe_first
-from hlo_inspect.rules.workload_problems import workload_findings
 from hlo_inspect.workloads.reader import Workload, read_workload
 from hlo_inspect.workloads.totals import WorkloadTotals
 from hlo_inspect.workloads.writer import written

@@ -8,12 +8,12 @@ from dataclasses import replace
 from itertools import compress
 from typing import Any, NamedTuple, TypeVar, cast
 
-from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.collectives import Collective, leaf_dtype
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, Executed
 from hlo_inspect.analysis.instruction_phase import InstructionPhase
-from hlo_inspect.hlo.shapes import total
+from hlo_inspect.graph.calls import Bounds
+from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.grouping import joined_name
 from hlo_inspect.passes.origins import joined_sources, phase_column, phase_source

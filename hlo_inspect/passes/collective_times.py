@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
 from hlo_inspect.analysis.time.step_times import sum_of
 from hlo_inspect.analysis.time.timelines import TimedStep, Timelines
+from hlo_inspect.graph.calls import Bounds
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.report.model import Column
 

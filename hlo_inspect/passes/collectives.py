@@ -8,9 +8,9 @@ from typing import TypeVar
 from hlo_inspect.analysis.collectives import KERNEL_WANTS, WANTS, Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedFigure
-from hlo_inspect.analysis.op_names import PHASES
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
-from hlo_inspect.hlo.shapes import total
+from hlo_inspect.hlo.values.op_names import PHASES
+from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes import collective_tables, loop_table
 from hlo_inspect.passes.base import Pass, unknown, with_lower_bound
 from hlo_inspect.passes.origins import call_stacks, differences, phase_notes

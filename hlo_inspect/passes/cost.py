@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.custom_calls.step import attention_of_step, total_of_step
 from hlo_inspect.analysis.cost.figures import EXACT_UP_TO, Figure, Tally
 from hlo_inspect.analysis.cost.roofline import NOT_KNOWN, percent, rates_taken
 from hlo_inspect.analysis.hardware import HardwareProfile
-from hlo_inspect.analysis.op_names import RECOMPUTE
 from hlo_inspect.analysis.phases import phases
+from hlo_inspect.graph.calls import Bounds
+from hlo_inspect.hlo.values.op_names import RECOMPUTE
 from hlo_inspect.passes import time_facts
 from hlo_inspect.passes.base import Pass, with_lower_bound
 from hlo_inspect.passes.cost_tables import by_phase, cost_table, share_notes

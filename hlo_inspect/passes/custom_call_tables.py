@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.custom_calls.markers import TRANSFERS
 from hlo_inspect.analysis.cost.custom_calls.step import CallFigure, StepCall, step_by_target, total_of_step
 from hlo_inspect.analysis.fusions import operand_bytes, result_bytes
+from hlo_inspect.graph.calls import Bounds
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.shapes import total
+from hlo_inspect.hlo.values.custom_call_markers import TRANSFERS
+from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.grouping import group_rows
 from hlo_inspect.report.model import Column, Table

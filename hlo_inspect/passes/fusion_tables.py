@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import countable
 from hlo_inspect.analysis.cost.kernels import CountedCost, Kernel, sum_of_step
 from hlo_inspect.analysis.cost.labels import printed
 from hlo_inspect.analysis.fusions import Fusion
-from hlo_inspect.analysis.op_names import Origin
+from hlo_inspect.graph.calls import Bounds
 from hlo_inspect.hlo.module import Computation, count_opcodes
-from hlo_inspect.hlo.shapes import total
+from hlo_inspect.hlo.values.op_names import Origin
+from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.grouping import group_rows, joined_name
 from hlo_inspect.report.model import Column, Table, Unit
 

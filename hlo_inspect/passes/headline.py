@@ -10,17 +10,17 @@ from hlo_inspect.analysis.cost.custom_calls.step import attention_of_step, total
 from hlo_inspect.analysis.cost.labels import printed
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedFigure
 from hlo_inspect.analysis.memory.host_transfers import host_parameters
-from hlo_inspect.analysis.op_names import RECOMPUTE
-from hlo_inspect.analysis.optimizer.overview import Overview
-from hlo_inspect.analysis.parameters import ParameterLeaf
-from hlo_inspect.analysis.slices import DCN
 from hlo_inspect.analysis.time.collective_times import ALL
 from hlo_inspect.analysis.time.step_times import NO_SECONDS, bytes_time, flops_time
+from hlo_inspect.findings import LARGE_MODULE
+from hlo_inspect.graph.parameters import ParameterLeaf
+from hlo_inspect.graph.slices import DCN
 from hlo_inspect.hlo.opcodes import POINT_TO_POINT
-from hlo_inspect.hlo.shapes import total
+from hlo_inspect.hlo.values.op_names import RECOMPUTE
+from hlo_inspect.hlo.values.shapes import total
+from hlo_inspect.optimizer.overview import Overview
 from hlo_inspect.passes.memory_tables import array_groups, total_moved
 from hlo_inspect.report.model import Amount, HeadlineRow, Parts, sentence
-from hlo_inspect.rules import LARGE_MODULE
 
 _AXES = 4
 """At most this many mesh axes are named with their bytes."""

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hlo_inspect.analysis.neighbourhood.selection import WILDCARD, fits
 from hlo_inspect.analysis.pass_history import FollowedInstruction, ModuleState, PassTrace
+from hlo_inspect.graph.neighbourhood.selection import WILDCARD, fits
+from hlo_inspect.hlo.input.pass_files import CompiledModule, PassFile
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
-from hlo_inspect.hlo.pass_files import CompiledModule, PassFile
-from hlo_inspect.hlo.shapes import total
+from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.grouping import group_rows
 from hlo_inspect.report.model import Column, HeadlineRow, Input, Report, Table, Value, number_of
 

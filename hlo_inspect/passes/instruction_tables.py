@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.labels import printed
-from hlo_inspect.analysis.neighbourhood.expressions import FusionExpressions, scalar_text
-from hlo_inspect.analysis.neighbourhood.instruction_graph import InstructionGraph
-from hlo_inspect.analysis.neighbourhood.neighbourhood import MAX_NEIGHBOURS, Neighbour, Neighbourhood, Ways
-from hlo_inspect.analysis.neighbourhood.selection import RowPlace
-from hlo_inspect.analysis.view import View
-from hlo_inspect.hlo.shapes import Shape, array_leaves, total
+from hlo_inspect.graph.neighbourhood.expressions import FusionExpressions, scalar_text
+from hlo_inspect.graph.neighbourhood.instruction_graph import InstructionGraph
+from hlo_inspect.graph.neighbourhood.neighbourhood import MAX_NEIGHBOURS, Neighbour, Neighbourhood, Ways
+from hlo_inspect.graph.neighbourhood.selection import RowPlace
+from hlo_inspect.graph.view import View
+from hlo_inspect.hlo.values.shapes import Shape, array_leaves, total
 from hlo_inspect.passes.collective_tables import sites
 from hlo_inspect.passes.kernel_tables import kernels_table
 from hlo_inspect.passes.origins import phase_column

@@ -9,17 +9,17 @@ from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.memory.buffer_life import find_lives
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
-from hlo_inspect.analysis.neighbourhood.expressions import FusionExpressions
-from hlo_inspect.analysis.neighbourhood.neighbourhood import Neighbourhood, Ways
-from hlo_inspect.analysis.neighbourhood.selection import RowPlace
-from hlo_inspect.analysis.op_names import NOT_SOUGHT, UNKNOWN, origin_of, scope_of
-from hlo_inspect.analysis.parameters import ParameterLeaf
-from hlo_inspect.analysis.view import View
-from hlo_inspect.hlo import tokens
-from hlo_inspect.hlo.device_groups import DeviceGroups
+from hlo_inspect.graph.neighbourhood.expressions import FusionExpressions
+from hlo_inspect.graph.neighbourhood.neighbourhood import Neighbourhood, Ways
+from hlo_inspect.graph.neighbourhood.selection import RowPlace
+from hlo_inspect.graph.parameters import ParameterLeaf
+from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.operands import operands_end
-from hlo_inspect.hlo.shapes import Shape, array_leaves, total
+from hlo_inspect.hlo.read import tokens
+from hlo_inspect.hlo.read.operands import operands_end
+from hlo_inspect.hlo.values.device_groups import DeviceGroups
+from hlo_inspect.hlo.values.op_names import NOT_SOUGHT, UNKNOWN, origin_of, scope_of
+from hlo_inspect.hlo.values.shapes import Shape, array_leaves, total
 from hlo_inspect.passes.instruction_tables import InstructionFigures, named_operands, operand_names, shape_text, way_text
 from hlo_inspect.passes.parameter_tables import index_text
 from hlo_inspect.report.model import Amount, HeadlineRow, Parts, sentence

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.labels import printed
-from hlo_inspect.analysis.neighbourhood.expressions import FusionExpressions
-from hlo_inspect.analysis.view import View
+from hlo_inspect.graph.neighbourhood.expressions import FusionExpressions
+from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.opcodes import ASYNC_ENDS
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.instruction_tables import shape_text

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.labels import NOT_FUSED, Labels, printed
-from hlo_inspect.analysis.op_names import UNKNOWN
 from hlo_inspect.analysis.time.kernel_costings import Costing, StepCost
-from hlo_inspect.hlo.shapes import Shape, array_leaves
+from hlo_inspect.hlo.values.op_names import UNKNOWN
+from hlo_inspect.hlo.values.shapes import Shape, array_leaves
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.grouping import joined_name
 from hlo_inspect.passes.origins import joined_sources, phase_column, phase_source

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from hlo_inspect.analysis.calls import NOTHING, Bounds
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
 from hlo_inspect.analysis.time.step_times import NO_SECONDS, seconds_of_runs, sum_of
+from hlo_inspect.graph.calls import NOTHING, Bounds
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.collective_times import bus_bandwidth, runs_of
 from hlo_inspect.report.model import Column, Table

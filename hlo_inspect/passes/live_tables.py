@@ -12,7 +12,7 @@ from hlo_inspect.analysis.cost.labels import NO_SCOPE, NOT_PRINTED, printed
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.memory.live_arrays import LiveArray
 from hlo_inspect.analysis.memory.live_curve import LARGEST, CurvePoint, LargestLive, largest_live, live_curve
-from hlo_inspect.hlo.shapes import total
+from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.grouping import group_rows, joined_name
 from hlo_inspect.passes.origins import phase_column
 from hlo_inspect.passes.parameter_tables import index_text

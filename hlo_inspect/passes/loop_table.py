@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from operator import attrgetter
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import NOTHING, Bounds
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.loops import Loop
-from hlo_inspect.analysis.op_names import origin_of
+from hlo_inspect.graph.calls import NOTHING, Bounds
+from hlo_inspect.graph.loops import Loop
 from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.values.op_names import origin_of
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.report.model import Column, Table
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hlo_inspect.analysis import calls
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.labels import printed
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.memory.live_curve import loop_around
 from hlo_inspect.analysis.memory.platforms import MAX_SPACES
 from hlo_inspect.analysis.memory.program_memory import ProgramMemory
-from hlo_inspect.analysis.op_names import UNKNOWN
 from hlo_inspect.errors import UsageError
+from hlo_inspect.graph import calls
+from hlo_inspect.hlo.values.op_names import UNKNOWN
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.buffer_tables import buffer_tables

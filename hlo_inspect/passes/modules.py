@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 
-from hlo_inspect.hlo.dump_directory import stage_of
+from hlo_inspect.hlo.input.dump_directory import stage_of
 from hlo_inspect.report.model import LOWER_BOUND, Column, Input, Report, Row, Table, Value, number_of
 
 COMMAND = "list"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.optimizer.descriptions import describe, nearest_rule
-from hlo_inspect.analysis.optimizer.frames import DefinedAt
-from hlo_inspect.analysis.optimizer.hyperparameter import HYPERPARAMETERS
-from hlo_inspect.analysis.optimizer.overview import Overview, Row
-from hlo_inspect.analysis.optimizer.rules import RULES
-from hlo_inspect.analysis.optimizer.state_arrays import StateArray
 from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.optimizer.descriptions import describe, nearest_rule
+from hlo_inspect.optimizer.frames import DefinedAt
+from hlo_inspect.optimizer.hyperparameter import HYPERPARAMETERS
+from hlo_inspect.optimizer.overview import Overview, Row
+from hlo_inspect.optimizer.rules import RULES
+from hlo_inspect.optimizer.state_arrays import StateArray
 from hlo_inspect.passes.base import Pass, unknown, with_lower_bound
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.op_names import UNKNOWN, Origin, origin
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.stack_frames import StackFrames
-from hlo_inspect.hlo.values import Metadata
+from hlo_inspect.hlo.read.stack_frames import StackFrames
+from hlo_inspect.hlo.values.attributes import Metadata
+from hlo_inspect.hlo.values.op_names import UNKNOWN, Origin, origin
 from hlo_inspect.report.model import Column, Table
 
 

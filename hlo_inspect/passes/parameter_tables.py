@@ -9,9 +9,9 @@ from os.path import commonprefix
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.parameters import FITS, Output, ParameterLeaf
-from hlo_inspect.hlo.header import ShapeIndex
-from hlo_inspect.hlo.shapes import total
+from hlo_inspect.graph.parameters import FITS, Output, ParameterLeaf
+from hlo_inspect.hlo.read.header import ShapeIndex
+from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.passes.grouping import group_rows
 from hlo_inspect.report.model import Column, Table

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.parameters import Interface, Output, ParameterLeaf
-from hlo_inspect.hlo.shapes import total
+from hlo_inspect.graph.parameters import Interface, Output, ParameterLeaf
+from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass, unknown, with_lower_bound
 from hlo_inspect.passes.parameter_tables import parameter_tables

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from hlo_inspect.findings import find_rule, rule_pages
 from hlo_inspect.hlo.problems import CUT_OFF
 from hlo_inspect.report.model import (
     SEVERITIES,
@@ -17,7 +18,6 @@ from hlo_inspect.report.model import (
     Table,
     Value,
 )
-from hlo_inspect.rules import find_rule, rule_pages
 
 _INPUT = Input("hlo_inspect/rules", first_line=1, lines=0, bytes=0)  # no input is read
 _COLUMNS = (

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.optimizer.hyperparameter import HYPERPARAMETERS
-from hlo_inspect.analysis.optimizer.overview import Overview
-from hlo_inspect.analysis.parameters import Interface, Output, ParameterLeaf
+from hlo_inspect.graph.parameters import Interface, Output, ParameterLeaf
 from hlo_inspect.hlo.opcodes import TABLE
-from hlo_inspect.hlo.shapes import total
+from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.optimizer.hyperparameter import HYPERPARAMETERS
+from hlo_inspect.optimizer.overview import Overview
 from hlo_inspect.passes import collective_tables, cost_tables, custom_call_tables, fusion_tables, loop_table
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.headline import headline

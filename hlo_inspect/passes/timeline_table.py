@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import InstructionPlace, place
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.kernels import Kernel
-from hlo_inspect.analysis.op_names import origin_of
 from hlo_inspect.analysis.time.timeline_events import StreamEvent, timeline_events
 from hlo_inspect.analysis.time.timelines import Timelines
+from hlo_inspect.graph.calls import InstructionPlace, place
 from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.values.op_names import origin_of
 from hlo_inspect.report.model import Column, Table
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import countable
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.analysis.time.kernel_times import KernelTimes
 from hlo_inspect.analysis.time.step_times import estimate_gaps
+from hlo_inspect.graph.calls import Bounds
 from hlo_inspect.passes.base import Pass, with_lower_bound
 from hlo_inspect.passes.kernel_tables import kernel_groups, kernels_table
 from hlo_inspect.passes.origins import differences, phase_notes, stacks_of

@@ -17,11 +17,11 @@ from hlo_inspect.analysis.devices import (
     participants,
     parts_among,
 )
-from hlo_inspect.hlo.device_groups import DeviceGroups
-from hlo_inspect.hlo.head_table import HeadTable
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation
-from hlo_inspect.hlo.values import MalformedValue, ValueTable
+from hlo_inspect.hlo.read.head_table import HeadTable
+from hlo_inspect.hlo.values.attributes import MalformedValue, ValueTable
+from hlo_inspect.hlo.values.device_groups import DeviceGroups
 
 Entry = Callable[..., Context]
 

@@ -16,7 +16,7 @@ from hlo_inspect.analysis.fusions import (
     operand_bytes,
     result_bytes,
 )
-from hlo_inspect.analysis.view import Views
+from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.module import count_opcodes
 from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import module

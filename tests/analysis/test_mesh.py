@@ -32,8 +32,8 @@ from hlo_inspect.analysis.mesh_axes import (
     given_mesh,
     mesh_of,
 )
-from hlo_inspect.hlo.device_groups import AxisReference, DeviceListError, Groups, Iota, NamedMesh, parse_groups
-from hlo_inspect.hlo.sharding import parse_sharding
+from hlo_inspect.hlo.values.device_groups import AxisReference, DeviceListError, Groups, Iota, NamedMesh, parse_groups
+from hlo_inspect.hlo.values.sharding import parse_sharding
 from hlo_inspect.hlo.wants import Wants
 
 

@@ -10,8 +10,8 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.mesh import Mesh, module_shardings
 from hlo_inspect.analysis.mesh_axes import axis_names, given_mesh, printed_meshes
 from hlo_inspect.errors import UsageError
-from hlo_inspect.hlo.device_groups import NamedMesh, shardy_meshes
-from hlo_inspect.hlo.sharding import parse_sharding
+from hlo_inspect.hlo.values.device_groups import NamedMesh, shardy_meshes
+from hlo_inspect.hlo.values.sharding import parse_sharding
 
 
 def mesh(text: str) -> NamedMesh:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.op_names import Origin, origin, origin_of, phase_of, scope_of
 from hlo_inspect.analysis.provenance import Provenances
-from hlo_inspect.hlo.stack_frames import StackFrames
-from hlo_inspect.hlo.values import Metadata, parse_metadata
+from hlo_inspect.hlo.read.stack_frames import StackFrames
+from hlo_inspect.hlo.values.attributes import Metadata, parse_metadata
+from hlo_inspect.hlo.values.op_names import Origin, origin, origin_of, phase_of, scope_of
 
 DATA = Path(__file__).parents[1] / "data"
 

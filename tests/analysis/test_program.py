@@ -9,8 +9,8 @@ import pytest
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.program import Program
-from hlo_inspect.hlo.reader import read_modules
-from hlo_inspect.hlo.source import open_source
+from hlo_inspect.hlo.input.source import open_source
+from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.passes import PASSES
 from hlo_inspect.request import Request
 

@@ -15,36 +15,37 @@ from typing import Any, cast
 import pytest
 
 import hlo_inspect
-from hlo_inspect.analysis import calls, fingerprints, op_names, view
-from hlo_inspect.analysis.calls import Bounds, CallGraph
-from hlo_inspect.analysis.canonical.module import CanonicalModule, CanonicalText, KnownRows
-from hlo_inspect.analysis.canonical.spelling import Speller
 from hlo_inspect.analysis.cost import computation
 from hlo_inspect.analysis.cost.computation import Costs
 from hlo_inspect.analysis.cost.kernels import Kernel, Kernels
 from hlo_inspect.analysis.cost.labels import Labeller
-from hlo_inspect.analysis.fingerprints import Fingerprints
 from hlo_inspect.analysis.memory import overwriting
 from hlo_inspect.analysis.memory.in_place import InPlace
 from hlo_inspect.analysis.memory.parameter_relations import MovingFusions
 from hlo_inspect.analysis.phases import facts, rules
-from hlo_inspect.analysis.phases.body_templates import BodyTemplates
 from hlo_inspect.analysis.phases.facts import StepFacts
 from hlo_inspect.analysis.phases.names import NamedPhases
 from hlo_inspect.analysis.phases.phases import Phases
-from hlo_inspect.analysis.phases.value_graph import COLLECTIVE, PRODUCT, SUMS, BodyTemplate, ValueGraph
-from hlo_inspect.analysis.phases.value_graph import MOVES as MOVING
 from hlo_inspect.analysis.provenance import Provenances
 from hlo_inspect.analysis.time import kernel_costings
 from hlo_inspect.analysis.time.compiler_estimates import CompilerEstimate
 from hlo_inspect.analysis.time.kernel_costings import Costing
 from hlo_inspect.analysis.time.kernel_times import KernelTime, KernelTimes
 from hlo_inspect.analysis.time.step_times import RowTimes, TimesInStep
-from hlo_inspect.analysis.view import Views
-from hlo_inspect.hlo.attribute_forms import FormTable
-from hlo_inspect.hlo.reader import read_modules
-from hlo_inspect.hlo.rows import ColumnTable
-from hlo_inspect.hlo.source import open_source
+from hlo_inspect.graph import calls, fingerprints, view
+from hlo_inspect.graph.body_templates import BodyTemplates
+from hlo_inspect.graph.calls import Bounds, CallGraph
+from hlo_inspect.graph.canonical.module import CanonicalModule, CanonicalText, KnownRows
+from hlo_inspect.graph.canonical.spelling import Speller
+from hlo_inspect.graph.fingerprints import Fingerprints
+from hlo_inspect.graph.value_graph import COLLECTIVE, PRODUCT, SUMS, BodyTemplate, ValueGraph
+from hlo_inspect.graph.value_graph import MOVES as MOVING
+from hlo_inspect.graph.view import Views
+from hlo_inspect.hlo.input.source import open_source
+from hlo_inspect.hlo.read.attribute_forms import FormTable
+from hlo_inspect.hlo.read.reader import read_modules
+from hlo_inspect.hlo.read.rows import ColumnTable
+from hlo_inspect.hlo.values import op_names
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
 from hlo_inspect.report.model import Report, Value

@@ -10,9 +10,9 @@ import pytest
 
 import hlo_inspect
 from benchmarks.generate import expected_path, generate, read_base, size_in_bytes
+from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.reader import read_modules
-from hlo_inspect.hlo.source import open_source
+from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import body
 

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.cli.commands.check import passes_for
+from hlo_inspect.findings.base import HEADINGS
 from hlo_inspect.passes import ALPA, PASSES, WORKLOAD
-from hlo_inspect.rules.base import HEADINGS
 from tests.calling import call_text
 from tests.checks.sample import parse_policy
 

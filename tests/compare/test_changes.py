@@ -6,17 +6,17 @@ import re
 
 import pytest
 
-from hlo_inspect.analysis.canonical.module import CanonicalModule
-from hlo_inspect.analysis.view import Views
 from hlo_inspect.compare.changes import Aspect
 from hlo_inspect.compare.comparison import compare
 from hlo_inspect.compare.edits import Edit, EditPlace
 from hlo_inspect.compare.explanation import Explanation
 from hlo_inspect.compare.matching import RowMatcher
 from hlo_inspect.compare.regrouping import Regrouping
+from hlo_inspect.graph.canonical.module import CanonicalModule
+from hlo_inspect.graph.view import Views
+from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.reader import read_modules
-from hlo_inspect.hlo.source import open_source
+from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
 from hlo_inspect.request import Request

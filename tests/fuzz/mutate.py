@@ -30,7 +30,7 @@ from types import FrameType
 import hlo_inspect
 from benchmarks.measure import PEAK_UNIT
 from benchmarks.shapes import SHAPES
-from hlo_inspect.hlo.source import open_source
+from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.passes import PASSES
 from hlo_inspect.report import FORMATS, RenderOptions

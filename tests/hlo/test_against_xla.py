@@ -19,7 +19,7 @@ import pytest
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.opcodes import OPCODES
-from hlo_inspect.hlo.shapes import BITS, NOT_ARRAYS, ArrayShape, Layout
+from hlo_inspect.hlo.values.shapes import BITS, NOT_ARRAYS, ArrayShape, Layout
 from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import body, module
 

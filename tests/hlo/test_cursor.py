@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from hlo_inspect.hlo.cursor import Cursor, count_lines
+from hlo_inspect.hlo.read.cursor import Cursor, count_lines
 
 
 def cursor_of(*pieces: str) -> Cursor:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.errors import InputError, UsageError
-from hlo_inspect.hlo.dump_directory import DirectoryFile, dump_files, expanded, is_directory, stage_of
+from hlo_inspect.hlo.input.dump_directory import DirectoryFile, dump_files, expanded, is_directory, stage_of
 
 DATA = Path(__file__).parent.parent / "data"
 

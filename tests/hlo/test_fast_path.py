@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.hlo import parser
-from hlo_inspect.hlo.fast_path import CALLS, LineRun, find_marks, find_run, read_row
-from hlo_inspect.hlo.tokens import Row
+from hlo_inspect.hlo.read import parser
+from hlo_inspect.hlo.read.fast_path import CALLS, LineRun, find_marks, find_run, read_row
+from hlo_inspect.hlo.read.tokens import Row
 
 PRINTED = (
     "  %p = f32[8]{0} parameter(0)",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.hlo import open_computation
-from hlo_inspect.hlo.cursor import Span
-from hlo_inspect.hlo.head_table import HeadTable
-from hlo_inspect.hlo.header import Header
 from hlo_inspect.hlo.module import Computation, Module
-from hlo_inspect.hlo.open_computation import OpenComputation
+from hlo_inspect.hlo.read import open_computation
+from hlo_inspect.hlo.read.cursor import Span
+from hlo_inspect.hlo.read.head_table import HeadTable
+from hlo_inspect.hlo.read.header import Header
+from hlo_inspect.hlo.read.open_computation import OpenComputation
 from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import EVERYTHING, body, kept, module, problems, rows_of
 from tests.linear_time import assert_linear

@@ -15,8 +15,8 @@ import pytest
 import zstandard
 
 import hlo_inspect
-from hlo_inspect.hlo import source
-from hlo_inspect.hlo.device_groups import DeviceGroups
+from hlo_inspect.hlo.input import source
+from hlo_inspect.hlo.values.device_groups import DeviceGroups
 from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import module
 
@@ -43,7 +43,7 @@ COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-def reports(given: hlo_inspect.hlo.source.Openable) -> list[hlo_inspect.Report]:
+def reports(given: hlo_inspect.hlo.input.source.Openable) -> list[hlo_inspect.Report]:
     return list(hlo_inspect.inspect_all(given))
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.hlo import source
+from hlo_inspect.hlo.input import source
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.open_computation import read_skipped
+from hlo_inspect.hlo.read.open_computation import read_skipped
 from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import module
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.hlo import parser, tokens
+from hlo_inspect.hlo.read import parser, tokens
 
 
 def place(text: str, position: int) -> tuple[int, int]:

@@ -182,7 +182,7 @@ def test_the_report_is_the_same(form: str, command: str) -> None:
 @pytest.mark.parametrize("form", sorted(FORMS))
 def test_it_may_come_in_small_pieces(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (plain,) = reports(DUMP, "collectives")
-    monkeypatch.setattr("hlo_inspect.hlo.source.PIECE_BYTES", 700)
+    monkeypatch.setattr("hlo_inspect.hlo.input.source.PIECE_BYTES", 700)
     (pasted,) = reports(FORMS[form](DUMP), "collectives")
     assert without_places(pasted) == without_places(plain)
 
@@ -267,7 +267,7 @@ def interleaved(texts: dict[str, str], *, at_once: int = 1) -> str:
 def test_ranks_that_are_interleaved_give_a_module_each(
     marks: tuple[str, str], at_once: int, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hlo_inspect.hlo.source.PIECE_BYTES", size)
+    monkeypatch.setattr("hlo_inspect.hlo.input.source.PIECE_BYTES", size)
     text = interleaved({marks[0]: DUMP, marks[1]: DUMP.replace("jit_step", "jit_other")}, at_once=at_once)
     found = reports(text, "summary")
     assert [report.facts["module.name"] for report in found] == ["jit_step", "jit_other"]

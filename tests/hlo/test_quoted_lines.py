@@ -142,7 +142,7 @@ def test_a_plain_module_is_what_it_was() -> None:
 def test_the_text_may_come_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     text = f"prose\n{REDUCE}\n{GATHER.replace('), ', '),' + chr(10) + '   ')}\n" * 40
     for size in (50, 333, 1 << 18):
-        monkeypatch.setattr("hlo_inspect.hlo.source.PIECE_BYTES", size)
+        monkeypatch.setattr("hlo_inspect.hlo.input.source.PIECE_BYTES", size)
         report = quoted(text, "collectives")
         assert report.facts["collectives.count"] == 80
         assert report.table("collectives").records()[-1]["line"] == 40 * 4 - 1

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hlo_inspect.hlo.device_groups import (
+from hlo_inspect.hlo.values.device_groups import (
     MAX_DEVICES,
     AxisReference,
     DeviceListError,
@@ -19,7 +19,7 @@ from hlo_inspect.hlo.device_groups import (
     parse_pairs,
     shardy_meshes,
 )
-from hlo_inspect.hlo.sharding import parse_sharding, parse_shardy_shardings, split_sharding
+from hlo_inspect.hlo.values.sharding import parse_sharding, parse_shardy_shardings, split_sharding
 
 Groups = tuple[tuple[int, ...], ...]
 

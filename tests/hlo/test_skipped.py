@@ -9,10 +9,10 @@ import tracemalloc
 import pytest
 
 from hlo_inspect.analysis.collectives import WANTS
-from hlo_inspect.analysis.loops import find_loops
-from hlo_inspect.hlo import skipped
+from hlo_inspect.graph.loops import find_loops
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.skipped import SkippedComputation, SkippedComputations
+from hlo_inspect.hlo.read import skipped
+from hlo_inspect.hlo.read.skipped import SkippedComputation, SkippedComputations
 from tests.hlo.reading import module
 
 LOOPS = 2_000

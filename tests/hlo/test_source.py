@@ -15,8 +15,8 @@ import pytest
 import zstandard
 
 from hlo_inspect.errors import InputError, MissingExtraError
-from hlo_inspect.hlo import decompression, source
-from hlo_inspect.hlo.source import Openable, open_source
+from hlo_inspect.hlo.input import decompression, source
+from hlo_inspect.hlo.input.source import Openable, open_source
 
 TEXT = "HloModule m\n\nENTRY e {\n  ROOT c = f32[] constant(1)\n}\n"
 COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {

@@ -9,10 +9,9 @@ from typing import Any, get_args
 
 import pytest
 
-from hlo_inspect.hlo import opcodes, values
-from hlo_inspect.hlo.device_groups import DeviceGroups, DevicePairs
-from hlo_inspect.hlo.sharding import Sharding
-from hlo_inspect.hlo.values import (
+from hlo_inspect.hlo import opcodes
+from hlo_inspect.hlo.values import attributes as values
+from hlo_inspect.hlo.values.attributes import (
     BackendConfig,
     ConvolutionLabels,
     MalformedValue,
@@ -22,6 +21,8 @@ from hlo_inspect.hlo.values import (
     ValueTable,
     WindowDimension,
 )
+from hlo_inspect.hlo.values.device_groups import DeviceGroups, DevicePairs
+from hlo_inspect.hlo.values.sharding import Sharding
 from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import body, module
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from hlo_inspect.hlo import source
+from hlo_inspect.hlo.input import source
 from tests.hlo.generate import ORDINARY, Writer
 from tests.hlo.reading import contents, module, problems
 

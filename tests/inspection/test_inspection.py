@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.errors import HloInspectError, InputError, UsageError
-from hlo_inspect.hlo.source import Openable
+from hlo_inspect.hlo.input.source import Openable
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.report.model import Report
 from hlo_inspect.request import Request

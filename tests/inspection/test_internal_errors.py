@@ -10,7 +10,7 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.hlo.foreign_text import is_workload
+from hlo_inspect.hlo.input.foreign_text import is_workload
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.inspection import source_reports
 from tests.calling import call_text

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from hlo_inspect.findings import RULE_TABLE
+from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.reader import read_modules
-from hlo_inspect.hlo.source import open_source
+from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.inspection import module_findings
 from hlo_inspect.inspection.module_findings import FindingOptions, RuleChoice
-from hlo_inspect.rules import RULE_TABLE
 from tests.inspection.samples import module
 
 PARAMS = ("undonated-parameter", "unused-parameter", "dangling-alias")

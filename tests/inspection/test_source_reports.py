@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.errors import UsageError
-from hlo_inspect.hlo.source import open_source
+from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.inspection.module_reports import ModuleReports
 from hlo_inspect.inspection.source_reports import Item, NoModuleError, SourceReports, listed_names, name_pattern, no_such_module

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import hlo_inspect
-from hlo_inspect.analysis.calls import Bounds
+from hlo_inspect.graph.calls import Bounds
 from hlo_inspect.report.model import Report
 from tests.tables import columns, totals
 

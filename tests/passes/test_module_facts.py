@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import hlo_inspect
-from hlo_inspect.rules.reading_problems import READING_PROBLEMS
+from hlo_inspect.findings.reading_problems import READING_PROBLEMS
 
 DATA = Path(__file__).parents[1] / "data"
 COMMANDS = ("summary", "params", "fusions", "collectives")

@@ -11,7 +11,7 @@ import pytest
 import hlo_inspect
 from hlo_inspect.report.layout import make_grid
 from hlo_inspect.report.model import Report, Value
-from tests.analysis.optimizer.programs import entry_of, report_of, step_of, text_of
+from tests.optimizer.programs import entry_of, report_of, step_of, text_of
 from tests.tables import column
 
 DATA = Path(__file__).parents[1] / "data"

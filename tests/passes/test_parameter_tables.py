@@ -7,7 +7,7 @@ import pytest
 import hlo_inspect
 from hlo_inspect.passes.parameter_tables import joined_path
 from hlo_inspect.report.model import Report
-from tests.analysis.optimizer.programs import ADAM, changed, step_of
+from tests.optimizer.programs import ADAM, changed, step_of
 
 KIB = 1024
 

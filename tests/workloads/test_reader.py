@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import hlo_inspect
-from hlo_inspect.hlo.foreign_text import is_workload
+from hlo_inspect.hlo.input.foreign_text import is_workload
 from hlo_inspect.report.model import Report
 
 HEADER = (

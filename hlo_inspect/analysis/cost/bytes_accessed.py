@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from hlo_inspect.analysis.cost.operation import Operation, Traffic, shape_size
-from hlo_inspect.hlo.shapes import ArrayShape, Shape, TupleShape, array_leaves
+from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, TupleShape, array_leaves
 
 _FREE = "add-dependency after-all bitcast constant domain get-tuple-element parameter"
 FREE = frozenset(_FREE.split())

@@ -27,8 +27,8 @@ from hlo_inspect.analysis.cost.figures import (
 from hlo_inspect.analysis.cost.fusion_bytes import FusedTraffic, fused_traffic
 from hlo_inspect.analysis.cost.operation import RUNNERS, Counted, Operation, callee_names, callees, elements, row_gap, wrapped
 from hlo_inspect.analysis.cost.work import BY_SHAPES, COMPARING, ELEMENTWISE, WORKLESS, elementwise_key, tally_key, work_of
-from hlo_inspect.analysis.fingerprints import Fingerprints
-from hlo_inspect.analysis.view import View
+from hlo_inspect.graph.fingerprints import Fingerprints
+from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import CalleeAttribute
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from hlo_inspect.analysis.calls import MAX_FIGURE, Bounds
+from hlo_inspect.graph.calls import MAX_FIGURE, Bounds
 
 Figure = Literal["flops", "transcendentals", "matmul_flops", "bytes"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from hlo_inspect.analysis.cost.figures import UnknownCostError
 from hlo_inspect.analysis.cost.operation import Operation, Traffic, elements, shape_size, wrapped
-from hlo_inspect.analysis.view import View
-from hlo_inspect.hlo.shapes import Shape, TupleShape, array_leaves, subshape
+from hlo_inspect.graph.view import View
+from hlo_inspect.hlo.values.shapes import Shape, TupleShape, array_leaves, subshape
 
 Index = tuple[int, ...]
 

@@ -10,9 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import NOTHING, Bounds, CallGraph, InstructionPlace
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
-from hlo_inspect.analysis.cost.custom_calls.markers import is_marker
 from hlo_inspect.analysis.cost.figures import (
     CUSTOM_CALL,
     FIGURES,
@@ -25,10 +23,12 @@ from hlo_inspect.analysis.cost.figures import (
 from hlo_inspect.analysis.cost.labels import Labeller, Labels, kind_of_fusion
 from hlo_inspect.analysis.cost.module_cost import FigureRuns, ModuleCost
 from hlo_inspect.analysis.cost.operation import RUNNERS, Traffic, callee_names, wrapped
-from hlo_inspect.analysis.view import View
+from hlo_inspect.graph.calls import NOTHING, Bounds, CallGraph, InstructionPlace
+from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import ASYNC_ENDS, TABLE
-from hlo_inspect.hlo.shapes import Shape, array_leaves
+from hlo_inspect.hlo.values.custom_call_markers import is_marker
+from hlo_inspect.hlo.values.shapes import Shape, array_leaves
 
 _FORWARDING = "opt-barrier partition-id replica-id tuple domain"
 NO_KERNELS = FREE | RUNNERS | frozenset(_FORWARDING.split())

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import Bounds
 from hlo_inspect.analysis.instruction_phase import InstructionPhase, PhaseSource
-from hlo_inspect.analysis.op_names import UNKNOWN, Origin
 from hlo_inspect.analysis.provenance import Provenance, Provenances
-from hlo_inspect.analysis.view import View
-from hlo_inspect.hlo import tokens
+from hlo_inspect.graph.calls import Bounds
+from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.opcodes import opcodes_that_call
-from hlo_inspect.hlo.values import Metadata
+from hlo_inspect.hlo.read import tokens
+from hlo_inspect.hlo.values.attributes import Metadata
+from hlo_inspect.hlo.values.op_names import UNKNOWN, Origin
 
 NOT_PRINTED = "(not printed)"
 """The source of an instruction without metadata, and the kind of a fusion whose text lacks it or the computation."""

@@ -10,8 +10,6 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
-from hlo_inspect.analysis.calls import MAX_FIGURE, NOTHING, Bounds, Call, CallGraph
-from hlo_inspect.analysis.canonical.order import operands_first
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
 from hlo_inspect.analysis.cost.computation import Costs, found
 from hlo_inspect.analysis.cost.custom_calls.step import StepCall
@@ -38,7 +36,9 @@ from hlo_inspect.analysis.cost.operation import (
     wrapped,
 )
 from hlo_inspect.analysis.provenance import Provenances
-from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.graph.calls import MAX_FIGURE, NOTHING, Bounds, Call, CallGraph
+from hlo_inspect.graph.canonical.order import operands_first
+from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.module import Module
 
 Label = Literal["kind", "phase", "source", "scope"]

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from hlo_inspect.analysis.cost.figures import CostGap, MissingAttributeError, UnknownCostError
-from hlo_inspect.analysis.view import View
-from hlo_inspect.hlo import tokens
+from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.opcodes import TABLE, opcodes_that_call
-from hlo_inspect.hlo.shapes import POINTER_BYTES, ArrayShape, Shape, TupleShape, subshape
-from hlo_inspect.hlo.values import IntegersAttribute, MalformedValue, WindowDimension
+from hlo_inspect.hlo.read import tokens
+from hlo_inspect.hlo.values.attributes import IntegersAttribute, MalformedValue, WindowDimension
+from hlo_inspect.hlo.values.shapes import POINTER_BYTES, ArrayShape, Shape, TupleShape, subshape
 
 DYNAMIC_DIMENSION_BYTES = 4
 """The CPU and GPU backends keep the size of each dimension, an s32, beside an array that has a dynamic one."""

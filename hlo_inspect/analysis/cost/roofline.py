@@ -13,7 +13,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.cost.figures import FIGURES, MASKED, MAX_COUNT, SHARED, SPACE, Tally
 from hlo_inspect.analysis.cost.work import HIGHEST
 from hlo_inspect.analysis.hardware import HardwareProfile
-from hlo_inspect.hlo.shapes import HOST_SPACE
+from hlo_inspect.hlo.values.shapes import HOST_SPACE
 
 _FLOPS, _BYTES = FIGURES.index("flops"), FIGURES.index("bytes")
 

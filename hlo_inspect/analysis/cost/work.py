@@ -10,8 +10,8 @@ from functools import lru_cache
 from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, SHARED, WORK, TallyKey, UnknownCostError, Work
 from hlo_inspect.analysis.cost.operation import CALLERS, Operation, dimension, elements, first_array
 from hlo_inspect.hlo.opcodes import OPCODES, TABLE, CalleeAttribute
-from hlo_inspect.hlo.shapes import BITS, ArrayShape, TupleShape, array_leaves
-from hlo_inspect.hlo.values import IntegerAttribute, WindowDimension
+from hlo_inspect.hlo.values.attributes import IntegerAttribute, WindowDimension
+from hlo_inspect.hlo.values.shapes import BITS, ArrayShape, TupleShape, array_leaves
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 Applied = Callable[[Operation, CalleeAttribute], Work]

@@ -19,10 +19,10 @@ from hlo_inspect.analysis.memory.post_order import callers_first, in_order_of_te
 from hlo_inspect.analysis.memory.schedule import MemoryFault, Schedule, flatten_schedule
 from hlo_inspect.analysis.memory.thread_local import ThreadLocal, find_thread_local
 from hlo_inspect.analysis.memory.values import Values, find_values
-from hlo_inspect.analysis.view import Views
-from hlo_inspect.hlo.header import ShapeIndex
+from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.shapes import HOST_SPACE, ArrayShape, Shape
+from hlo_inspect.hlo.read.header import ShapeIndex
+from hlo_inspect.hlo.values.shapes import HOST_SPACE, ArrayShape, Shape
 
 
 class ScheduledInstruction(NamedTuple):

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import deque
 
-from hlo_inspect.analysis.view import View, Views
-from hlo_inspect.hlo.header import ShapeIndex
+from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.opcodes import ELEMENTWISE
-from hlo_inspect.hlo.shapes import BITS, ArrayShape, Shape, subshape
+from hlo_inspect.hlo.read.header import ShapeIndex
+from hlo_inspect.hlo.values.shapes import BITS, ArrayShape, Shape, subshape
 
 _LT_MATMUL = "__cublas$lt$matmul"
 _SLICES = "dynamic-slice"

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from hlo_inspect.analysis.calls import Bounds, CallGraph
-from hlo_inspect.analysis.parameters import Interface, ParameterLeaf
-from hlo_inspect.analysis.view import View, Views
-from hlo_inspect.hlo.shapes import HOST_SPACE, ArrayShape, Shape
+from hlo_inspect.graph.calls import Bounds, CallGraph
+from hlo_inspect.graph.parameters import Interface, ParameterLeaf
+from hlo_inspect.graph.view import View, Views
+from hlo_inspect.hlo.values.shapes import HOST_SPACE, ArrayShape, Shape
 
 Direction = Literal["to device", "to host"]
 

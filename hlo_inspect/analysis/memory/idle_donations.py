@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.memory.live_arrays import LiveArray
-from hlo_inspect.analysis.parameters import ParameterLeaf
+from hlo_inspect.graph.parameters import ParameterLeaf
 
 
 class IdleDonation(NamedTuple):

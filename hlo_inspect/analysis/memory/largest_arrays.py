@@ -10,18 +10,18 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from functools import cached_property
 from typing import NamedTuple
 
-from hlo_inspect.analysis.cost.custom_calls.markers import TRANSFERS
 from hlo_inspect.analysis.cost.labels import Labels
-from hlo_inspect.analysis.loops import RUNNING_OPCODES
 from hlo_inspect.analysis.memory.parameter_relations import ArrayPlace, ParameterRelations, Relation
-from hlo_inspect.analysis.optimizer.frames import MAX_STEPS, Frames
-from hlo_inspect.analysis.optimizer.graph import Index, Place
-from hlo_inspect.analysis.optimizer.operations import UNCHANGED_TARGETS
-from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.graph.loops import RUNNING_OPCODES
+from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.instruction import Callee
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import CALLING_OPCODES, TABLE
-from hlo_inspect.hlo.shapes import ArrayShape, array_leaves
+from hlo_inspect.hlo.values.custom_call_markers import TRANSFERS
+from hlo_inspect.hlo.values.shapes import ArrayShape, array_leaves
+from hlo_inspect.optimizer.frames import MAX_STEPS, Frames
+from hlo_inspect.optimizer.graph import Index, Place
+from hlo_inspect.optimizer.operations import UNCHANGED_TARGETS
 
 LEAST_SHARE = 100
 """Arrays that are smaller than the largest by this factor are left out."""

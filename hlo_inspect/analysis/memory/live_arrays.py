@@ -8,11 +8,11 @@ from typing import NamedTuple
 from hlo_inspect.analysis.cost.labels import NOT_PRINTED, Labels
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory, LiveBuffer
 from hlo_inspect.analysis.memory.parameter_relations import GRADIENT, NEW_VALUE, Relation
-from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, LOSS, RECOMPUTE
-from hlo_inspect.analysis.optimizer.graph import Index
-from hlo_inspect.analysis.view import View
-from hlo_inspect.hlo.header import ShapeIndex
-from hlo_inspect.hlo.shapes import Shape, TupleShape
+from hlo_inspect.graph.view import View
+from hlo_inspect.hlo.read.header import ShapeIndex
+from hlo_inspect.hlo.values.op_names import BACKWARD, FORWARD, LOSS, RECOMPUTE
+from hlo_inspect.hlo.values.shapes import Shape, TupleShape
+from hlo_inspect.optimizer.graph import Index
 
 ACTIVATION, WEIGHT_COPY, TEMPORARY, OUTPUT, CONSTANT, TABLE = (
     "activation", "weight copy", "temporary", "output", "constant", "tuple table",

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.memory.heap import Change, Interval
 from hlo_inspect.analysis.memory.schedule import ComputationRun
-from hlo_inspect.analysis.op_names import UNKNOWN
-from hlo_inspect.analysis.view import View
+from hlo_inspect.graph.view import View
+from hlo_inspect.hlo.values.op_names import UNKNOWN
 
 MAX_POINTS = 512
 _LEAST_LOOKED_AT = 16

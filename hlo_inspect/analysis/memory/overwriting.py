@@ -14,7 +14,7 @@ from hlo_inspect.analysis.memory.in_place import InPlace
 from hlo_inspect.analysis.memory.live_ranges import Uses
 from hlo_inspect.analysis.memory.platforms import Platform
 from hlo_inspect.analysis.memory.values import Values
-from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import ELEMENTWISE
 

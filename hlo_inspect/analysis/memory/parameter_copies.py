@@ -10,12 +10,12 @@ from typing import NamedTuple
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.memory.live_arrays import LiveArray
 from hlo_inspect.analysis.memory.parameter_relations import GATHERED, Relation
-from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, LOSS
-from hlo_inspect.analysis.optimizer.graph import Index
-from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import TABLE
-from hlo_inspect.hlo.shapes import ArrayShape, Shape
+from hlo_inspect.hlo.values.op_names import BACKWARD, FORWARD, LOSS
+from hlo_inspect.hlo.values.shapes import ArrayShape, Shape
+from hlo_inspect.optimizer.graph import Index
 
 LAYER_BY_LAYER = frozenset({"conversion", "copy", "transpose", GATHERED})
 """What can be done to one layer of a parameter as well as to all of them."""

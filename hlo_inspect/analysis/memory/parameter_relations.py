@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from hlo_inspect.analysis.optimizer.frames import MAX_STEPS, Frames, may_come_from_before
-from hlo_inspect.analysis.optimizer.graph import Index, Place
-from hlo_inspect.analysis.optimizer.operations import UNCHANGED
-from hlo_inspect.analysis.optimizer.overview import Overview
-from hlo_inspect.analysis.parameters import Interface
-from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.graph.parameters import Interface
+from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.module import Computation, Module
-from hlo_inspect.hlo.rows import HeadColumn
-from hlo_inspect.hlo.shapes import ArrayShape
+from hlo_inspect.hlo.read.rows import HeadColumn
+from hlo_inspect.hlo.values.shapes import ArrayShape
+from hlo_inspect.optimizer.frames import MAX_STEPS, Frames, may_come_from_before
+from hlo_inspect.optimizer.graph import Index, Place
+from hlo_inspect.optimizer.operations import UNCHANGED
+from hlo_inspect.optimizer.overview import Overview
 
 PARAMETER, GRADIENT, NEW_VALUE, BROADCAST, GATHERED = "parameter", "gradient", "new value", "broadcast", "gathered"
 

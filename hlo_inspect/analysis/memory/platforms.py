@@ -10,10 +10,10 @@ from typing import cast
 
 from hlo_inspect.analysis.memory.tpu_chips import find_chip
 from hlo_inspect.analysis.tpu_marks import has_tiles
-from hlo_inspect.analysis.view import Views
+from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import ELEMENTWISE, opcodes_that_call
-from hlo_inspect.hlo.shapes import Shape, TupleShape
+from hlo_inspect.hlo.values.shapes import Shape, TupleShape
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.request import PlatformName
 

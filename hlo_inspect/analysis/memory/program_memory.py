@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory, find_device_memory
 from hlo_inspect.analysis.memory.platforms import Platform, find_platform
 from hlo_inspect.analysis.memory.schedule import MemoryFault
-from hlo_inspect.analysis.parameters import Interface
-from hlo_inspect.analysis.view import Views
+from hlo_inspect.graph.parameters import Interface
+from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.shapes import total
+from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.request import PlatformName
 
 FIGURES = (

@@ -13,10 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, cast
 
-from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import TABLE
-from hlo_inspect.hlo.shapes import Shape, TupleShape, subshape
+from hlo_inspect.hlo.values.shapes import Shape, TupleShape, subshape
 
 Role = Literal["entry", "body", "condition", "branch", "call", "async"]
 

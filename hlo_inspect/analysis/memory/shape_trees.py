@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hlo_inspect.hlo.header import ShapeIndex
-from hlo_inspect.hlo.shapes import Shape, TupleShape
+from hlo_inspect.hlo.read.header import ShapeIndex
+from hlo_inspect.hlo.values.shapes import Shape, TupleShape
 
 
 @dataclass(frozen=True, slots=True, eq=False)

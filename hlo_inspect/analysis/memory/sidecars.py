@@ -19,10 +19,10 @@ from hlo_inspect.analysis.memory.sidecar_files import (
     read_buffer_assignment,
     read_live_range,
 )
-from hlo_inspect.analysis.view import Views
 from hlo_inspect.errors import HloInspectError
+from hlo_inspect.graph.view import Views
+from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.source import open_source
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _ENDS = ("", ".gz", ".bz2", ".xz", ".zst")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from hlo_inspect.analysis.memory.platforms import Platform
-from hlo_inspect.analysis.view import Views
+from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import TABLE, callee_roles
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from hlo_inspect.analysis.tpu_marks import estimated_cycles, tpu_marks
-from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.shapes import ArrayShape
+from hlo_inspect.hlo.values.shapes import ArrayShape
 
 _TABLE_OF_EARLIER, _TABLE_OF_LATER = 512, 32
 _LATER = frozenset({"tpu-v5p", "tpu-v6e", "tpu-7x"})

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from hlo_inspect.analysis.memory.phis import without_redundant_phis
 from hlo_inspect.analysis.memory.schedule import MISSING, MemoryFault, Schedule
 from hlo_inspect.analysis.memory.shape_trees import ShapeTrees
-from hlo_inspect.hlo.header import ShapeIndex
-from hlo_inspect.hlo.shapes import Shape, TupleShape
+from hlo_inspect.hlo.read.header import ShapeIndex
+from hlo_inspect.hlo.values.shapes import Shape, TupleShape
 
 Result = int | list[int]
 """The value of a result that is no tuple, else the values by place."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from hlo_inspect.analysis.phases.gradients import TrainedWeight
-from hlo_inspect.analysis.phases.value_graph import MOVES, PARAMETER, PRODUCT, REDUCES, ValueGraph
+from hlo_inspect.graph.value_graph import MOVES, PARAMETER, PRODUCT, REDUCES, ValueGraph
 
 GRADIENT, UPDATED, LOSS, COTANGENT, TAIL = 1, 2, 4, 8, 16
 BEHIND_PRODUCT, FROM_INPUT, FROM_WEIGHT = 32, 64, 128

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hlo_inspect.analysis.optimizer.frames import Frames
-from hlo_inspect.analysis.optimizer.graph import Place
-from hlo_inspect.analysis.optimizer.normal_form import Atom, NormalForms, Sum
-from hlo_inspect.analysis.optimizer.overview import Overview, Row
-from hlo_inspect.analysis.phases.value_graph import Parts, ValueGraph, nodes_in
-from hlo_inspect.hlo.values import SliceDimension
+from hlo_inspect.graph.value_graph import Parts, ValueGraph, nodes_in
+from hlo_inspect.hlo.values.attributes import SliceDimension
+from hlo_inspect.optimizer.frames import Frames
+from hlo_inspect.optimizer.graph import Place
+from hlo_inspect.optimizer.normal_form import Atom, NormalForms, Sum
+from hlo_inspect.optimizer.overview import Overview, Row
 
 MAX_ATOMS = 20_000
 """Atoms of one update that are looked at."""

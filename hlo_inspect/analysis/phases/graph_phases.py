@@ -10,19 +10,19 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Iterable
 
 from hlo_inspect.analysis.instruction_phase import PHASE_ORDER
-from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, LOSS, RECOMPUTE, UNKNOWN
-from hlo_inspect.analysis.optimizer.overview import Overview
-from hlo_inspect.analysis.parameters import FLOATS, NO_UPDATE
 from hlo_inspect.analysis.phases import facts as fact
 from hlo_inspect.analysis.phases.facts import Components, StepFacts
 from hlo_inspect.analysis.phases.gradients import trained_weights
 from hlo_inspect.analysis.phases.rules import StepValues, phases_of_values, step_values
-from hlo_inspect.analysis.phases.value_graph import PRODUCT, SUMS, CallFrame, Parts, ValueGraph, nodes_in
-from hlo_inspect.analysis.phases.values import read_values
-from hlo_inspect.analysis.view import Views
-from hlo_inspect.hlo.header import Header, ShapeIndex
+from hlo_inspect.graph.parameters import FLOATS, NO_UPDATE
+from hlo_inspect.graph.value_graph import PRODUCT, SUMS, CallFrame, Parts, ValueGraph, nodes_in
+from hlo_inspect.graph.values import read_values
+from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.shapes import ArrayShape, array_leaves
+from hlo_inspect.hlo.read.header import Header, ShapeIndex
+from hlo_inspect.hlo.values.op_names import BACKWARD, FORWARD, LOSS, RECOMPUTE, UNKNOWN
+from hlo_inspect.hlo.values.shapes import ArrayShape, array_leaves
+from hlo_inspect.optimizer.overview import Overview
 
 NINE_TENTHS = 0.9
 """A collective has the phase of so much of its bytes."""

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 
 from hlo_inspect.analysis.collectives import Collective
-from hlo_inspect.analysis.op_names import (
+from hlo_inspect.hlo.values.op_names import (
     BACKWARD,
     FORWARD,
     LOSS,
@@ -27,7 +27,7 @@ from hlo_inspect.analysis.op_names import (
     scope_of,
     without_layer_numbers,
 )
-from hlo_inspect.hlo.shapes import ArrayShape, array_leaves
+from hlo_inspect.hlo.values.shapes import ArrayShape, array_leaves
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 # Checkpoint as JAX wrote it before it marked what is computed again: `remat(f)` and `remat`; in some versions `checkpoint`.

@@ -13,15 +13,15 @@ from functools import cached_property
 from itertools import groupby
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import ONCE, Bounds, CallGraph, InstructionPlace, place
 from hlo_inspect.analysis.collectives import Collective
-from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, RECOMPUTE, UNKNOWN
 from hlo_inspect.analysis.phases.named_collectives import find_phases, is_of_old_remat
 from hlo_inspect.analysis.provenance import Provenances
-from hlo_inspect.hlo import tokens
+from hlo_inspect.graph.calls import ONCE, Bounds, CallGraph, InstructionPlace, place
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.values import Metadata
+from hlo_inspect.hlo.read import tokens
+from hlo_inspect.hlo.values.attributes import Metadata
+from hlo_inspect.hlo.values.op_names import BACKWARD, FORWARD, RECOMPUTE, UNKNOWN
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _STEP_SCOPE = lazy_pattern(r"(?:jvp|transpose|vmap|p?jit|pmap|xmap|shard_map|custom_\w+)\(", re.ASCII)

@@ -10,21 +10,21 @@ from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
-from hlo_inspect.analysis.calls import ONCE, Bounds, CallGraph, InstructionPlace, place
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.instruction_phase import PHASE_ORDER, InstructionPhase, PhaseSource
-from hlo_inspect.analysis.op_names import NOT_SOUGHT, RECOMPUTE, UNKNOWN
 from hlo_inspect.analysis.phases.names import NamedContext, NamedPhases, OwnName
 from hlo_inspect.analysis.provenance import Provenances
+from hlo_inspect.graph.calls import ONCE, Bounds, CallGraph, InstructionPlace, place
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.values import Metadata
+from hlo_inspect.hlo.values.attributes import Metadata
+from hlo_inspect.hlo.values.op_names import NOT_SOUGHT, RECOMPUTE, UNKNOWN
 from hlo_inspect.hlo.wants import Wants
 
 if TYPE_CHECKING:
     from hlo_inspect.analysis.phases.graph_phases import GraphPhases
-    from hlo_inspect.analysis.phases.value_graph import CallFrame
-    from hlo_inspect.analysis.view import View
+    from hlo_inspect.graph.value_graph import CallFrame
+    from hlo_inspect.graph.view import View
 
 WANTS = Wants(graph=True, entry=True)
 """What has to be kept of a module for the graph: all of it, and what the entry takes and gives."""

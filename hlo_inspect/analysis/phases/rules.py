@@ -7,11 +7,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hlo_inspect.analysis.instruction_phase import PHASE_ORDER
-from hlo_inspect.analysis.op_names import BACKWARD, FORWARD, LOSS, OPTIMIZER, RECOMPUTE, UNKNOWN
 from hlo_inspect.analysis.phases import facts as fact
 from hlo_inspect.analysis.phases.facts import StepFacts
-from hlo_inspect.analysis.phases.value_graph import COLLECTIVE, MOVES, PRODUCT, SUMS, ValueGraph
+from hlo_inspect.graph.value_graph import COLLECTIVE, MOVES, PRODUCT, SUMS, ValueGraph
 from hlo_inspect.hlo.opcodes import base_opcode
+from hlo_inspect.hlo.values.op_names import BACKWARD, FORWARD, LOSS, OPTIMIZER, RECOMPUTE, UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import NOTHING, Bounds, CallGraph
 from hlo_inspect.analysis.collectives import Collective, wire_bytes
 from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.devices import DeviceCounts
@@ -21,6 +20,7 @@ from hlo_inspect.analysis.time.node_links import NodeLinks
 from hlo_inspect.analysis.time.placement import CollectiveGroups, Placement, UnknownTimeError
 from hlo_inspect.analysis.time.torus_links import TorusLinks
 from hlo_inspect.errors import UsageError
+from hlo_inspect.graph.calls import NOTHING, Bounds, CallGraph
 
 TOGETHER, POINT_TO_POINT = "collectives", "point-to-point"
 """The streams of a GPU."""

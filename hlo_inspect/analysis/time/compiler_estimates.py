@@ -12,8 +12,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from hlo_inspect.analysis.view import View
-from hlo_inspect.hlo.values import BackendConfig
+from hlo_inspect.graph.view import View
+from hlo_inspect.hlo.values.attributes import BackendConfig
 
 _EMPTY = '"reification_cost":[]'
 _NO_ESTIMATE = 2**62

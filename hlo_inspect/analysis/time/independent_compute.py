@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from itertools import repeat
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import InstructionPlace, place
-from hlo_inspect.analysis.canonical.order import operands_first
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.time.steps import WaitStep
 from hlo_inspect.analysis.time.timeline import TICKS
 from hlo_inspect.analysis.time.timelines import TimedStep
-from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.graph.calls import InstructionPlace, place
+from hlo_inspect.graph.canonical.order import operands_first
+from hlo_inspect.graph.view import View, Views
 
 
 class IndependentCompute(NamedTuple):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import NOTHING, Bounds
 from hlo_inspect.analysis.cost.figures import Figure, countable
 from hlo_inspect.analysis.cost.kernels import Kernel, Kernels, sum_of_step
 from hlo_inspect.analysis.time.step_times import NO_TIME, RowTimes
+from hlo_inspect.graph.calls import NOTHING, Bounds
 
 
 class StepCost(NamedTuple):

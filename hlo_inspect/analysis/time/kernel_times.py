@@ -28,9 +28,9 @@ from hlo_inspect.analysis.devices import ShapesAre
 from hlo_inspect.analysis.hardware import HardwareProfile
 from hlo_inspect.analysis.time.compiler_estimates import CompilerEstimate, compiler_estimate
 from hlo_inspect.analysis.tpu_marks import SPLIT_OVER_CORES
-from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.shapes import ArrayShape, Shape, array_leaves
+from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, array_leaves
 
 _SCALAR_MEMORY = 6
 _OVERLAP = 0.95

@@ -19,7 +19,7 @@ from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.devices import DeviceCounts, GroupMode
 from hlo_inspect.analysis.mesh import Run, device_groups, runs_of
 from hlo_inspect.errors import UsageError
-from hlo_inspect.hlo.device_groups import MAX_DEVICES, DeviceGroups, DeviceListError, DevicePairs, Groups
+from hlo_inspect.hlo.values.device_groups import MAX_DEVICES, DeviceGroups, DeviceListError, DevicePairs, Groups
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _TOPOLOGY = lazy_pattern(r"(?P<sizes>[1-9]\d{0,6}(?:x[1-9]\d{0,6})*)(?:T\((?P<order>\d(?:,\d)*)\))?", re.ASCII)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import CallGraph, InstructionPlace, place
 from hlo_inspect.analysis.collectives import ASYNC_DONE_TARGET, Collective
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
 from hlo_inspect.analysis.cost.kernels import Kernel, Kernels, StartRows
@@ -25,12 +24,13 @@ from hlo_inspect.analysis.time.steps import (
     TimedProgram,
     WaitStep,
 )
-from hlo_inspect.analysis.view import View, Views
+from hlo_inspect.graph.calls import CallGraph, InstructionPlace, place
+from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import TABLE, Role
-from hlo_inspect.hlo.shapes import HOST_SPACE, array_leaves
-from hlo_inspect.hlo.tokens import ScanError
+from hlo_inspect.hlo.read.tokens import ScanError
+from hlo_inspect.hlo.values.shapes import HOST_SPACE, array_leaves
 
 COPIES, TO_HOST, FROM_HOST = "copies", "to host", "from host"
 """The streams of asynchronous copies: within the device's memories, and over the link to the host."""

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import Bounds, InstructionPlace
 from hlo_inspect.analysis.cost.figures import Tally, countable
 from hlo_inspect.analysis.cost.kernels import Kernel, RowKey
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
@@ -14,6 +13,7 @@ from hlo_inspect.analysis.cost.roofline import Seconds, compute_time, memory_tim
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
 from hlo_inspect.analysis.time.kernel_times import KernelTime, KernelTimes
 from hlo_inspect.analysis.time.timelines import TimedStep, Timelines
+from hlo_inspect.graph.calls import Bounds, InstructionPlace
 
 
 def flops_time(tally: Tally, times: KernelTimes) -> Seconds:

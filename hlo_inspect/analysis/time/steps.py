@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import InstructionPlace
+from hlo_inspect.graph.calls import InstructionPlace
 
 
 class ComputeStep(NamedTuple):

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
-from hlo_inspect.analysis.calls import MAX_FIGURE, InstructionPlace, recursion
 from hlo_inspect.analysis.cost.figures import TOO_LARGE
 from hlo_inspect.analysis.time.steps import (
     BranchStep,
@@ -30,6 +29,7 @@ from hlo_inspect.analysis.time.steps import (
     WaitStep,
     called_by,
 )
+from hlo_inspect.graph.calls import MAX_FIGURE, InstructionPlace, recursion
 
 TICKS = 10**24
 """Of a second."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from hlo_inspect.analysis.calls import InstructionPlace
 from hlo_inspect.analysis.time.steps import CallStep, ComputeStep, IssueStep, LoopStep, Step, WaitStep
 from hlo_inspect.analysis.time.timeline import TICKS, StreamClock, Timeline
+from hlo_inspect.graph.calls import InstructionPlace
 
 COMPUTE = "compute"
 """The name of the compute stream."""

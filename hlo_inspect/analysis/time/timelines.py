@@ -14,13 +14,13 @@ from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import InstructionPlace, place
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
 from hlo_inspect.analysis.time.kernel_times import KernelTime, KernelTimes
 from hlo_inspect.analysis.time.program_steps import IssuedWork
 from hlo_inspect.analysis.time.timeline import TICKS, BranchTaken, InstructionTimes, Timeline
+from hlo_inspect.graph.calls import InstructionPlace, place
 
 
 class TimedStep:

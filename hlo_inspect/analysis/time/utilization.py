@@ -12,18 +12,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from hlo_inspect.analysis.calls import InstructionPlace
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.cost.custom_calls.step import total_of_step
 from hlo_inspect.analysis.cost.figures import FIGURES, MASKED, Tally
 from hlo_inspect.analysis.cost.module_cost import ModuleCost
 from hlo_inspect.analysis.cost.roofline import Seconds, engine_times, rate
-from hlo_inspect.analysis.op_names import RECOMPUTE
 from hlo_inspect.analysis.time.collective_times import ALL, CollectiveTime
 from hlo_inspect.analysis.time.kernel_times import KernelTimes
 from hlo_inspect.analysis.time.program_steps import FROM_HOST, TO_HOST
 from hlo_inspect.analysis.time.step_times import bytes_time, flops_time
 from hlo_inspect.analysis.time.timelines import TimedStep
+from hlo_inspect.graph.calls import InstructionPlace
+from hlo_inspect.hlo.values.op_names import RECOMPUTE
 
 MATRIX_UNIT, VECTOR_UNIT, MEMORY, HOST_LINK = "matrix unit", "vector unit", "memory", "host link"
 

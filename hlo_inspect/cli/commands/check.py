@@ -152,7 +152,7 @@ def _whole(reports: Iterable[Report], run: CheckRun) -> Iterator[Report]:
 
 def _is_whole(report: Report) -> bool:
     """Whether the text holds the whole module; where it does not, an error says what to do."""
-    from hlo_inspect.rules.reading_problems import is_part, truncation
+    from hlo_inspect.findings.reading_problems import is_part, truncation
 
     cut = truncation(report)
     if cut is not None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from hlo_inspect.analysis import calls
-from hlo_inspect.analysis.calls import CallGraph
 from hlo_inspect.analysis.cost.figures import FIGURES, Tally
 from hlo_inspect.analysis.cost.module_cost import ModuleCost, module_cost
 from hlo_inspect.analysis.cost.operation import Operation
-from hlo_inspect.analysis.view import View
+from hlo_inspect.graph import calls
+from hlo_inspect.graph.calls import CallGraph
+from hlo_inspect.graph.view import View
+from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.reader import read_modules
-from hlo_inspect.hlo.source import open_source
+from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.hlo.wants import Wants
 
 ADD = """%add {

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from hlo_inspect.analysis.calls import CallGraph
 from hlo_inspect.analysis.cost.module_cost import module_cost
+from hlo_inspect.graph.calls import CallGraph
 from hlo_inspect.hlo.opcodes import OPCODES
 from hlo_inspect.hlo.wants import Wants
 from tests.analysis.cost.every_opcode import MAKERS, generated

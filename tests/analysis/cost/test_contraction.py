@@ -15,7 +15,7 @@ from hlo_inspect.analysis.cost.work import (
     ragged_dot,
     valid_positions,
 )
-from hlo_inspect.hlo.values import WindowDimension
+from hlo_inspect.hlo.values.attributes import WindowDimension
 from tests.analysis.cost.small import operation
 
 

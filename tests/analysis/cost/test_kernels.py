@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from hlo_inspect.analysis.calls import NOTHING, Bounds, CallGraph
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import FIGURES
 from hlo_inspect.analysis.cost.kernels import Kernel, Kernels, find_kernels, sum_of_step
 from hlo_inspect.analysis.cost.module_cost import module_cost
-from hlo_inspect.hlo.reader import read_modules
-from hlo_inspect.hlo.source import open_source
+from hlo_inspect.graph.calls import NOTHING, Bounds, CallGraph
+from hlo_inspect.hlo.input.source import open_source
+from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.passes.cost import Cost
 from tests.analysis.cost.small import module_of
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.analysis import calls
-from hlo_inspect.analysis.calls import CallGraph
 from hlo_inspect.analysis.cost.labels import NOT_FUSED, NOT_PRINTED, Labeller, Labels
 from hlo_inspect.analysis.cost.module_cost import module_cost
 from hlo_inspect.analysis.provenance import Provenances
-from hlo_inspect.hlo.reader import read_modules
-from hlo_inspect.hlo.source import open_source
-from hlo_inspect.hlo.stack_frames import StackFrames
+from hlo_inspect.graph import calls
+from hlo_inspect.graph.calls import CallGraph
+from hlo_inspect.hlo.input.source import open_source
+from hlo_inspect.hlo.read.reader import read_modules
+from hlo_inspect.hlo.read.stack_frames import StackFrames
 from hlo_inspect.hlo.wants import Wants
 from tests.analysis.cost.small import by_label, cost_of, view_of
 

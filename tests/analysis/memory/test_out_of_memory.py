@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.analysis.memory.out_of_memory import OutOfMemory, read_reports
-from hlo_inspect.hlo.logs import OUT_OF_MEMORY
+from hlo_inspect.hlo.pasted.logs import OUT_OF_MEMORY
 from tests.linear_time import assert_linear
 
 GIB, MIB = 1 << 30, 1 << 20

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.reader import read_modules
-from hlo_inspect.hlo.source import open_source
+from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.passes.collectives import Collectives
 from hlo_inspect.passes.cost import Cost
 from hlo_inspect.request import Request

@@ -18,8 +18,8 @@ from hlo_inspect.analysis.time.collective_times import CollectiveTime
 from hlo_inspect.analysis.time.links import bus_factor
 from hlo_inspect.analysis.time.placement import given_placement
 from hlo_inspect.analysis.time.profiles import AskedMachine
-from hlo_inspect.hlo.reader import read_modules
-from hlo_inspect.hlo.source import open_source
+from hlo_inspect.hlo.input.source import open_source
+from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.passes.cost import Cost
 
 

@@ -13,8 +13,8 @@ from hlo_inspect.analysis.time.collective_times import ALL, CollectiveTime
 from hlo_inspect.analysis.time.placement import given_placement
 from hlo_inspect.analysis.time.profiles import AskedMachine
 from hlo_inspect.errors import UsageError
-from hlo_inspect.hlo.reader import read_modules
-from hlo_inspect.hlo.source import open_source
+from hlo_inspect.hlo.input.source import open_source
+from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.passes.cost import Cost
 
 GPT = Path(__file__).parents[4] / "shared/dumps/seeds/001_f260b7b1b8c886c1.txt"

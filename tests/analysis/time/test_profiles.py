@@ -17,8 +17,8 @@ from hlo_inspect.analysis.time.placement import Placement, given_placement
 from hlo_inspect.analysis.time.profiles import AskedMachine, ProfileChoice, changed, given_change
 from hlo_inspect.analysis.time.utilization import Bottleneck, bottleneck
 from hlo_inspect.errors import UsageError
-from hlo_inspect.hlo.reader import read_modules
-from hlo_inspect.hlo.source import open_source
+from hlo_inspect.hlo.input.source import open_source
+from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.passes.cost import Cost
 
 DATA = Path(__file__).parents[2] / "data"

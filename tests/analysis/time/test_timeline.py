@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from hlo_inspect.analysis.calls import InstructionPlace
 from hlo_inspect.analysis.time import timeline as module
 from hlo_inspect.analysis.time.steps import (
     BranchStep,
@@ -19,6 +18,7 @@ from hlo_inspect.analysis.time.steps import (
     WaitStep,
 )
 from hlo_inspect.analysis.time.timeline import BranchTaken, Timeline
+from hlo_inspect.graph.calls import InstructionPlace
 
 
 def at(name: str, computation: str = "main") -> InstructionPlace:

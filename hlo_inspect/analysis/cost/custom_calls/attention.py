@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost, Rule, call_bytes, config_of, size, whole
 from hlo_inspect.analysis.cost.figures import UnknownCostError, Work
 from hlo_inspect.analysis.cost.operation import Operation, dimension, elements
-from hlo_inspect.hlo.shapes import ArrayShape
+from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 Kernel = Literal["forward", "backward", "kept_backward", "key_gradient", "query_gradient", "split_backward"]

@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple
 
 from hlo_inspect.analysis.cost.figures import UnknownCostError, Work
 from hlo_inspect.analysis.cost.operation import Operation, Traffic, shape_size
-from hlo_inspect.hlo.shapes import ArrayShape, Shape, array_leaves
-from hlo_inspect.hlo.values import BackendConfig
+from hlo_inspect.hlo.values.attributes import BackendConfig
+from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, array_leaves
 
 KnownBy = Literal["config", "shapes", "estimate", "name", "leading term", "marker", "user", ""]
 """How a cost is known: from the `backend_config`; from target and shapes; from the kernel's own estimate; from the name of the

@@ -14,7 +14,7 @@ from functools import partial
 
 from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost, Rule, matrices, plain_cost
 from hlo_inspect.analysis.cost.operation import Operation, dimension, elements
-from hlo_inspect.hlo.shapes import ArrayShape
+from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _LIBRARY = lazy_pattern(r"(?:lapack|blas|cusolver|cublas|hipsolver|hipblas)_([a-z]+?)(?:_batched)?(?:_ffi)?", re.ASCII)

@@ -15,7 +15,7 @@ from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost, Rule, con
 from hlo_inspect.analysis.cost.figures import UnknownCostError
 from hlo_inspect.analysis.cost.operation import Operation, dimension, elements
 from hlo_inspect.analysis.cost.work import dot_flops
-from hlo_inspect.hlo.shapes import ArrayShape
+from hlo_inspect.hlo.values.shapes import ArrayShape
 
 
 def _gemm(op: Operation) -> CallCost:

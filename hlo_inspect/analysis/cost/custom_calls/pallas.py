@@ -30,7 +30,7 @@ from hlo_inspect.analysis.cost.custom_calls.call_cost import (
 from hlo_inspect.analysis.cost.figures import UnknownCostError, Work
 from hlo_inspect.analysis.cost.operation import Operation, dimension, elements
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.shapes import ArrayShape, array_leaves
+from hlo_inspect.hlo.values.shapes import ArrayShape, array_leaves
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 TPU_KERNEL = "tpu_custom_call"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from hlo_inspect.analysis.cost.custom_calls import attention, convolution, linear_algebra, matmul, pallas
 from hlo_inspect.analysis.cost.custom_calls.call_cost import MARKER, CallCost, Rule, unknown
-from hlo_inspect.analysis.cost.custom_calls.markers import is_marker
 from hlo_inspect.analysis.cost.custom_calls.pallas import kernel_name
 from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES, UserRules
 from hlo_inspect.analysis.cost.figures import UnknownCostError
 from hlo_inspect.analysis.cost.operation import Operation
+from hlo_inspect.hlo.values.custom_call_markers import is_marker
 
 _RULES: dict[str, Rule] = {**attention.RULES, **matmul.RULES, **convolution.RULES, **pallas.RULES, **linear_algebra.RULES}
 

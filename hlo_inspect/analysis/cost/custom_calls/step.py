@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, NamedTuple
 
-from hlo_inspect.analysis.calls import NOTHING, Bounds
 from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost
 from hlo_inspect.analysis.cost.custom_calls.pallas import KERNEL_TARGETS, kernel_name
+from hlo_inspect.graph.calls import NOTHING, Bounds
 from hlo_inspect.hlo.instruction import Instruction
 
 CallFigure = Literal[

@@ -16,7 +16,7 @@ from hlo_inspect.analysis.cost.custom_calls.formula import Formula, FormulaError
 from hlo_inspect.analysis.cost.figures import UnknownCostError, Work
 from hlo_inspect.analysis.cost.operation import Operation, dimension, elements, shape_size
 from hlo_inspect.configs import Node
-from hlo_inspect.hlo.shapes import ArrayShape, array_leaves
+from hlo_inspect.hlo.values.shapes import ArrayShape, array_leaves
 
 UserFigure = Literal["flops", "matmul_flops", "transcendentals", "bytes"]
 _FIGURES: tuple[UserFigure, ...] = get_args(UserFigure)

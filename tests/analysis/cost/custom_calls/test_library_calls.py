@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost
-from hlo_inspect.analysis.cost.custom_calls.markers import MARKERS
 from hlo_inspect.analysis.cost.figures import Work
+from hlo_inspect.hlo.values.custom_call_markers import MARKERS
 from tests.analysis.cost.custom_calls.small_calls import call
 
 

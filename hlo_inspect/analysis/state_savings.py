@@ -1,0 +1,135 @@
+"""Memory that an optimizer's state could do without: buffers that are not donated, copies on devices that could share it.
+
+State is moments, other arrays that an optimizer keeps, and master weights; scalars are left out. State counts as replicated
+where another parameter, which the step only reads, is divided among the devices that hold the same state, as the batch is in
+data parallel training. Dividing the state among n devices leaves each of them one part of n (ZeRO-1; Rajbhandari et al. 2020,
+arXiv:1910.02054).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from hlo_inspect.analysis.devices import DeviceCounts, parts_among
+from hlo_inspect.graph.parameters import Interface, ParameterLeaf, fitting
+from hlo_inspect.hlo.values.device_groups import Groups
+from hlo_inspect.optimizer.overview import Overview
+
+MAX_PARTITIONS = 1 << 14
+MAX_SHARDINGS = 20  # of parameters that are only read, and of state
+KINDS = ("first moment", "second moment", "master weight", "accumulator")
+
+State = list[tuple[ParameterLeaf, str]]
+"""Parameters and what kind of state they are."""
+
+
+class UndonatedState(NamedTuple):
+    """State that could be donated, and the bytes that this would save."""
+
+    members: State
+    saved: int
+
+
+class ReplicatedState(NamedTuple):
+    """State that is the same on `parts` devices among which parameter `among` is divided; `saved` are the bytes that dividing
+    it too would save on each of them.
+    """
+
+    members: State
+    parts: int
+    among: int
+    saved: int
+
+
+def undonated_state(overview: Overview, interface: Interface) -> UndonatedState:
+    """The state of which the buffers could be donated."""
+    kinds = {(leaf.number, leaf.index): role for leaf, role in _state(overview, interface)}
+    candidates = [p for p in interface.parameters if p.could_be_donated and (p.number, p.index) in kinds]
+    kept = [(leaf, kinds[leaf.number, leaf.index]) for leaf in fitting(candidates, interface.outputs)]
+    return UndonatedState(kept, sum(leaf.shape.bytes or 0 for leaf, _ in kept))
+
+
+def bytes_of_a_device(interface: Interface, counts: DeviceCounts, *, per_device: bool) -> int:
+    """Bytes of the entry's parameters on each device; `per_device` says whether the text's shapes are those of one."""
+    tiles: dict[str, int] = {}
+    total = 0
+    for leaf in interface.parameters:
+        text = "" if per_device else _text(leaf)
+        if text not in tiles:
+            copies = _copies(leaf, counts.partitions or 1) if text and len(tiles) < MAX_SHARDINGS else None
+            tiles[text] = len(copies) if copies is not None else 1
+        total += -(-(leaf.shape.bytes or 0) // tiles[text])
+    return total
+
+
+def _state(overview: Overview, interface: Interface) -> State:
+    parameters = overview.updates.parameters
+    roles = {parameters.get(array.source): "other state" for array in overview.states}
+    for key, role in overview.roles.items():
+        roles[key] = next((kind for kind in KINDS if role.replace("_", " ").startswith(kind)), role)
+    leaves = [leaf for leaf in interface.parameters if leaf.shape.elements != 1]
+    found = [(leaf, roles.get((leaf.number, leaf.index))) for leaf in leaves]
+    return [(leaf, role) for leaf, role in found if role in {*KINDS, "other state"} and role is not None]
+
+
+def replicated_state(
+    overview: Overview, interface: Interface, counts: DeviceCounts, *, per_device: bool
+) -> list[ReplicatedState]:
+    """The state that devices hold in copies and could divide, one entry for each number of devices and parameter.
+
+    `per_device` says whether the text's shapes are those of one device.
+    """
+    state = _state(overview, interface)
+    partitions = (counts.sharded or 1) if state else 1
+    if not 1 < partitions <= MAX_PARTITIONS:
+        return []
+    read = {_text(leaf): leaf for leaf in reversed(_only_read(overview, interface))}
+    found = [(leaf, _copies(leaf, partitions)) for leaf in list(read.values())[-MAX_SHARDINGS:]]
+    divided = [(leaf, copies) for leaf, copies in found if copies is not None]
+    known: dict[str, _Spread | None] = {}
+    groups: dict[tuple[int, int], State] = {}
+    saved: Counter[tuple[int, int]] = Counter()
+    for leaf, role in state:
+        text = _text(leaf)
+        if text not in known and len(known) < MAX_SHARDINGS:
+            known[text] = _spread(_copies(leaf, partitions), divided)
+        spread = known.get(text)
+        if spread is not None and leaf.shape.bytes is not None:
+            size = leaf.shape.bytes if per_device else leaf.shape.bytes // spread.tiles
+            key = spread.parts, spread.among
+            groups.setdefault(key, []).append((leaf, role))
+            saved[key] += size - -(-size // spread.parts)
+    return [ReplicatedState(members, *key, saved[key]) for key, members in groups.items()]
+
+
+def _text(leaf: ParameterLeaf) -> str:
+    return leaf.sharding.text if leaf.sharding is not None else ""
+
+
+def _copies(leaf: ParameterLeaf, partitions: int) -> Groups | None:
+    """The partitions by what they hold of an array; `None` where its sharding does not say it."""
+    return leaf.sharding.copies(partitions) if leaf.sharding is not None else None
+
+
+class _Spread(NamedTuple):
+    """A state that lies in `tiles`, each of them on devices among which parameter `among` is divided into `parts`."""
+
+    parts: int
+    among: int
+    tiles: int
+
+
+def _spread(copies: Groups | None, divided: list[tuple[ParameterLeaf, Groups]]) -> _Spread | None:
+    if copies is None:
+        return None
+    found = [(parts_among(copies, others), -leaf.number) for leaf, others in divided]
+    parts, number = max(found, default=(1, 0))
+    return _Spread(parts, -number, len(copies)) if parts > 1 else None
+
+
+def _only_read(overview: Overview, interface: Interface) -> list[ParameterLeaf]:
+    """Parameters that the step reads and neither updates nor donates."""
+    updates = overview.updates
+    updated = {updates.parameters.get(array.source) for matcher in updates.matchers for array in matcher.step.arrays}
+    return [leaf for leaf in interface.parameters if not leaf.donated and (leaf.number, leaf.index) not in updated]

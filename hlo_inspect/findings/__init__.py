@@ -1,0 +1,93 @@
+"""The findings, in one explicit list: a rule is one file here, imported when it is asked for. Problems of reading, of policies
+and of workload files have a table each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container
+from functools import cache
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from hlo_inspect.errors import UsageError, did_you_mean
+from hlo_inspect.lazy_pattern import lazy_pattern
+from hlo_inspect.registry import Registry
+
+if TYPE_CHECKING:
+    from hlo_inspect.findings.base import Rule, RulePage
+
+_CODE = lazy_pattern(r"HI[0-9]{3}", re.ASCII)
+
+LARGE_MODULE = 10_000
+"""Above so many instructions a summary does not work out device memory and times, which takes long. Only `check` runs the rules
+on device memory then, if it counts findings.
+"""
+
+Reads = Literal["lines", "graph", "memory"]
+"""What a rule looks at: lines that are read one by one, values that are followed through the graph, or device memory too."""
+
+
+class RuleEntry(NamedTuple):
+    """The questions (names of passes) that a rule belongs to, and what it looks at."""
+
+    passes: tuple[str, ...]
+    reads: Reads
+
+
+RULE_TABLE: dict[str, RuleEntry] = {
+    "undonated-parameter": RuleEntry(("params", "memory"), "graph"),
+    "unused-parameter": RuleEntry(("params",), "lines"),
+    "dangling-alias": RuleEntry(("params",), "lines"),
+    "unreadable-device-groups": RuleEntry(("collectives",), "lines"),
+    "uneven-device-groups": RuleEntry(("collectives",), "lines"),
+    "contradictory-devices": RuleEntry(("collectives",), "lines"),
+    "sharding-device-count": RuleEntry(("collectives",), "lines"),
+    "mesh-mismatch": RuleEntry(("collectives",), "lines"),
+    "mesh-not-sought": RuleEntry(("collectives",), "lines"),
+    "invalid-trip-count": RuleEntry(("collectives", "cost"), "lines"),
+    "recursive-computation": RuleEntry(("collectives", "cost"), "lines"),
+    "excessive-runs": RuleEntry(("collectives", "cost"), "lines"),
+    "invalid-custom-call-config": RuleEntry(("cost", "custom-calls"), "graph"),
+    "unfollowed-dataflow": RuleEntry(("optimizer",), "graph"),
+    "undonated-optimizer-state": RuleEntry(("optimizer",), "graph"),
+    "replicated-optimizer-state": RuleEntry(("optimizer",), "graph"),
+    "unaccountable-memory": RuleEntry(("memory",), "memory"),
+    "differing-memory-files": RuleEntry(("memory",), "memory"),
+    "tile-padding": RuleEntry(("memory",), "memory"),
+    "large-constant": RuleEntry(("memory",), "memory"),
+    "saved-activations": RuleEntry(("memory",), "memory"),
+    "copied-donated-parameter": RuleEntry(("memory",), "memory"),
+    "kept-gathered-parameter": RuleEntry(("memory",), "memory"),
+    "whole-layer-stack": RuleEntry(("memory",), "memory"),
+    "idle-donated-parameter": RuleEntry(("memory",), "memory"),
+}
+
+RULES: Registry[Rule] = Registry(__name__, RULE_TABLE)
+
+
+def rules_of(passes: Container[str]) -> list[str]:
+    """Return the names of the rules that belong to these questions."""
+    return [name for name, entry in RULE_TABLE.items() if any(question in passes for question in entry.passes)]
+
+
+@cache
+def rule_pages() -> tuple[RulePage, ...]:
+    """The documentation of every finding that exists, by code."""
+    from hlo_inspect.findings.check_problems import CHECK_PROBLEMS
+    from hlo_inspect.findings.reading_problems import READING_PROBLEMS
+    from hlo_inspect.findings.workload_problems import WORKLOAD_PROBLEMS
+
+    return (*READING_PROBLEMS, *CHECK_PROBLEMS, *(rule.page() for rule in RULES), *WORKLOAD_PROBLEMS)
+
+
+def find_rule(name: str) -> RulePage:
+    """The documentation of the rule of that code or kebab-case name; `UsageError` with the nearest codes and names."""
+    pages = rule_pages()
+    for page in pages:
+        if name in (page.code, page.name):
+            return page
+    hint = did_you_mean(name, [one for page in pages for one in (page.code, page.name)])
+    if _CODE.fullmatch(name):  # the codes of a group are neighbours
+        nearest = sorted((page.code for page in pages), key=lambda code: abs(int(code[2:]) - int(name[2:])))[:3]
+        hint = did_you_mean(name, nearest, cutoff=0)
+    raise UsageError(f"there is no rule {name!r}{hint}; `hlo-inspect rules` lists all")

@@ -1,0 +1,129 @@
+"""What a rule is: one kind of finding, with its code, name and severity; its docstring is its documentation."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from hlo_inspect.analysis.collectives import Collective
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.report.model import Finding, Severity
+from hlo_inspect.report.units import format_value
+
+if TYPE_CHECKING:
+    from hlo_inspect.graph.parameters import ParameterLeaf
+
+WORTH_DONATING = 1 << 10  # bytes; scalars and counters are not worth a finding
+
+WORTH_SAVING = 1 << 20  # bytes of device memory
+
+HEADINGS = ("What it finds", "Why it matters", "How to fix it", "Example")
+
+
+class RulePage(NamedTuple):
+    """The documentation of one kind of finding: `summary` is one line, `example` is shown as it is written."""
+
+    code: str
+    name: str
+    severity: Severity
+    summary: str
+    what: str
+    why: str
+    fix: str
+    example: str
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The four texts by their headings."""
+        return dict(zip(HEADINGS, (self.what, self.why, self.fix, self.example), strict=True))
+
+
+class Rule(ABC):
+    """One kind of finding.
+
+    `code` and `name` (in kebab-case) are what policies and scripts name it by and never change. The docstring is a line, then
+    the four `HEADINGS`, each in a line of its own, with their texts indented below them.
+    """
+
+    code: ClassVar[str]
+    name: ClassVar[str]
+    severity: ClassVar[Severity]
+
+    @abstractmethod
+    def check(self, context: Context) -> Iterator[Finding]:
+        """The findings on a module, in the order of its text."""
+
+    def finding(
+        self,
+        context: Context,
+        message: str,
+        line: int | None,
+        subject: str | None = None,
+        bytes_at_stake: int = 0,
+        severity: Severity | None = None,
+    ) -> Finding:
+        """A finding of this rule at a line of the input; `severity` where it is less severe than the rule."""
+        return Finding(self.code, severity or self.severity, message, context.module.location(line), subject, bytes_at_stake)
+
+    def finding_on(self, context: Context, collective: Collective, message: str) -> Finding:
+        """A finding on a collective, with the bytes of its operands at stake."""
+        start = collective.start
+        return self.finding(context, message, start.line, start.name, collective.operand_bytes or 0)
+
+    @classmethod
+    def page(cls) -> RulePage:
+        """The documentation, from the docstring."""
+        summary, *rest = inspect.cleandoc(cls.__doc__ or "").split("\n")
+        texts: dict[str, list[str]] = {}
+        for line in rest:
+            if line in HEADINGS:
+                texts[line] = []
+            elif texts:
+                texts[next(reversed(texts))].append(line)
+        what, why, fix, example = (inspect.cleandoc("\n".join(texts[heading])) for heading in HEADINGS)
+        return RulePage(cls.code, cls.name, cls.severity, summary, what, why, fix, example)
+
+
+def is_worth_it(context: Context, of_bytes: int) -> bool:
+    """Whether an array of this size is worth a finding on device memory: 1 MiB and 1 % of the peak."""
+    return of_bytes >= least_worth(context)
+
+
+def least_worth(context: Context) -> int:
+    """The bytes from which on something is worth a finding on device memory. At most 100 arrays of the peak are as large."""
+    return max(WORTH_SAVING, (context.memory.figures["peak_bytes"] or 0) // 100)
+
+
+def entry_line(context: Context) -> int:
+    """The line of the entry computation, where findings on its parameters are reported; else that of the header."""
+    entry = context.module.entry
+    return entry.line if entry is not None else context.module.first_line
+
+
+def size(of_bytes: int) -> str:
+    """A number of bytes as the messages of findings have it: `61.7 MiB`."""
+    return format_value(of_bytes, "bytes")
+
+
+def share(part: float) -> str:
+    """A share of 1 as the messages of findings have it: `33 %`."""
+    return format_value(part, "share")
+
+
+def numbered(leaves: Sequence[ParameterLeaf], limit: int = 4) -> str:
+    """`parameters 3, 5 and 7`; of more than `limit` the first."""
+    numbers = list(dict.fromkeys(str(leaf.number) for leaf in leaves))
+    if len(numbers) == 1:
+        return f"parameter {numbers[0]}"
+    if len(numbers) > limit:
+        return f"{len(numbers)} parameters ({', '.join(numbers[:limit])}, …)"
+    return f"parameters {', '.join(numbers[:-1])} and {numbers[-1]}"
+
+
+def counted(kinds: Iterable[str]) -> str:
+    """`2 first moments and 1 master weight`."""
+    words = [f"{count} {kind}" + ("s" if count > 1 else "") for kind, count in Counter(kinds).items()]
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

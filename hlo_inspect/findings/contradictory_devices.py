@@ -1,0 +1,46 @@
+"""HI203: collectives over devices that the program does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.findings.base import Rule
+from hlo_inspect.report.model import Finding
+
+
+class ContradictoryDevices(Rule):
+    """Devices that do not exist or are named twice.
+
+    What it finds
+        Device groups and source-target pairs with an id that is not below the number of devices of the program,
+        with an id in two groups, or with a device that sends or receives twice.
+
+    Why it matters
+        XLA refuses such a program, or it hangs. What the collective moves is not known.
+
+    How to fix it
+        Compare `num_partitions` and `replica_count` in the header with the ids: text from two dumps, or a module
+        that was compiled for another number of devices, has such groups.
+
+    Example
+        HloModule step, num_partitions=4
+
+        ENTRY main {
+          x = f32[8]{0} parameter(0)
+          ROOT all = f32[16]{0} all-gather(x), channel_id=1, use_global_device_ids=true, dimensions={0},
+            replica_groups={{0,1},{2,4}}
+        }
+    """
+
+    code = "HI203"
+    name = "contradictory-devices"
+    severity = "error"
+
+    def check(self, context: Context) -> Iterator[Finding]:
+        for fault in context.collective_faults:
+            if fault.kind == "contradictory groups":
+                message = f"{fault.collective.start.name}: {fault.reason}, so that its group size is not known"
+                yield self.finding_on(context, fault.collective, message)
+            elif fault.kind == "contradictory pairs":
+                yield self.finding_on(context, fault.collective, f"{fault.collective.start.name}: {fault.reason}")

@@ -1,0 +1,61 @@
+"""HI306: a donated parameter that is there twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.findings.base import Rule, is_worth_it, size
+from hlo_inspect.report.model import Finding
+
+_COPIES = frozenset({"copy", "transpose", "reshape"})
+
+
+class CopiedDonatedParameter(Rule):
+    """Donated parameters that live beside a copy.
+
+    What it finds
+        Arrays that are live at the peak and hold the values of a donated parameter of the same type, copied or transposed,
+        in the memory in which the parameter is live too. Those below 1 MiB or 1 % of the peak are left out.
+
+    Why it matters
+        Donation is to save the second buffer; the copy takes it again. XLA inserts copies where something reads the old
+        value after the new one is written, or where the layouts of the parameter and of what reads it differ.
+
+    How to fix it
+        Read the old value before the update, or let the update return what is needed of it. Where the copy changes the
+        layout, give the argument that layout (`jax.jit(..., in_shardings=Format(Layout(...)))`, or `Layout.AUTO`).
+
+    Example
+        HloModule step, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias) }
+
+        ENTRY main {
+          w = f32[512,1024]{1,0} parameter(0)
+          old = f32[512,1024]{1,0} copy(w)
+          new = f32[512,1024]{1,0} negate(w)
+          r = f32[8]{0} custom-call(old, new), custom_call_target="reads"
+          ROOT t = (f32[512,1024]{1,0}, f32[8]{0}) tuple(new, r)
+        }
+    """
+
+    code = "HI306"
+    name = "copied-donated-parameter"
+    severity = "warning"
+
+    def check(self, context: Context) -> Iterator[Finding]:
+        live = context.live_arrays
+        given = {one.relation.parameter: one for one in live if one.kind == "parameter" and one.relation is not None}
+        donated = {leaf.number for leaf in context.interface.parameters if leaf.donated}
+        for one in live:
+            relation = one.relation
+            if relation is None or one.kind == "parameter" or not relation.steps or relation.parameter not in donated:
+                continue
+            parameter = given.get(relation.parameter)
+            if parameter is None or not _COPIES.issuperset(relation.steps) or one.space != parameter.space:
+                continue
+            if is_worth_it(context, one.bytes) and 2 * one.bytes > parameter.bytes:
+                words = ", ".join(relation.steps)
+                message = (
+                    f"{size(one.bytes)} of {one.shape} are a {words} of the donated parameter {relation.parameter} beside it"
+                )
+                yield self.finding(context, message, one.line, one.name, one.bytes)

@@ -1,0 +1,63 @@
+"""HI507: computations that run more often than can be counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.findings.base import Rule
+from hlo_inspect.graph.calls import MAX_FIGURE
+from hlo_inspect.report.model import Finding
+
+
+class ExcessiveRuns(Rule):
+    """Computations that run more than 10^30 times in one step.
+
+    What it finds
+        The first computation, callers before callees, whose runs come to more than 10^30: the trip counts of the loops
+        around it, multiplied.
+
+    Why it matters
+        No machine runs a program that often. Figures of one step are not counted beyond 10^30: they are unknown, with
+        10^30 as their lower bound.
+
+    How to fix it
+        Look at the trip counts of the loops around it: one of them is printed wrongly, or stands for a loop that never
+        ends.
+
+    Example
+        HloModule step
+
+        body {
+          p = (s32[]) parameter(0)
+          i = s32[] get-tuple-element(p), index=0
+          ROOT r = (s32[]) tuple(i)
+        }
+
+        outer {
+          p = (s32[]) parameter(0)
+          ROOT w = (s32[]) while(p), condition=c, body=body, backend_config={"known_trip_count":{"n":"900000000000000000"}}
+        }
+
+        c {
+          p = (s32[]) parameter(0)
+          ROOT c = pred[] constant(true)
+        }
+
+        ENTRY main {
+          p = (s32[]) parameter(0)
+          ROOT w = (s32[]) while(p), condition=c, body=outer, backend_config={"known_trip_count":{"n":"900000000000000000"}}
+        }
+    """
+
+    code = "HI507"
+    name = "excessive-runs"
+    severity = "warning"
+
+    def check(self, context: Context) -> Iterator[Finding]:
+        graph = context.call_graph
+        for name in graph.order:
+            if graph.runs(name).least >= MAX_FIGURE:
+                message = f"computation {name} runs more than 10^30 times in one step"
+                yield self.finding(context, message, graph.line_of(name), name)
+                return

@@ -1,0 +1,44 @@
+"""HI503: custom calls whose configuration cannot be used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.findings.base import Rule
+from hlo_inspect.report.model import Finding
+
+
+class InvalidCustomCallConfig(Rule):
+    """Known custom calls with an unusable configuration.
+
+    What it finds
+        Custom calls of a target whose cost is known (a cuBLAS matrix multiplication, a Triton or Mosaic kernel with
+        an estimate) whose `backend_config`, or an operand, does not say what the cost depends on.
+
+    Why it matters
+        The FLOPs and bytes of these calls are in no figure, so that those of the module are too low or unknown.
+
+    How to fix it
+        Look at the `backend_config` in the line. Dumps of very old and very new versions of XLA can write it
+        otherwise: please report the line.
+
+    Example
+        HloModule step
+
+        ENTRY main {
+          a = f32[8,8]{1,0} parameter(0)
+          ROOT c = f32[8,8]{1,0} custom-call(a, a),
+            custom_call_target="__cublas$gemm", backend_config={"gemm_backend_config":{}}
+        }
+    """
+
+    code = "HI503"
+    name = "invalid-custom-call-config"
+    severity = "warning"
+
+    def check(self, context: Context) -> Iterator[Finding]:
+        for call in context.cost.calls:
+            if call.cost.fault:
+                name = call.instruction.name
+                yield self.finding(context, f"custom call {name}: {call.cost.fault}", call.line, name, call.cost.bytes or 0)

@@ -1,0 +1,36 @@
+"""HI205: a mesh of the user's that does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.findings.base import Rule
+from hlo_inspect.report.model import Finding
+
+
+class MeshMismatch(Rule):
+    """A mesh given with `--mesh` that does not fit.
+
+    What it finds
+        Axes of `--mesh` that are over as many devices as the program has, but cut them otherwise than the device mesh
+        that all groups and shardings fit. A mesh of another number of devices is a usage error.
+
+    Why it matters
+        The axes cannot be named as asked: tables show `d0`, `d1`, … or the names that the program prints.
+
+    How to fix it
+        Give the axes from major to minor, with the sizes that `mesh.shape` has; `hlo-inspect collectives` prints
+        them.
+
+    Example
+        hlo-inspect collectives dump.txt --mesh data=3,model=2      # where mesh.shape is 2x3
+    """
+
+    code = "HI205"
+    name = "mesh-mismatch"
+    severity = "warning"
+
+    def check(self, context: Context) -> Iterator[Finding]:
+        if context.mesh.note:
+            yield self.finding(context, context.mesh.note, context.module.first_line)

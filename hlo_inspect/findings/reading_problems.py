@@ -1,0 +1,231 @@
+"""HI001 to HI015: what can be wrong with a text. The reader notes these problems; here they get their words.
+
+A problem that occurs again at other places is one finding, with its first place and how often it occurs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator
+
+from hlo_inspect.analysis.collectives import groups_attribute
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.devices import NOT_PRINTED
+from hlo_inspect.findings.base import RulePage
+from hlo_inspect.hlo.malformed import MalformedRow, malformed_rows
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.problems import CUT_OFF, PART, UNREADABLE, Problem
+from hlo_inspect.report.model import Finding, Report
+
+_DAMAGED = "Dump the module again, and copy the file instead of the terminal's output, which wraps and cuts long lines."
+
+READING_PROBLEMS: tuple[RulePage, ...] = (
+    RulePage(
+        UNREADABLE,
+        "unreadable-line",
+        "warning",
+        "A line inside a module that cannot be read.",
+        "Lines between the braces of a computation that are not instructions, and instructions of which an attribute that a "
+        "command needs makes no sense or is missing, as in a text that was printed with `print_extra_attributes=false`.",
+        "A line that is no instruction is in no figure; of an instruction what could be read is kept. `module.unparsed_lines` "
+        "counts such lines; where it is 0, every line was read.",
+        f"{_DAMAGED} If XLA prints such a line, please report it.",
+        "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  this is no instruction\n  ROOT n = f32[4]{0} negate(p)\n}",
+    ),
+    RulePage(
+        CUT_OFF,
+        "truncated-module",
+        "error",
+        "The text ends, or another begins, inside the module.",
+        "Modules whose last computation is not closed, that have a header and nothing else, or that go on after text which "
+        "is not HLO.",
+        "The figures are those of a part of the module: counts and sums are lower bounds. `hlo-inspect check` refuses such an "
+        "input with exit status 3, except with --allow-partial.",
+        f"{_DAMAGED} A process that was killed while it wrote the dump leaves such a file too.",
+        "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)",
+    ),
+    RulePage(
+        "HI003",
+        "invalid-header-attribute",
+        "warning",
+        "A header attribute that makes no sense.",
+        "Header attributes whose value is not of the form that XLA prints, such as a number of partitions that is not a "
+        "number.",
+        "The module is read as if the attribute were absent, for instance as one partition, or as nothing donated.",
+        _DAMAGED,
+        "HloModule m, num_partitions=many\n\nENTRY e {\n  ROOT p = f32[4]{0} parameter(0)\n}",
+    ),
+    RulePage(
+        "HI004",
+        "unknown-opcode",
+        "warning",
+        "An opcode that XLA does not have.",
+        "Instructions whose opcode is neither in XLA today nor was in an earlier version.",
+        "The instruction is counted, but its FLOPs are not known, and what it computes is not followed.",
+        "Look for a misspelling in an edited text. An opcode that is new in XLA: please report it.",
+        "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f32[4]{0} negative(p)\n}",
+    ),
+    RulePage(
+        "HI005",
+        "invalid-utf8",
+        "warning",
+        "Bytes that are not UTF-8.",
+        "The first line of the module that holds bytes which are not UTF-8 text.",
+        "The bytes are read as U+FFFD. They change nothing inside of metadata, but can in a name.",
+        f"{_DAMAGED} Look at the tool that last wrote the file.",
+        'HloModule m\n\nENTRY e {\n  ROOT p = f32[4]{0} parameter(0), metadata={op_name="\\xff"}\n}',
+    ),
+    RulePage(
+        "HI006",
+        "unknown-element-type",
+        "warning",
+        "An element type that XLA does not have.",
+        "Shapes such as `f99[4]`.",
+        "The size of the array is not known, and every total with it is null.",
+        "Look for a misspelling in an edited text. A type that is new in XLA: please report it.",
+        "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f99[4]{0} convert(p)\n}",
+    ),
+    RulePage(
+        "HI007",
+        "duplicate-name",
+        "error",
+        "A name that is defined twice.",
+        "Two instructions of one computation, or two computations of one module, with the same name.",
+        "XLA refuses such a module. An operand of that name can mean either; the later one is taken.",
+        "Two dumps in one file, or a text that was edited: give each module its file.",
+        "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT p = f32[4]{0} negate(p)\n}",
+    ),
+    RulePage(
+        "HI008",
+        "undefined-operand",
+        "error",
+        "An operand that its computation does not define.",
+        "Operand names that no instruction of the computation has.",
+        "XLA refuses such a module. The data flow through the instruction is lost: what it feeds is not followed.",
+        "Look for a missing or unreadable line before the instruction, or for a misspelling in an edited text.",
+        "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f32[4]{0} negate(q)\n}",
+    ),
+    RulePage(
+        "HI009",
+        "undefined-computation",
+        "error",
+        "A computation that is called and not defined.",
+        "Names in `calls=`, `to_apply=`, `body=`, `condition=` and the like that no computation of the module has.",
+        "XLA refuses such a module. The FLOPs and collectives inside of the computation are in no figure.",
+        f"The computation was cut out of the text. {_DAMAGED}",
+        "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f32[4]{0} fusion(p), kind=kLoop, calls=gone\n}",
+    ),
+    RulePage(
+        "HI010",
+        "second-entry-or-root",
+        "error",
+        "A second ENTRY, or a second ROOT in a computation.",
+        "Modules in which two computations are marked `ENTRY`, and computations in which two instructions are marked `ROOT`.",
+        "XLA refuses such a module. The first ENTRY and the last ROOT are taken.",
+        "Two dumps in one file, or a text that was edited: give each module its header or its file.",
+        "HloModule m\n\nENTRY e {\n  ROOT p = f32[4]{0} parameter(0)\n}\n\nENTRY f {\n  ROOT p = f32[4]{0} parameter(0)\n}",
+    ),
+    RulePage(
+        PART,
+        "quoted-lines",
+        "info",
+        "Instruction lines outside any computation.",
+        "Lines as people quote them, before, between or behind modules: contiguous, or with prose or `...` between them.",
+        "They are a module of their own that is there only in part: what they say is counted, what is about the whole "
+        "module is null. `hlo-inspect check` refuses such an input with exit status 3, except with --allow-partial.",
+        "Give the whole dump where the question is about the module.",
+        "%all-reduce.1 = f32[4]{0} all-reduce(%p), replica_groups={{0,1}}, to_apply=%add\n",
+    ),
+    RulePage(
+        "HI014",
+        "root-mismatch",
+        "error",
+        "A computation whose root disagrees with its signature.",
+        "Computations without an instruction marked `ROOT`, so that the last one is the root, and whose signature says "
+        "another result; without one the header's `entry_computation_layout`, or the fusion, call or while that runs them.",
+        "The line with the root is missing, or the last line is: figures that depend on the result, and the data flow out of "
+        "the computation, are those of another program. XLA refuses a signature that disagrees.",
+        _DAMAGED,
+        "HloModule m\n\nENTRY e (p: f32[4]) -> (f32[4]) {\n  p = f32[4]{0} parameter(0)\n  n = f32[4]{0} negate(p)\n}",
+    ),
+    RulePage(
+        "HI015",
+        "missing-root",
+        "warning",
+        "A computation without a root among others that have one.",
+        "Computations without an instruction marked `ROOT`, in a module with XLA's header in which most computations have "
+        "one, although the shape of the last instruction is what is said of the computation; and computations that hold "
+        "nothing, which XLA refuses.",
+        "The last instruction is the root then. XLA marks the root of every computation that it prints: here the line may be "
+        "missing, and a reducer or fusion computes something else.",
+        f"{_DAMAGED} In a text that was written by hand, mark the root.",
+        "HloModule m, entry_computation_layout={(f32[4]{0})->f32[]}\n\nadd {\n  x = f32[] parameter(0)\n"
+        "  y = f32[] parameter(1)\n}\n\nf {\n  q = f32[4]{0} parameter(0)\n  ROOT n = f32[4]{0} negate(q)\n}\n\n"
+        "ENTRY e {\n  p = f32[4]{0} parameter(0)\n  z = f32[] constant(0)\n  a = f32[4]{0} fusion(p), kind=kLoop, calls=f\n"
+        "  ROOT r = f32[] reduce(a, z), dimensions={0}, to_apply=add\n}",
+    ),
+    RulePage(
+        "HI013",
+        "layout-mismatch",
+        "warning",
+        "A layout that does not fit its shape.",
+        "Shapes such as `f32[4]{1,0}`, whose layout has another number of dimensions, or one of them twice.",
+        "XLA refuses such a shape. Its bytes are counted without padding.",
+        "Look for an edit of the shape that left the layout as it was.",
+        "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f32[4]{1,0} negate(p)\n}",
+    ),
+)
+
+
+_SEVERITIES = {page.code: page.severity for page in READING_PROBLEMS}
+_SEEN_BY_ALL = frozenset({UNREADABLE, CUT_OFF, "HI003", PART})
+"""Problems that are the same whichever lines are read; the others are counted where every line is."""
+
+
+def reading_findings(context: Context, passes: Container[str]) -> Iterator[Finding]:
+    """Yield the problems of a module's text, as far as the answers of these passes depend on it."""
+    module = context.module
+    reads_all = module.wants.reads_every_line
+    problems = [problem for problem in module.problems if reads_all or problem.code in _SEEN_BY_ALL]
+    malformed = [_malformed(module, row) for row in malformed_rows(module)]
+    unreadable = {problem.location.line for problem in (*problems, *malformed)}
+    for problem in (*problems, *malformed, *_missing(context, passes, unreadable)):
+        times = f" ({problem.times:,} times, first here)" if problem.times > 1 else ""
+        message = problem.message + times
+        yield Finding(problem.code, _SEVERITIES[problem.code], message, problem.location, problem.subject)
+    for code, count in module.problems.left_out.items() if reads_all else ():
+        yield Finding(code, _SEVERITIES[code], f"{count:,} more of this kind", module.location(None))
+
+
+def _malformed(module: Module, row: MalformedRow) -> Problem:
+    return Problem(UNREADABLE, f"{row.name}: {row.reason}", module.location(row.line), row.name)
+
+
+def _missing(context: Context, passes: Container[str], unreadable: Container[int | None]) -> Iterator[Problem]:
+    """Yield one problem for the attributes that a printer left out and devices depend on, and one for those of costs."""
+    if "collectives" in passes:
+        unprinted = [one.inner for one in context.collectives if one.participants.fault == NOT_PRINTED]
+        groups = [(one.line, one.name, groups_attribute(one)) for one in unprinted]
+        yield from _first_of(context.module, groups, unreadable, "its devices depend on")
+    if "cost" in passes:
+        yield from _first_of(context.module, context.cost.missing_attributes, unreadable, "its cost depends on")
+
+
+def _first_of(
+    module: Module, missing: Iterable[tuple[int, str, str]], unreadable: Container[int | None], why: str
+) -> Iterator[Problem]:
+    """Yield the first of some attributes that are missing, with their number. Each has its line, instruction and name."""
+    known = sorted(one for one in missing if one[0] not in unreadable)
+    if known:
+        line, name, attribute = known[0]
+        message = f"{name} is printed without {attribute}, which {why}"
+        yield Problem(UNREADABLE, message, module.location(line), name, len(known))
+
+
+def truncation(report: Report) -> Finding | None:
+    """The finding that the text does not hold the whole module of a report: it is cut off, or quoted line by line."""
+    return next((finding for finding in report.findings if finding.rule in {CUT_OFF, PART}), None)
+
+
+def is_part(finding: Finding) -> bool:
+    """Whether a truncation says that lines of a part of a module are quoted, not that the text is cut off."""
+    return finding.rule == PART

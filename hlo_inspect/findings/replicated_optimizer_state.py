@@ -1,0 +1,72 @@
+"""HI506: optimizer state that devices hold in copies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.state_savings import ReplicatedState, bytes_of_a_device, replicated_state
+from hlo_inspect.findings.base import Rule, counted, entry_line, share, size
+from hlo_inspect.report.model import Finding
+
+WORTH_DIVIDING = 16 << 20  # bytes on each device: below that nobody changes a sharding for it
+WORTH_SHARE = 0.01  # of the bytes of the parameters on each device, for the same reason
+
+
+class ReplicatedOptimizerState(Rule):
+    """Optimizer state that devices hold in equal copies.
+
+    What it finds
+        Moments, master weights and other state of the optimizer that several devices hold in equal copies, while
+        another parameter, which the step only reads, is divided among these devices: those are the data-parallel
+        ones. The bytes at stake are what one device saves: of n parts it keeps the largest. It is reported where each
+        device would save at least 16 MiB, and at least 1 % of the bytes of its parameters; for less nobody changes a
+        sharding.
+
+    Why it matters
+        Each device computes the same update and keeps the same state. Divided among n devices the state takes one part
+        of n on each (ZeRO stage 1; Rajbhandari et al. 2020, arXiv:1910.02054), for one all-gather of the new weights.
+
+    How to fix it
+        Give the optimizer's state a sharding over the axis of the batch: in JAX `out_shardings` of the jitted `init`
+        and `step`, with `NamedSharding(mesh, PartitionSpec("data"))` for the moments.
+
+    Example
+        HloModule step, num_partitions=8
+
+        ENTRY main {
+          moment = f32[64,64]{1,0} parameter(1), sharding={replicated}
+          batch = f32[64,64]{1,0} parameter(4), sharding={devices=[8,1]<=[8]}
+          ...
+        }
+    """
+
+    code = "HI506"
+    name = "replicated-optimizer-state"
+    severity = "info"
+
+    def check(self, context: Context) -> Iterator[Finding]:
+        per_device = context.shapes_are == "per_device"
+        interface, counts = context.interface, context.device_counts
+        for found in replicated_state(context.optimizer, interface, counts, per_device=per_device):
+            held = bytes_of_a_device(interface, counts, per_device=per_device)
+            if found.saved >= max(WORTH_DIVIDING, WORTH_SHARE * held):
+                message = (
+                    f"the optimizer's state is replicated on {_devices(context, found)}: "
+                    f"{counted(kind for _, kind in found.members)}; sharded over them, as parameter {found.among} is, it "
+                    f"would take {size(found.saved)} less on each device, {share(found.saved / held)} of its {size(held)} "
+                    "of parameters"
+                )
+                yield self.finding(context, message, entry_line(context), found.members[0][0].name, found.saved)
+
+
+def _devices(context: Context, found: ReplicatedState) -> str:
+    """The devices that hold copies, by the mesh axes that divide the other parameter and not the state."""
+    leaves = {leaf.number: leaf for leaf in reversed(context.interface.parameters)}
+    state, read = (
+        context.partition_specs.of(leaf.sharding, None if leaf.index else leaf.instruction)
+        for leaf in (found.members[0][0], leaves[found.among])
+    )
+    own = {axis for axes in state or () for axis in axes}
+    between = [axis for axes in read or () for axis in axes if axis not in own]
+    return f"the {found.parts} data-parallel devices" + (f" (mesh axis {', '.join(between)})" if between else "")

@@ -1,0 +1,68 @@
+"""HI305: what the forward pass keeps for the backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost.labels import NO_SCOPE, NOT_PRINTED
+from hlo_inspect.analysis.memory.live_arrays import ACTIVATION
+from hlo_inspect.findings.base import Rule, is_worth_it, size
+from hlo_inspect.report.model import Finding
+
+LEAST_SHARE = 0.25
+"""Of the peak."""
+
+_SHOWN = 4
+
+
+class SavedActivations(Rule):
+    """Activations that are kept for the backward pass.
+
+    What it finds
+        Arrays that are live at the peak, written by the forward and read by the backward pass, where they are a quarter
+        of the peak or more, by scope or else by line of source, the largest first.
+
+    Why it matters
+        They are what grows with the batch and the sequence, and often what decides whether a step fits.
+
+    How to fix it
+        `jax.checkpoint` on the function of a scope computes its activations again in the backward pass: it frees at most
+        the bytes that the finding gives. In a scan it frees nearly all of them; of layers that are written one after the
+        other XLA may undo it. A policy keeps those that are dear to compute; offloading moves them to the host.
+
+    Example
+        HloModule step, is_scheduled=true
+
+        ENTRY main {
+          x = f32[512,1024]{1,0} parameter(0)
+          a = f32[512,1024]{1,0} exponential(x), metadata={op_name="jit(f)/jvp(layer)/exp"}
+          b = f32[512,1024]{1,0} sine(a), metadata={op_name="jit(f)/jvp(layer)/sin"}
+          g = f32[512,1024]{1,0} cosine(b), metadata={op_name="jit(f)/transpose(jvp(layer))/cos"}
+          h = f32[512,1024]{1,0} multiply(g, a), metadata={op_name="jit(f)/transpose(jvp(layer))/mul"}
+          ROOT r = f32[8]{0} custom-call(h), custom_call_target="reads"
+        }
+    """
+
+    code = "HI305"
+    name = "saved-activations"
+    severity = "info"
+
+    def check(self, context: Context) -> Iterator[Finding]:
+        saved = [one for one in context.live_arrays if one.role == ACTIVATION]
+        whole, peak = sum(one.bytes for one in saved), context.memory.figures["peak_bytes"] or 0
+        if not is_worth_it(context, whole) or whole < LEAST_SHARE * peak:
+            return
+        totals: dict[str, int] = {}
+        for one in saved:
+            scope = one.labels.scope if one.labels.scope not in {NO_SCOPE, NOT_PRINTED} else one.labels.source
+            scope = "(no scope or line)" if scope == NOT_PRINTED else scope
+            totals[scope] = totals.get(scope, 0) + one.bytes
+        largest = sorted(totals.items(), key=lambda item: -item[1])
+        named = ", ".join(f"{scope} {size(total)}" for scope, total in largest[:_SHOWN])
+        more = f" and {len(largest) - _SHOWN} more" if len(largest) > _SHOWN else ""
+        message = (
+            f"{len(saved)} arrays of {size(whole)} ({100 * whole / peak:.0f} % of the peak) are kept from the forward for the "
+            f"backward pass, the most that jax.checkpoint can free: {named}{more}"
+        )
+        yield self.finding(context, message, saved[0].line, saved[0].name, whole)

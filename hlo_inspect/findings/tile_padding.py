@@ -1,0 +1,53 @@
+"""HI303: arrays whose tiles take several times their bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.memory.live_arrays import LiveArray
+from hlo_inspect.findings.base import Rule, is_worth_it, size
+from hlo_inspect.report.model import Finding
+
+
+class TilePadding(Rule):
+    """Arrays that tiles make several times as large.
+
+    What it finds
+        Arrays that are live at the peak and take at least twice the bytes of their elements, with padding of at least
+        1 MiB and 1 % of the peak. Equal ones are one finding.
+
+    Why it matters
+        TPU pads the two most minor dimensions to tiles, such as 8 x 128 numbers: a minor dimension of 2 takes 64 times
+        its bytes, in memory and in what is moved.
+
+    How to fix it
+        Let a large dimension be the last one: transpose the array, join small dimensions, or split off the small one into
+        arrays of their own. For several arrays of a few numbers each, store one array with the numbers in front.
+
+    Example
+        HloModule step, is_scheduled=true
+
+        ENTRY main {
+          x = f32[65536,2]{1,0:T(8,128)} parameter(0)
+          ROOT y = f32[8]{0:T(1024)} custom-call(x), custom_call_target="reads"
+        }
+    """
+
+    code = "HI303"
+    name = "tile-padding"
+    severity = "warning"
+
+    def check(self, context: Context) -> Iterator[Finding]:
+        groups: dict[str, list[LiveArray]] = {}
+        for one in context.live_arrays:
+            if 2 * one.padding >= one.bytes > 0:
+                groups.setdefault(f"{one.shape} of {one.bytes}", []).append(one)
+        for group in groups.values():
+            padding = sum(one.padding for one in group)
+            first = group[0]
+            if is_worth_it(context, padding):
+                times = first.bytes / max(1, first.bytes - first.padding)
+                count = f"{len(group)} arrays" if len(group) > 1 else "an array"
+                message = f"tiles make {first.shape} {times:.3g} times as large: {size(padding)} are padding of {count}"
+                yield self.finding(context, message, first.line, first.name, padding)

@@ -1,0 +1,56 @@
+"""HI301: what keeps the memory of a scheduled program from being known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.findings.base import Rule
+from hlo_inspect.report.model import Finding
+
+MAX_FINDINGS = 20
+
+
+class UnaccountableMemory(Rule):
+    """A scheduled program whose memory cannot be worked out.
+
+    What it finds
+        In a module that is_scheduled: an operand that is used before it is defined, or not defined; an instruction,
+        for example a loop, that does not have the shape of what it passes on; a computation that is run and not in
+        the text; an alias to an output or parameter that does not exist, or of another size; an array whose size is
+        not known.
+
+    Why it matters
+        The figures that depend on it are not known (`null`). XLA refuses such a module: the text was edited, put
+        together from two dumps, or is damaged.
+
+    How to fix it
+        Dump the module again.
+
+    Example
+        HloModule step, is_scheduled=true
+
+        ENTRY main {
+          w = f32[8]{0} parameter(0)
+          a = f32[8]{0} negate(b)
+          b = f32[8]{0} negate(w)
+          ROOT c = f32[8]{0} add(a, b)
+        }
+    """
+
+    code = "HI301"
+    name = "unaccountable-memory"
+    severity = "warning"
+
+    def check(self, context: Context) -> Iterator[Finding]:
+        faults = [fault for fault in context.memory.faults if not fault.of_operands]
+        unnamed = {fault.subject: fault for fault in context.memory.faults if fault.of_operands}
+        faults = [fault for fault in faults if fault.subject not in unnamed]  # what they pass on follows from their operands
+        if unnamed:
+            first, more = next(iter(unnamed.values())), len(unnamed) - 1
+            others = f", and operands of {more} other instructions have none" if more else ""
+            yield self.finding(context, first.message + others, first.line, first.subject)
+        for fault in faults[:MAX_FINDINGS]:
+            yield self.finding(context, fault.message, fault.line, fault.subject)
+        if len(faults) > MAX_FINDINGS:
+            yield self.finding(context, f"{len(faults) - MAX_FINDINGS} more of the kind", None)

@@ -1,0 +1,71 @@
+"""HI101: parameters that could be donated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.state_savings import undonated_state
+from hlo_inspect.findings.base import WORTH_DONATING, Rule, entry_line, numbered, size
+from hlo_inspect.graph.parameters import ParameterLeaf, fitting
+from hlo_inspect.report.model import Finding, Severity
+
+WORTH_A_WARNING = 1 << 20
+"""Bytes that a program without an optimizer has to save: a small function need not give its arguments away."""
+
+
+class UndonatedParameter(Rule):
+    """Parameters that could be donated and are not.
+
+    What it finds
+        Arrays of the entry's parameters that are in neither `input_output_alias` nor `buffer_donor`, although an
+        output that takes no parameter's buffer is their new value: the weights of a training step, or the cache of a
+        decode step. Data flow says which these are; --quick leaves the rule out. It is a warning if the program has
+        an optimizer or at least 1 MiB would be saved, otherwise an info. Arrays below 1 KiB are left out, and so is the
+        state that HI505 names. Without a header nothing is reported.
+
+    Why it matters
+        XLA allocates a second buffer for the output, so that the old and the new value are in device memory at
+        once. For the weights and the optimizer's state of a training step that doubles their memory.
+
+    How to fix it
+        In JAX name the arguments that the caller does not use again: `jax.jit(step, donate_argnums=(0,))`. Do not
+        donate the weights of a forward pass: the call would destroy them. The column `not_donated_because` of
+        `hlo-inspect params` gives the reason for each parameter that is not donated.
+
+    Example
+        HloModule step
+
+        ENTRY main {
+          w = f32[1024]{0} parameter(0)
+          ROOT new = f32[1024]{0} negate(w)
+        }
+    """
+
+    code = "HI101"
+    name = "undonated-parameter"
+    severity = "warning"
+
+    def check(self, context: Context) -> Iterator[Finding]:
+        interface = context.interface
+        leaves = [p for p in interface.parameters if p.could_be_donated and (p.shape.bytes or 0) >= WORTH_DONATING]
+        leaves = self._by_data_flow(context, leaves)
+        if not leaves:
+            return
+        saved = sum(leaf.shape.bytes or 0 for leaf in leaves)
+        is_step = bool(context.optimizer.rows) or saved >= WORTH_A_WARNING
+        it, reason = "it", "an output that takes no parameter's buffer is its new value"
+        if len(leaves) > 1:
+            it, reason = "them", "outputs that take no parameter's buffer are their new values"
+        condition = "" if is_step else f", if the caller does not use {it} again"
+        message = f"{numbered(leaves)} could be donated{condition}: {reason}; that would save {size(saved)}"
+        severity: Severity = "warning" if is_step else "info"
+        yield self.finding(context, message, entry_line(context), leaves[0].name, saved, severity)
+
+    @staticmethod
+    def _by_data_flow(context: Context, leaves: list[ParameterLeaf]) -> list[ParameterLeaf]:
+        """Parameters whose new value is an output, without what is reported as an optimizer's state."""
+        state = undonated_state(context.optimizer, context.interface)
+        reported = {(leaf.number, leaf.index) for leaf, _ in state.members} if state.saved >= WORTH_DONATING else set()
+        found = context.succeeded_parameters - reported
+        return fitting((leaf for leaf in leaves if (leaf.number, leaf.index) in found), context.interface.outputs)

@@ -1,0 +1,64 @@
+"""HI504: instructions at which data flow is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.findings.base import Rule, entry_line
+from hlo_inspect.optimizer.frames import NO_INDEX, NO_NAME, NOT_DEFINED, Fault
+from hlo_inspect.report.model import Finding
+
+MAX_FAULTS = 20
+
+
+class UnfollowedDataflow(Rule):
+    """Instructions at which the data flow is lost.
+
+    What it finds
+        Instructions with operands that are not defined, cannot be read or are too few, instructions that depend on
+        themselves, and expressions that are too large to compare. At most 20 are reported; all instructions of which a
+        printer left out operands or the index of an element are one.
+
+    Why it matters
+        What such an instruction feeds is not followed. An optimizer update that depends on it is not found, or not
+        recognised.
+
+    How to fix it
+        Look at the instruction. A text in which operands do not fit comes from a dump that was cut or edited. If an
+        expression of a real training step is too large, please report it.
+
+    Example
+        HloModule step
+
+        ENTRY main {
+          w = f32[8]{0} parameter(0)
+          g = f32[8]{0} parameter(1)
+          ROOT new = f32[8]{0} subtract(w)
+        }
+    """
+
+    code = "HI504"
+    name = "unfollowed-dataflow"
+    severity = "warning"
+
+    def check(self, context: Context) -> Iterator[Finding]:
+        alike: dict[str, list[Fault]] = {}
+        for fault in context.optimizer.faults:
+            is_common = fault.reason in (NO_NAME, NO_INDEX, NOT_DEFINED)
+            reason = fault.reason if is_common else f"{fault.computation} {fault.instruction}"
+            alike.setdefault(reason, []).append(fault)
+        for (computation, name, reason), *others in list(alike.values())[:MAX_FAULTS]:
+            fed = f"{len(others):,} more such instructions feed" if others else "it feeds"
+            message = f"{computation}: {name} {reason}; what {'it and ' if others else ''}{fed} was not followed"
+            yield self.finding(context, message, entry_line(context), name, _result_bytes(context, computation, name))
+
+
+def _result_bytes(context: Context, computation: str, name: str) -> int:
+    """The bytes of what an instruction gives, as far as the text says."""
+    if computation not in context.views.computations:
+        return 0
+    view = context.views.of(computation)
+    row = view.index(name)
+    shape = view.shapes[row] if row is not None else None
+    return (shape.array_bytes or 0) if shape is not None else 0

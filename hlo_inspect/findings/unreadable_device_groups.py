@@ -1,0 +1,44 @@
+"""HI201: device groups that cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.findings.base import Rule
+from hlo_inspect.report.model import Finding
+
+
+class UnreadableDeviceGroups(Rule):
+    """Collectives whose device groups cannot be read.
+
+    What it finds
+        `replica_groups` of a collective that are neither lists of device ids nor an iota list of which the sizes
+        fit: `[2,4]<=[4]` is 8 devices out of 4.
+
+    Why it matters
+        The group size decides what one device sends. It is not known for this collective, so that the wire bytes of
+        the whole module are not known either.
+
+    How to fix it
+        Look at the line: such text comes from a dump that was cut or edited. If XLA prints it, please report it.
+
+    Example
+        HloModule step, num_partitions=4
+
+        ENTRY main {
+          x = f32[8]{0} parameter(0)
+          ROOT all = f32[16]{0} all-gather(x), channel_id=1, use_global_device_ids=true, dimensions={0},
+            replica_groups=[2,4]<=[4]
+        }
+    """
+
+    code = "HI201"
+    name = "unreadable-device-groups"
+    severity = "warning"
+
+    def check(self, context: Context) -> Iterator[Finding]:
+        for fault in context.collective_faults:
+            if fault.kind == "unreadable groups":
+                message = f"{fault.collective.start.name}: {fault.reason}, so that its group size is not known"
+                yield self.finding_on(context, fault.collective, message)

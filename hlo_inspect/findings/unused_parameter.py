@@ -1,0 +1,47 @@
+"""HI102: parameters that nothing reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.findings.base import Rule, entry_line, numbered
+from hlo_inspect.hlo.values.shapes import total
+from hlo_inspect.report.model import Finding
+
+
+class UnusedParameter(Rule):
+    """Parameters that are neither read nor donated.
+
+    What it finds
+        Arrays of the entry's parameters that no instruction of the entry has as an operand. An array that is
+        donated is left out, because its buffer has a use, and so is one without elements.
+
+    Why it matters
+        The caller transfers the array and keeps it in device memory for the length of the step, for no result.
+
+    How to fix it
+        Leave the argument out of the function that is compiled. JAX removes arguments that are not used from a
+        jitted function (`keep_unused=False`, the default); they stay in functions that are exported or lowered with
+        `keep_unused=True`.
+
+    Example
+        HloModule step
+
+        ENTRY main {
+          x = f32[8]{0} parameter(0)
+          mask = pred[1024]{0} parameter(1)
+          ROOT y = f32[8]{0} negate(x)
+        }
+    """
+
+    code = "HI102"
+    name = "unused-parameter"
+    severity = "info"
+
+    def check(self, context: Context) -> Iterator[Finding]:
+        unused = [p for p in context.interface.parameters if p.unused and not p.donated and p.shape.bytes != 0]
+        if unused:
+            size = total(p.shape.bytes for p in unused) or 0
+            message = f"nothing reads {numbered(unused)}"
+            yield self.finding(context, message, entry_line(context), unused[0].name, size)

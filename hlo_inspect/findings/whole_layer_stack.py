@@ -1,0 +1,77 @@
+"""HI308: stacks of layers that are converted, copied or gathered whole before a loop that reads one layer at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.memory.parameter_copies import find_layer_stacks
+from hlo_inspect.findings.base import Rule, least_worth, size
+from hlo_inspect.report.model import Finding
+
+
+class WholeLayerStack(Rule):
+    """The whole stack of a loop kept where one layer would do.
+
+    What it finds
+        Temporaries that are live at the peak and hold a parameter converted, copied, transposed or gathered, where nothing
+        reads them but the bodies of loops, and those read one layer at a time. Those that save less than 1 MiB or 1 % of the
+        peak are left out.
+
+    Why it matters
+        The parameter is in memory beside it, whole. If the body of the loop did the same to the layer that it has just
+        sliced, one layer would be there at a time.
+
+    How to fix it
+        Do it inside of the scanned function, to its layer. Where XLA moved it out of the loop, keep it there with
+        `jax.lax.optimization_barrier` on the layer. The bytes are an upper bound: another moment may become the peak, and a
+        loop of the forward and one of the backward pass each do the work again.
+
+    Example
+        HloModule step, is_scheduled=true
+
+        body {
+          s = (s32[], bf16[8,256,1024]{2,1,0}) parameter(0)
+          i = s32[] get-tuple-element(s), index=0
+          stack = bf16[8,256,1024]{2,1,0} get-tuple-element(s), index=1
+          zero = s32[] constant(0)
+          layer = bf16[1,256,1024]{2,1,0} dynamic-slice(stack, i, zero, zero), dynamic_slice_sizes={1,256,1024}
+          next = s32[] custom-call(i, layer), custom_call_target="reads"
+          ROOT t = (s32[], bf16[8,256,1024]{2,1,0}) tuple(next, stack)
+        }
+
+        condition {
+          c = (s32[], bf16[8,256,1024]{2,1,0}) parameter(0)
+          j = s32[] get-tuple-element(c), index=0
+          eight = s32[] constant(8)
+          ROOT less = pred[] compare(j, eight), direction=LT
+        }
+
+        ENTRY main {
+          w = f32[8,256,1024]{2,1,0} parameter(0)
+          half = bf16[8,256,1024]{2,1,0} convert(w)
+          start = s32[] constant(0)
+          init = (s32[], bf16[8,256,1024]{2,1,0}) tuple(start, half)
+          loop = (s32[], bf16[8,256,1024]{2,1,0}) while(init), condition=condition, body=body
+          ROOT n = s32[] get-tuple-element(loop), index=0
+        }
+    """
+
+    code = "HI308"
+    name = "whole-layer-stack"
+    severity = "info"
+
+    def check(self, context: Context) -> Iterator[Finding]:
+        device = context.memory.device
+        if device is None:
+            return
+        least = least_worth(context)
+        for stack in find_layer_stacks(device, context.views, context.live_arrays, least):
+            one, relation = stack.array, stack.array.relation
+            saved = one.bytes - stack.layer_bytes
+            if relation is not None and saved >= least:
+                message = (
+                    f"{size(one.bytes)} of {one.shape} are a {relation.phrase}, {stack.layers} "
+                    f"layers of which {stack.loop} reads one at a time: made there, they would take {size(saved)} less at most"
+                )
+                yield self.finding(context, message, one.line, one.name, saved)

@@ -1,0 +1,139 @@
+"""HI601 to HI608: what a client makes of a workload file without an error. Its readers note these problems; here they get their
+words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlo_inspect.errors import Location
+from hlo_inspect.findings.base import RulePage
+from hlo_inspect.findings.reading_problems import READING_PROBLEMS
+from hlo_inspect.hlo.problems import Problem
+from hlo_inspect.report.model import Finding
+from hlo_inspect.workloads.faults import (
+    GROUPS_MISMATCH,
+    NO_CHECKPOINTS,
+    NOT_ISSUED,
+    TIME_OVERFLOW,
+    UNKNOWN_COLLECTIVE,
+    semantic_faults,
+)
+from hlo_inspect.workloads.reader import HEADER, MALFORMED_ROW, ROW_COUNT
+from hlo_inspect.workloads.totals import WorkloadTotals
+
+_SIMAI = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: {} ep: 1 pp: 1 vpp: 2 ga: 1 all_gpus: 8 pp_comm: 0\n"
+
+WORKLOAD_PROBLEMS: tuple[RulePage, ...] = (
+    RulePage(
+        ROW_COUNT,
+        "workload-row-count",
+        "error",
+        "A workload with fewer or more rows than it states.",
+        "Workload files whose second line is not the number of rows that follow it.",
+        "Clients read as many rows as the second line states. Of fewer they repeat the numbers of the last one under empty "
+        "names, so that times are too large; of more they leave out the last ones. Neither is an error to them.",
+        "Write the number of rows into the second line, or look for the rows that were cut off.",
+        "DATA\n3\nconv1 -1 10 NONE 0 10 NONE 0 10 ALLREDUCE 64 1\nfc -1 10 NONE 0 10 NONE 0 10 ALLREDUCE 64 1\n",
+    ),
+    RulePage(
+        MALFORMED_ROW,
+        "malformed-workload-row",
+        "error",
+        "A row of a workload that is read in the wrong place.",
+        "Rows with a field too few or too many, a blank in their name, a float or a negative number, or a number of more "
+        "than 64 bits.",
+        "Clients read one field after the other. From such a field on they read nothing, or everything in the wrong place, "
+        "and end without an error: SimAI then writes an empty table. Here totals of what the row does not say are null.",
+        "Write times and sizes as integers, names without blanks, and a field for each of the twelve columns.",
+        "DATA\n1\nconv1 -1 10.5 NONE 0 10 NONE 0 10 ALLREDUCE 64 1\n",
+    ),
+    RulePage(
+        UNKNOWN_COLLECTIVE,
+        "unknown-workload-collective",
+        "warning",
+        "A collective of a workload that moves nothing.",
+        "Words such as BROADCAST that no client knows, and those with a suffix that names no group to the client of the file.",
+        "The client takes the cell for one without communication: its bytes cost no time. Such bytes are in "
+        "`workload.unknown_bytes`, and in no total where no client knows the word.",
+        "Name ALLREDUCE, ALLGATHER, REDUCESCATTER or ALLTOALL, for SimAI with _EP or _DP_EP where experts are meant.",
+        "DATA\n1\nconv1 -1 10 NONE 0 10 NONE 0 10 BROADCAST 64 1\n",
+    ),
+    RulePage(
+        TIME_OVERFLOW,
+        "workload-time-overflow",
+        "error",
+        "A compute time of a workload that is too large.",
+        "Times of about 2^31 and more in one cell.",
+        "SimAI ends without an error and writes no times.",
+        "Divide the row: several rows with a part of the time each.",
+        "DATA\n1\nconv1 -1 3000000000 NONE 0 10 NONE 0 10 ALLREDUCE 64 1\n",
+    ),
+    RulePage(
+        HEADER,
+        "workload-header",
+        "error",
+        "A header of a workload that a client does not read.",
+        "First lines with a policy or key that no client knows, with a key that is missing, in another order than ASTRA-sim "
+        "1.0 reads, or whose number is none or too large.",
+        "SimAI only warns of a mismatch and goes on: without vpp or ga the total time is NaN or infinity, without pp or "
+        "model_parallel_NPU_group it divides by 0. ASTRA-sim 1.0 reads numbers by their place, whatever the keys are "
+        "called.",
+        "Write the file again with aicb of today, or add the keys: vpp is the number of layers of a stage, pp_comm the "
+        "bytes of one micro-batch's activations.",
+        _SIMAI.format(2).replace("vpp: 2 ", "") + "1\nmlp -1 10 ALLREDUCE 64 10 NONE 0 10 NONE 0 1\n",
+    ),
+    RulePage(
+        GROUPS_MISMATCH,
+        "workload-groups",
+        "warning",
+        "Groups of a workload that do not divide its devices.",
+        "Headers in which tensor parallel devices times pipeline stages do not divide all_gpus, or experts the data "
+        "parallel devices.",
+        "SimAI divides integers and rounds down: the groups that it computes with leave devices out.",
+        "Look for a number of another run: all_gpus is TP x PP x DP.",
+        _SIMAI.format(3) + "1\nmlp -1 10 ALLREDUCE 64 10 NONE 0 10 NONE 0 1\n",
+    ),
+    RulePage(
+        NOT_ISSUED,
+        "unissued-workload-collective",
+        "info",
+        "A collective of a workload that its policy never runs.",
+        "Collectives in a pass for which the policy uses no dimension of the network, such as the forward pass of DATA, and "
+        "all but the first row's of MICRO.",
+        "The bytes are in the totals of the file, and cost the client no time.",
+        "Choose a policy that uses these passes, or one file for each row of a benchmark.",
+        "DATA\n1\nconv1 -1 10 ALLGATHER 64 10 NONE 0 10 ALLREDUCE 64 1\n",
+    ),
+    RulePage(
+        NO_CHECKPOINTS,
+        "workload-checkpoints",
+        "info",
+        "Checkpoints of a workload that SimAI does not use.",
+        "Headers for SimAI with rows behind checkpoints: or checkpoint_initiates:.",
+        "SimAI's analytical client reads the lists and adds nothing for a forward pass that is run again; of several rows it "
+        "reads the first one only.",
+        "Add the time of the recomputation to the rows, as aicb does with the forward time of attention.",
+        _SIMAI.format(2).replace("pp_comm", "checkpoints: 1 0 checkpoint_initiates: 0 pp_comm")
+        + "1\nmlp -1 10 ALLREDUCE 64 10 NONE 0 10 NONE 0 1\n",
+    ),
+)
+
+_SEVERITIES = {page.code: page.severity for page in (*READING_PROBLEMS, *WORKLOAD_PROBLEMS)}
+
+
+def workload_findings(totals: WorkloadTotals) -> Iterator[Finding]:
+    """What is wrong with the text of a workload, and what its client makes of it."""
+    workload = totals.workload
+    for problem in workload.problems:
+        yield _finding(problem, 0)
+    for code, count in workload.problems.left_out.items():
+        yield Finding(code, _SEVERITIES[code], f"{count:,} more of this kind", Location(workload.path))
+    for problem, at_stake in semantic_faults(totals):
+        yield _finding(problem, at_stake)
+
+
+def _finding(problem: Problem, bytes_at_stake: int) -> Finding:
+    times = f" ({problem.times:,} times, first here)" if problem.times > 1 else ""
+    message = problem.message + times
+    return Finding(problem.code, _SEVERITIES[problem.code], message, problem.location, problem.subject, bytes_at_stake)

@@ -1,0 +1,142 @@
+"""One computation without its names: a fingerprint of each of its rows, and of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import cast
+
+from hlo_inspect.graph.canonical.hashing import numbers_hash, text_hash
+from hlo_inspect.graph.canonical.order import Traversal, operands_first
+from hlo_inspect.graph.canonical.spelling import Spelling
+from hlo_inspect.graph.view import View
+from hlo_inspect.hlo.opcodes import COMMUTATIVE
+
+_UNDEFINED = 0
+"""Stands for an operand that the computation does not define."""
+
+
+class CanonicalComputation:
+    """The fingerprints of one computation, as numbers of 64 bits; rows are counted as in its `View`.
+
+    `spellings` are what its rows say; `callee` gives the fingerprint of a computation that is called. Names, metadata and the
+    numbers of channels are in none of the fingerprints. `known` are fingerprints of what rows of the module say.
+    """
+
+    def __init__(
+        self, view: View, spellings: Sequence[Spelling], callee: Callable[[str], int], known: dict[Hashable, int]
+    ) -> None:
+        self.view = view
+        self.spellings = spellings
+        self._callee = callee
+        self._known = known
+
+    @cached_property
+    def callees(self) -> list[str]:
+        """The computations that are called, in the order of the rows, each once."""
+        return list(dict.fromkeys(name for one in self.spellings for callees in one.callees for name in callees.names))
+
+    @cached_property
+    def operands(self) -> list[tuple[int | None, ...]]:
+        """The row that defines each operand of a row, `None` for one that the computation does not define."""
+        return [self.view.operand_rows(index) for index in range(len(self.view.rows))]
+
+    @cached_property
+    def predecessors(self) -> list[tuple[int, ...]]:
+        """The rows that come before a row without being its operands."""
+        index = self.view.index
+        return [
+            tuple(row for name in one.predecessors if (row := index(name)) is not None) if one.predecessors else ()
+            for one in self.spellings
+        ]
+
+    @cached_property
+    def local(self) -> list[int]:
+        """Of each row what it says itself: shape, opcode, literal, attributes, the computations that it calls."""
+        known, found = self._known, []
+        for shape, opcode, _, literal, attributes, callees, _, channel, rest in self.spellings:
+            called = [(attribute, [self._callee(name) for name in names]) for attribute, names, _ in callees] if callees else ()
+            key = (shape, opcode, literal, attributes, *[(name, *numbers) for name, numbers in called], bool(channel), rest)
+            number = known.get(key)
+            if number is None:
+                parts = [f"{name}={value}" for name, value in (*attributes, *called)]
+                text = "\n".join((shape, opcode, literal, *parts, "channel" if channel else "", rest))
+                number = known[key] = text_hash(text)
+            found.append(number)
+        return found
+
+    @cached_property
+    def dataflow(self) -> list[int]:
+        """Of each row what it says and the dataflow of its operands, which commutative opcodes have in any order."""
+        local, known = self.local, self._known
+        found = [_UNDEFINED] * len(local)
+        for row in self.topological_order:
+            one = self.spellings[row]
+            values = [_UNDEFINED if operand is None else found[operand] for operand in self.operands[row]]
+            if one.operands and any(operand.path for operand in one.operands):
+                values = [numbers_hash([value, *use.path]) for value, use in zip(values, one.operands, strict=True)]
+            if one.opcode in COMMUTATIVE:
+                values.sort()
+            predecessors = sorted(map(found.__getitem__, self.predecessors[row]))
+            numbers = (local[row], len(values), *values, *predecessors)
+            number = known.get(numbers)
+            if number is None:
+                number = known[numbers] = numbers_hash(numbers)
+            found[row] = number
+        return found
+
+    @cached_property
+    def topological_order(self) -> Sequence[int]:
+        """The rows, each behind its operands and predecessors; in the order of the text where that has them so."""
+        rows = range(len(self.spellings))
+        if all(max(before, default=-1) < row for row, before in enumerate(self._before)):
+            return rows
+        return list(operands_first(rows, self._before.__getitem__))
+
+    @cached_property
+    def _before(self) -> list[Sequence[int]]:
+        """The operands of each row that the computation defines, and its predecessors behind them."""
+        return [
+            [*defined(rows), *more] if None in rows or more else cast("tuple[int, ...]", rows)
+            for rows, more in zip(self.operands, self.predecessors, strict=True)
+        ]
+
+    @cached_property
+    def fingerprint(self) -> int:
+        """Of the computation, whatever the order of its rows and of the operands of commutative opcodes."""
+        root = self.view.root
+        return numbers_hash([_UNDEFINED if root is None else self.dataflow[root], *sorted(self.dataflow)])
+
+    @cached_property
+    def ordered(self) -> int:
+        """Of the computation with its rows and operands in the order of the text."""
+        root = self.view.root
+        numbers = [_UNDEFINED if root is None else root]
+        for number, operands, predecessors in zip(self.local, self.operands, self.predecessors, strict=True):
+            numbers += (number, len(operands), *(_UNDEFINED if one is None else one + 1 for one in operands))
+            numbers += sorted(predecessors)
+        return numbers_hash(numbers)
+
+    @cached_property
+    def canonical_order(self) -> Sequence[int]:
+        """The rows in an order that does not depend on that of the text: parameters by number, and behind them each row behind
+        what it uses.
+        """
+        dataflow = self.dataflow
+        parameters = [index for index, opcode in enumerate(self.view.opcodes) if opcode == "parameter"]
+        parameters.sort(key=lambda index: (self._parameter_number(index), dataflow[index]))
+        root = self.view.root
+        before = [
+            [*rows[: len(rows) - len(more)], *sorted(more, key=dataflow.__getitem__)] if more else rows
+            for rows, more in zip(self._before, self.predecessors, strict=True)
+        ]
+        return Traversal(before, dataflow).order(parameters if root is None else [*parameters, root])
+
+    def _parameter_number(self, index: int) -> int:
+        number = self.view.parameter_number(index)
+        return len(self.view.rows) if number is None else number
+
+
+def defined(rows: Iterable[int | None]) -> Iterator[int]:
+    """The operands that the computation defines."""
+    return (row for row in rows if row is not None)

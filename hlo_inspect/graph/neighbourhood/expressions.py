@@ -1,0 +1,195 @@
+"""What a fusion computes, in one short line: the expression of its root."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from hlo_inspect.graph.view import View, Views
+from hlo_inspect.hlo.values.attributes import SliceDimension
+from hlo_inspect.hlo.values.shapes import ArrayShape
+
+MAX_NODES = 48
+MAX_DEPTH = 12
+MAX_OUTPUTS = 3
+CUT = "…"
+
+_INFIX = {
+    "compare": ("", 1), "or": ("|", 2), "xor": ("^", 3), "and": ("&", 4), "add": ("+", 5), "subtract": ("-", 5),
+    "multiply": ("*", 6), "divide": ("/", 6), "remainder": ("%", 6), "power": ("**", 8),
+}  # fmt: skip
+"""Operators with how tightly they bind, as in Python."""
+_DIRECTIONS = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
+_SIGN, _ATOM = 7, 9
+_SHORT = {
+    "maximum": "max", "minimum": "min", "exponential": "exp", "exponential-minus-one": "expm1", "log-plus-one": "log1p",
+}  # fmt: skip
+_LEFT_OUT = frozenset({"bitcast", "broadcast", "copy", "reshape", "opt-barrier"})
+"""What changes no value: the operand is shown in its place."""
+_AS_THEY_ARE = frozenset({"bitcast", "copy", "get-tuple-element"})
+_FIRST_ONLY = {"dynamic-slice": 1, "dynamic-update-slice": 2, "reduce": 1, "reduce-window": 1, "pad": 1}
+"""Operands that are shown; indices and initial values are not."""
+_LONGEST_LITERAL = 24
+
+Text = tuple[str, int]
+"""A text and how tightly its outermost operator binds."""
+
+
+def scalar_text(view: View, row: int | None) -> str:
+    """The value of a constant of one number; empty for everything else."""
+    if row is None or view.opcodes[row] != "constant":
+        return ""
+    shape = view.shapes[row]
+    instruction = view.instruction_at(row)
+    if instruction is None or not isinstance(shape, ArrayShape) or shape.dimensions:
+        return ""
+    literal = instruction.literal
+    return literal if len(literal) <= _LONGEST_LITERAL else ""
+
+
+class FusionExpressions:
+    """The expressions of a module's fused computations."""
+
+    def __init__(self, views: Views) -> None:
+        self._views = views
+
+    def of(self, computation: str, arguments: Sequence[str]) -> str:
+        """The expression of the root, in the names of the arguments; empty where there is no such computation. Of many results
+        the first few are given, and what is deep or long is cut to `…`.
+        """
+        if computation not in self._views.computations:
+            return ""
+        view = self._views.of(computation)
+        if view.root is None:
+            return ""
+        writer = _Writer(self._views, view, [(name, _ATOM) for name in arguments], [MAX_NODES])
+        if view.opcodes[view.root] != "tuple":
+            return writer.text(view.root, 0)[0]
+        results = [row for row in view.operand_rows(view.root) if row is not None]
+        computed = [row for row in results if not writer.is_argument(row)]
+        texts = [writer.text(row, 0)[0] for row in computed[:MAX_OUTPUTS]]
+        if len(computed) > MAX_OUTPUTS:
+            texts.append(f"{len(computed) - MAX_OUTPUTS} more")
+        if len(computed) < len(results):
+            same = len(results) - len(computed)
+            texts.append(f"{same} operand{'s' if same > 1 else ''} as {'they are' if same > 1 else 'it is'}")
+        return "; ".join(texts)
+
+
+class _Writer:
+    """Writes the expressions of one computation and of those that it fuses. `left` holds how many instructions may follow."""
+
+    def __init__(self, views: Views, view: View, arguments: Sequence[Text], left: list[int]) -> None:
+        self._views = views
+        self._view = view
+        self._arguments = arguments
+        self._left = left
+
+    def _behind(self, row: int, passed: Collection[str]) -> int:
+        """What a row has the values of, where it is one of these operations."""
+        view = self._view
+        while view.opcodes[row] in passed and len(view.operand_rows(row)) == 1:
+            source = view.operand_row(row, 0)
+            if source is None:
+                break
+            row = source
+        return row
+
+    def is_argument(self, row: int) -> bool:
+        """Whether a row has the values of a parameter, as they are."""
+        return self._view.opcodes[self._behind(row, _AS_THEY_ARE)] == "parameter"
+
+    def text(self, row: int, depth: int) -> Text:
+        """The expression of a row."""
+        view = self._view
+        row = self._behind(row, _LEFT_OUT)
+        opcode = view.opcodes[row]
+        if opcode in {"convert", "bitcast-convert"}:
+            behind = self._behind(row, _LEFT_OUT | {opcode})
+            row, opcode = (behind, "constant") if view.opcodes[behind] == "constant" else (row, opcode)
+        if opcode == "parameter":
+            number = view.parameter_number(row)
+            known = number is not None and number < len(self._arguments)
+            return self._arguments[number] if known and number is not None else (view.names[row], _ATOM)
+        if opcode == "constant":
+            return scalar_text(view, row) or "constant", _ATOM
+        self._left[0] -= 1
+        if depth >= MAX_DEPTH or self._left[0] < 0:
+            return CUT, _ATOM
+        return self._operation(row, opcode, depth + 1)
+
+    def _operation(self, row: int, opcode: str, depth: int) -> Text:
+        operands = [self._operand(row, number, depth) for number in range(len(self._view.operand_rows(row)))]
+        if opcode in _INFIX and len(operands) == 2:
+            sign, binds = _INFIX[opcode]
+            sign = sign or self._direction(row)
+            right = binds if opcode in {"add", "multiply", "and", "or", "xor"} else binds + 1
+            return f"{_bracketed(operands[0], binds)} {sign} {_bracketed(operands[1], right)}", binds
+        if opcode == "negate" and len(operands) == 1:
+            return f"-{_bracketed(operands[0], _SIGN)}", _SIGN
+        if opcode == "get-tuple-element" and len(operands) == 1:
+            return f"{operands[0][0]}[{self._view.element_number(row)}]", _ATOM
+        if opcode == "slice" and len(operands) == 1:
+            return f"{_bracketed(operands[0], _ATOM)}[{self._ranges(row)}]", _ATOM
+        if opcode == "fusion":
+            return self._fused(row, operands, depth)
+        shown = operands[: _FIRST_ONLY.get(opcode, len(operands))]
+        return f"{self._function(row, opcode)}({', '.join(text for text, _ in shown)})", _ATOM
+
+    def _fused(self, row: int, operands: Sequence[Text], depth: int) -> Text:
+        """A fusion inside of a fusion, shown as its root."""
+        instruction = self._view.instruction_at(row)
+        callee = None if instruction is None else instruction.callee("calls")
+        view = self._views.of(callee) if callee is not None and callee in self._views.computations else None
+        if view is None or view.root is None or view.opcodes[view.root] == "tuple":
+            return f"fusion({', '.join(text for text, _ in operands)})", _ATOM
+        return _Writer(self._views, view, operands, self._left).text(view.root, depth)
+
+    def _operand(self, row: int, number: int, depth: int) -> Text:
+        source = self._view.operand_row(row, number)
+        if source is not None:
+            return self.text(source, depth)
+        operand = self._view.operand(row, number)
+        return (operand.name if operand is not None else None) or "?", _ATOM
+
+    def _ranges(self, row: int) -> str:
+        """What a slice takes, as `:, 0:1024`."""
+        instruction = self._view.instruction_at(row)
+        ranges = () if instruction is None else instruction.attr("slice") or ()
+        shape = self._view.operand_shape(row, 0)
+        sizes = (
+            shape.dimensions if isinstance(shape, ArrayShape) and len(shape.dimensions) == len(ranges) else [None] * len(ranges)
+        )
+        return ", ".join(":" if one == (0, size, 1) else _range(one) for one, size in zip(ranges, sizes, strict=True))
+
+    def _direction(self, row: int) -> str:
+        instruction = self._view.instruction_at(row)
+        direction = None if instruction is None else instruction.attr("direction")
+        return _DIRECTIONS.get(direction or "", "?")
+
+    def _function(self, row: int, opcode: str) -> str:
+        """What an operation is called: a conversion by its type, a reduction by what it applies, a custom call by target."""
+        shape = self._view.shapes[row]
+        if opcode in {"convert", "bitcast-convert"} and isinstance(shape, ArrayShape):
+            return shape.dtype
+        instruction = self._view.instruction_at(row)
+        if instruction is not None and opcode in {"reduce", "reduce-window"}:
+            return "-".join(filter(None, (opcode, self._applied(instruction.callee("to_apply")))))
+        if instruction is not None and opcode == "custom-call":
+            return instruction.attr("custom_call_target") or opcode
+        return _SHORT.get(opcode, opcode)
+
+    def _applied(self, computation: str | None) -> str:
+        if computation is None or computation not in self._views.computations:
+            return ""
+        view = self._views.of(computation)
+        root = view.opcodes[view.root] if view.root is not None else ""
+        return _SHORT.get(root, root)
+
+
+def _bracketed(operand: Text, binds: int) -> str:
+    text, own = operand
+    return text if own >= binds else f"({text})"
+
+
+def _range(one: SliceDimension) -> str:
+    return f"{one.start}:{one.limit}" + (f":{one.stride}" if one.stride != 1 else "")

@@ -1,0 +1,296 @@
+"""The neighbours of one instruction, and the ways between some instructions and others."""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict, deque
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+from itertools import count
+from typing import NamedTuple
+
+from hlo_inspect.graph.neighbourhood.instruction_graph import Edges, InstructionGraph
+from hlo_inspect.graph.neighbourhood.selection import RowPlace
+from hlo_inspect.graph.view import Views
+from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.opcodes import CALLING_OPCODES
+from hlo_inspect.hlo.read.header import ShapeIndex
+from hlo_inspect.hlo.values.shapes import array_leaves
+
+MAX_NEIGHBOURS = 2_000
+"""So many are looked at on each side."""
+MAX_WAYS = 8
+MAX_ARRAYS = 4
+"""Ways from parameters are sought by so many arrays."""
+MAX_BEGUN = 20_000
+"""Beginnings of ways that are looked at where there are many."""
+
+Way = list[int]
+"""The numbers of its instructions, both ends included."""
+
+
+class Neighbour(NamedTuple):
+    """An instruction so many steps away; `by` is the number of the one before it, `None` where that is the one asked for."""
+
+    number: int
+    steps: int
+    by: int | None
+
+
+class Neighbourhood:
+    """What feeds and what reads one instruction, up to `depth` steps away.
+
+    `feeds` and `reads` have the nearest first, the first `MAX_NEIGHBOURS` of them; `edges` says which of all feeds which.
+    `callers` are what calls its computation.
+    """
+
+    def __init__(self, module: Module, views: Views, place: RowPlace, depth: int) -> None:
+        self.place = place
+        self.depth = depth
+        self.is_in_entry = module.entry is not None and place.computation == module.entry.name
+        self.view = views.of(place.computation)
+        calling = callers(views)
+        self.callers = calling.get(place.computation, [])
+        self.graph = graph_around(module, views, [place], calling)
+        made = self.graph.made_by(place)
+        self._makes = bool(made)
+        self._nodes = made or self.graph.handed_on_by(place)
+        self.feeds, self._above = self._near(self.graph.feeds, 0 if made else 1)
+        self.reads, self._below = self._near(self.graph.reads, 0)
+
+    def _near(self, edges: Edges, away: int) -> tuple[list[Neighbour], dict[int, None]]:
+        """The neighbours in one direction, and their nodes; what an instruction hands on is `away` steps from it."""
+        graph = self.graph
+        own = {graph.instruction_of[node] for node in self._nodes} if not away else set()
+        found: dict[int, Neighbour] = {}
+        nodes: dict[int, None] = {}
+        for reached in graph.search(edges, self._nodes):
+            steps = reached.steps + away
+            if steps > self.depth or len(found) >= MAX_NEIGHBOURS:
+                break
+            nodes[reached.node] = None
+            number = graph.instruction_of[reached.node]
+            if steps and number not in own and number not in found:
+                by = None if steps == 1 or reached.before is None else graph.instruction_of[reached.before]
+                found[number] = Neighbour(number, steps, by)
+        return list(found.values()), nodes
+
+    @property
+    def row(self) -> int:
+        return self.place.row
+
+    @property
+    def name(self) -> str:
+        return self.view.names[self.row]
+
+    @property
+    def line(self) -> int:
+        return self.view.lines[self.row]
+
+    @cached_property
+    def instruction(self) -> Instruction | None:
+        """The instruction; `None` where its operands are not closed."""
+        return self.view.instruction_at(self.row)
+
+    @cached_property
+    def outputs(self) -> list[ShapeIndex]:
+        """Where the program returns what it makes or hands on."""
+        return self.graph.outputs(self._nodes)
+
+    @cached_property
+    def from_parameters(self) -> list[Way]:
+        """The shortest way from a parameter by each of the first arrays that it is made of. No two begin at one parameter."""
+        graph = self.graph
+        own = {graph.instruction_of[node] for node in self._nodes} if self._makes else set()
+        arrays = [one for node in self._nodes for one in graph.feeds[node]] if self._makes else self._nodes
+        found: dict[int, Way] = {}
+        for array in list(dict.fromkeys(one for one in arrays if graph.instruction_of[one] not in own))[:MAX_ARRAYS]:
+            way = way_from_parameter(graph, array)
+            if way:
+                found.setdefault(way[0], way)
+        return sorted(found.values(), key=len)
+
+    @cached_property
+    def edges(self) -> list[tuple[RowPlace, RowPlace]]:
+        """Which of all these instructions feeds which."""
+        own = set(self._nodes)
+        if self._makes:
+            return self._joined(self._above | self._below)
+        joined = self._joined(self._above)
+        joined += [(self._place(node), self.place) for node in self._nodes if node in self._above]
+        joined += [
+            (self.place if one in own else self._place(one), self._place(node))
+            for node in self._below
+            if node not in own
+            for one in self.graph.feeds[node]
+            if one in self._below
+        ]
+        return list(dict.fromkeys(edge for edge in joined if edge[0] != edge[1]))
+
+    def _joined(self, nodes: Collection[int]) -> list[tuple[RowPlace, RowPlace]]:
+        """Which instructions feed which by these nodes."""
+        joined = ((self._place(one), self._place(node)) for node in nodes for one in self.graph.feeds[node] if one in nodes)
+        return list(dict.fromkeys(edge for edge in joined if edge[0] != edge[1]))
+
+    def _place(self, node: int) -> RowPlace:
+        return self.graph.places[self.graph.instruction_of[node]]
+
+
+class Ways:
+    """The ways along which arrays go from any of some instructions to any of others.
+
+    `found` are the shortest ones, `joined` all instructions on some way, each with those that it feeds there. `is_backwards`:
+    there is none, but there is one the other way round, which is given.
+    """
+
+    def __init__(self, module: Module, views: Views, starts: Sequence[RowPlace], goals: Sequence[RowPlace]) -> None:
+        self.starts, self.goals = starts, goals
+        self.graph = graph_around(module, views, [*starts, *goals], callers(views))
+        self.found, self.joined = self._between(starts, goals)
+        self.is_backwards = False
+        if not self.found:
+            self.found, self.joined = self._between(goals, starts)
+            self.is_backwards = bool(self.found)
+
+    def _between(self, starts: Sequence[RowPlace], goals: Sequence[RowPlace]) -> tuple[list[Way], dict[int, list[int]]]:
+        first, last = self._nodes(starts), self._nodes(goals)
+        joined = joined_between(self.graph, first, last)
+        of = self.graph.instruction_of
+        return shortest_ways(joined, [of[node] for node in first], [of[node] for node in last], MAX_WAYS), joined
+
+    def _nodes(self, places: Sequence[RowPlace]) -> list[int]:
+        """The nodes that the instructions make, or hand on."""
+        return [node for place in places for node in self.graph.made_by(place) or self.graph.handed_on_by(place)]
+
+    @cached_property
+    def edges(self) -> list[tuple[RowPlace, RowPlace]]:
+        """Which of the instructions on some way feeds which."""
+        places = self.graph.places
+        return [(places[one], places[other]) for one, others in self.joined.items() for other in others if other in self.joined]
+
+
+def callers(views: Views) -> dict[str, list[Instruction]]:
+    """The instructions that call each computation, in whatever role."""
+    found: dict[str, list[Instruction]] = {}
+    for name in views.computations:
+        view = views.of(name)
+        for row, opcode in enumerate(view.opcodes):
+            instruction = view.instruction_at(row) if opcode in CALLING_OPCODES else None
+            if instruction is not None:
+                for callee in dict.fromkeys(called.name for called in instruction.called):
+                    found.setdefault(callee, []).append(instruction)
+    return found
+
+
+def graph_around(
+    module: Module, views: Views, places: Sequence[RowPlace], calling: Mapping[str, Sequence[Instruction]]
+) -> InstructionGraph:
+    """The graph of one run of the entry; where this runs none of the instructions that of the computation of the first one. The
+    fused computations that they stand in are taken apart; `calling` has what calls each computation.
+    """
+    opened = _fused_around(calling, dict.fromkeys(place.computation for place in places))
+    if module.entry is not None:
+        graph = InstructionGraph(views, module.entry.name, opened)
+        if any(graph.runs(place.computation) for place in places):
+            return graph
+    return InstructionGraph(views, places[0].computation, opened)
+
+
+def _fused_around(calling: Mapping[str, Sequence[Instruction]], computations: Iterable[str]) -> frozenset[str]:
+    """The computations with those that call them as a part of one instruction."""
+    found = dict.fromkeys(computations)
+    waiting = list(found)
+    for one in waiting:
+        for caller in calling.get(one, ()):
+            around = caller.computation.name
+            if around not in found and caller.opcode == "fusion":
+                found[around] = None
+                waiting.append(around)
+    return frozenset(found)
+
+
+# -- ways --------------------------------------------------------------------------------------------------------------------
+
+
+def way_from_parameter(graph: InstructionGraph, node: int) -> Way:
+    """The shortest way from a parameter to a node, of several equally short ones that from the largest parameter; empty where
+    no parameter leads to it.
+    """
+    before: dict[int, int | None] = {}
+    goals: list[int] = []
+    shortest = 0
+    for reached in graph.search(graph.feeds, [node]):
+        if goals and reached.steps > shortest:
+            break
+        before[reached.node] = reached.before
+        if graph.is_parameter(reached.node):
+            goals.append(reached.node)
+            shortest = reached.steps
+    if not goals:
+        return []
+    way: Way = []
+    one: int | None = max(goals, key=lambda goal: _size(graph, goal))
+    while one is not None:
+        if not way or way[-1] != graph.instruction_of[one]:
+            way.append(graph.instruction_of[one])
+        one = before[one]
+    return way
+
+
+def _size(graph: InstructionGraph, node: int) -> int:
+    number = graph.instruction_of[node]
+    shape = graph.view(number).shapes[graph.places[number].row]
+    return sum(leaf.bytes or 0 for _, leaf in array_leaves(shape))
+
+
+def joined_between(graph: InstructionGraph, starts: Sequence[int], goals: Sequence[int]) -> dict[int, list[int]]:
+    """Every instruction on a way from one of the nodes `starts` to one of `goals`, each with those that it feeds directly on
+    such ways; the nearest to the starts first. Empty where there is no way.
+    """
+    up = {reached.node for reached in graph.search(graph.feeds, goals)}
+    down = [reached.node for reached in graph.search(graph.reads, starts) if reached.node in up]
+    joined: dict[int, dict[int, None]] = {}
+    for node in down:
+        own = joined.setdefault(graph.instruction_of[node], {})
+        own |= dict.fromkeys(graph.instruction_of[other] for other in graph.reads[node] if other in up)
+    return {one: [other for other in others if other != one] for one, others in joined.items()}
+
+
+def shortest_ways(joined: Mapping[int, Sequence[int]], starts: Sequence[int], goals: Sequence[int], limit: int) -> list[Way]:
+    """The `limit` shortest ways from any start to any goal, given as instructions, that pass nothing twice; the shortest first.
+    `joined` is what feeds what.
+    """
+    left = _distances(joined, goals)
+    ends, order = frozenset(goals), count()
+    waiting = [(left[one], left[one], next(order), [one]) for one in dict.fromkeys(starts) if one in left]  # nearly done first
+    heapq.heapify(waiting)
+    found: list[Way] = []
+    for _ in range(MAX_BEGUN):
+        if not waiting or len(found) >= limit:
+            break
+        *_, way = heapq.heappop(waiting)
+        if way[-1] in ends:
+            found.append(way)
+            continue
+        for other in joined.get(way[-1], ()):
+            if other in left and other not in way:
+                heapq.heappush(waiting, (len(way) + left[other], left[other], next(order), [*way, other]))
+    return found
+
+
+def _distances(joined: Mapping[int, Sequence[int]], goals: Sequence[int]) -> dict[int, int]:
+    """How many steps each instruction is from the nearest goal."""
+    back: defaultdict[int, list[int]] = defaultdict(list)
+    for one, others in joined.items():
+        for other in others:
+            back[other].append(one)
+    found = dict.fromkeys(goals, 0)
+    waiting = deque(found)
+    while waiting:
+        one = waiting.popleft()
+        for other in back[one]:
+            if other not in found:
+                found[other] = found[one] + 1
+                waiting.append(other)
+    return found

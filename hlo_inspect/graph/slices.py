@@ -1,0 +1,99 @@
+"""Programs of several slices: TPUs whose slices are joined by the data-centre network.
+
+XLA compiles such a program for one slice: `num_partitions` counts the devices of one, device groups hold ids of one, and only
+shardings are over all devices. What goes between slices is a send and a recv to the host, whose frontend attributes name the
+collective that they make up:
+
+    _xla_megascale_transfer_type="ALL_GATHER", _xla_megascale_target="{1,2}x{0:15}"
+    _xla_megascale_transfer_type="ONE_TO_ONE", _xla_megascale_target={{100000->200000},{200000->100000}}
+
+A target is slices and the devices of each, or lists of devices, written as slice × 100,000 + device; slices count from 1. As
+libtpu 0.0.42 writes them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.values.sharding import Sharding
+from hlo_inspect.lazy_pattern import lazy_pattern
+
+DCN = "dcn"
+"""The name of the axis between slices: data-centre network."""
+
+_POINT_TO_POINT = frozenset({"send", "recv"})
+_KINDS = {
+    "ALL_REDUCE": "all-reduce",
+    "ALL_GATHER": "all-gather",
+    "REDUCE_SCATTER": "reduce-scatter",
+    "ALL_TO_ALL": "all-to-all",
+    "ONE_TO_ONE": "collective-permute",
+}
+_DEVICES_OF_SLICE = 100_000
+_PRODUCT = lazy_pattern(r"\{([\d,\s]{1,4000})\}\s*x\s*\{", re.ASCII)
+_LIST = lazy_pattern(r"\{([\d,\s]+|\s*\d+\s*->\s*\d+\s*)\}", re.ASCII)
+_ID = lazy_pattern(r"\d{1,12}", re.ASCII)
+
+
+class Transfer(NamedTuple):
+    """What a send does together with those of the other slices.
+
+    `kind` is that of a collective, `None` for a word that is not known. `slices` is how many of them exchange data, 1 where all
+    stays in a slice, and `last` the highest number of a slice that is named.
+    """
+
+    kind: str | None
+    slices: int
+    last: int
+
+    @property
+    def text(self) -> str:
+        return f"{self.kind or 'unknown'} of {self.slices} slices"
+
+
+def transfer_of(instruction: Instruction) -> Transfer | None:
+    """The transfer between slices of a send or recv; `None` for one of another purpose."""
+    attributes = instruction.attr("frontend_attributes") if instruction.opcode in _POINT_TO_POINT else None
+    if attributes is None or "_xla_megascale_target" not in attributes:
+        return None
+    kind = _KINDS.get(attributes.get("_xla_megascale_transfer_type", ""))
+    groups = _slices_of(attributes["_xla_megascale_target"])
+    return Transfer(kind, max(map(len, groups), default=1), max((max(group) for group in groups), default=1))
+
+
+def rendezvous(instruction: Instruction | None) -> str:
+    """The name of the place where a send and its recv meet, empty where none is printed."""
+    attributes = instruction.attr("frontend_attributes") if instruction is not None else None
+    return attributes.get("_xla_host_transfer_rendezvous", "") if attributes else ""
+
+
+def _slices_of(target: str) -> list[frozenset[int]]:
+    """The slices of each group of devices."""
+    products = _PRODUCT.findall(target)
+    if products:
+        return [frozenset(_numbers(text)) for text in products if _ID.search(text)]
+    return [frozenset(number // _DEVICES_OF_SLICE for number in _numbers(text)) for text in _LIST.findall(target)]
+
+
+def _numbers(text: str) -> Iterable[int]:
+    return map(int, _ID.findall(text))
+
+
+def slices_of_module(module: Module, partitions: int) -> int:
+    """The number of slices of a program for so many partitions, 1 where nothing shows several.
+
+    In a program of which no slice sends to another, shardings show it, where the layouts are those of a TPU: only there they
+    are over more devices than there are partitions.
+    """
+    transfers = (transfer_of(instruction) for instruction in module.with_opcodes(_POINT_TO_POINT))
+    named = max((transfer.last for transfer in transfers if transfer is not None), default=1)
+    if named > 1 or partitions < 2 or ":T(" not in module.header.attributes.get("entry_computation_layout", ""):
+        return named
+    read = (module.values.read("sharding", text) for text in module.device_marks.shardings)
+    sizes = {sharding.devices for sharding in read if isinstance(sharding, Sharding) and sharding.kind in {"tiled", "named"}}
+    (devices,) = sizes if len(sizes) == 1 else (partitions,)
+    return devices // partitions if devices % partitions == 0 else 1

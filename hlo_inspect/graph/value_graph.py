@@ -1,0 +1,290 @@
+"""The graph of the values of one step: which array is made of which others.
+
+A node is one array that an instruction makes; what only names, packs or hands on values makes none. Computations that are
+called, fusions among them, are read once for each call, so that a node belongs to one call of its computation. Three things
+keep apart what a plain graph of instructions would mix up:
+
+* A combined collective has a node for each operand.
+* Where arrays are concatenated to be reduced together and are cut apart again, each part has nodes of its own.
+* The state of a loop has a node for each element, made of the initial value and of what the body returns. These are the only
+  cycles, apart from texts that no compiler writes and from pairs of send and recv.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple, Union
+
+from hlo_inspect.graph.view import View, Views
+from hlo_inspect.hlo.opcodes import STARTING_COLLECTIVES, TABLE
+from hlo_inspect.hlo.values.custom_call_markers import is_marker
+from hlo_inspect.hlo.values.shapes import Shape, TupleShape
+from hlo_inspect.lazy_pattern import lazy_pattern
+
+MAX_NESTING = 16
+MAX_JOINED = 8
+"""The arrays of a larger tuple that an operation takes whole are joined in one node."""
+
+# -- what a node is ---------------------------------------------------------------------------------------------------------
+
+PRODUCT, MOVES, REDUCES, COLLECTIVE, PARAMETER, SUMS = 1, 2, 4, 8, 16, 32
+"""What a node is: a product; moved or summed values; a reduction or gather; a collective; an input; a collective that sums."""
+
+PRODUCTS = frozenset({"dot", "convolution", "ragged-dot", "scaled-dot"})
+"""Products of arrays: layers of a network, and what their gradients are made of."""
+
+MOVING = frozenset(
+    {
+        "bitcast-convert", "broadcast", "concatenate", "convert", "copy", "copy-start", "dynamic-slice", "dynamic-update-slice",
+        "pad", "reshape", "reverse", "slice", "transpose",
+    }
+)  # fmt: skip
+"""The result holds values of the operands."""
+
+SUMMING = frozenset({"all-reduce", "reduce-scatter"})
+
+KINDS = {
+    **dict.fromkeys(PRODUCTS, PRODUCT),
+    **dict.fromkeys(MOVING, MOVES),
+    **dict.fromkeys(("gather", "reduce-window", "sort"), REDUCES),
+    "reduce": REDUCES | MOVES,
+    **{name: COLLECTIVE | MOVES | (SUMS if TABLE[name].collective in SUMMING else 0) for name in STARTING_COLLECTIVES},
+}
+"""What the node of an opcode is."""
+
+_PRODUCT = lazy_pattern(r"fmha|attn|attention|conv|gemm|matmul|dot", re.IGNORECASE | re.ASCII)
+_NO_PRODUCT = lazy_pattern(
+    r"topk|partialreduce|sort|threefry|rng|random|callback|norm|softmax|quantize|transpose|cast|act_lu|dropout|barrier|padtostatic"
+    r"|slicetodynamic|dynamicslice|memcpy|print|debug|sharding|cumsum|prefix|permut|rope|host_execute|resize|nccl|nvshmem|allocate",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+def is_computing(target: str) -> bool:
+    """Whether custom calls of a target are products: not those that mark, move, sort, normalise or draw numbers."""
+    return not is_marker(target) and (_PRODUCT.search(target) is not None or not _NO_PRODUCT.search(target))
+
+
+# -- values -----------------------------------------------------------------------------------------------------------------
+
+
+class Parts:
+    """An array in parts along its first dimension: each is the value of a node, from its start up to that of the next one."""
+
+    __slots__ = ("joined", "nodes", "starts", "stop")
+
+    def __init__(self, starts: list[int], nodes: list[int], stop: int) -> None:
+        self.starts = starts
+        self.nodes = nodes
+        self.stop = stop
+        self.joined: int | None = None
+
+    def within(self, low: int, high: int) -> list[int]:
+        """The nodes of the parts that hold some of the range from `low` up to `high`."""
+        first, last = bisect_right(self.starts, low) - 1, bisect_left(self.starts, high)
+        return self.nodes[max(first, 0) : last]
+
+
+Value = Union[int, tuple["Value", ...], Parts, None]  # noqa: UP007 - an alias that names itself
+"""A node, a tuple of values (or one node for all of it), an array in parts; `None` for what holds nothing, as a token."""
+
+
+class BodyTemplate(NamedTuple):
+    """The nodes of a computation that gets one node for each of so many arguments, counted from its first one on; an argument
+    is `~` its number. `operands`, `kinds` and `rows` are by node, `values` by row: nodes, tuples of nodes, or nothing. The row
+    `root` is returned.
+    """
+
+    arguments: int
+    operands: Sequence[Sequence[int]]
+    kinds: bytes
+    rows: Sequence[int]
+    values: Sequence[Value]
+    root: int | None
+
+
+class CallFrame:
+    """One call of the computation `name`, and the calls that its rows make. Its nodes are `first` to `stop`. Where it was made
+    from a `template`, that has the values of its rows, and its view is made only where it is asked for.
+    """
+
+    __slots__ = (
+        "_view",
+        "_views",
+        "arguments",
+        "called",
+        "caller",
+        "first",
+        "name",
+        "number",
+        "pending",
+        "results",
+        "row",
+        "stop",
+        "template",
+        "values",
+    )
+
+    def __init__(
+        self,
+        number: int,
+        name: str,
+        views: Views,
+        arguments: Sequence[Value] | None,
+        caller: tuple[int, int] | None,
+        template: BodyTemplate | None = None,
+    ) -> None:
+        self.number = number
+        self.name = name
+        self._views = views
+        self._view: View | None = None
+        self.arguments = arguments
+        self.caller = caller
+        self.template = template
+        self.values: list[Value] = [None] * len(self.view.rows) if template is None else []
+        self.called: dict[int, list[int]] = {}
+        self.row = 0
+        self.first = 0
+        self.stop = 0
+        self.pending: list[tuple[str, Sequence[Value]]] | None = None
+        self.results: list[Value] = []
+
+    @property
+    def view(self) -> View:
+        if self._view is None:
+            self._view = self._views.of(self.name)
+        return self._view
+
+    @property
+    def returned(self) -> Value:
+        """The value of the root."""
+        root = self.view.root if self.template is None else self.template.root
+        return None if root is None else self.value(root)
+
+    def value(self, row: int) -> Value:
+        """The value of a row."""
+        if self.template is None:
+            return self.values[row]
+        value = self.template.values[row]
+        return tuple(map(self._placed, value)) if isinstance(value, tuple) else self._placed(value)
+
+    def _placed(self, value: Value) -> Value:
+        """A value of the template in this call."""
+        if not isinstance(value, int):
+            return value
+        return self.first + value if value >= 0 or self.arguments is None else self.arguments[~value]
+
+    def operand(self, row: int, number: int) -> Value:
+        """Return the value of an operand of a row that was read; None if there is no such operand."""
+        source = self.view.operand_row(row, number)
+        value = self.values[source] if source is not None else None
+        if self.view.whole_operands(row) is not None:
+            return value
+        operand = self.view.operand(row, number)
+        return None if operand is None else ValueGraph.element(value, operand.path)
+
+    def operands(self, row: int) -> list[Value]:
+        """The values of all operands."""
+        view, values = self.view, self.values
+        whole = view.whole_operands(row)
+        if whole is not None:
+            return [values[source] for source in whole]
+        return [self.operand(row, number) for number in range(len(view.operand_rows(row)))]
+
+
+class ValueGraph:
+    """The nodes of a step by number: the nodes that each is made of, what it is, and the call and row that make it.
+
+    `is_ordered`: each node comes after those that it is made of.
+    """
+
+    def __init__(self) -> None:
+        self.operands: list[list[int]] = []
+        self.kinds = bytearray()
+        self.frame_of: list[int] = []
+        self.row_of: list[int] = []
+        self.frames: list[CallFrame] = []
+        self.frames_by_name: dict[str, list[CallFrame]] = {}
+        self.is_ordered = True
+        self.is_whole = True
+        self._joined: dict[int, tuple[Value, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self.operands)
+
+    def new(self, frame: CallFrame, row: int, made_of: list[int], kind: int = 0) -> int:
+        """A new node that a row of a call makes."""
+        node = len(self.operands)
+        self.operands.append(made_of)
+        self.kinds.append(kind)
+        self.frame_of.append(frame.number)
+        self.row_of.append(row)
+        return node
+
+    def new_inputs(self, frame: CallFrame, row: int, shape: Shape | None, nesting: int = 0) -> Value:
+        """New nodes for the arrays of an input."""
+        if isinstance(shape, TupleShape) and nesting < MAX_NESTING:
+            return tuple([self.new_inputs(frame, row, element, nesting + 1) for element in shape.elements])
+        return self.new(frame, row, [], PARAMETER)
+
+    def add_whole(self, frame: CallFrame, value: Value, made_of: list[int], row: int | None) -> None:
+        """Adds the nodes of a value that is used as a whole; `row` is where it comes from, else that which the frame reads."""
+        if isinstance(value, int):
+            made_of.append(value)
+            return
+        nodes = nodes_in(value)
+        if len(nodes) <= MAX_JOINED:
+            made_of += nodes
+            return
+        known = self._joined.get(id(value))
+        if known is None:
+            known = self._joined[id(value)] = (value, self.new(frame, frame.row if row is None else row, nodes, MOVES))
+        made_of.append(known[1])
+
+    def made_of(self, frame: CallFrame, row: int) -> list[int]:
+        """The nodes of all operands of a row."""
+        found: list[int] = []
+        for value, source in zip(frame.operands(row), frame.view.operand_rows(row), strict=True):
+            self.add_whole(frame, value, found, source)
+        return found
+
+    def add_body(self, frame: CallFrame, template: BodyTemplate, arguments: Sequence[int]) -> None:
+        """The nodes of a call that is made from a template."""
+        count = len(template.rows)
+        frame.stop = frame.first + count
+        nodes = [*range(frame.first, frame.stop), *reversed(arguments)]  # an argument is counted from the end: `~` its number
+        self.operands += [[nodes[one] for one in made_of] for made_of in template.operands]
+        self.kinds += template.kinds
+        self.frame_of += [frame.number] * count
+        self.row_of += template.rows
+
+    def result(self) -> Value:
+        """What the step returns."""
+        return self.frames[0].returned
+
+    @staticmethod
+    def element(value: Value, index: Sequence[int]) -> Value:
+        """An element of a nested tuple."""
+        for number in index:
+            if isinstance(value, tuple):
+                value = value[number] if number < len(value) else None
+        return value
+
+
+def nodes_in(value: Value) -> list[int]:
+    """The nodes that a value holds, in order."""
+    if type(value) is int:
+        return [value]
+    found: list[int] = []
+    stack = [value]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, int):
+            found.append(top)
+        elif isinstance(top, tuple):
+            stack += reversed(top)
+        elif top is not None:
+            found += top.nodes
+    return found

@@ -1,0 +1,425 @@
+"""Reads the graph of the values of one step from the rows of its computations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hlo_inspect.graph.body_templates import BodyTemplates, are_nodes
+from hlo_inspect.graph.slices import rendezvous
+from hlo_inspect.graph.value_graph import (
+    COLLECTIVE,
+    KINDS,
+    MOVES,
+    PRODUCT,
+    BodyTemplate,
+    CallFrame,
+    Parts,
+    Value,
+    ValueGraph,
+    is_computing,
+    nodes_in,
+)
+from hlo_inspect.graph.view import Views
+from hlo_inspect.hlo.opcodes import ASYNC_ENDS, STARTING_COLLECTIVES, TABLE
+from hlo_inspect.hlo.values.custom_call_markers import is_marker
+from hlo_inspect.hlo.values.shapes import ArrayShape
+
+MAX_COPIES = 3
+"""Calls are read as often as they are made, until this many times the rows of the module are read."""
+MAX_DEPTH = 400
+
+
+def read_values(views: Views, computation: str) -> ValueGraph:
+    """The values of one run of a computation whose parameters are the inputs."""
+    reader = _ValueReader(views)
+    reader.read(computation)
+    return reader.graph
+
+
+class _ValueReader:
+    def __init__(self, views: Views) -> None:
+        self.graph = ValueGraph()
+        self._views = views
+        self._templates = BodyTemplates(views.fingerprints)
+        self._left = MAX_COPIES * views.row_count + 1000
+        self._stack: list[CallFrame] = []
+        self._open_names: set[str] = set()
+        self._targets: dict[str, tuple[bool, bool]] = {}
+        self._sends: dict[str, int] = {}  # the nodes of sends and recvs, by the name of the place where they meet
+        self._receives: list[tuple[str, int]] = []
+
+    def read(self, computation: str) -> None:
+        self._enter(computation, None, None)
+        while self._stack:
+            frame = self._stack[-1]
+            if self._advance(frame):
+                self._leave(frame)
+        self._join_sends()
+
+    # -- calls ----------------------------------------------------------------------------------------------------------
+
+    def _enter(self, name: str, arguments: Sequence[Value] | None, caller: tuple[int, int] | None) -> bool:
+        """Starts a call; whether there is room for it."""
+        computation = self._views.computations.get(name)
+        if computation is None or name in self._open_names or len(self._stack) >= MAX_DEPTH:
+            return False
+        if len(computation.rows) > self._left:
+            self.graph.is_whole = False
+            return False
+        self._left -= len(computation.rows)
+        self._stack.append(self._new_frame(name, arguments, caller))
+        self._open_names.add(name)
+        return True
+
+    def _copy(self, name: str, arguments: Sequence[Value], caller: tuple[int, int]) -> CallFrame | None:
+        """A call that is like another one, where that is known and there is room for it."""
+        if not are_nodes(arguments) or name in self._open_names or len(self._stack) >= MAX_DEPTH:
+            return None
+        template = self._templates.find(name, len(arguments))
+        if template is None or len(template.values) > self._left:
+            return None
+        self._left -= len(template.values)
+        frame = self._new_frame(name, arguments, caller, template)
+        self.graph.add_body(frame, template, arguments)
+        return frame
+
+    def _new_frame(
+        self,
+        name: str,
+        arguments: Sequence[Value] | None,
+        caller: tuple[int, int] | None,
+        template: BodyTemplate | None = None,
+    ) -> CallFrame:
+        graph = self.graph
+        frame = CallFrame(len(graph.frames), name, self._views, arguments, caller, template)
+        frame.first = len(graph.operands)
+        graph.frames.append(frame)
+        graph.frames_by_name.setdefault(name, []).append(frame)
+        if caller is not None:
+            graph.frames[caller[0]].called.setdefault(caller[1], []).append(frame.number)
+        return frame
+
+    def _leave(self, frame: CallFrame) -> None:
+        self._stack.pop()
+        self._open_names.discard(frame.name)
+        frame.stop = len(self.graph.operands)
+        self._templates.learn(frame, self.graph)
+        if self._stack:
+            self._stack[-1].results.append(frame.returned)
+
+    def _advance(self, frame: CallFrame) -> bool:
+        """Reads on up to the next call; whether the end is reached."""
+        view, values = frame.view, frame.values
+        opcodes = view.opcodes
+        graph = self.graph
+        all_operands, kinds, frames, rows = graph.operands, graph.kinds, graph.frame_of, graph.row_of
+        number, count = frame.number, len(opcodes)
+        operand_rows = view.operand_rows
+        row = frame.row
+        while row < count:
+            if frame.pending is not None:
+                if not self._called_all(frame, row):
+                    return False
+                row += 1
+                frame.row = row
+                continue
+            opcode = opcodes[row]
+            method = _METHODS.get(opcode)
+            if method is not None:
+                frame.row = row
+                values[row] = method(self, frame, row)
+                if frame.pending is None:
+                    row += 1
+                continue
+            made_of: list[int] = []
+            for source in operand_rows(row):
+                value = values[source] if source is not None else None
+                if type(value) is int:
+                    made_of.append(value)
+                elif value is not None and source is not None:
+                    self.graph.add_whole(frame, value, made_of, source)
+            values[row] = len(all_operands)
+            all_operands.append(made_of)
+            kinds.append(KINDS.get(opcode, 0))
+            frames.append(number)
+            rows.append(row)
+            row += 1
+        return True
+
+    def _called_all(self, frame: CallFrame, row: int) -> bool:
+        """Calls what an instruction runs, one after the other; whether all are done, with the value of the instruction."""
+        pending = frame.pending or []
+        while len(frame.results) < len(pending):
+            name, arguments = pending[len(frame.results)]
+            if self._enter(name, arguments, (frame.number, row)):
+                return False
+            frame.results.append(self._opaque(frame, row))
+        results, frame.pending, frame.results = frame.results, None, []
+        opcode = frame.view.opcodes[row]
+        if opcode == "while":
+            self._close_loop(frame.values[row], results[0])
+        elif opcode == "conditional":
+            frame.values[row] = self._either(frame, row, results)
+        else:
+            frame.values[row] = results[0]
+        return True
+
+    def _opaque(self, frame: CallFrame, row: int) -> Value:
+        """One node for a call that is not read."""
+        return self.graph.new(frame, row, self.graph.made_of(frame, row))
+
+    # -- what only hands on ---------------------------------------------------------------------------------------------
+
+    def _parameter(self, frame: CallFrame, row: int) -> Value:
+        if frame.arguments is None:
+            return self.graph.new_inputs(frame, row, frame.view.shapes[row])
+        number = frame.view.parameter_number(row)
+        return frame.arguments[number] if number is not None and number < len(frame.arguments) else None
+
+    def _get_element(self, frame: CallFrame, row: int) -> Value:
+        view = frame.view
+        whole, number = frame.operand(row, 0), view.element_number(row)
+        if not isinstance(whole, tuple):
+            return whole
+        return whole[number] if number is not None and number < len(whole) else None
+
+    def _tuple(self, frame: CallFrame, row: int) -> Value:
+        return tuple(frame.operands(row))
+
+    def _first(self, frame: CallFrame, row: int) -> Value:
+        """The operand; of several a tuple of them."""
+        values = frame.operands(row)
+        return values[0] if len(values) == 1 else tuple(values)
+
+    def _only_first(self, frame: CallFrame, row: int) -> Value:
+        return frame.operand(row, 0)
+
+    def _nothing(self, frame: CallFrame, row: int) -> Value:
+        return None
+
+    def _bitcast(self, frame: CallFrame, row: int) -> Value:
+        value = self._only_first(frame, row)
+        if isinstance(value, Parts):
+            shape = frame.view.shapes[row]
+            if not isinstance(shape, ArrayShape) or shape.dimensions[:1] != (value.stop,):
+                return self._join(frame, row, value)
+        return value
+
+    # -- calls, loops and branches --------------------------------------------------------------------------------------
+
+    def _call(self, frame: CallFrame, row: int) -> Value:
+        """A fusion, a call, or the start of an asynchronous computation."""
+        printed = frame.view.printed_fusions.get(row)
+        if printed is not None:
+            name: str | None = printed[1]
+        else:
+            name = next((one.name for one in frame.view.called_at(row) if one.role in {"run", "fused"}), None)
+        if name is None:
+            return self._plain(frame, row)
+        arguments = frame.operands(row)
+        copied = self._copy(name, arguments, (frame.number, row))
+        if copied is None:
+            frame.pending = [(name, arguments)]
+            return None
+        return copied.returned
+
+    def _while(self, frame: CallFrame, row: int) -> Value:
+        body = [one.name for one in frame.view.called_at(row) if one.role == "body"]
+        initial = self._only_first(frame, row)
+        if not body:
+            return self._plain(frame, row)
+        if isinstance(initial, tuple):
+            state: Value = tuple([self.graph.new(frame, row, nodes_in(value), MOVES) for value in initial])
+        else:
+            state = self.graph.new(frame, row, nodes_in(initial), MOVES)
+        frame.pending = [(body[0], (state,))]
+        return state
+
+    def _close_loop(self, state: Value, result: Value) -> None:
+        """The state is also what the body returns."""
+        operands = self.graph.operands
+        self.graph.is_ordered = False
+        if isinstance(state, tuple) and isinstance(result, tuple):
+            for one, new in zip(state, result, strict=False):
+                if isinstance(one, int) and new != one:
+                    operands[one] += nodes_in(new)
+            return
+        for one in nodes_in(state):
+            found: list[int] = []
+            self.graph.add_whole(self._stack[-1], result, found, None)
+            operands[one] += found
+
+    def _conditional(self, frame: CallFrame, row: int) -> Value:
+        names = [(one.attribute, one.name) for one in frame.view.called_at(row) if one.role == "branch"]
+        arguments = frame.operands(row)
+        if not names or len(arguments) != len(names) + 1:
+            return self._plain(frame, row)
+        frame.pending = [(name, (argument,)) for (_, name), argument in zip(names, arguments[1:], strict=True)]
+        return None
+
+    def _either(self, frame: CallFrame, row: int, results: Sequence[Value]) -> Value:
+        """One of the values of branches, which depends on the condition too."""
+        chosen = nodes_in(frame.operand(row, 0))
+        tuples = [result for result in results if isinstance(result, tuple)]
+        if len(tuples) == len(results) and len({len(one) for one in tuples}) == 1:
+            return tuple(
+                [
+                    self.graph.new(frame, row, chosen + [n for one in ones for n in nodes_in(one)], MOVES)
+                    for ones in zip(*tuples, strict=True)
+                ]
+            )
+        return self.graph.new(frame, row, chosen + [node for one in results for node in nodes_in(one)], MOVES)
+
+    # -- operations -----------------------------------------------------------------------------------------------------
+
+    def _plain(self, frame: CallFrame, row: int) -> Value:
+        """An operation on whole operands."""
+        return self.graph.new(frame, row, self.graph.made_of(frame, row), KINDS.get(frame.view.opcodes[row], 0))
+
+    def _in_parts(self, frame: CallFrame, row: int) -> Value:
+        """An operation element by element, part by part where its operands are in the same parts."""
+        view, values = frame.view, frame.values
+        made_of: list[int] = []
+        parts: list[Parts] = []
+        for source in view.operand_rows(row):
+            value = values[source] if source is not None else None
+            if type(value) is int:
+                made_of.append(value)
+            elif isinstance(value, Parts):
+                parts.append(value)
+            elif value is not None:
+                return self._plain(frame, row)
+        kind = KINDS.get(view.opcodes[row], 0)
+        if not parts:
+            return self.graph.new(frame, row, made_of, kind)
+        first, size = parts[0], sum(len(one.nodes) for one in parts)
+        shape = view.shapes[row]
+        fits = isinstance(shape, ArrayShape) and shape.dimensions[:1] == (first.stop,)
+        if not fits or any(one.starts != first.starts for one in parts) or size > self._left:
+            return self._plain(frame, row)
+        self._left -= size
+        nodes = [
+            self.graph.new(frame, row, [*made_of, *ones], kind) for ones in zip(*(one.nodes for one in parts), strict=True)
+        ]
+        return Parts(first.starts, nodes, first.stop)
+
+    def _concatenate(self, frame: CallFrame, row: int) -> Value:
+        view = frame.view
+        values = frame.operands(row)
+        shape, instruction = view.shapes[row], view.instruction_at(row)
+        if len(values) < 2 or not isinstance(shape, ArrayShape) or instruction is None:
+            return self._plain(frame, row)
+        if instruction.attr("dimensions") != (0,):
+            return self._plain(frame, row)
+        starts, nodes, start = [], [], 0
+        for number, (value, source) in enumerate(zip(values, view.operand_rows(row), strict=True)):
+            operand = view.operand_shape(row, number)
+            size = operand.dimensions[0] if isinstance(operand, ArrayShape) and operand.dimensions else None
+            if size is None:
+                return self._plain(frame, row)
+            made_of: list[int] = []
+            self.graph.add_whole(frame, value, made_of, source)
+            starts.append(start)
+            nodes.append(self.graph.new(frame, row, made_of, MOVES))
+            start += size
+        return Parts(starts, nodes, start)
+
+    def _slice(self, frame: CallFrame, row: int) -> Value:
+        whole = self._only_first(frame, row)
+        instruction = frame.view.instruction_at(row) if isinstance(whole, Parts) else None
+        ranges = instruction.attr("slice") if instruction is not None else None
+        if not isinstance(whole, Parts) or not ranges:
+            return self._plain(frame, row)
+        low, high = ranges[0].start, ranges[0].limit
+        return self.graph.new(frame, row, whole.within(low, high), MOVES)
+
+    def _join(self, frame: CallFrame, row: int, parts: Parts) -> int:
+        """One node for all parts of an array."""
+        if parts.joined is None:
+            parts.joined = self.graph.new(frame, row, list(parts.nodes), MOVES)
+        return parts.joined
+
+    def _collective(self, frame: CallFrame, row: int) -> Value:
+        """A node for each operand, as combined collectives are several."""
+        view = frame.view
+        is_wrapper = TABLE[view.opcodes[row]].is_wrapper or view.opcodes[row] == "async-start"
+        if is_wrapper and view.called_at(row):
+            return self._call(frame, row)
+        if len(view.operand_rows(row)) == 1:
+            return self._in_parts(frame, row)
+        values = frame.operands(row)
+        if "slice_sizes" in view.rows[row][3] or not values:  # a permute in place has offsets as operands
+            return self._plain(frame, row)
+        kind = KINDS.get(view.opcodes[row], 0)
+        nodes: list[Value] = []
+        for value, source in zip(values, view.operand_rows(row), strict=True):
+            made_of: list[int] = []
+            self.graph.add_whole(frame, value, made_of, source)
+            nodes.append(self.graph.new(frame, row, made_of, kind))
+        return tuple(nodes)
+
+    def _custom_call(self, frame: CallFrame, row: int) -> Value:
+        instruction = frame.view.instruction_at(row)
+        target = (instruction.attr("custom_call_target") or "") if instruction is not None else ""
+        known = self._targets.get(target)
+        if known is None:
+            known = self._targets[target] = (is_marker(target), is_computing(target))
+        if known[0] and frame.view.operand_rows(row):
+            return self._first(frame, row)
+        return self.graph.new(frame, row, self.graph.made_of(frame, row), PRODUCT if known[1] else 0)
+
+    # -- send and recv: TPU slices exchange arrays over the network of their hosts by such pairs ---------------------------
+
+    def _send(self, frame: CallFrame, row: int) -> Value:
+        node = self.graph.new(frame, row, nodes_in(self._only_first(frame, row)), COLLECTIVE | MOVES)
+        meeting = rendezvous(frame.view.instruction_at(row))
+        if meeting:
+            self._sends[meeting] = node
+        return node
+
+    def _recv(self, frame: CallFrame, row: int) -> Value:
+        node = self.graph.new(frame, row, [], COLLECTIVE | MOVES)
+        self._receives.append((rendezvous(frame.view.instruction_at(row)), node))
+        return node
+
+    def _join_sends(self) -> None:
+        """Makes what is received of what is sent."""
+        for meeting, node in self._receives:
+            sent = self._sends.get(meeting)
+            if sent is not None:
+                self.graph.operands[node].append(sent)
+                self.graph.is_ordered = self.graph.is_ordered and sent < node
+
+
+_STARTS = tuple(name for name, one in TABLE.items() if one.half == "start" and not one.collective)
+_COLLECTIVES = [
+    name for name in STARTING_COLLECTIVES if TABLE[name].collective not in {"send", "recv", "all-to-all", "ragged-all-to-all"}
+]
+_PARTWISE = tuple(name for name, one in TABLE.items() if one.is_elementwise and name not in {"add-dependency"})
+
+_METHODS: dict[str, Callable[[_ValueReader, CallFrame, int], Value]] = {
+    **dict.fromkeys(("convert", "copy", "reduce-precision"), _ValueReader._in_parts),
+    **dict.fromkeys(_STARTS, _ValueReader._call),
+    **dict.fromkeys(ASYNC_ENDS, _ValueReader._only_first),
+    **dict.fromkeys(_COLLECTIVES, _ValueReader._collective),
+    "copy-start": _ValueReader._plain,
+    "add-dependency": _ValueReader._only_first,
+    "after-all": _ValueReader._nothing,
+    "domain": _ValueReader._only_first,
+    "bitcast": _ValueReader._bitcast,
+    "parameter": _ValueReader._parameter,
+    "get-tuple-element": _ValueReader._get_element,
+    "tuple": _ValueReader._tuple,
+    "opt-barrier": _ValueReader._first,
+    "fusion": _ValueReader._call,
+    "call": _ValueReader._call,
+    "while": _ValueReader._while,
+    "conditional": _ValueReader._conditional,
+    "concatenate": _ValueReader._concatenate,
+    "slice": _ValueReader._slice,
+    "custom-call": _ValueReader._custom_call,
+    "send": _ValueReader._send,
+    "recv": _ValueReader._recv,
+}
+for _name in _PARTWISE:
+    _METHODS.setdefault(_name, _ValueReader._in_parts)

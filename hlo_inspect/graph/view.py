@@ -1,0 +1,302 @@
+"""The one view of a computation that was read with its graph: what its rows say, and which rows use which.
+
+Rows are known by their index. Each thing is read when it is first asked for and then kept, so that the analyses of a module
+share it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from itertools import count
+
+from hlo_inspect.graph.fingerprints import Fingerprints
+from hlo_inspect.hlo.instruction import Callee, Instruction
+from hlo_inspect.hlo.module import Computation
+from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
+from hlo_inspect.hlo.read import tokens
+from hlo_inspect.hlo.read.attribute_forms import printed_fusion
+from hlo_inspect.hlo.read.operands import LEFT_OUT, Operand, operand_names, operands_of, printed_element
+from hlo_inspect.hlo.values.attributes import Metadata
+from hlo_inspect.hlo.values.shapes import Shape, subshape
+from hlo_inspect.lazy_pattern import lazy_pattern
+
+_UNREADABLE = (Operand(None),)
+_NUMBER = lazy_pattern(r"(\d{1,9}+)\)", re.ASCII)
+_PLAIN = r"""[^"'/{}]*+"""
+_METADATA = lazy_pattern(
+    rf"""{_PLAIN}(?:(?:(?<!, metadata=)\{{{_PLAIN}\}}|/\*index=\d++\*/){_PLAIN})*+(?<=, metadata=)"""
+    r"""(\{[^{}"\n]*+(?:"[^"\\\n]*+"[^{}"\n]*+)*+\})(?=, [a-z_]++=|$)""",
+    re.ASCII,
+)
+"""The metadata of a row, behind operands and attributes that hold no string."""
+
+
+class View:
+    """The rows of one computation, the lines on which they stand, and by row what they say.
+
+    `shapes` are `None` where they cannot be read. `root` is the last row that is marked as the root, else the last one; `None`
+    where there are no rows.
+    """
+
+    def __init__(self, computation: Computation) -> None:
+        self.computation = computation
+        self.rows = rows = computation.rows
+        column = rows.column
+        self.names, self.tails, self.lines = rows.names, rows.tails, rows.lines
+        self.heads, self.opcodes, self.shapes = column.heads, column.opcodes, column.shapes
+        size = len(self.names)
+        self.root = max(column.marked, default=size - 1 if size else None)
+        self._operands: dict[int, tuple[Operand, ...]] = {}
+        self._whole_operands: list[tuple[int, ...] | None] = [None] * size
+        self._other_operands: dict[int, tuple[int | None, ...]] = {}
+        self._instructions: dict[int, Instruction] = {}
+        self._metadata: dict[int, Metadata | None] = {}
+
+    # -- names ----------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _indices(self) -> dict[str | None, int]:
+        return dict(zip(self.names, count()))
+
+    def index(self, name: str) -> int | None:
+        """The row that defines a name, of two the last one."""
+        return self._indices.get(name)
+
+    @cached_property
+    def ambiguous(self) -> frozenset[int]:
+        """The rows whose names other rows of the computation define too."""
+        if len(self._indices) == len(self.rows):
+            return frozenset()
+        last = self._indices
+        earlier = {index for index, name in enumerate(self.names) if last[name] != index}
+        return frozenset(earlier | {last[self.names[index]] for index in earlier})
+
+    # -- operands -------------------------------------------------------------------------------------------------------
+
+    def operand_rows(self, index: int) -> tuple[int | None, ...]:
+        """The row that defines each operand of a row, `None` for one that the computation does not define."""
+        whole = self.whole_operands(index)
+        return self._other_operands[index] if whole is None else whole
+
+    def whole_operands(self, index: int) -> tuple[int, ...] | None:
+        """The same where each operand of a row is the whole result of another one, by its name; `None` for all others."""
+        known = self._whole_operands[index]
+        if known is None and index not in self._other_operands:
+            names: Sequence[str | None] | None = ()
+            if self.opcodes[index] not in LITERAL_OPCODES:
+                names = operand_names(self.tails[index])
+            if names is None:
+                self._other_operands[index] = tuple([self._indices.get(operand.name) for operand in self.operands(index)])
+                return None
+            try:
+                known = self._whole_operands[index] = tuple(map(self._indices.__getitem__, names))
+            except KeyError:  # an operand that no row defines
+                self._other_operands[index] = tuple(map(self._indices.get, names))
+        return known
+
+    def operand_row(self, index: int, number: int) -> int | None:
+        """Return the row that defines an operand. Return None if the row has no such operand, or nothing defines it."""
+        rows = self.operand_rows(index)
+        return rows[number] if 0 <= number < len(rows) else None
+
+    def operand(self, index: int, number: int) -> Operand | None:
+        """Return an operand as the text has it; None if the row has no such operand."""
+        operands = self.operands(index)
+        return operands[number] if 0 <= number < len(operands) else None
+
+    def leaves_out_operands(self, index: int) -> bool:
+        """Whether the text shows only the first operands of a row."""
+        if self.whole_operands(index) is not None:
+            return False
+        operands = self.operands(index)
+        return bool(operands) and operands[-1].name is None and operands[-1].shape.startswith(LEFT_OUT)
+
+    @property
+    def has_lost_operands(self) -> bool:
+        """Whether a row has an operand that no row defines, of the rows whose operands were looked at."""
+        return any(None in rows for rows in self._other_operands.values())
+
+    def operands(self, index: int) -> tuple[Operand, ...]:
+        """The operands of a row as the text has them; where they are not closed, one without a name."""
+        known = self._operands.get(index)
+        if known is None:
+            known = self._operands[index] = self._read_operands(index)
+        return known
+
+    def _read_operands(self, index: int) -> tuple[Operand, ...]:
+        if self.opcodes[index] in LITERAL_OPCODES:
+            return ()
+        try:
+            return operands_of(self.tails[index])
+        except tokens.ScanError:
+            return _UNREADABLE
+
+    def parameter_number(self, index: int) -> int | None:
+        """The number of a parameter, `None` where it cannot be read."""
+        plain = _NUMBER.match(self.tails[index])
+        if plain is not None:
+            return int(plain[1])
+        instruction = self.instruction_at(index)
+        return None if instruction is None else instruction.parameter_number
+
+    def parameters_by_number(self) -> dict[int, int]:
+        """The rows of the parameters whose numbers can be read."""
+        rows = [(self.parameter_number(row), row) for row, opcode in enumerate(self.opcodes) if opcode == "parameter"]
+        return {number: row for number, row in rows if number is not None}
+
+    def element_number(self, index: int) -> int | None:
+        """Which element of its operand a row takes, `None` where that cannot be read."""
+        printed = printed_element(self.tails[index])
+        if printed is not None:
+            return printed
+        instruction = self.instruction_at(index)
+        return None if instruction is None else instruction.attr("index")
+
+    def operand_shape(self, index: int, number: int) -> Shape | None:
+        """Return the shape of an operand: that of its definition, else the printed one. Return None if the row has no such
+        operand, or if its shape is not known.
+        """
+        row = self.operand_row(index, number)
+        defined = self.shapes[row] if row is not None and row not in self.ambiguous else None
+        if defined is not None and self.whole_operands(index) is not None:
+            return defined
+        operand = self.operand(index, number)
+        if operand is None:
+            return None
+        if defined is None:
+            return self.computation.values.shapes.get(operand.shape)
+        return subshape(defined, operand.path)
+
+    def operand_shapes(self, index: int) -> Sequence[Shape | None]:
+        """The shapes of all operands of a row."""
+        rows = self.whole_operands(index)
+        if rows is not None and not self.ambiguous:
+            shapes = [shape for row in rows if (shape := self.shapes[row]) is not None]
+            if len(shapes) == len(rows):
+                return shapes
+        return [self.operand_shape(index, number) for number in range(len(self.operand_rows(index)))]
+
+    @cached_property
+    def users(self) -> list[list[int]]:
+        """The rows that use each row, in the order of the text; each once, however often it uses it."""
+        users: list[list[int]] = [[] for _ in self.rows]
+        for index in range(len(self.rows)):
+            for row in self.operand_rows(index):
+                if row is not None and (not users[row] or users[row][-1] != index):
+                    users[row].append(index)
+        return users
+
+    # -- instructions ---------------------------------------------------------------------------------------------------
+
+    def instruction(self, index: int) -> Instruction:
+        """A row as an instruction, the one that the reader kept where it kept it; `ScanError` where its operands are not
+        closed.
+        """
+        known = self._instructions.get(index)
+        if known is None:
+            line = self.lines[index]
+            known = self._kept.get((line, self.names[index]))
+            if known is None:
+                known = Instruction(self.computation.enclosing(), self.rows[index], self.heads[index], line)
+            known.split()
+            self._instructions[index] = known
+        return known
+
+    def instruction_at(self, index: int) -> Instruction | None:
+        """The same; `None` where its operands are not closed."""
+        try:
+            return self.instruction(index)
+        except tokens.ScanError:
+            return None
+
+    def op_name(self, index: int) -> str:
+        """The op_name in the metadata of a row; empty where there is none."""
+        metadata = self.metadata(index)
+        return "" if metadata is None else metadata.op_name
+
+    def metadata(self, index: int) -> Metadata | None:
+        """The metadata of a row, `None` where it has none that can be read."""
+        if index not in self._metadata:
+            self._metadata[index] = self._read_metadata(index) if "metadata" in self.tails[index] else None
+        return self._metadata[index]
+
+    def _read_metadata(self, index: int) -> Metadata | None:
+        plain = _METADATA.match(self.tails[index])
+        if plain is not None:
+            value = self.computation.values.read("metadata", plain[1])
+            return value if isinstance(value, Metadata) else None
+        instruction = self.instruction_at(index)
+        return None if instruction is None else instruction.attr("metadata")
+
+    def fusion_kind(self, index: int) -> str | None:
+        """The kind of a fusion, `None` where it has none that can be read."""
+        printed = self.printed_fusions.get(index)
+        if printed is not None and printed[0]:
+            return printed[0]
+        instruction = self.instruction_at(index)
+        return None if instruction is None else instruction.attr("kind")
+
+    @cached_property
+    def _kept(self) -> dict[tuple[int, str], Instruction]:
+        return {(kept.line, kept.name): kept for kept in self.computation.instructions}
+
+    def called(self, index: int) -> list[Callee]:
+        """The computations that a row calls; `ScanError` where its operands are not closed."""
+        printed = self.printed_fusions.get(index)
+        return self.instruction(index).called if printed is None else [Callee("calls", "fused", printed[1])]
+
+    def called_names(self, index: int) -> list[str]:
+        """The names of the computations that a row calls; `ScanError` where its operands are not closed."""
+        printed = self.printed_fusions.get(index)
+        return [callee.name for callee in self.instruction(index).called] if printed is None else [printed[1]]
+
+    def called_at(self, index: int) -> list[Callee]:
+        """The same; none where its operands are not closed."""
+        try:
+            return self.called(index)
+        except tokens.ScanError:
+            return []
+
+    @cached_property
+    def printed_fusions(self) -> dict[int, tuple[str | None, str]]:
+        """The kinds of the fusions that are printed as usual, and what they call."""
+        fusions = [index for index in self.rows.column.calling if self.opcodes[index] == "fusion"]
+        found = zip(fusions, map(printed_fusion, map(self.tails.__getitem__, fusions)), strict=True)
+        return {index: printed for index, printed in found if printed is not None}
+
+
+class Views:
+    """The views of a module's computations by name, each made when it is first asked for, and their fingerprints."""
+
+    def __init__(self, computations: Mapping[str, Computation]) -> None:
+        self.computations = computations
+        self.fingerprints = Fingerprints(computations)
+        self._known: dict[str, View] = {}
+
+    @cached_property
+    def row_count(self) -> int:
+        """The rows of all computations."""
+        return sum([len(computation.rows.names) for computation in self.computations.values()])
+
+    @cached_property
+    def opcodes(self) -> frozenset[str]:
+        """The opcodes of all computations."""
+        columns = {computation.rows.column for computation in self.computations.values()}  # many share one
+        return frozenset().union(*[column.opcodes for column in columns])
+
+    def of(self, name: str) -> View:
+        """The view of a computation; `KeyError` where the module has no computation of that name."""
+        known = self._known.get(name)
+        if known is None:
+            known = self._known[name] = View(self.computations[name])
+        return known
+
+    def fused(self, view: View, row: int) -> Computation | None:
+        """What a fusion runs; `None` where the text does not hold it."""
+        printed = view.printed_fusions.get(row)
+        if printed is not None:
+            return self.computations.get(printed[1])
+        called = view.called_at(row)
+        return self.computations.get(called[0].name) if called else None

@@ -1,0 +1,164 @@
+"""The files of a directory, or those that a pattern fits, which hold a module.
+
+XLA's dump directories (`--xla_dump_to`) hold many files of each module, of which one is read. Their names follow `FilenameFor`
+in xla/service/dump.cc: `[timestamp.]module_NNNN.name.stage.txt`, and `….hlo.pb` for serialized HLO. Of any other directory
+every text is read. The files of compiler passes among them are those of `pass_files`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
+from pathlib import Path
+from typing import NamedTuple
+
+from hlo_inspect.errors import InputError, Location, UsageError, did_you_mean
+from hlo_inspect.hlo.input.source import Openable
+from hlo_inspect.lazy_pattern import lazy_pattern
+
+_COMPRESSED = r"(?:\.(?:gz|bz2|xz|zst))?"
+_FILE = lazy_pattern(
+    r"(?:\d+\.)?module_(?P<number>\d{4,18})\.(?P<stem>.*)"
+    rf"\.(?:txt|hlo|(?P<serialized>hlo(?:_unoptimized_snapshot|_snapshot)?\.pb)){_COMPRESSED}",
+    re.ASCII,
+)
+_TEXT = lazy_pattern(rf"[^.][^.]*|[^.].*\.(?:txt|text|hlo|log|out|mlir|hlo\.pb){_COMPRESSED}", re.ASCII)
+_SIDECAR = lazy_pattern(
+    r"-(?:buffer-assignment(?:-values)?|live-range|memory-usage-report)$"
+    r"|(?:thunk_(?:sequence\w*|metadata)|execution_options|hlo_module_config|target_arguments|tpu_comp_env|transfer_stats"
+    r"|basic_compiler_metadata|debug_options|after_codegen)$"
+)
+PASS = lazy_pattern(
+    r"\.(\d{4,9})\.(?P<pipeline>[^.]*+(?:\.(?!after_)[^.]*+)*?)\.after_(?P<after>.*?)(?:\.before_(?P<before>.*))?$",
+    re.ASCII,
+)
+"""What the name of a file has behind that of its module if it is of a compiler pass."""
+
+# the end of a module's name that has a dot, and a TPU's build
+_BEFORE_STAGE = lazy_pattern(r"(?:\d{1,3}\.|cl_\d+\.)*", re.ASCII)
+AFTER, BEFORE = "after_optimizations", "before_optimizations"
+
+
+class DirectoryFile(NamedTuple):
+    """A file to read, with a note where it is not the one that one would expect.
+
+    Of one that only `may_hold` a module, since its name does not say so, it is no error that it holds none.
+    """
+
+    path: Path
+    note: str | None = None
+    may_hold: bool = False
+
+
+def is_directory(source: Openable) -> bool:
+    if not isinstance(source, str | os.PathLike) or source == "" or (isinstance(source, str) and "\n" in source):
+        return False
+    try:
+        return Path(source).is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def expanded(argument: str) -> list[Path | str]:
+    """The inputs that an argument of the command line names: standard input (`-`), a file or directory of that name, else all
+    that a pattern fits (`dumps/*.txt`, `**` for folders), by name. `InputError` where nothing fits a pattern.
+    """
+    if argument in {"-", ""}:
+        return [argument]
+    if os.path.lexists(argument):
+        return [Path(argument)]
+    from glob import glob, has_magic
+
+    if not has_magic(argument):
+        return [Path(argument)]
+    found = sorted(glob(argument, recursive=True))  # noqa: PTH207 - an absolute pattern has no folder to start in
+    if not found:
+        raise InputError("no file or directory fits this pattern", Location(argument))
+    return [Path(one) for one in found]
+
+
+def stage_of(path: str) -> str:
+    """The stage in the name of a dump's file (`cpu_after_optimizations`), else nothing. A part of the module's name can be
+    taken for a part of it where that has a dot.
+    """
+    match = _FILE.fullmatch(Path(path).name)
+    return _BEFORE_STAGE.sub("", match["stem"].partition(".")[2], count=1) if match is not None else ""
+
+
+def dump_files(directory: Openable, stage: str | None) -> Iterator[DirectoryFile]:
+    """The files of a directory to read: of each module of a dump the optimized one or what comes closest to it, else all texts.
+
+    `stage` chooses other files of a dump: those of a stage of that name, else those that have it in their names. Serialized HLO
+    counts where there is no text of the same stage. `InputError` for a directory without dumps or texts, `UsageError` for a
+    stage that no file has.
+    """
+    root = Path(str(directory))
+    files, fault = files_below(root)
+    if files or fault is None:
+        yield from _chosen(root, files, stage)
+    if fault is not None:
+        raise fault
+
+
+def _chosen(root: Path, files: list[Path], stage: str | None) -> Iterator[DirectoryFile]:
+    modules = files_by_module(files)
+    if stage is None and modules:
+        yield from map(_latest, modules)
+        return
+    dumps = [[path for path, _ in stems] for stems in modules]
+    texts = [] if dumps else [path for path in files if _TEXT.fullmatch(path.name)]
+    if not dumps and not texts:
+        what = "is a directory without XLA dumps (module_NNNN.….txt or .hlo.pb) and without other texts"
+        raise InputError(what, Location(str(root)))
+    if stage is None:
+        yield from (DirectoryFile(path, may_hold=True) for path in texts)
+        return
+    chosen = [DirectoryFile(path) for paths in dumps for path in _of_stage(paths, stage)]
+    chosen += [DirectoryFile(path, may_hold=True) for path in texts if stage in path.name]
+    if not chosen:
+        names = sorted({stage_of(path.name) for paths in dumps for path in paths} or {path.name for path in texts})
+        hint = did_you_mean(stage, names)
+        raise UsageError(f"no file of {root} has {stage!r} in its name; there are: {', '.join(names)}{hint}")
+    yield from chosen
+
+
+def files_by_module(files: Iterable[Path]) -> list[list[tuple[Path, str]]]:
+    """The files of a dump that hold a module, for each module, with what their names say behind its number: texts before
+    serialized ones, and of a stage that is there as both the text.
+    """
+    found = [(path, match) for path in files if (match := _FILE.fullmatch(path.name)) is not None]
+    found = [(path, match) for path, match in found if not _SIDECAR.search(match["stem"])]
+    texts = {(path.parent, match["number"], match["stem"]) for path, match in found if not match["serialized"]}
+    modules: dict[tuple[int, Path, str], list[tuple[Path, str]]] = {}  # processes that share a directory count alike
+    for path, match in found:
+        number, stem = match["number"], match["stem"]
+        if not match["serialized"] or (path.parent, number, stem) not in texts:
+            modules.setdefault((int(number), path.parent, stem.partition(".")[0]), []).append((path, stem))
+    return [stems for _, stems in sorted(modules.items())]
+
+
+def _of_stage(paths: Iterable[Path], stage: str) -> list[Path]:
+    """Those of one module that have the stage, else those with a name that it is a part of."""
+    return [path for path in paths if stage_of(path.name) == stage] or [path for path in paths if stage in path.name]
+
+
+def files_below(root: Path) -> tuple[list[Path], InputError | None]:
+    """Every file in the directory and below it, by name, and the error for a folder that cannot be looked into."""
+    closed: list[OSError] = []
+    walked = os.walk(root, onerror=closed.append)
+    found = sorted(path for folder, _, names in walked for name in names if not (path := Path(folder, name)).is_dir())
+    faults = [InputError(f"cannot be read: {error.strerror or error}", Location(str(error.filename))) for error in closed]
+    return found, next(iter(faults), None)
+
+
+def _latest(files: Sequence[tuple[Path, str]]) -> DirectoryFile:
+    """Of the files of one module the optimized text, or what comes closest to it."""
+    optimized = [path for path, stem in files if stem.endswith(AFTER)]
+    if optimized:
+        return DirectoryFile(optimized[-1])
+    passes = [(int(match[1]), path) for path, stem in files if (match := PASS.search(stem)) is not None]
+    before = [path for path, stem in files if stem.endswith(BEFORE)]
+    chosen = max(passes, key=itemgetter(0))[1] if passes else before[-1] if before else files[-1][0]
+    return DirectoryFile(chosen, f"{chosen.name}: the dump has no file after optimizations for this module")

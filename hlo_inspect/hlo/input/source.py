@@ -1,0 +1,283 @@
+r"""Inputs: a path, `-`, an open file or HLO text itself, compressed or not, as pieces of text cut at line ends.
+
+A piece is a tenth of a megabyte, so that the file is never held in memory. CRLF and bare CR become LF; bytes that are not
+UTF-8 are kept as `\\xNN` escapes and counted. Serialized HLO and StableHLO are read whole and handed to a converter.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import re
+import sys
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import IO, cast
+
+from hlo_inspect.errors import InputError, Location, MissingExtraError
+from hlo_inspect.hlo.input.decompression import DECOMPRESSORS
+from hlo_inspect.hlo.input.foreign_text import Format, convertible_format, what_is_no_text
+from hlo_inspect.hlo.input.protobuf import MAX_BYTES
+from hlo_inspect.hlo.pasted.mending import Mender
+from hlo_inspect.lazy_pattern import lazy_pattern
+
+PIECE_BYTES = 7 << 14  # from 128 KiB on C libraries ask the system for memory, which costs more than reading it
+MAX_LINE_BYTES = 1 << 28
+START_CHARS = 1 << 16
+
+Openable = str | bytes | bytearray | memoryview | os.PathLike[str] | IO[bytes] | IO[str]
+
+Converter = Callable[["Source", bytes], bytes]
+"""HLO text for the bytes of a source of a convertible format."""
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_HLO_HEADER = lazy_pattern(rb"^[ \t]*+HloModule[ ,\n]", re.MULTILINE)
+_INVALID_LINE = lazy_pattern("[\udc80-\udcff][^\n]*")  # one match a line
+
+
+class Source:
+    """One input that is read once.
+
+    `name` is what messages call it. Once `pieces` were read, `start` is the first text of the input, `first_invalid_line` the
+    line of the first byte that is not UTF-8 and `invalid_lines` how many lines hold such bytes; if `converter` made HLO text of
+    the input, `format` is what it was and `note` what a report has to say about that. `bytes_read` are those of the pieces, and
+    `ends_with_line` says whether the last of them ends in a line end. `measured` are
+    the keys of the measurements in the text behind the last module. `mender` says where
+    the text of pieces stands in the input. `on_bytes` is called with how many bytes
+    of the file have been read, compressed ones where it is compressed. A file that somebody else opened is not closed.
+    What `reopens` can be opened once more, and gives the same then.
+    """
+
+    def __init__(self, name: str, opener: Callable[[], IO[bytes]], *, closes: bool = False, reopens: bool = False) -> None:
+        self.name = name
+        self.reopens = reopens
+        self.start = ""
+        self.first_invalid_line: int | None = None
+        self.invalid_lines = 0
+        self.format: Format | None = None
+        self.note: str | None = None
+        self.converter: Converter | None = None
+        self.on_bytes: Callable[[int], None] | None = None
+        self._position: Callable[[], int] = lambda: 0
+        self._opener = opener
+        self._closes = closes
+        self.memory_lines: list[tuple[int, str]] = []
+        self._kept: deque[str] | None = None
+        self.bytes_read = 0
+        self.ends_with_line = True
+        self._unread: Generator[bytes, None, None] | None = None
+        self._first = b""
+        self.mender = Mender()
+        self.measured: tuple[str, ...] = ()
+
+    def peek(self) -> bytes:
+        """The first piece as the file has it, which `raw_pieces` and `pieces` give too; empty where the input is."""
+        if self._unread is None:
+            self._unread = self._cut()
+            self._first = next(self._unread, b"")
+        return self._first
+
+    def peek_text(self) -> str:
+        """The first characters of what `peek` gives, with single line ends."""
+        return self.peek()[:START_CHARS].decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+
+    def raw_pieces(self) -> Iterator[bytes]:
+        """The bytes in order, decompressed, cut at line ends; errors as `pieces` has them."""
+        raw = self.peek()
+        with closing(self._unread or self._cut()) as rest:
+            while raw:
+                if self.on_bytes is not None:
+                    self.on_bytes(self._position())
+                self.bytes_read += len(raw)
+                self.ends_with_line = raw.endswith((b"\n", b"\r"))
+                yield raw
+                raw = next(rest, b"")
+
+    def reopened(self) -> Source:
+        """The same source, to read it once more."""
+        return Source(self.name, self._opener, closes=self._closes, reopens=True)
+
+    def pieces(self, next_line: Callable[[], int] = lambda: 1) -> Iterator[str]:
+        """The text in order, each piece ending in a line end. `InputError` for what cannot be opened, decompressed or is
+        binary. `next_line` is asked for the number of a piece's first line where that is needed.
+        """
+        with closing(self._texts(next_line)) as texts:
+            for text in self.mender.pieces(texts, next_line):
+                if self._kept is not None:
+                    self._kept.append(text)
+                yield text
+
+    def _texts(self, next_line: Callable[[], int]) -> Generator[str, None, None]:
+        """The pieces as the input has them."""
+        for raw in self.raw_pieces():
+            data = raw if self.ends_with_line else raw + b"\n"
+            if b"\r" in data:
+                data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+            try:
+                text = data.decode()
+            except UnicodeDecodeError as error:
+                if self.first_invalid_line is None:
+                    self.first_invalid_line = next_line() + data.count(b"\n", 0, error.start)
+                self.invalid_lines += len(_INVALID_LINE.findall(data.decode(errors="surrogateescape")))
+                text = data.decode(errors="backslashreplace")
+            if len(self.start) < START_CHARS:
+                self.start += text[: START_CHARS - len(self.start)]
+            yield text
+
+    def keep_text(self) -> None:
+        """From here on the text of pieces is kept for `take_lines`."""
+        self._kept = deque()
+
+    def take_lines(self, count: int = sys.maxsize) -> str:
+        """The next lines of the text that was kept, or all that is left of it; they are kept no longer."""
+        taken: list[str] = []
+        kept = self._kept or deque()
+        while kept and count > 0:
+            piece = kept.popleft()
+            *lines, rest = piece.split("\n", count)
+            taken.append(piece[: len(piece) - len(rest)])
+            count -= len(lines)
+            if rest:
+                kept.appendleft(rest)
+        return "".join(taken)
+
+    @contextmanager
+    def _open(self) -> Iterator[IO[bytes]]:
+        try:
+            stream = self._opener()
+        except (OSError, ValueError) as error:  # a path may hold a NUL
+            raise self._error(f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        buffered = stream if hasattr(stream, "peek") else io.BufferedReader(cast("io.RawIOBase", stream))
+        self._position = buffered.tell if buffered.seekable() else lambda: 0
+        try:
+            yield self._decompressed(cast("io.BufferedReader", buffered))
+        finally:
+            if self._closes:
+                stream.close()
+            elif isinstance(buffered, io.BufferedReader) and buffered is not stream and not buffered.closed:
+                buffered.detach()  # else it would close the stream
+
+    def _decompressed(self, stream: io.BufferedReader) -> IO[bytes]:
+        try:
+            magic = stream.peek(6)[:6]
+        except OSError as error:
+            raise self._error(f"cannot be read: {error.strerror or error}") from error
+        for prefix, opener in DECOMPRESSORS:
+            if magic.startswith(prefix):
+                try:
+                    return opener(stream)
+                except ImportError as error:
+                    message = "reading .zst needs the extra [zstd]: pip install zstandard"
+                    raise MissingExtraError(message, Location(self.name)) from error
+        return stream
+
+    def _as_text(self, stream: IO[bytes]) -> tuple[bytes, IO[bytes]]:
+        """The first chunk of text and the stream after it; what can be converted to HLO text is converted."""
+        chunk = self._read(stream)
+        self.format = convertible_format(chunk)
+        if self.format is None:
+            other = what_is_no_text(chunk)
+            if other:
+                raise self._error(other)
+            while chunk.startswith(_BYTE_ORDER_MARK):  # files that were joined have several
+                chunk = chunk.removeprefix(_BYTE_ORDER_MARK)
+            return chunk, stream
+        whole = self._read_whole(chunk, stream)
+        if self.format is Format.MLIR and _HLO_HEADER.search(whole):  # a log that prints StableHLO and then HLO
+            self.format = None
+        else:
+            whole = self._converted(whole)
+        text = io.BytesIO(whole)
+        return self._read(text), text
+
+    def _read_whole(self, chunk: bytes, stream: IO[bytes]) -> bytes:
+        chunks, size = [chunk], len(chunk)
+        while chunk := self._read(stream):
+            chunks.append(chunk)
+            size += len(chunk)
+            if size > MAX_BYTES:
+                raise self._error(f"is {self.format} of more than {(MAX_BYTES + 1) >> 30} GiB, which XLA does not read")
+        return b"".join(chunks)
+
+    def _converted(self, whole: bytes) -> bytes:
+        if self.converter is None:
+            raise self._error(f"is {self.format}, not HLO text")
+        return self.converter(self, whole)
+
+    def _cut(self) -> Generator[bytes, None, None]:
+        """The bytes of the input, cut at line ends."""
+        pending: list[memoryview] = []
+        size = 0
+        with self._open() as opened:
+            chunk, stream = self._as_text(opened)
+            while chunk:
+                cut = chunk.rfind(b"\n") + 1
+                if not cut:
+                    cut = chunk.rfind(b"\r", 0, len(chunk) - 1) + 1  # a final CR is left, since its LF may follow
+                read = memoryview(chunk)
+                pending.append(read[:cut])
+                size += cut or len(chunk)
+                if cut:
+                    yield b"".join(pending)
+                    pending, size = [], 0
+                pending.append(read[cut:])
+                if size > MAX_LINE_BYTES:
+                    raise self._error(f"a line is longer than {MAX_LINE_BYTES >> 20} MiB")
+                chunk = self._read(stream)
+            if rest := b"".join(pending):
+                yield rest
+
+    def _read(self, stream: IO[bytes]) -> bytes:
+        try:
+            return stream.read(PIECE_BYTES)
+        except Exception as error:  # every decompressor has errors of its own for damaged data
+            raise self._error(f"cannot be read to its end: {error}") from error
+
+    def _error(self, message: str) -> InputError:
+        return InputError(message, Location(self.name))
+
+
+class TextSource(Source):
+    """Text that was taken out of an input, and needs nothing done to it."""
+
+    def __init__(self, name: str, pieces: Iterator[str]) -> None:
+        super().__init__(name, io.BytesIO)
+        self._pieces = pieces
+
+    def pieces(self, next_line: Callable[[], int] = lambda: 1) -> Iterator[str]:
+        for piece in self._pieces:
+            if self._kept is not None:
+                self._kept.append(piece)
+            yield piece
+
+
+def open_source(source: Openable) -> Source:
+    """What `source` means: HLO text (a string with a line end in it, or bytes), an open file, `-` or a path."""
+    if isinstance(source, bytes | bytearray | memoryview):
+        return Source("<text>", lambda: io.BytesIO(source), reopens=True)
+    if isinstance(source, str) and ("\n" in source or source.lstrip().startswith(("HloModule ", "ENTRY "))):
+        text = source.encode(errors="surrogatepass")
+        return Source("<text>", lambda: io.BytesIO(text), reopens=True)
+    if source == "-":
+        return Source("<stdin>", _standard_input)
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        again = os.path.isfile(path)  # noqa: PTH113 - a name that no file can have is none
+        return Source(str(path), lambda: path.open("rb"), closes=True, reopens=again) if source else Source("''", _nothing)
+    name = str(getattr(source, "name", "<file>"))
+    if isinstance(source, io.TextIOBase):
+        return Source(name, lambda: io.BytesIO(source.read().encode(errors="surrogatepass")))
+    return Source(name, lambda: cast("IO[bytes]", source))
+
+
+def _standard_input() -> IO[bytes]:
+    if sys.stdin is None:
+        raise OSError(errno.EBADF, "standard input is closed")
+    return sys.stdin.buffer
+
+
+def _nothing() -> IO[bytes]:
+    raise OSError(errno.ENOENT, "the name of the input is empty")

@@ -1,0 +1,361 @@
+r"""Text as people paste it -> text as XLA printed it.
+
+What stood before each line is taken off (`prefixes`), lines of several ranks are put into a text for each, strings with `\n`
+are undone, and colour codes, no-break spaces, HTML entities and line ends at a fixed column. Nothing of this touches a text
+that needs none: a piece is passed on as it is unless something in it shows that it has to be mended, for which few lines are
+looked at.
+From there on each line is looked at. `places` says where the text stands in the input.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+from hlo_inspect.hlo.pasted.mended_line import (
+    FRESH,
+    NO_BREAK_SPACES,
+    WIDTH_WINDOW,
+    JoinedLine,
+    Line,
+    unescaped,
+    with_plain_spaces,
+    without_colours,
+    without_entities,
+    wrapped_width,
+)
+from hlo_inspect.hlo.pasted.mended_text import PIECE_CHARS, MendedText
+from hlo_inspect.hlo.pasted.prefixes import MAX_PREFIX, WINDOW, Match, Prefix, content_start, learn, prefixed_start
+from hlo_inspect.lazy_pattern import lazy_pattern
+
+MAX_PREFIXES = 16
+MAX_TRIED = 100
+PLAIN_STEP = 1 << 15
+WIDTH_CHARS = 1 << 15
+
+_PLAIN_HEADER = lazy_pattern(r"HloModule[ \t]++%?[A-Za-z_][\w.\-]*+(?:,[ \t]*+[a-z_]++=|,?[ \t]*+$)", re.ASCII)
+_BREAKS = lazy_pattern(rf'^[^"\n]*[{NO_BREAK_SPACES}][^\n]*$', re.MULTILINE)
+_CODE = lazy_pattern(rf"HloModule|ENTRY|(?:ROOT|%?[\w.\-]+)[ {NO_BREAK_SPACES}]=|->[ {NO_BREAK_SPACES}]", re.ASCII)
+_ENTITY = lazy_pattern(r"&(?:(?<=-&)gt;|(?<==&)quot;|lt;=\[|nbsp;)")
+_ESCAPE_CODE = lazy_pattern(r"\x1b[\[(]")
+_ESCAPED = lazy_pattern(
+    r"HloModule[ \t]++%?[A-Za-z_][\w.\-]*+[^\n]*?\\++n(?:[\"'`]|\\++n|%|ENTRY[ \t]|FileNames\\|[A-Za-z_][\w.\-]*+ (?:\(|\{))",
+    re.ASCII,
+)
+_STRING = lazy_pattern(r"[ \t]*+[\[(]*+[A-Za-z]{0,2}([\"'])")
+_BODY = {quote: lazy_pattern(rf"(?:[^\\{quote}]++|\\.)*+", re.DOTALL) for quote in ("'", '"', "`")}
+
+
+class _Lines:
+    """The lines of pieces, of which some can be looked at ahead."""
+
+    def __init__(self, pieces: Iterator[str]) -> None:
+        self._pieces = pieces
+        self.waiting: deque[str] = deque()
+
+    def add(self, piece: str) -> None:
+        self.waiting.extend(piece.split("\n")[:-1])
+
+    def ahead(self, count: int) -> Iterator[str]:
+        """The next lines, as many as there are."""
+        while len(self.waiting) < count and (piece := next(self._pieces, "")):
+            self.add(piece)
+        return islice(self.waiting, count)
+
+
+class Mender:
+    """Mends one input: its `text`. Once `pieces` is used up, `others` are the texts of other writers."""
+
+    def __init__(self) -> None:
+        self.text = MendedText()
+        self.others: list[MendedText] = []
+        self._last = self.text
+        self._streams: dict[tuple[str, ...], MendedText] = {}  # by who wrote the line
+        self._number = 0  # of the next line of the input, from the first line on that was mended
+        self._prefixes: list[Prefix] = []
+        self._spaces = self._entities = self._colours = False
+        self._string: str | None = None  # how a line begins in which a string holds the text
+        self._unended: Line | None = None  # what a string holds of a line that goes on in the next one
+        self._width = 0
+        self._joined: tuple[JoinedLine, MendedText] | None = None
+
+    def pieces(self, raw: Iterator[str], next_line: Callable[[], int]) -> Iterator[str]:
+        """The first text, in pieces that end with a line. `next_line` gives the number of a piece's first line, as long as no
+        line was mended.
+        """
+        lines = _Lines(raw)
+        for piece in raw:
+            if not self._needs_mending(piece):
+                if self._number:
+                    self._pass(piece)
+                yield piece
+                continue
+            if not self._number:
+                self._number = self.text.lines = next_line()
+            lines.add(piece)
+            while lines.waiting:
+                self._take(lines)
+                if self.text.size > PIECE_CHARS:
+                    yield self.text.taken()
+                    for stream in self.others:
+                        stream.keep()
+            if self._is_idle:
+                self._flush()
+            if self.text.out:
+                yield self.text.taken()
+        if self._number:
+            self._flush()
+            if self.text.out:
+                yield self.text.taken()
+
+    # -- whether a text needs it ----------------------------------------------------------------------------------------
+
+    @property
+    def _is_idle(self) -> bool:
+        """Whether nothing that was found holds for what follows."""
+        marks = self._spaces or self._entities or self._colours
+        return not (marks or self._prefixes or self._string or self._width or self.others)
+
+    def _needs_mending(self, piece: str) -> bool:
+        if not piece.isascii() and not self._spaces:
+            self._spaces = any(_CODE.search(found[0]) for found in islice(_BREAKS.finditer(piece), MAX_TRIED))
+        self._entities = self._entities or ("&" in piece and _holds_outside_strings(piece, _ENTITY))
+        self._colours = self._colours or ("\x1b" in piece and _holds_outside_strings(piece, _ESCAPE_CODE))
+        if not self._is_idle:
+            return True
+        # all of a short piece is looked at
+        return not (len(piece) >= PLAIN_STEP * 2 and _looks_plain(piece)) and self._has_mark_inside(piece)
+
+    def _has_mark_inside(self, piece: str) -> bool:
+        """Whether a header or an entry stands behind something else in its line, or the text is escaped or wrapped."""
+        last = piece.rfind("\n", 0, -1) + 1
+        if not FRESH.match(piece, last) and _is_prefixed(piece[last : last + (MAX_PREFIX << 1)], []):
+            return True
+        tried = 0
+        for word in ("HloModule", "ENTRY"):  # a pattern of both would take ten times as long
+            is_header = word == "HloModule"
+            at = piece.find(word)
+            while at >= 0:
+                start, end = piece.rfind("\n", 0, at) + 1, piece.find("\n", at)
+                is_first = not piece[start:at].strip()
+                tried += not is_first
+                if is_header and tried <= MAX_TRIED and piece.find("\\n", at, end) >= 0 and _is_escaped(piece[start:end]):
+                    return True
+                if is_first:
+                    if is_header and wrapped_width(piece[start : start + WIDTH_CHARS], self._rest_of):
+                        return True
+                elif at - start <= MAX_PREFIX:
+                    following = piece[end + 1 : end + 1 + WIDTH_CHARS].split("\n", WINDOW)[:WINDOW]
+                    if tried > MAX_TRIED or _is_prefixed(piece[start:end], following):
+                        return True
+                at = piece.find(word, at + 1)
+        return False
+
+    def _pass(self, piece: str) -> None:
+        """Counts the lines of a piece that needs nothing."""
+        self.text.places.add(self.text.lines, 0, self._number, 1)
+        count = piece.count("\n")
+        self.text.lines += count
+        self._number += count
+
+    # -- line by line ---------------------------------------------------------------------------------------------------
+
+    def _take(self, lines: _Lines) -> None:
+        line = self._cleaned(Line.of(lines.waiting.popleft(), self._number))
+        self._number += 1
+        stripped, match = self._without_prefix(line, lines)
+        if match is not None and match.key:  # a line that does not say who wrote it goes on with the last text
+            if match.key not in self._streams:
+                self._streams[match.key] = self._new_stream(stripped, lines, line.text[: match.length])
+            self._last = self._streams[match.key]
+        for one in self._strings(stripped):
+            self._put(one, self._last, lines)
+
+    def _cleaned(self, line: Line) -> Line:
+        if self._colours and "\x1b" in line.text:
+            self._note("colour codes are left out")
+            line = without_colours(line)
+        if self._entities and "&" in line.text:
+            self._note("HTML entities are undone")
+            line = without_entities(line)
+        if self._spaces and not line.text.isascii():
+            self._note("no-break spaces are read as spaces")
+            line = with_plain_spaces(line)
+        return line
+
+    def _note(self, note: str) -> None:
+        self.text.notes[note] = None
+
+    def _ahead(self, lines: _Lines, count: int = WINDOW) -> list[str]:
+        return [self._cleaned(Line.of(text, 0)).text for text in lines.ahead(count)]
+
+    def _match(self, text: str) -> Match | None:
+        return next((match for prefix in self._prefixes if (match := prefix.take_off(text)) is not None), None)
+
+    def _rest_of(self, text: str) -> str:
+        match = self._match(text)
+        return text[match.length :] if match is not None else text
+
+    def _without_prefix(self, line: Line, lines: _Lines) -> tuple[Line, Match | None]:
+        """The line without what stood before it. Where that is new, it is learned from the lines that follow."""
+        text = line.text
+        if self._string is not None or not text:
+            return line, None
+        match = self._match(text)
+        if match is not None and not ("HloModule" in text and prefixed_start(text[match.length :]) is not None):
+            return line.part(match.length), match
+        start = prefixed_start(text)
+        if start is None:
+            is_old = self._prefixes and text.startswith("-") and self._prefixes[0].sample.strip() == "+"
+            if is_old:
+                self._note("lines of the old side of the diff are left out")
+            return line._replace(text="") if is_old else line, None
+        return (line, None) if _is_escaped(text) else self._without_new_prefix(line, start, self._ahead(lines))
+
+    def _without_new_prefix(self, line: Line, start: int, following: list[str]) -> tuple[Line, Match | None]:
+        """The line in which HLO begins at `start` without what stands before it, if that is a prefix."""
+        learned = learn(line.text, start, following)
+        match = learned.take_off(line.text) if learned is not None else None
+        if learned is not None and match is not None:
+            since = f"from line {self._number - 1} on " if self._prefixes else ""
+            self._note(f'{since}each line began with "{learned.sample}"')
+            self._prefixes = [learned, *self._prefixes[: MAX_PREFIXES - 1]]
+            return line.part(match.length), match
+        if _is_header_of(line.text, start, following):
+            self._note(f'the line of the header began with "{line.text[:start]}"')
+            return line.part(start), None
+        return line, None
+
+    def _new_stream(self, line: Line, lines: _Lines, sample: str) -> MendedText:
+        """A text of its own for a new key, where it begins with a module or others come back; else it goes on with the last."""
+        if not self._streams:
+            return self._last
+        if not line.text.lstrip().startswith("HloModule"):
+            matches = [self._match(text) for text in self._ahead(lines)]
+            if not any(match is not None and match.key in self._streams for match in matches):
+                return self._last
+        self.others.append(MendedText(f'of several writers these are the lines that begin as "{sample}"'))
+        return self.others[-1]
+
+    # -- strings that hold a text ---------------------------------------------------------------------------------------
+
+    def _strings(self, line: Line) -> Iterator[Line]:
+        r"""The lines in the string that a line holds, or the line itself; without `\n` at its end it goes on in the next."""
+        text = line.text
+        if self._string is None:
+            if not _is_escaped(text):
+                yield line
+                return
+            self._string = text[: text.index("HloModule")]
+            self._note("the text is unescaped: its line ends were written as \\n")
+        start = self._string_start(text)
+        if start is None:
+            self._string = None
+            yield from self._ended_string()
+            yield line
+            return
+        quote = self._string[-1:]
+        end = len(text)
+        if quote in _BODY:
+            found = _BODY[quote].match(text, start)
+            end = found.end() if found is not None else end
+        ended = list(unescaped(line.part(start, end)))
+        ended[0] = Line.joined([*self._ended_string(), ended[0]])
+        self._unended = ended.pop()
+        yield from ended
+
+    def _string_start(self, text: str) -> int | None:
+        """Where the string begins in a line that is as the first one of them, or is a string alone."""
+        begin = self._string or ""
+        if text.startswith(begin) and (begin or "HloModule" in text):
+            return len(begin)
+        string = _STRING.match(text)
+        return string.end() if string is not None and begin and string[1] == begin[-1] else None
+
+    def _ended_string(self) -> list[Line]:
+        """What is left of a string, if anything is."""
+        unended, self._unended = self._unended, None
+        return [unended] if unended is not None and unended.text else []
+
+    # -- wrapped lines --------------------------------------------------------------------------------------------------
+
+    def _put(self, line: Line, stream: MendedText, lines: _Lines) -> None:
+        """Adds a line to its text, once it is known that the next one does not continue it."""
+        if not self._width and self._string is None and line.text.startswith("HloModule"):
+            following = "\n".join([line.text + " " * (line.width - len(line.text)), *self._ahead(lines, WIDTH_WINDOW)])
+            self._width = wrapped_width(following, self._rest_of)
+            if self._width:
+                self._note(f"lines that were wrapped at column {self._width} are joined")
+        if not self._width:
+            stream.emit(line)
+            return
+        if self._joined is not None:
+            joined, its_stream = self._joined
+            if joined.lines[-1].width == self._width and its_stream is stream and joined.is_continued_by(line.text):
+                joined.add(line)
+                return
+        self._put_joined()
+        self._joined = JoinedLine(line), stream
+
+    def _put_joined(self) -> None:
+        if self._joined is not None:
+            joined, stream = self._joined
+            stream.emit(Line.joined(joined.lines))
+            self._joined = None
+
+    def _flush(self) -> None:
+        """The end of the input, or of what has to be mended."""
+        for line in self._ended_string():
+            self._last.emit(line)
+        self._put_joined()
+
+
+def _looks_plain(piece: str) -> bool:
+    """Whether some lines of a long piece, the last one among them, are of a module that is printed as it is."""
+    end = 0  # of the line that was looked at last
+    for at in (*range(0, len(piece) - 1, PLAIN_STEP), len(piece) - 1):
+        if at < end:
+            continue
+        start, end = piece.rfind("\n", 0, at) + 1, piece.find("\n", at) + 1 or len(piece)
+        if not FRESH.match(piece, start):
+            return False
+        if piece.startswith("HloModule", start):
+            first = piece[start : start + WIDTH_CHARS]
+            if _is_escaped(first[:4096]) or wrapped_width(first, str):
+                return False
+    return True
+
+
+def _holds_outside_strings(piece: str, pattern: re.Pattern[str]) -> bool:
+    """Whether a pattern stands where no string of a module can be."""
+    found = [match.start() for match in islice(pattern.finditer(piece), MAX_TRIED)]
+    return any(piece.find('"', piece.rfind("\n", 0, at) + 1, at) < 0 for at in found)
+
+
+def _is_prefixed(line: str, following: list[str]) -> bool:
+    """Whether a prefix stands before a line, of which more lines than the `following` ones may follow."""
+    start = prefixed_start(line)
+    if start is None:
+        return False
+    is_cut = len(following) < WINDOW
+    return learn(line, start, following, is_cut=is_cut) is not None or _is_header_of(line, start, following)
+
+
+def _is_escaped(line: str) -> bool:
+    r"""Whether a line holds a header behind which a line end is written as `\n`; one in a string of the header is none."""
+    at = line.find("HloModule")
+    if at < 0:
+        return False
+    escaped = _ESCAPED.match(line, at)
+    return escaped is not None and (line[:at].rstrip().endswith(("'", '"', "`")) or "ENTRY" in line[escaped.end() - 6 :])
+
+
+def _is_header_of(line: str, start: int, following: list[str]) -> bool:
+    """Whether a line ends in the header of a module that follows as it is: a log that names itself before its first line."""
+    before = line[:start]
+    if not _PLAIN_HEADER.match(line, start) or (before.endswith(("'", '"')) and not before.endswith(("'''", '"""'))):
+        return False  # in quotes it may be a value in the header of another module
+    texts = [one for one in following if one.strip()]
+    return bool(texts) and FRESH.match(texts[0]) is not None and (content_start(texts[0]) or 0) < 3

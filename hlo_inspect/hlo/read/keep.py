@@ -1,0 +1,353 @@
+"""What is kept of a module while it streams by: wanted instructions, opcodes, names, roots, scalars, and what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.module import Computation, Module
+from hlo_inspect.hlo.read import tokens
+from hlo_inspect.hlo.read.cursor import Span, count_lines
+from hlo_inspect.hlo.read.fast_path import CALLS, LineRun, Part, read_row
+from hlo_inspect.hlo.read.head_table import Head
+from hlo_inspect.hlo.read.names import NameCheck
+from hlo_inspect.hlo.read.open_computation import CONDITION_ROOTS, OpenComputation
+from hlo_inspect.hlo.read.roots import RootCheck
+from hlo_inspect.hlo.read.rows import ColumnTable, HeadColumn, Rows
+from hlo_inspect.hlo.read.selective import small_root
+from hlo_inspect.hlo.read.tokens import Row
+from hlo_inspect.hlo.values.shape_text import ShapeError
+from hlo_inspect.hlo.values.shapes import TupleShape
+
+
+class Keeper:
+    """Fills a module with what its `wants` name."""
+
+    def __init__(self, module: Module) -> None:
+        wants = module.wants
+        self.module = module
+        self._heads = module.heads
+        self._columns = ColumnTable(module.heads)
+        self.holders: set[str] = set()
+        self._wants = wants
+        self._reads_every_line = wants.reads_every_line
+        self._names = NameCheck(module.note, module.computations)
+        self._roots: RootCheck | None = None
+        self._candidate: OpenComputation | None = None
+        self._first_parameters = 0
+
+    # -- computations ---------------------------------------------------------------------------------------------------
+
+    def begin(self, name: str, line: int, *, is_entry: bool, in_place: bool = False, signature: str = "") -> OpenComputation:
+        """Opens a computation. One that is written in place is never the entry; `signature` is its first line."""
+        module = self.module
+        computation = Computation(name, line, is_entry=is_entry, shared=module.shared)
+        is_first = module.entry is None or not module.entry.is_entry
+        if is_entry:
+            if module.entry is not None and not is_first:
+                module.note("HI010", f"a second ENTRY computation, {name}; the first is {module.entry.name}", line, name)
+            module.entry, module.entry_signature = computation, signature
+        if self._wants.checked or (self._wants.unused and is_entry):
+            self._names.begin(computation)
+        may_be_entry = self._wants.entry and not in_place and (module.entry is None or not module.entry.is_entry)
+        opened = OpenComputation(computation, module.heads, in_place=in_place, may_be_entry=may_be_entry, signature=signature)
+        opened.unparsed_before = module.unparsed_lines
+        opened.reads_all = self._reads_every_line or may_be_entry or (self._wants.entry and is_entry)
+        if is_entry and is_first and module.computation_count:
+            scalar_roots = (read.root_opcode for read in module.computations.values() if read.packed_scalars is not None)
+            roots = chain(module.skipped.root_opcodes.values(), scalar_roots)
+            opened.counts = any(root in CONDITION_ROOTS for root in roots)  # a loop's condition comes before the loop
+        self._candidate = opened if may_be_entry else self._candidate
+        return opened
+
+    def end(self, opened: OpenComputation) -> None:
+        computation = opened.computation
+        unmarked = None if opened.roots or opened.skipped_root else opened.last
+        is_whole = not computation.is_cut_off and self.module.unparsed_lines == opened.unparsed_before
+        if opened.last is None and is_whole and self._reads_every_line:
+            message = f"computation {computation.name} holds no instruction"
+            self.module.note("HI015", message, computation.line, computation.name)
+        if unmarked is not None and not computation.is_cut_off:
+            row, line = unmarked
+            computation.root_opcode = row[2].rpartition(" ")[2]
+            if self._reads_every_line and not opened.in_place:
+                self._roots = self._roots or RootCheck(self.module)
+                self._roots.end(computation, opened.signature, row[1], self._heads[row[2]].shape, line)
+            if opened.instructions and (opened.instructions[-1].line, opened.instructions[-1].name) == (line, row[1]):
+                opened.instructions[-1].is_root = True
+            elif self._wants.entry and computation.is_entry:
+                self._keep(opened, ("ROOT ", *row[1:]), line)
+        if self._wants.checked:
+            self._names.end()
+        if self.module.computation_count == 0:
+            self._first_parameters = opened.parameters
+        computation.instructions = opened.instructions or ()
+        if self._wants.graph and opened.parts:
+            computation.rows = self._columns.joined(opened.parts)
+        opcodes = [column.opcodes for column in opened.columns]
+        computation.opcodes = opcodes[0] if len(opcodes) == 1 else tuple(chain.from_iterable(opcodes))
+        if opened.scalars:
+            computation.keep_scalars(opened.feeding_scalars(unmarked[0][1] if unmarked is not None else None))
+        self._register(computation, in_place=opened.in_place)
+
+    def _register(self, computation: Computation, *, in_place: bool = False) -> None:
+        module = self.module
+        module.computation_count += 1
+        has_scalars = computation.packed_scalars is not None
+        if self._reads_every_line or computation.instructions or has_scalars or computation.is_entry:
+            if computation.name in module.computations or computation.name in module.skipped.root_opcodes:
+                module.note("HI007", f"computation {computation.name} is defined twice", computation.line, computation.name)
+                computation.rename(f"{computation.name} (line {computation.line})")
+            module.computations[computation.name] = computation
+        elif computation.root_opcode is not None:
+            module.root_opcodes[computation.name] = computation.root_opcode
+        if computation.instructions and not computation.is_entry:
+            self.holders.add(computation.name)
+        if not in_place and (module.entry is None or not module.entry.is_entry):
+            module.entry = computation  # without an ENTRY the last one is it
+
+    def finish(self, last_line: int) -> None:
+        """To be called after the module's last computation.
+
+        XLA marks the entry, prints it last, and says in the header how it is laid out: such a text without the mark ends before
+        it. A text written by hand, whose header does not say that or that has one computation without a schedule, may leave the
+        mark out; where that computation has other parameters than the header says, the text ends before the entry too.
+        """
+        module = self.module
+        if self._wants.checked:
+            self._names.finish()
+        if self._roots is not None:
+            self._roots.finish(module.computation_count)
+        if module.computation_count == 0:
+            module.note("HI002", "the module has a header and no computation", module.first_line)
+        if module.entry is not None and not module.entry.is_entry:
+            is_printed = "entry_computation_layout" in module.header.attributes
+            may_be_unmarked = module.computation_count == 1 and not module.header.is_scheduled and self._first_fits_header()
+            if is_printed and not may_be_unmarked and not module.problems.hold_a_cut:
+                module.note("HI002", "the text ends before the ENTRY computation", last_line)
+            self._make_entry(module.entry, self._candidate)
+        if module.entry is not None and module.entry.name not in module.computations:
+            module.computations[module.entry.name] = module.entry
+
+    def _first_fits_header(self) -> bool:
+        """Whether the first computation has as many parameters as the header states of the entry, as far as it does."""
+        stated = self.module.header.entry_layout
+        return stated is None or not isinstance(stated[0], TupleShape) or len(stated[0].elements) == self._first_parameters
+
+    def _make_entry(self, last: Computation, opened: OpenComputation | None) -> None:
+        """No computation is marked ENTRY: the last one is it, if the text does not end before it could come."""
+        if self.module.problems.hold_a_cut:
+            self.module.entry = None
+            return
+        last.make_entry()
+        if opened is None or opened.computation is not last:
+            return
+        names = NameCheck(lambda _code, _message, _line, _subject: None, self.module.computations)  # what is wrong was noted
+        names.begin(last)
+        kept = {one.line for one in opened.instructions}
+        for rows in opened.parts:
+            names.check(rows)
+            for index in self._wanted_rows(last, rows):
+                if rows.lines[index] not in kept:
+                    self._keep(opened, rows[index], rows.lines[index])
+        if opened.last is not None and not opened.roots and opened.last[1] not in kept:
+            row, line = opened.last
+            self._keep(opened, ("ROOT ", *row[1:]), line)
+        last.instructions = opened.instructions
+
+    # -- rows -----------------------------------------------------------------------------------------------------------
+
+    def take_row(self, opened: OpenComputation, row: Row, line: int) -> bool:
+        """Takes one row that `parser` read; false, with nothing taken, where its shape makes no sense."""
+        mark, name, head, tail = row
+        try:
+            column = self._columns.column((head,), (mark,))
+        except ShapeError:
+            return False
+        self.module.device_marks.note(tail, 0, len(tail))
+        rows = Rows((name,), column, (tail,), range(line, line + 1))
+        self._take(opened, rows, is_printed=False)
+        if self._wants.checked and not self._names.knows_callees(tail):
+            self._names.note_callees(rows)
+        if self._roots is not None:
+            self._roots.check_callers(rows)
+        return True
+
+    def take_run(
+        self, run: LineRun, line: int, text: str, opened: OpenComputation | None
+    ) -> tuple[bool, OpenComputation | None]:
+        """Takes a run that starts on `line`, in the computation that is open, if one is: whether it was taken, and the
+        computation that is open after it. Nothing is taken where a shape makes no sense.
+        """
+        column = self._columns.column
+        try:
+            columns = [column(run.heads[first:end], run.marks[first:end]) for _, _, first, end, _, _ in run.parts]
+        except ShapeError:
+            return False, opened
+        self.module.device_marks.note(text, run.start, run.end)
+        special = self._special_parts(run, columns)
+        for number, part in enumerate(run.parts):
+            name, is_entry, first, end, first_line, is_closed = part
+            heads = columns[number]
+            if number not in special:
+                computation = Computation(name or "", line + first_line - 1, is_entry=False, shared=self.module.shared)
+                computation.opcodes = heads.opcodes
+                computation.root_opcode = heads.root.opcode if heads.root is not None else None
+                if self._wants.graph:
+                    computation.rows = _rows(run, part, heads, line)
+                self._register(computation)
+                continue
+            if name is not None:
+                opened = self.begin(name, line + first_line - 1, is_entry=is_entry, signature=run.tails[first - 1].lstrip())
+            if opened is not None and first < end:
+                self._take(opened, _rows(run, part, heads, line), is_printed=True)
+            if opened is not None and is_closed:
+                self.end(opened)
+                opened = None
+        if self._wants.checked or self._roots is not None:
+            self._check_callees(run, columns, line)
+        return True, opened
+
+    def _special_parts(self, run: LineRun, columns: Sequence[HeadColumn]) -> set[int]:
+        """The parts, by number, of which more may have to be kept than opcodes, or with which something may be wrong."""
+        wants_scalars = self._wants.loops
+        found = {
+            number
+            for number, ((name, is_entry, _, _, _, _), heads) in enumerate(zip(run.parts, columns, strict=True))
+            if name is None or is_entry or heads.is_special or heads.root is None or (wants_scalars and heads.root.holds_scalar)
+        }
+        found.add(len(run.parts) - 1)  # the entry, if none is marked
+        if self._wants.checked:
+            found.update(self._names.doubtful(run, columns))
+        return found
+
+    def _check_callees(self, run: LineRun, columns: Sequence[HeadColumn], line: int) -> None:
+        """Looks at what the rows of a run call."""
+        first_rows = [first for _, _, first, _, _, _ in run.parts]
+        calling = [run.tails[first + row] for first, heads in zip(first_rows, columns, strict=True) for row in heads.calling]
+        checks_names = self._wants.checked and not self._names.knows_callees("\n".join(calling))
+        for part, heads in zip(run.parts, columns, strict=True):
+            if checks_names:
+                self._names.note_callees(_rows(run, part, heads, line))
+            if self._roots is not None:
+                self._roots.check_callers(_rows(run, part, heads, line))
+
+    def _take(self, opened: OpenComputation, rows: Rows, *, is_printed: bool) -> None:
+        """Takes rows of a computation; `is_printed` says that `fast_path` read them."""
+        computation, wants, heads = opened.computation, self._wants, rows.column
+        if computation.is_entry:
+            tails = "\n".join(rows.tails)
+            self.module.device_marks.note(tails, 0, len(tails), of_entry=True)
+        if opened.may_be_entry or wants.graph:
+            opened.parts.append(rows)
+        if self._reads_every_line and heads.is_special:
+            self._note_unknown(rows)
+        if self._reads_every_line:
+            opened.columns.append(heads)
+        if wants.checked or (wants.unused and computation.is_entry):
+            self._names.check(rows)
+        if wants.loops and heads.holds_scalar:
+            opened.take_scalars(rows)
+        self._note_roots(opened, rows)
+        opened.parameters += heads.opcodes.count("parameter")
+        opened.last = (rows[len(rows) - 1], rows.lines[-1])
+        if wants.operands:
+            opened.define(rows)
+        for index in self._wanted_rows(computation, rows):
+            self._keep(opened, rows[index], rows.lines[index], is_printed=is_printed)
+
+    def take_picked(self, opened: OpenComputation, picked: Sequence[tuple[int, Row]], lines: Span) -> int:
+        """Keeps what is wanted of lines of which only the `picked` ones were read, each with its index in the text: how many
+        lines there are.
+        """
+        computation, text = opened.computation, lines.text
+        self.module.device_marks.note(text, lines.start, lines.end, of_entry=computation.is_entry)
+        if picked:
+            opened.unread_lines = lines
+            opened.unread = None
+        counted, line = lines.start, lines.line
+        for position, row in picked:
+            line += count_lines(text, counted, position)
+            counted = position
+            head = self._heads.find(row[2])
+            if head is None:
+                continue
+            if head.is_wanted or (head.may_be_kept and self._is_called_for(head, row[3])):
+                self._keep(opened, row, line)
+        line_count = line - lines.line + count_lines(text, counted, lines.end)
+        if self._wants.opcodes:
+            computation.root_opcode = small_root(text, lines.start, lines.end)
+        if self._wants.loops and opened.counts:
+            opened.search_scalars(lines)
+        if self.module.computation_count == 0:
+            opened.parameters += text.count(" parameter(", lines.start, lines.end)
+        opened.skipped_root = opened.skipped_root or text.rfind("ROOT ", lines.start, lines.end) >= 0
+        if picked and not opened.skipped_root:
+            last = text.rfind("\n", lines.start - 1, lines.end - 1) + 1
+            row_there = read_row(text, last)
+            opened.last = (row_there, lines.line + line_count - 1) if row_there is not None else None
+        else:
+            opened.last = None
+        return line_count
+
+    def _note_roots(self, opened: OpenComputation, rows: Rows) -> None:
+        computation = opened.computation
+        for index in sorted(rows.column.marked):
+            opened.roots += 1
+            if opened.roots > 1:
+                message = f"a second ROOT in computation {computation.name}"
+                self.module.note("HI010", message, rows.lines[index], rows.names[index])
+            computation.root_opcode = rows.opcodes[index]
+
+    # -- what is kept of a row ------------------------------------------------------------------------------------------
+
+    def _wanted_rows(self, computation: Computation, rows: Rows) -> Iterator[int]:
+        """The rows to keep, by number."""
+        column = rows.column
+        of_entry = self._wants.entry and computation.is_entry
+        if not of_entry and not column.is_special:
+            return
+        for index, (head, tail) in enumerate(zip(column.heads, rows.tails, strict=True)):
+            is_of_entry = of_entry and (index in column.marked or head.opcode == "parameter")
+            if is_of_entry or head.is_wanted or (head.may_be_kept and self._is_called_for(head, tail)):
+                yield index
+
+    def _is_called_for(self, head: Head, tail: str) -> bool:
+        """Whether an instruction is wanted for its custom-call target, or for what it calls."""
+        if head.opcode == "custom-call" and any(target in tail for target in self._wants.targets):
+            return True
+        return bool(self.holders) and not self.holders.isdisjoint(CALLS.findall(tail))
+
+    def _keep(self, opened: OpenComputation, row: Row, line: int, *, is_printed: bool = False) -> None:
+        """Keeps an instruction. Nothing is read of what `is_printed`, since its brackets are known to be closed, unless its
+        operands have to be looked up now.
+        """
+        head, tail, metadata = self._heads[row[2]], row[3], ""
+        looks_up = head.opcode in self._wants.operands
+        is_unread = is_printed and not looks_up and "'" not in tail  # `fast_path` takes this for no quote
+        at = tail.rfind(", metadata={") if is_unread and not self._wants.graph else -1
+        if at >= 0:
+            row, metadata = (*row[:3], tail[:at]), self.module.values.forms.shared(tail[at:])
+        instruction = Instruction(opened.computation.enclosing(), row, head, line, metadata)
+        try:
+            if looks_up:
+                instruction.resolve_operands(opened)
+            if not is_unread:
+                instruction.take_apart()
+        except tokens.ScanError as error:
+            self.module.note("HI001", f"{row[1]}: {error.message}", line, row[1])
+            return
+        opened.instructions.append(instruction)
+
+    def _note_unknown(self, rows: Rows) -> None:
+        for head, line, name in zip(rows.column.heads, rows.lines, rows.names, strict=True):
+            if head.problem is not None:
+                self.module.note(*head.problem, line, name)
+
+
+def _rows(run: LineRun, part: Part, heads: HeadColumn, line: int) -> Rows:
+    """The rows of a part of a run that starts on `line`."""
+    _, _, first, end, first_line, _ = part
+    first_line += line
+    return Rows(run.names[first:end], heads, run.tails[first:end], range(first_line, first_line + end - first))

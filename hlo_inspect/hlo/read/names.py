@@ -1,0 +1,236 @@
+"""Whether every name that is used is defined, and once, and which of the entry's parameters nothing reads.
+
+Where all is well this takes a few set operations over many rows. Only where it seems not to be, rows are read one by one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Container, Iterator, Sequence
+
+from hlo_inspect.hlo.module import Computation, ParameterReads
+from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES, LITERAL_OPCODES
+from hlo_inspect.hlo.read import tokens
+from hlo_inspect.hlo.read.fast_path import LineRun
+from hlo_inspect.hlo.read.operands import LEFT_OUT, operand_names, operands_end, operands_of
+from hlo_inspect.hlo.read.rows import HeadColumn, Rows
+from hlo_inspect.lazy_pattern import lazy_pattern
+
+_CALLEES = lazy_pattern(rf", (?:{'|'.join(CALLEE_ATTRIBUTES)})=(?:%?([A-Za-z_][\w.\-]*+)|\{{([^{{}}=]*+)\}})", re.ASCII)
+_NAME = lazy_pattern(r"%?([A-Za-z_][\w.\-]*+)", re.ASCII)
+_COUNTER = lazy_pattern(r"/\*[^*]*+\*/")  # `/*index=5*/`
+_MARKED = lazy_pattern(r"%([A-Za-z_][\w.\-]*+)", re.ASCII)
+_PRINTED_SHAPE = lazy_pattern(r"(?<![^ \n])[^ \n]*+(?<!,) (?=[A-Za-z_])", re.ASCII)  # what precedes a name, unless it is a name
+_TWO_NAMES = lazy_pattern(r" %(?<=[\w.\-] %)", re.ASCII)  # starts with plain text, which is found fast
+_TUPLE_INDEX = lazy_pattern(r"#[\d#]*+", re.ASCII)  # of `name#0#1`
+_INDEX = lazy_pattern(r", index=(\d{1,9})", re.ASCII)
+
+_WITHOUT_NAMES = dict.fromkeys(LITERAL_OPCODES, "") | {"": "\n"}  # the last is the first line of a computation
+
+NoteProblem = Callable[[str, str, int | None, str | None], None]
+"""Takes code, message, line and subject of a problem."""
+
+
+class NameCheck:
+    """Follows the names of one module. A name may be used before its line: only one that never comes is undefined."""
+
+    def __init__(self, note: NoteProblem, known: Container[str]) -> None:
+        """`known` are the computations so far; a callee comes before its caller, but need not."""
+        self._note = note
+        self._known = known
+        self._computation = Computation("", 0, is_entry=False)
+        self._names: set[str] = set()
+        self._pending: dict[str, int] = {}
+        self._outer: list[tuple[Computation, set[str], dict[str, int]]] = []
+        self._unknown_callees: dict[str, int] = {}
+
+    def begin(self, computation: Computation) -> None:
+        """Starts a computation, which may be written in place in another one."""
+        self._outer.append((self._computation, self._names, self._pending))
+        self._computation = computation
+        self._names = set()
+        self._pending = {}
+        if computation.is_entry:
+            computation.reads = ParameterReads()
+
+    def check(self, rows: Rows) -> None:
+        """Takes rows of the computation that was begun."""
+        defined = set(rows.names)
+        if len(defined) != len(rows.names) or not self._names.isdisjoint(defined):
+            self._note_duplicates(rows)
+        self._names.update(defined)
+        (names,) = _operand_names(rows.tails, rows.opcodes)
+        uses = {*names} - {""}
+        if not uses <= self._names:
+            uses = self._check_operands(rows)
+        if self._computation.reads is not None:
+            _note_reads(self._computation.reads, rows, uses)
+
+    def doubtful(self, run: LineRun, columns: Sequence[HeadColumn]) -> Iterator[int]:
+        """The parts of a run, by number, that may define a name twice or use one that they do not define."""
+        if len(run.parts) == 1:  # it is looked at for itself
+            return
+        opcodes: list[str] = []
+        for (name, _, _, _, _, _), column in zip(run.parts, columns, strict=True):
+            opcodes += ("", *column.opcodes) if name is not None else column.opcodes
+        uses = _operand_names(run.tails, opcodes, len(run.starts))
+        before = len(uses) - len(run.parts)  # 1 where nothing belongs to what is before the first part
+        for number, (_, _, first, end, _, _) in enumerate(run.parts):
+            defined = {"", *run.names[first:end]}
+            if len(defined) - 1 != end - first or not defined.issuperset(uses[number + before]):
+                yield number
+
+    def _note_duplicates(self, rows: Rows) -> None:
+        seen: set[str] = set()
+        for line, name in zip(rows.lines, rows.names, strict=True):
+            if name in seen or name in self._names:
+                self._note("HI007", f"{name} is defined twice in computation {self._computation.name}", line, name)
+            seen.add(name)
+
+    def _check_operands(self, rows: Rows) -> set[str]:
+        """The uses, operand by operand; notes which are not defined so far."""
+        uses: set[str] = set()
+        for line, tail, opcode in zip(rows.lines, rows.tails, rows.opcodes, strict=True):
+            if opcode not in LITERAL_OPCODES:
+                names = _precise_names(tail)
+                uses.update(names)
+                if self._computation.reads is not None and not names and tail.partition(")")[0].strip():
+                    self._computation.reads.known = False
+                for name in names:
+                    if name not in self._names:
+                        self._pending.setdefault(name, line)
+        return uses
+
+    def knows_callees(self, tails: str) -> bool:
+        """Whether every computation that is called in these tails is defined so far."""
+        return all(map(self._known.__contains__, _quick_callees(tails)))
+
+    def note_callees(self, rows: Rows) -> None:
+        """Notes the computations that are called and not defined so far."""
+        for line, tail in zip(rows.lines, rows.tails, strict=True):
+            if not self.knows_callees(tail):
+                for callee in _precise_callees(tail):
+                    self._unknown_callees.setdefault(callee, line)
+
+    def end(self) -> None:
+        """After the computation's last row: what is still unknown is undefined."""
+        for name, line in self._pending.items():
+            if name not in self._names:
+                message = f"operand {name} is not defined in computation {self._computation.name}"
+                self._note("HI008", message, line, name)
+        self._computation, self._names, self._pending = self._outer.pop()
+
+    def finish(self) -> None:
+        """After the module's last computation."""
+        for name, line in self._unknown_callees.items():
+            if name not in self._known:
+                self._note("HI009", f"computation {name} is called and not defined", line, name)
+
+
+def _note_reads(reads: ParameterReads, rows: Rows, uses: set[str]) -> None:
+    """Notes which parameters the rows define and which the names that are their operands read."""
+    reads.known = reads.known and not any(LEFT_OUT in tail for tail in rows.tails)
+    for name, opcode, head in zip(rows.names, rows.opcodes, rows.heads, strict=True):
+        if opcode == "parameter":
+            reads.unread.add(name)
+            if head.startswith("("):
+                reads.elements[name] = set()
+    reads.unread -= uses
+    if not uses.isdisjoint(reads.elements):
+        _note_elements(reads.elements, rows)
+
+
+def _note_elements(elements: dict[str, set[int]], rows: Rows) -> None:
+    """Of a tuple that is only taken apart the elements are read, of any other all."""
+    for tail, opcode in zip(rows.tails, rows.opcodes, strict=True):
+        if opcode in LITERAL_OPCODES:
+            continue
+        try:
+            operands = operands_of(tail)
+        except tokens.ScanError:
+            continue
+        for operand in operands:
+            if operand.name not in elements:
+                continue
+            index = _INDEX.search(tail) if opcode == "get-tuple-element" else None
+            if operand.path:
+                elements[operand.name].add(operand.path[0])
+            elif index is not None:
+                elements[operand.name].add(int(index[1]))
+            else:
+                elements.pop(operand.name)
+
+
+def _quick_callees(text: str) -> list[str]:
+    """The names of the computations in the attributes of `text`; strings may hold others."""
+    callees = []
+    for name, names in _CALLEES.findall(text):
+        callees += [name] if name else [part.strip() for part in names.replace("%", "").split(",") if part.strip()]
+    return callees
+
+
+def _precise_callees(tail: str) -> list[str]:
+    callees: list[str] = []
+    try:
+        for name, value in tokens.attributes(tail, operands_end(tail) + 1):
+            text = tokens.without_comments(value)
+            if name in CALLEE_ATTRIBUTES and "=" not in text:
+                callees += _NAME.findall(text)
+    except tokens.ScanError:
+        pass  # a fault of its own
+    return callees
+
+
+def _operand_names(tails: Sequence[str], opcodes: Sequence[str], starts: int = 0) -> list[list[str]]:
+    """The names in the operands of some rows, with empty ones for rows without operands.
+
+    The first lines of computations, as many as `starts`, have no opcode. There is one list more than these: that of the rows
+    before the first one comes first.
+    """
+    texts = _operand_texts(tails, opcodes)
+    joined = ", ".join(texts)
+    has_shapes = joined.count(" %") != joined.count(", %")
+    if joined.count("\n") != starts or (has_shapes and _TWO_NAMES.search(joined)):  # an instruction on several lines, or odd
+        texts = [_WITHOUT_NAMES.get(opcode) or ", ".join(_precise_names(t)) for t, opcode in zip(tails, opcodes, strict=True)]
+        joined = ", ".join(texts)
+    is_bare = "[" not in joined and "/*" not in joined  # then names are split faster than searched
+    if not is_bare and joined.count("%") == joined.count(", ") + 1 - texts.count("") - starts:  # each operand has its mark
+        return [_MARKED.findall(text) for text in joined.split("\n")]
+    joined = joined.replace("%", "")
+    if "/*" in joined:
+        joined = _COUNTER.sub("", joined)
+    if "[" in joined:
+        joined = _PRINTED_SHAPE.sub("", joined)
+    if "#" in joined:
+        joined = _TUPLE_INDEX.sub("", joined)
+    return [text.split(", ") for text in joined.split("\n")]
+
+
+def _operand_texts(tails: Sequence[str], opcodes: Sequence[str]) -> list[str]:
+    """The operands of each row, with `, ` between them, if the text is as printers write it."""
+    without = _WITHOUT_NAMES
+    texts = [without[o] if o in without else tail.partition(")")[0] for tail, o in zip(tails, opcodes, strict=True)]
+    if "(" not in "".join(texts):
+        return texts
+    return [_nested_names(tail) if "(" in text else text for tail, text in zip(tails, texts, strict=True)]
+
+
+def _nested_names(tail: str) -> str:
+    """The names in operands that hold brackets, with their marks where they have them."""
+    names = operand_names(tail)
+    if names is None:
+        try:
+            end = operands_end(tail)
+        except tokens.ScanError:
+            return ""
+        if "%" not in tail[:end]:
+            return ", ".join(_precise_names(tail))
+        names = _MARKED.findall(tail, 0, end)
+    return ", ".join([f"%{name}" for name in names])
+
+
+def _precise_names(tail: str) -> list[str]:
+    try:
+        return [operand.name for operand in operands_of(tail) if operand.name is not None]
+    except tokens.ScanError:
+        return []

@@ -1,0 +1,446 @@
+"""Pieces of text -> modules, by what is wanted of them.
+
+`read_modules` finds the modules in whatever is around them, `ModuleReader` reads one. At each position of a module one of three
+ways goes on: `selective` skips what nobody wants, `fast_path` reads lines as printers write them, many at a time, and `parser`
+reads the next item where neither can. What they find goes to a `Keeper`. A line that none can read is counted and becomes a
+problem with its place.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+
+from hlo_inspect.errors import InputError
+from hlo_inspect.hlo.input.source import Source
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.problems import UNREADABLE, Problem
+from hlo_inspect.hlo.read import parser, tokens
+from hlo_inspect.hlo.read.cursor import Cursor, Span
+from hlo_inspect.hlo.read.fast_path import CLOSER, find_run
+from hlo_inspect.hlo.read.header import Header, scan_header
+from hlo_inspect.hlo.read.keep import Keeper
+from hlo_inspect.hlo.read.nested import MAX_DEPTH, NestedComputation, nested_computations, with_names, with_nested_operands
+from hlo_inspect.hlo.read.open_computation import OpenComputation
+from hlo_inspect.hlo.read.selective import Selection
+from hlo_inspect.hlo.read.stack_frames import TABLE
+from hlo_inspect.hlo.read.tokens import Row
+from hlo_inspect.hlo.values.shape_text import ShapeError, parse_shape
+from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.lazy_pattern import lazy_pattern
+
+MAX_UNREADABLE_RUN = 20
+"""So many lines in a row that are no HLO: the module was cut off before them."""
+
+MIN_RUN_CHARS = 1 << 6
+MAX_RUN_CHARS = 1 << 17
+MIN_LOADED_CHARS = 1 << 15  # most computations are shorter: what is wanted of them is known by what follows them
+
+_BLANK = r"(?:[ \t]++|/\*(?:[^*\n]++|\*(?!/))*+\*/)*+"
+_START = lazy_pattern(
+    rf"\n[ \t]*+(?:(HloModule)(?=(?:[ \t]{_BLANK}%?[A-Za-z_][\w.\-]*+:?+)?{_BLANK}(?:,|\n|//|ENTRY[ \t]))"
+    r"|(ENTRY[ \t]++%?[\w.\-]++[ \t]*+[({])|%?[A-Za-z_][\w.\-]*+[ \t](?:\([^\n]*\)[ \t]->[^\n]*)?\{[ \t]*\n)",
+    re.ASCII,
+)
+_REST_IS_BLANK = lazy_pattern(r"\s*+\Z")
+_MODULE = lazy_pattern(r"[ \t]*+HloModule(?![\w.\-])", re.ASCII)
+_LINE_END = lazy_pattern(r"[ \t]*+\n")
+_ENDS = lazy_pattern(r"[ \t]*+(?:\}|HloModule)")
+_STOP = lazy_pattern(rf"\n(?:(?<=[={{]\n)|(\}})|{_ENDS.pattern})")
+"""The end of a line behind which a computation may start, or where one ends: in the group a brace that stands as printers
+write it.
+"""
+_CUT_FIRST_LINE = lazy_pattern(r"(?:ENTRY|%)[^\n]*+\n\Z")
+
+
+OtherText = Callable[[str, int], None]
+"""Takes whole lines that belong to no module, in order, and the number of the first one."""
+
+
+def read_modules(source: Source, wants: Wants, other_text: OtherText | None = None) -> Iterator[Module]:
+    """Every module of `source`, in order. `InputError` for what cannot be read.
+
+    `other_text` gets what stands around modules; what follows a module it gets before that module is yielded.
+    """
+    cursor = Cursor(source.pieces)
+    found = _find_module(cursor, other_text)
+    while found:
+        first_line, begin = cursor.line, cursor.bytes_before
+        header = _read_header(cursor)
+        module = Module(header, source.name, first_line, wants)
+        for fault in header.faults:
+            module.note("HI003", fault, first_line)
+        body = ModuleReader(cursor, module)
+        body.read()
+        module.lines = body.last_line - first_line + 1
+        module.bytes = body.end_bytes - begin
+        if source.invalid_lines:
+            message = f"{source.invalid_lines} lines hold bytes that are not UTF-8; they are shown as \\xNN"
+            module.note("HI005", message, source.first_invalid_line)
+        error = None
+        try:
+            found = _find_module(cursor, other_text)
+        except InputError as unreadable:  # the module before it is whole
+            error = unreadable
+        if module.computation_count or header.attributes:  # else it is nothing but a word that could be a header
+            yield module
+        if error is not None:
+            raise error
+
+
+def _find_module(cursor: Cursor, other_text: OtherText | None) -> bool:
+    """Moves to the next line that starts a module; computations without a header start one too."""
+    while True:
+        match = _START.search(cursor.text, cursor.position - 1)
+        end = match.start() + 1 if match is not None else len(cursor.text)
+        _pass_over(cursor, end, other_text)
+        if match is None:
+            if not cursor.more():
+                return False
+            continue
+        if match[1] or _starts_computation(cursor):
+            return True
+        line_end = cursor.text.find("\n", cursor.position)
+        _pass_over(cursor, line_end + 1 if line_end >= 0 else len(cursor.text), other_text)
+
+
+def _pass_over(cursor: Cursor, end: int, other_text: OtherText | None) -> None:
+    """Moves to `end`, over text that belongs to no module."""
+    if other_text is not None and end > cursor.position:
+        other_text(cursor.text[cursor.position : end], cursor.line)
+    cursor.advance(end)
+
+
+def _starts_computation(cursor: Cursor) -> bool:
+    """Whether the line at the cursor is a computation's: an instruction has to follow it."""
+    while True:
+        try:
+            start = tokens.skip_space(cursor.text, cursor.position)
+            _, _, end = parser.parse_first_line(cursor.text, start)
+            parser.parse_instruction(cursor.text, tokens.skip_space(cursor.text, end))
+        except tokens.IncompleteError:
+            if not cursor.twice_as_much():
+                return False
+        except tokens.ScanError:
+            return False
+        else:
+            return True
+
+
+def _read_header(cursor: Cursor) -> Header:
+    if not _MODULE.match(cursor.text, cursor.position):
+        return Header("", printed=False)
+    final = False
+    while True:
+        try:
+            header, end = scan_header(cursor.text, cursor.text.index("HloModule", cursor.position), final=final)
+            break
+        except tokens.IncompleteError:
+            final = not cursor.twice_as_much()
+    line_end = _LINE_END.match(cursor.text, end)
+    cursor.advance(line_end.end() if line_end else end)
+    if header.fault:
+        cursor.next_line()
+    return header
+
+
+class ModuleReader:
+    """Reads what follows one header: tables and computations, up to what no longer belongs to it.
+
+    `last_line` and `end_bytes` are where the module ends.
+    """
+
+    def __init__(self, cursor: Cursor, module: Module) -> None:
+        self._cursor = cursor
+        self._module = module
+        self._keeper = Keeper(module)
+        self._selection = Selection(module, self._keeper.holders)
+        self._reads_every_line = module.wants.reads_every_line
+        self._open: OpenComputation | None = None
+        self._seen_entry = False
+        self._unreadable_run = 0
+        self._run_mark = (0, 0)
+        self._run_chars = MAX_RUN_CHARS
+        self._read_up_to = 0  # the line before which nothing is skipped
+        self._in_place: dict[str, int] = {}  # how many computations in place have a name
+        self._mark_end()
+
+    def _mark_end(self) -> None:
+        cursor = self._cursor
+        self.last_line = max(1, cursor.line - (cursor.text[cursor.position - 1] == "\n"))
+        self.end_bytes = cursor.bytes_before
+
+    def read(self) -> None:
+        while self._skip_blank():
+            if not (self._lines() or self._item()):
+                break
+        else:
+            if self._open is not None:
+                name = self._open.computation.name
+                self._module.note("HI002", f"the text ends inside computation {name}", self._cursor.line - 1, name)
+        if self._open is not None:
+            self._open.computation.is_cut_off = True
+            self._close(self._open)
+        self._keeper.finish(self.last_line)
+
+    def _close(self, opened: OpenComputation) -> None:
+        self._keeper.end(opened)
+        self._open = None
+        self._mark_end()
+
+    def _skip_blank(self) -> bool:
+        """Moves past blank lines and comments; false at the end of the input. A line's own indentation is left."""
+        cursor = self._cursor
+        if len(cursor.text) - cursor.position < MIN_LOADED_CHARS:
+            cursor.more()
+        while True:
+            try:
+                end = tokens.skip_space(cursor.text, cursor.position)
+            except tokens.IncompleteError:
+                if cursor.twice_as_much():
+                    continue
+                return True
+            if end == len(cursor.text):
+                cursor.advance(end)
+                if cursor.more():
+                    continue
+                return False
+            line_start = max(cursor.text.rfind("\n", 0, end) + 1, cursor.position)
+            cursor.advance(line_start if cursor.text[line_start:end].isspace() else end)
+            return True
+
+    # -- the three ways -------------------------------------------------------------------------------------------------
+
+    def _lines(self) -> bool:
+        """Passes over whole lines, picks from them or reads them; false where the next one is left to the grammar."""
+        cursor, opened = self._cursor, self._open
+        if cursor.text[cursor.position - 1] != "\n":
+            return False
+        if self._reads_every_line:
+            return self._run()
+        if opened is not None:
+            return self._pick(opened) or self._run()
+        if self._seen_entry:
+            return False
+        end, line = self._selection.skip(cursor.text, cursor.position, cursor.line)
+        if end == cursor.position:
+            return False
+        cursor.advance(end, line - cursor.line)
+        self._mark_end()
+        return True
+
+    def _pick(self, opened: OpenComputation) -> bool:
+        """Keeps what is wanted of the lines of a computation that are loaded, and reads no others."""
+        cursor, keeper = self._cursor, self._keeper
+        if cursor.line < self._read_up_to or opened.reads_all or _ENDS.match(cursor.text, cursor.position):
+            return False
+        stop = _STOP.search(cursor.text, cursor.position)
+        closer = CLOSER.match(cursor.text, stop.end() - 1) if stop is not None and stop[1] else None
+        if stop is not None:
+            end = stop.start() + 1
+        else:
+            end = len(cursor.text) if cursor.is_final else cursor.text.rfind("\n", cursor.position, len(cursor.text) - 1) + 1
+        lines = Span(cursor.text, cursor.position, end, cursor.line)
+        is_clear = stop is None or closer is not None
+        picked = self._selection.pick(lines) if is_clear and end > cursor.position else None
+        if picked is None:
+            self._read_up_to = cursor.line + max(1, cursor.text.count("\n", cursor.position, end))
+            return False
+        cursor.advance(end, keeper.take_picked(opened, picked, lines))
+        if closer is not None:
+            cursor.advance(closer.end())
+            self._close(opened)
+        return True
+
+    def _run(self) -> bool:
+        """Reads the lines at the cursor that are as printers write them; false where the next one is not.
+
+        Where they are not, it is tried again with fewer.
+        """
+        cursor, inside = self._cursor, self._open is not None
+        if not inside and not parser.starts_computation(cursor.text, cursor.position):
+            return False
+        last = len(cursor.text) if self._reads_every_line else cursor.text.find("\n}", cursor.position - 1) + 2
+        if self._reads_every_line:  # many small modules: a run holds nothing of the next one
+            last = cursor.text.find("\nHloModule", cursor.position, cursor.position + self._run_chars) + 1 or last
+        while True:
+            limit = min(cursor.position + self._run_chars, last) if last > 1 else cursor.position + self._run_chars
+            run = find_run(cursor.text, cursor.position, limit, inside=inside, is_final=cursor.is_final)
+            if run is not None and self._seen_entry and not inside and (run.starts[:2] == [0, 1] or len(run) == 1):
+                return False  # the entry may be followed by other text
+            if run is not None:
+                taken, self._open = self._keeper.take_run(run, cursor.line, cursor.text, self._open)
+                if taken:
+                    break
+            if self._run_chars <= MIN_RUN_CHARS:
+                return False
+            self._run_chars = max(MIN_RUN_CHARS, self._run_chars // 8)
+        self._run_chars = min(MAX_RUN_CHARS, 2 * self._run_chars)
+        self._seen_entry = self._seen_entry or any(is_entry for _, is_entry, _, _, _, _ in run.parts)
+        self._unreadable_run = 0
+        cursor.advance(run.end, run.lines)
+        self._mark_end()
+        return True
+
+    def _item(self) -> bool:
+        """Reads the next item by the grammar; false where the module ends before it."""
+        cursor = self._cursor
+        while True:
+            try:
+                return self._between() if self._open is None else self._inside(self._open)
+            except tokens.IncompleteError as error:
+                if not cursor.is_final and (cursor.twice_as_much() or cursor.is_final):
+                    continue
+                fault: tokens.ScanError = error
+            except tokens.ScanError as error:
+                fault = error
+            if self._open is not None:
+                return self._pass_unreadable(fault.message, max(fault.position, cursor.position))
+            return not self._seen_entry and (
+                self._ends_here() or self._pass_unreadable("expected a computation", cursor.position)
+            )
+
+    # -- items ----------------------------------------------------------------------------------------------------------
+
+    def _between(self) -> bool:
+        """Reads a table or the start of a computation. `ScanError` where there is neither."""
+        cursor = self._cursor
+        table = TABLE.match(cursor.text, cursor.position)
+        if table is not None:
+            if _REST_IS_BLANK.match(cursor.text, table.end()) and cursor.more(sys.maxsize):
+                return True
+            self._module.frames.add(table[0])
+            cursor.advance(table.end())
+            self._mark_end()
+            return True
+        if _MODULE.match(cursor.text, cursor.position):
+            return False
+        start = tokens.skip_space(cursor.text, cursor.position)
+        name, is_entry, end = parser.parse_first_line(cursor.text, start)
+        signature = cursor.text[start:end]
+        if self._seen_entry or not name:  # other text may follow the entry: an instruction has to be there
+            parser.parse_instruction(cursor.text, tokens.skip_space(cursor.text, end))
+        line = cursor.line
+        line_end = _LINE_END.match(cursor.text, end)
+        cursor.advance(line_end.end() if line_end else end)
+        self._seen_entry = self._seen_entry or is_entry
+        self._unreadable_run = 0
+        self._open = self._keeper.begin(name or f"(line {line})", line, is_entry=is_entry, signature=signature)
+        return True
+
+    def _inside(self, opened: OpenComputation) -> bool:
+        """Reads an instruction or the end of a computation. `ScanError` where there is neither."""
+        cursor = self._cursor
+        cursor.advance(tokens.skip_space(cursor.text, cursor.position))
+        start = cursor.position
+        if cursor.text[start] == "}":
+            cursor.advance(parser.closer_end(cursor.text, start))
+            self._close(opened)
+            return True
+        if _MODULE.match(cursor.text, start) or parser.starts_computation(cursor.text, start):
+            name = opened.computation.name
+            self._module.note("HI002", f"computation {name} is not closed", cursor.line, name)
+            self._close(opened)
+            return True
+        found = parser.parse_instruction(cursor.text, start, is_final=cursor.is_final)
+        while tokens.skip_space(cursor.text, found.end) == len(cursor.text) and cursor.more():  # an attribute may follow
+            start = cursor.position
+            found = parser.parse_instruction(cursor.text, start, is_final=cursor.is_final)
+        if self._module.heads.find(found.row[2]) is None:
+            raise _shape_fault(cursor.text, start, found.row)
+        for row in with_nested_operands(self._read_nested(found.row, cursor.line)):
+            if not self._keeper.take_row(opened, row, cursor.line):
+                raise _shape_fault(cursor.text, start, row)
+        self._unreadable_run = 0
+        cursor.advance(found.end)
+        if found.fault is not None:
+            self._pass_unreadable(found.fault.message, max(found.fault.position, found.end), is_kept=True)
+        return True
+
+    def _read_nested(self, row: Row, line: int, depth: int = 0) -> Row:
+        """Reads the computations that are written in place in a row, and gives the row that names them. They are read before
+        it, as callees stand before their callers elsewhere. The row itself is in `depth` of them.
+        """
+        nested = list(nested_computations(row, line))
+        if depth <= MAX_DEPTH:
+            return with_names(row, nested, [self._read_in_place(one, depth + 1) for one in nested]) if nested else row
+        for one in nested:
+            message = f"{one.name} is in more than {MAX_DEPTH} other computations"
+            self._note_unreadable(message, one.line, None, one.text.count("\n") + 1)
+        return row
+
+    def _read_in_place(self, nested: NestedComputation, depth: int) -> str:
+        """Reads one of them: its name."""
+        name, text, line, _, _ = nested
+        count = self._in_place[name] = self._in_place.get(name, 0) + 1
+        if count > 1 or name in self._module.computations:  # instructions of two computations may have one name
+            name = f"{name}-{count}"
+        opened = self._keeper.begin(name, line, is_entry=False, in_place=True)
+        position = tokens.skip_space(text, 0)
+        at, counted = line, 0
+        while position < len(text):
+            at, counted = at + text.count("\n", counted, position), position
+            try:
+                found = parser.parse_instruction(text, position)
+            except tokens.ScanError as error:
+                self._note_unreadable(error.message, at, None, text.count("\n", position) + 1)
+                break
+            for row in with_nested_operands(self._read_nested(found.row, at, depth)):
+                if not self._keeper.take_row(opened, row, at):
+                    self._note_unreadable(_shape_fault(text, position, row).message, at, None, 1)
+            position = tokens.skip_space(text, found.end)
+        self._keeper.end(opened)
+        return name
+
+    def _ends_here(self) -> bool:
+        """Whether the text ends at the start of a computation, which is passed then."""
+        cursor = self._cursor
+        if not _CUT_FIRST_LINE.match(cursor.text, cursor.position) or cursor.more():
+            return False
+        self._module.note("HI002", "the text ends at the start of a computation", cursor.line)
+        cursor.advance(len(cursor.text))
+        return True
+
+    def _pass_unreadable(self, message: str, position: int, *, is_kept: bool = False) -> bool:
+        """Passes the line at `position` and the lines that only continue it, and counts them; false when the module is taken to
+        end before them. Where the instruction `is_kept`, only its attributes cannot be read.
+        """
+        cursor, module = self._cursor, self._module
+        start_line = cursor.line
+        if self._unreadable_run == 0:
+            self._run_mark = (start_line, module.unparsed_lines)
+        if position >= len(cursor.text):  # the end of the text, not the line after it
+            position = max(cursor.position, len(cursor.text.rstrip()))
+        cursor.advance(position)
+        line, column = cursor.line, cursor.column()
+        cursor.next_line()
+        while cursor.position < len(cursor.text) or cursor.more():
+            if cursor.text[cursor.position] in "}\n" or tokens.FRESH_LINE.match(cursor.text, cursor.position):
+                break
+            cursor.next_line()
+        passed = cursor.line - start_line
+        self._note_unreadable(message, line, column, passed)
+        self._unreadable_run += 0 if is_kept else passed
+        if self._unreadable_run < MAX_UNREADABLE_RUN:
+            return True
+        first, module.unparsed_lines = self._run_mark
+        module.problems.drop_from(UNREADABLE, first)
+        inside = self._open.computation.name if self._open is not None else None
+        module.note("HI002", "the module is cut off here: what follows is no HLO", first, inside)
+        return False
+
+    def _note_unreadable(self, message: str, line: int, column: int | None, lines: int) -> None:
+        self._module.unparsed_lines += lines
+        self._module.problems.add(Problem(UNREADABLE, message, self._module.location(line, column)))
+
+
+def _shape_fault(text: str, start: int, row: Row) -> tokens.ScanError:
+    """What is wrong with the shape of the instruction at `start`."""
+    shape = row[2].rpartition(" ")[0]
+    try:
+        parse_shape(shape)
+    except ShapeError as error:
+        at = text.find(shape, text.index("=", start))
+        return tokens.ScanError(str(error), at + error.position if at >= 0 else start)
+    return tokens.ScanError("expected a shape", start)

@@ -1,0 +1,163 @@
+"""What nobody wants is skipped here, before a way of reading looks at it.
+
+Whole computations are passed over; of those that may hold something, the lines are picked on which it is. Little is noted of
+what is skipped: roots that are scalars, since those of reducers are, and what can be part of a loop.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from functools import lru_cache
+from itertools import groupby, takewhile
+from operator import attrgetter, itemgetter
+
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.opcodes import TABLE
+from hlo_inspect.hlo.read.cursor import Span, count_lines
+from hlo_inspect.hlo.read.fast_path import CALLS, SHAPE, read_row
+from hlo_inspect.hlo.read.open_computation import SCALAR_ROOT, keep_scalars
+from hlo_inspect.hlo.read.skipped import SkippedComputation
+from hlo_inspect.hlo.read.tokens import NAME, Row
+from hlo_inspect.lazy_pattern import lazy_pattern
+
+MAX_REDUCER_LINES = 16
+MAX_REDUCER_CHARS = 1 << 14
+MAX_LOOP_LINES = 256
+MAX_LOOP_CHARS = 1 << 12
+_WINDOW = 1 << 16
+
+_FIRST_LINE = rf"(?!ENTRY )%?{NAME} (?:\([^\n]*)?\{{\n"  # of a computation that is not the entry
+_SCALAR_ROOT = rf"  ROOT %?{NAME} = (?=\(*+[a-z]\w*+\[\])({SHAPE}) ([a-z][a-z0-9\-]*+)\([^\n]*+\n"
+_SKIPPABLE = lazy_pattern(
+    rf"%?({NAME})[^\n]*+\n(?:  (?!ROOT )[^\n]*+\n)*+(?:{_SCALAR_ROOT})?+(?:  [^\n]*+\n)*+"
+    rf'\}}(?:, execution_thread="[^"\n]*+")?+\n++(?={_FIRST_LINE})|',
+    re.ASCII,
+)
+"""What begins with the first line of a computation and ends before another one, as printers write it: the computation's name
+and, where its root is a scalar or a tuple that starts with one, shape and opcode of that. Nothing at all, without a name, where
+there is none.
+"""
+_STARTS_COMPUTATION = lazy_pattern(_FIRST_LINE, re.ASCII)
+_ROOT_OPCODE = lazy_pattern(rf"ROOT %?{NAME} = {SHAPE} ([a-z][a-z0-9\-]*+)\(", re.ASCII)
+_ESCAPED = lazy_pattern(r"\\(.)")
+
+
+@lru_cache(maxsize=32)
+def _search_for(opcodes: frozenset[str]) -> re.Pattern[str]:
+    """Finds the instructions of these opcodes, asynchronous halves included. Once for all modules of an input."""
+    words = sorted({TABLE[opcode].base if opcode in TABLE else opcode for opcode in opcodes})
+    by_letter = [(letter, [re.escape(word[1:]) for word in found]) for letter, found in groupby(words, itemgetter(0))]
+    spelled = "|".join(f"{letter}(?:{'|'.join(rest)})" for letter, rest in by_letter)  # few words start with such a letter
+    return re.compile(f" (?:{spelled})[a-z-]*\\(")
+
+
+class Selection:
+    """What the `wants` of a module name, searched in its text. `holders` are the computations besides the entry in which
+    something was kept: what calls them is wanted too.
+    """
+
+    def __init__(self, module: Module, holders: set[str]) -> None:
+        wants = module.wants
+        self.is_empty = not wants.opcodes
+        self._module = module
+        self._holders = holders
+        self._opcodes = _search_for(wants.opcodes)
+        self._targets = re.compile("|".join(map(re.escape, sorted(wants.targets)))) if wants.targets else None
+        self._clear = ("", 0)
+
+    def skip(self, text: str, start: int, line: int) -> tuple[int, int]:
+        """Passes over the computations from `start`, in line `line`, that hold nothing that is wanted and are as printers write
+        them: the index behind the last one and its line, those of `start` where there are none.
+
+        The entry is never passed over, nor is what no other computation follows: a brace may close a computation in place.
+        """
+        if self.is_empty or not _STARTS_COMPUTATION.match(text, start):
+            return start, line
+        found = _SKIPPABLE.finditer(text, start, self._clear_end(text, start))
+        skipped = list(takewhile(attrgetter("lastindex"), found))
+        if not skipped:
+            return start, line
+        end, counted = skipped[-1].end(), start
+        wants_loops, roots = self._module.wants.loops, self._module.root_opcodes
+        for one in skipped:
+            if one.lastindex == 1:
+                continue
+            name, shape, opcode = one.groups()
+            if wants_loops and SCALAR_ROOT.match(shape) and text.count("\n", one.start(), one.end()) <= MAX_LOOP_LINES:
+                line += count_lines(text, counted, one.start())
+                counted = one.start()
+                self._keep_part_of_loop(SkippedComputation(name, sys.intern(opcode), line, one[0]))
+            else:
+                roots[name] = sys.intern(opcode)
+        self._module.computation_count += len(skipped)
+        self._module.device_marks.note(text, start, end)
+        return end, line + count_lines(text, counted, end)
+
+    def _keep_part_of_loop(self, skipped: SkippedComputation) -> None:
+        """Of several computations of one name the first counts. What is long takes less room as the few scalars in it."""
+        module = self._module
+        if skipped.name in module.computations or skipped.name in module.skipped.root_opcodes:
+            return
+        if len(skipped.text) > MAX_LOOP_CHARS:
+            keep_scalars(module, skipped)
+        else:
+            module.skipped.add(skipped)
+
+    def _clear_end(self, text: str, start: int) -> int:
+        """An index up to which nothing from `start` is wanted; at most `_WINDOW` further where calls have to be looked at."""
+        known, end = self._clear
+        if known is not text or end < start:
+            hit = self._opcodes.search(text, start)
+            self._clear = text, hit.start() if hit else len(text)
+        if not self._holders:
+            return self._clear[1]
+        end = min(self._clear[1], start + _WINDOW)
+        return next((call.start() for call in CALLS.finditer(text, start, end) if call[1] in self._holders), end)
+
+    def pick(self, lines: Span) -> list[tuple[int, Row]] | None:
+        """The lines of a part of a computation that may have to be kept: their index and row. `None` where one of them is not
+        as printers write it, or is in a string or a comment that goes over lines.
+        """
+        text, start, end, _ = lines
+        if _opens_comment(text, start, end):
+            return None
+        if self.is_empty:
+            return []
+        hits = list(map(re.Match.start, self._opcodes.finditer(text, start, end)))
+        if self._holders:
+            hits += [call.start() for call in CALLS.finditer(text, start, end) if call[1] in self._holders]
+        if not hits:
+            return []
+        if self._targets is not None:
+            hits += [target.start() for target in self._targets.finditer(text, start, end)]
+        found: list[tuple[int, Row]] = []
+        counted = start
+        for line in sorted({text.rfind("\n", start - 1, position) + 1 for position in hits}):
+            quotes = text.count('"', counted, line)
+            escape = text.find("\\", counted, line)
+            if escape >= 0:
+                quotes -= _ESCAPED.findall(text, escape, text.rfind("\\", escape, line) + 2).count('"')
+            row = None if quotes % 2 or _opens_comment(text, counted, line) else read_row(text, line)
+            if row is None:
+                return None
+            found.append((line, row))
+            counted = line
+        return found
+
+
+def _opens_comment(text: str, start: int, end: int) -> bool:
+    """Whether a comment is open at the end of `text[start:end]`, before which none is."""
+    comment = text.rfind("/*", start, text.rfind("*", start, end) + 1)  # one character is found much faster than two
+    return comment >= 0 and text.find("*/", comment + 2, end) < 0
+
+
+def small_root(text: str, start: int, end: int) -> str | None:
+    """The opcode of the root of the lines between `start` and `end`, where they are few."""
+    if end - start > MAX_REDUCER_CHARS or text.count("\n", start, end) > MAX_REDUCER_LINES:
+        return None
+    at = text.rfind("ROOT ", start, end)
+    if at < 0:
+        at = text.rfind("\n", start - 1, end - 1) + 1
+    match = _ROOT_OPCODE.search(text, at, end)
+    return sys.intern(match[1]) if match else None

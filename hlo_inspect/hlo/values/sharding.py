@@ -1,0 +1,225 @@
+"""Shardings as values: how an array is divided among devices, in XLA's spellings and in Shardy's.
+
+Each is parsed once from its text, which it keeps. `DeviceListError` says why a text is no sharding.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Literal, NamedTuple
+
+from hlo_inspect.hlo.read import tokens
+from hlo_inspect.hlo.values.device_groups import (
+    IOTA_TEXT,
+    MAX_DEVICES,
+    NAMED_MESH,
+    NUMBER,
+    NUMBERS,
+    AxisReference,
+    DeviceListError,
+    Groups,
+    Iota,
+    NamedMesh,
+    axis_references,
+    integers,
+    named_mesh,
+)
+from hlo_inspect.lazy_pattern import lazy_pattern
+
+ShardingKind = Literal["replicated", "maximal", "manual", "unreduced", "unknown", "tiled", "named", "tuple"]
+
+_TILES = lazy_pattern(rf"devices=\[({NUMBERS})\]\s*(?:<=\s*{IOTA_TEXT}|({NUMBERS}))", re.ASCII)
+_SHARDY_SHARDING = lazy_pattern(r"<\s*@(\w+)\s*,\s*\[((?:\{[^{}]*+\}|[\s,p\d])*+)\]([^<>]*+)>", re.ASCII)
+_SUBGROUPS = lazy_pattern(r"last_tile_dims=\{([^{}]*)\}")
+_METADATA = lazy_pattern(r"\bmetadata=")
+_WORD = lazy_pattern(r"(?<![\w.\-])(replicated|maximal|manual|unreduced|unknown)(?![\w.\-])", re.ASCII)
+_DEVICE = lazy_pattern(rf"\bdevice=({NUMBER})", re.ASCII)
+_QUOTED = lazy_pattern(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_AXES_OF_KIND = lazy_pattern(r"(?:(\w+)\s*=\s*(?:\w+\s*)?)?\{([^{}]*)\}", re.ASCII)
+_LIST_OF_AXES = lazy_pattern(r"\{([^{}]*+)\}")
+_PRINTED_ELEMENT = lazy_pattern(r'\{[^{}"/]*+\}')
+_PRINTED_TUPLE = lazy_pattern(
+    rf"\{{{_PRINTED_ELEMENT.pattern}(?:, (?:/\*index=\d++\*/)?+{_PRINTED_ELEMENT.pattern})*+\}}", re.ASCII
+)
+
+
+class Sharding(NamedTuple):
+    """How an array is divided over devices, or for a `tuple` the shardings of its `elements`.
+
+    `tiled`: the devices lie in a grid of `tile_sizes`, in the order of `device_ids`. Its first dimensions divide those of the
+    array; the `subgroups` say what the last ones do (`replicated`, `manual`), from the major one on.
+    `named`: `dimension_axes` are the axes of `mesh` that divide each dimension of the array, `other_axes` those that are named
+    for another purpose, with that purpose.
+    `maximal`: the whole array is on `device`.
+    """
+
+    text: str
+    kind: ShardingKind
+    elements: tuple[Sharding, ...] = ()
+    tile_sizes: tuple[int, ...] = ()
+    device_ids: Iota | tuple[int, ...] = ()
+    subgroups: tuple[str, ...] = ()
+    mesh: NamedMesh | None = None
+    dimension_axes: tuple[tuple[AxisReference, ...], ...] = ()
+    other_axes: tuple[tuple[str, tuple[AxisReference, ...]], ...] = ()
+    device: int | None = None
+
+    @property
+    def devices(self) -> int:
+        """One more than the largest device id that is named; 0 where none is."""
+        if self.kind == "tuple":
+            return max((element.devices for element in self.elements), default=0)
+        if self.kind == "maximal":
+            return 0 if self.device is None else self.device + 1
+        if self.mesh is not None:
+            return self.mesh.size if self.mesh.axes else 0
+        if isinstance(self.device_ids, Iota):
+            return math.prod(self.device_ids.shape)
+        return max(self.device_ids, default=-1) + 1
+
+    @property
+    def tile_count_fault(self) -> str | None:
+        """What is wrong with a grid of tiles for another number of devices than it lists."""
+        if self.kind != "tiled":
+            return None
+        tiles = math.prod(self.tile_sizes)
+        listed = math.prod(self.device_ids.shape) if isinstance(self.device_ids, Iota) else len(self.device_ids)
+        return f"has tiles for {tiles} devices and lists {listed}" if tiles != listed else None
+
+    def device_lines(self) -> Iterator[Groups]:
+        """For each divided dimension, and for each set of axes that is named, the lines of devices along it. The order of the
+        devices means nothing where a line is one of subgroups; these are sorted.
+        """
+        if self.mesh is not None:
+            for axes in (*self.dimension_axes, *(axes for _, axes in self.other_axes)):
+                if axes:
+                    yield self.mesh.groups(axes)
+        elif self.kind == "tiled":
+            yield from self._tile_lines()
+
+    def _tile_lines(self) -> Iterator[Groups]:
+        sizes = self.tile_sizes
+        count = math.prod(sizes)
+        ids = self.device_ids.ids(count) if isinstance(self.device_ids, Iota) else list(self.device_ids)
+        if not ids or count != len(ids):
+            raise DeviceListError(f"{len(ids)} devices in {list(sizes)}")
+        stride = len(ids)
+        for dimension, size in enumerate(sizes):
+            stride //= size
+            if size == 1:
+                continue
+            starts = (start + i for start in range(0, len(ids), size * stride) for i in range(stride))
+            lines = (ids[start : start + size * stride : stride] for start in starts)
+            is_subgroup = dimension >= len(sizes) - len(self.subgroups)
+            yield tuple(tuple(sorted(line) if is_subgroup else line) for line in lines)
+
+    def copies(self, partitions: int) -> Groups | None:
+        """The devices by what they hold: each group has the same part. `None` where that cannot be known for
+        so many partitions. Partitions are numbered as in the sharding.
+        """
+        if not 0 < partitions <= MAX_DEVICES or (self.kind != "replicated" and self.devices != partitions):
+            return None
+        try:
+            groups = self._copies(partitions)
+        except DeviceListError:
+            return None
+        is_whole = groups is not None and sorted([i for group in groups for i in group]) == list(range(partitions))
+        return groups if is_whole else None
+
+    def _copies(self, partitions: int) -> Groups | None:
+        if self.kind == "replicated":
+            return (tuple(range(partitions)),)
+        if self.kind == "named" and self.mesh is not None and self.mesh.device is None:
+            return self._copies_in_mesh(self.mesh)
+        if self.kind != "tiled" or self.subgroups not in ((), ("replicated",)):
+            return None
+        lines = tuple(self._tile_lines())
+        if not lines:
+            return None
+        if self.subgroups and self.tile_sizes[-1] != 1:
+            return lines[-1]
+        return tuple((device,) for line in lines[0] for device in line)
+
+    def _copies_in_mesh(self, mesh: NamedMesh) -> Groups | None:
+        """Devices that differ along axes which divide no dimension hold the same."""
+        dividing = [axis for axes in self.dimension_axes for axis in axes]
+        if any(kind != "replicated" for kind, _ in self.other_axes) or any(axis.size is not None for axis in dividing):
+            return None
+        names = {axis.name for axis in dividing}
+        numbered = [(name, str(number)) for number, (name, _) in enumerate(mesh.axes)]
+        return mesh.groups(AxisReference(name) for name, number in numbered if names.isdisjoint({name, number}))
+
+
+def split_sharding(text: str) -> tuple[str, ...] | None:
+    """The texts of the shardings of a tuple's elements, `None` for a single one."""
+    if _PRINTED_TUPLE.fullmatch(text):
+        return tuple(_PRINTED_ELEMENT.findall(text, 1))
+    text = tokens.without_comments(text).strip()
+    inside = text[1:-1].strip()
+    if text == "{}" or not inside.startswith("{"):
+        return None
+    return tuple(inside[start:end].strip() for start, end in tokens.split_items(inside))
+
+
+def parse_sharding(text: str) -> Sharding:
+    """`{replicated}`, `{devices=[2,2]<=[4] last_tile_dim_replicate}`, `{mesh['a'=2], [{'a'}, {}]}`, or a tuple of them."""
+    parts = split_sharding(text)
+    if parts is not None:
+        return Sharding(text, "tuple", tuple(map(parse_sharding, parts)))
+    plain = tokens.without_comments(text).strip()
+    if len(plain) < 2 or plain[0] != "{" or plain[-1] != "}":
+        raise DeviceListError(f"no sharding: {text.strip()[:60]!r}")
+    inside = _METADATA.split(plain[1:-1], maxsplit=1)[0].strip()
+    if not inside:
+        return Sharding(text, "tuple")
+    printed = NAMED_MESH.match(inside)
+    if printed is not None:
+        return _named_sharding(text, named_mesh(printed), inside[printed.end() :])
+    tiles = _TILES.search(inside)
+    word = _WORD.search(inside)
+    if tiles is not None:
+        ids = Iota(integers(tiles[2]), integers(tiles[3])) if tiles[2] else integers(tiles[4])
+        listed = _SUBGROUPS.search(inside)
+        kinds = tuple(kind.strip() for kind in listed[1].split(",")) if listed else ()
+        if not kinds and "last_tile_dim_replicate" in inside:
+            kinds = ("replicated",)
+        return Sharding(text, "tiled", tile_sizes=integers(tiles[1]), device_ids=ids, subgroups=kinds)
+    if word is None:
+        raise DeviceListError(f"no sharding: {text.strip()[:60]!r}")
+    device = _DEVICE.search(inside)
+    kind: ShardingKind = word[1]  # type: ignore[assignment]  # one of the words of the pattern
+    return Sharding(text, kind, device=int(device[1]) if device else None)
+
+
+def _named_sharding(text: str, mesh: NamedMesh, rest: str) -> Sharding:
+    """A sharding over the axes of a mesh; `rest` follows the mesh."""
+    if mesh.device is not None:
+        return Sharding(text, "maximal", mesh=mesh, device=mesh.device)
+    dimensions, others = [], []
+    for found in _AXES_OF_KIND.finditer(rest):
+        if found[1]:
+            others.append((found[1], axis_references(found[2])))
+        else:
+            dimensions.append(axis_references(found[2]))
+    word = _WORD.match(rest.lstrip(", \t\n"))
+    if word is not None and not dimensions and word[1] == "replicated" and not others:
+        return Sharding(text, "replicated", mesh=mesh)
+    if word is not None and not dimensions and not others:
+        kind: ShardingKind = "manual" if word[1] == "manual" else "unreduced"
+        return Sharding(text, kind, mesh=mesh)
+    return Sharding(text, "named", mesh=mesh, dimension_axes=tuple(dimensions), other_axes=tuple(others))
+
+
+def parse_shardy_shardings(text: str, meshes: Mapping[str, NamedMesh]) -> tuple[Sharding, ...]:
+    """The shardings of `xla.sdy.sharding`, as `#sdy.sharding<@mesh, [{"data"}, {}]>`: one, or one for each value. An axis that
+    a dimension may be divided by further (`?`) and priorities are left out.
+    """
+    found = []
+    for one in _SHARDY_SHARDING.finditer(text.replace("\\", "")):
+        dimensions = tuple(axis_references(axes) for axes in _LIST_OF_AXES.findall(one[2]))
+        others = tuple((kind, axis_references(axes)) for kind, axes in _AXES_OF_KIND.findall(one[3]) if kind)
+        mesh = meshes.get(one[1], NamedMesh(()))
+        found.append(Sharding(one[0], "named", mesh=mesh, dimension_axes=dimensions, other_axes=others))
+    return tuple(found)

@@ -1,0 +1,150 @@
+"""Which arrays of a step can be weights and which can be states, before any rule sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+
+from hlo_inspect.optimizer.normal_form import Sum
+from hlo_inspect.optimizer.state_arrays import StateArray
+from hlo_inspect.optimizer.step_expressions import StepExpressions
+from hlo_inspect.optimizer.update import State
+
+MAX_STATES = 64  # of one array
+
+
+class StateChains:
+    """The states of each array: the other arrays in its expression, and in theirs. `weights` are nodes of new values that are
+    no states. The field `_chains` is a cache.
+    """
+
+    def __init__(self, expressions: StepExpressions, weights: frozenset[int]) -> None:
+        self._expressions = expressions
+        self.weights = weights
+        self._chains: dict[int, list[State]] = {}
+
+    def states(self, array: StateArray) -> list[State]:
+        """Return the states of an array."""
+        states = self._chains.get(array.new)
+        if states is None:
+            states = self._chains[array.new] = self._find_states(array)
+        return states
+
+    def arrays(self, array: StateArray) -> list[StateArray]:
+        """Return an array and its states."""
+        return [array, *(state.array for state in self.states(array))]
+
+    def forms(self, array: StateArray) -> list[Sum]:
+        """Return the new value of an array and those of its states."""
+        return [self._expressions.values.definition(member) for member in self.arrays(array)]
+
+    def _find_states(self, array: StateArray) -> list[State]:
+        expressions = self._expressions
+        values, forms, dependence = expressions.values, expressions.forms, expressions.dependence
+        states: dict[int, State] = {}
+        seen = 0
+        stack = [array]
+        while stack:
+            unseen = values.values_in(stack.pop()) & ~seen
+            seen |= unseen
+            for atom in dependence.atoms(unseen):
+                other = values.by_atom.get(atom)
+                if other is None or other is array or other.new in states or other.new in self.weights:
+                    continue
+                if other.shape.elements == 1 and not values.inputs_behind(other) & values.own(array):
+                    continue  # a loss scale, a counter
+                if len(states) == MAX_STATES:
+                    expressions.flow.frames.give_up(array.place, "is made of too many others to compare")
+                    return list(states.values())
+                states[other.new] = State(other, forms.leaf(other.old), forms.leaf(other.new), values.definition(other))
+                stack.append(other)
+        return list(states.values())
+
+
+class StateInputs:
+    """The inputs that hold `arrays`, which can be states, by the weight to which these can belong. The field `_by_sizes` is a
+    cache.
+    """
+
+    def __init__(self, expressions: StepExpressions, arrays: Sequence[StateArray]) -> None:
+        self.arrays = arrays
+        self._expressions = expressions
+        self._by_sizes: dict[frozenset[int | None], int] = {}
+
+    def bits(self, weight: StateArray) -> int:
+        """Return the inputs, as bits, on which the gradient of a weight never depends: its states and its history."""
+        sizes = frozenset(weight.shape.dimensions)
+        bits = self._by_sizes.get(sizes)
+        if bits is None:
+            bits = 0
+            for array in self.arrays:
+                if sizes.issuperset(set(array.shape.dimensions) - {1}):
+                    bits |= self._expressions.input_dependence.bit(array.source)
+            self._by_sizes[sizes] = bits
+        return bits | self._expressions.histories.get(weight.new, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The arrays of a step by what they can be.
+
+    `changed_by_gradients` can be weights. Gradients depend on the inputs `read`, as bits, and so on the arrays
+    `without_gradient`, which have none: frozen weights, averages of weights that the loss reads. `states` can be states.
+    """
+
+    changed_by_gradients: list[StateArray]
+    without_gradient: list[StateArray]
+    states: list[StateArray]
+    chains: StateChains
+    read: int
+
+
+def find_candidates(expressions: StepExpressions) -> Candidates:
+    """Sort the arrays of a step by what they can be."""
+    values = expressions.values
+    changed = _find_changed_by_gradients(expressions)
+    possible = {id(array) for array in changed}
+    states = [
+        array
+        for array in expressions.moving
+        if not any(id(equal) in possible for equal in (array, *array.same_value)) and values.is_state(array)
+    ]
+    chains = StateChains(expressions, frozenset(array.new for array in changed if values.is_kept(array)))
+    inputs = (values.inputs_behind(member) for array in changed for member in chains.arrays(array))
+    read = reduce(or_, (bits for bits in inputs if bits > 0), 0)
+    return Candidates(changed, _find_without_gradient(expressions, changed, chains, read), states, chains, read)
+
+
+def _find_changed_by_gradients(expressions: StepExpressions) -> list[StateArray]:
+    """Find the arrays that can be weights: their gradients depend on themselves. If gradients are inputs, a weight is an array
+    to which the step adds something made of two or more states and of such an input.
+    """
+    values = expressions.values
+    if not expressions.gradients_are_inputs:
+        return [array for array in expressions.moving if values.feeds_itself(array)]
+    chains = StateChains(expressions, frozenset())
+    kept = [array for array in expressions.moving if array.shape.elements != 1 and values.is_kept(array)]
+    return [
+        array
+        for array in kept
+        if len(chains.states(array)) > 1
+        and any(values.inputs_behind(member) & expressions.gradient_inputs for member in chains.arrays(array))
+    ]
+
+
+def _find_without_gradient(
+    expressions: StepExpressions, changed: list[StateArray], chains: StateChains, read: int
+) -> list[StateArray]:
+    values = expressions.values
+    others = {id(array) for array in (*changed, *expressions.accumulators)}
+    return [
+        array
+        for array in expressions.step.arrays
+        if array.is_float
+        and array.shape.elements != 1
+        and id(array) not in others
+        and read & values.own(array)
+        and not any(values.inputs_behind(member) for member in chains.arrays(array))
+    ]

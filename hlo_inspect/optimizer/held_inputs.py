@@ -1,0 +1,71 @@
+"""Which inputs of a step a value is made of, element by element."""
+
+from __future__ import annotations
+
+from hlo_inspect.optimizer.frames import Frames
+from hlo_inspect.optimizer.graph import Input, Place
+from hlo_inspect.optimizer.operations import ELEMENTWISE, SOME_VALUES
+
+MAX_HOLDING = 400  # values between one and an input that it holds
+MOVING = SOME_VALUES | {"broadcast", "concatenate", "dynamic-update-slice"}
+_SOLVERS = ("lapack_", "cusolver_", "hipsolver_", "Qr", "Eigh", "LuDecomposition", "ProductOfElementaryHouseholderReflectors")
+
+SOLVED: Input = (-1, -1, ())
+"""Stands for the result of a linear solver among inputs."""
+
+UNSEEN: Input = (-1, -2, ())
+"""Stands for the inputs behind more than `MAX_HOLDING` values, at which nobody looked."""
+
+
+class HeldInputs:
+    """The inputs that values hold."""
+
+    def __init__(self, frames: Frames) -> None:
+        self._frames = frames
+        self._known: dict[Place, frozenset[Input]] = {}
+        self._steps: dict[Place, tuple[tuple[Place, ...], Input | None]] = {}
+
+    def of(self, place: Place) -> frozenset[Input]:
+        """Return the inputs that a value is made of, with `SOLVED` and `UNSEEN`."""
+        known = self._known.get(place)
+        if known is None:
+            known = self._known[place] = frozenset(self._find(place))
+        return known
+
+    def is_solved(self, place: Place) -> bool:
+        """Whether a linear solver makes a value."""
+        opcode = self._frames.opcode(place)
+        if opcode == "custom-call":
+            return self._frames.target(place).startswith(_SOLVERS)
+        return opcode in {"triangular-solve", "cholesky"}
+
+    def _find(self, place: Place) -> set[Input]:
+        found: set[Input] = set()
+        seen: set[Place] = set()
+        stack = [place]
+        steps = self._steps
+        while stack and len(seen) < MAX_HOLDING:
+            top = stack.pop()
+            if top in seen:
+                continue
+            seen.add(top)
+            step = steps.get(top)
+            if step is None:
+                step = steps[top] = self._step(top)
+            before, held = step
+            stack += before
+            if held is not None:
+                found.add(held)
+        return found | {UNSEEN} if stack else found
+
+    def _step(self, place: Place) -> tuple[tuple[Place, ...], Input | None]:
+        """The values that one is made of element by element, and what it is itself, an input or `SOLVED`."""
+        before = self._frames.step_back(place)
+        if before is not None:
+            return (before,), None
+        opcode = self._frames.opcode(place)
+        if opcode == "parameter":
+            return (), self._frames.input(place)
+        if opcode in ELEMENTWISE or opcode in MOVING:
+            return self._frames.operands(place), None
+        return (), SOLVED if self.is_solved(place) else None

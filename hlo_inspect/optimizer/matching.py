@@ -1,0 +1,277 @@
+"""Which arrays of a training step are weights, and by which rule each is updated.
+
+Each step of the matching hands a plain value to the next one:
+
+    arrays -> candidates -> proposals of rules -> does the step train? -> verdicts on gradients -> matches -> weights
+
+Nothing depends on the order of the arrays: whether the step trains is decided from all proposals before the first verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from operator import or_
+
+from hlo_inspect.hlo.values.shapes import BITS
+from hlo_inspect.optimizer.bounded_steps import find_bounded_steps, may_be_bounded_step
+from hlo_inspect.optimizer.candidates import Candidates, StateInputs, find_candidates
+from hlo_inspect.optimizer.dataflow import Dataflow
+from hlo_inspect.optimizer.frozen_weights import find_frozen_weights
+from hlo_inspect.optimizer.normal_form import ONE
+from hlo_inspect.optimizer.numeric import agrees
+from hlo_inspect.optimizer.proposals import Proposal, descends, make_update, propose
+from hlo_inspect.optimizer.rules import claims_of
+from hlo_inspect.optimizer.state_arrays import StateArray, TrainingStep
+from hlo_inspect.optimizer.step_expressions import StepExpressions
+from hlo_inspect.optimizer.update import Claim, Update
+from hlo_inspect.optimizer.weights import Exclusions, Weight
+
+MAX_ROUNDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class GradientVerdict:
+    """An update that can be one of a weight. `claim` is None if the one of the proposal cannot be right; `is_learnt` is True if
+    its gradient comes from a backward pass, None if that is unknown.
+    """
+
+    proposal: Proposal
+    claim: Claim | None
+    is_learnt: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class WeightMatch:
+    """The weight that a proposal leads to, or none. If `is_bounded_step`, it is one if a gradient shows in its like."""
+
+    proposal: Proposal
+    weight: Weight | None
+    is_bounded_step: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Matches by the node of the new value, under the assumption that `states` are states and that the step trains or not."""
+
+    matches: dict[int, WeightMatch]
+    states: StateInputs
+    is_training: bool
+
+    @property
+    def weights(self) -> list[Weight]:
+        """The weights of all matches."""
+        return [match.weight for match in self.matches.values() if match.weight is not None]
+
+
+class Matcher:
+    """Matches the arrays of one step with the rules.
+
+    With `gradients_are_inputs` the step is an update alone: the caller computes its gradients, and a rule with two states shows
+    which they are.
+    """
+
+    def __init__(self, flow: Dataflow, step: TrainingStep, *, gradients_are_inputs: bool = False) -> None:
+        expressions = StepExpressions(flow, step, gradients_are_inputs=gradients_are_inputs)
+        self.step = step
+        self.forms = expressions.forms
+        self.moving = expressions.moving
+        self.counters = expressions.counters
+        self.expressions = expressions
+        self._backward_passes = expressions.backward_passes
+
+    @cached_property
+    def candidates(self) -> Candidates:
+        """The arrays that can be weights or states."""
+        return find_candidates(self.expressions)
+
+    def weights(self) -> list[Weight]:
+        """Return the weights of the step, by output."""
+        linear = self._find_linear_weights()
+        last = self._explain_states(self._match_all(linear))
+        rules = {weight.rule for weight in last.weights if weight.claim is not None}
+        weights = last.weights + [replace(weight, is_linear=True) for weight in linear if weight.rule in rules]
+        self._note_large_expressions()
+        bounded = [match.proposal for match in last.matches.values() if match.is_bounded_step]
+        weights += [self._weight(update, None, is_learnt=True) for update in find_bounded_steps(self.expressions, bounded)]
+        weights = self._without_others(weights)
+        weights += find_frozen_weights(self.expressions, self.candidates, last.states, weights)
+        order = {id(array): number for number, array in enumerate(self.step.arrays)}
+        return sorted(weights, key=lambda weight: order[id(weight.array)])
+
+    # -- rounds ---------------------------------------------------------------------------------------------------------
+
+    def _find_linear_weights(self) -> list[Weight]:
+        """Find what may be weights in which the loss is linear, such as those of a critic's last layer: their gradient depends
+        on other weights alone, and gradients of others on them.
+        """
+        values, chains = self.expressions.values, self.candidates.chains
+        states = StateInputs(self.expressions, self.candidates.states)
+        others = reduce(or_, map(values.own, self.candidates.changed_by_gradients), 0)
+        claims = []
+        for array in self.candidates.states:
+            if self.candidates.read & values.own(array) and values.is_kept(array):
+                update = make_update(self.expressions, chains, states, array, others)
+                claim = next(claims_of(update), None)
+                if claim is not None and descends(claim):
+                    claims.append((claim, update))
+        right = self._check_algebra(claims)
+        return [
+            self._weight(update, claim, is_learnt=True)
+            for claim, update in claims
+            if _kind(claim) in right and self._may_be_linear(claim, update)
+        ]
+
+    def _may_be_linear(self, claim: Claim, update: Update) -> bool:
+        is_learnt = self._backward_passes.holds(update, claim.gradient)
+        is_possible = is_learnt or (is_learnt is None and len(claim.roles) > 1)  # no field has two states
+        return bool(is_possible) and self._backward_passes.may_be_linear(update, claim.gradient)
+
+    def _match_all(self, linear: Iterable[Weight]) -> Round:
+        """Match all candidates. Weights in which the loss is linear and arrays without a gradient are no states."""
+        candidates = self.candidates
+        weights = {id(array) for array in (*candidates.without_gradient, *(weight.array for weight in linear))}
+        states = StateInputs(self.expressions, [array for array in candidates.states if id(array) not in weights])
+        primaries = {array.new: array for array in map(self.expressions.values.primary, candidates.changed_by_gradients)}
+        # The gradient of a matrix is a product, which shows at once that the step trains: asking matrices first saves time.
+        matrices_first = sorted(primaries.values(), key=lambda array: -len(array.shape.dimensions))
+        proposals = [self._propose(array, states) for array in matrices_first]
+        is_training = self._shows_training(proposals)
+        return Round(self._match(proposals, is_training=is_training), states, is_training)
+
+    def _explain_states(self, first: Round) -> Round:
+        """Match what no rule explains again, without the states that other claims explain: the gradient of one network may go
+        through the update of another.
+        """
+        last = first
+        for _ in range(MAX_ROUNDS):
+            claims = [weight.claim for weight in last.weights if weight.claim is not None]
+            roles = {id(array) for claim in claims for array in (*claim.roles.values(), *claim.extra)}
+            explained = [array for array in last.states.arrays if id(array) in roles]
+            if len(claims) == len(last.weights) or not explained:
+                break
+            last = self._match_again(last, explained)
+        return last
+
+    def _match_again(self, last: Round, explained: list[StateArray]) -> Round:
+        """Match the weights without a claim again, in case `explained` are no states."""
+        gone = {id(array) for array in explained}
+        states = StateInputs(self.expressions, [array for array in last.states.arrays if id(array) not in gone])
+        bits = reduce(or_, (self.expressions.input_dependence.bit(array.source) for array in explained))
+        unexplained = [weight for weight in last.weights if weight.claim is None]
+        again = [weight.array for weight in unexplained if last.matches[weight.array.new].proposal.can_change(bits)]
+        proposals = [self._propose(array, states) for array in again]
+        is_training = last.is_training or self._shows_training(proposals)
+        matches = dict(last.matches)
+        for node, match in self._match(proposals, is_training=is_training).items():
+            matches[node] = WeightMatch(match.proposal, match.weight or last.matches[node].weight)
+        return Round(matches, states, is_training)
+
+    # -- one round ------------------------------------------------------------------------------------------------------
+
+    def _propose(self, array: StateArray, states: StateInputs) -> Proposal:
+        chains = self.candidates.chains
+        return propose(make_update(self.expressions, chains, states, array), chains.forms(array))
+
+    def _shows_training(self, proposals: Iterable[Proposal]) -> bool:
+        """Return True if a gradient of a rule with two states is seen in the backward pass: one shows it for all weights."""
+        if self.expressions.gradients_are_inputs:
+            return False
+        claims = (proposal for proposal in proposals if proposal.has_two_states)
+        return any(self._backward_passes.holds(proposal.update, proposal.gradient) is True for proposal in claims)
+
+    def _match(self, proposals: Iterable[Proposal], *, is_training: bool) -> dict[int, WeightMatch]:
+        """Match proposals, by the node of the new value."""
+        proposals = list(proposals)
+        verdicts = [self._judge(proposal, is_training=is_training) for proposal in proposals]
+        right = self._check_algebra((v.claim, v.proposal.update) for v in verdicts if v is not None and v.claim is not None)
+        matches = [
+            self._conclude(verdict, right) if verdict is not None else WeightMatch(proposal, None)
+            for proposal, verdict in zip(proposals, verdicts, strict=True)
+        ]
+        return {match.proposal.update.array.new: match for match in matches}
+
+    def _judge(self, proposal: Proposal, *, is_training: bool) -> GradientVerdict | None:
+        """Judge whether what a rule calls a gradient is one. Return None for steps of solvers and the like."""
+        claim, update = proposal.claim, proposal.update
+        is_learnt = self._is_learnt(proposal, is_training=is_training)
+        if is_learnt is False:
+            if claim is not None and self._backward_passes.is_in(update, proposal.chain):
+                claim = None  # a gradient between matrices
+            if claim is not None or self._backward_passes.is_anywhere(update) is False:
+                return None  # a step of a solver, a recurrent cell
+        if claim is not None and not descends(claim):
+            if not claim.roles and (not is_learnt or claim.rate == {ONE: -1.0}):
+                return None  # a step of a solver, a residual: of what goes up without a state only a gradient is an update
+            claim = None
+        return GradientVerdict(proposal, claim, is_learnt)
+
+    def _is_learnt(self, proposal: Proposal, *, is_training: bool) -> bool | None:
+        """Return True if what changes a weight comes from a backward pass, None if that is unknown. If gradients are inputs, or
+        the step trains, two states show it: no field has them.
+        """
+        if self.expressions.gradients_are_inputs or (proposal.has_two_states and is_training):
+            return proposal.has_two_states
+        return self._backward_passes.holds(proposal.update, proposal.gradient)
+
+    def _check_algebra(self, claims: Iterable[tuple[Claim, Update]]) -> set[Hashable]:
+        """Return the kinds of claims for which the algebra holds in numbers.
+
+        One update of each kind is evaluated, as that takes long: the one of the lowest node, whatever the order of claims.
+        """
+        lowest: dict[Hashable, Update] = {}
+        for claim, update in claims:
+            kind = _kind(claim)
+            if kind not in lowest or update.array.new < lowest[kind].array.new:
+                lowest[kind] = update
+        return {kind for kind, update in lowest.items() if agrees(self.forms, update.array.new, update.form)}
+
+    def _conclude(self, verdict: GradientVerdict, right: set[Hashable]) -> WeightMatch:
+        """Make a weight of an update, with its claim if the algebra is right."""
+        proposal, claim, is_learnt = verdict.proposal, verdict.claim, verdict.is_learnt
+        update = proposal.update
+        if claim is not None and _kind(claim) in right:
+            return WeightMatch(proposal, self._weight(update, claim, is_learnt=is_learnt))
+        if self.expressions.gradients_are_inputs:
+            return WeightMatch(proposal, None)
+        if not update.is_step():
+            return WeightMatch(proposal, None, may_be_bounded_step(self.expressions, proposal))
+        is_seen = self._backward_passes.is_in(update, proposal.chain)
+        is_learnt = True if is_learnt or is_seen or self._backward_passes.is_anywhere(update) else is_seen
+        return WeightMatch(proposal, self._weight(update, None, is_learnt=is_learnt))
+
+    # -- weights --------------------------------------------------------------------------------------------------------
+
+    def _weight(self, update: Update, claim: Claim | None, *, is_learnt: bool | None) -> Weight:
+        """Make a weight, with the counters and accumulators in the expression of its update."""
+        dependence = self.expressions.dependence
+        values = dependence.values(update.form)
+        for state in update.states:
+            values |= dependence.values(state.form)
+        counters, accumulators = (
+            [array for array in arrays if dependence.bit(self.forms.leaf(array.old)) & values]
+            for arrays in (self.counters, self.expressions.accumulators)
+        )
+        copy = self._find_working_copy(update.array)
+        return Weight(update.array, update, claim, copy, counters, accumulators, is_learnt=is_learnt)
+
+    def _find_working_copy(self, array: StateArray) -> StateArray | None:
+        """Find the first copy of a less precise type; it may be whole on a device that holds a part of the master."""
+        copies = (*array.same_value, *self.expressions.values.copies.get(array.new, ()))
+        return next((copy for copy in copies if BITS[copy.shape.dtype] < BITS[array.shape.dtype]), None)
+
+    def _without_others(self, weights: list[Weight]) -> list[Weight]:
+        """Leave out arrays that only look like weights, such as averages of weights."""
+        moved = [self.expressions.input_dependence.bit(array.source) for array in self.moving if array.shape.elements != 1]
+        exclusions = Exclusions(self.forms, self.expressions.dependence, moved)
+        return exclusions.without_followers(exclusions.without_unseen(exclusions.without_doubtful(weights)))
+
+    def _note_large_expressions(self) -> None:
+        if self.forms.is_cut_short:
+            frames = self.expressions.flow.frames
+            frames.give_up(frames.root(self.step.frame, ()), "has expressions too large to compare")
+
+
+def _kind(claim: Claim) -> Hashable:
+    return claim.rule, tuple(claim.hyperparameters.items())

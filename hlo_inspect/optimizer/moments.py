@@ -1,0 +1,212 @@
+"""Moments, bias correction, and the root of a second moment that a step is divided by: what Adam and its relatives share."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from hlo_inspect.optimizer.hyperparameter import ABSENT, COMPUTED, Hyperparameter, constant
+from hlo_inspect.optimizer.normal_form import ONE, Monomial, Sum, close, inverse, is_constant, product, scaled
+from hlo_inspect.optimizer.update import State, Update, expanded, split
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """`(value + inner) ** 0.5 + epsilon` with `value` a second moment times `correction`, taken to the power of -1.
+
+    `rest` are the other factors of the step, `scale` what has to be multiplied to them to make the factor of the root 1.
+    """
+
+    epsilon: Sum
+    inner: Sum
+    correction: Monomial
+    scale: float
+    rest: Monomial
+
+    @property
+    def epsilons(self) -> Sum:
+        return self.epsilon or self.inner
+
+
+def find_root(update: Update, monomial: Monomial, moment: int, mean: int | None = None) -> Root | None:
+    """The root of the atom `moment` that a product is divided by, `None` unless it holds the moment in just that way. With
+    `mean`, the square of that atom is taken from the moment.
+    """
+    forms = update.forms
+    holding = [(a, e) for a, e in monomial if update.holds(a, moment)]
+    if len(holding) != 1:
+        return None
+    ((atom, exponent),) = holding
+    rest = tuple(factor for factor in monomial if factor not in holding)
+    if atom == moment:
+        return Root({}, {}, ONE, 1.0, rest) if exponent == -0.5 else None
+    if forms.atoms[atom].op != "sum" or exponent not in {-1.0, -0.5}:
+        return None
+    part = forms.atoms[atom].parts[0]
+    if exponent == -0.5:
+        found = _inside(update, part, moment, mean)
+        return None if found is None else Root({}, found[0], found[1], found[2], rest)
+    return _outside(update, part, moment, mean, rest)
+
+
+def _inside(update: Update, form: Sum, moment: int, mean: int | None) -> tuple[Sum, Monomial, float] | None:
+    """`moment * correction * k + inner` below a root: `inner / k`, the correction and `1 / sqrt(k)`."""
+    factor, inner = split(form, moment)
+    if mean is not None:
+        square = product(next(iter(factor), ONE), ((mean, 2.0),))
+        if not factor or not close(inner.pop(square, 0.0), -next(iter(factor.values()))):
+            return None
+    if len(factor) != 1 or not update.are_scalar(factor) or not update.are_scalar(inner):
+        return None
+    ((correction, value),) = factor.items()
+    if value <= 0:
+        return None
+    return scaled(inner, 1 / value), tuple((a, e / 2) for a, e in correction), value**-0.5
+
+
+def _outside(update: Update, divisor: Sum, moment: int, mean: int | None, rest: Monomial) -> Root | None:
+    """`root * k + epsilon` as a divisor; scalars that both share are factors of the step."""
+    forms = update.forms
+    form = update.without_scalars(divisor)
+    rest = product(rest, product(next(iter(form), ONE), inverse(next(iter(divisor), ONE))))
+    roots = {m: v for m, v in form.items() if any(update.holds(atom, moment) for atom, _ in m)}
+    epsilon = {m: v for m, v in form.items() if m not in roots}
+    if len(roots) != 1 or not update.are_scalar(epsilon):
+        return None
+    ((monomial, value),) = roots.items()
+    exponents = dict(monomial)
+    if mean is None and exponents.pop(moment, None) == 0.5:
+        correction = tuple(sorted(exponents.items()))
+        inner: Sum = {}
+        scale = 1.0
+    else:
+        held = [atom for atom in exponents if update.holds(atom, moment)]
+        if len(held) != 1 or exponents.pop(held[0]) != 0.5 or forms.atoms[held[0]].op != "sum":
+            return None
+        found = _inside(update, forms.atoms[held[0]].parts[0], moment, mean)
+        if found is None:
+            return None
+        inner, correction, scale = found
+        correction = product(correction, tuple(sorted(exponents.items())))
+    value /= scale
+    if value <= 0 or not all(update.is_scalar(atom) for atom, _ in correction):
+        return None
+    return Root(scaled(epsilon, 1 / value), inner, correction, 1 / value, rest)
+
+
+def base_of(update: Update, atom: int) -> Hyperparameter | None:
+    """`b` of an atom `1 - b ** t`, where `t` is a counter or computed from one, or `b ** t` is kept as a product."""
+    forms = update.forms
+    found = forms.atoms[atom]
+    if found.op != "sum" or len(found.parts[0]) != 2:
+        return None
+    one = found.parts[0].get(ONE)
+    (power, factor) = next((m, v) for m, v in found.parts[0].items() if m != ONE)
+    if one is None or abs(one + factor) > 1e-5 * abs(one) or len(power) != 1 or power[0][1] != 1.0:
+        return None
+    if power[0][0] in update.running_products:
+        decay = update.running_products[power[0][0]]
+        return COMPUTED if decay is None else constant(decay, update.tolerance)
+    inner = forms.atoms[power[0][0]]
+    if inner.op == "power" and not is_constant(inner.parts[1]) and update.are_scalar(inner.parts[1]):
+        base = inner.parts[0]
+        return constant(base.get(ONE, 0.0)) if is_constant(base) else COMPUTED
+    if inner.op == "exponential" and len(inner.parts[0]) == 1 and update.are_scalar(inner.parts[0]):
+        ((counter, logarithm),) = inner.parts[0].items()
+        return constant(math.exp(logarithm), 1e-6) if counter and logarithm < 0 else None
+    return None
+
+
+def take_corrections(update: Update, monomial: Monomial) -> tuple[list[tuple[Hyperparameter, float]], Monomial]:
+    """The bias corrections among the factors, with their exponents, and the other factors."""
+    found: list[tuple[Hyperparameter, float]] = []
+    rest: list[tuple[int, float]] = []
+    for atom, exponent in monomial:
+        base = base_of(update, atom)
+        if base is None:
+            rest.append((atom, exponent))
+        else:
+            found.append((base, exponent))
+    return found, tuple(rest)
+
+
+def exact_decay(coefficient: Hyperparameter, base: Hyperparameter | None) -> Hyperparameter:
+    """A decay as read from its coefficient, or from the base of a power where that is the same number: it is never rounded."""
+    if base is None or base.value is None or coefficient.value is None:
+        return coefficient
+    return base if abs(base.value - coefficient.value) <= 0.006 * base.value else coefficient
+
+
+@dataclass(frozen=True, slots=True)
+class Average:
+    """A state that is `decay * old + rest`."""
+
+    state: State
+    decay: Hyperparameter
+    rest: Sum
+
+
+def gradient_average(update: Update, state: State) -> Average | None:
+    """A state that adds up gradients."""
+    found = update.recursion(state)
+    if found is None or not update.is_gradient(found[1]):
+        return None
+    return Average(state, update.read(found[0]), found[1])
+
+
+def square_average(update: Update, state: State, gradient: Sum) -> Average | None:
+    """A state that adds up the squares of `gradient`. Under a root it cannot change its sign from step to step."""
+    found = update.recursion(state)
+    if found is None or not holds_square(update, found[1], gradient):
+        return None
+    decay = update.read(found[0])
+    return None if decay.value is not None and decay.value < 0 else Average(state, decay, found[1])
+
+
+def holds_square(update: Update, form: Sum, gradient: Sum) -> bool:
+    """Whether a form is a positive factor times the square of another one. The gradient of an embedding is a sum of rows, the
+    moment may take in the sum of their squares.
+    """
+    if not form or not gradient:
+        return False
+    content, monomial = update.direction(form)
+    _, inner = update.direction(gradient)
+    return content > 0 and (monomial == _squared(inner) or _are_scattered_squares(update, monomial, inner))
+
+
+def _squared(monomial: Monomial) -> Monomial:
+    return tuple((atom, 2 * exponent) for atom, exponent in monomial)
+
+
+def _are_scattered_squares(update: Update, squares: Monomial, gradient: Monomial) -> bool:
+    """Whether a sum of rows has the squares of those of another one, in the same places."""
+    if len(squares) != 1 or len(gradient) != 1 or squares[0][1] != 1.0 or gradient[0][1] != 1.0:
+        return False
+    left, right = update.reductions.scattered(squares[0][0]), update.reductions.scattered(gradient[0][0])
+    if left is None or right is None or left[0] != right[0] or not left[1] or not right[1]:
+        return False
+    return update.direction(left[1])[1] == _squared(update.direction(right[1])[1])
+
+
+def l2_of(update: Update, average: Average) -> Hyperparameter:
+    """The factor of the weight inside the gradient that a first moment `b1 * m + (1 - b1) * (g + l2 * w)` takes in."""
+    decay = average.decay.value
+    found = l2_in(update, average.rest, None if decay is None else 1 - decay)
+    return COMPUTED if decay is None and found != ABSENT else found
+
+
+def l2_in(update: Update, gradient: Sum, share: float | None = None) -> Hyperparameter:
+    """The factor of the weight in a gradient `g + l2 * w`, of which that is a `share` unless it holds `g` whole. Both may be
+    clipped together. Another factor that depends on the weight belongs to `g`: the loss reads `w / norm(w)`.
+    """
+    factor, rest = split(expanded(update, gradient), update.weight)
+    shared = set.intersection(*map(set, rest)) if rest else set()
+    factor = {tuple([one for one in monomial if one not in shared]): value for monomial, value in factor.items()}
+    factor = {monomial: value for monomial, value in factor.items() if update.are_scalar({monomial: 1.0})}
+    if not factor:
+        return ABSENT
+    value, *others = rest.values() or (0.0,)
+    if not is_constant(factor) or not value or not all(close(value, other) for other in others):
+        return COMPUTED
+    scale = share if share and not close(value, 1.0, 0.01) else value
+    return constant(factor[ONE] / scale, max(update.tolerance, 2e-6))

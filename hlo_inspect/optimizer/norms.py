@@ -1,0 +1,375 @@
+"""Norms of tensors in expressions: `sqrt(sum(x ** 2))`, over all of a tensor or over several of them.
+
+Clipping is looked for in the form that a rule takes for its gradient.
+
+By norm: `norm < limit ? g : g * limit / norm`, `g * min(1, limit / (norm + epsilon))`, `g * limit / max(norm, limit)`. The
+limit is what the norm is compared with: a factor of 1 is simplified away. By value: `clamp(-limit, g, limit)`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
+
+from hlo_inspect.optimizer.normal_form import ONE, Atom, Monomial, Sum, inverse, is_constant, key_of, product, scaled
+from hlo_inspect.optimizer.update import State, Update, split
+
+
+def squares_in(update: Update, form: Sum) -> list[Sum] | None:
+    """The forms whose squares a norm `sqrt(a + b + ...)` adds up, `None` where it is no norm."""
+    if len(form) != 1:
+        return None
+    ((monomial, _),) = form.items()
+    if len(monomial) != 1:
+        return None
+    ((atom, exponent),) = monomial
+    if exponent == 1.0:
+        if update.forms.atoms[atom].op == "abs":
+            return [update.forms.power(update.forms.atoms[atom].parts[0], 2.0)]
+        inner = unguarded(update, atom)
+        return squares_in(update, inner) if inner is not None else None
+    if exponent != 0.5:
+        return None
+    found = update.forms.atoms[atom]
+    terms = list(found.parts[0]) if found.op == "sum" else [((atom, 1.0),)]
+    summed = [update.reductions.summed(term[0][0]) if len(term) == 1 and term[0][1] == 1.0 else None for term in terms]
+    return None if any(one is None for one in summed) else [one for one in summed if one is not None]
+
+
+def unguarded(update: Update, atom: int) -> Sum | None:
+    """The value of which an atom is the safe form: `select(n <= least, least, n)` or `max(n, least)`."""
+    found = update.forms.atoms[atom]
+    if found.op == "select" and set(found.parts[1]) <= {ONE}:
+        return found.parts[2]
+    if found.op == "maximum":
+        others = [part for part in found.parts if not set(part) <= {ONE}]
+        return others[0] if len(others) == 1 else None
+    return None
+
+
+def is_norm_of(update: Update, form: Sum, direction: Monomial) -> bool:
+    """Whether a form is a number times the norm of one tensor, given by its direction."""
+    squares = squares_in(update, form)
+    return squares is not None and len(squares) == 1 and is_square_of(update, squares[0], direction)
+
+
+def is_square_of(update: Update, form: Sum, direction: Monomial) -> bool:
+    """Whether a form is a number times the square of a direction, or of its safe form."""
+    _, monomial = update.forms.factored(form)
+    if len(monomial) == 1 and monomial[0][1] == 2.0:
+        inner = unguarded(update, monomial[0][0]) or _decayed(update, monomial[0][0])
+        monomial = update.forms.factored(update.forms.power(inner, 2.0))[1] if inner is not None else monomial
+    return monomial == tuple((atom, 2 * exponent) for atom, exponent in direction)
+
+
+def _decayed(update: Update, atom: int) -> Sum | None:
+    """The weight, where an atom is a scalar times it: weights that decay before the step."""
+    found = update.forms.atoms[atom]
+    factor, rest = split(found.parts[0], update.weight) if found.op == "sum" else ({}, {})
+    return {((update.weight, 1.0),): 1.0} if factor and not rest and update.are_scalar(factor) else None
+
+
+@dataclass(frozen=True, slots=True)
+class TrustRatio:
+    """`coefficient * above / below`, a ratio that a choice between it and 1 makes safe; `below` is a sum."""
+
+    coefficient: float
+    above: Sum
+    below: Sum
+
+
+def trust_ratio_of(update: Update, atom: int) -> TrustRatio | None:
+    """The ratio of an atom that chooses, perhaps twice, between 1 and a ratio of norms."""
+    for _ in range(MAX_CHOICES):
+        found = update.forms.atoms[atom]
+        ratios = [part for part in found.parts[1:] if key_of(part) != key_of({ONE: 1.0})] if found.op == "select" else []
+        if len(ratios) != 1 or len(ratios[0]) != 1:
+            return None
+        ((monomial, value),) = ratios[0].items()
+        above = [(one, exponent) for one, exponent in monomial if exponent > 0]
+        below = [(one, -exponent) for one, exponent in monomial if exponent < 0]
+        if len(above) != 1:
+            return None
+        if below:
+            return _ratio(update, value, above, below) if len(below) == 1 else None
+        atom = above[0][0]
+    return None
+
+
+def _ratio(update: Update, value: float, above: list[tuple[int, float]], below: list[tuple[int, float]]) -> TrustRatio:
+    atom = update.forms.atoms[below[0][0]]
+    divisor = atom.parts[0] if atom.op == "sum" and below[0][1] == 1.0 else {tuple(below): 1.0}
+    return TrustRatio(value, {tuple(above): 1.0}, divisor)
+
+
+def trust_factor(update: Update, monomials: Iterable[Monomial]) -> int | None:
+    """The factor that terms share and that chooses between 1 and a ratio of norms."""
+    shared: set[int] | None = None
+    for monomial in monomials:
+        here = {atom for atom, exponent in monomial if exponent == 1.0 and trust_ratio_of(update, atom) is not None}
+        shared = here if shared is None else shared & here
+    return min(shared) if shared else None
+
+
+def is_trust_ratio(update: Update, atom: int, step: Sum) -> float | None:
+    """The coefficient `k` of a trust ratio `k * norm(w) / norm(step)`, `None` where the norms are of something else."""
+    found = trust_ratio_of(update, atom)
+    if found is None or not is_norm_of(update, found.above, ((update.weight, 1.0),)):
+        return None
+    return found.coefficient if is_norm_of(update, found.below, update.forms.factored(step)[1]) else None
+
+
+MAX_CHOICES = 3  # between a trust ratio and 1
+CHECKED_TERMS = 2  # of a norm over many tensors
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """`limit` is `None` where it is computed."""
+
+    kind: Literal["norm", "value"]
+    limit: float | None
+
+
+def find_clip(update: Update, gradient: Sum) -> Clip | None:
+    """How a gradient is clipped, `None` where it is not; all of its terms have to be clipped alike."""
+    try:
+        found = {_clip_of_term(update, monomial) for monomial in gradient if update.weight not in dict(monomial)}
+    except ArithmeticError:
+        return None  # a limit of 0 or infinity clips nothing
+    return found.pop() if len(found) == 1 else None
+
+
+def _clip_of_term(update: Update, monomial: tuple[tuple[int, float], ...]) -> Clip | None:
+    clips = [clip for atom, exponent in monomial if (clip := clip_of(update, atom, exponent)) is not None]
+    return clips[0] if clips else None
+
+
+def clip_of(update: Update, atom: int, exponent: float) -> Clip | None:
+    """The clipping that a factor of a gradient does."""
+    found = update.forms.atoms[atom]
+    if found.op == "sum" and exponent == 1.0:
+        return find_clip(update, found.parts[0])
+    if found.op == "select" and exponent == 1.0:
+        return _by_choice(update, found)
+    if found.op == "minimum" and exponent == 1.0:
+        return _by_factor(update, found) or _by_value(update, found)
+    if found.op == "maximum":
+        return _by_divisor(update, found) if exponent == -1.0 else _by_value(update, found)
+    if found.op == "clamp" and exponent == 1.0:
+        low, _, high = found.parts
+        return _symmetric(low, high)
+    return None
+
+
+def _bare_root(update: Update, form: Sum) -> Sum:
+    """The root of which a form is the safe one: `x > 0 ? sqrt(x > 0 ? x : 1) : x`."""
+    ((monomial, value),) = form.items() if len(form) == 1 else ((ONE, 0.0),)
+    atom = update.forms.only_factor(monomial)
+    if atom is None or atom.op != "select" or len(atom.parts[1]) != 1:
+        return form
+    condition, root, squares = atom.parts
+    ((inner, factor),) = root.items()
+    safe = update.forms.atoms[inner[0][0]] if len(inner) == 1 and inner[0][1] == 0.5 and factor == 1.0 else None
+    is_safe = safe is not None and safe.op == "select" and key_of(safe.parts[1]) == key_of(squares)
+    if not is_safe or safe is None or key_of(safe.parts[0]) != key_of(condition):
+        return form
+    return scaled(update.forms.power(squares, 0.5), value)
+
+
+def is_norm(update: Update, form: Sum) -> bool:
+    """Whether a form is the root of a sum of sums of squares of opaque things. Of many terms the first few are looked into."""
+    form = _bare_root(update, form)
+    if len(form) != 1:
+        return False
+    ((monomial, _),) = form.items()
+    if len(monomial) != 1 or monomial[0][1] != 0.5:
+        return False
+    atom = update.forms.atoms[monomial[0][0]]
+    terms: Iterable[Monomial] = atom.parts[0] if atom.op == "sum" else [((monomial[0][0], 1.0),)]
+    return all(_is_sum_of_squares(update, term) for term in islice(terms, CHECKED_TERMS))
+
+
+def _is_sum_of_squares(update: Update, term: tuple[tuple[int, float], ...], stages: int = 4) -> bool:
+    _, atoms = update.split_scalars(term)
+    if not atoms or all(exponent % 2 == 0 for _, exponent in atoms):
+        return bool(atoms)
+    if len(atoms) != 1 or atoms[0][1] != 1.0 or not stages:
+        return False
+    joined = update.forms.atoms[atoms[0][0]]
+    summed = update.reductions.summed(atoms[0][0])
+    parts = joined.parts if joined.op == "concatenate" else (summed,) if summed is not None else ()
+    inner = [term for part in parts[:CHECKED_TERMS] for term in islice(part, CHECKED_TERMS)]
+    return bool(inner) and all(_is_sum_of_squares(update, term, stages - 1) for term in inner)
+
+
+def _by_choice(update: Update, select: Atom) -> Clip | None:
+    """`norm < limit ? g : g * limit / norm`, of a gradient or of a factor."""
+    condition, then, other = select.parts
+    atoms = [update.forms.atoms[a] for monomial in condition for a, _ in monomial]
+    if len(atoms) != 1 or atoms[0].op != "compare":
+        return None
+    left, right = atoms[0].parts
+    if atoms[0].attribute in {"GT", "GE"}:
+        left, right, then, other = (left, right, other, then) if is_constant(right) else (right, left, then, other)
+    elif is_constant(left):
+        left, right, then, other = right, left, other, then
+    if not is_constant(right):
+        return Clip("norm", None) if _is_scaled_by_norms(update, then, other) else None
+    if not is_norm(update, left):
+        return None
+    limit = right.get(ONE, 0.0)
+    clipped = update.forms.multiply(then, scaled(update.forms.power(left, -1.0), limit))
+    return Clip("norm", update.round(limit)) if key_of(clipped) == key_of(other) else None
+
+
+def _is_scaled_by_norms(update: Update, then: Sum, other: Sum) -> bool:
+    """Whether one form is another one times a power of norms, as where each unit has a limit of its own."""
+    if len(then) != 1 or len(other) != 1:
+        return False
+    (left,), (right,) = then, other
+    ratio = product(right, inverse(left))
+    return bool(ratio) and bool(left) and all(_is_safe_norm(update, atom, abs(exponent)) for atom, exponent in ratio)
+
+
+def _is_safe_norm(update: Update, atom: int, exponent: float) -> bool:
+    """Whether a factor is a norm, or the larger one of a norm and a number, repeated or not."""
+    form: Sum = {((atom, exponent),): 1.0}
+    for _ in range(4):
+        if is_norm(update, form):
+            return True
+        ((monomial, _),) = form.items() if len(form) == 1 else ((ONE, 0.0),)
+        found = update.forms.only_factor(monomial)
+        inner = found.parts[0] if found is not None and found.op == "broadcast" else None
+        inner = unguarded(update, monomial[0][0]) if found is not None and inner is None else inner
+        if inner is None or len(inner) != 1:
+            return False
+        form = inner
+    return False
+
+
+def _by_factor(update: Update, minimum: Atom) -> Clip | None:
+    """`min(1, limit / (norm + epsilon))`, or that times a number; the limit and epsilon may be handed in."""
+    ratios = [part for part in minimum.parts if not is_constant(part)]
+    most = _most(minimum)
+    if len(ratios) != 1 or len(ratios[0]) != 1 or most <= 0.0:
+        return None
+    ((whole, limit),) = ratios[0].items()
+    scalars, monomial = update.split_scalars(whole)
+    if not monomial or any(exponent > 0 for _, exponent in monomial):
+        return None
+    found = _limit(update, update.forms.power({monomial: 1.0}, -1.0), limit / most)
+    return Clip("norm", None) if found is not None and scalars else found
+
+
+def _most(minimum: Atom) -> float:
+    """The number that is the smaller one where no norm is over its limit."""
+    return min((part.get(ONE, 0.0) for part in minimum.parts if is_constant(part)), default=0.0)
+
+
+def unclipped_factor(update: Update, monomial: Monomial) -> float:
+    """The number that the clippings among the factors of a gradient are where no norm is over its limit."""
+    atoms = [(update.forms.atoms[atom], exponent) for atom, exponent in monomial]
+    return math.prod(_most(a) for a, exponent in atoms if a.op == "minimum" and exponent == 1.0 and _by_factor(update, a))
+
+
+def _by_divisor(update: Update, maximum: Atom) -> Clip | None:
+    """`max(norm, limit)` or `max(1, norm / limit)` below the gradient."""
+    constants = [part for part in maximum.parts if is_constant(part)]
+    others = [part for part in maximum.parts if not is_constant(part)]
+    if len(constants) != 1 or len(others) != 1 or not is_norm(update, others[0]):
+        return None
+    ((_, factor),) = others[0].items()
+    return Clip("norm", update.round(constants[0].get(ONE, 0.0) / factor))
+
+
+def _limit(update: Update, divisor: Sum, limit: float) -> Clip | None:
+    """The limit over a norm, to which a small number may have been added."""
+    ((monomial, factor),) = divisor.items()
+    inner = update.forms.atoms[monomial[0][0]]
+    if len(monomial) == 1 and monomial[0][1] == 1.0 and inner.op == "sum":
+        norms = {m: v for m, v in inner.parts[0].items() if not update.are_scalar({m: v})}
+        if len(norms) != 1 or not is_norm(update, norms):
+            return None
+        factor *= next(iter(norms.values()))
+    elif not is_norm(update, divisor):
+        return None
+    return Clip("norm", update.round(limit / factor))
+
+
+def unclipped(update: Update, form: Sum) -> Sum:
+    """A form, or what it is where no norm is over its limit."""
+    ((monomial, value),) = form.items() if len(form) == 1 else ((ONE, 0.0),)
+    for atom, exponent in monomial:
+        found = update.forms.atoms[atom]
+        clip = _by_choice(update, found) if found.op == "select" and exponent == 1.0 else None
+        if clip is not None:
+            scalars: Sum = {product(monomial, ((atom, -1.0),)): value}
+            return update.forms.multiply(scalars, _chosen_below(update, found))
+    return form
+
+
+def _chosen_below(update: Update, select: Atom) -> Sum:
+    """The branch of a choice that is not divided by the norm that is compared."""
+    compared = {atom for monomial in select.parts[0] for atom, _ in monomial}
+    norms = {atom for one in compared for part in update.forms.atoms[one].parts for monomial in part for atom, _ in monomial}
+    branches = select.parts[1:]
+    return next((part for part in branches if not any(atom in norms for monomial in part for atom, _ in monomial)), branches[0])
+
+
+def within_limits(update: Update, atom: int) -> Sum:
+    """The value of which an atom is the one between two limits, an empty form where it is something else."""
+    found = update.forms.atoms[atom]
+    if found.op == "clamp":
+        return found.parts[1]
+    for part in found.parts if found.op in {"minimum", "maximum"} else ():
+        ((monomial, value),) = part.items() if len(part) == 1 else ((ONE, 0.0),)
+        inner = update.forms.only_factor(monomial) if value == 1.0 else None
+        if inner is None or {inner.op, found.op} != {"minimum", "maximum"}:
+            continue
+        limits = [one for one in (*found.parts, *inner.parts) if update.are_scalar(one)]
+        others = [one for one in inner.parts if not update.are_scalar(one)]
+        if len(limits) == 2 and len(others) == 1:
+            return others[0]
+    return {}
+
+
+def _by_value(update: Update, bound: Atom) -> Clip | None:
+    """`min(max(g, -limit), limit)`, in either order."""
+    constants = [part for part in bound.parts if is_constant(part)]
+    others = [part for part in bound.parts if not is_constant(part)]
+    if len(constants) != 1 or len(others) != 1 or len(others[0]) != 1:
+        return None
+    ((monomial, _),) = others[0].items()
+    inner = update.forms.atoms[monomial[0][0]] if len(monomial) == 1 else None
+    if inner is None or {inner.op, bound.op} != {"minimum", "maximum"}:
+        return None
+    limits = [part for part in inner.parts if is_constant(part)]
+    return _symmetric(limits[0], constants[0]) if len(limits) == 1 else None
+
+
+def _symmetric(low: Sum, high: Sum) -> Clip | None:
+    if not is_constant(low) or not is_constant(high):
+        return None
+    left, right = low.get(ONE, 0.0), high.get(ONE, 0.0)
+    return Clip("value", abs(right)) if abs(left + right) <= 1e-6 * abs(right) else None
+
+
+def is_norm_of_clip(update: Update, state: State) -> bool:
+    """Whether a state is nothing but the norm, added up from what is in its place before the step, by which gradients are kept
+    within a limit. A norm that a step is divided by is a state of the optimizer.
+    """
+    if state.array.shape.elements != 1:
+        return False
+    forms = (update.form, *(other.form for other in update.states if other is not state))
+    holding = {atom for form in forms for monomial in form for atom, _ in monomial if update.holds(atom, state.new)}
+    if not all(map(update.is_bound, holding)):
+        return False
+    power = next(iter(state.form)) if len(state.form) == 1 else ONE
+    atom = update.forms.atoms[power[0][0]] if len(power) == 1 and power[0][1] == 0.5 else None
+    if atom is None or atom.op != "sum":
+        return is_norm(update, state.form)
+    return is_norm(update, update.forms.power(split(atom.parts[0], state.old)[1], 0.5))

@@ -1,0 +1,194 @@
+"""Products of matrices, convolutions, lookups and scatters in the text: their factors, and where these are made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.opcodes import CalleeAttribute
+from hlo_inspect.hlo.read.rows import NO_ROWS
+from hlo_inspect.hlo.values.shapes import ArrayShape
+from hlo_inspect.optimizer.frames import MAX_STEPS, Frames
+from hlo_inspect.optimizer.graph import Place
+from hlo_inspect.optimizer.held_inputs import MOVING
+from hlo_inspect.optimizer.operations import ELEMENTWISE, GEMM_TARGETS
+
+MAX_BETWEEN = 100  # steps between two products
+
+_PRODUCTS = frozenset({"dot", "convolution", "gather", "scatter"})
+_PRODUCT_TARGETS = (*GEMM_TARGETS, "__cublas$lt$matmul$f8", "__onednn$matmul", "__onednn$convolution")
+_PRODUCT_PREFIXES = ("__cudnn$conv",)
+_HIDING = frozenset({"conditional", "custom-call", "fft", "ragged-dot", "triangular-solve", "cholesky", "while"})
+CALLING: dict[str, CalleeAttribute] = {"call": "to_apply", "fusion": "calls", "async-start": "calls"}
+OF_INTEREST = _PRODUCTS | _HIDING | frozenset(CALLING)
+"""Opcodes of products, of what may hide them, and of what calls computations that may hold them."""
+
+_MADE = ELEMENTWISE | {"tuple", "reduce"}
+_RESHAPING = frozenset({"all-gather", "all-gather-start", "bitcast", "broadcast", "custom-call", "reshape", "transpose"})
+
+Order = tuple[int, ...] | None
+"""The numbers that dimensions have elsewhere, `None` where they cannot be followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """One factor of a product, by the number of its operand, and where its value is made."""
+
+    product: tuple[int, int]
+    place: Place
+    origin: Place
+    number: int
+
+
+class Products:
+    """The products of a module's computations."""
+
+    def __init__(self, frames: Frames) -> None:
+        self._frames = frames
+        self._with_products: dict[str, bool] = {}
+        self._origins: dict[Place, Place] = {}
+        self._put_together: dict[Place, frozenset[Place]] = {}
+        self._handing_on: dict[str, bool] = {}
+
+    def is_product(self, place: Place) -> bool:
+        opcode = self._frames.opcode(place)
+        if opcode == "custom-call":
+            target = self._frames.target(place)
+            return target in _PRODUCT_TARGETS or target.startswith(_PRODUCT_PREFIXES)
+        return opcode in _PRODUCTS
+
+    def factors(self, place: Place) -> list[Factor]:
+        """The factors of a product."""
+        operands = self._frames.operands(place)[:2]
+        return [Factor(place[:2], operand, self._origin(operand), number) for number, operand in enumerate(operands)]
+
+    def put_together(self, place: Place) -> frozenset[Place]:
+        """Where the parts of a concatenation are made."""
+        known = self._put_together.get(place)
+        if known is None:
+            parts = self._frames.operands(place) if self._frames.opcode(place) == "concatenate" else ()
+            known = self._put_together[place] = frozenset(map(self._origin, parts))
+        return known
+
+    def below(self, place: Place) -> list[Place]:
+        """The products of which a value is made element by element."""
+        found: list[Place] = []
+        seen: set[Place] = set()
+        stack = [place]
+        while stack and len(seen) < MAX_BETWEEN:
+            top = stack.pop()
+            if top in seen:
+                continue
+            seen.add(top)
+            before = self._frames.step_back(top)
+            if before is not None:
+                stack.append(before)
+            elif self.is_product(top):
+                found.append(top)
+            elif self._frames.opcode(top) in ELEMENTWISE or self._frames.opcode(top) in MOVING:
+                stack += self._frames.operands(top)
+        return found
+
+    def may_hold(self, name: str) -> bool:
+        """Whether there is anything to be found in a fused computation."""
+        known = self._with_products.get(name)
+        if known is None:
+            computation = self._frames.views.computations.get(name)
+            opcodes = computation.rows.opcodes if computation is not None else ()
+            known = self._with_products[name] = not OF_INTEREST.isdisjoint(opcodes)
+        return known
+
+    def contracted(self, factor: Factor) -> frozenset[int] | None:
+        """The numbers that the contracted dimensions of a factor have where it is made, `None` where that is not known."""
+        frames = self._frames
+        product = (*factor.product, ())
+        instruction = frames.instruction(product) if frames.opcode(product) in {"dot", "convolution"} else None
+        axes = _contracted_axes(instruction, factor.number) if instruction is not None else None
+        shape = frames.shape(factor.place)
+        if axes is None or not isinstance(shape, ArrayShape):
+            return None
+        order = tuple(range(len(shape.dimensions)))
+        place = factor.place
+        for before in frames.back_from(place):
+            moved = self._reordered(place, before, order) if before != place else order
+            if moved is None:
+                return None
+            order, place = moved, before
+            if place == factor.origin:
+                break
+        return frozenset(order[axis] for axis in axes if axis < len(order))
+
+    def has_window(self, product: tuple[int, int]) -> bool:
+        """Whether a product is a convolution along some dimensions; for TPUs a matrix product is one along none."""
+        instruction = self._frames.instruction((*product, ())) if self._frames.opcode((*product, ())) == "convolution" else None
+        return instruction is not None and instruction.attr("window") is not None
+
+    def are_indices(self, scattered: Factor, looked_up: Factor) -> bool:
+        """Whether two factors are as many indices, of a scatter and of a lookup."""
+        frames = self._frames
+        opcodes = tuple(frames.opcode((*factor.product, ())) for factor in (scattered, looked_up))
+        is_second = scattered.number == looked_up.number == 1
+        return is_second and opcodes == ("scatter", "gather") and frames.size(scattered.place) == frames.size(looked_up.place)
+
+    def _origin(self, start: Place) -> Place:
+        """Where a value is made; a fusion without products is not looked into unless it only hands something on."""
+        known = self._origins.get(start)
+        if known is None:
+            place = start
+            for _ in range(MAX_STEPS):
+                before = self._frames.step_back(place) if self._hands_on(place) else None
+                if before is None:
+                    break
+                place = before
+            known = self._origins[start] = place
+        return known
+
+    def _hands_on(self, place: Place) -> bool:
+        """Whether a value can come unchanged from before a place."""
+        frames = self._frames
+        if frames.opcode(place) != "fusion":
+            return True
+        name = frames.callee(place, "calls")
+        known = self._handing_on.get(name)
+        if known is None:
+            known = self._handing_on[name] = self.may_hold(name) or self._is_handed_on(name)
+        return known
+
+    def _is_handed_on(self, name: str) -> bool:
+        """Whether the root of a computation may be one of its parameters, moved or converted."""
+        computation = self._frames.views.computations.get(name)
+        rows = computation.rows if computation is not None else NO_ROWS
+        return not rows.column.marked or rows.opcodes[max(rows.column.marked)] not in _MADE
+
+    def _reordered(self, place: Place, before: Place, order: tuple[int, ...]) -> Order:
+        """The numbers of dimensions one step further back."""
+        frames = self._frames
+        opcode = frames.opcode(place)
+        if opcode not in _RESHAPING:
+            return order
+        if opcode == "transpose":
+            instruction = frames.instruction(place)
+            moved = instruction.attr("dimensions") if instruction is not None else None
+            return tuple(moved[axis] for axis in order) if moved is not None and max(order, default=0) < len(moved) else None
+        here, there = frames.shape(place), frames.shape(before)
+        if not isinstance(here, ArrayShape) or not isinstance(there, ArrayShape) or here.dimensions != there.dimensions:
+            return None
+        return None if opcode == "bitcast" and _minor_to_major(here) != _minor_to_major(there) else order
+
+
+def _contracted_axes(product: Instruction, operand: int) -> Sequence[int] | None:
+    """The dimensions of an operand that a product contracts, `None` of a convolution along some dimensions; one along none is
+    how products of matrices are written for TPUs.
+    """
+    if product.opcode == "dot":
+        return product.attr("rhs_contracting_dims" if operand else "lhs_contracting_dims") or ()
+    labels = product.attr("dim_labels")
+    if labels is None or product.attr("window") is not None:
+        return None
+    axis = labels.kernel.find("i") if operand else labels.input.find("f")
+    return [axis] if axis >= 0 else None
+
+
+def _minor_to_major(shape: ArrayShape) -> tuple[int, ...] | None:
+    return shape.layout.minor_to_major if shape.layout is not None else None

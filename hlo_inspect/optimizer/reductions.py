@@ -1,0 +1,197 @@
+"""The operands of opaque leaves: what a sum over elements or devices adds up, what a product of matrices multiplies, and what a
+loop begins with and makes of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hlo_inspect.hlo.values.attributes import SliceDimension
+from hlo_inspect.optimizer.dataflow import Dataflow
+from hlo_inspect.optimizer.graph import Place, scaled_rows
+from hlo_inspect.optimizer.normal_form import ONE, Monomial, NormalForms, Sum, close, split_zero
+from hlo_inspect.optimizer.operations import GEMM_TARGETS
+from hlo_inspect.optimizer.state_arrays import TrainingStep
+
+MAX_STAGES = 12  # a sum is made in stages: within a row, over rows, over devices
+
+_OVER_DEVICES = frozenset({"all-reduce", "all-reduce-start", "reduce-scatter", "reduce-scatter-start"})
+_OVER_ELEMENTS = frozenset({"reduce", "reduce-window"})
+
+
+@dataclass(frozen=True, slots=True)
+class Iterated:
+    """A value that an iteration of a loop makes `new` of the atom `old`; it begins as `initial`."""
+
+    initial: Sum
+    old: int
+    new: Sum
+
+
+class Reductions:
+    """The operands of reductions and products of matrices in the expressions of a step."""
+
+    def __init__(self, flow: Dataflow, step: TrainingStep, forms: NormalForms) -> None:
+        self._flow = flow
+        self._frames = flow.frames
+        self._step = step
+        self._forms = forms
+        self._known: dict[tuple[int, str], Sum | None] = {}
+        self._over_devices: dict[int, Sum | None] = {}
+        self._totals: dict[int, dict[int, list[Sum]]] = {}
+
+    def summed(self, atom: int, kind: str = "add") -> Sum | None:
+        """The form whose elements a leaf adds up (with `kind` "maximum": takes the largest of), `None` for another leaf."""
+        key = (atom, kind)
+        if key not in self._known:
+            self._known[key] = self._summed(atom, kind)
+        return self._known[key]
+
+    def over_devices(self, atom: int) -> Sum | None:
+        """The form whose values a leaf, or a part of one, adds up over devices and nothing else."""
+        if atom not in self._over_devices:
+            self._over_devices[atom] = self._summed_over_devices(atom)
+        return self._over_devices[atom]
+
+    def _summed_over_devices(self, atom: int) -> Sum | None:
+        operand = self._reduced(atom, "add")
+        if operand is None:
+            return None
+        node = self._forms.atoms[atom].node
+        opcode = self._frames.opcode(self._frames.start(self._flow.graph.places[node])) if node is not None else ""
+        return None if opcode in _OVER_ELEMENTS else self._form(operand)
+
+    def scattered(self, atom: int) -> tuple[int, Sum] | None:
+        """Where a leaf adds up rows and which: the node of the indices and the form of the rows, of a scatter."""
+        node = self._forms.atoms[atom].node
+        place = self._flow.graph.places.get(node) if node is not None else None
+        if place is None or self._frames.opcode(place) != "scatter":
+            return None
+        operands = self._frames.operands(place)
+        if len(operands) != 3:
+            return None
+        _, rows = scaled_rows(self._flow.graph, self._flow.node(operands[2]))
+        return self._flow.node(operands[1]), self._form_of(rows)
+
+    def factors(self, atom: int) -> tuple[Sum, Sum] | None:
+        """The two matrices of which a leaf is the product, each perhaps transposed; `None` for another leaf."""
+        node = self._forms.atoms[atom].node
+        place = self._flow.graph.places.get(node) if node is not None else None
+        if place is None or not self._is_product(place):
+            return None
+        operands = self._frames.operands(place)[:2]
+        return (self._form(operands[0]), self._form(operands[1])) if len(operands) == 2 else None
+
+    def iterated(self, atom: int) -> Iterated | None:
+        """What a loop iterates whose last value a leaf is, `None` for another leaf."""
+        node = self._forms.atoms[atom].node
+        place = self._flow.graph.places.get(node) if node is not None else None
+        if place is None or self._frames.opcode(place) != "while":
+            return None
+        body, initial = self._frames.body(place), self._frames.operand(place, 0, place[2])
+        if body is None or initial is None:
+            return None
+        old = self._flow.graph.input((body, 0, place[2]), self._frames.size(place))
+        return Iterated(self._form(initial), self._forms.leaf(old), self._form(self._frames.root(body, place[2])))
+
+    def added_up(self, atom: int) -> dict[int, list[Sum]]:
+        """What the reductions of which an atom is the sum add up, or the inner products, by the atoms in it. The size of a
+        value is found by the atoms in its definition. Empty where a term is something else.
+        """
+        if atom not in self._totals:
+            self._totals[atom] = self._added_up(atom)
+        return self._totals[atom]
+
+    def _added_up(self, atom: int) -> dict[int, list[Sum]]:
+        found = self._forms.atoms[atom]
+        found_by: dict[int, list[Sum]] = {}
+        for monomial, value in (found.parts[0] if found.op == "sum" else {((atom, 1.0),): 1.0}).items():
+            inner = self._term(monomial) if close(value, 1.0) else None
+            if inner is None:
+                return {}
+            for one in {one for m in self._opened(inner) for one, _ in m}:
+                found_by.setdefault(one, []).append(inner)
+        return found_by
+
+    def _term(self, monomial: Monomial) -> Sum | None:
+        """What one term adds up: a sum over all elements, or the product of two arrays of which one element is left."""
+        if len(monomial) != 1 or monomial[0][1] != 1.0:
+            return None
+        atom = monomial[0][0]
+        node = self._forms.atoms[atom].node
+        if node is None or self._flow.graph.sizes[node] != 1:
+            return None
+        factors = self.factors(atom)
+        return self._forms.multiply(*factors) if factors is not None else self.summed(atom)
+
+    def _opened(self, form: Sum) -> Sum:
+        """A form, or the definition of the value of which it is the size."""
+        atom = self._forms.only_atom(form)
+        inner = self._forms.only_atom(atom.parts[0]) if atom is not None and atom.op == "abs" else None
+        return self._forms.definition(inner.node) if inner is not None and inner.node is not None else form
+
+    def _summed(self, atom: int, kind: str) -> Sum | None:
+        form: Sum | None = None
+        for _ in range(MAX_STAGES):
+            operand = self._reduced(atom, kind)
+            if operand is None:
+                return form
+            form = self._form(operand)
+            inner = next(iter(form)) if len(form) == 1 else ONE
+            if len(inner) != 1 or inner[0][1] != 1.0 or form[inner] != 1.0:
+                return form
+            atom = inner[0][0]
+        return form
+
+    def _form(self, place: Place) -> Sum:
+        return self._form_of(self._flow.node(place))
+
+    def _form_of(self, node: int) -> Sum:
+        return split_zero(self._forms.form(self._step.resolved(self._flow.graph, [node])[node]))
+
+    def _reduced(self, atom: int, kind: str) -> Place | None:
+        """Where the operand of a reduction is; of a part of a combined all-reduce the operand of that part."""
+        found = self._forms.atoms[atom]
+        places = self._flow.graph.places
+        if found.node is not None:
+            return self._operand(places[found.node], kind) if found.node in places else None
+        if found.op == "slice" and len(found.parts[0]) == 1:
+            ((monomial, _),) = found.parts[0].items()
+            node = self._forms.atoms[monomial[0][0]].node if len(monomial) == 1 else None
+            first = found.attribute[0] if isinstance(found.attribute, tuple) and found.attribute else None
+            if node in places and isinstance(first, SliceDimension):
+                return self._part(places[node], first.start, kind)
+        return None
+
+    def _part(self, place: Place, offset: int, kind: str) -> Place | None:
+        """Where the element at an offset of a combined reduction comes from: an operand of the concatenation below."""
+        frames, operand = self._frames, self._operand(place, kind)
+        if operand is None:
+            return None
+        joined = next((before for before in frames.back_from(operand) if frames.opcode(before) == "concatenate"), None)
+        for part in frames.operands(joined) if joined is not None else ():
+            offset -= frames.size(part)
+            if offset < 0:
+                return part
+        return None
+
+    def _operand(self, place: Place, kind: str) -> Place | None:
+        frames = self._frames
+        place = frames.start(place)
+        opcode = frames.opcode(place)
+        operands = frames.operands(place) if opcode else ()
+        if opcode == "custom-call":
+            is_sum = "CrossMeshAllReduce" in frames.target(place)
+            return operands[0] if is_sum and len(operands) == 1 else None
+        is_over_elements = opcode in _OVER_ELEMENTS and len(operands) == 2 and not place[2]
+        if not is_over_elements and opcode not in _OVER_DEVICES:
+            return None
+        number = place[2][0] if len(place[2]) == 1 else 0
+        return operands[number] if number < len(operands) and self._frames.applies(place, kind) else None
+
+    def _is_product(self, place: Place) -> bool:
+        opcode = self._frames.opcode(place)
+        if opcode == "convolution":
+            instruction = self._frames.instruction(place)
+            return instruction is not None and not instruction.has("window")
+        return opcode == "dot" or (opcode == "custom-call" and self._frames.target(place) in GEMM_TARGETS)

@@ -1,0 +1,67 @@
+"""The gradient of a regularized loss, `g + l2 * w`, put together again where it was multiplied out.
+
+Sums that hold the weight are multiplied out, so that `w' = w - rate * (g + l2 * w) / sqrt(v')` has the weight in two of its
+terms, one of them with a factor that is no scalar. Where a state takes in the square or the size of `g + l2 * w`, that sum is
+known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from hlo_inspect.optimizer.normal_form import Monomial, NormalForms, Sum, add_to, added, close, inverse, product
+
+
+def regularized_gradient(forms: NormalForms, states: Iterable[Sum], find: Callable[[Sum], bool]) -> Sum | None:
+    """The one sum below states, inside of a power or a function, that `find` takes for a regularized gradient."""
+    inner = {atom for form in states for atom in forms.atoms_below(form)}
+    found = {}
+    for atom in sorted(inner):
+        for part in forms.atoms[atom].parts:
+            if len(part) > 1 and find(part):
+                found[forms.factored(part)[1]] = part
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def put_together(forms: NormalForms, form: Sum, weight: int, gradient: Sum) -> Sum:
+    """A sum with `gradient` as one factor of the terms that it was multiplied with, also below the powers in it."""
+    inner: Sum = {}
+    for monomial, value in form.items():
+        add_to(inner, _below_powers(forms, monomial, value, weight, gradient))
+    return _put_together(forms, inner, weight, gradient)
+
+
+def _below_powers(forms: NormalForms, monomial: Monomial, value: float, weight: int, gradient: Sum) -> Sum:
+    """A term in which the sums that are factors of it are put together."""
+    for atom, exponent in monomial:
+        if forms.atoms[atom].op == "sum":
+            (part,) = forms.atoms[atom].parts
+            whole = _put_together(forms, part, weight, gradient)
+            if whole != part:
+                rest: Sum = {product(monomial, ((atom, -exponent),)): value}
+                return forms.multiply(rest, forms.power(whole, exponent))
+    return {monomial: value}
+
+
+def _put_together(forms: NormalForms, form: Sum, weight: int, gradient: Sum) -> Sum:
+    content, whole = forms.factored(gradient)
+    ((first, value), *others) = sorted(gradient.items(), key=lambda term: weight in dict(term[0]))
+    held = {atom for atom, _ in first}
+    total = dict(form)
+    for monomial, coefficient in form.items():
+        if not held.issubset(atom for atom, _ in monomial):
+            continue
+        factor, scale = product(monomial, inverse(first)), coefficient / value
+        if not factor and len(form) == len(gradient):
+            continue  # the gradient itself
+        terms = {product(other, factor): scale * number for other, number in others}
+        if all(_has(total, term, number, weight) for term, number in terms.items()):
+            total = {term: left for term, left in added(total, terms, -1.0).items() if term != monomial}
+            add_to(total, {product(whole, factor): scale * content})
+    return total
+
+
+def _has(form: Sum, term: Monomial, number: float, weight: int) -> bool:
+    """Whether a sum has a term with that coefficient; the weight may have more, since most of it is kept."""
+    value = form.get(term)
+    return value is not None and (close(value, number) or term == ((weight, 1.0),))

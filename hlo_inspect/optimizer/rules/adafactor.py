@@ -1,0 +1,283 @@
+"""Adafactor (Shazeer and Stern 2018, arXiv:1804.04235), with factored second moments or not.
+
+    d = b2, or computed from the counter (1 - t ** -0.8)
+    factored   r' = d * r + (1 - d) * mean over columns of (g ** 2 + epsilon),  c' likewise over rows
+               u = g / sqrt(r' / mean(r')) / sqrt(c')
+    else       v' = d * v + (1 - d) * (g ** 2 + epsilon),  u = g / sqrt(v')
+    w' = w - rate * u / max(1, rms(u) / threshold) * max(least, rms(w))
+
+State: r and c, or v, t, and with momentum an average of the steps. Reads rate, epsilon, decay, momentum, and b2 where it is
+a constant. Clipping by the root mean square and scaling by that of the weight may be missing; without the first, an
+unfactored update is RMSProp's, unless d is computed and epsilon added to the squares.
+
+In optax the decay is no factor of the rate: `w' = w - (rate * u + decay * w)`.
+
+PyTorch has lower limits in place of epsilon, `v' = max(epsilon ** 2, outer(r', c') / max(epsilon, mean(r')))`, and hands in the
+rate with both root mean squares in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hlo_inspect.optimizer.toolkit import (
+    COMPUTED,
+    ONE,
+    Claim,
+    Hyperparameter,
+    Monomial,
+    OptimizerRule,
+    State,
+    StateArray,
+    Sum,
+    Update,
+    added,
+    constant,
+    decay_beside,
+    expanded,
+    holds_square,
+    is_constant,
+    is_square_of,
+    product,
+    quotient,
+    scaled,
+    split,
+    squares_in,
+    unguarded,
+    within_limits,
+)
+
+MAX_REPEATED = 4  # times that something is repeated, limited or added up, one in the other
+
+
+@dataclass(slots=True)
+class _Parts:
+    """The factors of the step by what they are, `states` with the root of their mean among them."""
+
+    scalars: list[tuple[int, float]] = field(default_factory=list)
+    roots: list[tuple[int, float]] = field(default_factory=list)
+    norms: list[tuple[int, float]] = field(default_factory=list)
+    gradient: list[tuple[int, float]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Divisor:
+    """What the gradient is divided by: the roots of `states`, one beside the root of its sum if `has_sum`, and a number."""
+
+    states: list[State]
+    has_sum: bool
+    coefficient: float
+    is_limited: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """Decay and epsilon of a second moment; `share` is what it takes of each square that it adds up, `None` if not known."""
+
+    decay: Hyperparameter
+    epsilon: Hyperparameter
+    share: float | None
+
+
+def match(update: Update) -> Claim | None:
+    if not update.is_plain():
+        return None
+    states = update.used(update.rest)
+    if len(states) == 1:
+        factor, others = split(update.rest, states[0].new)
+        found = update.recursion(states[0]) if len(factor) == 1 and not others and update.are_scalar(factor) else None
+        if found is not None and is_constant(found[0]) and update.used(found[1]):
+            claim = _direct(update, update.forms.multiply(factor, scaled(found[1], 1 / (1 - found[0][ONE]))))
+            if claim is not None:
+                claim.hyperparameters["momentum"] = update.read(found[0])
+                claim.roles["first_moment"] = states[0].array
+            return claim
+    return _direct(update, update.rest)
+
+
+def _direct(update: Update, step: Sum) -> Claim | None:
+    """The claim where a form is the whole step."""
+    if len(step) != 1:
+        return None
+    ((monomial, value),) = step.items()
+    parts = _parts(update, monomial)
+    gradient: Sum = {tuple(parts.gradient): 1.0}
+    divisor = _divisor(update, parts.roots) if parts.gradient and update.is_gradient(gradient) else None
+    if divisor is None or {state.new for state in update.used(step)} - {state.new for state in divisor.states}:
+        return None
+    found = [_moment(update, state, gradient) for state in divisor.states]
+    moments = [moment for moment in found if moment is not None]
+    unit = tuple(sorted(parts.roots + parts.gradient))
+    if len(moments) < len(found) or not all(_is_explained(update, norm, unit) for norm in parts.norms):
+        return None
+    rate: Sum = {tuple(parts.scalars): -value * divisor.coefficient * _size_of_mean(divisor, moments)}
+    first = moments[0]
+    is_own = first.decay.known == "computed" and (first.epsilon.value or divisor.is_limited)
+    if len(moments) == 1 and not is_own and not any(exponent < 0 for _, exponent in parts.norms):
+        return None
+    hyperparameters = {
+        "learning_rate": update.read(rate),
+        "beta2": first.decay,
+        "epsilon": COMPUTED if divisor.is_limited else first.epsilon,
+        "weight_decay": decay_beside(update) or update.decay_of(rate),
+    }
+    return Claim(rate, gradient, hyperparameters, _roles(divisor.states))
+
+
+def _roles(states: list[State]) -> dict[str, StateArray]:
+    if len(states) == 1:
+        return {"second_moment": states[0].array}
+    return {"second_moment_rows": states[0].array, "second_moment_columns": states[1].array}
+
+
+def _parts(update: Update, monomial: Monomial) -> _Parts:
+    parts = _Parts()
+    for atom, exponent in monomial:
+        if update.is_scalar(atom):
+            parts.scalars.append((atom, exponent))
+        elif _is_limited_norm(update, atom, exponent):
+            parts.norms.append((atom, exponent))
+        elif any(update.state_of(one) is not None or _sums_up(update, one) for one in _opened(update, ((atom, 1.0),))[1]):
+            parts.roots.append((atom, exponent))
+        else:
+            parts.gradient.append((atom, exponent))
+    return parts
+
+
+def _is_limited_norm(update: Update, atom: int, exponent: float) -> bool:
+    """Whether a factor chooses between a norm and a number, and does not clip the gradient."""
+    found = update.forms.atoms[atom]
+    return found.op in {"maximum", "select"} and abs(exponent) == 1.0 and _norm_in(update, atom) is not None
+
+
+def _norm_in(update: Update, atom: int) -> Sum | None:
+    """The form of whose squares the norm in a factor is made."""
+    inner = unguarded(update, atom)
+    squares = squares_in(update, inner) if inner is not None else None
+    return squares[0] if squares is not None and len(squares) == 1 else None
+
+
+# -- the divisor --------------------------------------------------------------------------------------------------------
+
+
+def _divisor(update: Update, roots: list[tuple[int, float]]) -> _Divisor | None:
+    """Factors as the roots of one or two states, each once, beside the root of the mean of one or not."""
+    coefficient, factors = _opened(update, tuple(roots))
+    found = [state for atom, exponent in factors.items() if exponent == -0.5 and (state := update.state_of(atom)) is not None]
+    sums = [atom for atom, exponent in factors.items() if exponent == 0.5 and _sums_up(update, atom) is not None]
+    if not found or len(found) > 2 or len(sums) > 1 or len(found) + len(sums) != len(factors):
+        return None
+    summed = _sums_up(update, sums[0]) if sums else None
+    if summed is not None and summed not in [state.new for state in found]:
+        return None
+    states = sorted(found, key=lambda state: (state.new != summed, state.new))
+    limited = any(update.forms.atoms[atom].op in {"clamp", "maximum"} for atom, _ in roots)
+    return _Divisor(states, summed is not None, coefficient, limited)
+
+
+def _opened(update: Update, monomial: Monomial) -> tuple[float, dict[int, float]]:
+    """A product as a number and factors with exponents, in which what is repeated, limited or multiplied crosswise stands as
+    it is.
+    """
+    coefficient = 1.0
+    for _ in range(MAX_REPEATED):
+        opened: Monomial = ONE
+        for atom, exponent in monomial:
+            inner = _inside(update, atom)
+            ((factors, value),) = inner.items() if len(inner) == 1 else ((((atom, 1.0),), 1.0),)
+            coefficient *= abs(value) ** exponent
+            opened = product(opened, tuple((one, power * exponent) for one, power in factors))
+        if opened == monomial:
+            break
+        monomial = opened
+    return coefficient, dict(monomial)
+
+
+def _inside(update: Update, atom: int) -> Sum:
+    """What is repeated or limited, or the two vectors whose products an atom holds; empty for another atom."""
+    found = update.forms.atoms[atom]
+    if found.op == "broadcast":
+        return found.parts[0]
+    limited = within_limits(update, atom)
+    if limited:
+        return limited
+    factors = update.reductions.factors(atom) if found.op == "opaque" else None
+    firsts = [next(filter(None, factor), None) for factor in factors or ()]
+    states = [update.state_of(first[0][0]) if first is not None else None for first in firsts]
+    sizes = [state.array.shape.elements or 0 for state in states if state is not None]
+    is_outer = len(sizes) == 2 and sizes[0] * sizes[1] == update.array.shape.elements
+    return update.forms.multiply(*factors) if factors is not None and is_outer else {}
+
+
+def _sums_up(update: Update, atom: int) -> int | None:
+    """The atom of the state whose elements an atom adds up."""
+    summed = update.reductions.summed(atom)
+    ((monomial, _),) = summed.items() if summed is not None and len(summed) == 1 else ((ONE, 0.0),)
+    is_state = len(monomial) == 1 and monomial[0][1] == 1.0 and update.state_of(monomial[0][0]) is not None
+    return monomial[0][0] if is_state else None
+
+
+def _size_of_mean(divisor: _Divisor, moments: list[_Moment]) -> float:
+    """The root of the number of elements of which a mean was taken: the other state takes that part of each square."""
+    share = moments[1].share if divisor.has_sum and len(moments) == 2 else None
+    return share**-0.5 if share else 1.0
+
+
+# -- moments ------------------------------------------------------------------------------------------------------------
+
+
+def _moment(update: Update, state: State, gradient: Sum) -> _Moment | None:
+    """A state that averages the squares of the gradient, or their means along a dimension."""
+    found = update.recursion(state)
+    if found is None or not found[1]:
+        return None
+    decay, rest = found
+    added_up = _added_up(update, update.without_scalars(rest))
+    epsilon = added_up.get(ONE, 0.0)
+    squares = {monomial: value for monomial, value in added_up.items() if monomial != ONE}
+    if not holds_square(update, squares, gradient):
+        return None
+    epsilon /= next(iter(squares.values()))
+    return _Moment(update.read(decay), constant(epsilon, update.tolerance), _share(update, decay, rest))
+
+
+def _share(update: Update, decay: Sum, rest: Sum) -> float | None:
+    """`k` where a state takes in `k * (1 - decay)` of each square."""
+    if len(rest) != 1:
+        return None
+    ((monomial, value),) = rest.items()
+    ratio = quotient(update.forms, {update.split_scalars(monomial)[0]: value}, added({ONE: 1.0}, expanded(update, decay), -1.0))
+    return ratio.get(ONE) if ratio is not None and is_constant(ratio) else None
+
+
+def _added_up(update: Update, form: Sum) -> Sum:
+    """What a sum along a dimension adds up, or a part of one on its device."""
+    for _ in range(MAX_REPEATED):
+        ((monomial, _),) = form.items() if len(form) == 1 else ((ONE, 0.0),)
+        if len(monomial) != 1 or monomial[0][1] != 1.0:
+            break
+        summed = update.reductions.summed(monomial[0][0])
+        inner = update.forms.atoms[monomial[0][0]].parts
+        if summed is None and not inner:
+            break
+        form = summed if summed is not None else inner[0]
+    return form
+
+
+def _is_explained(update: Update, norm: tuple[int, float], unit: Monomial) -> bool:
+    """Whether a factor is `max(1, k * rms(u))` below, or `max(least, k * rms(w))` above."""
+    atom, exponent = norm
+    squares = _norm_in(update, atom)
+    if squares is None:
+        return False
+    return is_square_of(update, squares, ((update.weight, 1.0),) if exponent > 0 else unit)
+
+
+RULE = OptimizerRule(
+    name="adafactor",
+    title="Adafactor",
+    paper="Shazeer and Stern 2018, arXiv:1804.04235",
+    hyperparameters=("learning_rate", "beta2", "epsilon", "weight_decay", "momentum"),
+    state=("first_moment", "second_moment", "second_moment_rows", "second_moment_columns"),
+    match=match,
+)

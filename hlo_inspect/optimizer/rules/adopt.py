@@ -1,0 +1,102 @@
+"""ADOPT (Taniguchi et al. 2024, arXiv:2411.02853): Adam with the second moment of before, and with momentum after the division.
+
+    u = g / max(sqrt(v), epsilon), clipped to -t ** 0.25 and t ** 0.25
+    m' = b1 * m + (1 - b1) * u
+    v' = b2 * v + (1 - b2) * g ** 2
+    w' = w - rate * (m' + decay * w), or with Nesterov's look ahead b1 * m' + (1 - b1) * u in the place of m'
+
+State: m, v and t. Reads rate, b1, b2, epsilon, decay. The first step may only fill v.
+"""
+
+from __future__ import annotations
+
+from hlo_inspect.optimizer.toolkit import (
+    ABSENT,
+    ONE,
+    Claim,
+    Hyperparameter,
+    Monomial,
+    OptimizerRule,
+    State,
+    Sum,
+    Update,
+    constant,
+    holds_square,
+    is_constant,
+    key_of,
+    split,
+    value_of_form,
+    within_limits,
+)
+
+LATER = 1000.0  # any step but the first
+
+
+def match(update: Update) -> Claim | None:
+    for first in update.used(update.rest) if update.is_plain() else []:
+        factor, others = split(update.rest, first.new)
+        found = update.recursion(first)
+        if found is None or len(factor) != 1 or not update.are_scalar(factor) or len(found[1]) != 1:
+            continue
+        if not others:
+            return _claim(update, first, factor, found)
+        factor = update.forms.multiply(factor, update.forms.power(found[0], -1.0))
+        if key_of(others) == key_of(update.forms.multiply(factor, found[1])):
+            return _claim(update, first, factor, found, ahead=True)
+    return None
+
+
+def _claim(update: Update, first: State, factor: Sum, found: tuple[Sum, Sum], *, ahead: bool = False) -> Claim | None:
+    """The claim for a step by `factor` times the momentum, of which `found` is the recursion, or times its look ahead."""
+    ((monomial, _),) = found[1].items()
+    scaled = [atom for atom, exponent in monomial if exponent == 1.0 and not update.is_scalar(atom)]
+    inner: Sum = within_limits(update, scaled[0]) if len(scaled) == 1 else {}
+    parts = _divided(update, next(iter(inner or {monomial: 1.0})))
+    second = update.recursion(parts[1]) if parts is not None else None
+    if parts is None or second is None or not holds_square(update, second[1], parts[0]):
+        return None
+    ((rest, value),) = factor.items()
+    rate: Sum = {rest: -value}
+    hyperparameters = {
+        "learning_rate": update.read(rate),
+        "beta1": _later(update, found[0]),
+        "beta2": _later(update, second[0]),
+        "epsilon": parts[2],
+        "weight_decay": update.decay_of(rate),
+        "nesterov": constant(1.0) if ahead else ABSENT,
+    }
+    return Claim(rate, parts[0], hyperparameters, {"first_moment": first.array, "second_moment": parts[1].array})
+
+
+def _divided(update: Update, monomial: Monomial) -> tuple[Sum, State, Hyperparameter] | None:
+    """Gradient, second moment and epsilon of `g / max(sqrt(v), epsilon)` with the old v."""
+    for atom, exponent in monomial:
+        found = update.forms.atoms[atom]
+        if exponent != -1.0 or found.op != "maximum":
+            continue
+        limits = [part for part in found.parts if is_constant(part)]
+        roots = [part for part in found.parts if not is_constant(part)]
+        seconds = [state for state in update.states if roots == [{((state.old, 0.5),): 1.0}]]
+        _, gradient = update.split_scalars(tuple(factor for factor in monomial if factor[0] != atom))
+        form: Sum = {gradient: 1.0}
+        if len(limits) == 1 and len(seconds) == 1 and gradient and update.is_gradient(form):
+            return form, seconds[0], constant(limits[0].get(ONE, 0.0))
+    return None
+
+
+def _later(update: Update, decay: Sum) -> Hyperparameter:
+    """A decay, which may be another number in the first step."""
+    reading = update.read(decay)
+    value = value_of_form(update.forms, decay, lambda _: LATER) if reading.value is None else None
+    is_chosen = any(update.forms.atoms[atom].op == "select" for monomial in decay for atom, _ in monomial)
+    return constant(value, update.tolerance) if value is not None and is_chosen else reading
+
+
+RULE = OptimizerRule(
+    name="adopt",
+    title="ADOPT",
+    paper="Taniguchi et al. 2024, arXiv:2411.02853",
+    hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "nesterov"),
+    state=("first_moment", "second_moment"),
+    match=match,
+)

@@ -1,0 +1,76 @@
+"""FTRL-Proximal (McMahan et al. 2013, "Ad Click Prediction").
+
+    n' = n + g ** 2
+    z' = z + g - (sqrt(n') - sqrt(n)) / rate * w
+    w' = 0 if abs(z') <= l1, else -(z' - sign(z') * l1) / ((beta + sqrt(n')) / rate + l2)
+
+State: n and z. Reads rate. The new weight is a function of n' and z' alone.
+"""
+
+from __future__ import annotations
+
+from hlo_inspect.optimizer.toolkit import (
+    ONE,
+    Claim,
+    Monomial,
+    OptimizerRule,
+    State,
+    Sum,
+    Update,
+    close,
+    scaled,
+    split,
+    split_zero,
+    square_average,
+)
+
+
+def match(update: Update) -> Claim | None:
+    states = update.used(update.form)
+    if update.kept or len(states) != 2 or update.depends_on_itself(update.form):
+        return None
+    for squares, total in (states, reversed(states)):
+        found = _rate(update, squares, total)
+        second = square_average(update, squares, found[1]) if found is not None else None
+        if found is not None and second is not None and second.decay.value == 1.0:
+            hyperparameters = {"learning_rate": update.read(found[0])}
+            roles = {"second_moment": squares.array, "first_moment": total.array}
+            return Claim(found[0], found[1], hyperparameters, roles)
+    return None
+
+
+def _rate(update: Update, squares: State, total: State) -> tuple[Sum, Sum] | None:
+    """The rate and the gradient of z."""
+    old, rest = split(total.form, total.old)
+    factor, gradient = split(split_zero(rest), update.weight)
+    divided: dict[int, Sum] = {squares.new: {}, squares.old: {}}
+    for monomial, value in factor.items():
+        scalars, roots = update.split_scalars(monomial)
+        for inner, number in _opened(update, roots).items():
+            if len(inner) != 1 or inner[0][0] not in divided or inner[0][1] != 0.5:
+                return None
+            divided[inner[0][0]][scalars] = value * number
+    inverse = scaled(divided[squares.new], -1.0)
+    if len(inverse) != 1:
+        return None
+    ((scalars, value),) = inverse.items()
+    if not close(value, divided[squares.old].get(scalars, 0.0)):
+        return None
+    rate = update.forms.power(inverse, -1.0)
+    return (rate, gradient) if old == {ONE: 1.0} and min(rate.values()) > 0 and update.is_gradient(gradient) else None
+
+
+def _opened(update: Update, monomial: Monomial) -> Sum:
+    """A factor that is a sum as that sum."""
+    atom = update.forms.only_factor(monomial)
+    return atom.parts[0] if atom is not None and atom.op == "sum" else {monomial: 1.0}
+
+
+RULE = OptimizerRule(
+    name="ftrl",
+    title="FTRL-Proximal",
+    paper="McMahan et al. 2013, KDD",
+    hyperparameters=("learning_rate",),
+    state=("first_moment", "second_moment"),
+    match=match,
+)

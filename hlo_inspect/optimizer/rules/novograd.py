@@ -1,0 +1,104 @@
+"""NovoGrad (Ginsburg et al. 2019, arXiv:1905.11286).
+
+    v' = b2 * v + (1 - b2) * norm(g) ** 2, a scalar;  norm(g) ** 2 in the first step
+    m' = b1 * m + g / (sqrt(v') + epsilon) + decay * w
+    w' = w - rate * m'
+
+State: m, v and the counter. Reads rate, b1, b2, epsilon, decay, and the l2 of a gradient `g + l2 * w`.
+"""
+
+from __future__ import annotations
+
+from hlo_inspect.optimizer.toolkit import (
+    ABSENT,
+    Claim,
+    OptimizerRule,
+    Root,
+    State,
+    Sum,
+    Update,
+    find_root,
+    holds_square,
+    key_of,
+    l2_in,
+    product,
+    split,
+)
+
+
+def match(update: Update) -> Claim | None:
+    states = update.used(update.rest)
+    if len(states) != 1 or not update.is_plain():
+        return None
+    first = states[0]
+    factor, others = split(update.rest, first.new)
+    seconds = [s for s in update.states if s is not first and s.array.shape.elements == 1]
+    found = _recursion(update, first)
+    if len(factor) != 1 or others or not update.are_scalar(factor) or len(seconds) != 1 or found is None:
+        return None
+    factors, scaled = split(found[1], update.weight)
+    decayed = {monomial: value for monomial, value in factors.items() if update.are_scalar({monomial: 1.0})}
+    inside = {product(m, ((update.weight, 1.0),)): value for m, value in factors.items() if m not in decayed}
+    parts = _gradient(update, scaled | inside, seconds[0])
+    second = _recursion(update, seconds[0])
+    if parts is None or second is None:
+        return None
+    root, gradient = parts
+    squared = _norm(update, second[1])
+    if squared is None or not holds_square(update, squared, gradient) or not update.is_gradient(gradient):
+        return None
+    ((monomial, value),) = factor.items()
+    rate: Sum = {monomial: -value * root.scale}
+    hyperparameters = {
+        "learning_rate": update.read(rate),
+        "beta1": update.read(found[0]),
+        "beta2": update.read(second[0]),
+        "epsilon": update.read(root.epsilons) if root.epsilons else ABSENT,
+        "weight_decay": update.read(decayed) if decayed else ABSENT,
+        "l2": l2_in(update, gradient),
+    }
+    return Claim(rate, gradient, hyperparameters, {"first_moment": first.array, "second_moment": seconds[0].array})
+
+
+def _recursion(update: Update, state: State) -> tuple[Sum, Sum] | None:
+    """Decay and rest of a state that may be set anew in the first step."""
+    form = state.form
+    ((monomial, value),) = form.items() if len(form) == 1 else (((), 0.0),)
+    atom = update.forms.atoms[monomial[0][0]] if len(monomial) == 1 and value == 1.0 else None
+    if atom is not None and atom.op == "select" and update.are_scalar(atom.parts[0]):
+        form = atom.parts[2]
+    decay, rest = split(form, state.old)
+    return (decay, rest) if decay and rest and update.are_scalar(decay) else None
+
+
+def _gradient(update: Update, form: Sum, second: State) -> tuple[Root, Sum] | None:
+    """The gradient that is divided by the root of the second moment."""
+    found = [find_root(update, monomial, second.new) for monomial in form]
+    roots = [root for root in found if root is not None]
+    if len(roots) < len(form) or not roots or any(root.correction for root in roots):
+        return None
+    split_up = [update.split_scalars(root.rest) for root in roots]
+    bare = [(root.epsilon, root.inner, root.scale, scalars) for root, (scalars, _) in zip(roots, split_up, strict=True)]
+    if any(one != bare[0] for one in bare):
+        return None
+    gradient = {part: value for (_, part), value in zip(split_up, form.values(), strict=True)}
+    return (roots[0], gradient) if () not in gradient else None
+
+
+def _norm(update: Update, form: Sum) -> Sum | None:
+    """What a squared norm adds up the squares of, squared."""
+    if len(form) != 1:
+        return None
+    ((monomial, _),) = form.items()
+    opaque = [atom for atom, exponent in update.split_scalars(monomial)[1] if exponent == 1.0]
+    return update.reductions.summed(opaque[0]) if len(opaque) == 1 and key_of(form) else None
+
+
+RULE = OptimizerRule(
+    name="novograd",
+    title="NovoGrad",
+    paper="Ginsburg et al. 2019, arXiv:1905.11286",
+    hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "l2"),
+    state=("first_moment", "second_moment"),
+    match=match,
+)

@@ -1,0 +1,159 @@
+"""Functions of one counter in closed form: `base + scale * f(inner)`, which sums and products with constants keep.
+
+What has no such form (the product of two changing factors, the sum of two different functions) is `None`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from hlo_inspect.optimizer.normal_form import close
+
+Kind = Literal["constant", "linear", "cosine", "power", "exponential", "floor"]
+
+NEARLY = 1e-5
+"""How far below a whole number the quotient of a counter may lie that is one: 41 * float32(1 / 41) does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """`base`, and but for constants `scale * f`: the counter itself (linear), `cos(inner)`, `inner ** parameter`,
+    `parameter ** inner` (exponential), or the whole part of `inner`.
+    """
+
+    kind: Kind
+    base: float
+    scale: float = 0.0
+    inner: Curve | None = None
+    parameter: float = 0.0
+
+    def value(self, counter: float) -> float:
+        """The value at a counter; NaN where there is none."""
+        if self.kind == "constant":
+            return self.base
+        inside = counter if self.inner is None else self.inner.value(counter)
+        try:
+            return self.base + self.scale * self._function(inside)
+        except (ArithmeticError, ValueError):
+            return math.nan
+
+    def _function(self, inside: float) -> float:
+        if self.kind == "cosine":
+            return math.cos(inside)
+        if self.kind == "power":
+            return math.pow(inside, self.parameter)
+        if self.kind == "exponential":
+            return math.pow(self.parameter, inside)
+        return inside if self.kind == "linear" else math.floor(inside + NEARLY)
+
+    def passed(self, counter: int) -> float:
+        """How many steps ago the whole part of a rising line became what it is at a counter; 0 for another function."""
+        if self.kind != "floor" or self.inner is None or self.inner.scale <= 0.0:
+            return 0.0
+        value = self.inner.value(counter)
+        return max(0.0, value - math.floor(value + NEARLY)) / self.inner.scale
+
+    def direction(self, low: int, high: int) -> int | None:
+        """1 where it does not fall between two counters, -1 where it does not rise, 0 for a constant, `None` if unclear."""
+        if self.kind == "constant":
+            return 0
+        rises = 1 if self.scale > 0 else -1
+        if self.inner is None:
+            return rises
+        within = self.inner.direction(low, high)
+        ends = self.inner.value(low), self.inner.value(high)
+        if within is None or math.isnan(ends[0] + ends[1]):
+            return None
+        if self.kind == "cosine":
+            return -rises * within if min(ends) >= 0 and max(ends) <= math.pi else None
+        if self.kind == "power":
+            sign = 1 if self.parameter > 0 else -1
+            return rises * within * sign if min(ends) > 0 or (min(ends) == 0 and sign > 0) else None
+        return rises * within * (-1 if self.kind == "exponential" and self.parameter < 1 else 1)
+
+    def same_function(self, other: Curve) -> bool:
+        """Whether two curves differ in base and scale alone."""
+        if self.kind != other.kind or self.parameter != other.parameter:
+            return False
+        return self.inner == other.inner
+
+
+def constant(value: float) -> Curve:
+    return Curve("constant", value)
+
+
+def total(curves: Sequence[tuple[float, Curve]]) -> Curve | None:
+    """A sum of curves with coefficients."""
+    base = sum(factor * curve.base for factor, curve in curves)
+    changing = [(factor, curve) for factor, curve in curves if curve.kind != "constant"]
+    if not changing:
+        return constant(base)
+    first = changing[0][1]
+    if not all(first.same_function(curve) for _, curve in changing):
+        return None
+    scale = sum(factor * curve.scale for factor, curve in changing)
+    largest = max(abs(factor * curve.scale) for factor, curve in changing)
+    if abs(scale) <= 1e-12 * largest:
+        return constant(base)
+    return Curve(first.kind, base, scale, first.inner, first.parameter)
+
+
+def product(curves: Sequence[Curve]) -> Curve | None:
+    """A product in which at most one factor changes."""
+    changing = [curve for curve in curves if curve.kind != "constant"]
+    factor = math.prod(curve.base for curve in curves if curve.kind == "constant")
+    if not changing or factor == 0.0:
+        return constant(factor)
+    return total([(factor, changing[0])]) if len(changing) == 1 else None
+
+
+def power(curve: Curve, exponent: float) -> Curve | None:
+    """A curve to a constant power: of a counter, of a power of one, of an exponential, of a wave."""
+    if exponent == 1.0:
+        return curve
+    if curve.kind == "constant":
+        value = Curve("power", 0.0, 1.0, curve, exponent).value(0)
+        return None if math.isnan(value) else constant(value)
+    if curve.kind in {"linear", "cosine"}:
+        return Curve("power", 0.0, 1.0, curve, exponent)
+    return _power_of_power(curve, exponent) if curve.base == 0.0 and curve.scale > 0 else None
+
+
+def _power_of_power(curve: Curve, exponent: float) -> Curve | None:
+    if curve.inner is None:
+        return None
+    factor = math.pow(curve.scale, exponent)
+    if curve.kind == "power" and curve.inner.kind == "linear":
+        return Curve("power", 0.0, factor, curve.inner, curve.parameter * exponent)
+    inner = total([(exponent, curve.inner)])
+    if curve.kind == "exponential" and inner is not None:
+        return Curve("exponential", 0.0, factor, inner, curve.parameter)
+    return None
+
+
+def exponential(base: float, exponent: Curve) -> Curve | None:
+    """A constant to the power of a counter or of its whole quotient."""
+    if base <= 0 or not math.isfinite(base) or exponent.kind not in {"linear", "floor"}:
+        return None
+    return Curve("exponential", 0.0, 1.0, exponent, base)
+
+
+def whole(curve: Curve, low: int, high: int) -> Curve | None:
+    """The whole part of a curve that is linear and not negative between two counters."""
+    if curve.kind != "linear" or min(curve.value(low), curve.value(high)) < 0:
+        return None
+    if curve.base == int(curve.base) and curve.scale == int(curve.scale):
+        return curve
+    first, last = (math.floor(curve.value(end) + NEARLY) for end in (low, high))
+    return constant(float(first)) if first == last else Curve("floor", 0.0, 1.0, curve)
+
+
+def alike(left: Curve, right: Curve, counters: Sequence[int], scale: float) -> bool:
+    """Whether two curves have the same values at some counters, by the size of what they belong to."""
+    return all(
+        abs(left.value(one) - right.value(one)) <= 1e-7 * scale or close(left.value(one), right.value(one), 1e-7)
+        for one in counters
+    )

@@ -1,0 +1,223 @@
+"""An expression of a counter as a piecewise function: curves between counters.
+
+Each comparison, minimum, maximum, limit and sign is decided for a whole range of counters, and where it cannot be the range is
+split at the counter at which it changes. Within a range every atom is then a curve of the counter, or the expression has no
+pieces. Sums and products are those of real numbers: integers are assumed not to overflow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hlo_inspect.optimizer.normal_form import Atom, NormalForms, Sum
+from hlo_inspect.optimizer.operations import apply
+from hlo_inspect.optimizer.schedule import curve as curves
+from hlo_inspect.optimizer.schedule.curve import Curve
+
+LAST = 2**31 - 2
+"""The highest number of a counter of 32 bits from which it counts on."""
+
+MAX_RANGES = 200
+MAX_ATOMS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A curve from counter `first` to `last`, both included."""
+
+    first: int
+    last: int
+    curve: Curve
+
+
+def pieces_of(forms: NormalForms, form: Sum, counter: int, ahead: int = 0) -> list[Piece] | None:
+    """The pieces of a sum as a function of a counter, from 0 to `LAST`; with `ahead` of 1, of the counter + 1. `None` where it
+    is not a curve somewhere, or too long.
+    """
+    atoms = sorted(forms.atoms_below(form))
+    if len(atoms) > MAX_ATOMS:
+        return None
+    found: list[Piece] = []
+    waiting = [(0, LAST)]
+    for _ in range(MAX_RANGES):
+        if not waiting:
+            return found
+        first, last = waiting.pop()
+        part = _Range(first, last, ahead)
+        for number in atoms:
+            part.take(number, forms.atoms[number], is_counter=number == counter)
+            if part.split is not None:
+                break
+        if part.split is not None:
+            waiting += [(part.split, last), (first, part.split - 1)]
+            continue
+        result = part.sum(form)
+        if result is None:
+            return None
+        found.append(Piece(first, last, result))
+    return None
+
+
+class _Range:
+    """The curves of atoms between two counters; `split` is the counter at which something changes that has to be decided."""
+
+    def __init__(self, first: int, last: int, ahead: int) -> None:
+        self._counter = Curve("linear", float(-ahead), 1.0) if first < last else curves.constant(float(first - ahead))
+        self.first = first
+        self.last = last
+        self.split: int | None = None
+        self._known: dict[int, Curve | None] = {}
+
+    def take(self, number: int, atom: Atom, *, is_counter: bool) -> None:
+        """Adds an atom whose parts are known."""
+        if is_counter:
+            self._known[number] = self._counter
+        elif atom.node is not None or atom.op == "zero":
+            self._known[number] = curves.constant(0.0) if atom.op == "zero" else None
+        else:
+            parts = [self.sum(part) for part in atom.parts]
+            self._known[number] = parts[0] if atom.op == "sum" else self._function(atom, parts)
+
+    def sum(self, form: Sum) -> Curve | None:
+        terms: list[tuple[float, Curve]] = []
+        for monomial, coefficient in form.items():
+            factors = [(self._known[atom], exponent) for atom, exponent in monomial]
+            powers = [curves.power(base, exponent) if base is not None else None for base, exponent in factors]
+            whole = [factor for factor in powers if factor is not None]
+            term = curves.product(whole) if len(whole) == len(powers) else None
+            if term is None:
+                return None
+            terms.append((coefficient, term))
+        return curves.total(terms)
+
+    def _function(self, atom: Atom, parts: list[Curve | None]) -> Curve | None:
+        known = [part for part in parts if part is not None]
+        if atom.op in _CHOICES:
+            return _CHOICES[atom.op](self, parts)
+        if len(known) < len(parts):
+            return None
+        if all(part.kind == "constant" for part in known):
+            value = apply(atom.op, atom.attribute, [part.base for part in known])
+            return None if value is None else curves.constant(value)
+        if atom.op == "compare":
+            return self._compared(str(atom.attribute), *known)
+        function = _FUNCTIONS.get(atom.op)
+        return function(self, *known) if function is not None else None
+
+    # -- what is decided ------------------------------------------------------------------------------------------------
+
+    def _changes(self, truth: Callable[[int], object]) -> bool:
+        """Whether something that changes at most once is not the same in the whole range; notes where it changes."""
+        before = truth(self.first)
+        if truth(self.last) == before:
+            return False
+        low, high = self.first, self.last
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if truth(middle) == before else (low, middle)
+        self.split = high
+        return True
+
+    def _difference(self, left: Curve, right: Curve) -> Callable[[int], float] | None:
+        """`left - right`, where that only rises or only falls."""
+        first, second = (one.direction(self.first, self.last) for one in (left, right))
+        both = curves.total([(1.0, left), (-1.0, right)])
+        direction = both.direction(self.first, self.last) if both is not None else None
+        if both is not None and direction is not None:
+            return both.value
+        if first is None or second is None or first * second > 0:
+            return None
+        return lambda counter: left.value(counter) - right.value(counter)
+
+    def _compared(self, how: str, left: Curve, right: Curve) -> Curve | None:
+        difference = self._difference(left, right)
+        if difference is None or self._changes(lambda one: _sign(difference(one))):
+            return None
+        value = apply("compare", how, [_sign(difference(self.first)), 0.0])
+        return None if value is None else curves.constant(value)
+
+    def _larger(self, left: Curve, right: Curve) -> Curve | None:
+        difference = self._difference(left, right)
+        if difference is None or self._changes(lambda one: difference(one) > 0):
+            return None
+        return left if difference(self.first) > 0 else right
+
+    def _smaller(self, left: Curve, right: Curve) -> Curve | None:
+        larger = self._larger(left, right)
+        return None if larger is None else right if larger is left else left
+
+    def _limited(self, low: Curve, value: Curve, high: Curve) -> Curve | None:
+        above = self._larger(low, value)
+        return self._smaller(above, high) if above is not None else None
+
+    def _signed(self, value: Curve) -> Curve | None:
+        if value.direction(self.first, self.last) is None or self._changes(lambda one: _sign(value.value(one))):
+            return None
+        return curves.constant(_sign(value.value(self.first)))
+
+    # -- functions ------------------------------------------------------------------------------------------------------
+
+    def _cosine(self, value: Curve) -> Curve | None:
+        return Curve("cosine", 0.0, 1.0, value) if value.kind == "linear" else None
+
+    def _power(self, base: Curve, exponent: Curve) -> Curve | None:
+        if exponent.kind == "constant":
+            return curves.power(base, exponent.base)
+        return curves.exponential(base.base, exponent) if base.kind == "constant" else None
+
+    def _exponential(self, value: Curve) -> Curve | None:
+        return curves.exponential(2.718281828459045, value)
+
+    def _whole(self, value: Curve) -> Curve | None:
+        return curves.whole(value, self.first, self.last)
+
+    def _divided(self, value: Curve, divisor: Curve) -> Curve | None:
+        if divisor.kind != "constant" or divisor.base <= 0:
+            return None
+        quotient = curves.total([(1 / divisor.base, value)])
+        return self._whole(quotient) if quotient is not None else None
+
+    # -- choices --------------------------------------------------------------------------------------------------------
+
+    def _selected(self, parts: list[Curve | None]) -> Curve | None:
+        condition, then, other = parts
+        if condition is None or condition.kind != "constant":
+            return None
+        return then if condition.base else other
+
+    def _both(self, parts: list[Curve | None]) -> Curve | None:
+        return self._decided(parts, 0.0)
+
+    def _either(self, parts: list[Curve | None]) -> Curve | None:
+        return self._decided(parts, 1.0)
+
+    def _decided(self, parts: list[Curve | None], strong: float) -> Curve | None:
+        """A truth that one of two decides, or both together."""
+        truths = [float(bool(part.base)) if part is not None and part.kind == "constant" else None for part in parts]
+        if strong in truths:
+            return curves.constant(strong)
+        return None if None in truths else curves.constant(1.0 - strong)
+
+
+def _sign(value: float) -> float:
+    return float((value > 0) - (value < 0))
+
+
+_CHOICES: dict[str, Callable[[_Range, list[Curve | None]], Curve | None]] = {
+    "select": _Range._selected,
+    "and": _Range._both,
+    "or": _Range._either,
+}
+_FUNCTIONS: dict[str, Callable[..., Curve | None]] = {
+    "clamp": _Range._limited,
+    "cosine": _Range._cosine,
+    "exponential": _Range._exponential,
+    "floor": _Range._whole,
+    "integer-divide": _Range._divided,
+    "maximum": _Range._larger,
+    "minimum": _Range._smaller,
+    "power": _Range._power,
+    "sign": _Range._signed,
+    "truncate": _Range._whole,
+}

@@ -1,0 +1,228 @@
+"""Schedules: a learning rate as a function of the number of steps, by name.
+
+A rate has one segment or several in turn, with the equations of `segments.py`. These are what optax documents
+for `constant_schedule`, `linear_schedule`, `polynomial_schedule`, `cosine_decay_schedule`, `exponential_decay` and, of parts
+that follow each other, `join_schedules`, `warmup_*` and `piecewise_constant_schedule`; the inverse root is that of Vaswani et
+al. 2017 (arXiv:1706.03762). Only the expression decides. A segment is named when its equation, with the
+numbers that are printed, gives the values that the text computes at several counters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hlo_inspect.optimizer.hyperparameter import EXACT, shortest
+from hlo_inspect.optimizer.normal_form import NormalForms, Sum, close, product
+from hlo_inspect.optimizer.numeric import value_of_form
+from hlo_inspect.optimizer.schedule.curve import Curve, alike
+from hlo_inspect.optimizer.schedule.piecewise import LAST, Piece, pieces_of
+from hlo_inspect.optimizer.schedule.segments import FAR, Kind, Segment, described
+
+MAX_SEGMENTS = 12
+TOLERANCE = 1e-5  # of the largest rate
+
+
+def schedule_in_words(forms: NormalForms, rate: Sum, counter: int) -> str | None:
+    """A schedule as a phrase, by the counter's old or by its new value, where it has the rounder numbers."""
+    phrases: list[tuple[int, str]] = []
+    for ahead in (0, 1):
+        parts = schedule_of(forms, rate, counter, ahead)
+        if parts is not None:
+            words = described(parts)
+            phrases.append((len(words) + 2 * ahead, words + ", of the counter + 1" * ahead))
+    return min(phrases, key=lambda phrase: phrase[0], default=(0, None))[1]
+
+
+def schedule_of(forms: NormalForms, rate: Sum, counter: int, ahead: int = 0) -> list[Segment] | None:
+    """The segments of a rate as a function of a counter of steps; with `ahead` of 1, as a function of the counter + 1. `None`
+    where a part of the rate is not recognised, or where arithmetic with its constants fails.
+    """
+    try:
+        return _schedule(forms, rate, counter, ahead)
+    except (ArithmeticError, ValueError):
+        return None
+
+
+def _schedule(forms: NormalForms, rate: Sum, counter: int, ahead: int) -> list[Segment] | None:
+    found = pieces_of(forms, rate, counter, ahead) if forms.leaves(rate) == {counter} else None
+    if found is None:
+        return None
+    reached = [piece for piece in found if piece.last >= ahead]  # the counter begins at 0
+    ends = [(piece.curve, end) for piece in reached for end in (max(piece.first, ahead), min(piece.last, piece.first + FAR))]
+    largest = max(abs(curve.value(end)) for curve, end in ends)
+    if not math.isfinite(largest) or largest == 0.0:
+        return None
+    found = _joined(found, largest)
+    if len(found) > MAX_SEGMENTS:
+        return None
+    parts: list[Segment] = []
+    for piece in found:
+        part = _part(piece, largest)
+        if part is None:
+            return None
+        if parts and part.kind == "constant" and abs(part.start - parts[-1].end) <= EXACT * largest:
+            part = replace(part, start=parts[-1].end, end=parts[-1].end)
+        parts.append(part)
+    return parts if _holds(forms, rate, parts, ahead, TOLERANCE * largest) else None
+
+
+def counts_steps(forms: NormalForms, new: Sum, counter: int) -> bool:
+    """Whether the new value of a counter is the old one and 1."""
+    found = pieces_of(forms, new, counter)
+    return found == [Piece(0, LAST, Curve("linear", 1.0, 1.0))]
+
+
+def expanded_rate(forms: NormalForms, rate: Sum) -> Sum:
+    """A rate that another output keeps, as that output's expression."""
+    for _ in range(4):
+        kept = [(m, v, atom) for m, v in rate.items() for atom, e in m if forms.atoms[atom].op == "value" and e == 1.0]
+        if len(rate) != 1 or len(kept) != 1:
+            break
+        monomial, value, atom = kept[0]
+        node = forms.atoms[atom].node
+        if node is None:
+            break
+        rate = forms.multiply({product(monomial, ((atom, -1.0),)): value}, forms.definition(node))
+    return rate
+
+
+def _joined(found: Sequence[Piece], scale: float) -> list[Piece]:
+    """Adjacent pieces of one curve joined; a counter that fits two pieces belongs to the second."""
+    joined: list[Piece] = []
+    for piece in found:
+        last = joined[-1] if joined else None
+        if last is not None and _continues(last.curve, piece, scale):
+            joined[-1] = replace(last, last=piece.last)
+            continue
+        first = _beginning(last, piece, scale) if last is not None else piece.first
+        if last is not None and first < piece.first:
+            joined[-1] = replace(last, last=first - 1)
+            if last.first == first:
+                joined.pop()
+        joined.append(replace(piece, first=first))
+    return joined
+
+
+def _beginning(left: Piece, right: Piece, scale: float) -> int:
+    """The counter from which the second of two pieces on gives the values: the last one of the first piece, or where the stair
+    begins on which both meet.
+    """
+    if _is_shared(left, right, scale):
+        return left.last
+    stairs = right.curve.inner if right.curve.kind == "exponential" else None
+    beginning = math.ceil(right.first - stairs.passed(right.first) - TOLERANCE) if stairs is not None else right.first
+    is_level = left.curve.kind == "constant" and left.first <= beginning
+    return beginning if is_level and alike(left.curve, right.curve, [beginning], scale) else right.first
+
+
+def _is_shared(left: Piece, right: Piece, scale: float) -> bool:
+    """Whether two pieces meet at the last counter of the first one rather than at the first one of the second."""
+    gaps = [abs(left.curve.value(at) - right.curve.value(at)) for at in (left.last, right.first)]
+    return (gaps[0] < gaps[1] or left.first == left.last) and alike(left.curve, right.curve, [left.last], scale)
+
+
+def _continues(curve: Curve, piece: Piece, scale: float) -> bool:
+    if piece.first == piece.last:
+        return alike(curve, piece.curve, [piece.first], scale)
+    far = min(piece.last, piece.first + FAR)
+    same = curve.kind == piece.curve.kind
+    return same and alike(curve, piece.curve, [piece.first, (piece.first + far) // 2, far], scale)
+
+
+# -- segments -----------------------------------------------------------------------------------------------------------
+
+
+def _part(piece: Piece, largest: float) -> Segment | None:
+    curve, first = piece.curve, piece.first
+    steps = None if piece.last == LAST else piece.last + 1 - first
+    start = _written(curve, first, largest)
+    end = _written(curve, first + steps, largest) if steps is not None else 0.0
+    if curve.kind == "constant":
+        return Segment("constant", first, steps, start, start)
+    if curve.kind == "linear":
+        return Segment("linear", first, steps, start, end, factor=shortest(curve.scale))
+    if curve.kind == "exponential":
+        return _exponential(curve, first, steps, start)
+    if curve.kind == "cosine":
+        return _wave(curve, first, steps, largest)
+    if curve.kind == "power" and curve.inner is not None:
+        return _power(curve, curve.inner, Segment("polynomial", first, steps, start, end, curve.parameter))
+    return None
+
+
+def _wave(curve: Curve, first: int, steps: int | None, largest: float) -> Segment | None:
+    """Half a wave. A cosine that nothing ends goes from one extreme to the next."""
+    is_linear = curve.inner is not None and curve.inner.kind == "linear"
+    length = math.pi / abs(curve.inner.scale) if curve.inner is not None and is_linear else 0.0
+    until = steps if steps is not None else round(length)
+    if not _is_half_wave(curve, first, until) or (steps is None and (until < 1 or not close(length, until, 1e-4))):
+        return None
+    start, end = _written(curve, first, largest), _written(curve, first + until, largest)
+    return Segment("cosine", first, steps, start, end, every=0.0 if steps is not None else until)
+
+
+def _exponential(curve: Curve, first: int, steps: int | None, start: float) -> Segment | None:
+    inner = curve.inner
+    kind: Kind = "exponential"
+    if inner is not None and inner.kind == "floor":
+        if inner.base != int(inner.base) or inner.scale != 1.0 or inner.inner is None:
+            return None
+        kind, inner = "staircase", inner.inner
+        beginning = inner.value(first)
+        if abs(beginning - round(beginning)) > TOLERANCE:
+            return None
+    if inner is None or inner.kind != "linear" or curve.base != 0.0:
+        return None
+    every, factor = 1 / abs(inner.scale), shortest(curve.parameter ** math.copysign(1.0, inner.scale))
+    if every < 1 - TOLERANCE or not close(every, round(every), 1e-4):
+        every, factor = 1.0, float(f"{curve.parameter**inner.scale:.10g}")
+        if kind == "staircase":
+            return None
+    return Segment(kind, first, steps, start, start, factor=factor, every=float(round(every)))
+
+
+def _power(curve: Curve, inner: Curve, part: Segment) -> Segment | None:
+    """A power of a wave that ends at 0, of what falls to 0, or the inverse, or inverse root, of a counter."""
+    if inner.kind == "cosine":
+        is_wave = close(inner.base, inner.scale) and _is_half_wave(inner, part.first, part.steps)
+        return replace(part, kind="cosine") if is_wave else None
+    if inner.kind != "linear":
+        return None
+    if part.exponent == -0.5 and curve.base == 0.0 and inner.scale > 0:
+        factor = shortest(curve.scale / math.sqrt(inner.scale), 1e-6)
+        return replace(part, kind="inverse square root", factor=factor, every=shortest(inner.base / inner.scale, 1e-6))
+    if part.exponent == -1.0 and curve.base == 0.0 and inner.scale > 0 and inner.base > 0:
+        start, falling = shortest(curve.scale / inner.base, 1e-6), shortest(inner.scale / inner.base, 1e-6)
+        return replace(part, kind="inverse", start=start, factor=falling)
+    is_whole = part.steps is not None and abs(inner.value(part.first + part.steps)) <= TOLERANCE * abs(inner.value(part.first))
+    return part if is_whole and part.exponent > 0 else None
+
+
+def _is_half_wave(curve: Curve, first: int, steps: int | None) -> bool:
+    """Whether a cosine goes from one of its extremes to the next one."""
+    if curve.inner is None or steps is None:
+        return False
+    turns = [curve.inner.value(end) / math.pi for end in (first, first + steps)]
+    return all(abs(turn - round(turn)) < 1e-4 for turn in turns) and abs(round(turns[1]) - round(turns[0])) == 1
+
+
+def _written(curve: Curve, counter: int, largest: float) -> float:
+    """The value that somebody wrote, from terms each of which was rounded; 0 for the noise in a cosine's end."""
+    value = curve.value(counter)
+    size = abs(curve.base) + abs(value - curve.base)
+    return 0.0 if abs(value) <= 1e-9 * largest else shortest(value, EXACT * size / abs(value))
+
+
+def _holds(forms: NormalForms, rate: Sum, parts: Sequence[Segment], ahead: int, tolerance: float) -> bool:
+    """Whether the equations give what the text computes."""
+    return all(_agrees(forms, rate, part, point, ahead, tolerance) for part in parts for point in part.points())
+
+
+def _agrees(forms: NormalForms, rate: Sum, part: Segment, point: int, ahead: int, tolerance: float) -> bool:
+    computed = value_of_form(forms, rate, lambda _: float(point - ahead))
+    try:
+        return computed is not None and abs(computed - part.value(point)) <= tolerance
+    except (ArithmeticError, ValueError):
+        return False

@@ -1,0 +1,246 @@
+"""The arrays of a training state: outputs of a step that are the new values of inputs, and the expressions that compute them.
+
+A step is the entry, or the body of a loop that runs the whole step several times. `successions.py` says of which input an
+output is the new value; in a loop it is the same element of the loop's state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
+
+from hlo_inspect.hlo.values.attributes import SliceDimension
+from hlo_inspect.hlo.values.shapes import ArrayShape
+from hlo_inspect.optimizer.array_slices import Cuts, flat_range, flat_ranges
+from hlo_inspect.optimizer.dataflow import Dataflow
+from hlo_inspect.optimizer.dependence import InputDependence
+from hlo_inspect.optimizer.graph import Graph, Input, Place, each_bit
+from hlo_inspect.optimizer.operations import SOME_VALUES, apply
+from hlo_inspect.optimizer.resharding import MOVES, come_back_resharded, exchanges, is_move_between_devices
+from hlo_inspect.optimizer.successions import FLOATS, Result, Successions, is_resharded
+
+MAX_ROUNDS = 4
+
+
+@dataclass(slots=True)
+class StateArray:
+    """An array of the training state: an output and the input of which it is the new value.
+
+    `old` is the node of the old value, `new` that of the new one under the assumption that every guard lets the update
+    through. `is_given`: the text says which input it is, or it is kept in place of that input. `same_value` are arrays of the
+    same new value, such as a working copy beside its master. `whole`: the shape of the input of which it is a part.
+    `is_resharded`: the output has another shape than the input, in another sharding.
+    """
+
+    source: Input
+    shape: ArrayShape
+    place: Place
+    old: int
+    new: int
+    is_given: bool
+    same_value: list[StateArray] = field(default_factory=list)
+    whole: ArrayShape | None = None
+    is_resharded: bool = False
+
+    @property
+    def is_float(self) -> bool:
+        return self.shape.dtype in FLOATS
+
+    @property
+    def is_unchanged(self) -> bool:
+        return self.new == self.old
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the input, whole."""
+        return (self.whole or self.shape).bytes or 0
+
+
+@dataclass(slots=True)
+class TrainingStep:
+    """`arrays` by output; `guards` are the conditions assumed to hold (or not);
+    `parts` the slices that replace a whole input, because no other part of it is used; `results` the nodes of all outputs.
+    Where arrays come back in another sharding `is_move` says which nodes are left out since they only move values between
+    devices, or cut out a device's own; `exchanged` are those that stay, and that are no parts.
+    """
+
+    frame: int
+    input_dependence: InputDependence
+    arrays: list[StateArray] = field(default_factory=list)
+    guards: dict[int, bool] = field(default_factory=dict)
+    parts: dict[int, int] = field(default_factory=dict)
+    results: tuple[int, ...] = ()
+    exchanged: set[int] = field(default_factory=set)
+    is_move: Callable[[int], bool] | None = None
+
+    def resolved(self, graph: Graph, nodes: Iterable[int]) -> dict[int, int]:
+        """The nodes below `nodes`, by what they become when parts replace their inputs and guards let new values through."""
+        known: dict[int, int] = {}
+        for node in graph.below(nodes):
+            if node in self.parts:
+                known[node] = self.parts[node]
+                continue
+            args = tuple(map(known.__getitem__, graph.args[node]))
+            is_left_out = self.is_move is not None and node not in self.exchanged and self.is_move(node)
+            same = args[0] if is_left_out else node if args == graph.args[node] else None
+            if same is None:
+                same = _decided(graph, graph.ops[node], args)
+            if same is None:
+                same = graph.make(graph.ops[node], args, graph.attributes[node], graph.sizes[node])
+                self.exchanged |= {same} if node in self.exchanged else set()
+            known[node] = graph.truth(self.guards[same]) if same in self.guards else same
+        return known
+
+
+def _decided(graph: Graph, op: str, args: tuple[int, ...]) -> int | None:
+    """The result of an operation of which an operand is assumed; `None` where that does not decide it."""
+    if graph.assumed.isdisjoint(args):
+        return None
+    values = [graph.value(arg) for arg in args]
+    if op == "select":
+        return args[1 if values[0] else 2] if args[0] in graph.assumed else None
+    if op == "not":
+        return graph.truth(not values[0])
+    return _computed(graph, op, args) if op in {"add", "subtract", "multiply", "and", "or"} and len(args) == 2 else None
+
+
+def _computed(graph: Graph, op: str, args: tuple[int, ...]) -> int | None:
+    left, right = (graph.value(arg) for arg in args)
+    if left is not None and right is not None:
+        result = apply(op, None, [left, right])
+        return None if result is None else graph.truth(result)
+    if args[0] in graph.assumed:
+        return _with_truth(graph, op, bool(left), args[1]) if op != "subtract" else None
+    return _with_truth(graph, op, bool(right), args[0])
+
+
+def _with_truth(graph: Graph, op: str, known: bool, other: int) -> int | None:
+    """An operation on 0 or 1 and something else."""
+    if op in {"multiply", "and"}:
+        return other if known else graph.truth(0)
+    if op == "or":
+        return graph.truth(1) if known else other
+    return None if known else other
+
+
+def find_state_arrays(flow: Dataflow, frame: int, inputs: dict[Input, ArrayShape], results: Sequence[Result]) -> TrainingStep:
+    """The arrays of a step, with its guards assumed."""
+    graph = flow.graph
+    places = [result.place or flow.frames.root(frame, result.index) for result in results]
+    nodes = [flow.node(place) for place in places]
+    is_move = partial(is_move_between_devices, flow)
+    moves = {node for node in graph.below(nodes) if graph.ops[node] in MOVES and is_move(node)}
+    exchanged = exchanges(graph, nodes, moves)
+    step = TrainingStep(frame, InputDependence(flow.frames), parts=_whole_inputs(graph, nodes, exchanged), exchanged=exchanged)
+    step.is_move = is_move if come_back_resharded(graph, nodes, inputs, results, moves - exchanged) else None
+    whole = step.resolved(graph, nodes)
+    cuts = Cuts(graph)
+    nodes = cuts.moved([whole[node] for node in nodes])
+    step.results = tuple(nodes)
+    own = {one: graph.input(one, shape.elements or 0) for one, shape in inputs.items()}
+    successions = Successions(graph, nodes, results, inputs, own, step.input_dependence).found()
+    step.arrays = [
+        StateArray(
+            found.source,
+            inputs[found.source],
+            place,
+            own[found.source],
+            node,
+            found.is_given,
+            is_resharded=is_resharded(result.shape, inputs[found.source]),
+        )
+        for result, place, node, found in zip(results, places, nodes, successions, strict=True)
+        if found is not None and found.source in own
+    ]
+    step.arrays = _in_parts(graph, cuts, step.arrays)
+    _assume_guards(flow, step)
+    _link_equal_values(step.arrays)
+    return step
+
+
+def _whole_inputs(graph: Graph, nodes: list[int], exchanged: set[int]) -> dict[int, int]:
+    """Parts that replace their input: where only one part of it is ever used, such as a device's own shard."""
+    parts: dict[int, set[int]] = {}
+    for node in graph.below(nodes):
+        if graph.ops[node] in SOME_VALUES and node not in exchanged and _is_input(graph, graph.args[node][0]):
+            parts.setdefault(graph.args[node][0], set()).add(node)
+    return {part: source for source, found in parts.items() if len(found) == 1 for part in found}
+
+
+def _in_parts(graph: Graph, cuts: Cuts, arrays: list[StateArray]) -> list[StateArray]:
+    """The arrays, with those in parts of which the new values of others hold parts: long arrays of state for many weights."""
+    users = _users_of_parts(graph, arrays)
+    if not users:
+        return arrays
+    found: list[StateArray] = []
+    for array in arrays:
+        parts = sorted(users.get(array.old, {}))
+        if parts and all(one.limit <= other.start for one, other in pairwise(parts)):
+            found += [_part(cuts, array, part, users[array.old][part]) for part in parts]
+        else:
+            found.append(array)
+    return found
+
+
+def _users_of_parts(graph: Graph, arrays: Sequence[StateArray]) -> dict[int, dict[SliceDimension, StateArray]]:
+    """By the old value of an array its parts, each with the first other array whose new value holds that part."""
+    by_old = {array.old: array for array in arrays if array.is_float and not array.is_unchanged}
+    below = graph.below([array.new for array in arrays])
+    parts = [node for node in flat_ranges(graph, below) if graph.args[node][0] in by_old]
+    if not parts:
+        return {}
+    bits = {node: 1 << number for number, node in enumerate(parts)}
+    held = graph.held([array.new for array in by_old.values()], bits)
+    users: dict[int, dict[SliceDimension, StateArray]] = {}
+    free = (1 << len(parts)) - 1
+    for array in by_old.values():
+        for bit in each_bit(held[array.new] & free):
+            node = parts[bit.bit_length() - 1]
+            whole, part = by_old[graph.args[node][0]], flat_range(graph, node)
+            if part is not None and whole is not array:
+                users.setdefault(whole.old, {}).setdefault(part, array)
+                free &= ~bit
+    return users
+
+
+def _part(cuts: Cuts, array: StateArray, part: SliceDimension, user: StateArray) -> StateArray:
+    shape = ArrayShape(array.shape.dtype, user.shape.dimensions)
+    return replace(array, shape=shape, old=cuts.cut(array.old, part), new=cuts.cut(array.new, part), whole=array.shape)
+
+
+def _is_input(graph: Graph, node: int) -> bool:
+    """Whether a node is an input, or inputs joined."""
+    if graph.ops[node] != "concatenate":
+        return graph.ops[node] == "input"
+    return all(graph.ops[arg] in {"input", "constant"} for arg in graph.args[node])
+
+
+def _assume_guards(flow: Dataflow, step: TrainingStep) -> None:
+    """Assumes of each condition that chooses between a new value and the old one that it chooses the new one."""
+    graph = flow.graph
+    for _ in range(MAX_ROUNDS):
+        guards: dict[int, bool] = {}
+        for array in step.arrays:
+            if graph.ops[array.new] != "select":
+                continue
+            condition, then, other = graph.args[array.new]
+            if array.old in {then, other} and graph.sizes[condition] == 1:
+                guards.setdefault(condition, other == array.old)
+        if not guards:
+            return
+        step.guards |= guards
+        known = step.resolved(graph, [array.new for array in step.arrays])
+        for array in step.arrays:
+            array.new = known[array.new]
+
+
+def _link_equal_values(arrays: list[StateArray]) -> None:
+    by_new: dict[int, list[StateArray]] = {}
+    for array in arrays:
+        if not array.is_unchanged and array.is_float:
+            by_new.setdefault(array.new, []).append(array)
+    for group in by_new.values():
+        for array in group:
+            array.same_value = [other for other in group if other is not array]

@@ -1,0 +1,423 @@
+"""Which input each output of a step is the new value of.
+
+An alias (`input_output_alias`) only says whose buffer an output takes: JAX gives a donated buffer to the first result of its
+shape and type, whatever that holds. Data flow decides first, by what an output is made of, element by element:
+
+1. an input of its shape, all or most of it, and something added: a new weight, the next value of an average; the factor may
+   be 1 and something computed, such as a decay that is an argument
+2. the same with another factor, or one that is computed: an average whose decay is an argument
+3. the input itself: what the step returns as it came
+4. an input times an array, and something added: a masked weight, a step size that grows and shrinks with each element
+5. a function of an input, or what is kept in place of one: where a new value holds an input that nothing else succeeds, and
+   with it the output, the output is what the next step finds in that input, such as the last gradient; so is a reduction that
+   depends on that input
+
+An output with one possible input takes it before those with several, so `m' = 0.9 * m + g` leaves `w' = w - 0.1 * m'` its `w`.
+The alias decides between what is left, and gives an input to outputs of which the data flow says nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from heapq import heapify, heappop, heappush
+from operator import or_
+from typing import NamedTuple
+
+from hlo_inspect.hlo.values.shapes import ArrayShape
+from hlo_inspect.optimizer.dependence import InputDependence
+from hlo_inspect.optimizer.graph import Graph, Index, Input, Place, each_bit
+
+FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
+"""Types of weights and moments."""
+
+MAX_HELD = 32  # inputs in one sum: an average of many models is no update
+MOST = 0.5  # of the old value, in what an update keeps of it
+
+KEPT, SCALED, UNCHANGED, MULTIPLIED = range(4)
+"""How an output holds an input: 1. to 4. of the above."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """An output of a step as it is given: its index, shape, and the input whose buffer it takes. `is_certain`: that input is
+    the same element of a loop's state. `place` is where its value is made, if that is not at its index. `is_partitioned`: the
+    program runs on one device of several, and what it returns can lie in another sharding than what it was given.
+    """
+
+    index: Index
+    shape: ArrayShape
+    taken: Input | None
+    is_certain: bool = False
+    place: Place | None = None
+    is_partitioned: bool = False
+
+
+class Succession(NamedTuple):
+    """The input that an output succeeds; `is_given` where the text says so, or where it is kept in place of that input."""
+
+    source: Input
+    is_given: bool
+
+
+def is_resharded(one: ArrayShape, other: ArrayShape) -> bool:
+    """Whether two shapes can be those of one array in two shardings."""
+    if one.dtype != other.dtype or len(one.dimensions) != len(other.dimensions) or one.dimensions == other.dimensions:
+        return False
+    pairs = zip(one.dimensions, other.dimensions, strict=True)
+    return all(a and b and (a % b == 0 or b % a == 0) for a, b in pairs)
+
+
+class _Factor(NamedTuple):
+    """What an input is multiplied with in a sum: a number, or the known part of one, by all elements alike or not; `computed`
+    is how many numbers are multiplied that are not known.
+    """
+
+    value: float
+    computed: int = 0
+    is_uniform: bool = True
+
+    @property
+    def is_known(self) -> bool:
+        return not self.computed
+
+    def plus(self, other: _Factor, sign: float = 1.0) -> _Factor:
+        return self._with(other, self.value + sign * other.value, max(self.computed, other.computed))
+
+    def times(self, other: _Factor) -> _Factor:
+        return self._with(other, self.value * other.value, min(self.computed + other.computed, MAX_HELD))
+
+    def either(self, other: _Factor) -> _Factor:
+        return self._with(other, max(self.value, other.value), max(self.computed, other.computed))
+
+    def _with(self, other: _Factor, value: float, computed: int) -> _Factor:
+        return _Factor(value, computed, self.is_uniform and other.is_uniform)
+
+
+_NOTHING = _Factor(0.0)
+_ONE = _Factor(1.0)
+_COMPUTED = _Factor(0.0, computed=1)
+_ARRAY = _Factor(0.0, computed=1, is_uniform=False)
+
+_Held = dict[int, _Factor]
+"""The factors of the inputs in a sum, by node."""
+
+
+class _Sums:
+    """The sums that nodes are, as far as they are linear in inputs; operands come first in `order`. `held` are the inputs that
+    each node holds as terms, with their factors.
+    """
+
+    def __init__(self, graph: Graph, order: Iterable[int]) -> None:
+        self._graph = graph
+        self._numbers: dict[int, _Factor] = {}
+        """Scalars as the sum of a number and what is computed: of `1 - rate * decay` the number is 1."""
+        self.held: dict[int, _Held] = {}
+        for node in order:
+            if graph.sizes[node] == 1:
+                self._numbers[node] = self._number(node, [self._numbers.get(arg, _COMPUTED) for arg in graph.args[node]])
+            args = list(map(self.held.__getitem__, graph.args[node])) if graph.ops[node] in _LINEAR else []
+            self.held[node] = self._terms(node, args) if any(args) else {}
+            if graph.ops[node] == "input":
+                self.held[node] = {node: _ONE}
+
+    def _number(self, node: int, args: Sequence[_Factor]) -> _Factor:
+        value = self._graph.value(node)
+        if value is not None:
+            return _Factor(value)
+        op = self._graph.ops[node]
+        if op in {"add", "subtract"}:
+            return args[0].plus(args[1], 1.0 if op == "add" else -1.0)
+        if op == "negate":
+            return _Factor(-args[0].value, args[0].computed)
+        if op == "multiply":
+            return args[0].times(args[1])
+        if op == "divide" and args[1].is_known and args[1].value:
+            return _Factor(args[0].value / args[1].value, args[0].computed)
+        return _COMPUTED
+
+    def _terms(self, node: int, args: Sequence[_Held]) -> _Held:
+        op, operands = self._graph.ops[node], self._graph.args[node]
+        if op in {"add", "subtract"}:
+            return _joined(args[0], args[1], lambda one, other: one.plus(other, 1.0 if op == "add" else -1.0), _NOTHING)
+        if op == "negate":
+            return {one: _Factor(-1.0).times(factor) for one, factor in args[0].items()}
+        if op == "multiply":
+            return _joined(self._times(args[0], operands[1]), self._times(args[1], operands[0]), _Factor.either)
+        return self._times(args[0], operands[1], is_divided=True) if op == "divide" else self._choice(op, operands, args)
+
+    def _choice(self, op: str, operands: Sequence[int], args: Sequence[_Held]) -> _Held:
+        """One of several sums."""
+        if op == "select":
+            whole = self._graph.sizes[operands[0]] == 1
+            both = args[1].keys() & args[2].keys()
+            chosen = _joined(args[1], args[2], _Factor.either)
+            return {one: f if whole or one in both else f.times(_ARRAY) for one, f in chosen.items()}
+        if op in {"maximum", "minimum"}:
+            return _joined(args[0], args[1], _Factor.either)
+        return args[1] if op == "clamp" else {}
+
+    def _times(self, held: _Held, other: int, *, is_divided: bool = False) -> _Held:
+        if not held:
+            return held
+        if self._graph.sizes[other] != 1:
+            return dict.fromkeys(held, _ARRAY)
+        number = self._numbers[other]
+        if is_divided:
+            number = _Factor(1 / number.value) if number.is_known and number.value else _COMPUTED
+        return {one: factor.times(number) for one, factor in held.items()}
+
+
+_LINEAR = frozenset({"add", "subtract", "negate", "multiply", "divide", "select", "maximum", "minimum", "clamp"})
+
+
+def _joined(left: _Held, right: _Held, join: Callable[[_Factor, _Factor], _Factor], missing: _Factor | None = None) -> _Held:
+    """The factors of two sums joined; what one of them lacks has the factor `missing`, or is taken as it is."""
+    if not right:
+        return left
+    total = dict(left)
+    for one, factor in right.items():
+        before = total.get(one, missing)
+        total[one] = factor if before is None else join(before, factor)
+    return total if len(total) <= MAX_HELD else {}
+
+
+class Successions:
+    """Pairs the outputs of a step, whose values are `nodes`, with its inputs, of which `own` are the nodes."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        nodes: Sequence[int],
+        results: Sequence[Result],
+        inputs: dict[Input, ArrayShape],
+        own: dict[Input, int],
+        dependence: InputDependence,
+    ) -> None:
+        self._graph = graph
+        self._dependence = dependence
+        self._nodes = nodes
+        self._results = results
+        self._texts = [str(result.shape) for result in results]
+        self._inputs = {one: str(shape) for one, shape in inputs.items()}
+        self._shapes = inputs
+        self._order = {one: number for number, one in enumerate(inputs)}
+        self._by_node = {node: one for one, node in own.items()}
+        self._found: list[Succession | None] = [
+            Succession(result.taken, is_given=True) if result.is_certain and result.taken else None for result in results
+        ]
+        self._aliases = [
+            result.taken if result.taken is not None and self._inputs.get(result.taken) == text else None
+            for result, text in zip(results, self._texts, strict=True)
+        ]
+        self._taken = {found.source for found in self._found if found is not None}
+
+    def found(self) -> list[Succession | None]:
+        """The input of which each output is the new value, `None` for an output that nothing comes before."""
+        if self._open():
+            self._by_terms()
+            self._by_what_is_held()
+            self._copies()
+        return self._found
+
+    def _open(self) -> list[int]:
+        return [number for number, found in enumerate(self._found) if found is None]
+
+    def _take(self, number: int, source: Input, *, is_given: bool = False) -> None:
+        self._found[number] = Succession(source, is_given or source == self._results[number].taken)
+        self._taken.add(source)
+
+    # -- by terms: 1. to 4. ---------------------------------------------------------------------------------------------
+
+    def _by_terms(self) -> None:
+        for number in self._open():  # what comes back as it came, in its own buffer
+            if self._aliases[number] is not None and self._by_node.get(self._nodes[number]) == self._aliases[number]:
+                self._take(number, self._by_node[self._nodes[number]])
+        sums = _Sums(self._graph, self._graph.below(self._nodes))
+        returned = {self._by_node[node] for node in self._nodes if node in self._by_node}
+        pairs: dict[int, list[tuple[bool, bool, int, float, bool, int, Input]]] = {}
+        holders: Counter[Input] = Counter()
+        for number in self._open():
+            handed_in = self._handed_in(number)
+            for node, factor in sums.held[self._nodes[number]].items():
+                source = self._by_node.get(node)
+                if source is None or source in self._taken or not self._fits(number, source):
+                    continue
+                kind = _kind(factor) if node != self._nodes[number] else UNCHANGED
+                kind = MULTIPLIED if source == handed_in else kind
+                is_other = self._inputs[source] != self._texts[number]
+                order = (
+                    is_other,
+                    source in returned,
+                    factor.computed,
+                    abs(1.0 - factor.value),
+                    self._aliases[number] != source,
+                )
+                pairs.setdefault(kind, []).append((*order, number, source))
+                holders[source] += 1
+        for kind in sorted(pairs):
+            best = sorted(
+                (order, holders[source], abs(number - self._order[source]), number, source)
+                for *order, number, source in pairs[kind]
+            )
+            self._assign([(number, source) for *_, number, source in best])
+
+    def _fits(self, number: int, source: Input) -> bool:
+        """Whether an output has the shape of an input, or a shape that this can have in another sharding."""
+        result = self._results[number]
+        if self._inputs[source] == self._texts[number]:
+            return True
+        return result.is_partitioned and is_resharded(result.shape, self._shapes[source])
+
+    def _handed_in(self, number: int) -> Input | None:
+        """Of an output `k * a + (1 - k) * b` the input that is averaged, not the old average: the one that is no alias, or on
+        which more outputs depend.
+        """
+        averaged = self._averaged(self._nodes[number])
+        if averaged is None:
+            return None
+        alias = self._aliases[number]
+        if alias in averaged:
+            return averaged[0] if alias == averaged[1] else averaged[1]
+        reached = self._reached(averaged)
+        return max(averaged, key=reached.__getitem__) if reached[averaged[0]] != reached[averaged[1]] else averaged[1]
+
+    def _averaged(self, node: int) -> tuple[Input, Input] | None:
+        """The inputs `a` and `b` of `k * a + (1 - k) * b`."""
+        graph = self._graph
+        if graph.ops[node] != "add":
+            return None
+        products = [graph.args[arg] if graph.ops[arg] == "multiply" else () for arg in graph.args[node]]
+        for first, second in (products, reversed(products)):
+            for b, rest in zip(second, reversed(second), strict=True):
+                if graph.ops[rest] != "subtract" or graph.value(graph.args[rest][0]) != 1.0:
+                    continue
+                others = [a for a, k in zip(first, reversed(first), strict=True) if k == graph.args[rest][1]]
+                if others and others[0] in self._by_node and b in self._by_node:
+                    return self._by_node[others[0]], self._by_node[b]
+        return None
+
+    def _reached(self, sources: Iterable[Input]) -> Counter[Input]:
+        """How many outputs depend on each of some inputs."""
+        bits = {node: 1 << number for number, (node, one) in enumerate(self._by_node.items()) if one in sources}
+        below = self._graph.held(self._nodes, bits)
+        return Counter(self._by_node[node] for node, bit in bits.items() for output in self._nodes if below[output] & bit)
+
+    def _assign(self, fitting: Iterable[tuple[int, Input]]) -> None:
+        """Takes pairs of outputs and inputs, the best ones first; outputs of which only one input is left before others."""
+        left: dict[int, dict[Input, None]] = {}
+        outputs: dict[Input, list[int]] = {}
+        ranks: dict[tuple[int, Input], int] = {}
+        for number, source in fitting:
+            if self._found[number] is None and source not in self._taken:
+                left.setdefault(number, {})[source] = None
+                outputs.setdefault(source, []).append(number)
+                ranks[number, source] = len(ranks)
+        clear = [(ranks[number, next(iter(free))], number) for number, free in left.items() if len(free) == 1]
+        heapify(clear)
+        several = [number for number in reversed(left) if len(left[number]) > 1]
+        while clear or several:
+            number = heappop(clear)[1] if clear else several.pop()
+            free = left.pop(number, {})
+            if not free:
+                continue
+            source = next(iter(free))
+            self._take(number, source)
+            for other in outputs[source]:
+                if other in left:
+                    del left[other][source]
+                    if len(left[other]) == 1:
+                        heappush(clear, (ranks[other, next(iter(left[other]))], other))
+
+    # -- by what is held at any depth, and by aliases: 5. ---------------------------------------------------------------
+
+    def _by_what_is_held(self) -> None:
+        """Functions of an input, what is kept in place of one, and what only the alias shows."""
+        open_ = self._open()
+        held, kept = self._held_and_kept(open_)
+        for number in open_:
+            alias = self._aliases[number]
+            fitting = held.get(number, []) + kept.get(number, [])
+            if alias is None or alias in self._taken or (fitting and alias not in fitting):
+                continue
+            if self._results[number].shape.elements != 1 or not self._is_float(number) or alias in fitting:
+                self._take(number, alias)
+        self._assign([(number, one) for number, found in held.items() for one in found])
+        for number in self._open():
+            free = [one for one in kept.get(number, []) if one not in self._taken]
+            if free:
+                self._take(number, free[0], is_given=True)
+
+    def _held_and_kept(self, open_: Sequence[int]) -> tuple[dict[int, list[Input]], dict[int, list[Input]]]:
+        """For each output that is left the inputs of its shape that are left: those in its expression, and those that a new
+        value holds which also holds the output.
+        """
+        graph = self._graph
+        free = [one for one in self._by_node.items() if one[1] not in self._taken]
+        bits = {node: self._dependence.bit(one) for node, one in free}
+        by_bit = {bits[node]: (place, one) for place, (node, one) in enumerate(free)}
+        of_shape: dict[str, int] = {}
+        for node, one in free:
+            of_shape[self._inputs[one]] = of_shape.get(self._inputs[one], 0) | bits[node]
+        if not any(self._texts[number] in of_shape for number in open_):
+            return {}, {}
+        first = max(by_bit).bit_length()
+        for number in open_:
+            if graph.args[self._nodes[number]] or graph.ops[self._nodes[number]] == "opaque":
+                bits.setdefault(self._nodes[number], 1 << (first + len(bits)))
+        below = graph.held(self._nodes, bits)
+        matched = [below[self._nodes[number]] for number, found in enumerate(self._found) if found is not None]
+        anywhere = reduce(or_, matched, 0)
+        beside = self._beside(matched, reduce(or_, (bits.get(self._nodes[number], 0) for number in open_), 0))
+        held: dict[int, list[Input]] = {}
+        kept: dict[int, list[Input]] = {}
+        for number in open_:
+            node, result = self._nodes[number], self._results[number]
+            mine, fitting = below[node], of_shape.get(self._texts[number], 0)
+            inside = [one for _, one in sorted(map(by_bit.__getitem__, each_bit(fitting & mine)))]
+            if inside and (self._is_float(number) or (result.shape.elements == 1 and mine.bit_count() <= 2)):
+                held[number] = inside
+            if fitting and self._is_float(number) and result.shape.elements != 1:
+                around = beside.get(bits.get(node, 0), 0) | (anywhere & self._followed(number))
+                kept[number] = [one for _, one in sorted(map(by_bit.__getitem__, each_bit(fitting & ~mine & around)))]
+        return held, kept
+
+    @staticmethod
+    def _beside(matched: Iterable[int], own: int) -> dict[int, int]:
+        """For each bit of outputs that are left, `own`, what the new values hold that hold it."""
+        beside: dict[int, int] = {}
+        for holding in matched:
+            for bit in each_bit(holding & own):
+                beside[bit] = beside.get(bit, 0) | holding
+        return beside
+
+    def _followed(self, number: int) -> int:
+        """The inputs, as bits, on which an output depends that is opaque."""
+        place = self._graph.places.get(self._nodes[number])
+        return max(0, self._dependence.inputs(place)) if place is not None else 0
+
+    def _is_float(self, number: int) -> bool:
+        return self._results[number].shape.dtype in FLOATS
+
+    # -- copies ---------------------------------------------------------------------------------------------------------
+
+    def _copies(self) -> None:
+        """Pairs outputs that hold another one's new value in another type with the inputs of their shape that are left, in
+        order: the working copy of a master weight is read only by the forward pass.
+        """
+        known = {node for node, found in zip(self._nodes, self._found, strict=True) if found is not None}
+        left: dict[str, list[Input]] = {}
+        for one, text in self._inputs.items():
+            if one not in self._taken:
+                left.setdefault(text, []).append(one)
+        for number in self._open():
+            if self._nodes[number] in known and self._is_float(number) and left.get(self._texts[number]):
+                self._take(number, left[self._texts[number]].pop(0))
+
+
+def _kind(factor: _Factor) -> int:
+    if MOST <= factor.value <= 1.0 + 1e-6:
+        return KEPT
+    return MULTIPLIED if not factor.is_uniform or (factor.is_known and factor.value <= 0.0) else SCALED

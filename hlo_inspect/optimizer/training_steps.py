@@ -1,0 +1,179 @@
+"""The optimizer of a module: the steps that it runs, in its entry and in loops, with the updates of weights of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from hlo_inspect.graph.parameters import Interface, Output
+from hlo_inspect.graph.view import Views
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.values.shapes import ArrayShape, array_leaves
+from hlo_inspect.optimizer.dataflow import Dataflow
+from hlo_inspect.optimizer.frames import Frames
+from hlo_inspect.optimizer.graph import Index, Input, Place
+from hlo_inspect.optimizer.matching import Matcher
+from hlo_inspect.optimizer.state_arrays import TrainingStep, find_state_arrays
+from hlo_inspect.optimizer.successions import Result
+from hlo_inspect.optimizer.weights import Weight
+
+MAX_NESTING = 3  # loops in loops over steps
+MAX_TERMS = 16  # of an average of a loop's result and an input
+
+
+@dataclass(slots=True)
+class WeightUpdates:
+    """`weights` by step and output; `parameters` holds the entry parameter that an input of a step comes from.
+    `is_cut_off`: the text does not hold the whole module.
+    """
+
+    flow: Dataflow
+    is_cut_off: bool
+    weights: list[Weight] = field(default_factory=list)
+    matchers: list[Matcher] = field(default_factory=list)
+    parameters: dict[Input, tuple[int, Index]] = field(default_factory=dict)
+
+
+def find_updates(module: Module, interface: Interface, views: Views | None = None) -> WeightUpdates:
+    """The updates of weights in a module that was read with its graph."""
+    flow = Dataflow(views or Views(module.computations))
+    found = WeightUpdates(flow, module.problems.hold_a_cut)
+    frame = flow.frames.open(module.entry.name) if module.entry is not None else None
+    if frame is None:
+        return found
+    inputs = {(frame, leaf.number, leaf.index): leaf.shape for leaf in interface.parameters}
+    found.parameters = {(at, number, index): (number, index) for at, number, index in inputs}
+    is_partitioned = module.header.num_partitions > 1
+    results = [Result(o.index, o.shape, _taken(frame, o), is_partitioned=is_partitioned) for o in interface.outputs]
+    _match_step(found, frame, inputs, results, MAX_NESTING)
+    return found
+
+
+def _taken(frame: int, output: Output) -> Input | None:
+    """The input whose buffer an output takes: that in the parameter, of an output in a tuple that is aliased."""
+    alias = output.alias
+    if alias is None:
+        return None
+    return frame, alias.parameter, alias.parameter_index + output.index[len(alias.output_index) :]
+
+
+def _match_step(found: WeightUpdates, frame: int, inputs: dict[Input, ArrayShape], results: list[Result], nesting: int) -> None:
+    step = find_state_arrays(found.flow, frame, inputs, results)
+    matcher = Matcher(found.flow, step)
+    found.matchers.append(matcher)
+    weights = [weight for weight in matcher.weights() if not _is_loop_invariant(found, weight)]
+    arrays = [array for array in matcher.moving if array.shape.elements != 1]
+    has_gradients = bool(matcher.candidates.changed_by_gradients)
+    if not weights and not has_gradients and len(arrays) > 2:  # a weight and two states: perhaps an update alone
+        found.matchers[-1] = Matcher(found.flow, step, gradients_are_inputs=True)
+        weights = found.matchers[-1].weights()
+    found.weights += weights
+    for loop in _loops_over_steps(found.flow, step) if nesting else ():
+        if not weights:
+            _match_body(found, loop, nesting - 1)
+        else:  # the layers of a model may be updated one by one beside the weights seen here
+            before = len(found.weights)
+            _match_body(found, loop, 0, needs_stack=True)
+            inner = [weight for weight in found.weights[before:] if weight.claim is not None and weight.is_learnt]
+            found.weights[before:] = [weight for weight in inner if weight.array.source in found.parameters]
+
+
+def _is_loop_invariant(found: WeightUpdates, weight: Weight) -> bool:
+    """Whether a frozen weight is only what a loop over steps hands on: the batch is too."""
+    entry = found.matchers[0].step
+    if not weight.is_frozen or not weight.array.is_unchanged or weight.array.source[0] == entry.frame:
+        return False
+    returned = {found.parameters.get(array.source) for array in entry.arrays if array.is_unchanged}
+    return found.parameters.get(weight.array.source) not in returned
+
+
+def _loops_over_steps(flow: Dataflow, step: TrainingStep) -> list[Place]:
+    """The loops whose results are results of the step, or are averaged over devices to be that."""
+    places = [place for node in step.results if (place := flow.graph.places.get(_averaged(flow, node))) is not None]
+    return list(dict.fromkeys((place[0], place[1], ()) for place in places if flow.frames.opcode(place) == "while"))
+
+
+def _averaged(flow: Dataflow, node: int) -> int:
+    """What a node is the average of: over devices, or with an input that it leads away from (Reptile, Lookahead); the node
+    itself where it is none.
+    """
+    graph, frames = flow.graph, flow.frames
+    leaves = _arrays_in_sum(flow, node)
+    inner = leaves.pop() if len(leaves) == 1 else node
+    start = frames.start(graph.places[inner]) if inner in graph.places else None
+    if start is None or frames.opcode(start) not in {"all-reduce", "all-reduce-start"}:
+        return inner if start is not None and frames.opcode(start) == "while" else node
+    operand = frames.operand(start, start[2][0] if start[2] else 0)
+    return flow.node(operand) if operand is not None else node
+
+
+def _arrays_in_sum(flow: Dataflow, node: int) -> set[int]:
+    """The arrays, other than inputs, of which a node is a sum with scalar factors."""
+    graph = flow.graph
+    found: set[int] = set()
+    seen: set[int] = set()
+    stack = [node]
+    while stack and len(seen) < MAX_TERMS:
+        top = stack.pop()
+        if top in seen or graph.ops[top] == "input":
+            continue
+        seen.add(top)
+        large = [arg for arg in graph.args[top] if graph.sizes[arg] != 1 and graph.value(arg) is None]
+        is_sum = graph.ops[top] in {"add", "subtract"}
+        if is_sum or (graph.ops[top] in {"multiply", "divide", "negate"} and len(large) == 1):
+            stack += large
+        else:
+            found.add(top)
+    return found
+
+
+def _match_body(found: WeightUpdates, loop: Place, nesting: int, *, needs_stack: bool = False) -> None:
+    """Takes the body of a loop as a step: each element of its state is the new value of itself, and what is stacked, one row in
+    each iteration, may be that of another array of its shape. With `needs_stack` only where something is stacked.
+    """
+    flow, frames = found.flow, found.flow.frames
+    frame = frames.open(frames.callee(loop, "body"))
+    if frame is None:
+        return
+    leaves = list(array_leaves(frames.shape(frames.root(frame, ()))))
+    fixed = _constants(flow, loop, frame, leaves)
+    leaves = [leaf for leaf in leaves if leaf[0] not in fixed]
+    written = {index: value for index, _ in leaves if (value := _written_row(frames, frames.root(frame, index))) is not None}
+    if needs_stack and not written:
+        return
+    inputs = {(frame, 0, index): shape for index, shape in leaves}
+    for at, row, first in frames.operands(loop)[:1]:
+        for index, _ in leaves:
+            source = flow.graph.sources.get(flow.node((at, row, first + index)))
+            if source in found.parameters:
+                found.parameters[frame, 0, index] = found.parameters[source]
+    stacks = {str(shape) for index, shape in leaves if index in written}
+    results = []
+    for index, shape in leaves:
+        if index in written:
+            results.append(Result(index, shape, None, place=written[index]))
+        elif str(shape) not in stacks or flow.graph.sources.get(flow.node(frames.root(frame, index))) != (frame, 0, index):
+            results.append(Result(index, shape, (frame, 0, index), is_certain=True))
+    _match_step(found, frame, inputs, results, nesting)
+
+
+def _constants(flow: Dataflow, loop: Place, frame: int, leaves: Iterable[tuple[Index, ArrayShape]]) -> set[Index]:
+    """The elements of a loop's state that are one number in all iterations: TPU takes constants out of loops. The body has the
+    numbers in their places.
+    """
+    frames = flow.frames
+    for at, row, first in frames.operands(loop)[:1]:
+        for index, _ in leaves:
+            if frames.is_carried((*loop[:2], index)):
+                initial = flow.node((at, row, first + index))
+                if flow.graph.value(initial) is not None:
+                    flow.constants[frame, 0, index] = initial
+    return {index for one, _, index in flow.constants if one == frame}
+
+
+def _written_row(frames: Frames, place: Place) -> Place | None:
+    """The value that is written into an array of one row for each iteration, `None` for another element of a loop's state."""
+    for before in frames.back_from(place):
+        if frames.opcode(before) == "dynamic-update-slice":
+            return frames.operand(before, 1)
+    return None

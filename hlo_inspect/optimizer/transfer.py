@@ -1,0 +1,328 @@
+"""Transfer functions: the node of an instruction from those of its operands, or the places that have to be known before it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+
+from hlo_inspect.hlo.values.shapes import ArrayShape
+from hlo_inspect.optimizer.array_slices import are_whole, elements_of, flat_part
+from hlo_inspect.optimizer.frames import NO_INDEX
+from hlo_inspect.optimizer.graph import Place, scaled_rows
+from hlo_inspect.optimizer.known_nodes import KnownNodes
+from hlo_inspect.optimizer.literals import MAX_LITERAL, constant_value, is_rounded, written_value
+from hlo_inspect.optimizer.operations import CONCATENATING_TARGETS, GEMM_TARGETS, HANDED_ON, SOME_VALUES, gemm_factors
+
+
+def _constant(nodes: KnownNodes, place: Place) -> int:
+    instruction = nodes.frames.instruction(place)
+    literal = instruction.literal if instruction is not None else ""
+    value = constant_value(literal)
+    if value is None:  # a table; of equal ones in several fusions one is as good as another
+        is_known = literal and "..." not in literal and len(literal) <= MAX_LITERAL
+        key = (literal, nodes.frames.dtype(place)) if is_known else None
+        return nodes.graph.opaque(place, nodes.frames.size(place), key)
+    dtype = nodes.frames.dtype(place)
+    return nodes.graph.constant(written_value(value, dtype), is_coarse=is_rounded(value, dtype))
+
+
+def _bits(nodes: KnownNodes, place: Place) -> int | list[Place]:
+    """The bits of a value as another type. Equal ones are one: each fusion that reads random numbers makes them anew."""
+    found = nodes.at(nodes.frames.operands(place))
+    if isinstance(found, list):
+        return found
+    return nodes.graph.opaque(place, nodes.frames.size(place), ("bitcast-convert", found, nodes.frames.dtype(place)))
+
+
+def _element(nodes: KnownNodes, place: Place) -> int:
+    """A get-tuple-element whose operand cannot be followed."""
+    is_readable = nodes.frames[place[0]].view.element_number(place[1]) is not None
+    return nodes.opaque(place) if is_readable else nodes.broken(place, NO_INDEX)
+
+
+def _iota(nodes: KnownNodes, place: Place) -> int:
+    """Numbers along a dimension. Equal ones are one: each fusion that reads a triangle of an array makes the mask anew."""
+    instruction, shape = nodes.frames.instruction(place), nodes.frames.shape(place)
+    dimension = instruction.attr("iota_dimension") if instruction is not None else None
+    if dimension is None or not isinstance(shape, ArrayShape):
+        return nodes.opaque(place)
+    return nodes.graph.opaque(place, nodes.frames.size(place), ("iota", dimension, shape.dimensions))
+
+
+def _input(nodes: KnownNodes, place: Place) -> int:
+    """A parameter of a computation that was opened with its parameters as inputs."""
+    source = nodes.frames.input(place)
+    if source is None:
+        return nodes.opaque(place)
+    known = nodes.constants.get(source)
+    return nodes.graph.input(source, nodes.frames.size(place)) if known is None else known
+
+
+def _truncate(nodes: KnownNodes, place: Place) -> int | list[Place]:
+    """A conversion from floating point to integers."""
+    found = nodes.at(nodes.frames.operands(place))
+    if isinstance(found, list):
+        return found
+    return nodes.graph.make("truncate", found) if len(found) == 1 else nodes.opaque(place)
+
+
+def _broadcast(nodes: KnownNodes, place: Place) -> int | list[Place]:
+    """An array that is repeated along further dimensions."""
+    found = nodes.at(nodes.frames.operands(place))
+    if isinstance(found, list):
+        return found
+    if not found or nodes.graph.value(found[0]) is not None:
+        return found[0] if found else nodes.opaque(place)
+    instruction = nodes.frames.instruction(place)
+    dimensions = instruction.attr("dimensions") if instruction is not None else None
+    return nodes.graph.make("broadcast", found[:1], dimensions, nodes.frames.size(place))
+
+
+def _some_values(nodes: KnownNodes, place: Place) -> int | list[Place]:
+    """Some of an array's values; all of them where they are all the same."""
+    frames, graph = nodes.frames, nodes.graph
+    place = frames.start(place)
+    opcode = frames.opcode(place).removesuffix("-start")
+    operands = frames.operands(place) if opcode in SOME_VALUES else ()  # a done can follow an operation of any kind
+    found = nodes.at(operands if opcode in {"all-to-all", "dynamic-slice"} else operands[:1])
+    if isinstance(found, list):
+        return found
+    moved = found if opcode == "all-to-all" else found[:1]
+    if len(set(moved)) == 1 and _is_everywhere(nodes, moved[0], operands[0]):
+        return moved[0]
+    if len(moved) != 1 or place[2]:
+        return nodes.opaque(place)
+    if opcode == "dynamic-slice":
+        return graph.make(opcode, found, None, frames.size(place))
+    instruction = frames.instruction(place) if opcode in {"reverse", "slice"} else None
+    parts = instruction.attr("slice") if instruction is not None else None
+    if parts is None:
+        turned = instruction.attr("dimensions") if instruction is not None else None
+        return graph.make(opcode, found, turned or place[:2], frames.size(place))
+    whole = frames.shape(operands[0])
+    flat = flat_part(parts, whole.dimensions) if isinstance(whole, ArrayShape) else None
+    return graph.make(opcode, found, parts if flat is None else (flat,), math.prod(len(elements_of(part)) for part in parts))
+
+
+def _pad(nodes: KnownNodes, place: Place) -> int | list[Place]:
+    """An array with values around it. Equal ones are one: XLA pads a gradient once more in each fusion that reads it."""
+    found = nodes.at(nodes.frames.operands(place))
+    if isinstance(found, list):
+        return found
+    instruction = nodes.frames.instruction(place)
+    padding = instruction.attr("padding") if instruction is not None else None
+    return nodes.graph.make("pad", found, padding, nodes.frames.size(place)) if found and padding else nodes.opaque(place)
+
+
+def _is_everywhere(nodes: KnownNodes, node: int, place: Place) -> bool:
+    """Whether an array has one value in all of its elements, on all devices."""
+    graph = nodes.graph
+    if graph.value(node) is not None:
+        return True
+    return graph.sizes[node] == 1 != nodes.frames.size(place) and not nodes.is_of_device(node)
+
+
+def _concatenate(nodes: KnownNodes, place: Place) -> int | list[Place]:
+    """A concatenation; where its operands are all the slices of one array, that array, in whatever order they are."""
+    graph = nodes.graph
+    found = nodes.at(nodes.frames.operands(place))
+    if isinstance(found, list):
+        return found
+    if not found:
+        return nodes.opaque(place)
+    if len(set(found)) == 1 and (len(found) == 1 or graph.value(found[0]) is not None):
+        return found[0]
+    if all(graph.ops[node] == "slice" for node in found):
+        sources = {graph.args[node][0] for node in found}
+        if len(sources) == 1 and are_whole(graph, found, next(iter(sources))):
+            return sources.pop()
+    exchanged = _exchanged(nodes, found)
+    if exchanged is not None:
+        return exchanged
+    return graph.make("concatenate", found, _is_flat(nodes, place), nodes.frames.size(place))
+
+
+def _exchanged(nodes: KnownNodes, parts: Sequence[int]) -> int | list[Place] | None:
+    """The array whose slices devices exchange, where the parts are all that one receives; `None` for others."""
+    frames, graph = nodes.frames, nodes.graph
+    places = [graph.places[node] for node in parts if node in graph.places]
+    if len(places) < len(parts) or len({place[:2] for place in places}) > 1 or frames.opcode(places[0]) != "all-to-all":
+        return None
+    operands = frames.operands(places[0])
+    if sorted(place[2] for place in places) != [(number,) for number in range(len(operands))]:
+        return None
+    found = nodes.at(operands)
+    if isinstance(found, list):
+        return found
+    sources = {graph.args[node][0] if graph.ops[node] == "slice" else -1 for node in found}
+    source = sources.pop()
+    return None if sources or source < 0 or not are_whole(graph, found, source) else graph.make("all-to-all", (source,))
+
+
+def _is_flat(nodes: KnownNodes, place: Place) -> bool:
+    """Whether the operands of a concatenation follow each other in the flattened array, row-major."""
+    instruction, shape = nodes.frames.instruction(place), nodes.frames.shape(place)
+    axis = (instruction.attr("dimensions") or (0,)) if instruction is not None else (0,)
+    return isinstance(shape, ArrayShape) and all(size == 1 for size in shape.dimensions[: axis[0]])
+
+
+def _filled_buffer(nodes: KnownNodes, place: Place) -> int | list[Place]:
+    """A buffer into which TPU writes arrays one behind the other, in place of a concatenation: each element is written once."""
+    frames = nodes.frames
+    whole = frames.shape(place)
+    if not isinstance(whole, ArrayShape) or nodes.buffers.written(place) != whole.elements:
+        return nodes.opaque(place)
+    writes = nodes.buffers.writes(place)
+    found = nodes.at([operand for write in writes for operand in write[1:]])
+    if isinstance(found, list):
+        return found
+    parts: dict[float, tuple[int, int]] = {}  # node and elements, by where it starts
+    row = (whole.elements or 0) // (whole.dimensions[0] or 1)
+    for number, write in enumerate(writes):
+        node, major = found[number * (len(write) - 1) :][:2]
+        shape, start = frames.shape(write[1]), nodes.graph.value(major)
+        if start is None or not isinstance(shape, ArrayShape) or shape.dimensions[1:] != whole.dimensions[1:]:
+            return nodes.opaque(place)
+        parts[start * row] = node, shape.elements or 0
+    ends = list(accumulate(parts[start][1] for start in sorted(parts)))
+    if sorted(parts) != [0, *ends[:-1]] or ends[-1] != whole.elements:
+        return nodes.opaque(place)
+    return nodes.graph.make("concatenate", tuple([parts[start][0] for start in sorted(parts)]), True, ends[-1])
+
+
+def _conditional(nodes: KnownNodes, place: Place) -> int | list[Place]:
+    """One of two branches; the first of numbered branches is that of number 0, so false."""
+    frames = nodes.frames
+    instruction = frames.instruction(place)
+    branches = instruction.attr("branch_computations") or () if instruction is not None else ()
+    order = (0, 1)
+    if not branches:
+        branches, order = (frames.callee(place, "false_computation"), frames.callee(place, "true_computation")), (1, 0)
+    operands = frames.operands(place)
+    if len(branches) != 2 or len(operands) != 3:
+        return nodes.opaque(place)
+    roots = []
+    for branch, argument in zip(branches, order, strict=True):
+        frame = frames.call(place, branch, (operands[1 + argument],))
+        if frame is None:
+            return nodes.opaque(place)
+        roots.append(frames.root(frame, place[2]))
+    found = nodes.at((operands[0], *roots))
+    return found if isinstance(found, list) else nodes.graph.make("select", (found[0], found[2], found[1]))
+
+
+def _while(nodes: KnownNodes, place: Place) -> int | list[Place]:
+    """A result of a loop: its initial value where no iteration changes it."""
+    initial = nodes.frames.operand(place, 0, place[2]) if nodes.frames.is_carried(place) else None
+    found = nodes.at([initial]) if initial is not None else (nodes.opaque(place),)
+    return found if isinstance(found, list) else found[0]
+
+
+def _scatter(nodes: KnownNodes, place: Place) -> int | list[Place]:
+    """Rows added to an array, or subtracted: the array, and a leaf for the rows in an array of zeros. Equal rows are one leaf,
+    and scalar factors of theirs are factors of the leaf.
+    """
+    frames, graph = nodes.frames, nodes.graph
+    operands = frames.operands(place)
+    combiner = next((op for op in ("add", "subtract") if frames.applies(place, op)), None)
+    if len(operands) != 3 or place[2] or combiner is None:
+        return nodes.opaque(place)
+    found = nodes.at(operands)
+    if isinstance(found, list):
+        return found
+    array, indices, rows = found
+    factors, rows = scaled_rows(graph, rows)
+    node = graph.opaque(place, frames.size(place), ("scatter", indices, rows, frames.size(place)))
+    for factor in factors:
+        node = graph.make("multiply", (factor, node))
+    return node if graph.value(array) == 0.0 and combiner == "add" else graph.make(combiner, (array, node))
+
+
+def _reduce(nodes: KnownNodes, place: Place) -> int | list[Place]:
+    """A sum over elements. Fusions that each sum up one array, which they are handed or compute, have one leaf for the sum."""
+    frames = nodes.frames
+    operands = frames.operands(place)
+    instruction = frames.instruction(place)
+    axes = instruction.attr("dimensions") if instruction is not None else None
+    if len(operands) != 2 or not axes or not frames.applies(place, "add"):
+        return nodes.opaque(place)
+    is_handed = frames.opcode(operands[0]) == "parameter"
+    array = frames.made_at(operands[0], HANDED_ON) if is_handed else nodes.fused.number(operands[0])
+    if array is None:
+        return nodes.opaque(place)
+    found = nodes.at(operands[1:])
+    if isinstance(found, list):
+        return found
+    return nodes.graph.opaque(place, frames.size(place), ("reduce", array, axes, found[0], frames.dtype(place)))
+
+
+def _custom_call(nodes: KnownNodes, place: Place) -> int | list[Place]:
+    target = nodes.frames.target(place)
+    if target in CONCATENATING_TARGETS:
+        return _concatenate(nodes, place)
+    return _gemm(nodes, place) if target in GEMM_TARGETS else nodes.opaque(place)
+
+
+def _all_reduce(nodes: KnownNodes, place: Place) -> int | list[Place]:
+    """A sum over devices. Where each writes its part into zeros it is an all-gather, as TPU has it: the part."""
+    frames, graph = nodes.frames, nodes.graph
+    if "dynamic-update-slice" not in frames.views.opcodes:
+        return nodes.opaque(place)
+    start = frames.start(place)
+    summed = frames.operand(start, start[2][0] if start[2] else 0)
+    made = frames.made_at(summed) if summed is not None else place
+    operands = frames.operands(made) if frames.opcode(made) == "dynamic-update-slice" else ()
+    if len(operands) < 3 or not frames.applies(start, "add"):
+        return nodes.opaque(place)
+    found = nodes.at(operands)
+    if isinstance(found, list):
+        return found
+    is_own = graph.value(found[0]) == 0.0 and any(map(nodes.is_of_device, found[2:]))
+    return found[1] if is_own else nodes.opaque(place)
+
+
+def _gemm(nodes: KnownNodes, place: Place) -> int | list[Place]:
+    """A product of matrices with its factors: alpha * A * B + beta * C."""
+    instruction = nodes.frames.instruction(place)
+    factors = gemm_factors(instruction.attr("backend_config")) if instruction is not None else None
+    if factors is None or (place[2] and place[2] != (0,)):
+        return nodes.opaque(place)
+    alpha, beta = factors
+    graph, whole = nodes.graph, (place[0], place[1], ())
+    product = graph.opaque(whole, nodes.frames.size(whole))
+    if alpha != 1.0:
+        product = graph.make("multiply", (graph.constant(alpha), product))
+    if beta == 0.0:
+        return product
+    operands = nodes.frames.operands(place)
+    if len(operands) < 3:
+        return nodes.opaque(place)
+    found = nodes.at(operands[2:3])
+    if isinstance(found, list):
+        return found
+    added = found[0] if beta == 1.0 else graph.make("multiply", (graph.constant(beta), found[0]))
+    return graph.make("add", (product, added))
+
+
+TRANSFER: dict[str, Callable[[KnownNodes, Place], int | list[Place]]] = {
+    "get-tuple-element": _element,
+    "constant": _constant,
+    "iota": _iota,
+    "parameter": _input,
+    "convert": _truncate,
+    "broadcast": _broadcast,
+    "concatenate": _concatenate,
+    "conditional": _conditional,
+    "while": _while,
+    "custom-call": _custom_call,
+    "all-reduce": _all_reduce,
+    "all-reduce-done": _all_reduce,
+    "dynamic-update-slice": _filled_buffer,
+    "reduce": _reduce,
+    "bitcast-convert": _bits,
+    "scatter": _scatter,
+    "pad": _pad,
+    **dict.fromkeys(SOME_VALUES - {"pad"}, _some_values),
+    **{f"{opcode}-done": _some_values for opcode in SOME_VALUES},
+}

@@ -1,0 +1,418 @@
+"""One new value as rules see it: a sum over the old value, the states and the gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from hlo_inspect.optimizer.dependence import AtomDependence
+from hlo_inspect.optimizer.hyperparameter import ABSENT, COMPUTED, Hyperparameter, constant, shortest
+from hlo_inspect.optimizer.normal_form import (
+    ONE,
+    Atom,
+    Monomial,
+    NormalForms,
+    Sum,
+    added,
+    close,
+    inverse,
+    is_constant,
+    product,
+    scaled,
+)
+from hlo_inspect.optimizer.reductions import Reductions
+from hlo_inspect.optimizer.regularized import put_together, regularized_gradient
+from hlo_inspect.optimizer.state_arrays import StateArray
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Another array in the expression of an update: the atoms of its old and new value and the form of the new one."""
+
+    array: StateArray
+    old: int
+    new: int
+    form: Sum
+
+
+@dataclass(frozen=True, slots=True)
+class WeightAverage:
+    """An array that takes in `share` of another one's new value."""
+
+    array: StateArray
+    share: Sum
+
+
+@dataclass(slots=True)
+class Claim:
+    """What a rule says of an update.
+
+    `rate` is the factor of the step, positive for descent; `gradient` the form of what the rule calls the gradient.
+    `roles` are the arrays of the rule's state, `extra` those beside them. `rule` is filled in by `OptimizerRule.claim`.
+    """
+
+    rate: Sum
+    gradient: Sum
+    hyperparameters: dict[str, Hyperparameter] = field(default_factory=dict)
+    roles: dict[str, StateArray] = field(default_factory=dict)
+    extra: list[StateArray] = field(default_factory=list)
+    rule: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizerRule:
+    """An optimizer: what facts, help, README and tests say of it, and `match`, which gives a claim for an update that the rule
+    explains wholly.
+
+    `hyperparameters` and `state` are the names that a claim can have: facts of `optimizer`, and roles of parameters.
+    `with_decay` is the name that goes with weight decay beside the step, where that has one of its own.
+    """
+
+    name: str
+    title: str
+    paper: str
+    hyperparameters: tuple[str, ...]
+    state: tuple[str, ...]
+    match: Callable[[Update], Claim | None]
+    with_decay: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,) if self.with_decay is None else (self.name, self.with_decay)
+
+    def claim(self, update: Update) -> Claim | None:
+        """The claim of the rule, by its name."""
+        claim = self.match(update)
+        if claim is not None:
+            decay = claim.hyperparameters.get("weight_decay", ABSENT)
+            claim.rule = self.name if self.with_decay is None or decay == ABSENT else self.with_decay
+        return claim
+
+
+@dataclass(slots=True)
+class UpdateContext:
+    """What an update knows of its step: dependences, and as bits the inputs that hold its own old value, those of which its
+    gradient depends on at least one, and those that hold states. `running_products` are atoms of scalars that each step
+    multiplies by the same number, with that number; `None` where it is handed in. `arrays` are those of the training state by
+    the nodes of their values. `averages` gives those of weights by the atoms of the new weights, `returned_scalars` the scalars
+    that the step returns. `refused_states` are those of the `state_inputs` because of which a form was taken for no gradient.
+    """
+
+    dependence: AtomDependence
+    reductions: Reductions
+    own_inputs: int
+    gradient_inputs: int
+    state_inputs: int
+    running_products: Mapping[int, float | None]
+    arrays: Mapping[int, StateArray]
+    averages: Callable[[], Mapping[int, Sequence[WeightAverage]]]
+    returned_scalars: Callable[[], Sequence[Sum]]
+    refused_states: int = 0
+
+
+class Update:
+    """The update of `array`.
+
+    `weight` is the atom of the old value; `kept` the factor of the weight in the new value (1 without decay), `rest` what is
+    added to it.
+    """
+
+    def __init__(
+        self, forms: NormalForms, array: StateArray, states: Iterable[State], context: UpdateContext, *, tolerance: float
+    ) -> None:
+        self.forms = forms
+        self.array = array
+        self.tolerance = tolerance
+        self.reductions = context.reductions
+        self.weight = forms.leaf(array.old)
+        self.running_products = context.running_products
+        self._context = context
+        self._dependence = context.dependence
+        self._special = self._dependence.bit(self.weight)
+        self.form = self._without_nothing(forms.definition(array.new))
+        self.states: list[State] = []
+        for state in states:
+            form = self._without_nothing(state.form)
+            self.states.append(state if form is state.form else replace(state, form=form))
+            self._special |= self._dependence.bit(state.old) | self._dependence.bit(state.new)
+        kept, rest = self._split(self._with_whole_gradient())
+        self.kept = expanded(self, kept)
+        self.rest = self._decayed_whole(rest)
+
+    def _with_whole_gradient(self) -> Sum:
+        """The new value in which a regularized gradient is one factor, as it is then in the states too."""
+        own = self._dependence.bit(self.weight)
+        holding = [state.form for state in self.states if self._dependence.values(state.form) & own]
+        gradient = regularized_gradient(self.forms, holding, self._is_regularized) if holding else None
+        if gradient is None:
+            return self.form
+        self.states = [
+            replace(state, form=put_together(self.forms, state.form, self.weight, gradient)) for state in self.states
+        ]
+        return put_together(self.forms, self.form, self.weight, gradient)
+
+    def _without_nothing(self, form: Sum) -> Sum:
+        """A sum without terms that are 0 times the weight in a gradient that is scaled: a loss may be regularized by nothing. A
+        decay of 0 stays, and 0 times a state or a gradient.
+        """
+        if 0.0 not in form.values():
+            return form
+        own, are_scalars = (self.weight, 1.0), self._dependence.are_scalars
+        return {
+            monomial: value
+            for monomial, value in form.items()
+            if value != 0.0 or own not in monomial or all(are_scalars(atom) for atom, _ in monomial if atom != self.weight)
+        }
+
+    def _split(self, form: Sum) -> tuple[Sum, Sum]:
+        """What keeps the weight, and the rest. The gradient of a standardized weight holds the weight itself."""
+        kept, rest = split(form, self.weight)
+        are_scalars = self._dependence.are_scalars
+        inner = {m for m in kept if self.depends_on_itself({m: 1.0}) and not all(are_scalars(atom) for atom, _ in m)}
+        if not inner or len(inner) == len(kept):
+            return kept, rest
+        rest |= {product(monomial, ((self.weight, 1.0),)): kept[monomial] for monomial in inner}
+        return {monomial: value for monomial, value in kept.items() if monomial not in inner}, rest
+
+    def _decayed_whole(self, form: Sum) -> Sum:
+        """What is added to the weight as one term, where the sum of both is decayed: `(w + s) * k` with a `k` of several
+        scalars, such as `1 - rate * decay`, adds `s * k`.
+        """
+        parts = [self.split_scalars(monomial) for monomial in form]
+        if len(form) != len(self.kept) or len(form) < 2 or ONE not in self.kept or len({others for _, others in parts}) != 1:
+            return form
+        scalars = dict(zip((scalars for scalars, _ in parts), form.values(), strict=True))
+        for step, value in scalars.items():
+            ratio = value / self.kept[ONE]
+            if all(close(scalars.get(product(decay, step), 0.0), ratio * kept) for decay, kept in self.kept.items()):
+                content, factor = self.forms.factored(self.kept)
+                return {product(product(parts[0][1], step), factor): content * ratio}
+        return form
+
+    @cached_property
+    def is_normalized(self) -> bool:
+        """Whether the gradient holds the weight itself times something that depends on it: the loss reads `w / norm(w)`."""
+        for form in (self.form, *(state.form for state in self.states)):
+            factor, _ = split(form, self.weight)
+            if any(self.depends_on_itself({m: 1.0}) and not self.are_scalar({m: 1.0}) for m in factor):
+                return True
+        return False
+
+    def _is_regularized(self, form: Sum) -> bool:
+        """Whether a form is a gradient and a scalar times the weight."""
+        factor, rest = split(form, self.weight)
+        return bool(factor) and bool(rest) and self.are_scalar(factor) and self.is_gradient(rest)
+
+    # -- what an atom is ------------------------------------------------------------------------------------------------
+
+    def is_scalar(self, atom: int) -> bool:
+        """Whether an atom is made only of constants, counters and other scalars, and does not depend on the weight."""
+        dependence = self._dependence
+        if not dependence.are_scalars(atom) or dependence.values_in(atom) & self._special:
+            return False
+        return not dependence.inputs_in(atom) & self._context.gradient_inputs
+
+    def is_bound(self, atom: int) -> bool:
+        """Whether an atom is one number beside an array: the smaller or larger one of several, or one that is chosen."""
+        if self.array.shape.elements == 1 or self.forms.atoms[atom].op not in _BOUNDS:
+            return False
+        return self._dependence.are_scalars(atom)
+
+    def holds(self, atom: int, value: int) -> bool:
+        """Whether an atom holds a array's value at any depth."""
+        return bool(self._dependence.values_in(atom) & self._dependence.bit(value))
+
+    @property
+    def refused_states(self) -> int:
+        """The inputs, as bits, that would have to hold no states for other forms to be gradients."""
+        return self._context.refused_states
+
+    @property
+    def own_inputs(self) -> int:
+        """The inputs that hold the old value of the weight, as bits."""
+        return self._context.own_inputs
+
+    def depends_on_itself(self, form: Sum) -> bool:
+        """Whether something opaque in a form depends on what the gradient does, mostly on the old value of the weight."""
+        return bool(self._dependence.inputs(form) & self._context.gradient_inputs)
+
+    def turns(self, form: Sum) -> bool:
+        """Whether the direction of a form, not only its length, depends on what the gradient does."""
+        own, inputs_in = self._context.gradient_inputs, self._dependence.inputs_in
+        atoms = {atom for monomial in form for atom, _ in monomial if not self._dependence.are_scalars(atom)}
+        return self.array.shape.elements == 1 or any(inputs_in(atom) & own for atom in atoms)
+
+    def are_scalar(self, form: Sum) -> bool:
+        return all(self.is_scalar(atom) for monomial in form for atom, _ in monomial)
+
+    def is_gradient(self, form: Sum) -> bool:
+        """Whether a form can be a gradient: it depends on the old value through something opaque, and holds no state."""
+        if self._dependence.values(form) & self._special & ~self._dependence.bit(self.weight):
+            return False
+        inputs = self._dependence.inputs(form)
+        if inputs < 0 or not inputs & self._context.gradient_inputs:
+            return False
+        states = inputs & self._context.state_inputs
+        self._context.refused_states |= states
+        return not states
+
+    def split_scalars(self, monomial: Monomial) -> tuple[Monomial, Monomial]:
+        """The scalar factors of a product, and the other ones."""
+        scalars = tuple([factor for factor in monomial if self.is_scalar(factor[0])])
+        return scalars, tuple([factor for factor in monomial if factor not in scalars])
+
+    def without_scalars(self, form: Sum) -> Sum:
+        """A form without the scalar factors that all of its terms share."""
+        shared: dict[int, float] | None = None
+        for monomial, value in form.items():
+            if value != 0.0:
+                here = {atom: exponent for atom, exponent in monomial if self.is_scalar(atom)}
+                shared = here if shared is None else {a: e for a, e in shared.items() if here.get(a) == e}
+        divisor = tuple(sorted((atom, -exponent) for atom, exponent in (shared or {}).items()))
+        return {product(monomial, divisor): value for monomial, value in form.items()} if divisor else form
+
+    def direction(self, form: Sum) -> tuple[float, Monomial]:
+        """A form up to scalar factors, as content times monomial."""
+        return self.forms.factored(self.without_scalars(form))
+
+    def same_direction(self, left: Sum, right: Sum) -> bool:
+        """Whether two forms differ only by scalar factors."""
+        return bool(left) and bool(right) and self.direction(left)[1] == self.direction(right)[1]
+
+    def open_safe_root(self, monomial: Monomial, moment: int) -> Monomial:
+        """A product in which `select(moment > 0, x, 0)` is put as `x`, where `x` is one product."""
+        opened = monomial
+        for atom, exponent in monomial:
+            inner = self._safe(self.forms.atoms[atom], moment) if exponent == 1.0 else None
+            if inner is not None:
+                opened = product(product(opened, ((atom, -1.0),)), inner)
+        return opened
+
+    def _safe(self, choice: Atom, moment: int) -> Monomial | None:
+        """`x` of `select(moment > 0, x, 0)`."""
+        if choice.op != "select" or len(choice.parts[1]) != 1 or any(choice.parts[2].values()):
+            return None
+        ((inner, value),) = choice.parts[1].items()
+        compared = [self.forms.atoms[atom] for condition in choice.parts[0] for atom, _ in condition]
+        if value != 1.0 or len(compared) != 1 or (compared[0].op, compared[0].attribute) != ("compare", "GT"):
+            return None
+        left, right = compared[0].parts
+        return inner if left == {((moment, 1.0),): 1.0} and not any(right.values()) else None
+
+    # -- states ---------------------------------------------------------------------------------------------------------
+
+    def used(self, form: Sum) -> list[State]:
+        """The states that a form holds, as old or as new values."""
+        values = self._dependence.values(form)
+        return [state for state in self.states if values & (self._dependence.bit(state.old) | self._dependence.bit(state.new))]
+
+    def recursion(self, state: State) -> tuple[Sum, Sum] | None:
+        """A state's new value as `decay * old + rest`, if it is linear in the old one."""
+        decay, rest = split(state.form, state.old)
+        if not decay or self._dependence.values(rest) & self._dependence.bit(state.old) or not self.are_scalar(decay):
+            return None
+        return decay, rest
+
+    @property
+    def averages(self) -> Sequence[WeightAverage]:
+        """The arrays that take in some of the new weight."""
+        return self._context.averages().get(self.forms.leaf(self.array.new), ())
+
+    @property
+    def returned_scalars(self) -> Sequence[Sum]:
+        """The scalars that the training step returns."""
+        return self._context.returned_scalars()
+
+    def array_of(self, atom: int) -> StateArray | None:
+        """The array of the training state of which an atom is the old or the new value."""
+        node = self.forms.atoms[atom].node
+        return self._context.arrays.get(node) if node is not None else None
+
+    def state_of(self, atom: int) -> State | None:
+        """The state of which an atom is the new value, also where it is only found below a product of matrices or a loop."""
+        array = self.array_of(atom)
+        if array is None or atom != self.forms.leaf(array.new) or array.is_unchanged:
+            return None
+        return State(array, self.forms.leaf(array.old), atom, self.forms.definition(array.new))
+
+    def without(self, states: Iterable[State]) -> Update:
+        """The same update where some states with one element count as scalars that are handed in."""
+        left = [state for state in self.states if state not in states]
+        return Update(self.forms, self.array, left, self._context, tolerance=self.tolerance)
+
+    # -- hyperparameters -------------------------------------------------------------------------------------------------------
+
+    def read(self, form: Sum, *, tolerance: float | None = None) -> Hyperparameter:
+        """The hyper-parameter that a coefficient gives: its number, or `COMPUTED`."""
+        if not any(form.values()):
+            return constant(0.0)
+        if not is_constant(form):
+            return COMPUTED
+        return constant(form.get(ONE, 0.0), self.tolerance if tolerance is None else tolerance)
+
+    def round(self, value: float) -> float:
+        """The shortest decimal within the tolerance of the update."""
+        return shortest(value, self.tolerance)
+
+    def decay_of(self, rate: Sum, kept: Sum | None = None) -> Hyperparameter:
+        """The decoupled weight decay: the factor of the weight is `1 - rate * decay`."""
+        kept = self.kept if kept is None else kept
+        marker = ((self.forms.zero, 1.0),)
+        has_zero = any(self.forms.zero in dict(monomial) for monomial in kept)
+        extra = {m: v for m, v in added(kept, {ONE: -1.0}).items() if self.forms.zero not in dict(m) and abs(v) > 1e-14}
+        if not extra:
+            zero = has_zero or any(value == 0.0 and monomial != ONE for monomial, value in kept.items())
+            return constant(0.0) if zero or marker in kept else ABSENT
+        factors = {monomial: -value for monomial, value in extra.items()}
+        ratio = self.forms.multiply(factors, self.forms.power(rate, -1.0)) if len(rate) == 1 and len(factors) == 1 else None
+        if ratio is None or not is_constant(ratio):
+            return COMPUTED
+        rounding = 6e-8 / abs(next(iter(extra.values()))) if is_constant(rate) else 0.0
+        return constant(ratio.get(ONE, 0.0), max(self.tolerance, min(rounding, 0.006)))
+
+    def is_plain(self) -> bool:
+        """Whether the new value is linear in the weight, with a scalar factor, apart from gradients."""
+        return bool(self.kept) and self.are_scalar(self.kept)
+
+    def is_step(self) -> bool:
+        """Whether something is added to the weight, which is itself kept or decayed by a scalar factor."""
+        scalars = all(self._dependence.are_scalars(atom) for monomial in self.kept for atom, _ in monomial)
+        if not self.kept or not scalars or not self.rest:
+            return False
+        return LEAST_KEPT <= self.kept[ONE] <= 1.0 if ONE in self.kept else len(self.kept) == 1 and bool(self.states)
+
+
+_BOUNDS = frozenset({"minimum", "maximum", "clamp", "select"})
+
+LEAST_KEPT = 0.5
+"""No weight decay keeps less than this."""
+
+
+def split(form: Sum, atom: int) -> tuple[Sum, Sum]:
+    """The factor of an atom in a sum, and the terms in which it is no factor of exponent 1."""
+    factor: Sum = {}
+    rest: Sum = {}
+    for monomial, value in form.items():
+        if (atom, 1.0) in monomial:
+            factor[tuple([one for one in monomial if one[0] != atom])] = value
+        else:
+            rest[monomial] = value
+    return factor, rest
+
+
+def quotient(forms: NormalForms, form: Sum, divisor: Sum) -> Sum | None:
+    """`form / divisor` where the result is one monomial, `None` else."""
+    (a, left), (b, right) = forms.factored(form), forms.factored(divisor)
+    if b == 0.0:
+        return None
+    return {product(left, inverse(right)): a / b}
+
+
+def expanded(update: Update, form: Sum) -> Sum:
+    """A sum in which terms that are a sum are expanded."""
+    total: Sum = {}
+    for monomial, value in form.items():
+        atom = update.forms.only_factor(monomial)
+        total = added(total, scaled(atom.parts[0], value) if atom is not None and atom.op == "sum" else {monomial: value})
+    return total

@@ -1,0 +1,116 @@
+"""Weights of a training step, and which arrays that look like weights are none: what simulations and samplers move, averages
+of weights, states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
+
+from hlo_inspect.optimizer.dependence import AtomDependence
+from hlo_inspect.optimizer.hyperparameter import ABSENT
+from hlo_inspect.optimizer.normal_form import ONE, NormalForms, Sum, is_constant
+from hlo_inspect.optimizer.state_arrays import StateArray
+from hlo_inspect.optimizer.update import Claim, Update
+
+
+@dataclass(slots=True)
+class Weight:
+    """One weight. `claim` is `None` where no rule explains it; `copy` is the copy that the forward pass reads. A weight
+    `is_frozen` that has no gradient: it is returned as it came, or updated by decay alone.
+    `is_learnt`: whether the gradient comes from a backward pass, `None` where that is not known. `is_linear`: whether the
+    loss is linear in it, so that its gradient depends on no cotangent that the loss decides.
+    """
+
+    array: StateArray
+    update: Update
+    claim: Claim | None
+    copy: StateArray | None = None
+    counters: list[StateArray] = field(default_factory=list)
+    accumulators: list[StateArray] = field(default_factory=list)
+    is_learnt: bool | None = None
+    is_frozen: bool = False
+    is_linear: bool = False
+
+    @property
+    def rule(self) -> str:
+        if self.is_frozen:
+            return "frozen"
+        return self.claim.rule if self.claim is not None else "unknown"
+
+
+class Exclusions:
+    """What is left out of the weights that were found in a step. `moved` are the bits of the inputs that the step changes."""
+
+    def __init__(self, forms: NormalForms, dependence: AtomDependence, moved: Iterable[int]) -> None:
+        self._forms = forms
+        self._dependence = dependence
+        self._moved = reduce(or_, moved, 0)
+
+    def without_unseen(self, found: list[Weight]) -> list[Weight]:
+        """Leaves out steps without a rule where no gradient is seen in the whole training step: those of simulations."""
+        if any(weight.claim is not None or weight.is_learnt for weight in found):
+            return found
+        return [weight for weight in found if weight.is_learnt is None]
+
+    def without_doubtful(self, found: list[Weight]) -> list[Weight]:
+        """Leaves out steps that are only perhaps those of a gradient, unless one beside them is learnt by the same rule."""
+        learnt = {weight.rule for weight in found if weight.is_learnt}
+        return [weight for weight in found if weight.is_learnt or weight.rule in learnt or not self._is_doubtful(weight)]
+
+    def _is_doubtful(self, weight: Weight) -> bool:
+        """Whether a step without a state goes up where all scalars are positive, has its length from other arrays that the step
+        changes, or its direction from elsewhere than the weight: samplers, and the method of conjugate gradients. Or whether it
+        goes part of the way to another value, `w + rate * (f(w) - w)`: a fixed point is looked for. Or whether it takes
+        off what is the same along a dimension: a softmax takes off the maximum, a normalization the mean.
+        """
+        claim, update = weight.claim, weight.update
+        if claim is None or claim.roles:
+            return False
+        goes_up = not is_constant(claim.rate) and all(value < 0.0 for value in claim.rate.values())
+        return (
+            goes_up
+            or (claim.rate == {ONE: 1.0} and self._is_repeated(claim.gradient))
+            or claim.hyperparameters.get("weight_decay", ABSENT).value == 1.0
+            or bool(self._dependence.inputs(claim.rate) & self._moved & ~update.own_inputs)
+            or not update.turns(claim.gradient)
+        )
+
+    def _is_repeated(self, form: Sum) -> bool:
+        """Whether the arrays in a sum are repeated ones of fewer dimensions."""
+        arrays = {atom for monomial in form for atom, _ in monomial if not self._dependence.are_scalars(atom)}
+        return all(self._forms.atoms[atom].op == "broadcast" for atom in arrays)
+
+    def without_followers(self, found: list[Weight]) -> list[Weight]:
+        """Leaves out what follows another weight (an average of it) or serves one as its state."""
+        serving = {id(array) for w in found if w.claim for array in (*w.claim.roles.values(), *w.claim.extra)}
+        new = old = 0
+        for weight in found:
+            new |= self._dependence.bit(self._forms.leaf(weight.array.new))
+            if weight.claim is not None:
+                old |= self._dependence.bit(self._forms.leaf(weight.array.old))
+        kept = []
+        for weight in found:
+            form = weight.update.form
+            follows = self._dependence.values(form) & new or self._values_added(form) & old
+            if id(weight.array) in serving or (weight.claim is None and follows):
+                continue
+            kept.append(weight)
+        return kept
+
+    def _values_added(self, form: Sum) -> int:
+        """The values that are terms of a sum, or of a choice in it, with scalar factors: an average may take in what a weight
+        was before the step, while a gradient holds other weights as factors.
+        """
+        found = 0
+        stack = [form]
+        while stack:
+            for monomial in stack.pop():
+                arrays = [atom for atom, _ in monomial if not self._dependence.are_scalars(atom)]
+                if len(arrays) == 1:
+                    found |= self._dependence.bit(arrays[0])
+                    inner = self._forms.atoms[arrays[0]]
+                    stack += inner.parts[1:] if inner.op == "select" else inner.parts if inner.op == "sum" else ()
+        return found

@@ -1,0 +1,97 @@
+"""The example in the documentation of each rule makes it fire, and one change makes it silent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.findings import RULE_TABLE, RULES, rule_pages
+from hlo_inspect.findings.reading_problems import READING_PROBLEMS
+from hlo_inspect.findings.workload_problems import WORKLOAD_PROBLEMS
+
+DOT = '"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"],"rhs_contracting_dimensions":["0"]}'
+
+# rule -> what to replace in its example so that nothing is wrong any more
+MENDED: dict[str, tuple[str, str]] = {
+    "HI001": ("this is no instruction", "q = f32[4]{0} negate(p)"),
+    "HI002": ("  p = f32[4]{0} parameter(0)", "  p = f32[4]{0} parameter(0)\n}\n"),
+    "HI003": ("many", "2"),
+    "HI004": ("negative", "negate"),
+    "HI005": ("\\xff", "w"),
+    "HI006": ("f99", "f16"),
+    "HI007": ("ROOT p", "ROOT n"),
+    "HI008": ("negate(q)", "negate(p)"),
+    "HI009": ("calls=gone\n}", "calls=gone\n}\n\ngone {\n  ROOT a = f32[4]{0} parameter(0)\n}"),
+    "HI010": ("ENTRY f", "f"),
+    "HI011": ("%all-reduce.1 = ", "ENTRY e {\n  %p = f32[4]{0} parameter(0)\n}\n//"),
+    "HI014": ("\n}", "\n  ROOT t = (f32[4]{0}) tuple(n)\n}"),
+    "HI015": ("parameter(1)\n", "parameter(1)\n  ROOT s = f32[] add(x, y)\n"),
+    "HI013": ("{1,0}", "{0}"),
+    "HI101": ("HloModule step", "HloModule step, input_output_alias={ {}: (0, {}, may-alias) }"),
+    "HI102": ("f32[8]{0} negate(x)", 'f32[8]{0} custom-call(x, mask), custom_call_target="masked"'),
+    "HI103": ("(3, {}", "(0, {}"),
+    "HI201": ("[2,4]<=[4]", "[2,2]<=[4]"),
+    "HI202": ("{{0,1,2},{3}}", "{{0,1},{2,3}}"),
+    "HI203": ("{{0,1},{2,4}}", "{{0,1},{2,3}}"),
+    "HI204": ("devices=[2]<=[2]", "devices=[4]<=[4]"),
+    "HI301": ("negate(b)", "negate(w)"),
+    "HI303": ("[65536,2]", "[1024,128]"),
+    "HI304": ("constant({...})", "parameter(1)"),
+    "HI305": ("is_scheduled=true", "is_scheduled=false"),
+    "HI306": ("copy(w)", "exponential(w)"),
+    "HI307": ("custom-call(d, g)", "custom-call(d, y)"),
+    "HI308": ("custom-call(i, layer)", "custom-call(i, stack)"),
+    "HI309": ("custom-call(y)", "custom-call(y, cache)"),
+    "HI501": ("many", "3"),
+    "HI206": ("[100000,2]<=[2,100000]T(1,0)", "[8,2]<=[2,8]T(1,0)"),
+    "HI507": ('body=outer, backend_config={"known_trip_count":{"n":"900000000000000000"}}', "body=outer"),
+    "HI502": ("call(x), to_apply=again\n}\n\nENTRY", "negate(x)\n}\n\nENTRY"),
+    "HI503": ('"gemm_backend_config":{}', f'"gemm_backend_config":{{{DOT}}}'),
+    "HI504": ("subtract(w)", "subtract(w, g)"),
+    "HI601": ("\n3\n", "\n2\n"),
+    "HI602": ("10.5", "10"),
+    "HI603": ("BROADCAST", "ALLREDUCE"),
+    "HI604": ("3000000000", "300"),
+    "HI605": ("ga: 1", "vpp: 2 ga: 1"),
+    "HI606": ("NPU_group: 3", "NPU_group: 2"),
+    "HI607": ("ALLGATHER 64", "NONE 0"),
+    "HI608": ("checkpoints: 1 0", "checkpoints: 0"),
+}
+ELSEWHERE = {
+    "HI205": "findings/test_bad_input",
+    "HI505": "findings/test_optimizer_state",
+    "HI506": "findings/test_optimizer_state",
+}
+ELSEWHERE |= {"HI302": "findings/test_memory_files"}
+ELSEWHERE |= {"HI090": "checks/test_runner", "HI091": "checks/test_runner"}
+"""Rules whose example is not a module, and the file that makes them fire and not fire."""
+
+PAGES = {page.code: page for page in rule_pages()}
+PASSES = {rule.code: RULE_TABLE[rule.name].passes for rule in RULES} | {page.code: ("summary",) for page in READING_PROBLEMS}
+PASSES |= {page.code: ("workload", "collectives") for page in WORKLOAD_PROBLEMS}
+
+
+def fired(text: str, command: str) -> set[str]:
+    return {finding.rule for finding in hlo_inspect.inspect(text.encode().replace(b"\\xff", b"\xff"), command).findings}
+
+
+def test_each_rule_is_tested() -> None:
+    assert MENDED.keys() | ELSEWHERE.keys() == PAGES.keys()
+    tests = Path(__file__).parents[1]
+    assert all(f'"{code}"' in (tests / f"{file}.py").read_text(encoding="utf-8") for code, file in ELSEWHERE.items())
+
+
+@pytest.mark.parametrize("code", MENDED)
+def test_the_example_makes_the_rule_fire(code: str) -> None:
+    for command in PASSES[code]:
+        assert code in fired(PAGES[code].example, command)
+
+
+@pytest.mark.parametrize("code", MENDED)
+def test_a_mended_example_is_silent(code: str) -> None:
+    wrong, right = MENDED[code]
+    assert PAGES[code].example.count(wrong) == 1
+    for command in PASSES[code]:
+        assert code not in fired(PAGES[code].example.replace(wrong, right), command)

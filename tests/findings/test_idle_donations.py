@@ -1,0 +1,68 @@
+"""HI309: a donated parameter that no output takes, and a temporary that could be in its memory."""
+
+from __future__ import annotations
+
+import pytest
+
+import hlo_inspect
+from hlo_inspect.findings import find_rule
+from hlo_inspect.report.model import Finding
+
+EXAMPLE = find_rule("HI309").example
+
+
+def found(text: str) -> list[Finding]:
+    return [one for one in hlo_inspect.inspect(text, "memory").findings if one.rule == "HI309"]
+
+
+def replaced(*changes: tuple[str, str]) -> str:
+    text = EXAMPLE
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+def test_a_temporary_fits() -> None:
+    """512 x 1024 x 4 bytes, 2 MiB, written after the parameter of as many bytes is read."""
+    (finding,) = found(EXAMPLE)
+    assert (finding.subject, finding.bytes_at_stake) == ("cache", 512 * 1024 * 4)
+    assert finding.message == (
+        "2.00 MiB of the donated parameter 0 are idle after x, as no output takes their place: y, 2.00 MiB, could be there"
+    )
+
+
+def test_what_an_output_takes_carries_the_temporary_already() -> None:
+    """The same parameter with an output in its place: XLA puts the temporary there, so that no heap is left."""
+    text = replaced(
+        ("buffer_donor={ (0, {}) }", "input_output_alias={ {0}: (0, {}, may-alias) }"),
+        ("ROOT r =", "r ="),
+        ('"reads"\n}', '"reads"\n  new = f32[512,1024]{1,0} custom-call(r), custom_call_target="writes"\n'
+         "  ROOT t = (f32[512,1024]{1,0}, f32[8]{0}) tuple(new, r)\n}"),
+    )  # fmt: skip
+    assert found(text) == []
+    assert hlo_inspect.inspect(text, "memory").facts["memory.heap_bytes"] == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        replaced(("custom-call(y)", "custom-call(y, cache)")),  # the parameter is read after the temporary is made
+        replaced(("y = f32[512,1024]", "y = f32[513,1024]")),  # too large
+        replaced(("[512,1024]", "[128,1024]")),  # half a MiB
+        replaced((", buffer_donor={ (0, {}) }", "")),  # not given away
+        replaced(("cache = f32[512,1024]{1,0}", "cache = f32[512,1024]{1,0:S(5)}")),  # in the memory of the host
+        replaced(("is_scheduled=true", "is_scheduled=false")),
+    ],
+)
+def test_nothing_could_be_there(text: str) -> None:
+    assert found(text) == []
+
+
+def test_one_temporary_is_named_once() -> None:
+    """Of two donated parameters the smaller one has the temporary."""
+    two = replaced(
+        ("{ (0, {}) }", "{ (0, {}), (1, {}) }"),
+        ("  x = ", "  more = f32[1024,1024]{1,0} parameter(1)\n  x = "),
+    )
+    assert [one.subject for one in found(two)] == ["cache"]

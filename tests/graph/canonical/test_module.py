@@ -1,0 +1,248 @@
+"""What a module is apart from its names: what must not matter, and what must."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hlo_inspect
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.graph.canonical.module import CanonicalModule, CanonicalText
+from hlo_inspect.graph.canonical.order import Traversal
+from hlo_inspect.hlo.input.source import open_source
+from hlo_inspect.hlo.read.reader import read_modules
+from hlo_inspect.hlo.wants import Wants
+from tests.graph.canonical.rewriting import renamed, reordered, without_metadata
+from tests.hlo.generate import CALLERS, ORDINARY, Writer
+
+DATA = Path(__file__).parents[2] / "data"
+DUMPS = [
+    "cpu/adamw_step.before.txt",
+    "cpu/control_flow.after.txt",
+    "cpu/scan_fsdp.after.txt",
+    "gpu/collectives.after.txt",
+    "gpu/gathered_matmul.after.txt",
+]
+
+
+def canonical(text: str) -> CanonicalModule:
+    (module,) = read_modules(open_source(text), Wants(graph=True, entry=True))
+    assert not list(module.problems)
+    return Context(module).canonical
+
+
+def normal(text: str, *, is_scheduled: bool = False) -> str:
+    return "".join(CanonicalText(canonical(text), is_scheduled=is_scheduled).lines())
+
+
+def fingerprints(text: str) -> list[int]:
+    found = canonical(text)
+    return sorted(found.of(name).fingerprint for name in found.names)
+
+
+def entry(*lines: str) -> str:
+    return "\n".join(["HloModule m", "", "ENTRY %e {", *(f"  {line}" for line in lines), "}", ""])
+
+
+@pytest.mark.parametrize("dump", DUMPS)
+def test_names_metadata_and_order_do_not_matter(dump: str) -> None:
+    text = (DATA / dump).read_text(encoding="utf-8")
+    first = canonical(text)
+    other = canonical(renamed(reordered(without_metadata(text), 1), 2))
+    assert other.program == first.program
+    assert normal(renamed(reordered(text, 3), 4)) == normal(text)
+    assert fingerprints(renamed(reordered(text, 5), 6)) == fingerprints(text)
+    assert canonical(renamed(text, 7)).schedule == first.schedule
+    assert normal(renamed(text, 8), is_scheduled=True) == normal(text, is_scheduled=True)
+    if first.schedule is not None:
+        assert other.schedule != first.schedule
+
+
+@pytest.mark.parametrize("dump", DUMPS)
+def test_the_normal_form_of_a_normal_form_is_itself(dump: str) -> None:
+    text = (DATA / dump).read_text(encoding="utf-8")
+    assert normal(normal(text)) == normal(text)
+    scheduled = normal(text, is_scheduled=True)
+    assert normal(scheduled, is_scheduled=True) == scheduled
+    assert canonical(scheduled).program == canonical(text).program
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> str:
+    """A module of few kinds of lines, so that many are alike, with lines that nothing reads."""
+    size = draw(st.integers(1, 12))
+    lines: list[str] = []
+    for row in range(size):
+        before = [f"%i{number}" for number in range(row)]
+        pick = st.sampled_from(before) if before else st.nothing()
+        kinds = ["constant", "token"] + (["negate", "add", "tuple", "call", "after"] if before else [])
+        kind = draw(st.sampled_from(kinds))
+        if kind == "constant":
+            text = f"f32[] constant({draw(st.integers(0, 1))})"
+        elif kind == "token":
+            text = 'f32[] custom-call(), custom_call_target="t"'
+        elif kind == "negate":
+            text = f"f32[] negate({draw(pick)})"
+        elif kind == "add":
+            text = f"f32[] add({draw(pick)}, {draw(pick)})"
+        elif kind == "tuple":
+            text = f'f32[] custom-call({", ".join(draw(st.lists(pick, max_size=3)))}), custom_call_target="u"'
+        elif kind == "call":
+            text = f"f32[] all-reduce({draw(pick)}), channel_id={row + 1}"
+        else:
+            text = f"f32[] constant(0), control-predecessors={{{draw(pick)}}}"
+        lines.append(f"%i{row} = {text}")
+    root = draw(st.integers(0, size - 1))
+    lines[root] = f"ROOT {lines[root]}"
+    return entry(*lines)
+
+
+def test_equal_rows_are_told_apart_by_which_operand_they_are() -> None:
+    lines = ["ROOT %i0 = f32[] constant(0)", "%i1 = f32[] negate(%i0)", "%i2 = f32[] negate(%i0)", "%i3 = f32[] add(%i1, %i2)"]
+    swapped = [lines[0], lines[2], lines[1], lines[3]]
+    assert normal(entry(*swapped)) == normal(entry(*lines))
+
+
+@settings(max_examples=150)
+@given(graphs(), st.integers(0, 2**32))
+def test_any_order_and_any_names_give_one_normal_form(text: str, seed: int) -> None:
+    assert normal(renamed(reordered(text, seed), seed)) == normal(text)
+
+
+@settings(max_examples=50)
+@given(st.integers(0, 2**32))
+def test_the_normal_form_of_any_text_is_its_own(seed: int) -> None:
+    """Whatever the text refers to, and repeats."""
+    text, _ = Writer(seed).module([*ORDINARY, *ORDINARY, "constant", "parameter", *CALLERS])
+    for module in read_modules(open_source(text), Wants(graph=True, entry=True)):
+        first = "".join(CanonicalText(Context(module).canonical, is_scheduled=False, metadata=True).lines())
+        (again,) = read_modules(open_source(first), Wants(graph=True, entry=True))
+        assert "".join(CanonicalText(Context(again).canonical, is_scheduled=False, metadata=True).lines()) == first
+
+
+def test_lines_are_not_kept_once_they_are_given() -> None:
+    """A text with its metadata takes less memory than its lines have together."""
+    origin = f'metadata={{op_name="{"a long way within the program/" * 8}"}}'
+    rows = [f"%n{at} = f32[8]{{0}} negate(%n{at - 1}), {origin}" for at in range(1, 3000)]
+    found = canonical(entry(f"%n0 = f32[8]{{0}} parameter(0), {origin}", *rows))
+    text = CanonicalText(found, is_scheduled=True, metadata=True)
+    found.program  # noqa: B018 - so that what follows measures the lines alone
+    tracemalloc.start()
+    size = sum(map(len, text.lines()))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < size
+
+
+def test_depth_is_no_limit() -> None:
+    """Computations that call one another in a chain and in a circle, and a row that uses a later one."""
+    count = 1_500
+    bodies = [
+        f"%c{i} {{\n  %x = f32[] parameter(0)\n  ROOT %y = f32[] call(%x), to_apply=%c{(i + 1) % count}\n}}\n"
+        for i in range(count)
+    ]
+    text = "HloModule m\n\n" + "\n".join(bodies)
+    rows = [f"%r{i} = f32[] negate(%r{(i + 1) % count})" for i in range(count)]
+    for one in (text, text + entry("ROOT %z = f32[] constant(1)").partition("\n\n")[2], entry(*rows)):
+        (module,) = read_modules(open_source(one), Wants(graph=True, entry=True))
+        found = Context(module).canonical
+        assert len(found.program) == 32
+        assert "".join(CanonicalText(found, is_scheduled=False).lines()).count(" = ") >= count
+
+
+P, Q = "%p = f32[4]{0} parameter(0)", "%q = f32[4]{0} parameter(1)"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("ROOT %r = f32[4]{0} add(%p, %q)", "ROOT %r = f32[4]{0} add(%q, %p)"),
+        ("ROOT %r = f32[4]{0} xor(%p, %q)", "ROOT %r = f32[4]{0} xor(%q, %p)"),
+    ],
+)
+def test_operands_of_commutative_opcodes_are_told_apart_by_the_program_alone(one: str, other: str) -> None:
+    assert fingerprints(entry(P, Q, one)) == fingerprints(entry(P, Q, other))
+    assert canonical(entry(P, Q, one)).program != canonical(entry(P, Q, other)).program
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("ROOT %r = f32[4]{0} subtract(%p, %q)", "ROOT %r = f32[4]{0} subtract(%q, %p)"),
+        ("ROOT %r = f32[4]{0} add(%p, %q)", "ROOT %r = f32[4]{0} add(%p, %p)"),
+        ("ROOT %r = f32[4]{0} add(%p, %q)", "ROOT %r = f64[4]{0} add(%p, %q)"),
+        ("ROOT %r = f32[4]{0} add(%p, %q)", "ROOT %r = f32[4]{0:T(256)} add(%p, %q)"),
+        ("ROOT %r = f32[4]{0} slice(%p), slice={[0:4]}", "ROOT %r = f32[4]{0} slice(%p), slice={[0:4:2]}"),
+        ("ROOT %r = f32[4]{0} constant({1, 2, 3, 4})", "ROOT %r = f32[4]{0} constant({1, 2, 3, 5})"),
+        ("ROOT %r = f32[4]{0} add(%p, %q)", "%r = f32[4]{0} add(%p, %q)\n  ROOT %s = f32[4]{0} negate(%p)"),
+    ],
+)
+def test_what_an_instruction_does_matters(one: str, other: str) -> None:
+    assert fingerprints(entry(P, Q, one)) != fingerprints(entry(P, Q, other))
+    assert canonical(entry(P, Q, one)).program != canonical(entry(P, Q, other)).program
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("ROOT %r = f32[4]{0} add(%p, %q)", "ROOT %r = f32[4]{0} add(f32[4]{0} %p, /*index=1*/f32[4]{0} %q)"),
+        ("ROOT %r = f32[4]{0} slice(%p), slice={[0:4]}", "ROOT r = f32[4]{0} slice( p ), slice={ [0:4] }"),
+        (
+            'ROOT %r = f32[4]{0} add(%p, %q), sharding={replicated}, metadata={op_name="a}, b"}',
+            'ROOT %r = f32[4]{0} add(%p, %q), origin={{"x"}}, sharding={replicated}',
+        ),
+    ],
+)
+def test_how_a_printer_spells_it_does_not_matter(one: str, other: str) -> None:
+    assert canonical(entry(P, Q, one)).program == canonical(entry(P, Q, other)).program
+
+
+def test_rows_have_fingerprints_of_themselves_and_of_their_dataflow() -> None:
+    found = canonical(entry(P, "%a = f32[4]{0} negate(%p)", "%b = f32[4]{0} negate(%a)", "ROOT %c = f32[4]{0} negate(%p)")).of(
+        "e"
+    )
+    _, a, b, c = found.local
+    assert a == b == c
+    _, a, b, c = found.dataflow
+    assert a == c
+    assert a != b
+
+
+def test_a_change_of_a_callee_changes_its_callers() -> None:
+    body = "%f {{\n  %x = f32[4]{{0}} parameter(0)\n  ROOT %y = f32[4]{{0}} {}(%x)\n}}\n\n"
+    call = "ROOT %r = f32[4]{0} fusion(%p), kind=kLoop, calls=%f"
+    text = entry(P, call)
+    negate, sine = (text.replace("ENTRY", body.format(opcode) + "ENTRY") for opcode in ("negate", "sine"))
+    assert fingerprints(negate)[0] not in fingerprints(sine)
+    assert canonical(negate).of("e").local[1] != canonical(sine).of("e").local[1]
+
+
+def test_hashes_are_the_same_in_every_process() -> None:
+    """In another process, with another seed of Python's own hashes."""
+    path = DATA / "cpu" / "adamw_step.after.txt"
+    program = f"""
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.hlo.read.reader import read_modules
+from hlo_inspect.hlo.input.source import open_source
+from hlo_inspect.hlo.wants import Wants
+(module,) = read_modules(open_source({str(path)!r}), Wants(graph=True))
+print(Context(module).canonical.program, Context(module).canonical.schedule)
+"""
+    environment = {"PYTHONHASHSEED": "7", "PYTHONPATH": str(DATA.parents[1])}
+    shell = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    here = canonical(path.read_text(encoding="utf-8"))
+    assert shell.stdout.split() == [here.program, here.schedule]
+
+
+def test_rows_that_use_one_another_stay() -> None:
+    """No legal text has them; nothing of it is lost, and nothing fails."""
+    lines = "  a = f32[8]{0} negate(a)\n  b = f32[8]{0} add(c, p)\n  c = f32[8]{0} copy(b)\n"
+    text = f"HloModule m\n\nENTRY e {{\n  p = f32[8]{{0}} parameter(0)\n{lines}  ROOT r = f32[8]{{0}} copy(p)\n}}\n"
+    hlo_inspect.inspect(text, "fingerprint")
+    assert sorted(Traversal([[], [1], [3, 0], [2], [0]], [0, 1, 2, 3, 4]).order([0, 4])) == [0, 1, 2, 3, 4]

@@ -1,0 +1,380 @@
+"""How often computations run, and what collectives that makes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from hlo_inspect.analysis.collectives import OPCODES, TARGETS
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.executed_collectives import Executed, ExecutedFigure
+from hlo_inspect.graph.calls import WANTS, Bounds, CallGraph
+from hlo_inspect.hlo.wants import Wants
+from tests.graph.loops import BODY, CONDITION, LOOP, START, STATE, STEP, computation, loop_text
+from tests.hlo.reading import module
+
+DATA = Path(__file__).parents[1] / "data"
+LIGHT = Wants(opcodes=OPCODES, targets=TARGETS) | WANTS
+GRAPH = LIGHT | Wants(graph=True)
+ALL_WAYS = [LIGHT, LIGHT | Wants(every_line=True), GRAPH]
+
+SHARED = "%v = f32[8]{0} parameter(0)"
+SUM = "all-reduce(%v), replica_groups={{0,1}}, to_apply=%add"
+GATHER = "%g = f32[16]{0} all-gather(%v), replica_groups={{0,1}}, dimensions={0}"
+STEP_END = f"ROOT %out = {STATE} tuple(%next, %n, %y)"
+PREDICATE = "%p = pred[] parameter(1)"
+REDUCER = computation("%add", ("%a = f32[] parameter(0)", "%b = f32[] parameter(1)", "ROOT %c = f32[] add(%a, %b)"))
+CALLEES = {
+    "%summing": (f"ROOT %r = f32[8]{{0}} {SUM}",),
+    "%twin": (f"%s = f32[8]{{0}} {SUM}", "ROOT %r = f32[8]{0} copy(%s)"),
+    "%gathering": (GATHER, "ROOT %r = f32[8]{0} copy(%v)"),
+    "%plain": ("ROOT %r = f32[8]{0} negate(%v)",),
+    "%other": ("ROOT %r = f32[8]{0} sqrt(%v)",),
+    "%again": (f"%s = f32[8]{{0}} {SUM}", "ROOT %r = f32[8]{0} call(%s), to_apply=%again"),
+}
+CALL = "ROOT %r = f32[8]{0} call(%v), to_apply="
+
+
+def entry_of(*lines: str) -> str:
+    """An entry of those lines behind a parameter `%v`, and the computations that they name."""
+    named = [computation(name, (SHARED, *body)) for name, body in CALLEES.items() if name in "".join(lines)]
+    return "\n".join(["HloModule m\n", REDUCER, *named, computation("ENTRY %main", (SHARED, *lines))])
+
+
+def line_of(text: str, part: str) -> int:
+    return 1 + text[: text.index(part)].count("\n")
+
+
+def executions(text: str, wants: Wants = LIGHT) -> dict[str, int | None]:
+    return _executions(CallGraph(module(text.encode(), wants)))
+
+
+def _executions(graph: CallGraph) -> dict[str, int | None]:
+    """How often each computation that is reached runs; `None` where that is not known."""
+    return {name: graph.runs(name).exact for name in graph.calls}
+
+
+def figures(text: str, wants: Wants = LIGHT) -> Executed:
+    return Context(module(text.encode(), wants)).executed.total
+
+
+def executed(text: str, wants: Wants = LIGHT) -> tuple[int | None, int | None]:
+    """How often collectives run, and the bytes of their operands then."""
+    found = figures(text, wants)
+    return found.count.exact, found.operand_bytes.exact
+
+
+def test_what_is_called_from_two_places_runs_for_both() -> None:
+    calls = (
+        "%x = f32[8]{0} call(%v), to_apply=%summing",
+        "%y = f32[8]{0} fusion(%x), kind=kLoop, calls=%summing",
+        "%z = f32[8]{0} fusion(%y), kind=kLoop, calls=%plain",
+        "ROOT %w = f32[] reduce(%z, %z), dimensions={0}, to_apply=%add",
+    )
+    assert executions(entry_of(*calls)) == {"main": 1, "summing": 2}
+    assert executions(entry_of(*calls), GRAPH) == {"main": 1, "summing": 2}
+    assert executed(entry_of(*calls)) == (2, 64)
+
+
+def test_an_async_wrapper_runs_once_for_its_start() -> None:
+    """Before 2024 the update and the done named the computation too."""
+    text = entry_of(
+        "%s = ((f32[8]{0}), f32[8]{0}, u32[]) async-start(%v), calls=%summing",
+        "%u = ((f32[8]{0}), f32[8]{0}, u32[]) async-update(%s), calls=%summing",
+        "ROOT %d = f32[8]{0} async-done(%u), calls=%summing",
+    )
+    assert executions(text) == {"main": 1, "summing": 1}
+    assert executed(text) == (1, 32)
+
+
+def in_loops(limit: str) -> str:
+    """10 runs, in each of which a loop sums `limit` times and checks with an all-reduce of its own."""
+    inner_body = computation("%sums", (*STEP, f"%y = f32[8]{{0}} {SUM.replace('%v', '%x')}", STEP_END))
+    compared = f"ROOT %less = pred[] compare(%i, {limit}), direction=LT"
+    inner_condition = computation("%checks", (*STEP, f"%y = f32[8]{{0}} {SUM.replace('%v', '%x')}", compared))
+    body = (
+        *STEP,
+        "%zero = s32[] constant(0)",
+        f"%init = {STATE} tuple(%zero, %n, %x)",
+        f"%inner = {STATE} while(%init), condition=%checks, body=%sums",
+        "%y = f32[8]{0} get-tuple-element(%inner), index=2",
+        STEP_END,
+    )
+    return loop_text(body=body, before=REDUCER + inner_body + inner_condition)
+
+
+@pytest.mark.parametrize("wants", ALL_WAYS)
+def test_loops_multiply_and_conditions_run_once_more(wants: Wants) -> None:
+    counts = executions(in_loops("%n"), wants)
+    assert counts == {"main": 1, "body": 10, "cond": 11, "sums": 60, "checks": 70}
+    assert executed(in_loops("%n"), wants) == (130, 130 * 32)
+
+
+def test_a_loop_that_never_runs() -> None:
+    condition = ("%s = s32[] parameter(0)", "%k = s32[] constant(0)", "ROOT %c = pred[] compare(%s, %k), direction=LT")
+    body = (
+        f"%s = {STATE} parameter(0)",
+        "%x = f32[8]{0} get-tuple-element(%s), index=2",
+        "%y = f32[8]{0} call(%x), to_apply=%looping",
+    )
+    looping = computation(
+        "%looping", (SHARED, f"%a = f32[8]{{0}} {SUM}", "ROOT %w = f32[8]{0} while(%a), condition=%what, body=%what")
+    )
+    config = ', backend_config={"known_trip_count":{"n":"0"}}'
+    text = loop_text(condition=condition, body=body, entry=(*START, LOOP + config), before=REDUCER + looping)
+    assert executions(text) == {"main": 1, "cond": 1, "body": 0, "looping": 0}
+    assert executed(text) == (0, 0)
+
+
+def test_loops_of_one_name() -> None:
+    """The first runs 10 times, the second, of the same name, 4 times: each its own."""
+    again = computation("%cond.4", (*CONDITION[:-2], "%ten = s32[] constant(4)", CONDITION[-1])) + computation("%body.4", BODY)
+    second = LOOP.replace("%cond", "%cond.4").replace("%body", "%body.4")
+    text = loop_text(entry=(*START, LOOP.replace("ROOT ", ""), second), before=again)
+    assert executions(text, GRAPH) == {"main": 1, "cond": 11, "body": 10, "cond.4": 5, "body.4": 4}
+
+
+def test_a_loop_without_an_end() -> None:
+    text = in_loops("%next")
+    line = line_of(text, "%inner = ")
+    reason = f"the trip count of inner (line {line}) is not known: its condition stays true, or its counter overflows"
+    graph = CallGraph(module(text.encode(), LIGHT))
+    assert _executions(graph) == {"main": 1, "body": 10, "cond": 11, "sums": None, "checks": None}
+    assert graph.runs("sums").reason == graph.runs("checks").reason == reason
+    found = figures(text)
+    assert found.count == ExecutedFigure(None, 10 + 20, reason)
+    assert found.operand_bytes == ExecutedFigure(None, 30 * 32, reason)
+
+
+@pytest.mark.parametrize(
+    "branches", ["true_computation=%summing, false_computation=%summing", "branch_computations={%summing, %summing}"]
+)
+def test_branches_that_are_one_computation(branches: str) -> None:
+    text = entry_of(PREDICATE, f"ROOT %r = f32[8]{{0}} conditional(%p, %v, %v), {branches}")
+    assert executions(text) == {"main": 1, "summing": 1}
+    assert executed(text) == (1, 32)
+
+
+@pytest.mark.parametrize(
+    ("branches", "expected"),
+    [
+        ("true_computation=%summing, false_computation=%twin", (1, 32)),
+        ("branch_computations={%summing, %twin, %summing}", (1, 32)),
+        ("branch_computations={%other, %plain}", (0, 0)),
+        ("branch_computations={%summing, %plain}", None),
+        ("branch_computations={%plain, %summing, %twin}", None),
+        ("branch_computations={%summing, %gathering}", None),
+    ],
+)
+@pytest.mark.parametrize("wants", ALL_WAYS)
+def test_branches(branches: str, expected: tuple[int, int] | None, wants: Wants) -> None:
+    """One runs: it counts where all hold the same. The gathered operand is as large as the summed one."""
+    text = entry_of(PREDICATE, f"ROOT %r = f32[8]{{0}} conditional(%p, %v, %v), {branches}")
+    assert executed(text, wants) == (expected or (None, None))
+    if expected is None:
+        reason = f"r (line {line_of(text, 'conditional(')}) runs only one of its branches, which differ"
+        assert [figure.reason for figure in figures(text, wants).figures().values()] == [reason] * 3
+        assert figures(text, wants).count.least == int("%plain" not in branches)
+
+
+def test_branches_that_differ_run_nobody_knows_how_often() -> None:
+    text = entry_of(PREDICATE, "ROOT %r = f32[8]{0} conditional(%p, %v, %v), branch_computations={%summing, %gathering}")
+    graph = CallGraph(module(text.encode(), LIGHT))
+    assert _executions(graph) == {"main": 1, "summing": None, "gathering": None}
+    assert graph.runs("summing").reason.endswith("runs only one of its branches")
+
+
+@pytest.mark.parametrize("wants", ALL_WAYS)
+def test_a_computation_that_calls_itself(wants: Wants) -> None:
+    graph = CallGraph(module(entry_of(CALL + "%again").encode(), wants))
+    assert _executions(graph) == {"main": 1, "again": None}
+    assert graph.runs("again").reason == "again is called, directly or not, by a computation that calls itself"
+    found = figures(entry_of(CALL + "%again"), wants)
+    assert found.count == ExecutedFigure(None, 1, graph.runs("again").reason)
+    assert found.operand_bytes.exact is None
+
+
+def test_an_entry_that_calls_itself() -> None:
+    text = entry_of(f"%s = f32[8]{{0}} {SUM}", CALL + "%main")
+    assert executions(text) == {"main": None}
+    assert executed(text)[0] is None
+
+
+def test_a_custom_call_runs_what_it_likes() -> None:
+    text = entry_of("ROOT %r = f32[8]{0} custom-call(%v), custom_call_target='f', called_computations={%summing}")
+    calls = LIGHT | Wants(opcodes=frozenset({"custom-call"}))
+    assert executions(text, calls) == {"main": 1, "summing": None}
+    assert figures(text, calls).count.reason.endswith(
+        f"r (line {line_of(text, 'custom-call(')}) is a custom call, which runs it as it likes"
+    )
+    assert figures(text).count == ExecutedFigure(None, 0, "nothing that was read calls summing")
+
+
+def test_a_long_chain_of_calls() -> None:
+    """3000 deep; the first 60 call what is below them twice."""
+    chain = "\n".join(
+        computation(
+            f"%c{n + 1}",
+            (SHARED, *([f"%a = f32[8]{{0}} call(%v), to_apply=%c{n}"] if n < 60 else []), CALL + f"%c{n}"),
+        )
+        for n in range(3000)
+    )
+    first = computation("%c0", (SHARED, f"ROOT %r = f32[8]{{0}} {SUM}"))
+    text = "\n".join(["HloModule m\n", REDUCER, first, chain, computation("ENTRY %main", (SHARED, CALL + "%c3000"))])
+    assert executed(text)[0] == 2**60
+
+
+def test_callees_that_are_not_there() -> None:
+    text = entry_of(
+        f"%s = f32[8]{{0}} {SUM}", "%t = f32[8]{0} call(%s), to_apply=%gone", "ROOT %r = f32[8]{0} while(%t), body=%gone"
+    )
+    assert executions(text) == {"main": 1}
+    assert executed(text) == (1, 32)
+
+
+def test_bytes_that_are_not_known_and_what_is_only_sent() -> None:
+    text = entry_of(
+        "%d = f32[?]{0} parameter(1)",
+        "%t = token[] after-all()",
+        "%s = (f32[8]{0}, u32[], token[]) send(%v, %t), channel_id=1",
+        f"%a = f32[?]{{0}} {SUM.replace('%v', '%d')}",
+        f"ROOT %r = f32[8]{{0}} {SUM}",
+    )
+    reason = f"the shape of a (line {line_of(text, '%a = f32[?]')}) or of its operands cannot be read, or has no size"
+    assert figures(text).count.exact == 2
+    assert figures(text).operand_bytes == ExecutedFigure(None, 32, reason)
+
+
+@pytest.mark.parametrize("wants", ALL_WAYS)
+def test_a_module_without_computations(wants: Wants) -> None:
+    text = "HloModule m, is_scheduled=true\n"
+    assert executions(text, wants) == {}
+    assert executed(text, wants) == (0, 0)
+
+
+@pytest.mark.parametrize("wants", ALL_WAYS)
+@pytest.mark.parametrize("printed", [True, False])
+def test_a_scan_over_three_layers(wants: Wants, printed: bool) -> None:
+    """2 all-reduces outside of 4 + 384 bytes; a gather of 128; a gather of 128 and a reduce-scatter of 256 on the way back."""
+    text = (DATA / "cpu" / "scan_fsdp.after.txt").read_text()
+    found = executed(text if printed else re.sub("known_trip_count", "taken_out", text), wants)
+    assert found == (2 + 3 + 6, 388 + 3 * 128 + 3 * (128 + 256))
+
+
+def test_an_asynchronous_call_as_sugar() -> None:
+    text = entry_of("%s = ((f32[8]{0}), f32[8]{0}) call-start(%v), to_apply=%summing", "ROOT %d = f32[8]{0} call-done(%s)")
+    assert executions(text) == {"main": 1, "summing": 1}
+    assert executed(text) == (1, 32)
+
+
+# -- bounds -----------------------------------------------------------------------------------------------------------------
+
+
+def test_runs_of_a_loop_without_a_known_trip_count() -> None:
+    """The outer loop runs 10 times: the body of the inner one 10 times or more, its condition 20 times or more."""
+    graph = CallGraph(module(in_loops("%next").encode(), LIGHT))
+    assert graph.runs("body") == Bounds(10, 10)
+    for name, at_least in (("sums", 10), ("checks", 20)):
+        runs = graph.runs(name)
+        assert (runs.least, runs.greatest, runs.exact, runs.is_exact) == (at_least, None, None, False)
+        assert runs.reason.startswith("the trip count of inner (line ")
+
+
+def test_runs_of_what_nothing_calls() -> None:
+    runs = CallGraph(module(entry_of("ROOT %r = f32[8]{0} negate(%v)").encode(), LIGHT)).runs("summing")
+    assert runs == Bounds(0, None, "nothing that was read calls summing")
+
+
+def test_runs_of_branches() -> None:
+    text = entry_of(PREDICATE, "ROOT %r = f32[8]{0} conditional(%p, %v, %v), branch_computations={%summing, %gathering}")
+    runs = CallGraph(module(text.encode(), LIGHT)).runs("gathering")
+    assert (runs.least, runs.greatest) == (0, 1)
+    assert runs.reason.endswith("runs only one of its branches")
+
+
+def test_a_step_is_between_the_cheapest_and_the_dearest_branch() -> None:
+    """Of each figure apart: one branch does 5 and moves 70, the other does 9 and moves 20, the third neither."""
+    branches = "branch_computations={%summing, %gathering, %plain}"
+    text = entry_of(PREDICATE, f"ROOT %r = f32[8]{{0}} conditional(%p, %v, %v), {branches}")
+    graph = CallGraph(module(text.encode(), GRAPH))
+    own = {
+        "main": {"done": Bounds.exactly(100)},
+        "summing": {"done": Bounds.exactly(5), "moved": Bounds.exactly(70)},
+        "gathering": {"done": Bounds.exactly(9), "moved": Bounds.exactly(20)},
+    }
+    reason = f"r (line {line_of(text, 'conditional(')}) runs only one of its branches, which differ"
+    assert graph.bounds(own) == {"done": Bounds(100, 109, reason), "moved": Bounds(0, 70, reason)}
+    assert graph.bounds(own | {"plain": {"done": Bounds.exactly(7)}})["done"] == Bounds(105, 109, reason)
+
+
+def test_figures_of_loops() -> None:
+    """11 runs of the condition of 10 runs, 10 of the body, in each at least 1 of the inner body."""
+    graph = CallGraph(module(in_loops("%next").encode(), LIGHT))
+    own = {name: {"done": Bounds.exactly(1)} for name in ("main", "body", "cond")}
+    assert graph.bounds(own) == {"done": Bounds.exactly(1 + 10 + 11)}
+    least, greatest, reason = graph.bounds(own | {"sums": {"done": Bounds.exactly(1000)}})["done"]
+    assert (least, greatest) == (22 + 10 * 1000, None)
+    assert reason.startswith("the trip count of inner (line ")
+
+
+def test_figures_of_alike_computations_are_one_object() -> None:
+    """Three computations call one that does 5; two hold nothing else, the third calls it twice."""
+    text = """HloModule m
+
+five { ROOT %f = f32[] constant(5) }
+
+first { ROOT %a = f32[] call(), to_apply=five }
+
+second { ROOT %b = f32[] call(), to_apply=five }
+
+twice {
+  %c = f32[] call(), to_apply=five
+  ROOT %d = f32[] call(), to_apply=five
+}
+
+ENTRY main {
+  %x = f32[] call(), to_apply=first
+  %y = f32[] call(), to_apply=second
+  ROOT %z = f32[] call(), to_apply=twice
+}
+"""
+    each = CallGraph(module(text.encode(), GRAPH)).bounds_of_each({"five": {"done": Bounds.exactly(5)}})
+    assert each["first"] is each["second"]
+    done = {name: figures["done"].exact for name, figures in each.items()}
+    assert done == {"five": 5, "first": 5, "second": 5, "twice": 10, "main": 20}
+
+
+def test_a_figure_that_is_not_known_where_nothing_runs() -> None:
+    text = loop_text(entry=(*START, LOOP + ', backend_config={"known_trip_count":{"n":"0"}}'))
+    graph = CallGraph(module(text.encode(), LIGHT))
+    assert graph.bounds({"body": {"done": Bounds(3, None, "nobody knows")}}) == {"done": Bounds.exactly(0)}
+
+
+def test_counts_that_no_program_has_are_bounds() -> None:
+    """4000 computations, each of which calls the next one twice: 2^4000 has 1205 digits."""
+    chain = [
+        computation(
+            f"%c{n + 1}",
+            (SHARED, f"%a = f32[8]{{0}} call(%v), to_apply=%c{n}", f"ROOT %r = f32[8]{{0}} call(%a), to_apply=%c{n}"),
+        )
+        for n in range(4000)
+    ]
+    first = computation("%c0", (SHARED, f"ROOT %r = f32[8]{{0}} {SUM}"))
+    text = "\n".join(["HloModule m\n", REDUCER, first, *chain, computation("ENTRY %main", (SHARED, CALL + "%c4000"))])
+    assert figures(text).count == ExecutedFigure(None, 10**30, "it is more than 10^30")
+    assert CallGraph(module(text.encode(), LIGHT)).runs("c0").least == 10**30
+
+
+def test_many_branches_take_linear_time() -> None:
+    count = 3000
+    named = [computation(f"%b{n}", (SHARED, "ROOT %r = f32[8]{0} negate(%v)")) for n in range(count)]
+    branches = ", ".join(f"%b{n}" for n in range(count))
+    entry = computation(
+        "ENTRY %main",
+        (SHARED, "%p = s32[] parameter(1)", f"ROOT %r = f32[8]{{0}} conditional(%p), branch_computations={{{branches}}}"),
+    )
+    graph = CallGraph(module("\n".join(["HloModule m\n", *named, entry]).encode(), GRAPH))
+    found = graph.bounds({f"b{n}": {n: Bounds.exactly(1)} for n in range(count)})
+    assert {(amount.least, amount.greatest) for amount in found.values()} == {(0, 1)}

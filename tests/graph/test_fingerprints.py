@@ -1,0 +1,245 @@
+"""Computations that are the same but for names and metadata, and those that only look so."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlo_inspect.graph import fingerprints
+from hlo_inspect.graph.fingerprints import Fingerprints
+from tests.analysis.cost.small import module_of
+
+LINES = ("%a.1 = f32[4] parameter(0)", "%b.1 = f32[4] parameter(1)", "ROOT %r.2 = f32[4] subtract(%a.1, %b.1)")
+
+
+def computation(name: str, *lines: str) -> str:
+    """A computation and a blank line, as printers write it: computations so written share the heads of their rows."""
+    return f"%{name} {{\n" + "".join(f"  {line}\n" for line in lines) + "}\n\n"
+
+
+REPEATED = 6
+"""So many equal computations, and others may be read like them."""
+
+
+def alike(one: tuple[str, ...], other: tuple[str, ...], before: str = "", *, by_template: bool = False) -> bool:
+    """Whether two computations have the same form, which is known of both: when the one was found once, and when it was found
+    so often that the other may be read like it. With `by_template` there has to be a template that the other is held against.
+    """
+    ones = [f"one.{number}" for number in range(REPEATED)]
+    text = before + "".join(computation(name, *one) for name in ones) + computation("other", *other)
+    computations = module_of("%p = f32[] parameter(0)", before=text.removesuffix("\n")).computations
+    found = []
+    for asked in (ones[:1], ones):
+        fingerprints = Fingerprints(computations)
+        numbers = {fingerprints.of(name) for name in asked}
+        templates = fingerprints._heads(computations["other"].rows.column).templates
+        last = fingerprints.of("other")
+        assert None not in {*numbers, last}
+        assert len(numbers) == 1
+        found.append((last in numbers, fingerprints.is_alone("one.0"), fingerprints.is_alone("other")))
+    assert templates or not by_template
+    assert found[0] == found[1]
+    return found[0][0]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("%a.7 = f32[4] parameter(0)", "%b.7 = f32[4] parameter(1)", "ROOT %r.9 = f32[4] subtract(%a.7, %b.7)"),
+        ("%p = f32[4] parameter(0)", "%q.1b = f32[4] parameter(1)", "ROOT %r = f32[4] subtract(%p, %q.1b)"),
+        (*LINES[:2], LINES[2] + ', metadata={op_name="x" source_line=3}'),
+    ],
+)
+def test_the_same_under_other_names(other: tuple[str, ...]) -> None:
+    assert alike(LINES, other, by_template=True)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        (*LINES[:2], "ROOT %r.2 = f32[4] subtract(%b.1, %a.1)"),
+        (*LINES[:2], "ROOT %r.2 = f32[4] subtract(%a.1, %a.1)"),
+        (*LINES[:2], "ROOT %r.2 = f32[4] add(%a.1, %b.1)"),
+        (*LINES[:2], "ROOT %r.2 = f32[4]{0} subtract(%a.1, %b.1)"),
+        ("%a.1 = f32[4] parameter(1)", "%b.1 = f32[4] parameter(0)", LINES[2]),
+        (LINES[0], f"ROOT {LINES[1]}", LINES[2].replace("ROOT ", "")),
+        (*LINES, "%s.3 = f32[4] negate(%r.2)"),
+        (*LINES[:2], "ROOT %r.2 = f32[4] subtract(%a.1, %c)"),
+    ],
+)
+def test_another_form(other: tuple[str, ...]) -> None:
+    assert not alike(LINES, other)
+
+
+def test_equal_names_are_told_apart_from_different_ones() -> None:
+    """A name that two rows define reads the same where the second one is meant."""
+    last = "ROOT %s = f32[4] subtract(%a.1, %b.1)"
+    twice = ("%a.1 = f32[4] parameter(0)", "%a.1 = f32[4] parameter(1)", last.replace("%b.1", "%a.1"))
+    assert not alike((*LINES[:2], last), twice, by_template=True)
+    again = tuple(line.replace("%a.1", "%b.1") for line in twice)
+    assert alike(twice, again, by_template=True)
+
+
+def test_a_callee_with_the_name_of_a_row() -> None:
+    before = reducer("p", "add") + reducer("f.1", "add") + reducer("q", "tanh")
+    assert alike((*INPUTS, REDUCE + "f.1"), (*INPUTS, REDUCE + "f.1"), before)
+    assert not alike((*INPUTS, REDUCE + "f.1"), (*INPUTS, REDUCE + "q"), before)
+    other = tuple(line.replace("%z", "%q") for line in INPUTS)
+    assert not alike((*INPUTS, REDUCE + "f.1"), (*other, REDUCE.replace("%z", "%q") + "q"), before)
+
+
+def test_a_sign_that_marks_no_name() -> None:
+    line = "ROOT %r.2 = f32[4] subtract(%a.1, %b.1) /* 5% s %s */"
+    assert alike((*LINES[:2], line), (*LINES[:2], line.replace("%r.2", "%r.3")))
+    assert not alike((*LINES[:2], line), (*LINES[:2], line.replace("5%", "6%")))
+
+
+def test_names_are_told_apart() -> None:
+    """The same letters: once the first parameter twice, once both."""
+    head = ("%a.1 = f32[4] parameter(0)", "%a.2 = f32[4] parameter(1)")
+    assert not alike((*head, "%r = f32[4] add(%a.1, %a.2)"), (*head, "%r = f32[4] add(%a.1, %a.1)"))
+    assert not alike((*head, "%r = f32[4] add(%a.1, %a.2)"), (*head, "%r = f32[4] add(%a.2, %a.1)"))
+
+
+@pytest.mark.parametrize(("negated", "difference"), [("%a", "p, %x"), ("p /*%*/", "p, x")])
+def test_some_names_without_a_mark(negated: str, difference: str) -> None:
+    """`p` without a mark is the first parameter in one computation, and the second one in the other."""
+    last = f"ROOT %s = f32[8] subtract({difference})"
+    first, second = ("%p", "%q"), ("%q", "%p")
+    one, other = (
+        (
+            f"{a} = f32[8] parameter(0)",
+            f"{b} = f32[8] parameter(1)",
+            f"%x = f32[8] negate({negated.replace('%a', a)})",
+            last,
+        )
+        for a, b in (first, second)
+    )
+    assert not alike(one, other)
+    assert alike(one, one)
+
+
+def test_a_row_with_the_name_of_a_word_of_the_text() -> None:
+    """`p` without a mark is of no row in one computation, and the first parameter in the other."""
+    one = (*LINES[:2], "ROOT %r.2 = f32[4] subtract(%a.1, p)")
+    assert not alike(one, tuple(line.replace("%a.1", "%p") for line in one), by_template=True)
+    assert alike(one, tuple(line.replace("%a.1", "%q") for line in one), by_template=True)
+
+
+def test_names_without_a_mark_may_differ_in_their_numbers() -> None:
+    assert alike(
+        ("a.1 = f32[] parameter(0)", "b.1 = f32[] negate(a.1)"), ("a.7 = f32[] parameter(0)", "b.7 = f32[] negate(a.7)")
+    )
+    assert not alike(
+        ("a.1b = f32[] parameter(0)", "c = f32[] negate(a.1b)"), ("ab.1 = f32[] parameter(0)", "c = f32[] negate(ab.1)")
+    )
+
+
+def test_what_differs_in_names_alone() -> None:
+    """Another constant makes another thing of it, and so does what is called; without marks a number may be a constant's."""
+    one, other = ("%a.1 = f32[] constant(0.9)",), ("%a.1 = f32[] constant(0.8)",)
+    assert not alike(one, other)
+    text = computation("one", *one) + reducer("f.1", "add") + computation("calls", *INPUTS, REDUCE + "f.1")
+    text += computation("bare", "a.1 = f32[] constant(0.9)", "b.1 = f32[] negate(a.1)")
+    fingerprints = Fingerprints(module_of("%p = f32[] parameter(0)", before=text).computations)
+    assert all(fingerprints.of(name) is not None for name in ("one", "f.1", "calls", "bare"))
+    assert [name for name in ("one", "f.1", "calls", "bare") if fingerprints.is_alone(name)] == ["one", "f.1"]
+
+
+REDUCE = "%r = f32[] reduce(%p, %z), dimensions={0}, to_apply=%"
+INPUTS = ("%p = f32[8] parameter(0)", "%z = f32[] parameter(1)")
+
+
+def reducer(name: str, opcode: str) -> str:
+    return computation(name, "%x.1 = f32[] parameter(0)", "%y.1 = f32[] parameter(1)", f"%s = f32[] {opcode}(%x.1, %y.1)")
+
+
+def test_callees_count_by_their_forms() -> None:
+    before = reducer("f.1", "add") + reducer("f.2", "add") + reducer("f.3", "tanh")
+    assert alike((*INPUTS, REDUCE + "f.1"), (*INPUTS, REDUCE + "f.2"), before)
+    assert not alike((*INPUTS, REDUCE + "f.1"), (*INPUTS, REDUCE + "f.3"), before)
+
+
+def choice(*callees: str, row: str = "x", operand: str = "%x") -> tuple[str, ...]:
+    """A choice among the callees, with `row` as its first row."""
+    chosen = f"%i, {operand}), branch_computations={{{', '.join(callees)}}}" if callees else f"%i, {operand})"
+    return f"%{row} = f32[4] parameter(0)", "%i = s32[] constant(0)", f"ROOT %r = f32[4] conditional({chosen}"
+
+
+BRANCHES = "".join(computation(f"b.{n}", "%p = f32[4] parameter(0)", "ROOT %t = f32[4] tanh(%p)") for n in range(3))
+TWO = choice("%b.0", "%b.1")
+ROW_AS_CALLEE = choice("%b.0", "%b.1", row="b.0", operand="%b.0")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        (TWO, choice("%b.1", "%b.2"), True),
+        (TWO, choice("%b.1", "%b.0"), True),
+        (TWO, choice("%b.0"), False),
+        (TWO, choice(), False),
+        (TWO, choice("%b.0", "%b.1", "%b.2"), False),
+        (TWO, choice("%b.2", "%b.2"), False),
+        (choice("%b.0", "%b.0"), TWO, False),
+        (choice("%b.0", "%b.0"), choice("%b.2", "%b.2"), True),
+        (choice("%b.0"), TWO, False),
+        (TWO, ROW_AS_CALLEE, False),
+        (TWO, choice("%b.0", "%b.1", row="b.2", operand="%b.2"), True),
+        (ROW_AS_CALLEE, TWO, False),
+        (ROW_AS_CALLEE, choice("%b.1", "%b.0", row="b.1", operand="%b.1"), True),
+        (ROW_AS_CALLEE, choice("%b.0", "%b.1", row="b.1", operand="%b.1"), False),
+    ],
+)
+def test_names_of_rows_and_callees_are_equal_in_the_same_places(
+    one: tuple[str, ...], other: tuple[str, ...], expected: bool
+) -> None:
+    assert alike(one, other, BRANCHES, by_template=True) == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        REDUCE + "gone",
+        REDUCE + "one",
+        "%r = f32[] reduce(%p, %z), to_apply= %add",
+        '%r = f32[8] custom-call(%p), custom_call_target="odd"',
+        '%r = f32[8] negate(%p), frontend_attributes={a="%p"}',
+        '%r = f32[8] negate(%p), frontend_attributes={a="is \\"%p"}',
+        '%r = f32[8] negate(%p), frontend_attributes={a="x\\\\",b="%p"}',
+        '%r = f32[8] negate(%p), /*"*/ frontend_attributes={b="%p"}',
+        "%r = f32[8] negate(%p), sharding={mesh['%p'=2]}",
+    ],
+)
+def test_forms_that_are_not_told(line: str) -> None:
+    before = computation("one", *INPUTS, line)
+    assert Fingerprints(module_of("%p = f32[] parameter(0)", before=before).computations).of("one") is None
+
+
+def test_callees_that_call_are_asked_first() -> None:
+    fused = computation("inner", *INPUTS, REDUCE + "add")
+    outer = computation("outer", *INPUTS, "%f = f32[] fusion(%p, %z), kind=kLoop, calls=%inner")
+    fingerprints = Fingerprints(module_of("%p = f32[] parameter(0)", before=fused + outer).computations)
+    assert fingerprints.of("outer") is None
+    assert fingerprints.of("inner") is not None
+    assert fingerprints.of("outer") is not None
+
+
+def test_a_computation_that_is_not_there() -> None:
+    assert Fingerprints({}).of("gone") is None
+
+
+def test_strings_are_no_metadata() -> None:
+    """What stands in a string may look like metadata and go on behind it."""
+    line = '%r = f32[4] negate(%a.1), frontend_attributes={a=", metadata={", b="DIMENSIONS}"}'
+    assert not alike((LINES[0], line.replace("DIMENSIONS", "1")), (LINES[0], line.replace("DIMENSIONS", "2")))
+    same = line + ', metadata={op_name="OTHER"}'
+    assert alike((LINES[0], same), (LINES[0], same.replace("OTHER", "name")))
+
+
+def test_a_string_that_is_not_closed_goes_to_the_end_of_its_line() -> None:
+    text = 'a="it \\" holds \\" this, metadata={op_name=1}'
+    assert fingerprints.without_metadata(text) == text
+
+
+def test_comments_are_no_metadata() -> None:
+    line = "%r = f32[4] reverse(%a.1)/*, metadata={*/, dimensions={0}/*}*/"
+    assert not alike((LINES[0], line), (LINES[0], line.replace("{0}", "{}")))

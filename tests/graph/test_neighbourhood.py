@@ -1,0 +1,193 @@
+"""Which instruction is meant, what a fusion computes, and ways that keep the arrays of a loop apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlo_inspect.graph.neighbourhood.expressions import FusionExpressions
+from hlo_inspect.graph.neighbourhood.neighbourhood import Neighbourhood, Ways
+from hlo_inspect.graph.neighbourhood.selection import RowPlace, find_rows, fits
+from hlo_inspect.graph.view import Views
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.wants import Wants
+from tests.hlo.reading import module as read
+from tests.linear_time import assert_linear
+
+
+def module(text: str) -> Module:
+    return read(text, Wants(graph=True, entry=True))
+
+
+def views_of(found: Module) -> Views:
+    return Views(found.computations)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "does"),
+    [
+        ("a*", "abc", True),
+        ("*c", "abc", True),
+        ("*", "", True),
+        ("a*b*c", "a1b2c", True),
+        ("a*b*c", "acb", False),
+        ("ab*ba", "aba", False),
+        ("*b*", "abc", True),
+        ("*bb*", "abc", False),
+        ("**", "x", True),
+    ],
+)
+def test_patterns(pattern: str, text: str, does: bool) -> None:
+    assert fits(text, pattern.split("*")) == does
+
+
+def test_a_pattern_takes_time_in_the_length_of_the_text() -> None:
+    assert not fits("a" * 100_000, ["", *["a"] * 1000, "b"])
+
+
+FUSED = """HloModule m
+sum {{
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}}
+inner {{
+  q = f32[4] parameter(0)
+  ROOT r = f32[4] negate(q)
+}}
+fused {{
+  x = f32[4] parameter(0)
+  y = f32[4] parameter(1)
+  z = f32[] constant(0)
+{rows}
+}}
+ENTRY e {{
+  p = f32[4] parameter(0)
+  o = f32[4] parameter(1)
+  ROOT f = f32[4] fusion(p, o), kind=kLoop, calls=fused
+}}
+"""
+
+
+def expression(*rows: str) -> str:
+    text = FUSED.format(rows="\n".join(f"  {row}" for row in rows))
+    return FusionExpressions(views_of(module(text))).of("fused", ["p", "o"])
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        (["ROOT r = f32[4] add(x, y)"], "p + o"),
+        (["s = f32[4] subtract(x, y)", "ROOT r = f32[4] subtract(x, s)"], "p - (p - o)"),
+        (["s = f32[4] subtract(x, y)", "ROOT r = f32[4] subtract(s, x)"], "p - o - p"),
+        (["s = f32[4] add(x, y)", "ROOT r = f32[4] multiply(s, s)"], "(p + o) * (p + o)"),
+        (["s = f32[4] multiply(x, y)", "ROOT r = f32[4] divide(x, s)"], "p / (p * o)"),
+        (["s = f32[4] negate(x)", "ROOT r = f32[4] power(s, y)"], "(-p) ** o"),
+        (["s = pred[4] compare(x, y), direction=GE", "ROOT r = pred[4] and(s, s)"], "(p >= o) & (p >= o)"),
+        (["w = f32[4] broadcast(z), dimensions={}", "ROOT r = f32[4] maximum(x, w)"], "max(p, 0)"),
+        (["w = bf16[4] convert(x)", "ROOT r = f32[4] convert(w)"], "f32(bf16(p))"),
+        (["w = bf16[] convert(z)", "v = bf16[4] broadcast(w), dimensions={}", "ROOT r = f32[4] convert(v)"], "0"),
+        (["ROOT r = f32[] reduce(x, z), dimensions={0}, to_apply=sum"], "reduce-add(p)"),
+        (["ROOT r = f32[2] slice(x), slice={[1:4:2]}"], "p[1:4:2]"),
+        (["ROOT r = f32[4] fusion(y), kind=kLoop, calls=inner"], "-o"),
+        (['ROOT r = f32[4] custom-call(x), custom_call_target="Erf"'], "Erf(p)"),
+        (["s = f32[4] add(x, y)", "ROOT r = (f32[4], f32[4]) tuple(s, y)"], "p + o; 1 operand as it is"),
+        (["ROOT r = f32[4] add(x, nothing)"], "p + nothing"),
+    ],
+)
+def test_expressions(rows: list[str], text: str) -> None:
+    assert expression(*rows) == text
+
+
+def test_an_expression_has_an_end() -> None:
+    """Each sum adds the one before it to itself: written out they were two to the power of 40."""
+    rows = [
+        "s0 = f32[4] add(x, y)",
+        *(f"s{n} = f32[4] add(s{n - 1}, s{n - 1})" for n in range(1, 40)),
+        "ROOT r = f32[4] copy(s39)",
+    ]
+    text = expression(*rows)
+    assert "…" in text
+    assert len(text) < 400
+
+
+LOOP = """HloModule m
+body {
+  s = (f32[2], f32[2], f32[2]) parameter(0)
+  a = f32[2] get-tuple-element(s), index=0
+  b = f32[2] get-tuple-element(s), index=1
+  c = f32[2] get-tuple-element(s), index=2
+  a1 = f32[2] sine(a)
+  b1 = f32[2] add(b, a)
+  c1 = f32[2] cosine(c)
+  ROOT t = (f32[2], f32[2], f32[2]) tuple(a1, b1, c1)
+}
+condition {
+  s = (f32[2], f32[2], f32[2]) parameter(0)
+  ROOT k = pred[] constant(false)
+}
+ENTRY e {
+  p = f32[2] parameter(0)
+  q = f32[2] parameter(1)
+  r = f32[2] parameter(2)
+  i = (f32[2], f32[2], f32[2]) tuple(p, q, r)
+  w = (f32[2], f32[2], f32[2]) while(i), condition=condition, body=body
+  x = f32[2] get-tuple-element(w), index=0
+  y = f32[2] get-tuple-element(w), index=1
+  z = f32[2] get-tuple-element(w), index=2
+  ex = f32[2] exponential(x)
+  ey = f32[2] exponential(y)
+  ez = f32[2] exponential(z)
+  ROOT o = (f32[2], f32[2], f32[2]) tuple(ex, ey, ez)
+}
+"""
+
+
+def asked(found: Module, name: str) -> RowPlace:
+    (place,) = find_rows(found, views_of(found), name)
+    return place
+
+
+def names(around: Neighbourhood, numbers: list[int]) -> list[str]:
+    return [around.graph.name(number) for number in numbers]
+
+
+def test_the_arrays_of_a_loop_are_kept_apart() -> None:
+    found = module(LOOP)
+    views = views_of(found)
+    for name, expected in (("ex", {"w", "p", "a1"}), ("ey", {"w", "q", "b1", "p", "a1"}), ("ez", {"w", "r", "c1"})):
+        around = Neighbourhood(found, views, asked(found, name), 10)
+        assert (name, set(names(around, [one.number for one in around.feeds]))) == (name, expected)
+    around = Neighbourhood(found, views, asked(found, "q"), 10)
+    assert names(around, [one.number for one in around.reads]) == ["w", "b1", "ey"]
+    assert [one.steps for one in around.reads] == [1, 2, 2]
+    assert around.from_parameters == []
+
+
+def test_ways_of_one_array_of_a_loop() -> None:
+    found = module(LOOP)
+    views = views_of(found)
+    assert Ways(found, views, [asked(found, "r")], [asked(found, "ey")]).found == []
+    ways = Ways(found, views, [asked(found, "p")], [asked(found, "ey")])
+    assert [[ways.graph.name(one) for one in way] for way in ways.found] == [["p", "w", "ey"]]
+    assert {ways.graph.name(one) for one in ways.joined} == {"p", "w", "a1", "b1", "ey"}
+
+
+def test_the_way_from_a_parameter_follows_its_array() -> None:
+    found = module(LOOP)
+    around = Neighbourhood(found, views_of(found), asked(found, "ez"), 2)
+    assert [names(around, way) for way in around.from_parameters] == [["r", "w"]]
+
+
+def test_many_ends_take_time_in_their_number() -> None:
+    """Instructions that feed one, each an end of its own."""
+
+    def find_ways(count: int) -> None:
+        rows = "\n".join(f"  n{number} = f32[2] negate(p)" for number in range(count))
+        names = ", ".join(f"n{number}" for number in range(count))
+        root = f"  ROOT c = f32[{2 * count}] concatenate({names}), dimensions={{0}}"
+        found = module(f"HloModule m\nENTRY e {{\n  p = f32[2] parameter(0)\n{rows}\n{root}\n}}\n")
+        views = views_of(found)
+        ways = Ways(found, views, find_rows(found, views, "negate"), find_rows(found, views, "c"))
+        assert len(ways.found) == 8
+
+    assert_linear(find_ways, 5_000)
