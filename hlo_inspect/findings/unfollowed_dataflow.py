@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.findings.base import Rule, entry_line
-from hlo_inspect.optimizer.frames import NO_INDEX, NO_NAME, NOT_DEFINED, Fault
+from hlo_inspect.graph.frames import NO_INDEX, NO_NAME, NOT_DEFINED, Fault
 from hlo_inspect.report.model import Finding
 
 MAX_FAULTS = 20

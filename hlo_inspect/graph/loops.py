@@ -20,6 +20,7 @@ from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.opcodes import opcodes_that_call
 from hlo_inspect.hlo.read import tokens
+from hlo_inspect.hlo.read.header import ShapeIndex
 from hlo_inspect.hlo.read.open_computation import PASSING_OPCODES, read_skipped
 from hlo_inspect.hlo.read.operands import Operand
 from hlo_inspect.hlo.values.attributes import BackendConfig
@@ -31,8 +32,6 @@ MAX_STEPS = 150
 
 RUNNING_OPCODES = opcodes_that_call("run", "body", "condition", "branch")
 """What runs a computation that can hold a loop."""
-
-Path = tuple[int, ...]
 
 _LOOPS = opcodes_that_call("body")
 _PRINTED = lazy_pattern(r'"known_trip_count"\s*:\s*(\{[^{}]*\}|[^,}]*)')
@@ -130,7 +129,7 @@ def _fits(value: int, dtype: str) -> bool:
 class _Number(NamedTuple):
     """A constant where `element` is `None`, else that element of the loop's state, plus `offset`."""
 
-    element: Path | None
+    element: ShapeIndex | None
     offset: int
 
 
@@ -138,7 +137,7 @@ class _Frame(NamedTuple):
     """A computation as one of its callers sees it: what an element of a parameter is."""
 
     computation: Computation
-    parameter: Callable[[Instruction, Path], _Number]
+    parameter: Callable[[Instruction, ShapeIndex], _Number]
 
 
 class Induction:
@@ -173,11 +172,11 @@ class Induction:
         start, step = self._start(loop, number.element), self._step(loop, number.element)
         return Progression(start + number.offset, step, shape.dtype if isinstance(shape, ArrayShape) else "")
 
-    def _start(self, loop: Instruction, element: Path) -> int:
+    def _start(self, loop: Instruction, element: ShapeIndex) -> int:
         """What an element of the state is before the first run."""
         return self._value(_Frame(self._computation_of(loop), self._from_callers), loop, 0, element).offset
 
-    def _step(self, loop: Instruction, element: Path) -> int:
+    def _step(self, loop: Instruction, element: ShapeIndex) -> int:
         """What a run adds to an element of the state."""
         frame, root = self._inside(loop.callee("body"), "body", _state)
         after = self._follow(frame, root, element)
@@ -187,11 +186,11 @@ class Induction:
 
     # -- numbers --------------------------------------------------------------------------------------------------------
 
-    def _value(self, frame: _Frame, user: Instruction, number: int, path: Path = ()) -> _Number:
+    def _value(self, frame: _Frame, user: Instruction, number: int, path: ShapeIndex = ()) -> _Number:
         """What the element at `path` of an operand is."""
         return self._follow(frame, self._operand(frame, user, number), _nth(user, number).path + path)
 
-    def _follow(self, frame: _Frame, instruction: Instruction, path: Path) -> _Number:
+    def _follow(self, frame: _Frame, instruction: Instruction, path: ShapeIndex) -> _Number:
         """What the element at `path` of an instruction's result is."""
         opcode = instruction.opcode
         if opcode == "parameter":
@@ -204,7 +203,7 @@ class Induction:
             return self._follow(*self._called(frame, instruction), ())
         return self._value(frame, instruction, *self._source(instruction, path))
 
-    def _source(self, instruction: Instruction, path: Path) -> tuple[int, Path]:
+    def _source(self, instruction: Instruction, path: ShapeIndex) -> tuple[int, ShapeIndex]:
         """The operand, and the path in it, that the element at `path` of a result is taken from."""
         if instruction.opcode == "get-tuple-element":
             return 0, (_index(instruction), *path)
@@ -244,13 +243,13 @@ class Induction:
     def _called(self, frame: _Frame, caller: Instruction) -> tuple[_Frame, Instruction]:
         """The computation of a fusion or a call, and its root."""
 
-        def parameter(instruction: Instruction, path: Path) -> _Number:
+        def parameter(instruction: Instruction, path: ShapeIndex) -> _Number:
             return self._value(frame, caller, _parameter_number(instruction), path)
 
         return self._inside(caller.callee("calls") or caller.callee("to_apply"), "callee", parameter)
 
     def _inside(
-        self, name: str | None, role: str, parameter: Callable[[Instruction, Path], _Number]
+        self, name: str | None, role: str, parameter: Callable[[Instruction, ShapeIndex], _Number]
     ) -> tuple[_Frame, Instruction]:
         self._step_on()
         if name is None:
@@ -261,7 +260,7 @@ class Induction:
             raise UnknownError(f"is not known: its {role} {name} is not in the text, or gives no integer")
         return _Frame(computation, parameter), roots[-1]
 
-    def _from_callers(self, parameter: Instruction, path: Path) -> _Number:
+    def _from_callers(self, parameter: Instruction, path: ShapeIndex) -> _Number:
         """A parameter of a computation that holds a loop: a constant, if all callers hand over the same."""
         computation = self._computation_of(parameter)
         callers = [] if computation is self._module.entry else self._callers.get(computation.name, [])
@@ -270,7 +269,7 @@ class Induction:
             raise UnknownError(f"depends on {_what(parameter)} of {computation.name}")
         return numbers.pop()
 
-    def _handed(self, caller: Instruction, parameter: Instruction, path: Path) -> _Number:
+    def _handed(self, caller: Instruction, parameter: Instruction, path: ShapeIndex) -> _Number:
         if caller.opcode == "while" and self._step(caller, path) == 0:
             return _Number(None, self._start(caller, path))
         if caller.opcode == "call":
@@ -287,7 +286,7 @@ class Induction:
         return callers
 
 
-def _state(parameter: Instruction, path: Path) -> _Number:
+def _state(parameter: Instruction, path: ShapeIndex) -> _Number:
     """The one parameter of a condition or a body is the loop's state."""
     return _Number(path, 0)
 

@@ -16,9 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from hlo_inspect.graph.frames import Frames, Place
 from hlo_inspect.optimizer.dependence import EVERYTHING, InputDependence
-from hlo_inspect.optimizer.frames import Frames
-from hlo_inspect.optimizer.graph import Place
 from hlo_inspect.optimizer.held_inputs import SOLVED, UNSEEN
 from hlo_inspect.optimizer.normal_form import Atom, Monomial, Sum, is_constant
 from hlo_inspect.optimizer.operations import SOME_VALUES

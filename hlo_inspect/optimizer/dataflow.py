@@ -1,6 +1,6 @@
 """From the text of computations to one graph of expressions.
 
-Only what is asked for is read. Operations element by element become nodes, what changes no value makes none (`frames.py`).
+Only what is asked for is read. Operations element by element become nodes; what changes no value makes none.
 Reductions, products of matrices and everything else become opaque leaves, whose operands `reductions.py` reads for a rule.
 
 All walks use explicit stacks, so neither deep nor cyclic text can exhaust Python's.
@@ -8,11 +8,10 @@ All walks use explicit stacks, so neither deep nor cyclic text can exhaust Pytho
 
 from __future__ import annotations
 
+from hlo_inspect.graph.frames import Frames, Place
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo import opcodes
 from hlo_inspect.optimizer.equal_fusions import EqualFusions
-from hlo_inspect.optimizer.frames import Frames
-from hlo_inspect.optimizer.graph import Place
 from hlo_inspect.optimizer.known_nodes import KnownNodes
 from hlo_inspect.optimizer.operations import ELEMENTWISE
 from hlo_inspect.optimizer.transfer import TRANSFER

@@ -9,13 +9,14 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from hlo_inspect.graph.fingerprints import Fingerprints
+from hlo_inspect.graph.frames import Frames, Place
 from hlo_inspect.hlo.module import Computation
-from hlo_inspect.optimizer.frames import Frames
-from hlo_inspect.optimizer.graph import Graph, Index, Place
+from hlo_inspect.hlo.read.header import ShapeIndex
+from hlo_inspect.optimizer.graph import Graph
 
 MAX_ROWS = 1 << 8  # what is larger is not one of many
 
-Argument = tuple[int, Index]
+Argument = tuple[int, ShapeIndex]
 """The number of a parameter and an index into it."""
 
 MadeNode = tuple[int, str, tuple[int, ...], Hashable, int]
@@ -43,7 +44,7 @@ class _Kind:
 
     met: int = 0
     frame: int | None = None
-    recipes: dict[Index, Recipe | None] = field(default_factory=dict)
+    recipes: dict[ShapeIndex, Recipe | None] = field(default_factory=dict)
 
 
 class EqualFusions:
@@ -56,7 +57,7 @@ class EqualFusions:
         self._kinds: dict[int, _Kind] = {}
         self._by_name: dict[str, _Kind | None] = {}
 
-    def recipe(self, computation: Computation, index: Index, node: Callable[[Place], int]) -> Recipe | None:
+    def recipe(self, computation: Computation, index: ShapeIndex, node: Callable[[Place], int]) -> Recipe | None:
         """How to make an element of the result of a computation like others, `None` where it has to be read itself. `node`
         gives the expression at a place.
         """

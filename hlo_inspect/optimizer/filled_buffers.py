@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.frames import Frames
-from hlo_inspect.optimizer.graph import Place
+from hlo_inspect.graph.frames import Frames, Place
 from hlo_inspect.optimizer.operations import BUFFER_TARGET
 
 MAX_WRITES = 1024  # into one buffer

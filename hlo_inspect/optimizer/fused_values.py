@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Literal
 
-from hlo_inspect.optimizer.frames import Frames
-from hlo_inspect.optimizer.graph import Place
+from hlo_inspect.graph.frames import Frames, Place
 from hlo_inspect.optimizer.operations import ELEMENTWISE, HANDED_ON
 
 MAX_STEPS = 256  # to all that one value is made of

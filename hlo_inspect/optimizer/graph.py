@@ -1,22 +1,14 @@
 """One graph of expressions in which equal expressions are one node.
 
-A node is an integer. What changes no value (convert, reshape, broadcast of a scalar, a call) makes no node: see `frames.py`.
+A node is an integer. What changes no value (a convert, reshape or call, see `graph/frames.py`) makes no node.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 
+from hlo_inspect.graph.frames import Input, Place
 from hlo_inspect.hlo.opcodes import COMMUTATIVE
-
-Index = tuple[int, ...]
-"""The way into a nested tuple."""
-
-Place = tuple[int, int, Index]
-"""Frame, row of an instruction, index into its tuple."""
-
-Input = tuple[int, int, Index]
-"""Frame of a computation whose parameters are inputs, number of a parameter, index into it."""
 
 MANY_ROOTS = 16
 MAX_KEPT = 4

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.frames import Frames
-from hlo_inspect.optimizer.graph import Input, Place
+from hlo_inspect.graph.frames import Frames, Input, Place
 from hlo_inspect.optimizer.operations import ELEMENTWISE, SOME_VALUES
 
 MAX_HOLDING = 400  # values between one and an input that it holds

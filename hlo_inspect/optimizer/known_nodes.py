@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hlo_inspect.graph.frames import Frames, Input, Place
 from hlo_inspect.optimizer.filled_buffers import FilledBuffers
-from hlo_inspect.optimizer.frames import Frames
 from hlo_inspect.optimizer.fused_values import FusedValues
-from hlo_inspect.optimizer.graph import Graph, Input, Place
+from hlo_inspect.optimizer.graph import Graph
 from hlo_inspect.optimizer.operations import DEVICE_NUMBERS
 
 

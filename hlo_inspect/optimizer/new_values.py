@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 
+from hlo_inspect.graph.frames import Input
 from hlo_inspect.optimizer.dataflow import Dataflow
 from hlo_inspect.optimizer.dependence import AtomDependence, InputDependence
-from hlo_inspect.optimizer.graph import Input
 from hlo_inspect.optimizer.normal_form import ONE, NormalForms, Sum, split_zero
 from hlo_inspect.optimizer.operations import IN_PLACE
 from hlo_inspect.optimizer.state_arrays import StateArray, TrainingStep

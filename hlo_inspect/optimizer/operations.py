@@ -6,45 +6,9 @@ import math
 import operator
 from collections.abc import Callable
 
+from hlo_inspect.graph.frames import UNCHANGED
 from hlo_inspect.hlo import opcodes
 from hlo_inspect.hlo.values.attributes import BackendConfig
-
-UNCHANGED = frozenset(
-    {
-        "all-gather",
-        "bitcast",
-        "convert",
-        "copy",
-        "copy-done",
-        "copy-start",
-        "opt-barrier",
-        "reduce-precision",
-        "reshape",
-        "transpose",
-    }
-)
-"""The result holds the values of the operand: another type, order, shape or memory, or more copies of them."""
-
-UNCHANGED_TARGETS = frozenset(
-    {
-        "AwsNeuronTransferWithStaticRing",
-        "LayoutConstraint",
-        "MoveToDevice",
-        "MoveToHost",
-        "SPMDFullToShardShape",
-        "SPMDShardToFullShape",
-        "Sharding",
-        "annotate_device_placement",
-        "pipeline_marker",
-        "xla.sdy.FuncResultSharding",
-        "xla.sdy.GSPMDFullToShardShape",
-        "xla.sdy.GSPMDShardToFullShape",
-        "xla.sdy.GlobalToLocalShape",
-        "xla.sdy.LocalToGlobalShape",
-        "xla.sdy.Sharding",
-    }
-)
-"""Custom calls that return their operands, element by element of the tuple."""
 
 ELEMENTWISE = opcodes.ELEMENTWISE - UNCHANGED - {"bitcast-convert"}
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from hlo_inspect.hlo.read.header import ShapeIndex
 from hlo_inspect.optimizer.descriptions import describe
-from hlo_inspect.optimizer.graph import Index
 from hlo_inspect.optimizer.hyperparameter import ABSENT, Hyperparameter
 from hlo_inspect.optimizer.normal_form import FormKinds, NormalForms, Sum
 from hlo_inspect.optimizer.norms import Clip, find_clip
@@ -170,7 +170,7 @@ class Overview:
         return found
 
     @cached_property
-    def roles(self) -> dict[tuple[int, Index], str]:
+    def roles(self) -> dict[tuple[int, ShapeIndex], str]:
         """The role of each entry parameter that belongs to the optimizer.
 
         In a step that updates weights an array that is returned unchanged is `frozen`; a scalar is rather a rate that is kept.
@@ -185,7 +185,7 @@ class Overview:
             named += [("frozen", row.weight) for row in self.frozen]
             unchanged = [array for array in arrays if array.is_float and array.is_unchanged and array.shape.elements != 1]
             named += [("frozen", array) for array in unchanged]
-        found: dict[tuple[int, Index], str] = {}
+        found: dict[tuple[int, ShapeIndex], str] = {}
         for role, array in named:
             parameter = self.updates.parameters.get(array.source) if array is not None else None
             if parameter is not None:

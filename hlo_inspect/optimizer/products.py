@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hlo_inspect.graph.frames import MAX_STEPS, Frames, Place
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import CalleeAttribute
 from hlo_inspect.hlo.read.rows import NO_ROWS
 from hlo_inspect.hlo.values.shapes import ArrayShape
-from hlo_inspect.optimizer.frames import MAX_STEPS, Frames
-from hlo_inspect.optimizer.graph import Place
 from hlo_inspect.optimizer.held_inputs import MOVING
 from hlo_inspect.optimizer.operations import ELEMENTWISE, GEMM_TARGETS
 

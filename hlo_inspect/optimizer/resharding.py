@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import reduce
 
+from hlo_inspect.graph.frames import Input
 from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.optimizer.dataflow import Dataflow
-from hlo_inspect.optimizer.graph import Graph, Input, with_bits
+from hlo_inspect.optimizer.graph import Graph, with_bits
 from hlo_inspect.optimizer.successions import Result, is_resharded
 
 MAX_SHAPES = 100  # of inputs that are compared with those of outputs

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
+from hlo_inspect.graph.frames import Frames, Place
 from hlo_inspect.optimizer.dependence import EVERYTHING, InputDependence
-from hlo_inspect.optimizer.frames import Frames
-from hlo_inspect.optimizer.graph import Place, each_bit
+from hlo_inspect.optimizer.graph import each_bit
 from hlo_inspect.optimizer.held_inputs import UNSEEN, HeldInputs
 from hlo_inspect.optimizer.products import CALLING, OF_INTEREST, Factor, Products
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 from hlo_inspect.graph.parameters import Interface
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS
-from hlo_inspect.optimizer.graph import Index
+from hlo_inspect.hlo.read.header import ShapeIndex
 from hlo_inspect.optimizer.operations import IN_PLACE
 from hlo_inspect.optimizer.overview import Overview
 
 _NOT_LOCAL = frozenset({*COLLECTIVE_KINDS, "opaque"})
 
 
-def succeeded_parameters(module: Module, overview: Overview, interface: Interface) -> set[tuple[int, Index]]:
+def succeeded_parameters(module: Module, overview: Overview, interface: Interface) -> set[tuple[int, ShapeIndex]]:
     """Numbers and indices of those parameters."""
     if overview.rows:
         return _state(overview) - _resharded(overview)
@@ -30,7 +30,7 @@ def succeeded_parameters(module: Module, overview: Overview, interface: Interfac
     return {source[1:] for source in written if source is not None} | (_local(overview) - _resharded(overview))
 
 
-def _state(overview: Overview) -> set[tuple[int, Index]]:
+def _state(overview: Overview) -> set[tuple[int, ShapeIndex]]:
     """The training state: what rules say, and where one does not explain an update all that outputs succeed by data flow."""
     if all(row.rule != "unknown" for row in overview.rows):
         return set(overview.roles)
@@ -39,14 +39,14 @@ def _state(overview: Overview) -> set[tuple[int, Index]]:
     return {parameters[source] for source in sources if source in parameters}
 
 
-def _resharded(overview: Overview) -> set[tuple[int, Index]]:
+def _resharded(overview: Overview) -> set[tuple[int, ShapeIndex]]:
     """The parameters whose new values come back in another shape, which cannot take their buffers."""
     parameters = overview.updates.parameters
     arrays = (array for matcher in overview.updates.matchers for array in matcher.step.arrays if array.is_resharded)
     return {parameters[array.source] for array in arrays if array.source in parameters}
 
 
-def _local(overview: Overview) -> set[tuple[int, Index]]:
+def _local(overview: Overview) -> set[tuple[int, ShapeIndex]]:
     """What outputs succeed without matrix products, reductions and other devices."""
     graph, parameters = overview.updates.flow.graph, overview.updates.parameters
     arrays = [array for matcher in overview.updates.matchers[:1] for array in matcher.step.arrays]

@@ -26,9 +26,11 @@ from heapq import heapify, heappop, heappush
 from operator import or_
 from typing import NamedTuple
 
+from hlo_inspect.graph.frames import Input, Place
+from hlo_inspect.hlo.read.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.optimizer.dependence import InputDependence
-from hlo_inspect.optimizer.graph import Graph, Index, Input, Place, each_bit
+from hlo_inspect.optimizer.graph import Graph, each_bit
 
 FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 """Types of weights and moments."""
@@ -47,7 +49,7 @@ class Result:
     program runs on one device of several, and what it returns can lie in another sharding than what it was given.
     """
 
-    index: Index
+    index: ShapeIndex
     shape: ArrayShape
     taken: Input | None
     is_certain: bool = False

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from hlo_inspect.graph.frames import Frames, Input, Place
 from hlo_inspect.graph.parameters import Interface, Output
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.read.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import ArrayShape, array_leaves
 from hlo_inspect.optimizer.dataflow import Dataflow
-from hlo_inspect.optimizer.frames import Frames
-from hlo_inspect.optimizer.graph import Index, Input, Place
 from hlo_inspect.optimizer.matching import Matcher
 from hlo_inspect.optimizer.state_arrays import TrainingStep, find_state_arrays
 from hlo_inspect.optimizer.successions import Result
@@ -31,7 +31,7 @@ class WeightUpdates:
     is_cut_off: bool
     weights: list[Weight] = field(default_factory=list)
     matchers: list[Matcher] = field(default_factory=list)
-    parameters: dict[Input, tuple[int, Index]] = field(default_factory=dict)
+    parameters: dict[Input, tuple[int, ShapeIndex]] = field(default_factory=dict)
 
 
 def find_updates(module: Module, interface: Interface, views: Views | None = None) -> WeightUpdates:
@@ -157,7 +157,7 @@ def _match_body(found: WeightUpdates, loop: Place, nesting: int, *, needs_stack:
     _match_step(found, frame, inputs, results, nesting)
 
 
-def _constants(flow: Dataflow, loop: Place, frame: int, leaves: Iterable[tuple[Index, ArrayShape]]) -> set[Index]:
+def _constants(flow: Dataflow, loop: Place, frame: int, leaves: Iterable[tuple[ShapeIndex, ArrayShape]]) -> set[ShapeIndex]:
     """The elements of a loop's state that are one number in all iterations: TPU takes constants out of loops. The body has the
     numbers in their places.
     """

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
+from hlo_inspect.graph.frames import NO_INDEX, Place
 from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.optimizer.array_slices import are_whole, elements_of, flat_part
-from hlo_inspect.optimizer.frames import NO_INDEX
-from hlo_inspect.optimizer.graph import Place, scaled_rows
+from hlo_inspect.optimizer.graph import scaled_rows
 from hlo_inspect.optimizer.known_nodes import KnownNodes
 from hlo_inspect.optimizer.literals import MAX_LITERAL, constant_value, is_rounded, written_value
 from hlo_inspect.optimizer.operations import CONCATENATING_TARGETS, GEMM_TARGETS, HANDED_ON, SOME_VALUES, gemm_factors

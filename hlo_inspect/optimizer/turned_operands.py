@@ -6,9 +6,9 @@ Elsewhere a transpose counts as the array itself, since compilers turn arrays at
 
 from __future__ import annotations
 
+from hlo_inspect.graph.frames import Frames, Place
 from hlo_inspect.hlo.values.shapes import ArrayShape
-from hlo_inspect.optimizer.frames import Frames
-from hlo_inspect.optimizer.graph import Graph, Place
+from hlo_inspect.optimizer.graph import Graph
 
 MAX_STEPS = 32  # from an operand back to what both are made of; so many signs too
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.graph.frames import DefinedAt
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.optimizer.descriptions import describe, nearest_rule
-from hlo_inspect.optimizer.frames import DefinedAt
 from hlo_inspect.optimizer.hyperparameter import HYPERPARAMETERS
 from hlo_inspect.optimizer.overview import Overview, Row
 from hlo_inspect.optimizer.rules import RULES

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect import inspect_all
+from hlo_inspect.graph.frames import Frames
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES, TABLE
 from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.optimizer.frames import Frames
 from hlo_inspect.passes import PASSES
 from tests.calling import call_text
 from tests.fuzz.commands import ARGUMENTS, Files

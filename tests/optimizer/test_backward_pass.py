@@ -8,8 +8,7 @@ from __future__ import annotations
 import pytest
 
 import hlo_inspect
-from hlo_inspect.optimizer.frames import Frames
-from hlo_inspect.optimizer.graph import Place
+from hlo_inspect.graph.frames import Frames, Place
 from tests.optimizer.programs import (
     DESCENT,
     STAGES,

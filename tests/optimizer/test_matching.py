@@ -8,10 +8,10 @@ import re
 import pytest
 
 import hlo_inspect
+from hlo_inspect.graph.frames import Input
 from hlo_inspect.graph.parameters import find_interface
 from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.optimizer import matching, normal_form
-from hlo_inspect.optimizer.graph import Input
 from hlo_inspect.optimizer.state_arrays import TrainingStep, find_state_arrays
 from hlo_inspect.optimizer.successions import Result
 from hlo_inspect.optimizer.training_steps import find_updates

@@ -12,16 +12,15 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.cost.labels import Labels
 from hlo_inspect.analysis.memory.parameter_relations import ArrayPlace, ParameterRelations, Relation
+from hlo_inspect.graph.frames import MAX_STEPS, Frames, Place
 from hlo_inspect.graph.loops import RUNNING_OPCODES
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.instruction import Callee
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import CALLING_OPCODES, TABLE
-from hlo_inspect.hlo.values.custom_call_markers import TRANSFERS
+from hlo_inspect.hlo.read.header import ShapeIndex
+from hlo_inspect.hlo.values.custom_call_markers import TRANSFERS, UNCHANGED_TARGETS
 from hlo_inspect.hlo.values.shapes import ArrayShape, array_leaves
-from hlo_inspect.optimizer.frames import MAX_STEPS, Frames
-from hlo_inspect.optimizer.graph import Index, Place
-from hlo_inspect.optimizer.operations import UNCHANGED_TARGETS
 
 LEAST_SHARE = 100
 """Arrays that are smaller than the largest by this factor are left out."""
@@ -41,7 +40,7 @@ class LargeArray(NamedTuple):
 
     view: View
     row: int
-    element: Index
+    element: ShapeIndex
     shape: ArrayShape
     relation: Relation | None
     labels: Labels
@@ -59,7 +58,7 @@ class LargeArray(NamedTuple):
         return self.view.lines[self.row]
 
 
-Made = tuple[View, int, Index, ArrayShape]
+Made = tuple[View, int, ShapeIndex, ArrayShape]
 """An array by the row that makes it, and the index into the result of that row."""
 
 
@@ -125,7 +124,7 @@ class LargestArrays:
         view, row, element, shape = array
         return LargeArray(view, row, element, shape, self.relation(view, row, element), self._labels_of(view, row))
 
-    def relation(self, view: View, row: int, element: Index) -> Relation | None:
+    def relation(self, view: View, row: int, element: ShapeIndex) -> Relation | None:
         """What the array that a row makes is to a parameter."""
         return self._relations.of((view.computation.name, row, element))
 
@@ -164,7 +163,7 @@ def _called(view: View, opcodes: Set[str]) -> Iterator[tuple[int, Callee]]:
 
 def _arrays(view: View, *, has_inputs: bool) -> Iterator[Made]:
     """What the rows of a computation make, and its parameters where they are inputs of the program."""
-    known: dict[int, list[tuple[Index, ArrayShape]]] = {}  # equal shapes of a module are one object
+    known: dict[int, list[tuple[ShapeIndex, ArrayShape]]] = {}  # equal shapes of a module are one object
     for row, (opcode, shape) in enumerate(zip(view.opcodes, view.shapes, strict=True)):
         if opcode not in _MADE_ELSEWHERE and (has_inputs or opcode != "parameter") and not _is_marker(view, row, opcode):
             leaves = known.get(id(shape))
@@ -186,7 +185,7 @@ class _InPlace:
         self._views = views
         self._frames = Frames(views)
 
-    def writes(self, view: View, row: int, index: Index) -> bool:
+    def writes(self, view: View, row: int, index: ShapeIndex) -> bool:
         if view.opcodes[row] != "fusion":
             return view.opcodes[row] in _WRITING
         fused = self._views.fused(view, row)
@@ -197,7 +196,7 @@ class _InPlace:
             return root.opcode in _WRITING
         return self._ends_in_one(fused.name, index)
 
-    def _ends_in_one(self, name: str, index: Index) -> bool:
+    def _ends_in_one(self, name: str, index: ShapeIndex) -> bool:
         """Whether an element of what a computation returns is written in it, and forwarded."""
         frames, number = self._frames, self._frames.open(name)
         place: Place | None = frames.root(number, index) if number is not None else None

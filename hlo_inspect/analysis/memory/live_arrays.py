@@ -12,7 +12,6 @@ from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.read.header import ShapeIndex
 from hlo_inspect.hlo.values.op_names import BACKWARD, FORWARD, LOSS, RECOMPUTE
 from hlo_inspect.hlo.values.shapes import Shape, TupleShape
-from hlo_inspect.optimizer.graph import Index
 
 ACTIVATION, WEIGHT_COPY, TEMPORARY, OUTPUT, CONSTANT, TABLE = (
     "activation", "weight copy", "temporary", "output", "constant", "tuple table",
@@ -62,8 +61,8 @@ class LiveArrays:
     def __init__(
         self,
         device: DeviceMemory,
-        parameter_roles: Mapping[tuple[int, Index], str] | None,
-        relation_of: Callable[[View, int, Index], Relation | None],
+        parameter_roles: Mapping[tuple[int, ShapeIndex], str] | None,
+        relation_of: Callable[[View, int, ShapeIndex], Relation | None],
         labels_of: Callable[[View, int], Labels],
         phase_of: Callable[[View, int], str],
     ) -> None:
@@ -143,7 +142,7 @@ class LiveArrays:
             return OUTPUT
         return ACTIVATION if self._is_saved(row) else TEMPORARY
 
-    def _parameter_role(self, number: int, index: Index) -> str:
+    def _parameter_role(self, number: int, index: ShapeIndex) -> str:
         return self._roles.get((number, index), INPUT if self._roles else "parameter")
 
     def _role_by_relation(self, row: LiveBuffer, relation: Relation) -> str:

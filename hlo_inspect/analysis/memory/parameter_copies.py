@@ -13,9 +13,9 @@ from hlo_inspect.analysis.memory.parameter_relations import GATHERED, Relation
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import TABLE
+from hlo_inspect.hlo.read.header import ShapeIndex
 from hlo_inspect.hlo.values.op_names import BACKWARD, FORWARD, LOSS
 from hlo_inspect.hlo.values.shapes import ArrayShape, Shape
-from hlo_inspect.optimizer.graph import Index
 
 LAYER_BY_LAYER = frozenset({"conversion", "copy", "transpose", GATHERED})
 """What can be done to one layer of a parameter as well as to all of them."""
@@ -37,7 +37,7 @@ class GatheredParameter(NamedTuple):
 
 def find_gathered(
     device: DeviceMemory,
-    relation_of: Callable[[View, int, Index], Relation | None],
+    relation_of: Callable[[View, int, ShapeIndex], Relation | None],
     phase_of: Callable[[View, int], str],
 ) -> list[GatheredParameter]:
     """The results of all-gathers of parameters, in the order of time."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from hlo_inspect.graph.frames import MAX_STEPS, UNCHANGED, Frames, Place, may_come_from_before
 from hlo_inspect.graph.parameters import Interface
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.module import Computation, Module
+from hlo_inspect.hlo.read.header import ShapeIndex
 from hlo_inspect.hlo.read.rows import HeadColumn
 from hlo_inspect.hlo.values.shapes import ArrayShape
-from hlo_inspect.optimizer.frames import MAX_STEPS, Frames, may_come_from_before
-from hlo_inspect.optimizer.graph import Index, Place
-from hlo_inspect.optimizer.operations import UNCHANGED
 from hlo_inspect.optimizer.overview import Overview
 
 PARAMETER, GRADIENT, NEW_VALUE, BROADCAST, GATHERED = "parameter", "gradient", "new value", "broadcast", "gathered"
@@ -53,7 +52,7 @@ _JOINED_SLICES = "ConcatBitcast"
 _MOVING = UNCHANGED - {"all-gather", "copy-done", "copy-start", "opt-barrier"}
 """What has one operand, an array."""
 
-ArrayPlace = tuple[str, int, Index]
+ArrayPlace = tuple[str, int, ShapeIndex]
 """A computation, a row of it, and an index into the result of that row."""
 
 

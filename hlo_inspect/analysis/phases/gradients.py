@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from hlo_inspect.graph.frames import Frames, Place
 from hlo_inspect.graph.value_graph import Parts, ValueGraph, nodes_in
 from hlo_inspect.hlo.values.attributes import SliceDimension
-from hlo_inspect.optimizer.frames import Frames
-from hlo_inspect.optimizer.graph import Place
 from hlo_inspect.optimizer.normal_form import Atom, NormalForms, Sum
 from hlo_inspect.optimizer.overview import Overview, Row
 

@@ -28,6 +28,14 @@ MARKERS = frozenset((_SHARDINGS + _PLACES + _BORDERS + _PROMISES).split())
 TRANSFERS = frozenset({"MoveToHost", "MoveToDevice"})
 """Markers of copies between host and device memory: host offloading turns them into such copies."""
 
+_UNCHANGED = """
+    AwsNeuronTransferWithStaticRing LayoutConstraint MoveToDevice MoveToHost SPMDFullToShardShape SPMDShardToFullShape Sharding
+    annotate_device_placement pipeline_marker xla.sdy.FuncResultSharding xla.sdy.GSPMDFullToShardShape
+    xla.sdy.GSPMDShardToFullShape xla.sdy.GlobalToLocalShape xla.sdy.LocalToGlobalShape xla.sdy.Sharding
+"""
+UNCHANGED_TARGETS = frozenset(_UNCHANGED.split())
+"""Custom calls that return their operands, element by element of the tuple."""
+
 _INTERNAL = "_SPMDInternalOp_"
 """What the names of the partitioner's own intermediate calls begin with."""
 

@@ -15,9 +15,23 @@ from hlo_inspect.graph.slices import rendezvous
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, CalleeAttribute
+from hlo_inspect.hlo.read.header import ShapeIndex
+from hlo_inspect.hlo.values.custom_call_markers import UNCHANGED_TARGETS
 from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, subshape
-from hlo_inspect.optimizer.graph import Index, Input, Place
-from hlo_inspect.optimizer.operations import UNCHANGED, UNCHANGED_TARGETS
+
+Place = tuple[int, int, ShapeIndex]
+"""Frame, row of an instruction, index into its tuple."""
+
+Input = tuple[int, int, ShapeIndex]
+"""Frame of a computation whose parameters are inputs, number of a parameter, index into it."""
+
+UNCHANGED = frozenset(
+    {
+        "all-gather", "bitcast", "convert", "copy", "copy-done", "copy-start", "opt-barrier", "reduce-precision", "reshape",
+        "transpose",
+    }
+)  # fmt: skip
+"""The result holds the values of the operand: another type, order, shape or memory, or more copies of them."""
 
 MAX_DEPTH = 500  # of calls in calls
 CHECKED_DEPTH = 16  # whether a computation calls itself is looked at in each so many calls of calls
@@ -80,7 +94,7 @@ class Frames:
         self._called_frames: dict[tuple[int, int], int] = {}
         self._bodies: dict[tuple[int, int], int | None] = {}
         self._body_frames: dict[str, int | None] = {}
-        self._carried: dict[tuple[int, Index, frozenset[str], int], bool] = {}
+        self._carried: dict[tuple[int, ShapeIndex, frozenset[str], int], bool] = {}
         self._origins: dict[Place, DefinedAt] = {}
         self._made: dict[frozenset[str] | None, dict[Place, Place]] = {}
         self._sent: dict[int, dict[str, Place]] = {}
@@ -149,7 +163,7 @@ class Frames:
 
     # -- instructions ---------------------------------------------------------------------------------------------------
 
-    def root(self, frame: int, index: Index) -> Place:
+    def root(self, frame: int, index: ShapeIndex) -> Place:
         """An element of what a computation returns."""
         row = self._frames[frame].view.root
         return frame, ~0 if row is None else row, index
@@ -188,7 +202,7 @@ class Frames:
             ]
         )
 
-    def operand(self, place: Place, number: int, index: Index = ()) -> Place | None:
+    def operand(self, place: Place, number: int, index: ShapeIndex = ()) -> Place | None:
         """Where an element of one operand is; `None` where there is no such operand. A tuple can have thousands of them."""
         frame, row, _ = place
         view = self._frames[frame].view
