@@ -231,8 +231,8 @@ class Context:
     @cached_property
     def optimizer(self) -> Overview:
         """The updates of weights, in a module that was read with its graph."""
+        from hlo_inspect.optimizer.matching.training_steps import find_updates
         from hlo_inspect.optimizer.overview import Overview
-        from hlo_inspect.optimizer.training_steps import find_updates
 
         return Overview(find_updates(self.module, self.interface, self.views))
 

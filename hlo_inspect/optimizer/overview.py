@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from hlo_inspect.hlo.read.header import ShapeIndex
-from hlo_inspect.optimizer.descriptions import describe
-from hlo_inspect.optimizer.hyperparameter import ABSENT, Hyperparameter
-from hlo_inspect.optimizer.normal_form import FormKinds, NormalForms, Sum
-from hlo_inspect.optimizer.norms import Clip, find_clip
+from hlo_inspect.optimizer.algebra.descriptions import describe
+from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT, Hyperparameter
+from hlo_inspect.optimizer.algebra.normal_form import FormKinds, NormalForms, Sum
+from hlo_inspect.optimizer.algebra.norms import Clip, find_clip
+from hlo_inspect.optimizer.matching.training_steps import WeightUpdates
+from hlo_inspect.optimizer.matching.weights import Weight
 from hlo_inspect.optimizer.rules import RULES
 from hlo_inspect.optimizer.schedule.recognition import counts_steps, expanded_rate, schedule_in_words
 from hlo_inspect.optimizer.schedule.tables import with_segments
-from hlo_inspect.optimizer.state_arrays import StateArray
-from hlo_inspect.optimizer.training_steps import WeightUpdates
-from hlo_inspect.optimizer.weights import Weight
+from hlo_inspect.optimizer.step.state_arrays import StateArray
 
 
 class Rates:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.graph.frames import DefinedAt
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.optimizer.descriptions import describe, nearest_rule
-from hlo_inspect.optimizer.hyperparameter import HYPERPARAMETERS
+from hlo_inspect.optimizer.algebra.descriptions import describe, nearest_rule
+from hlo_inspect.optimizer.algebra.hyperparameter import HYPERPARAMETERS
 from hlo_inspect.optimizer.overview import Overview, Row
 from hlo_inspect.optimizer.rules import RULES
-from hlo_inspect.optimizer.state_arrays import StateArray
+from hlo_inspect.optimizer.step.state_arrays import StateArray
 from hlo_inspect.passes.base import Pass, unknown, with_lower_bound
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 

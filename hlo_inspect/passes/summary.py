@@ -9,7 +9,7 @@ from hlo_inspect.graph.parameters import Interface, Output, ParameterLeaf
 from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.optimizer.hyperparameter import HYPERPARAMETERS
+from hlo_inspect.optimizer.algebra.hyperparameter import HYPERPARAMETERS
 from hlo_inspect.optimizer.overview import Overview
 from hlo_inspect.passes import collective_tables, cost_tables, custom_call_tables, fusion_tables, loop_table
 from hlo_inspect.passes.base import Pass

@@ -15,9 +15,9 @@ from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import COMMUTATIVE
 from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.optimizer.algebra.normal_form import NormalForms, Sum
 from hlo_inspect.optimizer.dataflow import Dataflow
 from hlo_inspect.optimizer.graph import Graph
-from hlo_inspect.optimizer.normal_form import NormalForms, Sum
 from hlo_inspect.optimizer.overview import Overview
 from hlo_inspect.report.model import Report, Value
 

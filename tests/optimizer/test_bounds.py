@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect import Report, inspect
+from hlo_inspect.optimizer.algebra.normal_form import NormalForms
 from hlo_inspect.optimizer.graph import Graph
-from hlo_inspect.optimizer.normal_form import NormalForms
 from tests.linear_time import assert_linear
 from tests.optimizer.programs import entry_of, facts_of
 

@@ -11,11 +11,12 @@ import hlo_inspect
 from hlo_inspect.graph.frames import Input
 from hlo_inspect.graph.parameters import find_interface
 from hlo_inspect.hlo.values.shapes import ArrayShape
-from hlo_inspect.optimizer import matching, normal_form
-from hlo_inspect.optimizer.state_arrays import TrainingStep, find_state_arrays
-from hlo_inspect.optimizer.successions import Result
-from hlo_inspect.optimizer.training_steps import find_updates
-from hlo_inspect.optimizer.update import Update, split
+from hlo_inspect.optimizer.algebra import normal_form
+from hlo_inspect.optimizer.algebra.update import Update, split
+from hlo_inspect.optimizer.matching import matching
+from hlo_inspect.optimizer.matching.training_steps import find_updates
+from hlo_inspect.optimizer.step.state_arrays import TrainingStep, find_state_arrays
+from hlo_inspect.optimizer.step.successions import Result
 from tests.optimizer.programs import (
     ADAM,
     DATA,

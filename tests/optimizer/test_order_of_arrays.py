@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 
 from hlo_inspect.graph.parameters import find_interface
-from hlo_inspect.optimizer import held_inputs, training_steps
-from hlo_inspect.optimizer.state_arrays import TrainingStep, find_state_arrays
-from hlo_inspect.optimizer.training_steps import WeightUpdates, find_updates
+from hlo_inspect.optimizer import held_inputs
+from hlo_inspect.optimizer.matching import training_steps
+from hlo_inspect.optimizer.matching.training_steps import WeightUpdates, find_updates
+from hlo_inspect.optimizer.step.state_arrays import TrainingStep, find_state_arrays
 from tests.optimizer.programs import adam_of, module_of, rules_of, step_of, text_of
 from tests.optimizer.test_backward_pass import DOWN, FIELD
 

@@ -8,7 +8,7 @@ import re
 import pytest
 
 import hlo_inspect
-from hlo_inspect.optimizer.hyperparameter import COARSE, constant, shortest
+from hlo_inspect.optimizer.algebra.hyperparameter import COARSE, constant, shortest
 from tests.optimizer.programs import DESCENT, STAGES, changed, entry_of, overview_of, report_of, step_of, text_of
 from tests.tables import column
 

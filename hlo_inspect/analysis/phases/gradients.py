@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hlo_inspect.graph.frames import Frames, Place
 from hlo_inspect.graph.value_graph import Parts, ValueGraph, nodes_in
 from hlo_inspect.hlo.values.attributes import SliceDimension
-from hlo_inspect.optimizer.normal_form import Atom, NormalForms, Sum
+from hlo_inspect.optimizer.algebra.normal_form import Atom, NormalForms, Sum
 from hlo_inspect.optimizer.overview import Overview, Row
 
 MAX_ATOMS = 20_000

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hlo_inspect.optimizer.algebra.toolkit import OptimizerRule
+from hlo_inspect.optimizer.algebra.update import Claim, Update
 from hlo_inspect.optimizer.rules import (
     adabelief,
     adabound,
@@ -35,8 +37,6 @@ from hlo_inspect.optimizer.rules import (
     sophia,
     yogi,
 )
-from hlo_inspect.optimizer.toolkit import OptimizerRule
-from hlo_inspect.optimizer.update import Claim, Update
 
 RULES: tuple[OptimizerRule, ...] = (
     adam.RULE,

@@ -8,7 +8,7 @@ State: m, s and t. Reads rate, b1, b2, epsilon (that of the step), decay, l2.
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.toolkit import (
+from hlo_inspect.optimizer.algebra.toolkit import (
     ONE,
     Average,
     Claim,

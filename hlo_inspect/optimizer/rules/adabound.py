@@ -8,7 +8,7 @@ State: Adam's m, v and t. Reads rate (that of Adam, not of the limits), b1, b2, 
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.toolkit import (
+from hlo_inspect.optimizer.algebra.toolkit import (
     Claim,
     OptimizerRule,
     Sum,

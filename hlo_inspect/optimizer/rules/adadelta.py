@@ -10,7 +10,7 @@ State: v and d. Reads rate, b2, epsilon, decay, l2.
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.toolkit import (
+from hlo_inspect.optimizer.algebra.toolkit import (
     Claim,
     Monomial,
     OptimizerRule,

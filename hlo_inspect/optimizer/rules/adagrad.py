@@ -8,7 +8,7 @@ State: v. Reads rate, epsilon, decay, l2. Where v' is 0 the step may be defined 
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.toolkit import Claim, OptimizerRule, Update, find_scaled_gradient, square_average
+from hlo_inspect.optimizer.algebra.toolkit import Claim, OptimizerRule, Update, find_scaled_gradient, square_average
 
 
 def match(update: Update) -> Claim | None:

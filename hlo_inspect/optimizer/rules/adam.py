@@ -16,7 +16,7 @@ Factors that are handed in may stand for anything: `1 - b1` of a step of PyTorch
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.toolkit import (
+from hlo_inspect.optimizer.algebra.toolkit import (
     Claim,
     OptimizerRule,
     Update,

@@ -9,7 +9,7 @@ State: m, u and t. Reads rate, b1, b2, epsilon, decay, l2. Epsilon may be added 
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.toolkit import (
+from hlo_inspect.optimizer.algebra.toolkit import (
     ABSENT,
     ONE,
     Average,

@@ -11,7 +11,7 @@ alpha, epsilon, decay, l2; alpha and b3 may follow a schedule.
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.toolkit import (
+from hlo_inspect.optimizer.algebra.toolkit import (
     AdamStep,
     Claim,
     OptimizerRule,

@@ -10,7 +10,7 @@ State: m, v and t. Reads rate, b1, b2, epsilon, decay. The first step may only f
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.toolkit import (
+from hlo_inspect.optimizer.algebra.toolkit import (
     ABSENT,
     ONE,
     Claim,

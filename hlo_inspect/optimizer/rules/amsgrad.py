@@ -8,7 +8,7 @@ State: Adam's m, v and t, and the largest v. Reads rate, b1, b2, epsilon, decay,
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.toolkit import (
+from hlo_inspect.optimizer.algebra.toolkit import (
     Average,
     Claim,
     OptimizerRule,

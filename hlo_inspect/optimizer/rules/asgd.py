@@ -10,7 +10,7 @@ an average of its weights is that of SGD.
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.toolkit import Claim, OptimizerRule, Update, averaged_by, plain_rate
+from hlo_inspect.optimizer.algebra.toolkit import Claim, OptimizerRule, Update, averaged_by, plain_rate
 
 
 def match(update: Update) -> Claim | None:

@@ -14,7 +14,7 @@ weight, and d, r and the counter. Reads the rate beside d, b1, b2, epsilon, deca
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.toolkit import (
+from hlo_inspect.optimizer.algebra.toolkit import (
     AdamStep,
     Average,
     Claim,

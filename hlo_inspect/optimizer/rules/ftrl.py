@@ -9,7 +9,7 @@ State: n and z. Reads rate. The new weight is a function of n' and z' alone.
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.toolkit import (
+from hlo_inspect.optimizer.algebra.toolkit import (
     ONE,
     Claim,
     Monomial,

@@ -9,7 +9,7 @@ in the last line then, and u has none.
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.toolkit import (
+from hlo_inspect.optimizer.algebra.toolkit import (
     ONE,
     Claim,
     OptimizerRule,

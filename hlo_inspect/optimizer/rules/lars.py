@@ -9,7 +9,7 @@ State: m. Reads rate (without the coefficient), momentum, decay. The rate may be
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.toolkit import (
+from hlo_inspect.optimizer.algebra.toolkit import (
     ABSENT,
     ONE,
     Claim,

@@ -8,7 +8,7 @@ State: m. Reads rate, b1, b2, decay, l2.
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.toolkit import Claim, OptimizerRule, Sum, Update, gradient_average, l2_of, split
+from hlo_inspect.optimizer.algebra.toolkit import Claim, OptimizerRule, Sum, Update, gradient_average, l2_of, split
 
 
 def match(update: Update) -> Claim | None:

@@ -10,7 +10,7 @@ State: Adam's m, v and t, and the last gradient. Reads rate, b1, b2, epsilon, de
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.toolkit import (
+from hlo_inspect.optimizer.algebra.toolkit import (
     Average,
     Claim,
     OptimizerRule,

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from hlo_inspect.optimizer.toolkit import (
+from hlo_inspect.optimizer.algebra.toolkit import (
     ABSENT,
     COMPUTED,
     ONE,

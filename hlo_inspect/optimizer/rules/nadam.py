@@ -14,7 +14,7 @@ State: Adam's m, v and t, and P. Reads rate, b1, b2, epsilon, l2 or decay.
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.toolkit import (
+from hlo_inspect.optimizer.algebra.toolkit import (
     ONE,
     AdamStep,
     Average,

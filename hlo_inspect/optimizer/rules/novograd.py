@@ -9,7 +9,7 @@ State: m, v and the counter. Reads rate, b1, b2, epsilon, decay, and the l2 of a
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.toolkit import (
+from hlo_inspect.optimizer.algebra.toolkit import (
     ABSENT,
     Claim,
     OptimizerRule,

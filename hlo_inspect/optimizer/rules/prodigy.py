@@ -16,7 +16,7 @@ what is left in the text is Adam, and named so.
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.toolkit import (
+from hlo_inspect.optimizer.algebra.toolkit import (
     ONE,
     Claim,
     DistanceEstimate,

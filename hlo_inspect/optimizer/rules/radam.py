@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 
-from hlo_inspect.optimizer.toolkit import (
+from hlo_inspect.optimizer.algebra.toolkit import (
     AdamStep,
     Claim,
     OptimizerRule,

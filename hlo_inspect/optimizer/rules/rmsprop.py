@@ -11,7 +11,7 @@ State: v, with it a and m. Reads rate, b2, epsilon, momentum, decay, l2. The rat
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.toolkit import (
+from hlo_inspect.optimizer.algebra.toolkit import (
     Claim,
     OptimizerRule,
     Update,

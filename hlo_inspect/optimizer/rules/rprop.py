@@ -13,7 +13,7 @@ State: the sizes and the last gradient or step. Reads nothing: there is no rate.
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.toolkit import (
+from hlo_inspect.optimizer.algebra.toolkit import (
     ONE,
     Atom,
     Claim,

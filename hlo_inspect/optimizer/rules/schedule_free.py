@@ -10,7 +10,7 @@ from. Reads rate, b1, b2, epsilon, decay.
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.toolkit import (
+from hlo_inspect.optimizer.algebra.toolkit import (
     ABSENT,
     ONE,
     Claim,

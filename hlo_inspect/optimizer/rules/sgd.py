@@ -11,7 +11,7 @@ folds the two, and the rate that is read is their product.
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.toolkit import (
+from hlo_inspect.optimizer.algebra.toolkit import (
     LEAST_KEPT,
     ONE,
     Average,

@@ -11,7 +11,7 @@ decay, and the l2 of a gradient `g + l2 * w`.
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.toolkit import (
+from hlo_inspect.optimizer.algebra.toolkit import (
     ONE,
     Atom,
     Claim,

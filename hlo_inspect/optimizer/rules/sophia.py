@@ -10,7 +10,7 @@ State: m, h and counters. Reads rate, b1, b2, epsilon, decay. The estimate is wh
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.toolkit import (
+from hlo_inspect.optimizer.algebra.toolkit import (
     ONE,
     Claim,
     Hyperparameter,

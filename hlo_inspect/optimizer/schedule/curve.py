@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from hlo_inspect.optimizer.normal_form import close
+from hlo_inspect.optimizer.algebra.normal_form import close
 
 Kind = Literal["constant", "linear", "cosine", "power", "exponential", "floor"]
 

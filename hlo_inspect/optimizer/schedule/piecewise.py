@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hlo_inspect.optimizer.normal_form import Atom, NormalForms, Sum
+from hlo_inspect.optimizer.algebra.normal_form import Atom, NormalForms, Sum
 from hlo_inspect.optimizer.operations import apply
 from hlo_inspect.optimizer.schedule import curve as curves
 from hlo_inspect.optimizer.schedule.curve import Curve

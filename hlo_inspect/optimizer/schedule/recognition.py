@@ -13,9 +13,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hlo_inspect.optimizer.hyperparameter import EXACT, shortest
-from hlo_inspect.optimizer.normal_form import NormalForms, Sum, close, product
-from hlo_inspect.optimizer.numeric import value_of_form
+from hlo_inspect.optimizer.algebra.hyperparameter import EXACT, shortest
+from hlo_inspect.optimizer.algebra.normal_form import NormalForms, Sum, close, product
+from hlo_inspect.optimizer.algebra.numeric import value_of_form
 from hlo_inspect.optimizer.schedule.curve import Curve, alike
 from hlo_inspect.optimizer.schedule.piecewise import LAST, Piece, pieces_of
 from hlo_inspect.optimizer.schedule.segments import FAR, Kind, Segment, described

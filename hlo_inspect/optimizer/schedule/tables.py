@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hlo_inspect.hlo.values.shapes import ArrayShape
+from hlo_inspect.optimizer.algebra.normal_form import ONE, NormalForms, Sum, added, scaled
 from hlo_inspect.optimizer.dataflow import Dataflow
 from hlo_inspect.optimizer.graph import Graph
 from hlo_inspect.optimizer.literals import constant_values
-from hlo_inspect.optimizer.normal_form import ONE, NormalForms, Sum, added, scaled
 from hlo_inspect.optimizer.operations import ELEMENTWISE
 
 MAX_ELEMENTS = 12

@@ -17,13 +17,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from hlo_inspect.graph.frames import Frames, Place
-from hlo_inspect.optimizer.dependence import EVERYTHING, InputDependence
+from hlo_inspect.optimizer.algebra.normal_form import Atom, Monomial, Sum, is_constant
+from hlo_inspect.optimizer.algebra.update import Update
 from hlo_inspect.optimizer.held_inputs import SOLVED, UNSEEN
-from hlo_inspect.optimizer.normal_form import Atom, Monomial, Sum, is_constant
 from hlo_inspect.optimizer.operations import SOME_VALUES
-from hlo_inspect.optimizer.products import Factor
-from hlo_inspect.optimizer.step_products import StepProducts
-from hlo_inspect.optimizer.update import Update
+from hlo_inspect.optimizer.step.dependence import EVERYTHING, InputDependence
+from hlo_inspect.optimizer.step.products import Factor
+from hlo_inspect.optimizer.step.step_products import StepProducts
 
 MAX_PAIRS = 100_000  # of products and cofactors that are compared
 MAX_DEPTH = 12  # of functions around a gradient

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.candidates import Candidates, StateInputs
-from hlo_inspect.optimizer.proposals import make_update
-from hlo_inspect.optimizer.state_arrays import StateArray
-from hlo_inspect.optimizer.step_expressions import StepExpressions
-from hlo_inspect.optimizer.weights import Weight
+from hlo_inspect.optimizer.matching.candidates import Candidates, StateInputs
+from hlo_inspect.optimizer.matching.proposals import make_update
+from hlo_inspect.optimizer.matching.step_expressions import StepExpressions
+from hlo_inspect.optimizer.matching.weights import Weight
+from hlo_inspect.optimizer.step.state_arrays import StateArray
 
 
 def find_frozen_weights(

@@ -15,18 +15,18 @@ from functools import cached_property, reduce
 from operator import or_
 
 from hlo_inspect.hlo.values.shapes import BITS
-from hlo_inspect.optimizer.bounded_steps import find_bounded_steps, may_be_bounded_step
-from hlo_inspect.optimizer.candidates import Candidates, StateInputs, find_candidates
+from hlo_inspect.optimizer.algebra.normal_form import ONE
+from hlo_inspect.optimizer.algebra.numeric import agrees
+from hlo_inspect.optimizer.algebra.update import Claim, Update
 from hlo_inspect.optimizer.dataflow import Dataflow
-from hlo_inspect.optimizer.frozen_weights import find_frozen_weights
-from hlo_inspect.optimizer.normal_form import ONE
-from hlo_inspect.optimizer.numeric import agrees
-from hlo_inspect.optimizer.proposals import Proposal, descends, make_update, propose
+from hlo_inspect.optimizer.matching.bounded_steps import find_bounded_steps, may_be_bounded_step
+from hlo_inspect.optimizer.matching.candidates import Candidates, StateInputs, find_candidates
+from hlo_inspect.optimizer.matching.frozen_weights import find_frozen_weights
+from hlo_inspect.optimizer.matching.proposals import Proposal, descends, make_update, propose
+from hlo_inspect.optimizer.matching.step_expressions import StepExpressions
+from hlo_inspect.optimizer.matching.weights import Exclusions, Weight
 from hlo_inspect.optimizer.rules import claims_of
-from hlo_inspect.optimizer.state_arrays import StateArray, TrainingStep
-from hlo_inspect.optimizer.step_expressions import StepExpressions
-from hlo_inspect.optimizer.update import Claim, Update
-from hlo_inspect.optimizer.weights import Exclusions, Weight
+from hlo_inspect.optimizer.step.state_arrays import StateArray, TrainingStep
 
 MAX_ROUNDS = 4
 

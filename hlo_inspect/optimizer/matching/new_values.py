@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from hlo_inspect.graph.frames import Input
+from hlo_inspect.optimizer.algebra.normal_form import ONE, NormalForms, Sum, split_zero
+from hlo_inspect.optimizer.algebra.update import LEAST_KEPT, split
 from hlo_inspect.optimizer.dataflow import Dataflow
-from hlo_inspect.optimizer.dependence import AtomDependence, InputDependence
-from hlo_inspect.optimizer.normal_form import ONE, NormalForms, Sum, split_zero
 from hlo_inspect.optimizer.operations import IN_PLACE
-from hlo_inspect.optimizer.state_arrays import StateArray, TrainingStep
-from hlo_inspect.optimizer.update import LEAST_KEPT, split
+from hlo_inspect.optimizer.step.dependence import AtomDependence, InputDependence
+from hlo_inspect.optimizer.step.state_arrays import StateArray, TrainingStep
 
 
 class NewValues:

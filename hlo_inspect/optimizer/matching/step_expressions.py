@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import cached_property, reduce
 from operator import or_
 
-from hlo_inspect.optimizer.backward_pass import BackwardPasses
+from hlo_inspect.optimizer.algebra.normal_form import NormalForms, Sum
+from hlo_inspect.optimizer.algebra.reductions import Reductions
+from hlo_inspect.optimizer.algebra.update import WeightAverage
+from hlo_inspect.optimizer.algebra.weight_averages import weight_averages
 from hlo_inspect.optimizer.dataflow import Dataflow
-from hlo_inspect.optimizer.new_values import NewValues
-from hlo_inspect.optimizer.normal_form import NormalForms, Sum
-from hlo_inspect.optimizer.reductions import Reductions
-from hlo_inspect.optimizer.state_arrays import StateArray, TrainingStep
-from hlo_inspect.optimizer.update import WeightAverage
-from hlo_inspect.optimizer.weight_averages import weight_averages
+from hlo_inspect.optimizer.matching.backward_pass import BackwardPasses
+from hlo_inspect.optimizer.matching.new_values import NewValues
+from hlo_inspect.optimizer.step.state_arrays import StateArray, TrainingStep
 
 
 class StepExpressions:

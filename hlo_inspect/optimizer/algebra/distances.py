@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hlo_inspect.optimizer.normal_form import ONE, Monomial, Sum, close, product
-from hlo_inspect.optimizer.state_arrays import StateArray
-from hlo_inspect.optimizer.update import State, Update, split
+from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, close, product
+from hlo_inspect.optimizer.algebra.update import State, Update, split
+from hlo_inspect.optimizer.step.state_arrays import StateArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,11 @@ from hlo_inspect.hlo.values.attributes import SliceDimension
 from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.optimizer.array_slices import Cuts, flat_range, flat_ranges
 from hlo_inspect.optimizer.dataflow import Dataflow
-from hlo_inspect.optimizer.dependence import InputDependence
 from hlo_inspect.optimizer.graph import Graph, each_bit
 from hlo_inspect.optimizer.operations import SOME_VALUES, apply
-from hlo_inspect.optimizer.resharding import MOVES, come_back_resharded, exchanges, is_move_between_devices
-from hlo_inspect.optimizer.successions import FLOATS, Result, Successions, is_resharded
+from hlo_inspect.optimizer.step.dependence import InputDependence
+from hlo_inspect.optimizer.step.resharding import MOVES, come_back_resharded, exchanges, is_move_between_devices
+from hlo_inspect.optimizer.step.successions import FLOATS, Result, Successions, is_resharded
 
 MAX_ROUNDS = 4
 

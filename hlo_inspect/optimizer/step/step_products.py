@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from hlo_inspect.graph.frames import Frames, Place
-from hlo_inspect.optimizer.dependence import EVERYTHING, InputDependence
 from hlo_inspect.optimizer.graph import each_bit
 from hlo_inspect.optimizer.held_inputs import UNSEEN, HeldInputs
-from hlo_inspect.optimizer.products import CALLING, OF_INTEREST, Factor, Products
+from hlo_inspect.optimizer.step.dependence import EVERYTHING, InputDependence
+from hlo_inspect.optimizer.step.products import CALLING, OF_INTEREST, Factor, Products
 
 Cofactors = dict[int, list[Factor]]
 """The other factors of products, by the bit of an input in the first factor."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from hlo_inspect.optimizer.normal_form import ONE, FormKinds, Sum, close, product
-from hlo_inspect.optimizer.proposals import Proposal
-from hlo_inspect.optimizer.step_expressions import StepExpressions
-from hlo_inspect.optimizer.update import LEAST_KEPT, Update, split
+from hlo_inspect.optimizer.algebra.normal_form import ONE, FormKinds, Sum, close, product
+from hlo_inspect.optimizer.algebra.update import LEAST_KEPT, Update, split
+from hlo_inspect.optimizer.matching.proposals import Proposal
+from hlo_inspect.optimizer.matching.step_expressions import StepExpressions
 
 
 def may_be_bounded_step(expressions: StepExpressions, proposal: Proposal) -> bool:

@@ -29,8 +29,8 @@ from typing import NamedTuple
 from hlo_inspect.graph.frames import Input, Place
 from hlo_inspect.hlo.read.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import ArrayShape
-from hlo_inspect.optimizer.dependence import InputDependence
 from hlo_inspect.optimizer.graph import Graph, each_bit
+from hlo_inspect.optimizer.step.dependence import InputDependence
 
 FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 """Types of weights and moments."""

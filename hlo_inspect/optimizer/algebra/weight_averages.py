@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hlo_inspect.optimizer.normal_form import (
+from hlo_inspect.optimizer.algebra.normal_form import (
     ONE,
     NormalForms,
     Sum,
@@ -22,8 +22,8 @@ from hlo_inspect.optimizer.normal_form import (
     product,
     split_zero,
 )
-from hlo_inspect.optimizer.state_arrays import StateArray
-from hlo_inspect.optimizer.update import Update, WeightAverage, split
+from hlo_inspect.optimizer.algebra.update import Update, WeightAverage, split
+from hlo_inspect.optimizer.step.state_arrays import StateArray
 
 MAX_TERMS = 4  # of an average
 

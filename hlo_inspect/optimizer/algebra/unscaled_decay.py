@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.hyperparameter import Hyperparameter, constant
-from hlo_inspect.optimizer.normal_form import ONE, is_constant
-from hlo_inspect.optimizer.update import Update
+from hlo_inspect.optimizer.algebra.hyperparameter import Hyperparameter, constant
+from hlo_inspect.optimizer.algebra.normal_form import ONE, is_constant
+from hlo_inspect.optimizer.algebra.update import Update
 
 
 def decay_beside(update: Update) -> Hyperparameter | None:

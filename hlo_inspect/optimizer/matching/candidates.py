@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
-from hlo_inspect.optimizer.normal_form import Sum
-from hlo_inspect.optimizer.state_arrays import StateArray
-from hlo_inspect.optimizer.step_expressions import StepExpressions
-from hlo_inspect.optimizer.update import State
+from hlo_inspect.optimizer.algebra.normal_form import Sum
+from hlo_inspect.optimizer.algebra.update import State
+from hlo_inspect.optimizer.matching.step_expressions import StepExpressions
+from hlo_inspect.optimizer.step.state_arrays import StateArray
 
 MAX_STATES = 64  # of one array
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from hlo_inspect.optimizer.hyperparameter import ABSENT, Hyperparameter
-from hlo_inspect.optimizer.moments import (
+from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT, Hyperparameter
+from hlo_inspect.optimizer.algebra.moments import (
     Average,
     Root,
     exact_decay,
@@ -19,9 +19,9 @@ from hlo_inspect.optimizer.moments import (
     square_average,
     take_corrections,
 )
-from hlo_inspect.optimizer.normal_form import Monomial, Sum, key_of, scaled
-from hlo_inspect.optimizer.state_arrays import StateArray
-from hlo_inspect.optimizer.update import Claim, State, Update, split
+from hlo_inspect.optimizer.algebra.normal_form import Monomial, Sum, key_of, scaled
+from hlo_inspect.optimizer.algebra.update import Claim, State, Update, split
+from hlo_inspect.optimizer.step.state_arrays import StateArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from hlo_inspect.optimizer.normal_form import ONE, Monomial, Sum, key_of, product
-from hlo_inspect.optimizer.norms import clip_of, unclipped_factor
-from hlo_inspect.optimizer.update import Update
+from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, key_of, product
+from hlo_inspect.optimizer.algebra.norms import clip_of, unclipped_factor
+from hlo_inspect.optimizer.algebra.update import Update
 
 
 def plain_rate(update: Update, form: Sum) -> Sum | None:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from hlo_inspect.graph.frames import Place
 from hlo_inspect.hlo.values.attributes import SliceDimension
+from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, NormalForms, Sum, close, split_zero
 from hlo_inspect.optimizer.dataflow import Dataflow
 from hlo_inspect.optimizer.graph import scaled_rows
-from hlo_inspect.optimizer.normal_form import ONE, Monomial, NormalForms, Sum, close, split_zero
 from hlo_inspect.optimizer.operations import GEMM_TARGETS
-from hlo_inspect.optimizer.state_arrays import TrainingStep
+from hlo_inspect.optimizer.step.state_arrays import TrainingStep
 
 MAX_STAGES = 12  # a sum is made in stages: within a row, over rows, over devices
 

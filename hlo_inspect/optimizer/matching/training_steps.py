@@ -12,10 +12,10 @@ from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.read.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import ArrayShape, array_leaves
 from hlo_inspect.optimizer.dataflow import Dataflow
-from hlo_inspect.optimizer.matching import Matcher
-from hlo_inspect.optimizer.state_arrays import TrainingStep, find_state_arrays
-from hlo_inspect.optimizer.successions import Result
-from hlo_inspect.optimizer.weights import Weight
+from hlo_inspect.optimizer.matching.matching import Matcher
+from hlo_inspect.optimizer.matching.weights import Weight
+from hlo_inspect.optimizer.step.state_arrays import TrainingStep, find_state_arrays
+from hlo_inspect.optimizer.step.successions import Result
 
 MAX_NESTING = 3  # loops in loops over steps
 MAX_TERMS = 16  # of an average of a loop's result and an input

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from hlo_inspect.optimizer.dependence import AtomDependence
-from hlo_inspect.optimizer.hyperparameter import ABSENT, COMPUTED, Hyperparameter, constant, shortest
-from hlo_inspect.optimizer.normal_form import (
+from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT, COMPUTED, Hyperparameter, constant, shortest
+from hlo_inspect.optimizer.algebra.normal_form import (
     ONE,
     Atom,
     Monomial,
@@ -21,9 +20,10 @@ from hlo_inspect.optimizer.normal_form import (
     product,
     scaled,
 )
-from hlo_inspect.optimizer.reductions import Reductions
-from hlo_inspect.optimizer.regularized import put_together, regularized_gradient
-from hlo_inspect.optimizer.state_arrays import StateArray
+from hlo_inspect.optimizer.algebra.reductions import Reductions
+from hlo_inspect.optimizer.algebra.regularized import put_together, regularized_gradient
+from hlo_inspect.optimizer.step.dependence import AtomDependence
+from hlo_inspect.optimizer.step.state_arrays import StateArray
 
 
 @dataclass(frozen=True, slots=True)

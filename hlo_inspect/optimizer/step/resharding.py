@@ -12,7 +12,7 @@ from hlo_inspect.graph.frames import Input
 from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.optimizer.dataflow import Dataflow
 from hlo_inspect.optimizer.graph import Graph, with_bits
-from hlo_inspect.optimizer.successions import Result, is_resharded
+from hlo_inspect.optimizer.step.successions import Result, is_resharded
 
 MAX_SHAPES = 100  # of inputs that are compared with those of outputs
 MAX_BASES = 4096  # leaves and moves; of more each permute is taken for an exchange

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hlo_inspect.optimizer.candidates import StateChains, StateInputs
-from hlo_inspect.optimizer.hyperparameter import COARSE, EXACT
-from hlo_inspect.optimizer.normal_form import ONE, Sum, is_constant
-from hlo_inspect.optimizer.norms import is_norm_of_clip
+from hlo_inspect.optimizer.algebra.hyperparameter import COARSE, EXACT
+from hlo_inspect.optimizer.algebra.normal_form import ONE, Sum, is_constant
+from hlo_inspect.optimizer.algebra.norms import is_norm_of_clip
+from hlo_inspect.optimizer.algebra.update import Claim, Update, UpdateContext
+from hlo_inspect.optimizer.matching.candidates import StateChains, StateInputs
+from hlo_inspect.optimizer.matching.step_expressions import StepExpressions
 from hlo_inspect.optimizer.rules import claims_of
-from hlo_inspect.optimizer.state_arrays import StateArray
-from hlo_inspect.optimizer.step_expressions import StepExpressions
-from hlo_inspect.optimizer.update import Claim, Update, UpdateContext
+from hlo_inspect.optimizer.step.state_arrays import StateArray
 
 
 @dataclass(frozen=True, slots=True)

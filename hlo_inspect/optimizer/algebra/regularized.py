@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from hlo_inspect.optimizer.normal_form import Monomial, NormalForms, Sum, add_to, added, close, inverse, product
+from hlo_inspect.optimizer.algebra.normal_form import Monomial, NormalForms, Sum, add_to, added, close, inverse, product
 
 
 def regularized_gradient(forms: NormalForms, states: Iterable[Sum], find: Callable[[Sum], bool]) -> Sum | None:

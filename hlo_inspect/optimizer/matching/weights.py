@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 
-from hlo_inspect.optimizer.dependence import AtomDependence
-from hlo_inspect.optimizer.hyperparameter import ABSENT
-from hlo_inspect.optimizer.normal_form import ONE, NormalForms, Sum, is_constant
-from hlo_inspect.optimizer.state_arrays import StateArray
-from hlo_inspect.optimizer.update import Claim, Update
+from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT
+from hlo_inspect.optimizer.algebra.normal_form import ONE, NormalForms, Sum, is_constant
+from hlo_inspect.optimizer.algebra.update import Claim, Update
+from hlo_inspect.optimizer.step.dependence import AtomDependence
+from hlo_inspect.optimizer.step.state_arrays import StateArray
 
 
 @dataclass(slots=True)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
-from hlo_inspect.optimizer.normal_form import ONE, Atom, Monomial, Sum, inverse, is_constant, key_of, product, scaled
-from hlo_inspect.optimizer.update import State, Update, split
+from hlo_inspect.optimizer.algebra.normal_form import ONE, Atom, Monomial, Sum, inverse, is_constant, key_of, product, scaled
+from hlo_inspect.optimizer.algebra.update import State, Update, split
 
 
 def squares_in(update: Update, form: Sum) -> list[Sum] | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.moments import find_root, gradient_average, holds_square
-from hlo_inspect.optimizer.normal_form import Monomial, NormalForms, Sum
-from hlo_inspect.optimizer.update import State, Update
+from hlo_inspect.optimizer.algebra.moments import find_root, gradient_average, holds_square
+from hlo_inspect.optimizer.algebra.normal_form import Monomial, NormalForms, Sum
+from hlo_inspect.optimizer.algebra.update import State, Update
 
 MAX_LENGTH = 400  # characters of an expression
 MAX_FACTORS = 3  # that are named

@@ -18,7 +18,7 @@ new weight to its states, and gives a claim when it has explained every term, ev
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.adaptive_steps import (
+from hlo_inspect.optimizer.algebra.adaptive_steps import (
     AdamStep,
     adam_claim,
     averages_of,
@@ -27,7 +27,7 @@ from hlo_inspect.optimizer.adaptive_steps import (
     find_scaled_gradient,
     other_state,
 )
-from hlo_inspect.optimizer.distances import (
+from hlo_inspect.optimizer.algebra.distances import (
     DistanceEstimate,
     GradientSum,
     added_for,
@@ -37,8 +37,8 @@ from hlo_inspect.optimizer.distances import (
     is_number,
     without_power,
 )
-from hlo_inspect.optimizer.hyperparameter import ABSENT, COMPUTED, Hyperparameter, constant
-from hlo_inspect.optimizer.moments import (
+from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT, COMPUTED, Hyperparameter, constant
+from hlo_inspect.optimizer.algebra.moments import (
     Average,
     Root,
     exact_decay,
@@ -50,7 +50,7 @@ from hlo_inspect.optimizer.moments import (
     square_average,
     take_corrections,
 )
-from hlo_inspect.optimizer.normal_form import (
+from hlo_inspect.optimizer.algebra.normal_form import (
     ONE,
     Atom,
     Monomial,
@@ -64,7 +64,7 @@ from hlo_inspect.optimizer.normal_form import (
     scaled,
     split_zero,
 )
-from hlo_inspect.optimizer.norms import (
+from hlo_inspect.optimizer.algebra.norms import (
     clip_of,
     is_norm_of,
     is_square_of,
@@ -76,9 +76,9 @@ from hlo_inspect.optimizer.norms import (
     unguarded,
     within_limits,
 )
-from hlo_inspect.optimizer.numeric import value_of_form
-from hlo_inspect.optimizer.plain_steps import is_backward, is_plain_gradient, plain_rate
-from hlo_inspect.optimizer.state_arrays import StateArray
-from hlo_inspect.optimizer.unscaled_decay import decay_beside
-from hlo_inspect.optimizer.update import LEAST_KEPT, Claim, OptimizerRule, State, Update, expanded, quotient, split
-from hlo_inspect.optimizer.weight_averages import averaged_by
+from hlo_inspect.optimizer.algebra.numeric import value_of_form
+from hlo_inspect.optimizer.algebra.plain_steps import is_backward, is_plain_gradient, plain_rate
+from hlo_inspect.optimizer.algebra.unscaled_decay import decay_beside
+from hlo_inspect.optimizer.algebra.update import LEAST_KEPT, Claim, OptimizerRule, State, Update, expanded, quotient, split
+from hlo_inspect.optimizer.algebra.weight_averages import averaged_by
+from hlo_inspect.optimizer.step.state_arrays import StateArray

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from hlo_inspect.graph.frames import Frames, Input, Place
+from hlo_inspect.optimizer.algebra.normal_form import NormalForms, Sum
 from hlo_inspect.optimizer.array_slices import has_one_element
 from hlo_inspect.optimizer.graph import each_bit, with_bits
-from hlo_inspect.optimizer.normal_form import NormalForms, Sum
 
 EVERYTHING = -1
 """All inputs there can be: what is assumed of a place where there are too many to follow."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from hlo_inspect.optimizer.hyperparameter import ABSENT, COMPUTED, Hyperparameter, constant
-from hlo_inspect.optimizer.normal_form import ONE, Monomial, Sum, close, inverse, is_constant, product, scaled
-from hlo_inspect.optimizer.update import State, Update, expanded, split
+from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT, COMPUTED, Hyperparameter, constant
+from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, close, inverse, is_constant, product, scaled
+from hlo_inspect.optimizer.algebra.update import State, Update, expanded, split
 
 
 @dataclass(frozen=True, slots=True)

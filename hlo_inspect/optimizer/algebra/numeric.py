@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
+from hlo_inspect.optimizer.algebra.normal_form import NormalForms, Sum
 from hlo_inspect.optimizer.graph import Graph
-from hlo_inspect.optimizer.normal_form import NormalForms, Sum
 from hlo_inspect.optimizer.operations import apply
 
 POINTS = 3
