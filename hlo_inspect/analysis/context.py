@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from hlo_inspect.graph.view import View, Views
     from hlo_inspect.hlo.module import Module
     from hlo_inspect.hlo.read.header import ShapeIndex
+    from hlo_inspect.optimizer.matching.training_steps import WeightUpdates
     from hlo_inspect.optimizer.overview import Overview
 
 NO_REQUEST = Request()
@@ -133,11 +134,11 @@ class Context:
 
     @cached_property
     def graph_phases(self) -> GraphPhases | None:
-        """The phases by the graph of values, `None` where only names are asked for or the graph cannot be read."""
+        """The phases by the graph of values, `None` if names alone are asked, no graph is read, or it updates no weight."""
         if not self.request.uses_graph_for_phases:
             return None
         whole = self if self.module.wants.graph else self._whole()
-        if whole is None:
+        if whole is None or not whole.updates.weights:
             return None
         from hlo_inspect.analysis.phases.graph_phases import GraphPhases
 
@@ -152,7 +153,7 @@ class Context:
             return self.graph_phases.reason
         from hlo_inspect.graph.parameters import NO_UPDATE
 
-        return NO_UPDATE if self._read_graph is not None else "it was not read"
+        return NO_UPDATE if self.module.wants.graph or self._read_graph is not None else "it was not read"
 
     def _whole(self) -> Context | None:
         """The module with its graph, of one that was read without it."""
@@ -230,11 +231,17 @@ class Context:
 
     @cached_property
     def optimizer(self) -> Overview:
-        """The updates of weights, in a module that was read with its graph."""
-        from hlo_inspect.optimizer.matching.training_steps import find_updates
+        """What the updates of weights have in common, in a module that was read with its graph."""
         from hlo_inspect.optimizer.overview import Overview
 
-        return Overview(find_updates(self.module, self.interface, self.views))
+        return Overview(self.updates)
+
+    @cached_property
+    def updates(self) -> WeightUpdates:
+        """The updates of weights, in a module that was read with its graph."""
+        from hlo_inspect.optimizer.matching.training_steps import find_updates
+
+        return find_updates(self.module, self.interface, self.views)
 
     @cached_property
     def succeeded_parameters(self) -> set[tuple[int, ShapeIndex]]:

@@ -131,5 +131,5 @@ def _spread(copies: Groups | None, divided: list[tuple[ParameterLeaf, Groups]]) 
 def _only_read(overview: Overview, interface: Interface) -> list[ParameterLeaf]:
     """Parameters that the step reads and neither updates nor donates."""
     updates = overview.updates
-    updated = {updates.parameters.get(array.source) for matcher in updates.matchers for array in matcher.step.arrays}
+    updated = {updates.parameters.get(array.source) for step in updates.steps for array in step.arrays}
     return [leaf for leaf in interface.parameters if not leaf.donated and (leaf.number, leaf.index) not in updated]

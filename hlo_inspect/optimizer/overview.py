@@ -181,7 +181,7 @@ class Overview:
             named += [("counter", array) for array in row.counters]
             named += [("accumulator", array) for array in row.matched.accumulators]
         if self.rows:
-            arrays = self.updates.matchers[0].step.arrays
+            arrays = self.updates.steps[0].arrays
             named += [("frozen", row.weight) for row in self.frozen]
             unchanged = [array for array in arrays if array.is_float and array.is_unchanged and array.shape.elements != 1]
             named += [("frozen", array) for array in unchanged]

@@ -35,21 +35,21 @@ def _state(overview: Overview) -> set[tuple[int, ShapeIndex]]:
     if all(row.rule != "unknown" for row in overview.rows):
         return set(overview.roles)
     parameters = overview.updates.parameters
-    sources = (array.source for matcher in overview.updates.matchers for array in matcher.step.arrays)
+    sources = (array.source for step in overview.updates.steps for array in step.arrays)
     return {parameters[source] for source in sources if source in parameters}
 
 
 def _resharded(overview: Overview) -> set[tuple[int, ShapeIndex]]:
     """The parameters whose new values come back in another shape, which cannot take their buffers."""
     parameters = overview.updates.parameters
-    arrays = (array for matcher in overview.updates.matchers for array in matcher.step.arrays if array.is_resharded)
+    arrays = (array for step in overview.updates.steps for array in step.arrays if array.is_resharded)
     return {parameters[array.source] for array in arrays if array.source in parameters}
 
 
 def _local(overview: Overview) -> set[tuple[int, ShapeIndex]]:
     """What outputs succeed without matrix products, reductions and other devices."""
     graph, parameters = overview.updates.flow.graph, overview.updates.parameters
-    arrays = [array for matcher in overview.updates.matchers[:1] for array in matcher.step.arrays]
+    arrays = [array for step in overview.updates.steps[:1] for array in step.arrays]
     others: set[int] = set()  # nodes that hold what is not local
     for node in graph.below([array.new for array in arrays]):
         if graph.ops[node] in _NOT_LOCAL or not others.isdisjoint(graph.args[node]):

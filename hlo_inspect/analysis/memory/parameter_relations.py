@@ -291,8 +291,8 @@ def _of_optimizer(overview: Overview | None) -> Iterator[tuple[ArrayPlace, Relat
     if overview is None:
         return
     updates, frames = overview.updates, overview.updates.flow.frames
-    for matcher in updates.matchers:
-        for array in matcher.step.arrays:
+    for step in updates.steps:
+        for array in step.arrays:
             parameter = updates.parameters.get(array.source)
             if parameter is not None and not array.is_unchanged and array.place[1] >= 0:
                 yield _made_at(frames, array.place), Relation(parameter[0], (NEW_VALUE,))

@@ -137,7 +137,7 @@ def _step_of(overview: Overview) -> str | None:
     counts = Counter(row.matched.array.source[0] for row in overview.rows)
     if not counts:
         return None
-    entry = overview.updates.matchers[0].step.frame
+    entry = overview.updates.steps[0].frame
     chosen = entry if counts[entry] else counts.most_common(1)[0][0]
     return frames[chosen].view.computation.name
 
@@ -183,7 +183,7 @@ def _returns_activations(graph: ValueGraph, facts: StepFacts, overview: Overview
     """
     frame = graph.frames[0]
     root = frame.view.root
-    steps = [matcher.step for matcher in overview.updates.matchers]
+    steps = overview.updates.steps
     frames = overview.updates.flow.frames
     states = {
         array.place[1:] for step in steps if frames[step.frame].view is frame.view for array in step.arrays

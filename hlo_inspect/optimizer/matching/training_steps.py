@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from hlo_inspect.graph.frames import Frames, Input, Place
 from hlo_inspect.graph.parameters import Interface, Output
@@ -12,10 +13,12 @@ from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.read.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import ArrayShape, array_leaves
 from hlo_inspect.optimizer.dataflow import Dataflow
-from hlo_inspect.optimizer.matching.matching import Matcher
-from hlo_inspect.optimizer.matching.weights import Weight
 from hlo_inspect.optimizer.step.state_arrays import TrainingStep, find_state_arrays
 from hlo_inspect.optimizer.step.successions import Result
+
+if TYPE_CHECKING:
+    from hlo_inspect.optimizer.matching.matching import Matcher
+    from hlo_inspect.optimizer.matching.weights import Weight
 
 MAX_NESTING = 3  # loops in loops over steps
 MAX_TERMS = 16  # of an average of a loop's result and an input
@@ -23,13 +26,15 @@ MAX_TERMS = 16  # of an average of a loop's result and an input
 
 @dataclass(slots=True)
 class WeightUpdates:
-    """`weights` by step and output; `parameters` holds the entry parameter that an input of a step comes from.
-    `is_cut_off`: the text does not hold the whole module.
+    """`weights` by step and output; `steps` begin with the entry, and those of them that have arrays have `matchers`.
+    `parameters` holds the entry parameter that an input of a step comes from. `is_cut_off`: the text does not hold the whole
+    module.
     """
 
     flow: Dataflow
     is_cut_off: bool
     weights: list[Weight] = field(default_factory=list)
+    steps: list[TrainingStep] = field(default_factory=list)
     matchers: list[Matcher] = field(default_factory=list)
     parameters: dict[Input, tuple[int, ShapeIndex]] = field(default_factory=dict)
 
@@ -59,14 +64,8 @@ def _taken(frame: int, output: Output) -> Input | None:
 
 def _match_step(found: WeightUpdates, frame: int, inputs: dict[Input, ArrayShape], results: list[Result], nesting: int) -> None:
     step = find_state_arrays(found.flow, frame, inputs, results)
-    matcher = Matcher(found.flow, step)
-    found.matchers.append(matcher)
-    weights = [weight for weight in matcher.weights() if not _is_loop_invariant(found, weight)]
-    arrays = [array for array in matcher.moving if array.shape.elements != 1]
-    has_gradients = bool(matcher.candidates.changed_by_gradients)
-    if not weights and not has_gradients and len(arrays) > 2:  # a weight and two states: perhaps an update alone
-        found.matchers[-1] = Matcher(found.flow, step, gradients_are_inputs=True)
-        weights = found.matchers[-1].weights()
+    found.steps.append(step)
+    weights = _match_arrays(found, step) if step.arrays else []
     found.weights += weights
     for loop in _loops_over_steps(found.flow, step) if nesting else ():
         if not weights:
@@ -78,9 +77,24 @@ def _match_step(found: WeightUpdates, frame: int, inputs: dict[Input, ArrayShape
             found.weights[before:] = [weight for weight in inner if weight.array.source in found.parameters]
 
 
+def _match_arrays(found: WeightUpdates, step: TrainingStep) -> list[Weight]:
+    """Return the weights among the arrays of a step."""
+    from hlo_inspect.optimizer.matching.matching import Matcher
+
+    matcher = Matcher(found.flow, step)
+    found.matchers.append(matcher)
+    weights = [weight for weight in matcher.weights() if not _is_loop_invariant(found, weight)]
+    arrays = [array for array in matcher.moving if array.shape.elements != 1]
+    has_gradients = bool(matcher.candidates.changed_by_gradients)
+    if not weights and not has_gradients and len(arrays) > 2:  # a weight and two states: perhaps an update alone
+        found.matchers[-1] = Matcher(found.flow, step, gradients_are_inputs=True)
+        weights = found.matchers[-1].weights()
+    return weights
+
+
 def _is_loop_invariant(found: WeightUpdates, weight: Weight) -> bool:
     """Whether a frozen weight is only what a loop over steps hands on: the batch is too."""
-    entry = found.matchers[0].step
+    entry = found.steps[0]
     if not weight.is_frozen or not weight.array.is_unchanged or weight.array.source[0] == entry.frame:
         return False
     returned = {found.parameters.get(array.source) for array in entry.arrays if array.is_unchanged}
