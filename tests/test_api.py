@@ -259,7 +259,7 @@ def test_tables_are_made_for_the_passes_that_were_asked_for_alone(monkeypatch: p
     def made(_: object) -> None:
         raise AssertionError("the list of collectives is made")
 
-    monkeypatch.setattr("hlo_inspect.passes.collective_tables.sites", made)
+    monkeypatch.setattr("hlo_inspect.passes.collectives.tables.sites", made)
     assert inspect(TEXT, "summary").facts["collectives.count"] == 1
     with pytest.raises(AssertionError, match="list of collectives"):
         inspect(TEXT, "collectives")

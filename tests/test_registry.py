@@ -14,7 +14,7 @@ from hlo_inspect.cli.commands import COMMANDS, find_command
 from hlo_inspect.configs import shipped_configs
 from hlo_inspect.findings import RULE_TABLE, RULES, rule_pages
 from hlo_inspect.findings.base import Rule
-from hlo_inspect.passes import OTHERS, PASSES, SUMMARIES, WORKLOAD, WORKLOAD_PASSES, workload_pass
+from hlo_inspect.passes import OTHERS, PASSES, SUMMARIES, workload_pass, workload_passes
 from hlo_inspect.passes.base import Question
 from hlo_inspect.report import ALL_FORMATS, OWN_FORMATS
 from hlo_inspect.report.model import SEVERITIES
@@ -27,22 +27,25 @@ TEST_OF_FORMAT = {"table": "terminal"}
 
 
 def files_with(package: str, base: type) -> set[str]:
-    """The files of a package that define a class of that kind, except the one that says what the kind is."""
-    files = [path.stem for path in (PACKAGE / package).glob("*.py") if path.stem not in {"__init__", "base"}]
-    modules = [import_module(f"hlo_inspect.{package}.{file}") for file in files]
-    return {
-        file
-        for file, module in zip(files, modules, strict=True)
-        for one in vars(module).values()
-        if isinstance(one, type) and issubclass(one, base) and one.__module__ == module.__name__
-    }
+    """The files and folders of a package that define a class of that kind, except the file that says what the kind is."""
+    paths = [path for path in (PACKAGE / package).rglob("*.py") if path.stem != "base"]
+    names = [".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__") for path in paths]
+    modules = [import_module(f"hlo_inspect.{name}") for name in names]
+    defining = [module for module in modules if any(is_own(one, base, module.__name__) for one in vars(module).values())]
+    return {module.__name__.removeprefix(f"hlo_inspect.{package}.") for module in defining}
+
+
+def is_own(one: object, base: type, module: str = "hlo_inspect.passes.workload") -> bool:
+    """Whether this is a class of that kind that the module defines."""
+    return isinstance(one, type) and issubclass(one, base) and one.__module__ == module
 
 
 def test_each_pass_is_on_the_list() -> None:
-    of_workloads = {type(one).__module__.rpartition(".")[2] for one in WORKLOAD_PASSES}
     of_modules = {name.replace("-", "_") for name in (*OTHERS.names, *PASSES.names)}
-    assert files_with("passes", Question) == of_modules | of_workloads
-    assert {f"workload_{one.name}" for one in WORKLOAD_PASSES if one.name != WORKLOAD} | {"workload_file"} == of_workloads
+    assert files_with("passes", Question) == of_modules | {"workload"}
+    assert {one for one in vars(import_module("hlo_inspect.passes.workload")).values() if is_own(one, Question)} == {
+        type(one) for one in workload_passes()
+    }
     assert [one.name for registry in (OTHERS, PASSES) for one in registry] == [*OTHERS.names, *PASSES.names]
 
 

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, get_args
 
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.grouping import group_rows, joined_name
-from hlo_inspect.passes.parameter_tables import joined_path
+from hlo_inspect.passes.params import joined_path
 from hlo_inspect.report.model import Amount, Column, Parts, Table, sentence
 
 Area = Literal[

@@ -18,7 +18,7 @@ from hlo_inspect.analysis.memory.sidecars import files_beside
 from hlo_inspect.hlo.input.foreign_text import MEMORY_FILE
 from hlo_inspect.hlo.input.source import Source
 from hlo_inspect.passes import find_pass
-from hlo_inspect.passes.out_of_memory_tables import out_of_memory_rows, out_of_memory_tables
+from hlo_inspect.passes.memory.out_of_memory import out_of_memory_rows, out_of_memory_tables
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Amount, Column, HeadlineRow, Input, Report, Table, Value
 

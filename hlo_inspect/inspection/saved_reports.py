@@ -14,7 +14,7 @@ from typing import Any, get_args
 from hlo_inspect.errors import InputError, Location
 from hlo_inspect.hlo.input.source import START_CHARS, Source
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.passes import ALPA, MODULE_FACTS, OTHERS, PASSES, WORKLOAD_PASSES
+from hlo_inspect.passes import ALPA, MODULE_FACTS, OTHERS, PASSES, workload_passes
 from hlo_inspect.report.facts import Facts, is_family
 from hlo_inspect.report.model import (
     SCHEMA_VERSION,
@@ -110,7 +110,7 @@ def _report(saved: Mapping[str, Any], name: str) -> Report:
 def _answered(values: Mapping[str, Value]) -> tuple[FactSpec, ...]:
     """The facts that the report has, and the families of the passes that gave it."""
     answered: list[FactSpec] = []
-    for one in (OTHERS.of(MODULE_FACTS), *PASSES, OTHERS.of(ALPA), *WORKLOAD_PASSES):
+    for one in (OTHERS.of(MODULE_FACTS), *PASSES, OTHERS.of(ALPA), *workload_passes()):
         plain = [spec for spec in one.specs if spec.name in values]
         answered += plain + [spec for spec in one.specs if plain and is_family(spec)]
     return tuple(dict.fromkeys(answered))

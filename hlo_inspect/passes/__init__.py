@@ -57,17 +57,23 @@ INSTRUCTIONS = "instructions"
 
 OTHERS: Registry[Pass] = Registry(__name__, (MODULE_FACTS, ALPA, SHOW, TIME_EVENTS, PICTURES, INSTRUCTIONS))
 
-WORKLOAD_PASSES: Registry[WorkloadPass] = Registry(__name__, ("workload-file", "workload-collectives", "workload-summary"))
+
+@cache
+def workload_passes() -> tuple[WorkloadPass, ...]:
+    """The passes about workload files, the first of which is the command `workload`."""
+    from hlo_inspect.passes.workload import WorkloadCollectives, WorkloadFile, WorkloadSummary
+
+    return WorkloadFile(), WorkloadCollectives(), WorkloadSummary()
 
 
 def find_workload_pass(name: str) -> WorkloadPass | None:
     """The pass of that name about workload files, if there is one."""
-    return next((one for one in WORKLOAD_PASSES if one.name == name), None)
+    return next((one for one in workload_passes() if one.name == name), None)
 
 
 def workload_pass() -> WorkloadPass:
     """The pass that is the command `workload`."""
-    return WORKLOAD_PASSES.of("workload-file")
+    return workload_passes()[0]
 
 
 def find_pass(name: str) -> Pass:

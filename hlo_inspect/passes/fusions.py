@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
+from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.fusions import CUSTOM_CALL, OPCODES
+from hlo_inspect.analysis.cost.figures import countable
+from hlo_inspect.analysis.cost.kernels import CountedCost, Kernel, sum_of_step
+from hlo_inspect.analysis.cost.labels import printed
+from hlo_inspect.analysis.fusions import CUSTOM_CALL, OPCODES, Fusion
+from hlo_inspect.graph.calls import Bounds
+from hlo_inspect.hlo.module import Computation, count_opcodes
+from hlo_inspect.hlo.values.op_names import Origin
+from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.passes import custom_call_tables
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.fusion_tables import fusion_tables
+from hlo_inspect.passes.custom_calls import custom_calls_by_target
+from hlo_inspect.passes.grouping import group_rows, joined_name
 from hlo_inspect.passes.origins import stacks_of
-from hlo_inspect.report.model import FactSpec, Section, Table, Value
+from hlo_inspect.report.model import Column, FactSpec, Section, Table, Unit, Value
 
 KINDS = frozenset({"kLoop", "kInput", "kOutput", "kCustom"})
 
@@ -50,5 +60,248 @@ class Fusions(Pass):
 
 def _tables(context: Context) -> Iterator[Table]:
     yield from fusion_tables(context)
-    yield custom_call_tables.by_target(context, with_cost=True)
+    yield custom_calls_by_target(context, with_cost=True)
     yield from stacks_of((fusion.view.metadata(fusion.row) for fusion in context.fusions), context.module.frames)
+
+
+class _FusionStep(NamedTuple):
+    """What fusions run, compute and move in one step: `bounds` of these three, and each as it is known, and at least.
+
+    Equal fusions share one, and columns read it for each row: a field is read in a third of the time that `bounds` would take.
+    """
+
+    bounds: tuple[Bounds, ...]
+    runs: int | None
+    runs_at_least: int
+    flops: int | None
+    flops_at_least: int
+    size: int | None
+    size_at_least: int
+
+    @classmethod
+    def of(cls, runs: Bounds, flops: Bounds, size: Bounds) -> _FusionStep:
+        return cls((runs, flops, size), runs.exact, runs.least, flops.exact, flops.least, size.exact, size.least)
+
+    def times(self, count: int) -> _FusionStep:
+        """The same for `count` fusions."""
+        times = Bounds.exactly(count)
+        return _FusionStep.of(*[figure.times(times) for figure in self.bounds])
+
+
+class _FusionForm(NamedTuple):
+    """What equal fusions have in common. `root` and `instructions` are those of the fused computation. `weight` is for the
+    order only: of a fusion that does not run, and of those inside of others, the sizes of its arrays.
+    """
+
+    kind: str
+    operand_bytes: int | None
+    result_bytes: int | None
+    shape: str
+    outputs: int
+    is_multi_output: bool
+    root: str | None
+    instructions: int | None
+    source: str
+    of_step: _FusionStep
+    weight: tuple[int, int]
+
+
+class _FusionRow(NamedTuple):
+    """One fusion, with what is looked up of it once for all tables. `callee` is the fused computation, `None` where the text
+    does not hold it.
+    """
+
+    name: str
+    line: int
+    computation: str
+    callee: Computation | None
+    form: _FusionForm
+    op_name: str
+
+
+class _EqualFusions(NamedTuple):
+    """The fusions of one form, and what they cost together in one step."""
+
+    form: _FusionForm
+    rows: Sequence[_FusionRow]
+    of_step: _FusionStep
+
+
+def fusion_tables(context: Context) -> Iterator[Table]:
+    """One row a fusion, equal ones in one row, and all of a kind, what moves most bytes first; by root; what is inside."""
+    found = list(_rows(context))
+    rows = sorted(found, key=_WEIGHT, reverse=True)
+    yield Table.of("fusions", "Fusions of one step, by bytes moved", _COLUMNS, rows, page_as="fusion_groups")
+    equal = _equal(rows)
+    groups = sorted(
+        equal, key=lambda group: (group.of_step.size_at_least, group.form.weight[1] * len(group.rows)), reverse=True
+    )
+    yield Table.of("fusion_groups", "Fusions of one step, equal ones together, by bytes moved", _GROUPS, groups)
+    yield _by_kind_of_step(equal)
+    yield _by_root(found)
+    yield _content(found)
+
+
+def _equal(rows: Sequence[_FusionRow]) -> list[_EqualFusions]:
+    groups = group_rows(rows, lambda row: id(row.form))
+    return [_EqualFusions(same[0].form, same, same[0].form.of_step.times(len(same))) for same in groups]
+
+
+def _rows(context: Context) -> Iterator[_FusionRow]:
+    """The fusions in the order of the text; equal ones share one form."""
+    kernels = {(kernel.view, kernel.row): kernel for kernel in context.kernels.found if kernel.kind == "fusion"}
+    known: dict[tuple[object, ...], _FusionForm] = {}
+    forms: dict[_FusionForm, _FusionForm] = {}
+    for fusion in context.fusions:
+        view, row, kind, callee = fusion
+        moved, result = fusion.operand_bytes, fusion.shape
+        kernel = kernels.get((view, row))
+        parts = () if kernel is None else kernel.parts  # fusions that cost the same share them
+        source, op_name = _place_in_program(context, fusion, kernel)
+        root, instructions = (None, None) if callee is None else (callee.root_opcode, len(callee.opcodes))
+        key = view, id(parts), kind, moved, id(result), root, instructions, source
+        form = known.get(key)
+        if form is None:
+            given = fusion.result_bytes
+            of_step = _of_all_runs(context, view.computation.name, parts)
+            weight = of_step.size_at_least, (moved or 0) + (given or 0)
+            of_result = (given, str(result), fusion.outputs, fusion.is_multi_output)
+            form = _FusionForm(kind, moved, *of_result, root, instructions, source, of_step, weight)
+            known[key] = form = forms.setdefault(form, form)
+        yield _FusionRow(fusion.name, view.lines[row], view.computation.name, callee, form, op_name)
+
+
+def _of_all_runs(context: Context, computation: str, parts: Sequence[CountedCost]) -> _FusionStep:
+    runs = countable(context.call_graph.runs(computation))
+    if context.module.entry is None:  # nothing says what runs
+        return _FusionStep.of(runs, runs, runs)
+    return _FusionStep.of(runs, sum_of_step(parts, "flops"), sum_of_step(parts, "bytes"))
+
+
+def _place_in_program(context: Context, fusion: Fusion, kernel: Kernel | None) -> tuple[str, str]:
+    """Source and `op_name` of a fusion. Its kernel has them, where it is one: metadata is not looked up once more."""
+    if kernel is not None:
+        labels = kernel.labels
+        return printed(labels.source), labels.op_name
+    metadata = fusion.view.metadata(fusion.row)
+    origin = Origin() if metadata is None else context.provenances.of(metadata).origin
+    return origin.source, origin.op_name
+
+
+def _bounded(name: str, unit: Unit, figure: str, detail: int = 0, page_name: str = "") -> tuple[Column, Column]:
+    column = Column(name, unit, summed=True, detail=detail, page_name=page_name, get=attrgetter(figure))
+    return column, column.lower_bound(attrgetter(f"{figure}_at_least"))
+
+
+_OF_STEP = (
+    *_bounded("runs", "count", "of_step.runs", detail=1),
+    *_bounded("flops", "flops", "of_step.flops"),
+    *_bounded("bytes", "bytes", "of_step.size", page_name="bytes_accessed"),
+)
+
+
+_WEIGHT = attrgetter("form.weight")
+_FORM = attrgetter("form")
+
+
+def _of_form(*columns: Column) -> Iterator[Column]:
+    """Columns of what equal fusions have in common, whose values are taken once for all of them."""
+    return (column._replace(part=_FORM) for column in columns)
+
+
+_SOURCE = Column("source", detail=2, get=attrgetter("source"), part=_FORM)
+
+_COLUMNS = (
+    Column("name", get=attrgetter("name")),
+    *_of_form(
+        Column("kind", detail=1, get=attrgetter("kind")),
+        Column("root", detail=1, get=attrgetter("root")),
+        *_OF_STEP,
+        Column("instructions", "count", summed=True, detail=3, get=attrgetter("instructions")),
+        Column("outputs", "count", summed=True, detail=4, get=attrgetter("outputs")),
+        Column("operand_bytes", "bytes", summed=True, detail=5, get=attrgetter("operand_bytes")),
+        Column("result_bytes", "bytes", summed=True, detail=5, get=attrgetter("result_bytes")),
+    ),
+    Column("computation", detail=8, get=attrgetter("computation")),
+    Column("op_name", detail=6, get=attrgetter("op_name")),
+    _SOURCE,
+    Column("line", "number", detail=7, get=attrgetter("line")),
+)
+
+_GROUPS = (
+    Column("name", width=28, get=lambda group: joined_name([row.name for row in group.rows])),
+    Column("kind", detail=1, get=attrgetter("form.kind")),
+    Column("root", detail=1, get=attrgetter("form.root")),
+    Column("shape", detail=9, get=attrgetter("form.shape")),
+    Column("sites", "count", summed=True, detail=2, get=lambda group: len(group.rows)),
+    *_OF_STEP,
+    Column("instructions", "count", detail=3, get=attrgetter("form.instructions")),
+    _SOURCE,
+)
+
+
+def fusions_by_kind(context: Context, *, with_cost: bool) -> Table:
+    """One row a kind: with what its fusions cost in one step, or counted as they are printed."""
+    if with_cost:
+        return _by_kind_of_step(_equal(sorted(_rows(context), key=_WEIGHT, reverse=True)))
+    kinds = sorted(context.fusion_kinds, key=attrgetter("members"), reverse=True)
+    return Table.of("fusions_by_kind", "Fusions by kind, each counted once", _KIND, kinds)
+
+
+def _by_kind_of_step(groups: Sequence[_EqualFusions]) -> Table:
+    kinds = map(_sum_of_kind, group_rows(groups, attrgetter("form.kind")))
+    return Table.of("fusions_by_kind", "Fusions of one step by kind", _KIND_OF_STEP, kinds)
+
+
+class _OfKind(NamedTuple):
+    """The fusions of a kind; the instructions that they fuse, their bytes and their figures of one step."""
+
+    kind: str
+    members: int
+    multi_output: int
+    instructions: int | None
+    operand_bytes: int | None
+    result_bytes: int | None
+    of_step: _FusionStep
+
+
+def _sum_of_kind(groups: Sequence[_EqualFusions]) -> _OfKind:
+    def of_all(size: Callable[[_FusionForm], int | None]) -> int | None:
+        return total(None if (one := size(group.form)) is None else one * len(group.rows) for group in groups)
+
+    return _OfKind(
+        groups[0].form.kind,
+        sum(len(group.rows) for group in groups),
+        sum(len(group.rows) for group in groups if group.form.is_multi_output),
+        of_all(attrgetter("instructions")),
+        of_all(attrgetter("operand_bytes")),
+        of_all(attrgetter("result_bytes")),
+        _FusionStep.of(*map(Bounds.sum, zip(*(one.of_step.bounds for one in groups), strict=True))),
+    )
+
+
+_KIND = (
+    Column("kind", get=lambda kind: kind.kind or "(none printed)"),
+    Column("count", "count", summed=True, get=attrgetter("members")),
+    Column("multi_output", "count", summed=True, detail=3, get=attrgetter("multi_output")),
+)
+_KIND_OF_STEP = (
+    *_KIND,
+    *_OF_STEP,
+    Column("instructions", "count", summed=True, detail=4, get=attrgetter("instructions")),
+    Column("operand_bytes", "bytes", summed=True, detail=9, get=attrgetter("operand_bytes")),
+    Column("result_bytes", "bytes", summed=True, detail=9, get=attrgetter("result_bytes")),
+)
+
+
+def _by_root(rows: Sequence[_FusionRow]) -> Table:
+    columns = (Column("kind"), Column("root"), Column("count", "count", summed=True))
+    counts = Counter([(row.form.kind, row.form.root) for row in rows])
+    roots = tuple((kind, root, count) for (kind, root), count in counts.most_common())
+    return Table("fusions_by_root", "Fusions by root", columns, roots, page_rows=12)
+
+
+def _content(rows: Sequence[_FusionRow]) -> Table:
+    columns = (Column("opcode"), Column("count", "count", summed=True))
+    counts = count_opcodes({one.name: one for one in [row.callee for row in rows] if one is not None}.values())
+    return Table("fusion_content", "Inside of fusions", columns, tuple(counts.most_common()), page_rows=12)

@@ -14,7 +14,7 @@ from hlo_inspect.graph.neighbourhood.expressions import FusionExpressions
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.opcodes import ASYNC_ENDS
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.instruction_tables import shape_text
+from hlo_inspect.passes.show.tables import shape_text
 from hlo_inspect.report.model import Column, Section, Table
 
 MOST_INSTRUCTIONS = 6_000

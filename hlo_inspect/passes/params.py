@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from os.path import commonprefix
+from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.graph.parameters import Interface, Output, ParameterLeaf
+from hlo_inspect.graph.parameters import FITS, Interface, Output, ParameterLeaf
+from hlo_inspect.hlo.read.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.passes.base import Pass, unknown, with_lower_bound
-from hlo_inspect.passes.parameter_tables import parameter_tables
-from hlo_inspect.report.model import FactSpec, Section, Value
+from hlo_inspect.passes.grouping import group_rows
+from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
 Leaves = Sequence[ParameterLeaf] | Sequence[Output]
 
@@ -91,3 +97,234 @@ def _why_unknown(fact: str, interface: Interface) -> str:
 
 def _bytes(leaves: Leaves) -> int | None:
     return total(leaf.shape.bytes for leaf in leaves)
+
+
+_ROLES = ("weight", "frozen", "master_weight", "first_moment", "second_moment")
+"""The first ones of a page; a role can go on, as `second_moment_of_steps`."""
+
+_NUMBERS = lazy_pattern(r"(?<=\[)\d+(?=\])|(?<=[_.])\d+(?![^\W_])", re.ASCII)
+_BRACKETS = lazy_pattern(r"[\[\].'\"/]")
+
+
+class _Parameter(NamedTuple):
+    """An array of a parameter with what other analyses say of it. `role` is empty if it has none in the optimizer; `kind` is
+    the role, or `input` of a step that updates weights, and empty if --quick leaves the optimizer out.
+    """
+
+    leaf: ParameterLeaf
+    role: str
+    kind: str
+    spec: str
+
+
+def parameter_tables(context: Context) -> Iterator[Table]:
+    """The command's own table first."""
+    roles = None if context.request.quick else context.optimizer.roles
+    found = [_parameter(context, leaf, roles) for leaf in context.interface.parameters]
+    yield _rows(found)
+    yield _by_role(found)
+    parts = (_not_donated([p for p in found if not p.leaf.donated]), _donated([p for p in found if p.leaf.donated]))
+    yield from (table for table in parts if table.rows)
+    yield from _outputs(context)
+
+
+def _parameter(context: Context, leaf: ParameterLeaf, roles: Mapping[tuple[int, ShapeIndex], str] | None) -> _Parameter:
+    role = roles.get((leaf.number, leaf.index), "") if roles is not None else ""
+    other = "" if roles is None else "input" if roles else "parameter"
+    spec = context.partition_specs.text(leaf.sharding, None if leaf.index else leaf.instruction)
+    return _Parameter(leaf, role, role or other, spec)
+
+
+# -- one row an array -------------------------------------------------------------------------------------------------------
+
+
+def _rows(found: Sequence[_Parameter]) -> Table:
+    columns = (
+        Column("number", "number", get=lambda p: p.leaf.number),
+        Column("index", detail=9, get=lambda p: index_text(p.leaf.index)),
+        Column("name", detail=4, get=lambda p: p.leaf.name),
+        Column("shape", get=lambda p: str(p.leaf.shape)),
+        Column("dtype", detail=9, get=lambda p: p.leaf.shape.dtype),
+        Column("bytes", "bytes", summed=True, get=lambda p: p.leaf.shape.bytes),
+        Column("padded_bytes", "bytes", summed=True, detail=6, get=lambda p: p.leaf.shape.padded_bytes),
+        Column("memory_space", "number", detail=9, get=_memory_space),
+        Column("role", detail=1, width=8, optional=True, get=lambda p: p.role or None),
+        Column("sharding", detail=9, get=lambda p: p.leaf.sharding.text if p.leaf.sharding else ""),
+        Column("partition_spec", detail=3, get=lambda p: p.spec),
+        Column("aliased_output", detail=1, width=6, get=lambda p: _aliased_output(p.leaf)),
+        Column("donated", "bool", get=lambda p: p.leaf.donated),
+        Column("not_donated_because", detail=2, get=lambda p: _why_not_donated(p.leaf)),
+        Column("unused", "bool", detail=1, get=lambda p: p.leaf.unused),
+        Column("path", detail=2, get=lambda p: p.leaf.path),
+        Column("line", "number", detail=5, optional=True, get=lambda p: p.leaf.line),
+    )
+    return Table.of("params", "Parameters", columns, found, page_as="params_by_role")
+
+
+def _memory_space(parameter: _Parameter) -> int:
+    layout = parameter.leaf.shape.layout
+    return layout.memory_space if layout else 0
+
+
+def index_text(index: ShapeIndex) -> str:
+    """`{0,1}`, as XLA writes it."""
+    return "{" + ",".join(map(str, index)) + "}"
+
+
+def _aliased_output(leaf: ParameterLeaf) -> str | None:
+    if leaf.alias is not None:
+        return index_text(leaf.alias.output_index)
+    return None if leaf.donated is None else ""
+
+
+def _why_not_donated(leaf: ParameterLeaf) -> str:
+    if leaf.donated:
+        return ""
+    return f"not asked for: {FITS}" if leaf.could_be_donated else leaf.kept_because
+
+
+# -- for pages --------------------------------------------------------------------------------------------------------------
+
+
+def _by_role(found: Sequence[_Parameter]) -> Table:
+    is_padded = any(p.leaf.shape.padded_bytes != p.leaf.shape.bytes for p in found)
+    padded = Column(
+        "padded_bytes", "bytes", summed=True, detail=1, get=lambda group: total(p.leaf.shape.padded_bytes for p in group)
+    )
+    columns = (
+        Column("role", width=8, get=lambda group: group[0].kind or None),
+        Column("arrays", "count", summed=True, get=len),
+        Column("bytes", "bytes", summed=True, get=_group_bytes),
+        *([padded] if is_padded else []),
+        Column("donated_bytes", "bytes", summed=True, get=partial(_bytes_donated, donated=True)),
+        Column("not_donated_bytes", "bytes", summed=True, detail=9, get=partial(_bytes_donated, donated=False)),
+        Column("unused", "count", summed=True, detail=1, get=_unused),
+    )
+    groups = sorted(group_rows(found, lambda p: p.kind), key=lambda group: _rank(group[0].kind))
+    return Table.of("params_by_role", "Parameters by role", columns, groups, page_rows=0)
+
+
+def _rank(kind: str) -> int:
+    return next((at for at, role in enumerate(_ROLES) if kind.startswith(role)), len(_ROLES) + (kind == "input"))
+
+
+_GROUP = (
+    Column("role", detail=1, width=8, get=lambda group: group[0].kind or None),
+    Column("arrays", "count", summed=True, get=len),
+    Column("shape", get=lambda group: str(group[0].leaf.shape)),
+    Column("partition_spec", detail=3, get=lambda group: group[0].spec),
+    Column("bytes", "bytes", summed=True, get=lambda group: total(p.leaf.shape.bytes for p in group)),
+    Column("numbers", detail=4, get=lambda group: number_ranges(p.leaf.number for p in group)),
+    Column("path", detail=2, get=lambda group: joined_path([p.leaf.path for p in group])),
+)
+
+
+def _not_donated(found: Sequence[_Parameter]) -> Table:
+    columns = (*_GROUP, Column("not_donated_because", detail=1, get=lambda group: _why_not_donated(group[0].leaf)))
+    return Table.of("params_not_donated", "Parameters that are not donated", columns, _groups(found))
+
+
+def _donated(found: Sequence[_Parameter]) -> Table:
+    return Table.of("params_donated", "Parameters that are donated", _GROUP, _groups(found))
+
+
+def _groups(found: Sequence[_Parameter]) -> list[list[_Parameter]]:
+    """Arrays of one role, shape, division and reason together, those of the most bytes first."""
+    groups = group_rows(found, lambda p: (p.kind, str(p.leaf.shape), p.spec, _why_not_donated(p.leaf)))
+    return sorted(groups, key=lambda group: -(_group_bytes(group) or 0))
+
+
+def _group_bytes(group: Iterable[_Parameter]) -> int | None:
+    return total(p.leaf.shape.bytes for p in group)
+
+
+def _bytes_donated(group: Sequence[_Parameter], *, donated: bool) -> int | None:
+    """The bytes that are donated, or not; `None` where that is not known of one."""
+    is_known = all(p.leaf.donated is not None for p in group)
+    return _group_bytes(p for p in group if p.leaf.donated is donated) if is_known else None
+
+
+def _unused(group: Sequence[_Parameter]) -> int | None:
+    unused = [p.leaf.unused for p in group]
+    return None if None in unused else sum(map(bool, unused))
+
+
+def number_ranges(numbers: Iterable[int]) -> str:
+    """Numbers of parameters as `1-3, 7`."""
+    runs: list[list[int]] = []
+    for number in dict.fromkeys(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1][1:] = [number]
+        else:
+            runs.append([number])
+    return ", ".join("-".join(map(str, run)) for run in runs)
+
+
+def joined_path(paths: Sequence[str]) -> str:
+    """One path for several: with `*` for numbers, else what they begin with and end in, as `params[…]['kernel']`."""
+    folded = list(dict.fromkeys(_NUMBERS.sub("*", path) for path in paths)) if len(paths) > 1 else list(paths)
+    if len(folded) == 1:
+        return folded[0]
+    start = _up_to_bracket(commonprefix(folded))  # noqa: RUF071 - these paths are no files
+    rest = [path[len(start) :][::-1] for path in folded]
+    end = _up_to_bracket(commonprefix(rest))[::-1]  # noqa: RUF071
+    return f"{start}…{end}" if start or end else f"{folded[0]}, …"
+
+
+def _up_to_bracket(text: str) -> str:
+    """`text` without the part of a name that it ends in."""
+    ends = [match.end() for match in _BRACKETS.finditer(text)]
+    return text[: ends[-1]] if ends else ""
+
+
+# -- outputs ----------------------------------------------------------------------------------------------------------------
+
+
+class _Output(NamedTuple):
+    output: Output
+    parameter: str | None
+    spec: str
+
+
+def _outputs(context: Context) -> Iterator[Table]:
+    interface, specs = context.interface, context.partition_specs
+
+    def aliased_parameter(output: Output) -> str | None:
+        if output.alias is not None:
+            return str(output.alias.parameter)
+        return "" if interface.donation_known else None
+
+    found = [_Output(output, aliased_parameter(output), specs.text(output.sharding)) for output in interface.outputs]
+    title = "Outputs" if interface.outputs_known else "Outputs (not in the text)"
+    columns = (
+        Column("index", get=lambda o: index_text(o.output.index)),
+        Column("shape", get=lambda o: str(o.output.shape)),
+        Column("bytes", "bytes", summed=True, get=lambda o: o.output.shape.bytes),
+        Column("aliased_parameter", get=lambda o: o.parameter),
+        Column("sharding", detail=9, get=lambda o: o.output.sharding.text if o.output.sharding else ""),
+        Column("partition_spec", detail=3, get=lambda o: o.spec),
+    )
+    yield Table.of("outputs", title, columns, found, page_as="output_groups")
+    groups = group_rows(found, lambda o: "" if o.parameter else (o.parameter, str(o.output.shape), o.spec))
+    groups.sort(key=lambda group: (not group[0].parameter, -(total(o.output.shape.bytes for o in group) or 0)))
+    grouped = (
+        Column("shape", get=lambda group: _common(str(o.output.shape) for o in group)),
+        Column("arrays", "count", summed=True, get=len),
+        Column("bytes", "bytes", summed=True, get=lambda group: total(o.output.shape.bytes for o in group)),
+        Column("in_the_buffer_of", get=_taken),
+        Column("partition_spec", detail=3, get=lambda group: _common(o.spec for o in group)),
+    )
+    yield Table.of("output_groups", title, grouped, groups)
+
+
+def _common(texts: Iterable[str]) -> str:
+    """What all rows of a group have, else how many different ones there are."""
+    found = set(texts)
+    return found.pop() if len(found) == 1 else f"{len(found)} different"
+
+
+def _taken(group: Sequence[_Output]) -> str | None:
+    """The parameters whose buffers these outputs take."""
+    if group[0].parameter is None:
+        return None
+    return number_ranges(int(o.parameter) for o in group if o.parameter)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost.kernels import Kernel
 from hlo_inspect.analysis.phases import phases
+from hlo_inspect.analysis.time.timeline_events import StreamEvent, timeline_events
+from hlo_inspect.analysis.time.timelines import Timelines
 from hlo_inspect.errors import UsageError
+from hlo_inspect.graph.calls import InstructionPlace, place
+from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.values.op_names import origin_of
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.timeline_table import described_events
 from hlo_inspect.report.model import Column, Section, Table
 
 
@@ -51,3 +57,141 @@ def _tables(context: Context) -> Iterator[Table]:
         Column("line", "number", get=lambda row: row.event.place[1]),
     )
     yield Table.of("time_events", "The timeline of a step by the model", columns, described_events(context, timelines))
+
+
+class EventRow(NamedTuple):
+    """An event with what it is about: an instruction, of a kernel or a collective with what it costs."""
+
+    event: StreamEvent
+    kind: str
+    op_name: str
+    source: str
+    phase: str | None
+    bytes: int | None
+    flops: int | None
+
+
+def described_events(context: Context, timelines: Timelines) -> Iterator[EventRow]:
+    """The events of one step by the model."""
+    return map(_Descriptions(context).row, timeline_events(timelines.estimate.timeline))
+
+
+class _Descriptions:
+    """What the events of one instruction are about, which is looked up once for each."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._kernels = {kernel.place: kernel for kernel in context.kernels.found}
+        self._known: dict[InstructionPlace, EventRow] = {}
+
+    def row(self, event: StreamEvent) -> EventRow:
+        known = self._known.get(event.place)
+        if known is None:
+            known = self._known[event.place] = self._describe(event)
+        return known._replace(event=event)
+
+    def _describe(self, event: StreamEvent) -> EventRow:
+        context, timelines = self._context, self._context.on_machine.timelines
+        collective = timelines.estimate.collective_at(event.place) if timelines is not None else None
+        if collective is not None:
+            origin = collective.origin
+            phase = context.phases.of(collective.inner).phase
+            sent = collective.wire_bytes
+            return EventRow(event, collective.kind, origin.op_name, origin.source, phase, sent, None)
+        kernel = self._kernels.get(event.place)
+        if kernel is not None:
+            labels = kernel.labels
+            return EventRow(event, kernel.kind, labels.op_name, labels.source, labels.phase, *_cost(kernel))
+        instruction = self._instruction(event.place)
+        if instruction is None:
+            return EventRow(event, "", "", "", None, None, None)
+        origin = origin_of(instruction, context.module.frames)
+        return EventRow(event, instruction.opcode, origin.op_name, origin.source, None, None, None)
+
+    def _instruction(self, at: InstructionPlace) -> Instruction | None:
+        computation = self._context.module.computations.get(at[0])
+        found = computation.instructions if computation is not None else ()
+        return next((one for one in found if place(one) == at), None)
+
+
+def _cost(kernel: Kernel) -> tuple[int | None, int | None]:
+    """Bytes and FLOPs of one run; `None` where they are not known."""
+    cost = kernel.parts[0].cost
+    moved = None if "bytes" in cost.gaps and kernel.started is None else sum(size for _, size in kernel.moved)
+    return moved, None if kernel.is_unknown or "flops" in cost.gaps else cost.amounts[0]
+
+
+RESOLUTION = 800
+"""Of events that each take less than this part of the step, those that follow each other are one mark."""
+
+
+class _Mark(NamedTuple):
+    """One event, or several in a row with the longest of them; `busy` is how long all of them take together."""
+
+    longest: EventRow
+    begin: float
+    end: float
+    busy: float
+    events: int = 1
+
+    def with_next(self, row: EventRow) -> _Mark:
+        event = row.event
+        longest = max(self.longest, row, key=lambda one: one.event.end - one.event.begin)
+        return _Mark(longest, self.begin, event.end, self.busy + event.end - event.begin, self.events + 1)
+
+
+def timeline_table(context: Context) -> Iterator[Table]:
+    """What each stream does when; nothing without a schedule or without an accelerator."""
+    timelines = context.on_machine.timelines
+    if timelines is None or not timelines.is_scheduled or context.module.entry is None:
+        return
+    rows = [
+        row for row in described_events(context, timelines) if row.event.kind != "iteration" and row.event.end > row.event.begin
+    ]
+    if not rows:
+        return
+    columns = (
+        Column("stream", get=lambda mark: mark.longest.event.stream),
+        Column("event", get=lambda mark: mark.longest.event.kind),
+        Column("name", get=lambda mark: mark.longest.event.place[2]),
+        Column("events", "count", get=lambda mark: mark.events),
+        Column("iterations", "count", get=lambda mark: mark.longest.event.iterations),
+        Column("begin_s", "seconds", get=lambda mark: mark.begin),
+        Column("end_s", "seconds", get=lambda mark: mark.end),
+        Column("span_s", "seconds", get=lambda mark: mark.end - mark.begin),
+        Column("busy_s", "seconds", get=lambda mark: mark.busy),
+        Column("kind", get=lambda mark: mark.longest.kind),
+        Column("phase", optional=True, get=lambda mark: mark.longest.phase),
+        Column("source", get=lambda mark: mark.longest.source),
+        Column("line", "number", get=lambda mark: mark.longest.event.place[1]),
+    )
+    marks = list(_marks(rows))
+    grouped = f", {len(rows):,} events in {len(marks):,} marks" if len(rows) > len(marks) else ""
+    yield Table.of("timeline", f"The timeline of a step by the model{grouped}", columns, marks, on_page=False)
+
+
+def _marks(rows: Iterable[EventRow]) -> Iterator[_Mark]:
+    """By stream in the order of their first event."""
+    streams: dict[str, list[EventRow]] = {}
+    end = 0.0
+    for row in rows:
+        streams.setdefault(row.event.stream, []).append(row)
+        end = max(end, row.event.end)
+    shortest = end / RESOLUTION
+    for of_stream in streams.values():
+        yield from _marks_of(of_stream, shortest)
+
+
+def _marks_of(stream: Iterable[EventRow], shortest: float) -> Iterator[_Mark]:
+    """One mark for events that follow each other within `shortest`; waits and iterations stay apart from other events."""
+    mark: _Mark | None = None
+    for row in stream:
+        event = row.event
+        if mark is not None and event.kind == mark.longest.event.kind and event.end - mark.begin <= shortest:
+            mark = mark.with_next(row)
+            continue
+        if mark is not None:
+            yield mark
+        mark = _Mark(row, event.begin, event.end, event.end - event.begin)
+    if mark is not None:
+        yield mark

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import hlo_inspect
-from hlo_inspect.passes.parameter_tables import joined_path
+from hlo_inspect.passes.params import joined_path
 from hlo_inspect.report.model import Report
 from tests.optimizer.programs import ADAM, changed, step_of
 

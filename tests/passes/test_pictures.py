@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import hlo_inspect
-from hlo_inspect.passes.tree_tables import MAX_DEPTH, MAX_NODES, TreeAmount, TreeMeasure, tree_table
+from hlo_inspect.passes.pictures.trees import MAX_DEPTH, MAX_NODES, TreeAmount, TreeMeasure, tree_table
 from hlo_inspect.report.model import Report
 from tests.tables import totals
 

@@ -10,7 +10,7 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.analysis.cost.roofline import Seconds
-from hlo_inspect.passes.time_tables import resources_table
+from hlo_inspect.passes.time.tables import resources_table
 from hlo_inspect.report.model import Amount, Report, Value
 from tests.tables import column
 

@@ -13,7 +13,7 @@ from hlo_inspect.hlo.values.op_names import NOT_SOUGHT
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.grouping import group_rows, joined_name
 from hlo_inspect.passes.origins import phase_column
-from hlo_inspect.passes.parameter_tables import number_ranges
+from hlo_inspect.passes.params import number_ranges
 from hlo_inspect.report.model import Column, Table
 
 Group = Sequence[LargeArray]

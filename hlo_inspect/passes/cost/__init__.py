@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.custom_calls.step import attention_of_step, total_of_step
 from hlo_inspect.analysis.cost.figures import EXACT_UP_TO, Figure, Tally
-from hlo_inspect.analysis.cost.roofline import NOT_KNOWN, percent, rates_taken
+from hlo_inspect.analysis.cost.roofline import NOT_KNOWN, Seconds, bound, percent, rates_taken
 from hlo_inspect.analysis.hardware import HardwareProfile
 from hlo_inspect.analysis.phases import phases
+from hlo_inspect.analysis.time.kernel_times import KernelTimes
+from hlo_inspect.analysis.time.step_times import bytes_time, flops_time
 from hlo_inspect.graph.calls import Bounds
 from hlo_inspect.hlo.values.op_names import RECOMPUTE
-from hlo_inspect.passes import time_facts
-from hlo_inspect.passes.base import Pass, with_lower_bound
-from hlo_inspect.passes.cost_tables import by_phase, cost_table, share_notes
+from hlo_inspect.passes.base import Pass, bounded, with_lower_bound
+from hlo_inspect.passes.cost import times as step_times
 from hlo_inspect.passes.origins import phase_notes
-from hlo_inspect.report.model import FactSpec, Section, Table, Value, number_of
+from hlo_inspect.report.model import Column, FactSpec, Section, Table, Unit, Value, number_of
 
 _AS_XLA: dict[str, Figure] = {
     "cost.flops": "flops",
@@ -59,7 +61,7 @@ class Cost(Pass):
         FactSpec("cost.executed_bytes_accessed", "bytes", "bytes read and written in a step"),
         FactSpec("cost.attention_flops", "flops", "FLOPs of attention kernels of one run"),
         FactSpec("cost.unknown_custom_calls", "count", "custom calls whose cost is not known"),
-        *time_facts.SPECS,
+        *step_times.SPECS,
     )
 
     def run(self, context: Context) -> Section:
@@ -79,7 +81,7 @@ class Cost(Pass):
         with_lower_bound(facts, "cost.attention_flops", attention.exact, attention.least)
         notes["cost.attention_flops"] = "" if attention.is_exact else attention.reason
         facts["cost.unknown_custom_calls"] = len(cost.unknown_calls)
-        times = time_facts.time_facts(context)
+        times = step_times.time_facts(context)
         facts |= times.facts
         notes |= times.reasons
         reasons = [f"{name}: {reason}" for name, reason in notes.items() if reason]
@@ -88,7 +90,7 @@ class Cost(Pass):
 
 def _notes(context: Context, reasons: Sequence[str]) -> Iterator[str]:
     cost = context.cost
-    yield from time_facts.profile_notes(context)
+    yield from step_times.profile_notes(context)
     yield from reasons
     yield from share_notes(cost.opcodes, context.on_machine.kernel_times)
     yield from _divided(context)
@@ -102,7 +104,7 @@ def _tables(context: Context) -> Iterator[Table]:
     cost, times = context.cost, context.on_machine.kernel_times
     yield cost_table("cost", "Cost of one step by opcode", "opcode", cost.opcodes, times)
     if not context.request.skips_graph_phases:
-        yield by_phase(context)
+        yield cost_by_phase(context)
     yield cost_table("cost_by_scope", "Cost of one step by scope of the program", "scope", cost.by("scope"), times)
     yield cost_table("cost_by_source", "Cost of one step by line of source", "source", cost.by("source"), times)
     yield cost_table("cost_by_fusion_kind", "Cost of one step by kind of fusion", "kind", cost.by("kind"), times)
@@ -167,3 +169,90 @@ def _uncounted(context: Context) -> list[str]:
     if lines:
         notes.append(f"cost.flops: {number_of(lines, 'line')} that cannot be read {'is' if lines == 1 else 'are'} in no figure")
     return notes
+
+
+class _CostRow(NamedTuple):
+    """A label with its figures and times; `weight`, a lower bound where it is not known, orders the rows."""
+
+    label: str
+    tally: Tally
+    compute: Seconds
+    memory: Seconds
+    weight: float
+    weight_is_known: bool
+
+
+def cost_table(name: str, title: str, label: str, tally: Tally, times: KernelTimes | None) -> Table:
+    """One row a label; rows add up to the facts of one run. What takes most time comes first, without a profile what moves most
+    bytes; `share` is that of the time or of the bytes, of no row where it is not known of one (`share_notes`). `bound` is
+    `None` where what is not known could take longer. A page leaves out these columns where no row has them.
+
+    A page leaves out a table that has one row, except that of opcodes.
+
+    By opcode nothing is bound by anything: the work of a fusion is counted with the opcodes inside, its bytes with the fusion.
+    """
+    rows = [_row(*labelled, times) for labelled in tally.by_label()]
+    whole = sum(row.weight for row in rows) if all(row.weight_is_known for row in rows) else None
+    columns = [
+        Column(label, get=lambda row: row.label),
+        *_figure("flops", "flops", "flops"),
+        *_figure("transcendentals", "count", "transcendentals", detail=3),
+        *_figure("matmul_flops", "flops", "matmul_flops", detail=1),
+        *_figure("bytes_accessed", "bytes", "bytes"),
+        Column(
+            "share",
+            "share",
+            detail=1 if whole is not None else _NOT_ON_PAGE,
+            get=lambda row: row.weight / whole if whole else None,
+        ),
+    ]
+    if times is not None:
+        columns += [
+            *bounded("compute_s", "seconds", lambda row: row.compute),
+            *bounded("memory_s", "seconds", lambda row: row.memory),
+        ]
+        if label != "opcode":
+            detail = 2 if any(map(_bound, rows)) else _NOT_ON_PAGE
+            columns.append(Column("bound", detail=detail, optional=True, get=_bound))
+    return Table.of(name, title, columns, sorted(rows, key=_order), on_page=label == "opcode" or len(rows) > 1)
+
+
+def _row(label: str, tally: Tally, times: KernelTimes | None) -> _CostRow:
+    if times is None:
+        size = tally.bounds("bytes")
+        return _CostRow(label, tally, _NO_TIME, _NO_TIME, size.least, size.is_exact)
+    compute, memory = flops_time(tally, times), bytes_time(tally, times)
+    are_known = compute.exact is not None and memory.exact is not None
+    return _CostRow(label, tally, compute, memory, max(compute.least, memory.least), are_known)
+
+
+_NO_TIME = Seconds(0.0)
+_NOT_ON_PAGE = 9
+
+
+def share_notes(tally: Tally, times: KernelTimes | None) -> list[str]:
+    """Why the rows of the tables of a tally have no shares, where that is so."""
+    if _row("", tally, times).weight_is_known:
+        return []
+    return [f"share: not known, as the {'bytes' if times is None else 'times'} are lower bounds"]
+
+
+def _bound(row: _CostRow) -> str | None:
+    """What takes longer: `None` where that is not known, as more of the other could."""
+    longer = bound(row.compute.least, row.memory.least)
+    other = row.memory if longer == "compute" else row.compute
+    return longer if other.exact is not None else None
+
+
+def _order(row: _CostRow) -> tuple[float | str, ...]:
+    return (-row.weight, -row.tally.bounds("flops").least, -row.tally.bounds("transcendentals").least, row.label)
+
+
+def _figure(name: str, unit: Unit, figure: Figure, detail: int = 0) -> tuple[Column, Column]:
+    return bounded(name, unit, lambda row: row.tally.bounds(figure), detail)
+
+
+def cost_by_phase(context: Context) -> Table:
+    """One row a phase of the training step."""
+    cost, times = context.cost, context.on_machine.kernel_times
+    return cost_table("cost_by_phase", "Cost of one step by phase", "phase", cost.by("phase"), times)

@@ -19,7 +19,7 @@ from hlo_inspect.hlo.opcodes import POINT_TO_POINT
 from hlo_inspect.hlo.values.op_names import RECOMPUTE
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.optimizer.overview import Overview
-from hlo_inspect.passes.memory_tables import array_groups, total_moved
+from hlo_inspect.passes.memory.arrays import array_groups, total_moved
 from hlo_inspect.report.model import Amount, HeadlineRow, Parts, sentence
 
 _AXES = 4

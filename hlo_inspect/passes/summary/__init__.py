@@ -11,9 +11,13 @@ from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.optimizer.algebra.hyperparameter import HYPERPARAMETERS
 from hlo_inspect.optimizer.overview import Overview
-from hlo_inspect.passes import collective_tables, cost_tables, custom_call_tables, fusion_tables, loop_table
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.headline import headline
+from hlo_inspect.passes.collectives import tables as collective_tables
+from hlo_inspect.passes.collectives.loops import loops
+from hlo_inspect.passes.cost import cost_by_phase
+from hlo_inspect.passes.custom_calls import custom_calls_by_target
+from hlo_inspect.passes.fusions import fusions_by_kind
+from hlo_inspect.passes.summary.first_lines import headline
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
 _DETAILS = {"learning_rate": 1, "beta1": 1, "beta2": 1, "weight_decay": 1, "epsilon": 2, "momentum": 3, "clip_norm": 4}
@@ -56,15 +60,15 @@ def _tables(context: Context) -> Iterator[Table]:
     with_cost = not context.request.quick
     yield _buffers(context.interface)
     if with_cost:
-        yield cost_tables.by_phase(context)
+        yield cost_by_phase(context)
         yield _optimizer(context.optimizer)
-    yield fusion_tables.by_kind(context, with_cost=with_cost)
+    yield fusions_by_kind(context, with_cost=with_cost)
     yield collective_tables.by_kind(context)
     yield collective_tables.point_to_point(context)
     yield collective_tables.by_axis(context)
     yield collective_tables.by_phase(context)
-    yield loop_table.loops(context, with_cost=with_cost)
-    yield custom_call_tables.by_target(context, with_cost=with_cost)
+    yield loops(context, with_cost=with_cost)
+    yield custom_calls_by_target(context, with_cost=with_cost)
     yield _opcodes(context)
 
 

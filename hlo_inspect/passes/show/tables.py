@@ -15,9 +15,9 @@ from hlo_inspect.graph.neighbourhood.neighbourhood import MAX_NEIGHBOURS, Neighb
 from hlo_inspect.graph.neighbourhood.selection import RowPlace
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.values.shapes import Shape, array_leaves, total
-from hlo_inspect.passes.collective_tables import sites
-from hlo_inspect.passes.kernel_tables import kernels_table
+from hlo_inspect.passes.collectives.tables import sites
 from hlo_inspect.passes.origins import phase_column
+from hlo_inspect.passes.top import kernels_table
 from hlo_inspect.report.model import Amount, Column, Parts, Table, Value, number_of, sentence
 
 _LONGEST_WAY, _WAY_ENDS = 12, 5

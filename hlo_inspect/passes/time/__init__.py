@@ -14,10 +14,9 @@ from hlo_inspect.analysis.phases import phases
 from hlo_inspect.analysis.time.step_times import NO_SECONDS, StepTimes, compiler_cycles, compiler_seconds, sum_of
 from hlo_inspect.analysis.time.utilization import bottleneck
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.kernel_tables import kernel_groups, kernels_table
-from hlo_inspect.passes.link_table import link_table
-from hlo_inspect.passes.time_comparison import comparison
-from hlo_inspect.passes.time_tables import (
+from hlo_inspect.passes.collectives.times import link_table
+from hlo_inspect.passes.time.comparison import comparison
+from hlo_inspect.passes.time.tables import (
     TimePart,
     breakdowns,
     busy_resources,
@@ -30,6 +29,7 @@ from hlo_inspect.passes.time_tables import (
     time_parts,
     total_seconds,
 )
+from hlo_inspect.passes.top import kernel_groups, kernels_table
 from hlo_inspect.report.model import Amount, HeadlineRow, Parts, Section, Table, sentence
 
 _KERNEL_ROWS = 10

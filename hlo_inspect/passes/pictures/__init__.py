@@ -14,12 +14,12 @@ from hlo_inspect.analysis.mesh import Mesh
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.collective_tables import by_axis_and_kind, sizes
-from hlo_inspect.passes.live_tables import memory_picture_tables
-from hlo_inspect.passes.roofline_tables import roofline_tables
-from hlo_inspect.passes.time_tables import TimePart, step_table, time_parts
-from hlo_inspect.passes.timeline_table import timeline_table
-from hlo_inspect.passes.tree_tables import Path, TreeAmount, TreeMeasure, tree_table
+from hlo_inspect.passes.collectives.tables import by_axis_and_kind, sizes
+from hlo_inspect.passes.pictures.memory import memory_picture_tables
+from hlo_inspect.passes.pictures.roofline import roofline_tables
+from hlo_inspect.passes.pictures.trees import Path, TreeAmount, TreeMeasure, tree_table
+from hlo_inspect.passes.time.tables import TimePart, step_table, time_parts
+from hlo_inspect.passes.time_events import timeline_table
 from hlo_inspect.report.model import Column, Row, Section, Table
 
 

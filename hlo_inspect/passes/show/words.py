@@ -20,8 +20,8 @@ from hlo_inspect.hlo.read.operands import operands_end
 from hlo_inspect.hlo.values.device_groups import DeviceGroups
 from hlo_inspect.hlo.values.op_names import NOT_SOUGHT, UNKNOWN, origin_of, scope_of
 from hlo_inspect.hlo.values.shapes import Shape, array_leaves, total
-from hlo_inspect.passes.instruction_tables import InstructionFigures, named_operands, operand_names, shape_text, way_text
-from hlo_inspect.passes.parameter_tables import index_text
+from hlo_inspect.passes.params import index_text
+from hlo_inspect.passes.show.tables import InstructionFigures, named_operands, operand_names, shape_text, way_text
 from hlo_inspect.report.model import Amount, HeadlineRow, Parts, sentence
 
 _MOST_WAYS, _MOST_OUTPUTS = 3, 8

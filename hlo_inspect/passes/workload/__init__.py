@@ -1,16 +1,16 @@
-"""A network simulator's workload file: what its rows compute and move."""
+"""Questions about a network simulator's workload file: what its rows compute and move."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hlo_inspect.passes import workload_tables
+from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS
 from hlo_inspect.passes.base import WorkloadPass, unknown, with_lower_bound
-from hlo_inspect.passes.workload_tables import headline
+from hlo_inspect.passes.workload import tables
 from hlo_inspect.report.model import FactSpec, Section, Table, Value
 from hlo_inspect.workloads.header import PIPELINE_BYTES
 from hlo_inspect.workloads.totals import KIND_NAMES, UPDATE, PartialSum, WorkloadTotals
-from hlo_inspect.workloads.vocabulary import FORWARD_IN_BACKWARD, GROUPS, PASSES, POLICIES
+from hlo_inspect.workloads.vocabulary import FORWARD_IN_BACKWARD, GROUPS, HLO_KINDS, PASSES, POLICIES
 from hlo_inspect.workloads.writer import WRITTEN
 
 _KINDS = frozenset(KIND_NAMES)
@@ -54,19 +54,19 @@ class WorkloadFile(WorkloadPass):
 
     def run(self, totals: WorkloadTotals) -> Section:
         facts = _facts(totals)
-        notes = [*workload_tables.conventions(totals), *(f"{name}: {_why(name, totals)}" for name in unknown(facts))]
-        return Section(facts, _tables(totals), notes, headline(totals))
+        notes = [*tables.conventions(totals), *(f"{name}: {_why(name, totals)}" for name in unknown(facts))]
+        return Section(facts, _tables(totals), notes, tables.headline(totals))
 
 
 def _tables(totals: WorkloadTotals) -> Iterator[Table]:
-    rows = workload_tables.equal_row_list(totals)
-    yield workload_tables.equal_rows(totals, rows)
-    yield workload_tables.by_pass(totals)
-    yield workload_tables.by_collective(totals)
-    yield from workload_tables.unknown_words(totals)
-    yield workload_tables.by_group(totals)
-    yield workload_tables.by_layer(totals, rows)
-    yield workload_tables.header_keys(totals)
+    rows = tables.equal_row_list(totals)
+    yield tables.equal_rows(totals, rows)
+    yield tables.by_pass(totals)
+    yield tables.by_collective(totals)
+    yield from tables.unknown_words(totals)
+    yield tables.by_group(totals)
+    yield tables.by_layer(totals, rows)
+    yield tables.header_keys(totals)
 
 
 def _facts(totals: WorkloadTotals) -> dict[str, Value]:
@@ -74,7 +74,7 @@ def _facts(totals: WorkloadTotals) -> dict[str, Value]:
     facts: dict[str, Value] = {
         "workload.dialect": workload.header.dialect,
         "workload.policy": workload.header.policy,
-        "workload.time_unit": workload_tables.time_unit(totals),
+        "workload.time_unit": tables.time_unit(totals),
         "workload.rows": len(workload.rows),
         "workload.stated_rows": workload.stated_rows,
         "workload.distinct_rows": len(workload.distinct),
@@ -115,3 +115,92 @@ def _why(name: str, totals: WorkloadTotals) -> str:
     if name.split(".")[1] in GROUPS and not totals.has_groups:
         return f"SimAI reads groups from the words of {FORWARD_IN_BACKWARD}, and this is {header.policy}"
     return f"the row on line {totals.first_unknown} cannot be read whole"
+
+
+_HLO_KINDS = frozenset(COLLECTIVE_KINDS)
+
+
+class WorkloadCollectives(WorkloadPass):
+    """The collectives of a workload file: kind, size, group, pass; each runs once in one pass over the rows.
+
+    Operand bytes are sizes in the convention of the file's own client, wire bytes what one device has to send with a
+    bandwidth-optimal algorithm, where the header says how many devices a group has.
+    """
+
+    name = "collectives"
+    specs = (
+        FactSpec("collectives.count", "count", "collectives that a client knows, by their places in the text"),
+        FactSpec("collectives.operand_bytes", "bytes", "their sizes"),
+        FactSpec("collectives.executed_count", "count", "how often they run in one pass over the rows"),
+        FactSpec("collectives.executed_operand_bytes", "bytes", "their sizes in one pass"),
+        FactSpec("collectives.executed_wire_bytes", "bytes", "bytes that one device has to send for them in one pass"),
+        FactSpec("collectives.<kind>.count", "count", "collectives of a kind", _HLO_KINDS),
+        FactSpec("collectives.<kind>.operand_bytes", "bytes", "their sizes", _HLO_KINDS),
+        FactSpec("collectives.<kind>.executed_count", "count", "how often those of a kind run in one pass", _HLO_KINDS),
+        FactSpec("collectives.<kind>.executed_operand_bytes", "bytes", "their sizes in one pass", _HLO_KINDS),
+        FactSpec("collectives.<kind>.executed_wire_bytes", "bytes", "bytes sent for them in one pass", _HLO_KINDS),
+        FactSpec("collectives.axis.<axis>.executed_count", "count", "how often those of a group of devices run", _GROUPS),
+        FactSpec("collectives.axis.<axis>.executed_operand_bytes", "bytes", "their sizes in one pass", _GROUPS),
+        FactSpec("collectives.axis.<axis>.executed_wire_bytes", "bytes", "bytes sent for them in one pass", _GROUPS),
+    )
+
+    def run(self, totals: WorkloadTotals) -> Section:
+        facts: dict[str, Value] = {}
+        for name, found in _collective_sums(totals):
+            with_lower_bound(facts, name, found.exact, found.least or None)
+        notes = [*tables.conventions(totals), *(f"{name}: {_why_collectives(totals)}" for name in unknown(facts))]
+        return Section(facts, _collective_tables(totals), notes, tables.headline(totals))
+
+
+def _collective_tables(totals: WorkloadTotals) -> Iterator[Table]:
+    yield tables.cells(totals)
+    yield tables.by_collective(totals)
+    yield from tables.unknown_words(totals)
+    yield tables.by_group(totals)
+
+
+def _collective_sums(totals: WorkloadTotals) -> Iterator[tuple[str, PartialSum]]:
+    yield from _of("collectives", totals.count(), totals.size(), totals.wire())
+    for kind, opcode in HLO_KINDS.items():
+        yield from _of(f"collectives.{opcode}", totals.count(kind=kind), totals.size(kind=kind), totals.wire(kind=kind))
+    for group in GROUPS if totals.has_groups else ():
+        name = f"collectives.axis.{group}.executed"
+        yield f"{name}_count", totals.count(group=group)
+        yield f"{name}_operand_bytes", totals.size(group=group)
+        yield f"{name}_wire_bytes", totals.wire(group=group)
+
+
+def _of(name: str, count: PartialSum, size: PartialSum, wire: PartialSum) -> Iterator[tuple[str, PartialSum]]:
+    """The facts of collectives, each at one place and run once."""
+    yield f"{name}.count", count
+    yield f"{name}.operand_bytes", size
+    yield f"{name}.executed_count", count
+    yield f"{name}.executed_operand_bytes", size
+    yield f"{name}.executed_wire_bytes", wire
+
+
+def _why_collectives(totals: WorkloadTotals) -> str:
+    if totals.first_unknown is not None:
+        return f"the row on line {totals.first_unknown} cannot be read whole"
+    if totals.workload.header.dialect != "simai":
+        return "the header of an ASTRA-sim file does not say how many devices a group has"
+    return "the header does not say how many devices each group has, or a word names no group"
+
+
+class WorkloadSummary(WorkloadPass):
+    """The totals of a workload file, by pass, collective, group and layer."""
+
+    name = "summary"
+    specs = ()
+    includes = ("workload", "collectives")
+
+    def run(self, totals: WorkloadTotals) -> Section:
+        return Section({}, (table for table in _summary_tables(totals) if table.rows), headline=tables.headline(totals))
+
+
+def _summary_tables(totals: WorkloadTotals) -> Iterator[Table]:
+    yield tables.by_pass(totals)
+    yield tables.by_collective(totals)
+    yield from tables.unknown_words(totals)
+    yield tables.by_group(totals)
+    yield tables.by_layer(totals, tables.equal_row_list(totals))

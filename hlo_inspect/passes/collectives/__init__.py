@@ -11,8 +11,9 @@ from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedFigu
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
 from hlo_inspect.hlo.values.op_names import PHASES
 from hlo_inspect.hlo.values.shapes import total
-from hlo_inspect.passes import collective_tables, loop_table
 from hlo_inspect.passes.base import Pass, unknown, with_lower_bound
+from hlo_inspect.passes.collectives import tables
+from hlo_inspect.passes.collectives.loops import loops
 from hlo_inspect.passes.origins import call_stacks, differences, phase_notes
 from hlo_inspect.report.model import LOWER_BOUND, FactSpec, Section, Table, Value
 
@@ -71,15 +72,15 @@ class Collectives(Pass):
 
 
 def _tables(context: Context) -> Iterator[Table]:
-    yield collective_tables.sites(context)
-    yield collective_tables.groups(context)
-    yield collective_tables.by_kind(context)
+    yield tables.sites(context)
+    yield tables.groups(context)
+    yield tables.by_kind(context)
     others = (
-        collective_tables.point_to_point,
-        collective_tables.by_axis,
-        collective_tables.by_size,
-        collective_tables.by_phase,
-        loop_table.loops,
+        tables.point_to_point,
+        tables.by_axis,
+        tables.by_size,
+        tables.by_phase,
+        loops,
     )
     yield from (table for table in (of(context) for of in others) if table.rows)
     yield from call_stacks(collective.origin for collective in context.collectives)

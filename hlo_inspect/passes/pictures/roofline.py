@@ -12,7 +12,7 @@ from hlo_inspect.analysis.hardware import HardwareProfile
 from hlo_inspect.analysis.time.kernel_costings import Costing
 from hlo_inspect.analysis.time.kernel_times import KernelTimes
 from hlo_inspect.passes.grouping import group_rows
-from hlo_inspect.passes.kernel_tables import kernel_groups
+from hlo_inspect.passes.top import kernel_groups
 from hlo_inspect.report.model import Column, Row, Table
 
 

@@ -330,6 +330,6 @@ def with_times(
     at = next(at for at, column in enumerate(columns, 1) if column.name == "executed_wire_bytes_lower_bound")
     if not _has_times(context):
         return tuple(columns)
-    from hlo_inspect.passes.collective_times import time_columns
+    from hlo_inspect.passes.collectives.times import time_columns
 
     return (*columns[:at], *time_columns(context, members), *columns[at:])
