@@ -115,7 +115,6 @@ OPEN_TO_ALL = "lazy_pattern"
 # what each module or folder of `analysis` may know of the others: those of its own group and of the groups before it
 ANALYSIS: tuple[tuple[str, ...], ...] = (
     ("provenance", "hardware", "hardware_figures", "tpu_marks"),
-    ("instruction_phase",),
     ("devices", "collectives", "executed_collectives", "mesh", "mesh_axes", "partition_specs"),
     ("fusions", "state_savings"),
     ("cost",),

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.collectives import OPCODES, TARGETS, Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.graph.calls import WANTS, Bounds
-from hlo_inspect.graph.canonical.hashing import numbers_hash, text_hash
+from hlo_inspect.graph.canonical.computation import numbers_hash, text_hash
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT, TABLE
 from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.hlo.wants import Wants

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from hlo_inspect.graph.body_templates import BodyTemplates, are_nodes
 from hlo_inspect.graph.slices import rendezvous
 from hlo_inspect.graph.value_graph import (
     COLLECTIVE,
@@ -12,10 +11,12 @@ from hlo_inspect.graph.value_graph import (
     MOVES,
     PRODUCT,
     BodyTemplate,
+    BodyTemplates,
     CallFrame,
     Parts,
     Value,
     ValueGraph,
+    are_nodes,
     is_computing,
     nodes_in,
 )

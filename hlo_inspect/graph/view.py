@@ -7,9 +7,10 @@ share it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import count
+from typing import TypeVar
 
 from hlo_inspect.graph.fingerprints import Fingerprints
 from hlo_inspect.hlo.instruction import Callee, Instruction
@@ -21,6 +22,8 @@ from hlo_inspect.hlo.read.operands import LEFT_OUT, Operand, operand_names, oper
 from hlo_inspect.hlo.values.attributes import Metadata
 from hlo_inspect.hlo.values.shapes import Shape, subshape
 from hlo_inspect.lazy_pattern import lazy_pattern
+
+_T = TypeVar("_T")
 
 _UNREADABLE = (Operand(None),)
 _NUMBER = lazy_pattern(r"(\d{1,9}+)\)", re.ASCII)
@@ -300,3 +303,23 @@ class Views:
             return self.computations.get(printed[1])
         called = view.called_at(row)
         return self.computations.get(called[0].name) if called else None
+
+
+def operands_first(starts: Iterable[_T], operands: Callable[[_T], Iterable[_T]]) -> Iterator[_T]:
+    """What is reached from `starts`, each behind its operands, in post-order. Where things use one another, the first one that
+    is met stands behind the others. There is no recursion, as calls in dumps nest deeper than Python's stack.
+    """
+    seen: set[_T] = set()
+    for start in starts:
+        waiting = [(start, iter(operands(start)))] if start not in seen else []
+        seen.add(start)
+        while waiting:
+            row, rest = waiting[-1]
+            for following in rest:
+                if following not in seen:
+                    seen.add(following)
+                    waiting.append((following, iter(operands(following))))
+                    break
+            else:
+                yield row
+                waiting.pop()

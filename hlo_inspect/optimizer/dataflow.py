@@ -1,21 +1,117 @@
 """From the text of computations to one graph of expressions.
 
-Only what is asked for is read. Operations element by element become nodes; what changes no value makes none.
-Reductions, products of matrices and everything else become opaque leaves, whose operands `reductions.py` reads for a rule.
+Only what is asked for is read. Operations element by element become nodes; what changes no value makes none. Reductions,
+products of matrices and everything else become opaque leaves, whose operands `reductions.py` reads for a rule.
 
 All walks use explicit stacks, so neither deep nor cyclic text can exhaust Python's.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+
+from hlo_inspect.graph.fingerprints import Fingerprints
 from hlo_inspect.graph.frames import Frames, Place
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo import opcodes
-from hlo_inspect.optimizer.equal_fusions import EqualFusions
+from hlo_inspect.hlo.module import Computation
+from hlo_inspect.hlo.read.header import ShapeIndex
+from hlo_inspect.hlo.values.shapes import ArrayShape
+from hlo_inspect.optimizer.graph import Graph
 from hlo_inspect.optimizer.known_nodes import KnownNodes
 from hlo_inspect.optimizer.operations import ELEMENTWISE
 from hlo_inspect.optimizer.transfer import TRANSFER
-from hlo_inspect.optimizer.turned_operands import cancel, turned
+
+MAX_ROWS = 1 << 8  # what is larger is not one of many
+
+Argument = tuple[int, ShapeIndex]
+"""The number of a parameter and an index into it."""
+
+MadeNode = tuple[int, str, tuple[int, ...], Hashable, int]
+"""A node to make anew, and what it is made of: operation, operands, attribute and size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """An expression over arguments: the root, the nodes to make anew, operands first, and the nodes of the arguments."""
+
+    root: int
+    made: tuple[MadeNode, ...]
+    arguments: tuple[tuple[int, Argument], ...]
+
+    def apply(self, graph: Graph, known: dict[int, int]) -> int:
+        """The expression with other nodes in place of its arguments; `known` holds these by the argument's node."""
+        for node, op, args, attribute, size in self.made:
+            known[node] = graph.make(op, tuple(map(known.get, args, args)), attribute, size)
+        return known.get(self.root, self.root)
+
+
+@dataclass(slots=True)
+class _Kind:
+    """Computations of one fingerprint: how many were seen, and the frame of the one that was read for all."""
+
+    met: int = 0
+    frame: int | None = None
+    recipes: dict[ShapeIndex, Recipe | None] = field(default_factory=dict)
+
+
+class EqualFusions:
+    """The fusions of a module that differ only in names: a model with many equal layers has one for each weight. The first two
+    of a kind are read, as nodes of `graph`. The expression of the others is a copy of the second one with their own arguments.
+    """
+
+    def __init__(self, graph: Graph, fingerprints: Fingerprints, frames: Frames) -> None:
+        self._graph = graph
+        self._fingerprints = fingerprints
+        self._frames = frames
+        self._kinds: dict[int, _Kind] = {}
+        self._by_name: dict[str, _Kind | None] = {}
+
+    def recipe(self, computation: Computation, index: ShapeIndex, node: Callable[[Place], int]) -> Recipe | None:
+        """How to make an element of the result of a computation like others, `None` where it has to be read itself. `node`
+        gives the expression at a place.
+        """
+        name = computation.name
+        if name not in self._by_name:
+            self._by_name[name] = self._kind(computation)
+        kind = self._by_name[name]
+        if kind is None or kind.met < 2:
+            return None
+        if index not in kind.recipes:
+            if kind.frame is None:
+                kind.frame = self._frames.open(name)
+            root = self._frames.root(kind.frame, index) if kind.frame is not None else None
+            kind.recipes[index] = self._learn(node(root)) if root is not None else None
+        return kind.recipes[index]
+
+    def _kind(self, computation: Computation) -> _Kind | None:
+        if len(computation.rows) > MAX_ROWS:
+            return None
+        fingerprint = self._fingerprints.of(computation.name)
+        if fingerprint is None or not self._fingerprints.is_alone(computation.name):
+            return None
+        kind = self._kinds.setdefault(fingerprint, _Kind())
+        kind.met += 1
+        return kind
+
+    def _learn(self, root: int) -> Recipe | None:
+        """The recipe of an expression; `None` where it holds something opaque, which is another value in each."""
+        graph = self._graph
+        changed: set[int] = set()
+        made: list[MadeNode] = []
+        arguments: list[tuple[int, Argument]] = []
+        for node in graph.below([root]):
+            if graph.ops[node] == "opaque":
+                return None
+            source = graph.sources.get(node)
+            if source is not None:
+                changed.add(node)
+                arguments.append((node, source[1:]))
+            elif not changed.isdisjoint(graph.args[node]):
+                changed.add(node)
+                made.append((node, graph.ops[node], graph.args[node], graph.attributes[node], graph.sizes[node]))
+        return Recipe(root, tuple(made), tuple(arguments))
 
 
 class Dataflow:
@@ -126,3 +222,64 @@ class Dataflow:
     def _direction(self, place: Place) -> str | None:
         instruction = self.frames.instruction(place)
         return instruction.attr("direction") if instruction is not None else None
+
+
+MAX_STEPS = 32  # from an operand back to what both are made of; so many signs too
+
+Order = tuple[int, ...]
+"""For each dimension of an array that of the array that it is made of."""
+
+
+# -- differences of an array and its transpose -------------------------------------------------------------------------------
+# As in the gradient of an antisymmetric matrix `a - a.T`: what is turned is another array, or the difference would be 0.
+# Elsewhere a transpose counts as the array itself, since compilers turn arrays at will; `(a + a.T) / 2` is `a`.
+
+
+def cancel(graph: Graph, op: str, left: int, right: int) -> bool:
+    """Whether a sum or a difference of two nodes is 0 if a transpose counts as the array itself."""
+    (first, is_negated), (second, is_other_negated) = _unsigned(graph, left), _unsigned(graph, right)
+    return first == second and (is_negated != is_other_negated) == (op == "add")
+
+
+def _unsigned(graph: Graph, node: int) -> tuple[int, bool]:
+    """A node without the signs before it, and whether they negate it."""
+    is_negated = False
+    for _ in range(MAX_STEPS):
+        if graph.ops[node] != "negate":
+            break
+        (node,) = graph.args[node]
+        is_negated = not is_negated
+    return node, is_negated
+
+
+def turned(frames: Frames, left: Place, right: Place) -> Order | None:
+    """The order of the dimensions of `right`, where it is made of the same array as `left` in another order; else `None`."""
+    (first, own), (second, other) = _origin(frames, left), _origin(frames, right)
+    if first != second or own == other:
+        return None
+    return tuple([own.index(dimension) for dimension in other])
+
+
+def _origin(frames: Frames, place: Place) -> tuple[Place, Order]:
+    """The place from which a value comes but for transposes and signs, and the order in which its dimensions come."""
+    dimensions = _dimensions(frames, place)
+    order = tuple(range(len(dimensions)))
+    for _ in range(MAX_STEPS):
+        opcode = frames.opcode(place)
+        before = frames.operand(place, 0) if opcode == "negate" else frames.step_back(place)
+        if before is None:
+            break
+        instruction = frames.instruction(place) if opcode == "transpose" else None
+        axes = instruction.attr("dimensions") if instruction is not None else None
+        if axes is not None and sorted(axes) == sorted(order):
+            order = tuple([axes[dimension] for dimension in order])
+            dimensions = _dimensions(frames, before)
+        elif _dimensions(frames, before) != dimensions or opcode == "bitcast":
+            break
+        place = before
+    return place, order
+
+
+def _dimensions(frames: Frames, place: Place) -> tuple[int | None, ...]:
+    shape = frames.shape(place)
+    return shape.dimensions if isinstance(shape, ArrayShape) else ()

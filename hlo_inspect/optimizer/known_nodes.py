@@ -2,13 +2,118 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from typing import Literal
 
 from hlo_inspect.graph.frames import Frames, Input, Place
-from hlo_inspect.optimizer.filled_buffers import FilledBuffers
-from hlo_inspect.optimizer.fused_values import FusedValues
 from hlo_inspect.optimizer.graph import Graph
-from hlo_inspect.optimizer.operations import DEVICE_NUMBERS
+from hlo_inspect.optimizer.operations import BUFFER_TARGET, DEVICE_NUMBERS, ELEMENTWISE, HANDED_ON
+
+MAX_STEPS = 256  # to all that one value is made of
+
+_ATTRIBUTES: dict[str, Literal["dimensions", "direction"]] = {
+    "broadcast": "dimensions",
+    "compare": "direction",
+    "reduce": "dimensions",
+    "transpose": "dimensions",
+}
+_LOOKED_INTO = ELEMENTWISE | {"bitcast", "broadcast", "convert", "copy", "reduce", "reshape", "transpose"}
+_LEFT_OUT = "..."
+"""What printers write for the elements of a large constant."""
+_COMBINERS = ("add", "maximum", "minimum", "multiply")
+
+
+class FusedValues:
+    """Numbers of values that fusions compute element by element and by reductions: compilers for GPUs compute one again in each
+    fusion that uses it. Inside of a fusion a value is known by its operations and by what the fusion is handed; equal ones have
+    one number.
+    """
+
+    def __init__(self, frames: Frames) -> None:
+        self._frames = frames
+        self._known: dict[Place, int] = {}
+        self._numbers: dict[Hashable, int] = {}
+
+    def number(self, place: Place) -> int | None:
+        """The number of a value in a called computation, `None` where it is made of too much, or of something else."""
+        if self._frames[place[0]].caller is None:
+            return None
+        stack, steps = [place], 0
+        while stack:
+            top = stack[-1]
+            operands = self._frames.operands(top) if top not in self._known else ()
+            missing = [operand for operand in operands if operand not in self._known]
+            steps += 1 + len(operands)
+            if steps > MAX_STEPS:
+                return None
+            if missing:
+                stack += missing
+                continue
+            stack.pop()
+            key = self._key(top, operands) if top not in self._known else None
+            if key is not None:
+                self._known[top] = self._numbers.setdefault(key, len(self._numbers))
+            elif top not in self._known:
+                return None
+        return self._known[place]
+
+    def _key(self, place: Place, operands: tuple[Place, ...]) -> Hashable:
+        """What equal values share."""
+        frames = self._frames
+        opcode, shape = frames.opcode(place), str(frames.shape(place))
+        if opcode == "parameter":
+            return opcode, frames.made_at(place, HANDED_ON)
+        instruction = frames.instruction(place) if opcode == "constant" or opcode in _ATTRIBUTES else None
+        if opcode == "constant":
+            literal = (instruction is not None and instruction.literal) or _LEFT_OUT
+            return None if _LEFT_OUT in literal else (opcode, shape, literal)
+        combiner = next((op for op in _COMBINERS if opcode == "reduce" and frames.applies(place, op)), "")
+        if opcode not in _LOOKED_INTO or place[2] or not operands or (opcode == "reduce" and not combiner):
+            return None
+        attribute = instruction.attr(_ATTRIBUTES[opcode]) if instruction is not None else None
+        # The elements of a bitcast are where the layouts of its result and of its operand have them.
+        arrays = tuple(map(frames.shape, (place, *operands))) if opcode == "bitcast" else ()
+        return opcode, shape, combiner, str(attribute), arrays, tuple(map(self._known.__getitem__, operands))
+
+
+MAX_WRITES = 1024  # into one buffer
+
+Write = tuple[Place, ...]
+"""The operands of a dynamic-update-slice: the buffer before it, the array that is written, and where it starts."""
+
+
+class FilledBuffers:
+    """Buffers that TPU allocates and writes arrays into, one behind the other, in place of a concatenation: how much of one
+    each dynamic-update-slice leaves written.
+    """
+
+    def __init__(self, frames: Frames) -> None:
+        self._frames = frames
+        self._written: dict[Place, int | None] = {}
+
+    def written(self, place: Place) -> int | None:
+        """How many elements were written up to a place, each time that they were; `None` for another array."""
+        frames, known = self._frames, self._written
+        chain: list[tuple[Place, int]] = []
+        before: Place | None = place
+        while before is not None and before not in known and frames.opcode(before) == "dynamic-update-slice":
+            known[before] = None  # what a text defines by itself
+            array, part = frames.operand(before, 0), frames.operand(before, 1)
+            chain.append((before, frames.size(part) if part is not None else 0))
+            before = frames.made_at(array) if array is not None else None
+        is_buffer = before is not None and frames.opcode(before) == "custom-call" and frames.target(before) == BUFFER_TARGET
+        total = 0 if is_buffer else known.get(before) if before is not None else None
+        for at, elements in reversed(chain):
+            total = known[at] = total + elements if total is not None and elements else None
+        return known.get(place)
+
+    def writes(self, place: Place) -> list[Write]:
+        """The writes into a buffer up to a place, the last one first."""
+        found: list[Write] = []
+        while self._frames.opcode(place) == "dynamic-update-slice" and len(found) < MAX_WRITES:
+            found.append(self._frames.operands(place))
+            place = self._frames.made_at(found[-1][0])
+        return found
 
 
 class KnownNodes:

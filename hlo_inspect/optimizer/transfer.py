@@ -11,8 +11,17 @@ from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.optimizer.array_slices import are_whole, elements_of, flat_part
 from hlo_inspect.optimizer.graph import scaled_rows
 from hlo_inspect.optimizer.known_nodes import KnownNodes
-from hlo_inspect.optimizer.literals import MAX_LITERAL, constant_value, is_rounded, written_value
-from hlo_inspect.optimizer.operations import CONCATENATING_TARGETS, GEMM_TARGETS, HANDED_ON, SOME_VALUES, gemm_factors
+from hlo_inspect.optimizer.operations import (
+    CONCATENATING_TARGETS,
+    GEMM_TARGETS,
+    HANDED_ON,
+    MAX_LITERAL,
+    SOME_VALUES,
+    constant_value,
+    gemm_factors,
+    is_rounded,
+    written_value,
+)
 
 
 def _constant(nodes: KnownNodes, place: Place) -> int:

@@ -22,7 +22,7 @@ from hlo_inspect.analysis.cost.labels import Labeller
 from hlo_inspect.analysis.memory import overwriting
 from hlo_inspect.analysis.memory.in_place import InPlace
 from hlo_inspect.analysis.memory.parameter_relations import MovingFusions
-from hlo_inspect.analysis.phases import facts, rules
+from hlo_inspect.analysis.phases import facts, graph_phases
 from hlo_inspect.analysis.phases.facts import StepFacts
 from hlo_inspect.analysis.phases.names import NamedPhases
 from hlo_inspect.analysis.phases.phases import Phases
@@ -33,12 +33,11 @@ from hlo_inspect.analysis.time.kernel_costings import Costing
 from hlo_inspect.analysis.time.kernel_times import KernelTime, KernelTimes
 from hlo_inspect.analysis.time.step_times import RowTimes, TimesInStep
 from hlo_inspect.graph import calls, fingerprints, view
-from hlo_inspect.graph.body_templates import BodyTemplates
 from hlo_inspect.graph.calls import Bounds, CallGraph
 from hlo_inspect.graph.canonical.module import CanonicalModule, CanonicalText, KnownRows
 from hlo_inspect.graph.canonical.spelling import Speller
 from hlo_inspect.graph.fingerprints import Fingerprints
-from hlo_inspect.graph.value_graph import COLLECTIVE, PRODUCT, SUMS, BodyTemplate, ValueGraph
+from hlo_inspect.graph.value_graph import COLLECTIVE, PRODUCT, SUMS, BodyTemplate, BodyTemplates, ValueGraph
 from hlo_inspect.graph.value_graph import MOVES as MOVING
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.input.source import open_source
@@ -546,9 +545,11 @@ def test_rules_say_the_same_of_each_value_by_itself(seed: int, monkeypatch: pyte
     bits, of = chance.choices(some, k=size), range(size)
     known = SimpleNamespace(parts=SimpleNamespace(of=of), bits=bits, operands=[[] for _ in of])
     flags = [bytearray(chance.choices([0, 1], weights=[4, 1], k=size)) for _ in range(2)]
-    monkeypatch.setattr(rules, "collective_key", lambda _, node: (str(node % 3),))
+    monkeypatch.setattr(graph_phases, "collective_key", lambda _, node: (str(node % 3),))
     for is_scheduled in (False, True):
-        step = rules.StepValues(graph, cast(StepFacts, known), flags[0], size // 2, frozenset({("1",)}), flags[1], is_scheduled)
-        alone = [rules.phase_of(step, node, node) for node in of]
+        step = graph_phases.StepValues(
+            graph, cast(StepFacts, known), flags[0], size // 2, frozenset({("1",)}), flags[1], is_scheduled
+        )
+        alone = [graph_phases.phase_of(step, node, node) for node in of]
         assert len(set(alone)) > 3
-        assert rules.phases_of_values(step) == alone
+        assert graph_phases.phases_of_values(step) == alone

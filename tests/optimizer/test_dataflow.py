@@ -11,7 +11,7 @@ from hlo_inspect.graph import frames, view
 from hlo_inspect.hlo.read.attribute_forms import AttributeForm
 from hlo_inspect.hlo.read.operands import operand_names
 from hlo_inspect.optimizer.graph import Graph
-from hlo_inspect.optimizer.literals import constant_value, is_rounded, written_value
+from hlo_inspect.optimizer.operations import constant_value, is_rounded, written_value
 from tests.optimizer.programs import (
     ADAM,
     changed,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from hlo_inspect.analysis.instruction_phase import InstructionPhase, PhaseSource
-from hlo_inspect.analysis.provenance import Provenance, Provenances
+from hlo_inspect.analysis.provenance import InstructionPhase, PhaseSource, Provenance, Provenances
 from hlo_inspect.graph.calls import Bounds
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.opcodes import opcodes_that_call

@@ -37,8 +37,7 @@ from hlo_inspect.analysis.cost.operation import (
 )
 from hlo_inspect.analysis.provenance import Provenances
 from hlo_inspect.graph.calls import MAX_FIGURE, NOTHING, Bounds, Call, CallGraph
-from hlo_inspect.graph.canonical.order import operands_first
-from hlo_inspect.graph.view import View, Views
+from hlo_inspect.graph.view import View, Views, operands_first
 from hlo_inspect.hlo.module import Module
 
 Label = Literal["kind", "phase", "source", "scope"]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 
 from hlo_inspect.analysis.memory.schedule import MISSING, ComputationRun, Schedule
-from hlo_inspect.graph.canonical.order import operands_first
+from hlo_inspect.graph.view import operands_first
 from hlo_inspect.hlo.module import Module
 
 

@@ -11,9 +11,8 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from hlo_inspect.analysis.collectives import Collective
-from hlo_inspect.analysis.instruction_phase import PHASE_ORDER, InstructionPhase, PhaseSource
 from hlo_inspect.analysis.phases.names import NamedContext, NamedPhases, OwnName
-from hlo_inspect.analysis.provenance import Provenances
+from hlo_inspect.analysis.provenance import PHASE_ORDER, InstructionPhase, PhaseSource, Provenances
 from hlo_inspect.graph.calls import ONCE, Bounds, CallGraph, InstructionPlace, place
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module

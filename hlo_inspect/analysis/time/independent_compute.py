@@ -12,8 +12,7 @@ from hlo_inspect.analysis.time.steps import WaitStep
 from hlo_inspect.analysis.time.timeline import TICKS
 from hlo_inspect.analysis.time.timelines import TimedStep
 from hlo_inspect.graph.calls import InstructionPlace, place
-from hlo_inspect.graph.canonical.order import operands_first
-from hlo_inspect.graph.view import View, Views
+from hlo_inspect.graph.view import View, Views, operands_first
 
 
 class IndependentCompute(NamedTuple):

@@ -15,9 +15,8 @@ from functools import cached_property
 from hashlib import blake2b
 
 from hlo_inspect.graph.canonical.computation import CanonicalComputation
-from hlo_inspect.graph.canonical.order import operands_first
 from hlo_inspect.graph.canonical.spelling import Speller, Spelling, plain
-from hlo_inspect.graph.view import View, Views
+from hlo_inspect.graph.view import View, Views, operands_first
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import Role, callee_roles
 from hlo_inspect.hlo.read.operands import Operand

@@ -10,8 +10,7 @@ from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.optimizer.algebra.normal_form import ONE, NormalForms, Sum, added, scaled
 from hlo_inspect.optimizer.dataflow import Dataflow
 from hlo_inspect.optimizer.graph import Graph
-from hlo_inspect.optimizer.literals import constant_values
-from hlo_inspect.optimizer.operations import ELEMENTWISE
+from hlo_inspect.optimizer.operations import ELEMENTWISE, constant_values
 
 MAX_ELEMENTS = 12
 MAX_NODES = 200  # of which an array is made

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from hlo_inspect.analysis.collectives import Collective, leaf_dtype
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, Executed
-from hlo_inspect.analysis.instruction_phase import InstructionPhase
+from hlo_inspect.analysis.provenance import InstructionPhase
 from hlo_inspect.graph.calls import Bounds
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.base import bounded

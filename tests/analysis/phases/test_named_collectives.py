@@ -8,7 +8,7 @@ import pytest
 
 from hlo_inspect.analysis.collectives import OPCODES, TARGETS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.phases.named_collectives import find_phases
+from hlo_inspect.analysis.phases.names import find_phases
 from hlo_inspect.hlo.wants import Wants
 
 Phases = Callable[..., list[str]]
