@@ -21,7 +21,7 @@ from hlo_inspect.graph.value_graph import (
     nodes_in,
 )
 from hlo_inspect.graph.view import Views
-from hlo_inspect.hlo.opcodes import ASYNC_ENDS, STARTING_COLLECTIVES, TABLE
+from hlo_inspect.hlo.opcodes import ASYNC_ENDS, ELEMENTWISE, POINT_TO_POINT, STARTING_COLLECTIVES, TABLE
 from hlo_inspect.hlo.values.custom_call_markers import is_marker
 from hlo_inspect.hlo.values.shapes import ArrayShape
 
@@ -393,13 +393,10 @@ class _ValueReader:
 
 
 _STARTS = tuple(name for name, one in TABLE.items() if one.half == "start" and not one.collective)
-_COLLECTIVES = [
-    name for name in STARTING_COLLECTIVES if TABLE[name].collective not in {"send", "recv", "all-to-all", "ragged-all-to-all"}
-]
-_PARTWISE = tuple(name for name, one in TABLE.items() if one.is_elementwise and name not in {"add-dependency"})
+_EXCHANGES = {"all-to-all", "ragged-all-to-all"}
+_COLLECTIVES = [name for name in STARTING_COLLECTIVES if TABLE[name].collective not in _EXCHANGES.union(POINT_TO_POINT)]
 
 _METHODS: dict[str, Callable[[_ValueReader, CallFrame, int], Value]] = {
-    **dict.fromkeys(("convert", "copy", "reduce-precision"), _ValueReader._in_parts),
     **dict.fromkeys(_STARTS, _ValueReader._call),
     **dict.fromkeys(ASYNC_ENDS, _ValueReader._only_first),
     **dict.fromkeys(_COLLECTIVES, _ValueReader._collective),
@@ -422,5 +419,5 @@ _METHODS: dict[str, Callable[[_ValueReader, CallFrame, int], Value]] = {
     "send": _ValueReader._send,
     "recv": _ValueReader._recv,
 }
-for _name in _PARTWISE:
+for _name in ELEMENTWISE:
     _METHODS.setdefault(_name, _ValueReader._in_parts)

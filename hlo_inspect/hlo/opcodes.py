@@ -1,4 +1,4 @@
-"""What each opcode of HLO text is: its operands, the computations that it calls, and how it communicates.
+"""What each opcode of HLO text is: one row of `_ROWS` for each opcode, from which everything else here is derived.
 
 The opcodes are those of `HLO_OPCODE_LIST` (xla/hlo/ir/hlo_opcode.h) and of its older versions. The kinds of the attributes'
 values are in `values`.
@@ -22,6 +22,189 @@ CalleeAttribute = Literal[
 
 AsyncHalf = Literal["", "start", "update", "done"]
 
+Result = Literal["same", "element", "packing", "move", "part", "computed"]
+"""What a result is to the operands: the value of the first one (in another type, layout, shape or memory), an element of a
+tuple, a tuple of all; all their elements in other places or more than once; some elements of the first one, or those of
+another device, in other places; or anything else.
+"""
+
+Trait = Literal[
+    "flop",  # works element by element (`HloInstruction::IsOpElementwise`), and XLA counts one FLOP for each
+    "transcendental",  # works element by element, and XLA counts one transcendental for each
+    "elementwise",  # works element by element, and XLA counts nothing for it
+    "commutative",  # has two operands whose order does not matter (`HloOpcodeIsBinaryCommutative`)
+    "sum",  # adds its operands, with a sign
+    "scale",  # multiplies or divides
+    "choice",  # picks one of its operands for each element
+    "product",  # sums products over dimensions: layers of a network, and what their gradients are made of
+    "library",  # runs a routine of a library: a solver or a transform
+    "reduction",  # reduces over elements, or over devices
+    "marker",  # marks or orders values and computes nothing
+    "device-number",  # says on which device the program runs
+    "relayout",  # keeps the elements: in another order, shape or memory
+    "block",  # copies whole blocks of memory
+    "update",  # writes into its first operand
+    "cheap",  # costs nothing to have in several fusions
+    "collective",  # is one of `COLLECTIVE_KINDS`
+    "point-to-point",  # is one of `POINT_TO_POINT`
+    "global-ids",  # can have use_global_device_ids
+    "resized",  # is a collective of which an operand can have another size than the result
+]  # fmt: skip
+
+_ROWS = """
+# one operand, element by element
+abs                       1  computed  flop
+acos                      1  computed  transcendental
+acosh                     1  computed  transcendental
+asin                      1  computed  transcendental
+asinh                     1  computed  transcendental
+atanh                     1  computed  transcendental
+bitcast-convert           1  same      flop
+cbrt                      1  computed  transcendental
+ceil                      1  computed  flop
+convert                   1  same      flop
+copy                      1  same      elementwise relayout block
+cosh                      1  computed  transcendental
+cosine                    1  computed  transcendental
+count-leading-zeros       1  computed  flop
+erf                       1  computed  transcendental
+exponential               1  computed  transcendental written=exp
+exponential-minus-one     1  computed  transcendental written=expm1
+floor                     1  computed  flop
+imag                      1  computed  flop
+is-finite                 1  computed  flop
+log                       1  computed  transcendental
+log-plus-one              1  computed  transcendental written=log1p
+logistic                  1  computed  transcendental
+negate                    1  computed  flop sum written=-
+not                       1  computed  flop
+popcnt                    1  computed  flop
+real                      1  computed  flop
+reduce-precision          1  same      flop
+round-nearest-afz         1  computed  flop
+round-nearest-even        1  computed  flop
+rsqrt                     1  computed  transcendental
+sign                      1  computed  flop
+sine                      1  computed  transcendental
+sinh                      1  computed  transcendental
+sqrt                      1  computed  transcendental
+tan                       1  computed  transcendental
+tanh                      1  computed  transcendental
+# two or three operands, element by element
+add                       2  computed  flop commutative sum written=+
+and                       2  computed  flop commutative written=&
+atan2                     2  computed  transcendental
+clamp                     3  computed  flop choice
+compare                   2  computed  flop
+complex                   2  computed  flop
+divide                    2  computed  flop scale written=/
+maximum                   2  computed  flop commutative choice written=max
+minimum                   2  computed  flop commutative choice written=min
+mulhi                     2  computed  flop commutative
+multiply                  2  computed  flop commutative scale written=*
+or                        2  computed  flop commutative written=|
+power                     2  computed  transcendental written=**
+remainder                 2  computed  flop written=%
+select                    3  computed  flop choice
+shift-left                2  computed  flop
+shift-right-arithmetic    2  computed  flop
+shift-right-logical       2  computed  flop
+stochastic-convert        2  computed  flop
+subtract                  2  computed  flop sum written=-
+xor                       2  computed  flop commutative written=^
+# from the same elements: in another type, shape or order, of a part, or with others
+bitcast                   1  same      relayout cheap
+broadcast                 1  move      cheap
+concatenate               *  move      block
+copy-done                 1  same
+copy-start                1  same
+dynamic-reshape           *  computed
+dynamic-slice             *  part      block
+dynamic-update-slice      *  move      block update
+gather                    2  part
+get-dimension-size        1  computed
+get-tuple-element         1  element   cheap
+pad                       2  part
+reshape                   1  same      relayout cheap
+reverse                   1  part
+set-dimension-size        2  computed
+slice                     1  part      block
+transpose                 1  move      relayout
+tuple                     *  packing   cheap
+# values of no operand
+constant                  0  computed  cheap
+iota                      0  computed  cheap
+parameter                 0  computed  cheap
+partition-id              0  computed  device-number
+replica-id                0  computed  device-number
+rng                       *  computed
+rng-bit-generator         *  computed
+rng-get-and-update-state  0  computed
+# marks and orders
+add-dependency            2  same      marker
+after-all                 *  computed  marker
+domain                    1  same      marker
+opt-barrier               1  same      marker
+trace                     1  same
+# collectives
+all-reduce                *  computed  collective reduction global-ids to_apply=applied
+all-reduce-start          *  computed  collective reduction global-ids to_apply=applied
+all-reduce-done           1  same      collective
+cross-replica-sum         *  computed  collective reduction global-ids to_apply=applied now=all-reduce
+all-gather                *  move      collective global-ids resized
+all-gather-start          *  move      collective global-ids resized
+all-gather-done           1  same      collective
+reduce-scatter            *  computed  collective reduction global-ids resized to_apply=applied
+all-reduce-scatter        *  computed  collective reduction global-ids resized to_apply=applied now=reduce-scatter
+all-to-all                *  part      collective
+collective-permute        *  part      collective resized
+collective-permute-start  *  part      collective resized
+collective-permute-done   1  same      collective
+collective-broadcast      *  part      collective
+ragged-all-to-all         *  move      collective resized
+send                      2  computed  point-to-point
+send-done                 1  computed  point-to-point
+recv                      1  computed  point-to-point resized
+recv-done                 1  same      point-to-point
+# the host
+infeed                    1  computed
+outfeed                   2  computed
+# asynchronous computations, and what runs or applies others
+async-done                1  same
+async-start               *  computed  calls=run
+async-update              *  same
+call                      *  computed  to_apply=run
+conditional               *  computed  true_computation=branch false_computation=branch branch_computations=branch
+custom-call               *  computed  called_computations=custom calls=custom to_apply=custom
+fusion                    *  computed  calls=fused
+map                       *  computed  to_apply=applied
+reduce                    *  computed  reduction to_apply=applied
+reduce-window             *  computed  reduction to_apply=applied
+scan                      *  computed  to_apply=applied
+scatter                   *  computed  update to_apply=applied
+select-and-scatter        3  computed  select=applied scatter=applied
+sort                      *  computed  to_apply=applied
+while                     1  computed  body=body condition=condition
+# other
+batch-norm-grad           5  computed
+batch-norm-inference      5  computed
+batch-norm-training       3  computed
+bitcast-move              1  computed
+cholesky                  1  computed  library
+convolution               2  computed  product
+dot                       *  computed  product
+fft                       1  computed  library
+ragged-dot                3  computed  product
+scaled-dot                4  computed  product
+topk                      1  computed
+triangular-solve          2  computed  library
+tuple-select              3  computed
+"""
+"""In each row an opcode; how many operands it has, `*` if that varies; what its result is; its traits; the attributes by which
+it calls computations, each with the role of these; `written=` how formulas write it; `now=` its name of today.
+Collectives stand in the order in which reports list them.
+"""
+
 
 class Opcode(NamedTuple):
     """One opcode, or the short spelling of an asynchronous one (`reduce-scatter-start`).
@@ -29,7 +212,6 @@ class Opcode(NamedTuple):
     `operands`: how many it has, `None` where that varies. A `parameter` and a `constant` have none: their parentheses hold a
     literal.
     `callees`: the attributes that name computations, each with its role.
-    `is_elementwise`: as `HloInstruction::IsOpElementwise` has it.
     `collective`: the kind of collective that it is, starts or ends: `all-reduce`, also for `all-reduce-done`; empty for
     others, and for `async-start`, which wraps an instruction that says what it is.
     `base`: the opcode without its asynchronous suffix `half`. `is_wrapper`: a short spelling, which means an
@@ -38,102 +220,47 @@ class Opcode(NamedTuple):
 
     name: str
     operands: int | None
+    result: Result
+    traits: frozenset[Trait]
     callees: Mapping[CalleeAttribute, Role]
-    is_elementwise: bool
+    written: str
     collective: str
     base: str
     half: AsyncHalf
     is_wrapper: bool
 
 
-COLLECTIVE_KINDS = (
-    "all-reduce",
-    "all-gather",
-    "reduce-scatter",
-    "all-to-all",
-    "collective-permute",
-    "collective-broadcast",
-    "ragged-all-to-all",
-)
-POINT_TO_POINT = ("send", "recv")
-
 _HALVES: tuple[AsyncHalf, ...] = ("start", "update", "done")
 _SUFFIXES = tuple(f"-{half}" for half in _HALVES)
-_OLD_NAMES = {"cross-replica-sum": "all-reduce", "all-reduce-scatter": "reduce-scatter"}  # until 2018-12; in 2021
-
-_UNARY = """
-    abs acos acosh asin asinh atanh bitcast-convert cbrt ceil convert copy cosh cosine count-leading-zeros erf exponential
-    exponential-minus-one floor imag is-finite log log-plus-one logistic negate not popcnt real round-nearest-afz
-    round-nearest-even rsqrt sign sine sinh sqrt tan tanh
-"""
-_BINARY = """
-    add and atan2 complex divide maximum minimum mulhi multiply or power remainder shift-left shift-right-arithmetic
-    shift-right-logical stochastic-convert subtract xor
-"""
-_OPERANDS: dict[int | None, str] = {
-    0: "constant iota parameter partition-id replica-id rng-get-and-update-state",
-    1: f"""
-        {_UNARY} all-gather-done all-reduce-done async-done bitcast broadcast cholesky collective-permute-done copy-done
-        copy-start domain fft get-dimension-size get-tuple-element infeed opt-barrier recv recv-done reduce-precision reshape
-        reverse send-done slice topk transpose while
-    """,
-    2: f"{_BINARY} add-dependency compare convolution gather outfeed pad send set-dimension-size triangular-solve",
-    3: "batch-norm-training clamp ragged-dot select select-and-scatter",
-    4: "scaled-dot",
-    5: "batch-norm-grad batch-norm-inference",
-    None: """
-        after-all all-gather all-gather-start all-reduce all-reduce-start all-to-all async-start async-update call
-        collective-broadcast collective-permute collective-permute-start concatenate conditional custom-call dot
-        dynamic-reshape dynamic-slice dynamic-update-slice fusion map ragged-all-to-all reduce reduce-scatter reduce-window
-        rng rng-bit-generator scan scatter sort tuple
-    """,
-}
-"""Opcodes by how many operands they have, `None` where that varies."""
-
-_OLD_OPERANDS: dict[int | None, str] = {1: "bitcast-move trace", 3: "tuple-select", None: " ".join(_OLD_NAMES)}
-"""The same for opcodes that XLA had: until 2019, and those of old names."""
-
-_CALLEES: dict[str, dict[CalleeAttribute, Role]] = {
-    "all-reduce": {"to_apply": "applied"},
-    "async-start": {"calls": "run"},
-    "call": {"to_apply": "run"},
-    "conditional": {"true_computation": "branch", "false_computation": "branch", "branch_computations": "branch"},
-    "custom-call": {"called_computations": "custom", "calls": "custom", "to_apply": "custom"},
-    "fusion": {"calls": "fused"},
-    "map": {"to_apply": "applied"},
-    "reduce": {"to_apply": "applied"},
-    "reduce-scatter": {"to_apply": "applied"},
-    "reduce-window": {"to_apply": "applied"},
-    "scan": {"to_apply": "applied"},
-    "scatter": {"to_apply": "applied"},
-    "select-and-scatter": {"select": "applied", "scatter": "applied"},
-    "sort": {"to_apply": "applied"},
-    "while": {"body": "body", "condition": "condition"},
-}
-_ELEMENTWISE = frozenset(f"{_UNARY} {_BINARY} clamp compare reduce-precision select".split())
-
-
-def _records() -> Iterator[Opcode]:
-    for operands, names in (*_OPERANDS.items(), *_OLD_OPERANDS.items()):
-        for name in names.split():
-            base = base_opcode(name)
-            half = cast("AsyncHalf", name[len(base) + 1 :])
-            today = _OLD_NAMES.get(base, base)
-            yield Opcode(
-                name,
-                operands=operands,
-                callees=_CALLEES.get(name) or _CALLEES.get(today, {}) if half in ("", "start") else {},
-                is_elementwise=name in _ELEMENTWISE,
-                collective=today if today in (*COLLECTIVE_KINDS, *POINT_TO_POINT) else "",
-                base=base,
-                half=half,
-                is_wrapper=False,
-            )
+_OF_COLLECTIVES: frozenset[Trait] = frozenset({"collective", "point-to-point"})
 
 
 def base_opcode(opcode: str) -> str:
     """The opcode without an asynchronous suffix: `all-gather-start` is an `all-gather`."""
     return opcode.rpartition("-")[0] if opcode.endswith(_SUFFIXES) else opcode
+
+
+def _records() -> Iterator[Opcode]:
+    for line in _ROWS.splitlines():
+        if not line or line.startswith("#"):
+            continue
+        name, operands, result, *words = line.split()
+        base = base_opcode(name)
+        values = dict(word.split("=", 1) for word in words if "=" in word)
+        written, today = values.pop("written", name), values.pop("now", base)
+        traits = cast("frozenset[Trait]", frozenset(word for word in words if "=" not in word))
+        yield Opcode(
+            name,
+            operands=None if operands == "*" else int(operands),
+            result=cast("Result", result),
+            traits=traits,
+            callees=cast("dict[CalleeAttribute, Role]", values),
+            written=written,
+            collective=today if traits & _OF_COLLECTIVES else "",
+            base=base,
+            half=cast("AsyncHalf", name[len(base) + 1 :]),
+            is_wrapper=False,
+        )
 
 
 def _short_spellings(opcodes: Mapping[str, Opcode]) -> Iterator[Opcode]:
@@ -145,11 +272,14 @@ def _short_spellings(opcodes: Mapping[str, Opcode]) -> Iterator[Opcode]:
         if wrapped.half or wrapped.name in native:
             continue
         for half in _HALVES:
+            is_start = half == "start"
             yield Opcode(
                 f"{wrapped.name}-{half}",
                 operands={"start": wrapped.operands, "done": 1}.get(half),
-                callees=wrapped.callees if half == "start" else {},
-                is_elementwise=False,
+                result=wrapped.result if is_start else "same",
+                traits=wrapped.traits if is_start and wrapped.collective else frozenset(),
+                callees=wrapped.callees if is_start else {},
+                written=f"{wrapped.name}-{half}",
                 collective=wrapped.collective,
                 base=wrapped.base,
                 half=half,
@@ -165,6 +295,31 @@ OPCODES = frozenset(_BY_NAME)
 TABLE: Mapping[str, Opcode] = _BY_NAME | {opcode.name: opcode for opcode in _short_spellings(_BY_NAME)}
 """Every opcode that XLA has, or had; the short spellings of asynchronous ones included."""
 
+
+def opcodes_that_are(*traits: Trait) -> frozenset[str]:
+    """The opcodes with one of these traits. Short spellings only start collectives, if they have traits."""
+    return frozenset(opcode.name for opcode in TABLE.values() if not opcode.traits.isdisjoint(traits))
+
+
+def opcodes_that_give(*results: Result) -> frozenset[str]:
+    """The opcodes with one of these results, without short spellings."""
+    return frozenset(opcode.name for opcode in _BY_NAME.values() if opcode.result in results)
+
+
+def opcodes_that_call(*roles: Role) -> frozenset[str]:
+    """The opcodes that call a computation in one of these roles."""
+    return frozenset(opcode.name for opcode in TABLE.values() if not set(roles).isdisjoint(opcode.callees.values()))
+
+
+def callee_roles(opcode: str) -> Mapping[CalleeAttribute, Role]:
+    """The attributes by which an opcode calls computations, with the role of each; empty for an unknown opcode."""
+    known = TABLE.get(opcode)
+    return known.callees if known is not None else {}
+
+
+COLLECTIVE_KINDS = tuple(dict.fromkeys(opcode.collective for opcode in TABLE.values() if "collective" in opcode.traits))
+POINT_TO_POINT = tuple(dict.fromkeys(opcode.collective for opcode in TABLE.values() if "point-to-point" in opcode.traits))
+
 LITERAL_OPCODES = frozenset({"constant", "parameter"})
 """Opcodes whose parentheses hold no operands."""
 
@@ -174,11 +329,19 @@ ASYNC_ENDS = frozenset(opcode.name for opcode in TABLE.values() if opcode.half i
 STARTING_COLLECTIVES = frozenset(opcode.name for opcode in TABLE.values() if opcode.collective and opcode.half in {"", "start"})
 """Collectives, of an asynchronous pair the first instruction."""
 
-ELEMENTWISE = frozenset(opcode.name for opcode in TABLE.values() if opcode.is_elementwise)
+ELEMENTWISE = opcodes_that_are("flop", "transcendental", "elementwise")
 """Each element of the result follows from the same element of each operand."""
 
-COMMUTATIVE = frozenset({"add", "and", "maximum", "minimum", "mulhi", "multiply", "or", "xor"})
-"""Opcodes of two operands whose order does not matter, as `HloOpcodeIsBinaryCommutative` has them (xla/hlo/ir/hlo_opcode.h)."""
+COMMUTATIVE = opcodes_that_are("commutative")
+PRODUCTS = opcodes_that_are("product")
+MARKERS = opcodes_that_are("marker")
+DEVICE_NUMBERS = opcodes_that_are("device-number")
+
+NAMING = opcodes_that_give("element", "packing") | {"bitcast"}
+"""Opcodes that only name values, or parts of them, that are there already."""
+
+CONTROL_FLOW = frozenset(name for name in opcodes_that_call("run", "body", "condition", "branch") if not TABLE[name].half)
+"""Opcodes that run other computations and do nothing else: calls, loops and conditionals."""
 
 CALLEE_ATTRIBUTES: tuple[CalleeAttribute, ...] = get_args(CalleeAttribute)
 
@@ -186,14 +349,3 @@ CALLING_OPCODES = frozenset(
     opcode.name for opcode in TABLE.values() if opcode.callees or opcode.is_wrapper or opcode.base == "async"
 )
 """Opcodes that can name a computation, as all asynchronous halves of others can."""
-
-
-def callee_roles(opcode: str) -> Mapping[CalleeAttribute, Role]:
-    """The attributes by which an opcode calls computations, with the role of each; empty for an unknown opcode."""
-    known = TABLE.get(opcode)
-    return known.callees if known is not None else {}
-
-
-def opcodes_that_call(*roles: Role) -> frozenset[str]:
-    """The opcodes that call a computation in one of these roles."""
-    return frozenset(opcode.name for opcode in TABLE.values() if not set(roles).isdisjoint(opcode.callees.values()))

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
 import pytest
 
 from hlo_inspect.hlo import opcodes
 from hlo_inspect.hlo.opcodes import (
     CALLING_OPCODES,
+    COLLECTIVE_KINDS,
+    CONTROL_FLOW,
     ELEMENTWISE,
+    MARKERS,
+    NAMING,
     OPCODES,
+    POINT_TO_POINT,
+    PRODUCTS,
     TABLE,
+    CalleeAttribute,
+    Result,
+    Role,
+    Trait,
     base_opcode,
     callee_roles,
+    opcodes_that_are,
     opcodes_that_call,
+    opcodes_that_give,
 )
 
 UNEXPECTED = [
@@ -168,7 +185,147 @@ def test_elementwise_opcodes_have_one_to_three_operands() -> None:
     assert ELEMENTWISE.isdisjoint({"bitcast", "iota", "broadcast", "map", "add-dependency", "add-start"})
 
 
-def test_each_row_stands_for_opcodes_of_their_own() -> None:
-    """No opcode stands in two rows of the table."""
-    rows = [*opcodes._OPERANDS.values(), *opcodes._OLD_OPERANDS.values()]
-    assert len(OPCODES) == sum(len(names.split()) for names in rows) == 133 + 5
+def test_each_row_says_of_one_opcode_what_it_is() -> None:
+    rows = [line.split() for line in opcodes._ROWS.splitlines() if line and not line.startswith("#")]
+    assert len({row[0] for row in rows}) == len(rows) == 133 + 5
+    for name, operands, result, *words in rows:
+        assert operands == "*" or operands.isdecimal(), name
+        assert result in get_args(Result), name
+        values = dict(word.split("=", 1) for word in words if "=" in word)
+        assert {word for word in words if "=" not in word} <= set(get_args(Trait)), name
+        assert set(values) <= {*get_args(CalleeAttribute), "written", "now"}, name
+        assert {values[key] for key in values.keys() & set(get_args(CalleeAttribute))} <= set(get_args(Role)), name
+        assert values.get("now", "abs") in OPCODES, name
+
+
+def test_each_trait_is_that_of_an_opcode() -> None:
+    assert {trait for opcode in TABLE.values() for trait in opcode.traits} == set(get_args(Trait))
+
+
+@pytest.mark.parametrize(
+    ("opcode", "result"),
+    [
+        ("convert", "same"),
+        ("opt-barrier", "same"),
+        ("copy-done", "same"),
+        ("get-tuple-element", "element"),
+        ("tuple", "packing"),
+        ("transpose", "move"),
+        ("all-gather", "move"),
+        ("slice", "part"),
+        ("slice-start", "part"),
+        ("slice-done", "same"),
+        ("all-to-all", "part"),
+        ("add", "computed"),
+        ("all-reduce", "computed"),
+        ("select", "computed"),
+        ("parameter", "computed"),
+    ],
+)
+def test_what_a_result_is_to_the_operands(opcode: str, result: Result) -> None:
+    assert TABLE[opcode].result == result
+    assert (opcode in opcodes_that_give(result)) == (opcode in OPCODES)
+
+
+def test_products_markers_and_what_only_names_values() -> None:
+    assert {"convolution", "dot", "ragged-dot", "scaled-dot"} == PRODUCTS
+    assert {"add-dependency", "after-all", "domain", "opt-barrier"} == MARKERS
+    assert {"bitcast", "get-tuple-element", "tuple"} == NAMING
+    assert {"call", "conditional", "while"} == CONTROL_FLOW
+
+
+def test_short_spellings_have_the_traits_of_collectives_only() -> None:
+    assert opcodes_that_are("resized") >= {"reduce-scatter", "reduce-scatter-start", "recv"}
+    assert opcodes_that_are("resized").isdisjoint({"reduce-scatter-done", "all-reduce", "recv-done"})
+    assert opcodes_that_are("product") == PRODUCTS
+    assert TABLE["dot-start"].traits == frozenset()
+
+
+def test_collectives_stand_in_the_order_of_reports() -> None:
+    assert COLLECTIVE_KINDS == (
+        "all-reduce",
+        "all-gather",
+        "reduce-scatter",
+        "all-to-all",
+        "collective-permute",
+        "collective-broadcast",
+        "ragged-all-to-all",
+    )
+    assert POINT_TO_POINT == ("send", "recv")
+
+
+# -- one table ----------------------------------------------------------------------------------------------------------------
+
+PACKAGE = Path(opcodes.__file__).parents[1]
+OF_THEIR_OWN: set[str] = {
+    "alpa.py", "backward_pass.py", "buffer_life.py", "bytes_accessed.py", "collectives.py",
+    "copied_donated_parameter.py", "dependence.py", "devices.py", "expressions.py", "frames.py", "fused_values.py",
+    "gpu_overwriting.py", "head_table.py", "held_inputs.py", "host_transfers.py", "in_place.py",
+    "instruction_changes.py", "instruction_graph.py", "instructions.py", "kernels.py", "largest_arrays.py", "nccl.py",
+    "open_computation.py", "operation.py", "operations.py", "overwriting.py", "parameter_copies.py",
+    "parameter_relations.py", "platforms.py", "products.py", "program.py", "program_steps.py", "reductions.py",
+    "regrouping.py", "resharding.py", "schedule.py", "state_arrays.py", "successions.py", "thread_local.py",
+    "training_steps.py", "unscaled_decay.py", "update.py", "value_graph.py", "values.py", "work.py",
+}  # fmt: skip
+"""Files that still list opcodes."""
+
+
+def constants(node: ast.expr) -> bool:
+    parts = node.elts if isinstance(node, ast.Tuple) else [node]
+    return all(isinstance(part, ast.Constant) for part in parts)
+
+
+def listed(node: ast.AST) -> list[ast.expr | ast.pattern]:
+    """The items of a list, however it is written. A mapping from opcodes to functions is code and no list."""
+    match node:
+        case ast.Set() | ast.Tuple() | ast.List():
+            return [*node.elts]
+        case ast.Dict() if all(map(constants, node.values)):
+            return [key for key in node.keys if key is not None]
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str(text)), attr="split")):
+            return [ast.Constant(word) for word in text.split()]
+        case ast.Constant(value=str(text)) if set(text.split()) <= set(TABLE):
+            return [ast.Constant(word) for word in text.split()]
+        case ast.MatchOr():
+            return [pattern.value for pattern in node.patterns if isinstance(pattern, ast.MatchValue)]
+    return []
+
+
+def opcodes_listed(tree: ast.AST) -> Iterator[list[str]]:
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == "Literal":
+            continue  # a type: its words are those of a table or graph
+        names = [item.value for item in listed(node) if isinstance(item, ast.Constant) and item.value in TABLE]
+        if len(names) > 2:
+            yield [str(name) for name in names]
+        waiting += ast.iter_child_nodes(node)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("X = {'add', 'dot', 'copy'}", ["add", "dot", "copy"]),
+        ("X = frozenset('add dot copy words'.split())", ["add", "dot", "copy"]),
+        ("X = 'add dot copy'", ["add", "dot", "copy"]),
+        ("X = {'add': 1, 'dot': (2, 3), 'copy': ''}", ["add", "dot", "copy"]),
+        ("match x:\n  case 'add' | 'dot' | 'copy':\n    pass", ["add", "dot", "copy"]),
+        ("X = {'add': run, 'dot': run, 'copy': lambda: 1}", None),
+        ("X = COMMUTATIVE - {'add', 'or'}", None),
+        ("X = Literal['add', 'dot', 'copy']", None),
+        ("X = 'add, dot and copy'", None),
+    ],
+)
+def test_a_list_of_opcodes_is_seen(text: str, found: list[str] | None) -> None:
+    assert list(opcodes_listed(ast.parse(text))) == ([found] if found else [])
+
+
+def test_no_other_module_lists_opcodes() -> None:
+    """Three opcodes or more by name are a table of their own: they follow from `hlo_inspect/hlo/opcodes.py`."""
+    found = {
+        str(path.relative_to(PACKAGE)): lists
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if (lists := list(opcodes_listed(ast.parse(path.read_text(encoding="utf-8")))))
+    }
+    assert {name: lists for name, lists in found.items() if Path(name).name not in OF_THEIR_OWN} == {}
