@@ -97,7 +97,7 @@ def compare(module: Module, hidden: Module) -> dict[str, Comparison]:
         view = context.views.of(name)
         for row, opcode in enumerate(view.opcodes):
             if opcode in {"dot", "convolution"}:
-                origin = origin_of(view.instruction(row), module.frames)
+                origin = origin_of(view.instruction(row).attr("metadata"), module.frames)
                 told = next((graph.of_row(*call) for call in graph.calls_of(view.instruction(row))), UNKNOWN)
                 found["matmuls"].add(phase_of(origin.innermost, scope_of(origin.op_name)), told, 1, view.rows[row][1])
     if graph.reason:

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from hlo_inspect.errors import InputError, Location, MissingExtraError, ParseError
-from hlo_inspect.hlo.input.foreign_text import Format
+from hlo_inspect.hlo.input.foreign_text import Format, find_module
 from hlo_inspect.hlo.input.inputs import Text, read_input, texts_of
-from hlo_inspect.hlo.input.protobuf import find_module
 from hlo_inspect.hlo.input.source import Source
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.read.reader import read_modules

@@ -206,7 +206,7 @@ class _Builder:
             channel_id=_channel(inner),
             reduction=_reduction(self._module, inner),
             is_async=_is_async(inner, start, fused_start=fused_start),
-            origin=origin_of(inner, self._module.frames),
+            origin=origin_of(inner.attr("metadata"), self._module.frames),
             transfer=transfer,
         )
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from hlo_inspect.graph.parameters import Interface
     from hlo_inspect.graph.view import View, Views
     from hlo_inspect.hlo.module import Module
-    from hlo_inspect.hlo.read.header import ShapeIndex
+    from hlo_inspect.hlo.values.header import ShapeIndex
     from hlo_inspect.optimizer.matching.training_steps import WeightUpdates
     from hlo_inspect.optimizer.overview import Overview
 

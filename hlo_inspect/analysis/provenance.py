@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from hlo_inspect.graph.calls import Bounds
-from hlo_inspect.hlo.read.stack_frames import StackFrames
 from hlo_inspect.hlo.values.attributes import Metadata
 from hlo_inspect.hlo.values.op_names import (
     BACKWARD,
@@ -20,7 +19,8 @@ from hlo_inspect.hlo.values.op_names import (
     UNKNOWN,
     Origin,
     Scope,
-    origin,
+    StackFrames,
+    origin_of,
     phase_of,
     scope_of,
     without_layer_numbers,
@@ -50,7 +50,7 @@ class Provenances:
     def of(self, metadata: Metadata) -> Provenance:
         known = self._known.get(metadata)
         if known is None:
-            found = origin(metadata, self.frames)
+            found = origin_of(metadata, self.frames)
             name, innermost = without_layer_numbers(found.op_name), found.innermost
             said = self._alike.get((name, innermost))
             if said is None:

@@ -15,7 +15,7 @@ from hlo_inspect.compare.instruction_changes import InstructionChanges
 from hlo_inspect.compare.interface_changes import output_changes, pair_in_order, pair_parameters, parameter_changes
 from hlo_inspect.compare.optimizer_changes import explained, known_numbers, optimizer_changes
 from hlo_inspect.compare.pairing import Record, records_of
-from hlo_inspect.hlo.read.header import Header
+from hlo_inspect.hlo.values.header import Header
 from hlo_inspect.report.model import Report
 
 _TOLD_ELSEWHERE = frozenset(

@@ -11,9 +11,7 @@ from hlo_inspect.analysis.collectives import groups_attribute
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.devices import NOT_PRINTED
 from hlo_inspect.findings.base import RulePage
-from hlo_inspect.hlo.malformed import MalformedRow, malformed_rows
-from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.problems import CUT_OFF, PART, UNREADABLE, Problem
+from hlo_inspect.hlo.module import CUT_OFF, PART, UNREADABLE, MalformedRow, Module, Problem, malformed_rows
 from hlo_inspect.report.model import Finding, Report
 
 _DAMAGED = "Dump the module again, and copy the file instead of the terminal's output, which wraps and cuts long lines."

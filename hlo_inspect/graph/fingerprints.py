@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
-from hlo_inspect.hlo.read.rows import NO_ROWS, HeadColumn, Rows
+from hlo_inspect.hlo.rows import NO_ROWS, HeadColumn, Rows
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _METADATA = lazy_pattern(r', metadata=\{[^{}"\n]*+(?:"[^"\\\n]*+"[^{}"\n]*+)*+\}')

@@ -15,8 +15,8 @@ from hlo_inspect.graph.slices import rendezvous
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, CalleeAttribute
-from hlo_inspect.hlo.read.header import ShapeIndex
 from hlo_inspect.hlo.values.custom_call_markers import UNCHANGED_TARGETS
+from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, subshape
 
 Place = tuple[int, int, ShapeIndex]

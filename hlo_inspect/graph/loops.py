@@ -16,14 +16,13 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo import tokens
+from hlo_inspect.hlo.instruction import Instruction, Operand
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.opcodes import opcodes_that_call
-from hlo_inspect.hlo.read import tokens
-from hlo_inspect.hlo.read.header import ShapeIndex
 from hlo_inspect.hlo.read.open_computation import PASSING_OPCODES, read_skipped
-from hlo_inspect.hlo.read.operands import Operand
 from hlo_inspect.hlo.values.attributes import BackendConfig
+from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import BITS, ArrayShape, subshape
 from hlo_inspect.lazy_pattern import lazy_pattern
 

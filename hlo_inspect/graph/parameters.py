@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation, Module
-from hlo_inspect.hlo.read.header import Alias, Header, ShapeIndex, read_signature
-from hlo_inspect.hlo.read.stack_frames import StackFrames
 from hlo_inspect.hlo.values.attributes import Metadata
-from hlo_inspect.hlo.values.op_names import origin
+from hlo_inspect.hlo.values.header import Alias, Header, ShapeIndex, read_signature
+from hlo_inspect.hlo.values.op_names import StackFrames, origin_of
 from hlo_inspect.hlo.values.shapes import ArrayShape, Layout, Shape, TupleShape, array_leaves, subshape
 from hlo_inspect.hlo.values.sharding import Sharding
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -217,7 +216,7 @@ def _paths(module: Module, instructions: dict[int, Instruction]) -> dict[int, st
 
 
 def _line(metadata: Metadata | None, frames: StackFrames) -> str:
-    return "" if metadata is None else origin(metadata, frames).source
+    return "" if metadata is None else origin_of(metadata, frames).source
 
 
 def _path(metadata: Metadata | None) -> str:

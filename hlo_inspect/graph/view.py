@@ -13,12 +13,11 @@ from itertools import count
 from typing import TypeVar
 
 from hlo_inspect.graph.fingerprints import Fingerprints
-from hlo_inspect.hlo.instruction import Callee, Instruction
+from hlo_inspect.hlo import tokens
+from hlo_inspect.hlo.instruction import LEFT_OUT, Callee, Instruction, Operand, operand_names, operands_of, printed_element
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
-from hlo_inspect.hlo.read import tokens
 from hlo_inspect.hlo.read.attribute_forms import printed_fusion
-from hlo_inspect.hlo.read.operands import LEFT_OUT, Operand, operand_names, operands_of, printed_element
 from hlo_inspect.hlo.values.attributes import Metadata
 from hlo_inspect.hlo.values.shapes import Shape, subshape
 from hlo_inspect.lazy_pattern import lazy_pattern

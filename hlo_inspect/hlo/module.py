@@ -10,19 +10,83 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from hlo_inspect.errors import Location
-from hlo_inspect.hlo.input.foreign_text import Format
-from hlo_inspect.hlo.instruction import EnclosingComputation, Instruction
-from hlo_inspect.hlo.pasted.logs import Measurement
-from hlo_inspect.hlo.problems import Problem, Problems
-from hlo_inspect.hlo.read.head_table import HeadTable
-from hlo_inspect.hlo.read.header import Header
-from hlo_inspect.hlo.read.rows import NO_ROWS, PackedRows, Rows, packed
+from hlo_inspect.hlo import tokens
+from hlo_inspect.hlo.instruction import EnclosingComputation, Instruction, operands_end
 from hlo_inspect.hlo.read.skipped import SkippedComputations
-from hlo_inspect.hlo.read.stack_frames import StackFrames
-from hlo_inspect.hlo.read.tokens import Row
+from hlo_inspect.hlo.rows import NO_ROWS, HeadTable, PackedRows, Rows, packed
+from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values.attributes import ValueTable
-from hlo_inspect.hlo.values.device_marks import DeviceMarks
+from hlo_inspect.hlo.values.header import Header
+from hlo_inspect.hlo.values.op_names import StackFrames
+from hlo_inspect.hlo.values.sharding import DeviceMarks
 from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.lazy_pattern import lazy_pattern
+
+# -- what is wrong with a text ----------------------------------------------------------------------------------------------
+
+MAX_OF_A_KIND = 20
+"""So many different faults of one code are kept with their place; the others are counted."""
+
+
+UNREADABLE = "HI001"
+CUT_OFF = "HI002"
+PART = "HI011"
+
+
+class Problem(NamedTuple):
+    """Something in the text that is not as the language has it. `code` is the rule of the finding that it becomes."""
+
+    code: str
+    message: str
+    location: Location
+    subject: str | None = None
+    times: int = 1
+
+
+class Problems:
+    """The faults of one module. The same fault again is counted, not kept; of lines that cannot be read each is a fault.
+    `left_out` is how many more of a code there are.
+    """
+
+    def __init__(self) -> None:
+        self.left_out: Counter[str] = Counter()
+        self._found: dict[tuple[str, str, int | None], Problem] = {}
+        self._kinds: Counter[str] = Counter()
+
+    def add(self, problem: Problem, times: int = 1) -> None:
+        key = (problem.code, problem.message, problem.location.line if problem.code == UNREADABLE else None)
+        known = self._found.get(key)
+        if known is not None:
+            self._found[key] = known._replace(times=known.times + times)
+        elif self._kinds[problem.code] >= MAX_OF_A_KIND:
+            self.left_out[problem.code] += times
+        else:
+            self._kinds[problem.code] += 1
+            self._found[key] = problem._replace(times=times)
+
+    @property
+    def hold_a_cut(self) -> bool:
+        """Whether the module is cut off."""
+        return bool(self._kinds[CUT_OFF])
+
+    def drop_from(self, code: str, line: int) -> None:
+        """Forgets those of `code` that were first seen at `line` or later."""
+        for key in [k for k, p in self._found.items() if p.code == code and (p.location.line or 0) >= line]:
+            del self._found[key]
+            self._kinds[code] -= 1
+
+    def drop(self, codes: frozenset[str]) -> None:
+        """Forgets those of these codes."""
+        self._found = {key: problem for key, problem in self._found.items() if key[0] not in codes}
+        for code in codes:
+            self._kinds.pop(code, None)
+            self.left_out.pop(code, None)
+
+    def __iter__(self) -> Iterator[Problem]:
+        return iter(self._found.values())
+
+
+# -- what a module holds ----------------------------------------------------------------------------------------------------
 
 MAX_UNPACKED = 1 << 6
 
@@ -149,6 +213,16 @@ class Computation:
         return marked[-1] if marked else None
 
 
+class Measurement(NamedTuple):
+    """One number of a log. `unit` is as it is written, `of` where `72/81` is; `element` is its place in a list."""
+
+    line: int
+    key: str
+    value: float
+    unit: str = ""
+    element: int | None = None
+
+
 class LogEntry(NamedTuple):
     """A measurement in the text around a module, and whether it stands before it or behind it."""
 
@@ -189,10 +263,10 @@ class Module:
         self.entry: Computation | None = None
         self.entry_signature = ""
         self.computation_count = 0
-        self.device_marks = DeviceMarks(header)
+        self.device_marks = DeviceMarks(states_devices=header.states_devices, is_scheduled=header.is_scheduled)
         self.unparsed_lines = 0
         self.problems = Problems()
-        self.origin: Format | None = None
+        self.origin: str | None = None
         self.quoted_lines = 0
         self.memory_lines: list[tuple[int, str]] = []
         self.mends: tuple[str, ...] = ()
@@ -253,3 +327,54 @@ def count_opcodes(computations: Iterable[Computation]) -> Counter[str]:
         for opcode, count in Counter(lists[same]).items():
             counts[opcode] += count * times
     return counts
+
+
+# -- attributes that stop making sense --------------------------------------------------------------------------------------
+
+_PLAIN = lazy_pattern(rf"""[^()"'/=]*+\)(?:, [A-Za-z_][\w.\-]*+=(?:{"|".join(tokens.COMMON_VALUES)})(?=, |$))*+""")
+"""Most rows: operands without shapes, and attributes as printers write most."""
+
+
+class MalformedRow(NamedTuple):
+    """An instruction of which the attributes behind a place cannot be read."""
+
+    name: str
+    line: int
+    reason: str
+
+
+def malformed_rows(module: Module) -> Iterator[MalformedRow]:
+    """Yield the instructions that were kept of a module and whose attributes stop making sense, in the order of the text."""
+    for computation in module.computations.values():
+        if len(computation.rows):
+            yield from _of_rows(computation)
+            continue
+        for instruction in computation.instructions:
+            text = instruction.untouched
+            if text is None or _PLAIN.fullmatch("".join(text)) is None:
+                form, _ = instruction.attribute_parts
+                if form.fault:
+                    yield MalformedRow(instruction.name, instruction.line, form.fault)
+
+
+def _of_rows(computation: Computation) -> Iterator[MalformedRow]:
+    rows = computation.rows
+    for name, tail, line in zip(rows.names, rows.tails, rows.lines, strict=True):
+        if _PLAIN.fullmatch(tail) is None:
+            reason = _fault(tail)
+            if reason:
+                yield MalformedRow(name, line, reason)
+
+
+def _fault(tail: str) -> str:
+    """Why the attributes of a tail stop making sense; empty if they do not, or if its operands are not closed."""
+    try:
+        end = operands_end(tail)
+    except tokens.ScanError:  # the reader says so
+        return ""
+    try:
+        for _ in tokens.attributes(tail, end + 1):
+            pass
+    except tokens.ScanError as error:
+        return error.message
+    return ""

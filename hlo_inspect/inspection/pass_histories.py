@@ -11,7 +11,7 @@ from hashlib import blake2b
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.pass_history import STATE_WANTS, ModuleMoment, PassTrace, Traces, followed_opcode, moment_of
 from hlo_inspect.errors import InputError, Location, ParseError, UsageError, did_you_mean
-from hlo_inspect.hlo.input.pass_files import HOW_TO, CompiledModule, PassFile, compiled_modules
+from hlo_inspect.hlo.input.dump_directory import HOW_TO, CompiledModule, PassFile, compiled_modules
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.inspection.jobs import Jobs, LostProcessError
 from hlo_inspect.inspection.source_reports import listed_names, name_pattern, no_such_module, without_collection

@@ -16,7 +16,7 @@ from hlo_inspect.graph.frames import Frames, Place
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo import opcodes
 from hlo_inspect.hlo.module import Computation
-from hlo_inspect.hlo.read.header import ShapeIndex
+from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.optimizer.graph import Graph
 from hlo_inspect.optimizer.known_nodes import KnownNodes

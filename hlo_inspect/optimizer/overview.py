@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from hlo_inspect.hlo.read.header import ShapeIndex
+from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.optimizer.algebra.descriptions import describe
 from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT, Hyperparameter
 from hlo_inspect.optimizer.algebra.normal_form import FormKinds, NormalForms, Sum

@@ -11,7 +11,7 @@ from __future__ import annotations
 from hlo_inspect.graph.parameters import Interface
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS
-from hlo_inspect.hlo.read.header import ShapeIndex
+from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.optimizer.operations import IN_PLACE
 from hlo_inspect.optimizer.overview import Overview
 

@@ -8,9 +8,8 @@ from typing import Any
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.read.stack_frames import StackFrames
 from hlo_inspect.hlo.values.attributes import Metadata
-from hlo_inspect.hlo.values.op_names import UNKNOWN, Origin, origin
+from hlo_inspect.hlo.values.op_names import UNKNOWN, Origin, StackFrames, origin_of
 from hlo_inspect.report.model import Column, Table
 
 
@@ -74,7 +73,7 @@ def differences(context: Context, instructions: Sequence[Instruction], what: str
 def stacks_of(metadata: Iterable[Metadata | None], frames: StackFrames) -> Iterator[Table]:
     """The stacks of some metadata; what they mean is looked up once for all that are the same."""
     distinct = {} if frames.is_empty else dict.fromkeys(metadata)
-    return call_stacks(origin(one, frames) for one in distinct if one is not None)
+    return call_stacks(origin_of(one, frames) for one in distinct if one is not None)
 
 
 def call_stacks(origins: Iterable[Origin]) -> Iterator[Table]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from hlo_inspect.findings import find_rule, rule_pages
-from hlo_inspect.hlo.problems import CUT_OFF
+from hlo_inspect.hlo.module import CUT_OFF
 from hlo_inspect.report.model import (
     SEVERITIES,
     Amount,

@@ -105,7 +105,7 @@ class _Descriptions:
         instruction = self._instruction(event.place)
         if instruction is None:
             return EventRow(event, "", "", "", None, None, None)
-        origin = origin_of(instruction, context.module.frames)
+        origin = origin_of(instruction.attr("metadata"), context.module.frames)
         return EventRow(event, instruction.opcode, origin.op_name, origin.source, None, None, None)
 
     def _instruction(self, at: InstructionPlace) -> Instruction | None:

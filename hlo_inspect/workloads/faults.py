@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.errors import Location
-from hlo_inspect.hlo.problems import Problem
+from hlo_inspect.hlo.module import Problem
 from hlo_inspect.workloads.header import CHECKPOINTS, INITIATES, PIPELINE_BYTES, REQUIRED
 from hlo_inspect.workloads.reader import HEADER, EqualRows
 from hlo_inspect.workloads.row import WorkloadRow, shown_field

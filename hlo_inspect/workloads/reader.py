@@ -11,7 +11,7 @@ from functools import cached_property
 
 from hlo_inspect.errors import InputError, Location
 from hlo_inspect.hlo.input.source import Source
-from hlo_inspect.hlo.problems import CUT_OFF, Problem, Problems
+from hlo_inspect.hlo.module import CUT_OFF, Problem, Problems
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.workloads.header import WorkloadHeader, parse_header
 from hlo_inspect.workloads.row import FIELDS, WorkloadRow, clean_row, field_column, mended_row, split_fields

@@ -19,7 +19,7 @@ from hlo_inspect.analysis.devices import (
 )
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation
-from hlo_inspect.hlo.read.head_table import HeadTable
+from hlo_inspect.hlo.rows import HeadTable
 from hlo_inspect.hlo.values.attributes import MalformedValue, ValueTable
 from hlo_inspect.hlo.values.device_groups import DeviceGroups
 

@@ -11,9 +11,8 @@ import pytest
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.provenance import Provenances
-from hlo_inspect.hlo.read.stack_frames import StackFrames
 from hlo_inspect.hlo.values.attributes import Metadata, parse_metadata
-from hlo_inspect.hlo.values.op_names import Origin, origin, origin_of, phase_of, scope_of
+from hlo_inspect.hlo.values.op_names import Origin, StackFrames, origin_of, phase_of, scope_of
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -35,7 +34,7 @@ def frames(*tables: str) -> StackFrames:
 
 
 def from_metadata(metadata: str, *tables: str) -> Origin:
-    return origin(parse_metadata(f"{{{metadata}}}"), frames(*tables))
+    return origin_of(parse_metadata(f"{{{metadata}}}"), frames(*tables))
 
 
 @pytest.mark.parametrize(
@@ -128,7 +127,7 @@ def test_a_dump_that_points_into_its_tables(read: Callable[..., Context]) -> Non
     module = read(
         text.replace("%outer = f32[4]{0} negate(%p)", '%outer = f32[4]{0} custom-call(%p), custom_call_target="x"')
     ).module
-    found = {i.name: origin_of(i, module.frames).source for i in module.instructions if i.name in places}
+    found = {i.name: origin_of(i.attr("metadata"), module.frames).source for i in module.instructions if i.name in places}
     assert found == {name: f"{file}:{line}" for name, (file, line) in places.items()}
 
 

@@ -43,7 +43,7 @@ from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.read.attribute_forms import FormTable
 from hlo_inspect.hlo.read.reader import read_modules
-from hlo_inspect.hlo.read.rows import ColumnTable
+from hlo_inspect.hlo.rows import ColumnTable
 from hlo_inspect.hlo.values import op_names
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons

@@ -6,10 +6,9 @@ import pytest
 
 from hlo_inspect.graph.frames import Frames
 from hlo_inspect.graph.view import View, Views
+from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.module import Computation
-from hlo_inspect.hlo.read import tokens
-from hlo_inspect.hlo.read.head_table import HeadTable
-from hlo_inspect.hlo.read.rows import ColumnTable
+from hlo_inspect.hlo.rows import ColumnTable, HeadTable
 from tests.analysis.cost.small import as_xla, module_of
 from tests.hlo.reading import rows_of
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.input.source import Openable, open_source
-from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.instruction import Instruction, operands_end
 from hlo_inspect.hlo.module import Computation, Module
-from hlo_inspect.hlo.read import tokens
-from hlo_inspect.hlo.read.head_table import HeadTable
-from hlo_inspect.hlo.read.operands import operands_end
 from hlo_inspect.hlo.read.reader import read_modules
-from hlo_inspect.hlo.read.rows import ColumnTable, Rows
-from hlo_inspect.hlo.read.tokens import Row
+from hlo_inspect.hlo.rows import ColumnTable, HeadTable, Rows
+from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.wants import Wants
 
 EVERYTHING = Wants(entry=True, checked=True)

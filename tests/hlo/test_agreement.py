@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hlo_inspect.hlo.input import source
 from hlo_inspect.hlo.read import parser, reader
 from hlo_inspect.hlo.read.fast_path import find_run, read_row
-from hlo_inspect.hlo.read.tokens import Row
-from hlo_inspect.hlo.values.shape_text import parse_shape
+from hlo_inspect.hlo.tokens import Row
+from hlo_inspect.hlo.values.shapes import parse_shape
 from hlo_inspect.hlo.wants import Wants
 from tests.hlo.generate import ORDINARY, Writer, Written
 from tests.hlo.reading import EVERYTHING, body, contents, module, texts

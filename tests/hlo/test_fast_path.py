@@ -6,7 +6,7 @@ import pytest
 
 from hlo_inspect.hlo.read import parser
 from hlo_inspect.hlo.read.fast_path import CALLS, LineRun, find_marks, find_run, read_row
-from hlo_inspect.hlo.read.tokens import Row
+from hlo_inspect.hlo.tokens import Row
 
 PRINTED = (
     "  %p = f32[8]{0} parameter(0)",

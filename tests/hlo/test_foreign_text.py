@@ -8,8 +8,16 @@ import random
 import pytest
 
 import hlo_inspect
-from hlo_inspect.hlo.input.foreign_text import Format, convertible_format, what_is_no_text, what_text_looks_like
-from hlo_inspect.hlo.input.protobuf import CutOffError, WireError, fields, find_module
+from hlo_inspect.hlo.input.foreign_text import (
+    CutOffError,
+    Format,
+    WireError,
+    convertible_format,
+    fields,
+    find_module,
+    what_is_no_text,
+    what_text_looks_like,
+)
 from hlo_inspect.hlo.input.source import open_source
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo import tokens
+from hlo_inspect.hlo.instruction import Instruction, Operand, operands_end, operands_of
 from hlo_inspect.hlo.module import Computation
-from hlo_inspect.hlo.read import parser, tokens
-from hlo_inspect.hlo.read.head_table import Head, HeadTable
-from hlo_inspect.hlo.read.operands import Operand, operands_end, operands_of
+from hlo_inspect.hlo.read import parser
+from hlo_inspect.hlo.rows import Head, HeadTable
 from hlo_inspect.hlo.values.attributes import MalformedValue
-from hlo_inspect.hlo.values.shape_text import ShapeError, ShapeTable, parse_shape
+from hlo_inspect.hlo.values.shapes import ShapeError, ShapeTable, parse_shape
 
 
 def instruction(text: str, computation: Computation | None = None) -> Instruction:

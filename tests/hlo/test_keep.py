@@ -7,9 +7,9 @@ import pytest
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.read import open_computation
 from hlo_inspect.hlo.read.cursor import Span
-from hlo_inspect.hlo.read.head_table import HeadTable
-from hlo_inspect.hlo.read.header import Header
 from hlo_inspect.hlo.read.open_computation import OpenComputation
+from hlo_inspect.hlo.rows import HeadTable
+from hlo_inspect.hlo.values.header import Header
 from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import EVERYTHING, body, kept, module, problems, rows_of
 from tests.linear_time import assert_linear

@@ -8,7 +8,8 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.errors import InputError
-from hlo_inspect.hlo.pasted.logs import Measurement, Measurements
+from hlo_inspect.hlo.module import Measurement
+from hlo_inspect.hlo.pasted.logs import Measurements
 
 MODULE = "HloModule {}\n\nENTRY e {{\n  ROOT p = f32[4]{{0}} parameter(0)\n}}\n\n"
 

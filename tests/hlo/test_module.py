@@ -7,11 +7,10 @@ import pytest
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import MAX_UNPACKED, Computation, Module
 from hlo_inspect.hlo.read import parser
-from hlo_inspect.hlo.read.head_table import HeadTable
-from hlo_inspect.hlo.read.header import Header
-from hlo_inspect.hlo.read.rows import NO_ROWS, ColumnTable, Rows, packed
-from hlo_inspect.hlo.read.tokens import Row
-from hlo_inspect.hlo.values.shape_text import ShapeError
+from hlo_inspect.hlo.rows import NO_ROWS, ColumnTable, HeadTable, Rows, packed
+from hlo_inspect.hlo.tokens import Row
+from hlo_inspect.hlo.values.header import Header
+from hlo_inspect.hlo.values.shapes import ShapeError
 from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import rows_of
 

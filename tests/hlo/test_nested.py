@@ -7,7 +7,7 @@ import pytest
 import hlo_inspect
 from benchmarks.shapes import branches_in_place
 from hlo_inspect.hlo.read import parser
-from hlo_inspect.hlo.read.nested import MAX_DEPTH, nested_computations, with_nested_operands
+from hlo_inspect.hlo.read.parser import MAX_DEPTH, nested_computations, with_nested_operands
 from tests.hlo.reading import module
 from tests.linear_time import assert_linear
 

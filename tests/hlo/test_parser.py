@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.hlo.read import parser, tokens
+from hlo_inspect.hlo import tokens
+from hlo_inspect.hlo.read import parser
 
 
 def place(text: str, position: int) -> tuple[int, int]:

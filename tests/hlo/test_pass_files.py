@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.errors import InputError
-from hlo_inspect.hlo.input.pass_files import compiled_modules
+from hlo_inspect.hlo.input.dump_directory import compiled_modules
 
 
 def names(tmp_path: Path, *files: str) -> list[str]:

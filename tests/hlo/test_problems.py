@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.errors import Location
-from hlo_inspect.hlo.problems import MAX_OF_A_KIND, Problem, Problems
+from hlo_inspect.hlo.module import MAX_OF_A_KIND, Problem, Problems
 
 
 def problem(message: str, line: int | None = 1, code: str = "HI001") -> Problem:

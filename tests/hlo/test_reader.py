@@ -14,7 +14,7 @@ from hlo_inspect.hlo.input import source
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.read import fast_path, reader
 from hlo_inspect.hlo.read.reader import read_modules
-from hlo_inspect.hlo.read.stack_frames import SourceLine
+from hlo_inspect.hlo.values.op_names import SourceLine
 from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import EVERYTHING, codes, module, modules, problems
 

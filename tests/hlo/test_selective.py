@@ -6,9 +6,9 @@ import pytest
 
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.read.cursor import Span
-from hlo_inspect.hlo.read.header import Header
 from hlo_inspect.hlo.read.open_computation import read_skipped
 from hlo_inspect.hlo.read.selective import Selection, small_root
+from hlo_inspect.hlo.values.header import Header
 from hlo_inspect.hlo.wants import Wants
 
 ADD = """%add (x: f32[], y: f32[]) -> f32[] {

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.hlo.values.shape_text import parse_shape
-from hlo_inspect.hlo.values.shapes import BITS, NOT_ARRAYS, ArrayShape, Layout, TupleShape, array_leaves, subshape, total
+from hlo_inspect.hlo.values.shapes import (
+    BITS,
+    NOT_ARRAYS,
+    ArrayShape,
+    Layout,
+    TupleShape,
+    array_leaves,
+    parse_shape,
+    subshape,
+    total,
+)
 
 
 def array(text: str) -> ArrayShape:

@@ -15,7 +15,7 @@ import pytest
 import zstandard
 
 from hlo_inspect.errors import InputError, MissingExtraError
-from hlo_inspect.hlo.input import decompression, source
+from hlo_inspect.hlo.input import source
 from hlo_inspect.hlo.input.source import Openable, open_source
 
 TEXT = "HloModule m\n\nENTRY e {\n  ROOT c = f32[] constant(1)\n}\n"
@@ -275,7 +275,7 @@ def test_streams_that_were_joined_are_read_with_the_zeros_between_them(form: str
 def test_a_stream_that_grows_is_read_in_parts(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """2 MB of one line are a few hundred bytes."""
     monkeypatch.setattr(source, "PIECE_BYTES", 1 << 14)
-    monkeypatch.setattr(decompression, "PART_BYTES", 1 << 14)
+    monkeypatch.setattr(source, "PART_BYTES", 1 << 14)
     text = TEXT * 40_000
     longest = max(map(len, open_source(COMPRESSORS[form](text.encode())).pieces()))
     assert longest <= 1 << 15

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.hlo.read import tokens
+from hlo_inspect.hlo import tokens
 
 
 def end_marked(marked: str) -> tuple[str, int]:

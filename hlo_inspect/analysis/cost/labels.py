@@ -8,8 +8,8 @@ from typing import NamedTuple
 from hlo_inspect.analysis.provenance import InstructionPhase, PhaseSource, Provenance, Provenances
 from hlo_inspect.graph.calls import Bounds
 from hlo_inspect.graph.view import View
+from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.opcodes import opcodes_that_call
-from hlo_inspect.hlo.read import tokens
 from hlo_inspect.hlo.values.attributes import Metadata
 from hlo_inspect.hlo.values.op_names import UNKNOWN, Origin
 

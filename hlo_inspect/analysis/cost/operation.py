@@ -10,8 +10,8 @@ from typing import Literal
 
 from hlo_inspect.analysis.cost.figures import CostGap, MissingAttributeError, UnknownCostError
 from hlo_inspect.graph.view import View
+from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.opcodes import TABLE, opcodes_that_call
-from hlo_inspect.hlo.read import tokens
 from hlo_inspect.hlo.values.attributes import IntegersAttribute, MalformedValue, WindowDimension
 from hlo_inspect.hlo.values.shapes import POINTER_BYTES, ArrayShape, Shape, TupleShape, subshape
 

@@ -17,7 +17,7 @@ from hlo_inspect.analysis.memory.live_ranges import LiveRanges, Uses
 from hlo_inspect.analysis.memory.overwriting import Overwriting
 from hlo_inspect.analysis.memory.platforms import Platform
 from hlo_inspect.analysis.memory.values import Values
-from hlo_inspect.hlo.read.header import ShapeIndex
+from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import TupleShape
 
 Kind = Literal["parameter", "constant", "output", "temporary", "heap"]

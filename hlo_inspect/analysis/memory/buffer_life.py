@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from hlo_inspect.analysis.memory.allocations import Allocation
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory, LiveBuffer
-from hlo_inspect.hlo.read.header import ShapeIndex
+from hlo_inspect.hlo.values.header import ShapeIndex
 
 Happening = Literal["defined", "written in place", "passed on", "read", "freed"]
 

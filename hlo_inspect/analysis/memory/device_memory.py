@@ -21,7 +21,7 @@ from hlo_inspect.analysis.memory.thread_local import ThreadLocal, find_thread_lo
 from hlo_inspect.analysis.memory.values import Values, find_values
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.read.header import ShapeIndex
+from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import HOST_SPACE, ArrayShape, Shape
 
 

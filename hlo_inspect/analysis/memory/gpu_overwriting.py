@@ -9,7 +9,7 @@ from collections import deque
 
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.opcodes import ELEMENTWISE
-from hlo_inspect.hlo.read.header import ShapeIndex
+from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import BITS, ArrayShape, Shape, subshape
 
 _LT_MATMUL = "__cublas$lt$matmul"

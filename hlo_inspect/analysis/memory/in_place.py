@@ -13,8 +13,8 @@ from typing import NamedTuple
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation
-from hlo_inspect.hlo.read.header import ShapeIndex
-from hlo_inspect.hlo.read.rows import HeadColumn
+from hlo_inspect.hlo.rows import HeadColumn
+from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, TupleShape
 from hlo_inspect.lazy_pattern import lazy_pattern
 

@@ -18,8 +18,8 @@ from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.instruction import Callee
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import CALLING_OPCODES, TABLE
-from hlo_inspect.hlo.read.header import ShapeIndex
 from hlo_inspect.hlo.values.custom_call_markers import TRANSFERS, UNCHANGED_TARGETS
+from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import ArrayShape, array_leaves
 
 LEAST_SHARE = 100

@@ -9,7 +9,7 @@ from hlo_inspect.analysis.cost.labels import NOT_PRINTED, Labels
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory, LiveBuffer
 from hlo_inspect.analysis.memory.parameter_relations import GRADIENT, NEW_VALUE, Relation
 from hlo_inspect.graph.view import View
-from hlo_inspect.hlo.read.header import ShapeIndex
+from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.op_names import BACKWARD, FORWARD, LOSS, RECOMPUTE
 from hlo_inspect.hlo.values.shapes import Shape, TupleShape
 

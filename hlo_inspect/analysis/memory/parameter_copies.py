@@ -13,7 +13,7 @@ from hlo_inspect.analysis.memory.parameter_relations import GATHERED, Relation
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import TABLE
-from hlo_inspect.hlo.read.header import ShapeIndex
+from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.op_names import BACKWARD, FORWARD, LOSS
 from hlo_inspect.hlo.values.shapes import ArrayShape, Shape
 

@@ -9,8 +9,8 @@ from hlo_inspect.graph.frames import MAX_STEPS, UNCHANGED, Frames, Place, may_co
 from hlo_inspect.graph.parameters import Interface
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.module import Computation, Module
-from hlo_inspect.hlo.read.header import ShapeIndex
-from hlo_inspect.hlo.read.rows import HeadColumn
+from hlo_inspect.hlo.rows import HeadColumn
+from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.optimizer.overview import Overview
 

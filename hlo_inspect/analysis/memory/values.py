@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from hlo_inspect.analysis.memory.phis import without_redundant_phis
 from hlo_inspect.analysis.memory.schedule import MISSING, MemoryFault, Schedule
 from hlo_inspect.analysis.memory.shape_trees import ShapeTrees
-from hlo_inspect.hlo.read.header import ShapeIndex
+from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import Shape, TupleShape
 
 Result = int | list[int]

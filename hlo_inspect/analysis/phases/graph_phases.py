@@ -20,7 +20,7 @@ from hlo_inspect.graph.values import read_values
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import base_opcode
-from hlo_inspect.hlo.read.header import Header, ShapeIndex
+from hlo_inspect.hlo.values.header import Header, ShapeIndex
 from hlo_inspect.hlo.values.op_names import BACKWARD, FORWARD, LOSS, OPTIMIZER, RECOMPUTE, UNKNOWN
 from hlo_inspect.hlo.values.shapes import ArrayShape, array_leaves
 from hlo_inspect.optimizer.overview import Overview

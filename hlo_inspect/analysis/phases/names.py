@@ -25,9 +25,9 @@ from typing import NamedTuple
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.provenance import Provenances
 from hlo_inspect.graph.calls import ONCE, Bounds, CallGraph, InstructionPlace, place
+from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.read import tokens
 from hlo_inspect.hlo.values.attributes import Metadata
 from hlo_inspect.hlo.values.op_names import (
     BACKWARD,

@@ -29,7 +29,7 @@ from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import TABLE, Role
-from hlo_inspect.hlo.read.tokens import ScanError
+from hlo_inspect.hlo.tokens import ScanError
 from hlo_inspect.hlo.values.shapes import HOST_SPACE, array_leaves
 
 COPIES, TO_HOST, FROM_HOST = "copies", "to host", "from host"

@@ -17,9 +17,9 @@ from hashlib import blake2b
 from hlo_inspect.graph.canonical.computation import CanonicalComputation
 from hlo_inspect.graph.canonical.spelling import Speller, Spelling, plain
 from hlo_inspect.graph.view import View, Views, operands_first
+from hlo_inspect.hlo.instruction import Operand
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import Role, callee_roles
-from hlo_inspect.hlo.read.operands import Operand
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 ENTRY = "main"

@@ -19,7 +19,7 @@ from hlo_inspect.graph.value_graph import PARAMETER, CallFrame, Value, ValueGrap
 from hlo_inspect.graph.values import read_values
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.opcodes import TABLE
-from hlo_inspect.hlo.read.header import ShapeIndex
+from hlo_inspect.hlo.values.header import ShapeIndex
 
 Edges = Sequence[Sequence[int]]
 

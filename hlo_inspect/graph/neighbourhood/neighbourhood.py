@@ -15,7 +15,7 @@ from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import CALLING_OPCODES
-from hlo_inspect.hlo.read.header import ShapeIndex
+from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import array_leaves
 
 MAX_NEIGHBOURS = 2_000

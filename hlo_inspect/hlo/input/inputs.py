@@ -12,8 +12,8 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from hlo_inspect.hlo.input.source import Source, TextSource
-from hlo_inspect.hlo.module import LogEntry, Module
-from hlo_inspect.hlo.pasted.logs import Measurement, Measurements, take_memory_lines
+from hlo_inspect.hlo.module import LogEntry, Measurement, Module
+from hlo_inspect.hlo.pasted.logs import Measurements, take_memory_lines
 from hlo_inspect.hlo.pasted.mended_text import MendedText, relocate
 from hlo_inspect.hlo.pasted.quoted_lines import QuotedLine, QuotedLines, part_of_module
 from hlo_inspect.hlo.read.reader import read_modules

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
+from hlo_inspect.hlo.module import Measurement
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_KEPT = 1 << 17
@@ -52,16 +52,6 @@ MAX_LINES = 50_000
 """So many lines of such reports are kept."""
 
 MAX_LINE_CHARS = 1 << 14
-
-
-class Measurement(NamedTuple):
-    """One number of a log. `unit` is as it is written, `of` where `72/81` is; `element` is its place in a list."""
-
-    line: int
-    key: str
-    value: float
-    unit: str = ""
-    element: int | None = None
 
 
 class Measurements:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
-from hlo_inspect.hlo.read import tokens
+from hlo_inspect.hlo import tokens
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _COLOUR = lazy_pattern(r"\x1b\[[0-9;?]*+[A-Za-z]|\x1b[()][A-Z0-9]|\x1b\][^\x07\x1b]*+(?:\x07|\x1b\\)|\x1b", re.ASCII)

@@ -9,9 +9,8 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import IO, cast
 
-from hlo_inspect.hlo.module import Computation, Module
+from hlo_inspect.hlo.module import Computation, Module, Problems
 from hlo_inspect.hlo.pasted.mended_line import Line
-from hlo_inspect.hlo.problems import Problems
 from hlo_inspect.hlo.read.open_computation import read_skipped
 
 PIECE_CHARS = 1 << 18

@@ -12,8 +12,8 @@ import re
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
+from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES
-from hlo_inspect.hlo.read import tokens
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_FORMS = 1 << 16

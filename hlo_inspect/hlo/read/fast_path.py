@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from itertools import compress, count
 from operator import not_
 
-from hlo_inspect.hlo.read.tokens import NAME, Row
+from hlo_inspect.hlo.tokens import NAME, Row
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 SHAPE = r"(?:\((?:[^)\n]++|\)(?! ))*+\)|[a-z][^ \n]*+)"

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterator, Sequence
 
+from hlo_inspect.hlo import tokens
+from hlo_inspect.hlo.instruction import LEFT_OUT, operand_names, operands_end, operands_of
 from hlo_inspect.hlo.module import Computation, ParameterReads
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES, LITERAL_OPCODES
-from hlo_inspect.hlo.read import tokens
 from hlo_inspect.hlo.read.fast_path import LineRun
-from hlo_inspect.hlo.read.operands import LEFT_OUT, operand_names, operands_end, operands_of
-from hlo_inspect.hlo.read.rows import HeadColumn, Rows
+from hlo_inspect.hlo.rows import HeadColumn, Rows
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _CALLEES = lazy_pattern(rf", (?:{'|'.join(CALLEE_ATTRIBUTES)})=(?:%?([A-Za-z_][\w.\-]*+)|\{{([^{{}}=]*+)\}})", re.ASCII)

@@ -17,16 +17,14 @@ import sys
 from collections.abc import Mapping
 from itertools import islice
 
-from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo import tokens
+from hlo_inspect.hlo.instruction import Instruction, operands_of
 from hlo_inspect.hlo.module import Computation, Module
-from hlo_inspect.hlo.read import tokens
 from hlo_inspect.hlo.read.cursor import Span
 from hlo_inspect.hlo.read.fast_path import DEFINITION, read_row
-from hlo_inspect.hlo.read.head_table import Head, HeadTable
-from hlo_inspect.hlo.read.operands import operands_of
-from hlo_inspect.hlo.read.rows import HeadColumn, Rows
 from hlo_inspect.hlo.read.skipped import SkippedComputation
-from hlo_inspect.hlo.read.tokens import Row
+from hlo_inspect.hlo.rows import Head, HeadColumn, HeadTable, Rows
+from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values.shapes import TupleShape
 from hlo_inspect.lazy_pattern import lazy_pattern
 

@@ -13,20 +13,20 @@ import sys
 from collections.abc import Callable, Iterator
 
 from hlo_inspect.errors import InputError
+from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.input.source import Source
-from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.problems import UNREADABLE, Problem
-from hlo_inspect.hlo.read import parser, tokens
+from hlo_inspect.hlo.module import UNREADABLE, Module, Problem
+from hlo_inspect.hlo.read import parser
 from hlo_inspect.hlo.read.cursor import Cursor, Span
 from hlo_inspect.hlo.read.fast_path import CLOSER, find_run
-from hlo_inspect.hlo.read.header import Header, scan_header
 from hlo_inspect.hlo.read.keep import Keeper
-from hlo_inspect.hlo.read.nested import MAX_DEPTH, NestedComputation, nested_computations, with_names, with_nested_operands
 from hlo_inspect.hlo.read.open_computation import OpenComputation
+from hlo_inspect.hlo.read.parser import MAX_DEPTH, NestedComputation, nested_computations, with_names, with_nested_operands
 from hlo_inspect.hlo.read.selective import Selection
-from hlo_inspect.hlo.read.stack_frames import TABLE
-from hlo_inspect.hlo.read.tokens import Row
-from hlo_inspect.hlo.values.shape_text import ShapeError, parse_shape
+from hlo_inspect.hlo.tokens import Row
+from hlo_inspect.hlo.values.header import Header, scan_header
+from hlo_inspect.hlo.values.op_names import TABLE
+from hlo_inspect.hlo.values.shapes import ShapeError, parse_shape
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
 

@@ -13,9 +13,8 @@ from __future__ import annotations
 import re
 
 from hlo_inspect.hlo.module import Computation, Module
-from hlo_inspect.hlo.read.rows import Rows
-from hlo_inspect.hlo.values.shape_text import ShapeError, parse_shape
-from hlo_inspect.hlo.values.shapes import Shape, TupleShape
+from hlo_inspect.hlo.rows import Rows
+from hlo_inspect.hlo.values.shapes import Shape, ShapeError, TupleShape, parse_shape
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _GIVING = {"calls": "fusion", "to_apply": "call", "body": "while"}

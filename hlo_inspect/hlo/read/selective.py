@@ -18,7 +18,7 @@ from hlo_inspect.hlo.read.cursor import Span, count_lines
 from hlo_inspect.hlo.read.fast_path import CALLS, SHAPE, read_row
 from hlo_inspect.hlo.read.open_computation import SCALAR_ROOT, keep_scalars
 from hlo_inspect.hlo.read.skipped import SkippedComputation
-from hlo_inspect.hlo.read.tokens import NAME, Row
+from hlo_inspect.hlo.tokens import NAME, Row
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_REDUCER_LINES = 16

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple
 
-from hlo_inspect.hlo.read import tokens
+from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.values.device_groups import (
     IOTA_TEXT,
     MAX_DEVICES,
@@ -223,3 +223,54 @@ def parse_shardy_shardings(text: str, meshes: Mapping[str, NamedMesh]) -> tuple[
         mesh = meshes.get(one[1], NamedMesh(()))
         found.append(Sharding(one[0], "named", mesh=mesh, dimension_axes=dimensions, other_axes=others))
     return tuple(found)
+
+
+# -- marks in the lines of a module -----------------------------------------------------------------------------------------
+
+_TILING = lazy_pattern(r"devices=\[[\d,]++\](?:<=\[[\d,]++\]|[\d,]++)", re.ASCII)
+_NAMED_MESH = lazy_pattern(r"sharding=\{mesh\[[^\]{\n]*+\]")
+_SHARDING = lazy_pattern(r', sharding=(\{(?:[^{}"\n]++|"(?:[^"\\\n]++|\\.)*+"|\{(?:[^{}\n]++|\{[^{}\n]*+\})*+\})*+\})')
+_TARGET = 'custom_call_target="'
+_CROSS_MESH = "__builtin$CrossMeshAllReduce"
+"""Alpa's sum over the devices of several meshes, the only sign that a stage of its pipelines is for several."""
+_TELLING = lazy_pattern(rf'custom_call_target="(Sharding|SPMD\w+|xla\.sdy\.\w+|{re.escape(_CROSS_MESH)})"', re.ASCII)
+
+
+class DeviceMarks:
+    """What the lines of one module say of how it is spread over devices, noted while they are read.
+
+    `partitioning_targets`: the custom-call targets that occur only before partitioning. `shardings`: the distinct ones in the
+    entry, a tuple's one by one. `tiling`: the first sharding over devices where the header does not count them, and
+    `crosses_meshes` whether a custom call then sums over devices of other meshes.
+    """
+
+    def __init__(self, *, states_devices: bool = False, is_scheduled: bool = False) -> None:
+        """`states_devices` and `is_scheduled` are those of the header."""
+        self._states_devices = states_devices
+        self._is_scheduled = is_scheduled
+        self.partitioning_targets: set[str] = set()
+        self.tiling = ""
+        self.crosses_meshes = False
+        self.shardings: dict[str, None] = {}
+
+    def note(self, text: str, start: int, end: int, *, of_entry: bool = False) -> None:
+        """Looks for marks in `text[start:end]`, which are whole lines."""
+        counts_devices = self._states_devices
+        if self._is_scheduled:
+            crosses_meshes = not counts_devices and text.find(f'{_TARGET}{_CROSS_MESH}"', start, end) >= 0
+        else:
+            is_there = text.rfind(_TARGET, start, end) >= 0  # found much faster than the pattern, and than by `find`
+            targets = set(_TELLING.findall(text, start, end)) if is_there else set()
+            crosses_meshes = not counts_devices and _CROSS_MESH in targets
+            self.partitioning_targets |= targets - {_CROSS_MESH}
+        self.crosses_meshes |= crosses_meshes
+        asks_devices = not counts_devices and not self.tiling
+        last = text.rfind("sharding={", start, end) if asks_devices or of_entry else -1  # faster than `find`
+        if last < 0:
+            return
+        if asks_devices:
+            tiling = _TILING.search(text, start, end) or _NAMED_MESH.search(text, start, end)
+            self.tiling = "{" + tiling[0].removeprefix("sharding={") + "}" if tiling else ""
+        printed = _SHARDING.findall(text, start, text.find("\n", last, end) + 1 or end) if of_entry else ()
+        for sharding in dict.fromkeys(printed):
+            self.shardings |= dict.fromkeys(split_sharding(sharding) or (sharding,))

@@ -10,7 +10,7 @@ from hlo_inspect.graph.frames import Frames, Input, Place
 from hlo_inspect.graph.parameters import Interface, Output
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.read.header import ShapeIndex
+from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import ArrayShape, array_leaves
 from hlo_inspect.optimizer.dataflow import Dataflow
 from hlo_inspect.optimizer.step.state_arrays import TrainingStep, find_state_arrays

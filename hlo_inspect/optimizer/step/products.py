@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hlo_inspect.graph.frames import MAX_STEPS, Frames, Place
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import CalleeAttribute
-from hlo_inspect.hlo.read.rows import NO_ROWS
+from hlo_inspect.hlo.rows import NO_ROWS
 from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.optimizer.held_inputs import MOVING
 from hlo_inspect.optimizer.operations import ELEMENTWISE, GEMM_TARGETS

@@ -27,7 +27,7 @@ from operator import or_
 from typing import NamedTuple
 
 from hlo_inspect.graph.frames import Input, Place
-from hlo_inspect.hlo.read.header import ShapeIndex
+from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.optimizer.graph import Graph, each_bit
 from hlo_inspect.optimizer.step.dependence import InputDependence

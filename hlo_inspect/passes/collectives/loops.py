@@ -69,7 +69,7 @@ def _rows(context: Context, *, with_cost: bool) -> Iterator[_Row]:
     for loop in graph.loops:
         instruction = loop.instruction
         parent = next(graph.loops_around(instruction.computation.name), None)
-        source = origin_of(instruction, context.module.frames).source
+        source = origin_of(instruction.attr("metadata"), context.module.frames).source
         yield _Row(loop, parent.name if parent is not None else "", graph.runs_of_loop(loop), source, inside[instruction])
 
 

@@ -14,9 +14,8 @@ from hlo_inspect.graph.neighbourhood.neighbourhood import Neighbourhood, Ways
 from hlo_inspect.graph.neighbourhood.selection import RowPlace
 from hlo_inspect.graph.parameters import ParameterLeaf
 from hlo_inspect.graph.view import View
-from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.read import tokens
-from hlo_inspect.hlo.read.operands import operands_end
+from hlo_inspect.hlo import tokens
+from hlo_inspect.hlo.instruction import Instruction, operands_end
 from hlo_inspect.hlo.values.device_groups import DeviceGroups
 from hlo_inspect.hlo.values.op_names import NOT_SOUGHT, UNKNOWN, origin_of, scope_of
 from hlo_inspect.hlo.values.shapes import Shape, array_leaves, total
@@ -263,7 +262,7 @@ def _scope_text(instruction: Instruction) -> str:
 
 def _source_text(context: Context, instruction: Instruction) -> str:
     """The line of the program, and the calls that led to it, innermost first."""
-    found = origin_of(instruction, context.module.frames)
+    found = origin_of(instruction.attr("metadata"), context.module.frames)
     if not found.stack:
         return found.source
     frames = [f"{frame.place} in {frame.function}" if frame.function else frame.place for frame in found.stack[:_MOST_FRAMES]]

@@ -11,7 +11,7 @@ from hlo_inspect.graph import calls
 from hlo_inspect.graph.calls import CallGraph
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.read.reader import read_modules
-from hlo_inspect.hlo.read.stack_frames import StackFrames
+from hlo_inspect.hlo.values.op_names import StackFrames
 from hlo_inspect.hlo.wants import Wants
 from tests.analysis.cost.small import by_label, cost_of, view_of
 

@@ -7,7 +7,7 @@ from hlo_inspect.analysis.cost.module_cost import Label, module_cost, xla_order
 from hlo_inspect.graph.calls import CallGraph
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.module import Computation, Module
-from hlo_inspect.hlo.read.header import Header
+from hlo_inspect.hlo.values.header import Header
 from hlo_inspect.hlo.wants import Wants
 from tests.analysis.cost.small import as_xla, by_label, cost_of, executed, view_of
 
