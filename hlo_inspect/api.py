@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from inspect import Parameter, Signature, cleandoc, signature
-from typing import Concatenate, ParamSpec, Protocol, TypeVar, cast
+from typing import Concatenate, Literal, ParamSpec, Protocol, TypeVar, cast
 
 from hlo_inspect.errors import InputError, UsageError
 from hlo_inspect.hlo.input.source import Openable
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.passes.part_of_module import is_part
-from hlo_inspect.report import notebook
-from hlo_inspect.report.model import Report
+from hlo_inspect.report.model import Report, Table
 from hlo_inspect.report.shown import show_with
 from hlo_inspect.request import Request, check_names, options
 
-show_with(notebook.as_text, notebook.as_html)
-
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+def _page(form: Literal["text", "HTML"], shown: Report | Table) -> str:
+    """Return a report or table as a Python session or a notebook shows it."""
+    from hlo_inspect.report import notebook
+
+    return notebook.as_text(shown) if form == "text" else notebook.as_html(shown)
+
+
+show_with(partial(_page, "text"), partial(_page, "HTML"))
 
 
 class HasText(Protocol):

@@ -157,11 +157,12 @@ class Context:
 
     def _whole(self) -> Context | None:
         """The module with its graph, of one that was read without it."""
-        from hlo_inspect.graph.parameters import may_update
+        from hlo_inspect.graph.parameters import adds_something, may_update
 
         if not may_update(self.module.header) or self.with_graph is None:
             return None
-        return Context(self.with_graph)
+        applied = {collective.inner.callee("to_apply") for collective in self.collectives}
+        return Context(self.with_graph) if adds_something(self.with_graph, applied) else None
 
     @cached_property
     def collective_phases(self) -> list[str]:

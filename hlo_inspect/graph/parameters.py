@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -326,3 +326,13 @@ def may_update(header: Header) -> bool:
         {leaf.dimensions for _, leaf in array_leaves(shape) if leaf.dtype.startswith(FLOATS)} for shape in layout
     )
     return not inputs.isdisjoint(outputs)
+
+
+_ADDING = frozenset({"add", "subtract", "scatter", "map", "call", "custom-call"})
+
+
+def adds_something(module: Module, applied: Container[str | None]) -> bool:
+    """Return True if a module, read with its graph, may add or subtract outside of the computations that collectives apply, as
+    the update of a weight does. A program that reshards arrays does not.
+    """
+    return any(not _ADDING.isdisjoint(one.opcodes) for name, one in module.computations.items() if name not in applied)

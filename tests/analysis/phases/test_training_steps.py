@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.graph.parameters import adds_something
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.read.reader import read_modules
@@ -149,6 +150,24 @@ def test_the_graph_is_not_read_where_names_tell_everything() -> None:
     context = Context(read(text("two_layers")))
     assert {one.phase_from for one in context.phases.of_collectives} == {"name"}
     assert "graph_phases" not in vars(context)
+
+
+@pytest.mark.parametrize(
+    ("root", "adds"),
+    [
+        ("ROOT r = f32[8] all-reduce(m), replica_groups={{0,1}}, to_apply=sum", False),
+        ("ROOT r = f32[8] subtract(p, m)", True),
+        ("ROOT r = f32[8] call(p, m), to_apply=sum", True),
+        ("ROOT r = f32[8] fusion(p, m), kind=kLoop, calls=fused", True),
+    ],
+)
+def test_a_module_that_adds_nothing_updates_no_weight(root: str, *, adds: bool) -> None:
+    """Except for what collectives apply: the sum over devices. The fused computation stands in the text if it is called."""
+    text = "HloModule m\n\nsum {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT c = f32[] add(a, b)\n}\n\n"
+    if "fused" in root:
+        text += "fused {\n  a = f32[8] parameter(0)\n  b = f32[8] parameter(1)\n  ROOT c = f32[8] add(a, b)\n}\n\n"
+    module = read(f"{text}ENTRY e {{\n  p = f32[8] parameter(0)\n  m = f32[8] multiply(p, p)\n  {root}\n}}\n")
+    assert adds_something(module, {"sum"}) is adds
 
 
 def test_names_alone() -> None:
