@@ -95,7 +95,6 @@ def _search_table(search: SearchCost) -> Table:
 
 
 def _mesh_table(costs: list[MeshCost]) -> Table:
-    cost = Column("cost", "number", summed=True, get=lambda row: row.total)
     columns = (
         Column("kind", get=lambda row: row.kind),
         Column("axis", optional=True, get=lambda row: row.axis),
@@ -103,7 +102,6 @@ def _mesh_table(costs: list[MeshCost]) -> Table:
         Column("sites", "count", summed=True, get=lambda row: len(row.runs)),
         Column("whole_bytes", "bytes", get=lambda row: row.size),
         Column("cost_of_one", "number", get=lambda row: row.cost),
-        cost,
-        cost.lower_bound(lambda row: row.least),
+        Column("cost", "number", summed=True, get=lambda row: row.total, least=lambda row: row.least),
     )
     return Table.of("alpa_mesh", "Costs on Alpa's device mesh, without a unit", columns, costs)

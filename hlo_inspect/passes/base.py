@@ -111,8 +111,8 @@ def bounded(
     optional: bool = False,
     summed: bool = True,
     page_name: str = "",
-) -> tuple[Column, Column]:
-    """A column of figures that may be known in part, and that of their lower bounds; `None` for a row without."""
+) -> Column:
+    """A column of figures that may be known in part, with their lower bounds; `None` for a row without."""
 
     def exact(row: object) -> Value:
         found = figure(row)
@@ -122,5 +122,4 @@ def bounded(
         found = figure(row)
         return None if found is None else found.least
 
-    column = Column(name, unit, summed, detail, optional, page_name=page_name, get=exact)
-    return column, column.lower_bound(least)
+    return Column(name, unit, summed, detail, optional, page_name=page_name, get=exact, least=least)

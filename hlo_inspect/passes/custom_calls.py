@@ -109,12 +109,12 @@ def _known_by(group: _Group) -> str | None:
 _COLUMNS = (
     Column("target", get=lambda group: group[0].target),
     Column("count", "count", summed=True, get=len),
-    *bounded("runs", "count", _figure("runs"), 1),
-    *bounded("flops", "flops", _figure("flops")),
-    *bounded("least_flops", "flops", _figure("least_flops"), 3),
-    *bounded("matmul_flops", "flops", _figure("matmul_flops"), 2),
-    *bounded("transcendentals", "count", _figure("transcendentals"), 4),
-    *bounded("bytes", "bytes", _figure("bytes"), page_name="bytes_accessed"),
+    bounded("runs", "count", _figure("runs"), 1),
+    bounded("flops", "flops", _figure("flops")),
+    bounded("least_flops", "flops", _figure("least_flops"), 3),
+    bounded("matmul_flops", "flops", _figure("matmul_flops"), 2),
+    bounded("transcendentals", "count", _figure("transcendentals"), 4),
+    bounded("bytes", "bytes", _figure("bytes"), page_name="bytes_accessed"),
     Column("known_by", detail=1, optional=True, get=_known_by),
     Column("line", "number", detail=5, get=lambda group: group[0].line),
 )
@@ -150,8 +150,8 @@ def _transfers(found: Iterable[StepCall]) -> Table:
     columns = (
         Column("target", get=lambda group: group[0].target),
         Column("count", "count", summed=True, get=len),
-        *bounded("runs", "count", _figure("runs")),
-        *bounded("bytes", "bytes", _moved),
+        bounded("runs", "count", _figure("runs")),
+        bounded("bytes", "bytes", _moved),
     )
     return Table.of("host_transfers", "Moved between host and device memory in one step", columns, step_by_target(found))
 
@@ -173,8 +173,8 @@ def _unknown_calls(found: Iterable[StepCall]) -> Table:
         Column("target", get=lambda group: group[0].target),
         Column("kernel", get=lambda group: group[0].kernel),
         Column("count", "count", summed=True, get=len),
-        *bounded("runs", "count", _figure("runs"), 1),
-        *bounded("bytes", "bytes", _figure("bytes"), page_name="bytes_accessed"),
+        bounded("runs", "count", _figure("runs"), 1),
+        bounded("bytes", "bytes", _figure("bytes"), page_name="bytes_accessed"),
         Column("line", "number", get=lambda group: group[0].line),
     )
     largest_first = sorted(kernels, key=lambda group: -total_of_step(group, "bytes").least)

@@ -188,15 +188,15 @@ def _place_in_program(context: Context, fusion: Fusion, kernel: Kernel | None) -
     return origin.source, origin.op_name
 
 
-def _bounded(name: str, unit: Unit, figure: str, detail: int = 0, page_name: str = "") -> tuple[Column, Column]:
-    column = Column(name, unit, summed=True, detail=detail, page_name=page_name, get=attrgetter(figure))
-    return column, column.lower_bound(attrgetter(f"{figure}_at_least"))
+def _bounded(name: str, unit: Unit, figure: str, detail: int = 0, page_name: str = "") -> Column:
+    get, least = attrgetter(figure), attrgetter(f"{figure}_at_least")
+    return Column(name, unit, summed=True, detail=detail, page_name=page_name, get=get, least=least)
 
 
 _OF_STEP = (
-    *_bounded("runs", "count", "of_step.runs", detail=1),
-    *_bounded("flops", "flops", "of_step.flops"),
-    *_bounded("bytes", "bytes", "of_step.size", page_name="bytes_accessed"),
+    _bounded("runs", "count", "of_step.runs", detail=1),
+    _bounded("flops", "flops", "of_step.flops"),
+    _bounded("bytes", "bytes", "of_step.size", page_name="bytes_accessed"),
 )
 
 

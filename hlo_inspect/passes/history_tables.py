@@ -7,12 +7,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hlo_inspect.analysis.pass_history import FollowedInstruction, ModuleState, PassTrace
+from hlo_inspect.graph.calls import Bounds
 from hlo_inspect.graph.neighbourhood.selection import WILDCARD, fits
 from hlo_inspect.hlo.input.dump_directory import CompiledModule, PassFile
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.grouping import group_rows
-from hlo_inspect.report.model import Column, HeadlineRow, Input, Report, Table, Value, number_of
+from hlo_inspect.report.model import Column, HeadlineRow, Input, Report, Table, Unit, Value, number_of
 
 COMMAND = "history"
 _KINDS = (*COLLECTIVE_KINDS, *POINT_TO_POINT)
@@ -45,14 +46,16 @@ def history_table(rows: Sequence[PassRow], *, on_page: bool) -> Table:
         Column("fusions", "count", get=lambda row: row.after.fusions),
         Column("copies", "count", detail=2, get=lambda row: row.after.copies),
         Column("instructions", "count", get=lambda row: row.after.instructions),
-        (flops := Column("flops", "flops", get=lambda row: row.after.flops.exact)),
-        flops.lower_bound(lambda row: row.after.flops.least or None),
-        (accessed := Column("bytes", "bytes", detail=1, get=lambda row: row.after.bytes.exact)),
-        accessed.lower_bound(lambda row: row.after.bytes.least or None),
+        _figure("flops", "flops", lambda row: row.after.flops),
+        _figure("bytes", "bytes", lambda row: row.after.bytes, detail=1),
         Column("largest_array_bytes", "bytes", detail=1, get=_largest_bytes),
         Column("largest_array", detail=4, get=lambda row: str(row.after.largest_array or "")),
     )
     return Table.of("history", "Passes that changed something", columns, rows, page_rows=0, on_page=on_page)
+
+
+def _figure(name: str, unit: Unit, figure: Callable[[PassRow], Bounds], detail: int = 0) -> Column:
+    return Column(name, unit, detail=detail, get=lambda row: figure(row).exact, least=lambda row: figure(row).least or None)
 
 
 def _kind_column(kind: str, detail: int) -> Column:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 
 from hlo_inspect.hlo.input.dump_directory import stage_of
-from hlo_inspect.report.model import LOWER_BOUND, Column, Input, Report, Row, Table, Value, number_of
+from hlo_inspect.report.model import LOWER_BOUND, Column, Input, Report, Row, Table, Unit, Value, number_of, with_bounds
 
 COMMAND = "list"
 
@@ -15,7 +15,7 @@ class ModuleList:
     """The table `modules`. Each report becomes a row as it comes, so that reports need not be kept."""
 
     def __init__(self) -> None:
-        self._columns = list(_columns())
+        self._columns = [(one, fact) for column, fact in _columns() for one in with_bounds([column])]
         self._rows: list[tuple[int, Row]] = []
         self._lines = self._bytes = 0
         self._known: set[str] = set()
@@ -62,28 +62,27 @@ def _columns() -> Iterator[tuple[Column, str]]:
     yield Column("stage", detail=4, optional=True, get=_stage), ""
     yield Column("lines", "count", summed=True, get=lambda report: report.input.lines), ""
     yield Column("devices", "count", detail=2, get=_fact("module.devices")), "module.devices"
-    yield from _bounded(Column("flops", "flops", summed=True), "cost.executed_flops")
-    yield from _bounded(Column("collectives", "count", summed=True), "collectives.executed_count")
+    yield _bounded("flops", "flops", "cost.executed_flops"), "cost.executed_flops"
+    yield _bounded("collectives", "count", "collectives.executed_count"), "collectives.executed_count"
     yield Column("parameters", "count", summed=True, detail=3, get=_fact("params.leaf_count")), "params.leaf_count"
     yield Column("argument_bytes", "bytes", summed=True, detail=1, get=_fact("params.bytes")), "params.bytes"
-    yield from _counted("findings", lambda report: len(report.findings))
-    yield from _counted("errors", _of_severity("error"), detail=5)
-    yield from _counted("warnings", _of_severity("warning"), detail=6)
+    yield _counted("findings", lambda report: len(report.findings)), ""
+    yield _counted("errors", _of_severity("error"), detail=5), ""
+    yield _counted("warnings", _of_severity("warning"), detail=6), ""
     yield Column("path", width=24, is_file=True, get=lambda report: report.input.place), ""
 
 
-def _counted(name: str, count: Callable[[Report], int], detail: int = 0) -> Iterator[tuple[Column, str]]:
+def _counted(name: str, count: Callable[[Report], int], detail: int = 0) -> Column:
     """Findings; at least so many if rules were left out."""
-    column = Column(
-        name, "count", summed=True, detail=detail, get=lambda report: None if report.left_out_rules else count(report)
-    )
-    yield column, ""
-    yield column.lower_bound(count), ""
+
+    def exact(report: Report) -> Value:
+        return None if report.left_out_rules else count(report)
+
+    return Column(name, "count", summed=True, detail=detail, get=exact, least=count)
 
 
-def _bounded(column: Column, fact: str) -> Iterator[tuple[Column, str]]:
-    yield Column(column.name, column.unit, column.summed, column.detail, get=_fact(fact)), fact
-    yield column.lower_bound(_fact(fact + LOWER_BOUND, fact)), fact
+def _bounded(name: str, unit: Unit, fact: str) -> Column:
+    return Column(name, unit, summed=True, get=_fact(fact), least=_fact(fact + LOWER_BOUND, fact))
 
 
 def _fact(*names: str) -> Callable[[Report], Value]:

@@ -132,15 +132,15 @@ def _figures(context: Context) -> Iterator[Column]:
 
 def _costs(*, has_times: bool) -> Iterator[Column]:
     """The columns of what a row costs."""
-    yield from bounded("runs", "count", lambda cost: cost.runs, detail=1)
-    yield from bounded("flops", "flops", lambda cost: cost.flops)
-    yield from bounded("matmul_flops", "flops", lambda cost: cost.matmul_flops, detail=8)
-    yield from bounded("bytes", "bytes", lambda cost: cost.size, page_name="bytes_accessed")
+    yield bounded("runs", "count", lambda cost: cost.runs, detail=1)
+    yield bounded("flops", "flops", lambda cost: cost.flops)
+    yield bounded("matmul_flops", "flops", lambda cost: cost.matmul_flops, detail=8)
+    yield bounded("bytes", "bytes", lambda cost: cost.size, page_name="bytes_accessed")
     yield Column("flop_per_byte", "number", detail=3, optional=True, get=lambda cost: cost.intensity)
     if has_times:
-        yield from bounded("bound_s", "seconds", lambda cost: cost.time and cost.time.bound)
-        yield from bounded("estimate_s", "seconds", lambda cost: cost.time and cost.time.estimate, optional=True)
-        yield from bounded("compiler_s", "seconds", lambda cost: cost.time and cost.time.compiler, 5, optional=True)
+        yield bounded("bound_s", "seconds", lambda cost: cost.time and cost.time.bound)
+        yield bounded("estimate_s", "seconds", lambda cost: cost.time and cost.time.estimate, optional=True)
+        yield bounded("compiler_s", "seconds", lambda cost: cost.time and cost.time.compiler, 5, optional=True)
     yield Column("share", "share", optional=True, get=lambda cost: cost.share)
     yield Column("bound_by", detail=1 if has_times else 9, optional=True, get=lambda cost: cost.time and cost.time.bound_by)
 

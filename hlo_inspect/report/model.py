@@ -52,13 +52,13 @@ class Column(NamedTuple):
     """A typed column.
 
     `summed` columns have a total. `detail` says how early a narrow terminal drops it (0: never, 9: only in CSV and JSON). In an
-    `optional` column `None` means that there is no such thing, not that it is unknown. A column with `bound_of` holds lower
-    bounds of the values of the column of that name: a page has one cell for both, `>= 4` where the value is unknown. `get`
-    takes the value from what a row is about, for `Table.of`, or from a `part` of it, once where several rows have the same
-    object there; the columns of a finished table have neither. `width` is how many characters a text usually has, where that is
-    not 16: it decides with `detail` for which columns there is room. A page shows the files that a column holds (`is_file`, or
-    called `source`) relative to what they have in common, and with -v a column that is `only_verbose`. The numbers of a column
-    that is `signed` are differences, and have a plus sign too.
+    `optional` column `None` means that there is no such thing, not that it is unknown. `get` takes the value from what a row
+    is about, for `Table.of`, or from a `part` of it, once where several rows have the same object there. `least` takes a lower
+    bound of the value in the same way, for a second column, which is `bound_of` the first: a page has one cell for both, `>= 4`
+    where the value is unknown. The columns of a finished table have none of the three. `width` is how many characters a text
+    usually has, where that is not 16: it decides with `detail` for which columns there is room. A page shows the
+    files that a column holds (`is_file`, or called `source`) relative to what they have in common, and with -v a column that is
+    `only_verbose`. The numbers of a column that is `signed` are differences, and have a plus sign too.
 
     A page draws the shares of a column with a `bar`: `alone` each from the left, `stacked` each from where the one above ends.
     Its heading is made of `page_name` where that says more than the name, which scripts use.
@@ -82,12 +82,21 @@ class Column(NamedTuple):
     bar: Literal["", "alone", "stacked"] = ""
     page_name: str = ""
     get: Callable[[Any], Value] | None = None
+    least: Callable[[Any], Value] | None = None
     part: Callable[[Any], Any] | None = None
 
-    def lower_bound(self, get: Callable[[Any], Value] | None = None) -> Column:
-        """The column `<name>_lower_bound` of this one; `get` takes a bound, which equals the value where that is known."""
+    def lower_bound(self) -> Column:
+        """The column `<name>_lower_bound` of this one; its values equal those of this one where they are known."""
         name = f"{self.name}_lower_bound"
-        return Column(name, self.unit, self.summed, detail=9, optional=True, bound_of=self.name, get=get)
+        return Column(name, self.unit, self.summed, 9, optional=True, bound_of=self.name, get=self.least, part=self.part)
+
+
+def with_bounds(columns: Iterable[Column]) -> Iterator[Column]:
+    """The columns, one that has lower bounds followed by that of these."""
+    for column in columns:
+        yield column._replace(least=None)
+        if column.least is not None:
+            yield column.lower_bound()
 
 
 def _without_getter(column: Column) -> Column:
@@ -148,7 +157,7 @@ class Table(Shown):
         is_curve: bool = False,
     ) -> Table:
         """A table with a row for each item, whose values the `get` of each column takes from it when they are asked for."""
-        columns = tuple(columns)
+        columns = tuple(with_bounds(columns))
         rows = RowsOnDemand(list(items), [(column.get, column.part) for column in columns if column.get is not None])
         shown = tuple(map(_without_getter, columns))
         return cls(name, title, shown, rows, page_rows=page_rows, page_as=page_as, on_page=on_page, is_curve=is_curve)

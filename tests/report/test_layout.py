@@ -226,8 +226,13 @@ def test_no_total_where_its_columns_are_not_shown() -> None:
 
 
 def test_the_column_of_bounds() -> None:
-    column = Column("runs", "count", summed=True, detail=2).lower_bound(len)
-    assert (column.name, column.bound_of, column.unit, column.summed) == ("runs_lower_bound", "runs", "count", True)
+    """A figure is declared once: a table has two columns of it."""
+    runs = Column("runs", "count", summed=True, detail=2, get=lambda item: item[0], least=len)
+    table = Table.of("t", "T", [runs], [(3, 4), (None, 4, 4)])
+    column = table.columns[1]
+    assert [(one.name, one.bound_of) for one in table.columns] == [("runs", ""), ("runs_lower_bound", "runs")]
+    assert (column.unit, column.summed, column.optional, column.detail) == ("count", True, True, 9)
+    assert list(table.rows) == [(3, 2), (None, 3)]
 
 
 def test_no_total_without_rows_or_sums() -> None:

@@ -73,8 +73,8 @@ class Item:
 
 def sized(sizes: list[int | None], asked: Counter[str]) -> Table:
     """A row for each size, with a lower bound that is its position."""
-    size = Column("size", "bytes", summed=True, get=lambda item: item.get("size"))
-    columns = (Column("name", get=lambda item: item.get("name")), size, size.lower_bound(lambda item: item.get("least")))
+    size = Column("size", "bytes", summed=True, get=lambda item: item.get("size"), least=lambda item: item.get("least"))
+    columns = (Column("name", get=lambda item: item.get("name")), size)
     return Table.of("t", "Title", columns, [Item(number, value, asked) for number, value in enumerate(sizes)])
 
 

@@ -42,15 +42,15 @@ _FIRST = (
     Column("loop", get=lambda row: row.loop.instruction.name),
     Column("parent", detail=2, get=lambda row: row.parent),
     Column("trip_count", "count", get=lambda row: row.loop.trip_count),
-    *bounded("runs", "count", lambda row: row.runs, summed=False),
+    bounded("runs", "count", lambda row: row.runs, summed=False),
 )
 _COST = (
-    *bounded("flops", "flops", attrgetter("inside.flops"), summed=False),
-    *bounded("bytes_accessed", "bytes", attrgetter("inside.bytes_accessed"), 1, summed=False),
+    bounded("flops", "flops", attrgetter("inside.flops"), summed=False),
+    bounded("bytes_accessed", "bytes", attrgetter("inside.bytes_accessed"), 1, summed=False),
 )
 _LAST = (
-    *bounded("collectives", "count", attrgetter("inside.collectives"), 2, summed=False),
-    *bounded("executed_wire_bytes", "bytes", attrgetter("inside.wire_bytes"), 1, summed=False),
+    bounded("collectives", "count", attrgetter("inside.collectives"), 2, summed=False),
+    bounded("executed_wire_bytes", "bytes", attrgetter("inside.wire_bytes"), 1, summed=False),
     Column("known_from", detail=3, get=lambda row: row.loop.source or f"not known: it {row.loop.reason}"),
     Column("source", detail=2, get=lambda row: row.source),
     Column("line", "number", detail=4, get=lambda row: row.loop.instruction.line),

@@ -34,8 +34,8 @@ class _Site(NamedTuple):
     runs: Bounds
 
 
-def _of_step(size: Callable[[Collective], int | None]) -> tuple[Callable[[_Site], Value], Callable[[_Site], Value]]:
-    """The bytes of all runs, and what they are at least; send and recv are in no total."""
+def _of_step(name: str, size: Callable[[Collective], int | None], detail: int = 0) -> Column:
+    """A column of the bytes of all runs; send and recv are in no total."""
 
     def exact(site: _Site) -> Value:
         runs, once = site.runs.exact, _in_total(site.collective, size(site.collective))
@@ -47,7 +47,7 @@ def _of_step(size: Callable[[Collective], int | None]) -> tuple[Callable[[_Site]
         once = _in_total(site.collective, size(site.collective))
         return once if once is None or site.runs.least == 1 else site.runs.least * once
 
-    return exact, least
+    return Column(name, "bytes", summed=True, detail=detail, get=exact, least=least)
 
 
 def _in_total(collective: Collective, size: int | None) -> int | None:
@@ -55,21 +55,12 @@ def _in_total(collective: Collective, size: int | None) -> int | None:
     return 0 if collective.is_point_to_point else size
 
 
-_RUNS = Column("runs", "count", summed=True, get=lambda site: site.runs.exact)
-_OPERANDS, _LEAST_OPERANDS = _of_step(lambda collective: collective.operand_bytes)
-_SENT, _LEAST_SENT = _of_step(lambda collective: collective.wire_bytes)
-_OPERAND_BYTES = Column("executed_operand_bytes", "bytes", summed=True, detail=2, get=_OPERANDS)
-_WIRE_BYTES = Column("executed_wire_bytes", "bytes", summed=True, get=_SENT)
-
 _SITES = (
     Column("name", detail=1, get=lambda site: site.collective.start.name),
     Column("kind", get=lambda site: site.collective.kind),
-    _RUNS,
-    _RUNS.lower_bound(lambda site: site.runs.least),
-    _OPERAND_BYTES,
-    _OPERAND_BYTES.lower_bound(_LEAST_OPERANDS),
-    _WIRE_BYTES,
-    _WIRE_BYTES.lower_bound(_LEAST_SENT),
+    bounded("runs", "count", lambda site: site.runs),
+    _of_step("executed_operand_bytes", lambda collective: collective.operand_bytes, detail=2),
+    _of_step("executed_wire_bytes", lambda collective: collective.wire_bytes),
     Column("dtype", detail=9, get=lambda site: leaf_dtype(site.collective.result_shape)),
     Column("shape", detail=4, get=lambda site: _shape(site.collective)),
     Column("operand_bytes", "bytes", True, 5, get=lambda site: _in_total(site.collective, site.collective.operand_bytes)),
@@ -144,9 +135,9 @@ class _Together(NamedTuple):
 
 _SITE_COUNT = Column("sites", "count", summed=True, get=lambda row: len(row.members))
 _FIGURES_OF_STEP = (
-    *bounded("runs", "count", lambda row: row.executed.count),
-    *bounded("executed_operand_bytes", "bytes", lambda row: row.executed.operand_bytes, 4),
-    *bounded("executed_wire_bytes", "bytes", lambda row: row.executed.wire_bytes),
+    bounded("runs", "count", lambda row: row.executed.count),
+    bounded("executed_operand_bytes", "bytes", lambda row: row.executed.operand_bytes, 4),
+    bounded("executed_wire_bytes", "bytes", lambda row: row.executed.wire_bytes),
 )
 _OF_ONE_STEP = (_SITE_COUNT, *_FIGURES_OF_STEP)
 
@@ -327,7 +318,7 @@ def with_times(
     columns: Sequence[Column], context: Context, members: Callable[[Any], Sequence[Collective]]
 ) -> tuple[Column, ...]:
     """The columns, with those of times behind the bytes that are sent."""
-    at = next(at for at, column in enumerate(columns, 1) if column.name == "executed_wire_bytes_lower_bound")
+    at = next(at for at, column in enumerate(columns, 1) if column.name == "executed_wire_bytes")
     if not _has_times(context):
         return tuple(columns)
     from hlo_inspect.passes.collectives.times import time_columns

@@ -39,10 +39,10 @@ def _columns(context: Context, timelines: Timelines, members: Callable[[Any], Se
     def times(row: object) -> list[CollectiveTime]:
         return [timed[id(one)][0] for one in members(row)]
 
-    yield from bounded("bound_s", "seconds", of_all(lambda at_least, _: at_least.busy), 3)
-    yield from bounded("estimate_s", "seconds", of_all(lambda _, likely: likely.busy), 1)
-    yield from bounded("window_s", "seconds", in_schedule(lambda at_least, _: at_least.window), 6, optional=True)
-    yield from bounded("exposed_s", "seconds", in_schedule(lambda at_least, _: at_least.exposed), 2, optional=True)
+    yield bounded("bound_s", "seconds", of_all(lambda at_least, _: at_least.busy), 3)
+    yield bounded("estimate_s", "seconds", of_all(lambda _, likely: likely.busy), 1)
+    yield bounded("window_s", "seconds", in_schedule(lambda at_least, _: at_least.window), 6, optional=True)
+    yield bounded("exposed_s", "seconds", in_schedule(lambda at_least, _: at_least.exposed), 2, optional=True)
     yield Column(
         "bus_bandwidth",
         "bytes_per_s",
@@ -147,10 +147,10 @@ def link_table(context: Context) -> Table:
         Column("level", detail=1, width=8, get=lambda row: row.level),
         Column("sent_a_run", detail=2, width=10, get=lambda row: row.size),
         Column("sites", "count", summed=True, detail=4, get=lambda row: len(row.members)),
-        *bounded("runs", "count", lambda row: row.runs),
-        *bounded("wire_bytes", "bytes", lambda row: row.sent, 3),
-        *bounded("bound_s", "seconds", lambda row: row.bound),
-        *bounded("estimate_s", "seconds", lambda row: row.estimate),
+        bounded("runs", "count", lambda row: row.runs),
+        bounded("wire_bytes", "bytes", lambda row: row.sent, 3),
+        bounded("bound_s", "seconds", lambda row: row.bound),
+        bounded("estimate_s", "seconds", lambda row: row.estimate),
         Column("bus_bandwidth", "bytes_per_s", optional=True, get=lambda row: bus_bandwidth(context, row.members, row.times)),
     )
     rows = sorted(_alike(context), key=lambda row: (-row.estimate.least, -row.bound.least, row.kind, row.axis or "", row.size))

@@ -195,10 +195,10 @@ def cost_table(name: str, title: str, label: str, tally: Tally, times: KernelTim
     whole = sum(row.weight for row in rows) if all(row.weight_is_known for row in rows) else None
     columns = [
         Column(label, get=lambda row: row.label),
-        *_figure("flops", "flops", "flops"),
-        *_figure("transcendentals", "count", "transcendentals", detail=3),
-        *_figure("matmul_flops", "flops", "matmul_flops", detail=1),
-        *_figure("bytes_accessed", "bytes", "bytes"),
+        _figure("flops", "flops", "flops"),
+        _figure("transcendentals", "count", "transcendentals", detail=3),
+        _figure("matmul_flops", "flops", "matmul_flops", detail=1),
+        _figure("bytes_accessed", "bytes", "bytes"),
         Column(
             "share",
             "share",
@@ -208,8 +208,8 @@ def cost_table(name: str, title: str, label: str, tally: Tally, times: KernelTim
     ]
     if times is not None:
         columns += [
-            *bounded("compute_s", "seconds", lambda row: row.compute),
-            *bounded("memory_s", "seconds", lambda row: row.memory),
+            bounded("compute_s", "seconds", lambda row: row.compute),
+            bounded("memory_s", "seconds", lambda row: row.memory),
         ]
         if label != "opcode":
             detail = 2 if any(map(_bound, rows)) else _NOT_ON_PAGE
@@ -248,7 +248,7 @@ def _order(row: _CostRow) -> tuple[float | str, ...]:
     return (-row.weight, -row.tally.bounds("flops").least, -row.tally.bounds("transcendentals").least, row.label)
 
 
-def _figure(name: str, unit: Unit, figure: Figure, detail: int = 0) -> tuple[Column, Column]:
+def _figure(name: str, unit: Unit, figure: Figure, detail: int = 0) -> Column:
     return bounded(name, unit, lambda row: row.tally.bounds(figure), detail)
 
 

@@ -91,8 +91,8 @@ def host_copies(context: Context) -> Iterator[Table]:
         Column("name", width=20, get=lambda group: joined_name([one.view.names[one.row] for one in group])),
         Column("shape", get=lambda group: str(group[0].shape)),
         Column("sites", "count", summed=True, get=len),
-        *bounded("runs", "count", lambda group: Bounds.sum(one.runs for one in group)),
-        *bounded("bytes", "bytes", total_moved),
+        bounded("runs", "count", lambda group: Bounds.sum(one.runs for one in group)),
+        bounded("bytes", "bytes", total_moved),
         Column("line", "number", detail=3, get=lambda group: group[0].view.lines[group[0].row]),
     )
     yield Table.of("host_copies", "Copied between host and device in one step", columns, groups)

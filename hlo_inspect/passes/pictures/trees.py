@@ -108,8 +108,8 @@ def tree_table(
         Column(path, get=lambda node: separator.join(node.path)),
     ]
     for at, measure in enumerate(measures):
-        column = Column(measure.name, measure.unit, get=partial(TreeNode.exact, at=at))
-        columns += [column, column.lower_bound(partial(TreeNode.least, at=at))] if measure.bounded else [column]
+        least = partial(TreeNode.least, at=at) if measure.bounded else None
+        columns.append(Column(measure.name, measure.unit, get=partial(TreeNode.exact, at=at), least=least))
         columns.append(Column(f"{measure.name}_own", measure.unit, get=partial(TreeNode.own, at=at)))
         columns.append(
             Column(f"{measure.name}_share", "share", optional=True, get=partial(TreeNode.share, root=nodes[0], at=at))

@@ -15,6 +15,7 @@ from hlo_inspect.graph.neighbourhood.neighbourhood import MAX_NEIGHBOURS, Neighb
 from hlo_inspect.graph.neighbourhood.selection import RowPlace
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.values.shapes import Shape, array_leaves, total
+from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.collectives.tables import sites
 from hlo_inspect.passes.origins import phase_column
 from hlo_inspect.passes.top import kernels_table
@@ -175,8 +176,6 @@ def instructions_table(context: Context, places: Sequence[RowPlace], graph: Inst
     rows = [(describer.of(place), figures.of(place), runs_of[place.computation]) for place in places]
     has_fusions = any(row[0].expression for row in rows)
     is_unique = len({row[0].name for row in rows}) == len(rows)
-    bound = Column("bound_s", "seconds", detail=3, optional=True, get=lambda row: row[1].get("bound_s"))
-    runs = Column("runs", "count", detail=3, optional=True, get=lambda row: row[2] and row[2].exact)
     columns = (
         Column("name", get=lambda row: row[0].name),
         Column("opcode", detail=2, get=lambda row: row[0].opcode),
@@ -190,12 +189,17 @@ def instructions_table(context: Context, places: Sequence[RowPlace], graph: Inst
             get=lambda row: row[0].expression or None,
         ),
         Column("computation", detail=4 if is_unique else 1, get=lambda row: row[0].computation),
-        runs,
-        runs.lower_bound(lambda row: row[2] and row[2].least),
+        bounded("runs", "count", lambda row: row[2], 3, optional=True, summed=False),
         Column("flops", "flops", detail=3, optional=True, get=lambda row: row[1].get("flops")),
         Column("accessed_bytes", "bytes", detail=3, optional=True, get=lambda row: row[1].get("bytes")),
-        bound,
-        bound.lower_bound(lambda row: row[1].get("bound_s_lower_bound")),
+        Column(
+            "bound_s",
+            "seconds",
+            detail=3,
+            optional=True,
+            get=lambda row: row[1].get("bound_s"),
+            least=lambda row: row[1].get("bound_s_lower_bound"),
+        ),
         phase_column(lambda row: row[0].phase, detail=2),
         Column("op_name", detail=6, get=lambda row: row[0].op_name),
         Column("source", detail=4, get=lambda row: row[0].source),

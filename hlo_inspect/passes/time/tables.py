@@ -150,9 +150,9 @@ def step_table(parts: Sequence[TimePart]) -> Table:
     rows.sort(key=lambda row: (_ORDER.index(row.label) if row.label in _ORDER else len(_ORDER), -row.estimate.least))
     columns = (
         Column("part", width=30, get=lambda row: row.label),
-        *bounded("bound_s", "seconds", lambda row: row.bound),
+        bounded("bound_s", "seconds", lambda row: row.bound),
         Column("bound_share", "share", detail=2, get=lambda row: share_of(row.bound, row.whole_bound)),
-        *bounded("estimate_s", "seconds", lambda row: row.estimate),
+        bounded("estimate_s", "seconds", lambda row: row.estimate),
         Column("share", "share", width=32, bar="stacked", get=lambda row: share_of(row.estimate, row.whole_estimate)),
     )
     return Table.of("step", "The step, at least and by the model", columns, rows, page_rows=0)
@@ -167,10 +167,10 @@ def time_by(name: str, title: str, parts: Sequence[Counted], label: Callable[[Ti
     detail = (1, 3) if any(part.collective is not None for part, _ in parts) else (9, 9)
     columns = (
         Column(name, width=9 if name == "phase" else 34, get=lambda row: row.label),
-        *bounded("bound_s", "seconds", lambda row: row.bound),
-        *bounded("estimate_s", "seconds", lambda row: row.estimate),
-        *bounded("exposed_s", "seconds", partial(_of_collectives, busy=False), detail[0]),
-        *bounded("collective_s", "seconds", partial(_of_collectives, busy=True), detail[1]),
+        bounded("bound_s", "seconds", lambda row: row.bound),
+        bounded("estimate_s", "seconds", lambda row: row.estimate),
+        bounded("exposed_s", "seconds", partial(_of_collectives, busy=False), detail[0]),
+        bounded("collective_s", "seconds", partial(_of_collectives, busy=True), detail[1]),
         Column("share", "share", width=32, bar="stacked", get=lambda row: share_of(row.estimate, row.whole_estimate)),
     )
     return Table.of(f"time_by_{name}", title, columns, found, page_rows=rows, on_page=len(found) > 1)
@@ -221,7 +221,7 @@ def resources_table(busy: Mapping[str, Seconds], step: Seconds, estimate: Second
     of_bound = Column("of_bound", "share", get=lambda row: share(row[1], step))
     columns = [
         Column("resource", width=14, get=lambda row: row[0]),
-        *bounded("busy_s", "seconds", lambda row: row[1], summed=False),
+        bounded("busy_s", "seconds", lambda row: row[1], summed=False),
         of_bound if estimate is not None else of_bound._replace(width=32, bar="alone"),
     ]
     if estimate is not None:
@@ -259,14 +259,14 @@ def exposed_table(context: Context, timelines: Timelines) -> Table:
         Column("name", detail=2, get=lambda row: row.collective.start.name),
         Column("kind", get=lambda row: row.collective.kind),
         Column("axis", detail=2, optional=True, get=lambda row: row.axis),
-        *bounded("runs", "count", lambda row: row.estimate.runs, 3, summed=False),
-        *bounded("exposed_s", "seconds", lambda row: row.estimate.exposed, summed=False),
-        *bounded("estimate_s", "seconds", lambda row: row.estimate.busy, 2, summed=False),
-        *bounded("window_s", "seconds", lambda row: row.estimate.window, 1, summed=False),
+        bounded("runs", "count", lambda row: row.estimate.runs, 3, summed=False),
+        bounded("exposed_s", "seconds", lambda row: row.estimate.exposed, summed=False),
+        bounded("estimate_s", "seconds", lambda row: row.estimate.busy, 2, summed=False),
+        bounded("window_s", "seconds", lambda row: row.estimate.window, 1, summed=False),
         Column("could_hide_s", "seconds", detail=1, get=lambda row: row.independent and row.independent.seconds),
         Column("longest", detail=5, optional=True, get=lambda row: (row.independent and row.independent.longest) or None),
         Column("level", detail=6, optional=True, width=8, get=lambda row: row.level),
-        *bounded("bound_exposed_s", "seconds", lambda row: row.bound.exposed, 7, summed=False),
+        bounded("bound_exposed_s", "seconds", lambda row: row.bound.exposed, 7, summed=False),
         Column("phase", detail=4, get=lambda row: row.phase),
         Column("source", detail=1, width=20, get=lambda row: row.collective.origin.source),
         Column("line", "number", detail=7, get=lambda row: row.collective.start.line),

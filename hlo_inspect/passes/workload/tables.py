@@ -138,8 +138,8 @@ def equal_rows(totals: WorkloadTotals, rows: EqualRowList) -> Table:
     columns = (
         Column("name", width=20, get=lambda equal: equal.row.name),
         Column("rows", "count", summed=True, get=lambda equal: equal.times),
-        *bounded("compute", "count", lambda equal: equal.compute),
-        *bounded("bytes", "bytes", lambda equal: equal.size),
+        bounded("compute", "count", lambda equal: equal.compute),
+        bounded("bytes", "bytes", lambda equal: equal.size),
         *_fields(),
     )
     title = f"Rows, equal ones together, by bytes (compute in {time_unit(totals)})"
@@ -156,8 +156,8 @@ def by_layer(totals: WorkloadTotals, rows: EqualRowList) -> Table:
     columns = (
         Column("layer", width=20, get=lambda layer: layer[0]),
         Column("rows", "count", summed=True, get=lambda layer: sum(one.times for one in layer[1])),
-        *bounded("compute", "count", lambda layer: layer[2]),
-        *bounded("bytes", "bytes", lambda layer: layer[3]),
+        bounded("compute", "count", lambda layer: layer[2]),
+        bounded("bytes", "bytes", lambda layer: layer[3]),
     )
     by_compute = sorted(found, key=lambda layer: -layer[2].least)
     return Table.of("workload_layers", f"Rows by layer, by compute ({time_unit(totals)})", columns, by_compute)
@@ -170,9 +170,9 @@ def by_pass(totals: WorkloadTotals) -> Table:
     """Compute and collectives of each pass, and the time after collectives."""
     columns = (
         Column("pass", get=_words),
-        *bounded("compute", "count", lambda name: totals.compute[name]),
-        *bounded("collectives", "count", lambda name: _of_pass(totals.count, name)),
-        *bounded("bytes", "bytes", lambda name: _of_pass(totals.size, name)),
+        bounded("compute", "count", lambda name: totals.compute[name]),
+        bounded("collectives", "count", lambda name: _of_pass(totals.count, name)),
+        bounded("bytes", "bytes", lambda name: _of_pass(totals.size, name)),
     )
     return Table.of("workload_passes", f"One pass over the rows (compute in {time_unit(totals)})", columns, (*PASSES, UPDATE))
 
@@ -190,7 +190,7 @@ def by_collective(totals: WorkloadTotals) -> Table:
         Column("kind", detail=5, optional=True, get=lambda row: HLO_KINDS.get(row.label.kind, row.label.kind)),
         Column("group", optional=True, get=lambda row: _group(row.label.group) if row.label.group else None),
         *_DECLARED,
-        *(bounded("wire_bytes", "bytes", lambda row: row.wire_bytes, 1) if counts_devices else ()),
+        *([bounded("wire_bytes", "bytes", lambda row: row.wire_bytes, 1)] if counts_devices else []),
     )
     return Table.of("workload_collectives", "Collectives by pass and group", columns, rows)
 
@@ -214,7 +214,7 @@ _LABEL = (
 )
 _DECLARED = (
     Column("count", "count", summed=True, get=lambda row: row.count),
-    *bounded("bytes", "bytes", lambda row: row.size),
+    bounded("bytes", "bytes", lambda row: row.size),
 )
 
 
