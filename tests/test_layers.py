@@ -112,6 +112,9 @@ LAYERS: dict[str, tuple[str, ...]] = {
 
 OPEN_TO_ALL = "lazy_pattern"
 
+FACES = {"optimizer": "hlo_inspect.optimizer.overview"}
+"""Parts of which the others import one module alone."""
+
 # what each module or folder of `analysis` may know of the others: those of its own group and of the groups before it
 ANALYSIS: tuple[tuple[str, ...], ...] = (
     ("provenance", "hardware", "hardware_figures", "tpu_marks"),
@@ -201,6 +204,12 @@ def test_a_layer_imports_only_what_it_may_know(layer: str) -> None:
         if part(name) not in {layer, OPEN_TO_ALL, *LAYERS[layer]}
     }
     assert wrong == set()
+
+
+@pytest.mark.parametrize("layer", FACES)
+def test_others_import_the_face_of_a_layer_alone(layer: str) -> None:
+    reached = {name for module in MODULES if part(module) != layer for name in inner(module) if part(name) == layer}
+    assert reached == {FACES[layer]}
 
 
 def test_inside_of_analysis_imports_go_one_way() -> None:

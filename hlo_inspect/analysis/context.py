@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from hlo_inspect.graph.view import View, Views
     from hlo_inspect.hlo.module import Module
     from hlo_inspect.hlo.values.header import ShapeIndex
-    from hlo_inspect.optimizer.matching.training_steps import WeightUpdates
     from hlo_inspect.optimizer.overview import Overview
 
 NO_REQUEST = Request()
@@ -138,7 +137,7 @@ class Context:
         if not self.request.uses_graph_for_phases:
             return None
         whole = self if self.module.wants.graph else self._whole()
-        if whole is None or not whole.updates.weights:
+        if whole is None or not whole.optimizer.all_rows:
             return None
         from hlo_inspect.analysis.phases.graph_phases import GraphPhases
 
@@ -232,24 +231,15 @@ class Context:
 
     @cached_property
     def optimizer(self) -> Overview:
-        """What the updates of weights have in common, in a module that was read with its graph."""
-        from hlo_inspect.optimizer.overview import Overview
-
-        return Overview(self.updates)
-
-    @cached_property
-    def updates(self) -> WeightUpdates:
         """The updates of weights, in a module that was read with its graph."""
-        from hlo_inspect.optimizer.matching.training_steps import find_updates
+        from hlo_inspect.optimizer.overview import find_optimizer
 
-        return find_updates(self.module, self.interface, self.views)
+        return find_optimizer(self.module, self.interface, self.views)
 
     @cached_property
     def succeeded_parameters(self) -> set[tuple[int, ShapeIndex]]:
         """The entry parameters of which an output is the new value, in a module that was read with its graph."""
-        from hlo_inspect.optimizer.succeeded_parameters import succeeded_parameters
-
-        return succeeded_parameters(self.module, self.optimizer, self.interface)
+        return self.optimizer.succeeded_parameters(self.interface)
 
     @cached_property
     def fusions(self) -> list[Fusion]:

@@ -64,7 +64,7 @@ def bytes_of_a_device(interface: Interface, counts: DeviceCounts, *, per_device:
 
 
 def _state(overview: Overview, interface: Interface) -> State:
-    parameters = overview.updates.parameters
+    parameters = overview.parameters
     roles = {parameters.get(array.source): "other state" for array in overview.states}
     for key, role in overview.roles.items():
         roles[key] = next((kind for kind in KINDS if role.replace("_", " ").startswith(kind)), role)
@@ -130,6 +130,5 @@ def _spread(copies: Groups | None, divided: list[tuple[ParameterLeaf, Groups]]) 
 
 def _only_read(overview: Overview, interface: Interface) -> list[ParameterLeaf]:
     """Parameters that the step reads and neither updates nor donates."""
-    updates = overview.updates
-    updated = {updates.parameters.get(array.source) for step in updates.steps for array in step.arrays}
+    updated = {overview.parameters.get(array.source) for step in overview.steps for array in step.arrays}
     return [leaf for leaf in interface.parameters if not leaf.donated and (leaf.number, leaf.index) not in updated]

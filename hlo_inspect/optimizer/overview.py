@@ -1,5 +1,7 @@
-"""A summary of a module's updates: one name, the constants that all updates share, the bytes of each kind of state, and where
-the learning rate comes from.
+"""The optimizer of a module as others see it: the only file of this package that they import.
+
+`find_optimizer` gives the `Overview`: one name, the constants that all updates share, the bytes of each kind of state, and
+where the learning rate comes from. What only modules with updates need is imported once there is one.
 """
 
 from __future__ import annotations
@@ -7,62 +9,51 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
+from hlo_inspect.graph.frames import DefinedAt
+from hlo_inspect.graph.parameters import Interface
+from hlo_inspect.graph.view import Views
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS
 from hlo_inspect.hlo.values.header import ShapeIndex
-from hlo_inspect.optimizer.algebra.descriptions import describe
 from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT, Hyperparameter
-from hlo_inspect.optimizer.algebra.normal_form import FormKinds, NormalForms, Sum
-from hlo_inspect.optimizer.algebra.norms import Clip, find_clip
-from hlo_inspect.optimizer.matching.training_steps import WeightUpdates
-from hlo_inspect.optimizer.matching.weights import Weight
-from hlo_inspect.optimizer.rules import RULES
-from hlo_inspect.optimizer.schedule.recognition import counts_steps, expanded_rate, schedule_in_words
-from hlo_inspect.optimizer.schedule.tables import with_segments
+from hlo_inspect.optimizer.matching.training_steps import WeightUpdates, find_updates
+from hlo_inspect.optimizer.operations import IN_PLACE
 from hlo_inspect.optimizer.step.state_arrays import StateArray
 
+if TYPE_CHECKING:
+    from hlo_inspect.optimizer.algebra.norms import Clip
+    from hlo_inspect.optimizer.matching.weights import Weight
+    from hlo_inspect.optimizer.schedule.recognition import Rates
 
-class Rates:
-    """Learning rates in words; equal expressions are examined once."""
+HYPERPARAMETERS = {
+    "learning_rate": "the constant factor of the step",
+    "beta1": "decay of the first moment",
+    "beta2": "decay of the second moment",
+    "beta3": "decay of AdEMAMix's slow average",
+    "alpha": "factor of that average in the step",
+    "epsilon": "what is added to the root of the second moment",
+    "weight_decay": "decay beside the step",
+    "l2": "decay inside the gradient",
+    "momentum": "decay of SGD's or RMSProp's momentum",
+    "nesterov": "whether that is Nesterov's",
+}
+"""What rules can read, by the names of facts and columns: each is a number, except that `nesterov` is 0 or 1."""
 
-    def __init__(self, updates: WeightUpdates) -> None:
-        self._updates = updates
-        self._known: dict[tuple[int, frozenset[tuple[object, float]]], str] = {}
-        self._counters = {id(m.forms): {m.forms.leaf(array.old): array for array in m.counters} for m in updates.matchers}
-
-    def text(self, weight: Weight) -> str:
-        """`constant`, `absent`, a schedule by name, a parameter, or what the rate is computed from and how."""
-        claim, forms = weight.claim, weight.update.forms
-        state = (claim.hyperparameters.get("learning_rate", ABSENT) if claim is not None else ABSENT).known
-        if claim is None or state != "computed":
-            return state
-        key = (id(forms), frozenset(claim.rate.items()))
-        if key not in self._known:
-            self._known[key] = self._schedule(forms, claim.rate) or self._expression(forms, claim.rate)
-        return self._known[key]
-
-    def _schedule(self, forms: NormalForms, rate: Sum) -> str | None:
-        rate = with_segments(self._updates.flow, forms, expanded_rate(forms, rate))
-        leaves = forms.leaves(rate)
-        counter = next(iter(leaves)) if len(leaves) == 1 else None
-        array = self._counters[id(forms)].get(counter) if counter is not None else None
-        if counter is None or array is None or not counts_steps(forms, forms.definition(array.new), counter):
-            return None
-        return schedule_in_words(forms, rate, counter)
-
-    def _expression(self, forms: NormalForms, rate: Sum) -> str:
-        sources = [forms.graph.sources.get(node) for leaf in forms.leaves(rate) if (node := forms.atoms[leaf].node) is not None]
-        parameters = [self._updates.parameters[source] for source in sources if source in self._updates.parameters]
-        numbers = sorted({number for number, _ in parameters})
-        plural = "s" if len(numbers) > 1 else ""
-        source = f" from parameter{plural} {', '.join(map(str, numbers))}" if numbers else ""
-        expression = describe(forms, rate)
-        if len(numbers) == 1 and expression == f"p{numbers[0]}":
-            return f"parameter {numbers[0]}"
-        return f"computed{source}" if "…" in expression else f"computed{source}: {expression}"
+_NOT_LOCAL = frozenset({*COLLECTIVE_KINDS, "opaque"})
 
 
-WITH_DECAY = {rule.name: rule.with_decay for rule in RULES if rule.with_decay is not None}
-"""Names of rules and those with weight decay: where other weights are decayed, those without decay have the second name too."""
+def rule_names() -> tuple[str, ...]:
+    """Return the names of the optimizers that are recognised."""
+    from hlo_inspect.optimizer.rules import RULES
+
+    return tuple(name for rule in RULES for name in rule.names)
+
+
+def find_optimizer(module: Module, interface: Interface, views: Views | None = None) -> Overview:
+    """Find the updates of weights in a module that was read with its graph."""
+    return Overview(find_updates(module, interface, views))
 
 
 @dataclass(slots=True)
@@ -81,6 +72,13 @@ class Row:
     def hyperparameter(self, name: str) -> Hyperparameter:
         return self.hyperparameters.get(name, ABSENT)
 
+    @property
+    def expression(self) -> str:
+        """The new value of a weight that no rule explains, and how far the nearest rule gets."""
+        from hlo_inspect.optimizer.algebra.descriptions import describe_update
+
+        return describe_update(self.matched.update)
+
 
 class Overview:
     """The rows of an optimizer and what they share: `rows` of updated weights, `frozen` of those without a gradient.
@@ -91,17 +89,35 @@ class Overview:
 
     def __init__(self, updates: WeightUpdates) -> None:
         self.updates = updates
+        self.frames = updates.flow.frames
+        self.steps = updates.steps
+        self.parameters = updates.parameters
         self.all_rows = [_row(weight) for weight in updates.weights]
         self.rows = [row for row in self.all_rows if not row.matched.is_frozen]
         self.frozen = [row for row in self.all_rows if row.matched.is_frozen]
-        self.rates = Rates(updates)
-        self.is_complete = not updates.flow.frames.is_cut_short
-        self.faults = list(updates.flow.frames.faults)
+        self.is_complete = not self.frames.is_cut_short
+        self.faults = list(self.frames.faults)
+        if self.rows:
+            self._name_with_decay()
+
+    def _name_with_decay(self) -> None:
+        """Where other weights are decayed, those without decay have the name with decay too."""
+        from hlo_inspect.optimizer.rules import RULES
+
         rules = {row.rule for row in self.rows}
-        for plain, decoupled in WITH_DECAY.items():
-            if decoupled in rules:
-                for row in self.rows:
-                    row.rule = decoupled if row.rule == plain else row.rule
+        names = {rule.name: rule.with_decay for rule in RULES if rule.with_decay in rules}
+        for row in self.rows:
+            row.rule = names.get(row.rule) or row.rule
+
+    @cached_property
+    def _rates(self) -> Rates:
+        from hlo_inspect.optimizer.schedule.recognition import Rates
+
+        return Rates(self.updates)
+
+    def rate_of(self, row: Row) -> str:
+        """`constant`, `absent`, a schedule by name, a parameter, or what the rate is computed from and how."""
+        return self._rates.text(row.matched)
 
     @property
     def why_partial(self) -> str:
@@ -128,6 +144,8 @@ class Overview:
     @cached_property
     def unknown(self) -> list[list[Row]]:
         """The weights that no rule explains, by the form of their expressions, the most first."""
+        from hlo_inspect.optimizer.algebra.normal_form import FormKinds
+
         kinds: dict[int, FormKinds] = {}
         found: dict[tuple[int, int], list[Row]] = {}
         for row in self.rows:
@@ -155,6 +173,15 @@ class Overview:
         """Bytes of distinct arrays."""
         return sum(array.bytes for array in {array.source: array for array in arrays if array is not None}.values())
 
+    def number(self, array: StateArray | None) -> int | None:
+        """Return the number of the entry parameter that an array comes in by."""
+        found = self.parameters.get(array.source) if array is not None else None
+        return found[0] if found is not None else None
+
+    def origin(self, row: Row) -> DefinedAt:
+        """Return the instruction that makes the new weight."""
+        return self.frames.origin(row.matched.array.place)
+
     def moments(self, order: str) -> list[StateArray]:
         return [array for row in self.rows for role, array in row.roles.items() if role.startswith(order)]
 
@@ -181,16 +208,46 @@ class Overview:
             named += [("counter", array) for array in row.counters]
             named += [("accumulator", array) for array in row.matched.accumulators]
         if self.rows:
-            arrays = self.updates.steps[0].arrays
+            arrays = self.steps[0].arrays
             named += [("frozen", row.weight) for row in self.frozen]
             unchanged = [array for array in arrays if array.is_float and array.is_unchanged and array.shape.elements != 1]
             named += [("frozen", array) for array in unchanged]
         found: dict[tuple[int, ShapeIndex], str] = {}
         for role, array in named:
-            parameter = self.updates.parameters.get(array.source) if array is not None else None
+            parameter = self.parameters.get(array.source) if array is not None else None
             if parameter is not None:
                 found.setdefault(parameter, role)
         return found
+
+    def succeeded_parameters(self, interface: Interface) -> set[tuple[int, ShapeIndex]]:
+        """Return the entry parameters of which an output is the new value, by data flow: what a step can donate without a loss.
+
+        In a step that updates weights these are the arrays of its training state. In any other program they are the arrays of
+        which it writes a part, such as the cache of a decode step (dynamic-update-slices and scatters, also in the body of a
+        loop), and those whose new values take no matrix product, no reduction and no other device. An output that is only of a
+        parameter's shape, as in a forward pass, is not its new value.
+        """
+        arrays = [array for step in self.steps for array in step.arrays if array.source in self.parameters]
+        resharded = {self.parameters[array.source] for array in arrays if array.is_resharded}  # they cannot take the buffers
+        if self.rows and all(row.rule != "unknown" for row in self.rows):
+            return set(self.roles) - resharded
+        if self.rows:
+            return {self.parameters[array.source] for array in arrays} - resharded
+        if not self.steps:
+            return set()
+        results = (self.frames.root(self.steps[0].frame, output.index) for output in interface.outputs)
+        written = (self.frames.carried_input(place, IN_PLACE) for place in results)
+        return {source[1:] for source in written if source is not None} | (self._local() - resharded)
+
+    def _local(self) -> set[tuple[int, ShapeIndex]]:
+        """The parameters that outputs succeed without matrix products, reductions and other devices."""
+        graph, arrays = self.updates.flow.graph, self.steps[0].arrays
+        others: set[int] = set()  # nodes that hold what is not local
+        for node in graph.below([array.new for array in arrays]):
+            if graph.ops[node] in _NOT_LOCAL or not others.isdisjoint(graph.args[node]):
+                others.add(node)
+        local = [array.source for array in arrays if array.new not in others]
+        return {self.parameters[source] for source in local if source in self.parameters}
 
 
 def _acts(reading: Hyperparameter) -> bool:
@@ -198,6 +255,8 @@ def _acts(reading: Hyperparameter) -> bool:
 
 
 def _row(weight: Weight) -> Row:
+    from hlo_inspect.optimizer.algebra.norms import find_clip
+
     claim, copy = weight.claim, weight.copy
     master = weight.array if copy is not None else None
     return Row(

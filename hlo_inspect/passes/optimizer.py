@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.graph.frames import DefinedAt
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.optimizer.algebra.descriptions import describe, nearest_rule
-from hlo_inspect.optimizer.algebra.hyperparameter import HYPERPARAMETERS
-from hlo_inspect.optimizer.overview import Overview, Row
-from hlo_inspect.optimizer.rules import RULES
-from hlo_inspect.optimizer.step.state_arrays import StateArray
+from hlo_inspect.optimizer.overview import HYPERPARAMETERS, Overview, Row, rule_names
 from hlo_inspect.passes.base import Pass, unknown, with_lower_bound
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
-RULE_NAMES = tuple(name for rule in RULES for name in rule.names)
+RULE_NAMES = rule_names()
 WITHOUT_RULE = ["shampoo", "soap"]
 """Names that a policy may ask for, of optimizers that no rule recognises."""
 
@@ -24,7 +19,6 @@ _DETAILS = {"learning_rate": 1, "momentum": 3, "l2": 6, "beta3": 8, "alpha": 8}
 """How early a narrow page drops hyper-parameters, where that is not 2: those that few rules have go before what most have."""
 NAMES = frozenset({*RULE_NAMES, *WITHOUT_RULE, "mixed", "unknown", "none"})
 MAX_EXPRESSIONS = 3
-MAX_STATES, MAX_STATE = 2, 160  # states whose expressions are shown with it, and characters of each
 MAX_NUMBERS = 8  # of parameters with expressions of one form
 
 _ABSENT = "no update has it"
@@ -102,20 +96,13 @@ def _notes(overview: Overview, facts: Sequence[str]) -> list[str]:
 
 def _expression(overview: Overview, rows: Sequence[Row]) -> str:
     """The new value of weights that no rule explains and whose expressions have the same form."""
-    update = rows[0].matched.update
-    numbers = [number for row in rows if (number := _number(overview, row.matched.array)) is not None]
+    numbers = [number for row in rows if (number := overview.number(row.matched.array)) is not None]
     named = ", ".join(map(str, numbers[:MAX_NUMBERS])) + (
         f" and {len(numbers) - MAX_NUMBERS} more" * (len(numbers) > MAX_NUMBERS)
     )
     what = f"parameter{'s' * (len(numbers) > 1)} {named}" if numbers else f"an array {rows[0].weight.shape} of a loop"
     example = f", of which {numbers[0]}" if len(numbers) > 1 else ""
-    text = describe(update.forms, update.form)
-    states = [(describe(update.forms, {((one.new, 1.0),): 1.0}), describe(update.forms, one.form, 4)) for one in update.states]
-    text += "".join(
-        f", with {name} = {form if len(form) <= MAX_STATE else form[: MAX_STATE - 1] + '…'}"
-        for name, form in states[:MAX_STATES]
-    )
-    return f"optimizer.name: no rule explains {what}{example} becomes {text}; {nearest_rule(update)}"
+    return f"optimizer.name: no rule explains {what}{example} becomes {rows[0].expression}"
 
 
 def _why_unknown(overview: Overview, name: str) -> str:
@@ -129,7 +116,7 @@ def _why_unknown(overview: Overview, name: str) -> str:
     if states <= {"absent"}:
         return ""
     if states & {"computed"}:
-        rates = {overview.rates.text(row.matched) for row in overview.rows if row.hyperparameter(name).known == "computed"}
+        rates = {overview.rate_of(row) for row in overview.rows if row.hyperparameter(name).known == "computed"}
         rate = rates.pop() if name == "learning_rate" and len(rates) == 1 else ""
         if rate.startswith("parameter "):
             return f"it is {rate} of the step"
@@ -137,40 +124,34 @@ def _why_unknown(overview: Overview, name: str) -> str:
     return "the updates differ in it"
 
 
-def _number(overview: Overview, array: StateArray | None) -> int | None:
-    """The number of the parameter that an array comes in by."""
-    found = overview.updates.parameters.get(array.source) if array is not None else None
-    return found[0] if found is not None else None
-
-
 def _weights(context: Context) -> Table:
     overview = context.optimizer
     leaves = {(leaf.number, leaf.index): leaf for leaf in context.interface.parameters}
 
     def path(row: Row) -> str:
-        source = overview.updates.parameters.get(row.weight.source)
+        source = overview.parameters.get(row.weight.source)
         return leaves[source].path if source in leaves else ""
 
     def number_of(role: str) -> Callable[[Row], int | None]:
-        return lambda row: _number(overview, next((a for name, a in row.roles.items() if name.startswith(role)), None))
+        return lambda row: overview.number(next((a for name, a in row.roles.items() if name.startswith(role)), None))
 
     columns = (
-        Column("weight", "number", get=lambda row: _number(overview, row.weight)),
+        Column("weight", "number", get=lambda row: overview.number(row.weight)),
         Column("path", detail=1, get=path),
         Column("shape", get=lambda row: str(row.weight.shape)),
         Column("rule", get=lambda row: row.rule),
         Column("first_moment", "number", optional=True, get=number_of("first_moment")),
         Column("second_moment", "number", optional=True, get=number_of("second_moment")),
-        Column("master_weight", "number", optional=True, detail=3, get=lambda row: _number(overview, row.master)),
+        Column("master_weight", "number", optional=True, detail=3, get=lambda row: overview.number(row.master)),
         *(Column(name, "number", detail=_DETAILS.get(name, 2), optional=True, get=_value_of(name)) for name in VALUES),
         Column("nesterov", "bool", detail=5, optional=True, get=_nesterov),
         Column("clip_norm", "number", detail=4, optional=True, get=_clip_norm),
-        Column("rate", detail=2, get=lambda row: overview.rates.text(row.matched)),
-        Column("counter", "number", detail=5, optional=True, get=lambda row: _number(overview, next(iter(row.counters), None))),
+        Column("rate", detail=2, get=overview.rate_of),
+        Column("counter", "number", detail=5, optional=True, get=lambda row: overview.number(next(iter(row.counters), None))),
         Column("bytes", "bytes", summed=True, detail=4, get=lambda row: row.weight.bytes),
-        Column("fusion", detail=6, get=lambda row: _origin(overview, row).fusion),
-        Column("computation", detail=7, get=lambda row: _origin(overview, row).computation),
-        Column("line", "number", detail=6, get=lambda row: _origin(overview, row).line),
+        Column("fusion", detail=6, get=lambda row: overview.origin(row).fusion),
+        Column("computation", detail=7, get=lambda row: overview.origin(row).computation),
+        Column("line", "number", detail=6, get=lambda row: overview.origin(row).line),
     )
     return Table.of("optimizer", "Weights" if overview.frozen else "Updated weights", columns, overview.all_rows)
 
@@ -188,17 +169,12 @@ def _clip_norm(row: Row) -> float | None:
     return row.clip.limit if row.clip is not None and row.clip.kind == "norm" else None
 
 
-def _origin(overview: Overview, row: Row) -> DefinedAt:
-    """The instruction that makes the new weight."""
-    return overview.updates.flow.frames.origin(row.matched.array.place)
-
-
 def _groups(overview: Overview) -> Table:
     """One row for each set of rule and constants, those with most weights first."""
     groups: dict[tuple[Value, ...], list[Row]] = {}
     for row in overview.all_rows:
         constants = (*(_value_of(name)(row) for name in VALUES), _nesterov(row), _clip_norm(row))
-        groups.setdefault((row.rule, *constants, overview.rates.text(row.matched)), []).append(row)
+        groups.setdefault((row.rule, *constants, overview.rate_of(row)), []).append(row)
     columns = (
         Column("rule", get=lambda group: group[0].rule),
         Column("weights", "count", summed=True, get=len),
@@ -209,8 +185,8 @@ def _groups(overview: Overview) -> Table:
         ),
         Column("nesterov", "bool", optional=True, detail=4, get=_of_first(_nesterov)),
         Column("clip_norm", "number", optional=True, detail=5, get=_of_first(_clip_norm)),
-        Column("rate", detail=1, get=lambda group: overview.rates.text(group[0].matched)),
-        Column("fusions", "count", detail=3, get=lambda group: len({_origin(overview, row).fusion for row in group} - {""})),
+        Column("rate", detail=1, get=lambda group: overview.rate_of(group[0])),
+        Column("fusions", "count", detail=3, get=lambda group: len({overview.origin(row).fusion for row in group} - {""})),
     )
     return Table.of("optimizer_groups", "Rules and their constants", columns, sorted(groups.values(), key=len, reverse=True))
 

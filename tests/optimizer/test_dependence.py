@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from hlo_inspect.optimizer.algebra.dependence import AtomDependence
 from hlo_inspect.optimizer.algebra.descriptions import describe
 from hlo_inspect.optimizer.algebra.normal_form import NormalForms
 from hlo_inspect.optimizer.algebra.reductions import Reductions
 from hlo_inspect.optimizer.graph import Graph
-from hlo_inspect.optimizer.step.dependence import EVERYTHING, AtomDependence, InputDependence
+from hlo_inspect.optimizer.step.dependence import EVERYTHING, InputDependence
 from hlo_inspect.optimizer.step.state_arrays import TrainingStep
 from tests.optimizer.programs import entry_of, flow_of
 

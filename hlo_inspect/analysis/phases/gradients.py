@@ -1,9 +1,4 @@
-"""Which nodes of a step's values are gradients, and which are weights: what the updates of the optimizer say.
-
-The gradient in the update of a weight stands there as a form over opaque values. Of these the gradients are those that are at
-least as large as the weight and are factors with exponent 1: the norm of a clip is a scalar, a second moment holds a square.
-The condition of a `select` chooses and is left out. Of an update that no rule explains it is the same of the new value.
-"""
+"""Which nodes of a step's values are gradients, and which are weights: what the updates of the optimizer say."""
 
 from __future__ import annotations
 
@@ -12,11 +7,7 @@ from dataclasses import dataclass, field
 from hlo_inspect.graph.frames import Frames, Place
 from hlo_inspect.graph.value_graph import Parts, ValueGraph, nodes_in
 from hlo_inspect.hlo.values.attributes import SliceDimension
-from hlo_inspect.optimizer.algebra.normal_form import Atom, NormalForms, Sum
-from hlo_inspect.optimizer.overview import Overview, Row
-
-MAX_ATOMS = 20_000
-"""Atoms of one update that are looked at."""
+from hlo_inspect.optimizer.overview import Overview
 
 
 @dataclass(slots=True)
@@ -81,11 +72,11 @@ class UpdatePlaces:
 
 def trained_weights(overview: Overview, graph: ValueGraph) -> list[TrainedWeight]:
     """The weights of which gradients were found that depend on a cotangent."""
-    places = UpdatePlaces(overview.updates.flow.frames, graph)
+    places = UpdatePlaces(overview.frames, graph)
     found = []
     for row in [row for row in overview.rows if not row.matched.is_linear]:
         weight = TrainedWeight()
-        for place, part in _gradients(row):
+        for place, part in row.matched.gradient_places():
             weight.gradients.update(places.nodes(place, part))
         if not weight.gradients:
             continue
@@ -94,41 +85,3 @@ def trained_weights(overview: Overview, graph: ValueGraph) -> list[TrainedWeight
                 weight.arrays.update(places.input(*array.source))
         found.append(weight)
     return found
-
-
-_Part = SliceDimension | None
-"""A range of the elements of a flattened array; all of them for `None`."""
-
-
-def _gradients(row: Row) -> list[tuple[Place, _Part]]:
-    """Where the opaque values are that stand for the gradient in an update: those as large as the weight; inside of regions
-    with manual sharding, where arrays are smaller, the largest.
-    """
-    update, claim = row.matched.update, row.matched.claim
-    forms = update.forms
-    waiting: list[tuple[Sum, _Part]] = [(update.form if claim is None else claim.gradient, None)]
-    seen: set[tuple[int, _Part]] = set()
-    places: list[tuple[int, Place, _Part]] = []
-    while waiting and len(seen) < MAX_ATOMS:
-        form, part = waiting.pop()
-        for monomial in form:
-            for number, exponent in monomial:
-                if exponent == 1.0 and (number, part) not in seen:
-                    seen.add((number, part))
-                    waiting += _below(forms, forms.atoms[number], part, places)
-    least = min(update.array.shape.elements or 1, max((size for size, *_ in places), default=1))
-    return [(place, part) for size, place, part in places if size >= least]
-
-
-def _below(forms: NormalForms, atom: Atom, part: _Part, places: list[tuple[int, Place, _Part]]) -> list[tuple[Sum, _Part]]:
-    """What an atom is made of; the size and place of an opaque one are added to `places`."""
-    if atom.node is None:
-        cut = atom.attribute
-        if atom.op == "slice" and isinstance(cut, tuple) and len(cut) == 1 and isinstance(cut[0], SliceDimension):
-            return [(atom.parts[0], cut[0])]
-        return [(form, part) for form in (atom.parts[1:] if atom.op == "select" else atom.parts)]
-    place = forms.graph.places.get(atom.node)
-    if place is not None:
-        places.append((forms.graph.sizes[atom.node], place, part))
-        return []
-    return [(forms.definition(atom.node), part)] if forms.graph.args[atom.node] else []

@@ -318,11 +318,11 @@ def _first_of_most(counts: Counter[str]) -> str:
 
 def _step_of(overview: Overview) -> str | None:
     """The computation that holds the updates of most weights."""
-    frames = overview.updates.flow.frames
+    frames = overview.frames
     counts = Counter(row.matched.array.source[0] for row in overview.rows)
     if not counts:
         return None
-    entry = overview.updates.steps[0].frame
+    entry = overview.steps[0].frame
     chosen = entry if counts[entry] else counts.most_common(1)[0][0]
     return frames[chosen].view.computation.name
 
@@ -368,8 +368,8 @@ def _returns_activations(graph: ValueGraph, facts: StepFacts, overview: Overview
     """
     frame = graph.frames[0]
     root = frame.view.root
-    steps = overview.updates.steps
-    frames = overview.updates.flow.frames
+    steps = overview.steps
+    frames = overview.frames
     states = {
         array.place[1:] for step in steps if frames[step.frame].view is frame.view for array in step.arrays
     }  # rows and indices

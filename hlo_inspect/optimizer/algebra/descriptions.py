@@ -8,6 +8,7 @@ from hlo_inspect.optimizer.algebra.update import State, Update
 
 MAX_LENGTH = 400  # characters of an expression
 MAX_FACTORS = 3  # that are named
+MAX_STATES, MAX_STATE = 2, 160  # states whose expressions are shown with a weight's, and characters of each
 DEPTH = 3
 
 _BY_STATES = {(False, False): "sgd", (True, False): "sgd", (False, True): "rmsprop", (True, True): "adam"}
@@ -57,7 +58,16 @@ def _atom(forms: NormalForms, number: int, depth: int) -> str:
     return f"{name}({inner})"
 
 
-def nearest_rule(update: Update) -> str:
+def describe_update(update: Update) -> str:
+    """The new value of a weight and its states, and how far the nearest rule gets."""
+    text = describe(update.forms, update.form)
+    for state in update.states[:MAX_STATES]:
+        form = describe(update.forms, state.form, 4)
+        text += f", with {_name(update, state)} = {form if len(form) <= MAX_STATE else form[: MAX_STATE - 1] + '…'}"
+    return f"{text}; {_nearest_rule(update)}"
+
+
+def _nearest_rule(update: Update) -> str:
     """A sentence: the nearest rule by the states that it would have, and the factors and states that it has no place for."""
     first, gradients = _averages(update)
     second = next((state for state in update.states if state is not first and _is_square(update, state, gradients)), None)

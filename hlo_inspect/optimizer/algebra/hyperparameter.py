@@ -7,20 +7,6 @@ from typing import Literal, NamedTuple
 
 Known = Literal["constant", "computed", "absent"]
 
-HYPERPARAMETERS = {
-    "learning_rate": "the constant factor of the step",
-    "beta1": "decay of the first moment",
-    "beta2": "decay of the second moment",
-    "beta3": "decay of AdEMAMix's slow average",
-    "alpha": "factor of that average in the step",
-    "epsilon": "what is added to the root of the second moment",
-    "weight_decay": "decay beside the step",
-    "l2": "decay inside the gradient",
-    "momentum": "decay of SGD's or RMSProp's momentum",
-    "nesterov": "whether that is Nesterov's",
-}
-"""What rules can read, by the names of facts and columns: each is a number, except that `nesterov` is 0 or 1."""
-
 EXACT = 3e-7  # a few roundings of float32
 COARSE = 4e-3  # one of bfloat16
 

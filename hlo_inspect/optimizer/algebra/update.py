@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from hlo_inspect.optimizer.algebra.dependence import AtomDependence
 from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT, COMPUTED, Hyperparameter, constant, shortest
 from hlo_inspect.optimizer.algebra.normal_form import (
     ONE,
@@ -22,7 +23,6 @@ from hlo_inspect.optimizer.algebra.normal_form import (
 )
 from hlo_inspect.optimizer.algebra.reductions import Reductions
 from hlo_inspect.optimizer.algebra.regularized import put_together, regularized_gradient
-from hlo_inspect.optimizer.step.dependence import AtomDependence
 from hlo_inspect.optimizer.step.state_arrays import StateArray
 
 

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from hlo_inspect.graph.frames import Input
+from hlo_inspect.optimizer.algebra.dependence import AtomDependence
 from hlo_inspect.optimizer.algebra.normal_form import ONE, NormalForms, Sum, split_zero
 from hlo_inspect.optimizer.algebra.update import LEAST_KEPT, split
 from hlo_inspect.optimizer.dataflow import Dataflow
 from hlo_inspect.optimizer.operations import IN_PLACE
-from hlo_inspect.optimizer.step.dependence import AtomDependence, InputDependence
+from hlo_inspect.optimizer.step.dependence import InputDependence
 from hlo_inspect.optimizer.step.state_arrays import StateArray, TrainingStep
 
 

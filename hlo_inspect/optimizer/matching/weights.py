@@ -9,11 +9,18 @@ from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 
+from hlo_inspect.graph.frames import Place
+from hlo_inspect.hlo.values.attributes import SliceDimension
+from hlo_inspect.optimizer.algebra.dependence import AtomDependence
 from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT
-from hlo_inspect.optimizer.algebra.normal_form import ONE, NormalForms, Sum, is_constant
+from hlo_inspect.optimizer.algebra.normal_form import ONE, Atom, NormalForms, Sum, is_constant
 from hlo_inspect.optimizer.algebra.update import Claim, Update
-from hlo_inspect.optimizer.step.dependence import AtomDependence
 from hlo_inspect.optimizer.step.state_arrays import StateArray
+
+MAX_ATOMS = 20_000  # of one update that are looked at
+
+Part = SliceDimension | None
+"""A range of the elements of a flattened array; all of them for `None`."""
 
 
 @dataclass(slots=True)
@@ -39,6 +46,41 @@ class Weight:
         if self.is_frozen:
             return "frozen"
         return self.claim.rule if self.claim is not None else "unknown"
+
+    def gradient_places(self) -> list[tuple[Place, Part]]:
+        """Return where the opaque values are that stand for the gradient in the update, and of long arrays which part of them.
+
+        Of the opaque values in the form of the gradient, without a rule in that of the new value, these are the factors with
+        exponent 1 that are as large as the weight; inside of regions with manual sharding, where arrays are smaller, the
+        largest. The norm of a clip is a scalar, and a second moment holds a square. The condition of a `select` is left out.
+        """
+        forms = self.update.forms
+        waiting: list[tuple[Sum, Part]] = [(self.update.form if self.claim is None else self.claim.gradient, None)]
+        seen: set[tuple[int, Part]] = set()
+        places: list[tuple[int, Place, Part]] = []
+        while waiting and len(seen) < MAX_ATOMS:
+            form, part = waiting.pop()
+            for monomial in form:
+                for number, exponent in monomial:
+                    if exponent == 1.0 and (number, part) not in seen:
+                        seen.add((number, part))
+                        waiting += _below(forms, forms.atoms[number], part, places)
+        least = min(self.update.array.shape.elements or 1, max((size for size, *_ in places), default=1))
+        return [(place, part) for size, place, part in places if size >= least]
+
+
+def _below(forms: NormalForms, atom: Atom, part: Part, places: list[tuple[int, Place, Part]]) -> list[tuple[Sum, Part]]:
+    """What an atom is made of; the size and place of an opaque one are added to `places`."""
+    if atom.node is None:
+        cut = atom.attribute
+        if atom.op == "slice" and isinstance(cut, tuple) and len(cut) == 1 and isinstance(cut[0], SliceDimension):
+            return [(atom.parts[0], cut[0])]
+        return [(form, part) for form in (atom.parts[1:] if atom.op == "select" else atom.parts)]
+    place = forms.graph.places.get(atom.node)
+    if place is not None:
+        places.append((forms.graph.sizes[atom.node], place, part))
+        return []
+    return [(forms.definition(atom.node), part)] if forms.graph.args[atom.node] else []
 
 
 class Exclusions:

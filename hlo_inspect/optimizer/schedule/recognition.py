@@ -13,15 +13,58 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hlo_inspect.optimizer.algebra.hyperparameter import EXACT, shortest
+from hlo_inspect.optimizer.algebra.descriptions import describe
+from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT, EXACT, shortest
 from hlo_inspect.optimizer.algebra.normal_form import NormalForms, Sum, close, product
 from hlo_inspect.optimizer.algebra.numeric import value_of_form
+from hlo_inspect.optimizer.matching.training_steps import WeightUpdates
+from hlo_inspect.optimizer.matching.weights import Weight
 from hlo_inspect.optimizer.schedule.curve import Curve, alike
 from hlo_inspect.optimizer.schedule.piecewise import LAST, Piece, pieces_of
 from hlo_inspect.optimizer.schedule.segments import FAR, Kind, Segment, described
+from hlo_inspect.optimizer.schedule.tables import with_segments
 
 MAX_SEGMENTS = 12
 TOLERANCE = 1e-5  # of the largest rate
+
+
+class Rates:
+    """Learning rates in words; equal expressions are examined once."""
+
+    def __init__(self, updates: WeightUpdates) -> None:
+        self._updates = updates
+        self._known: dict[tuple[int, frozenset[tuple[object, float]]], str] = {}
+        self._counters = {id(m.forms): {m.forms.leaf(array.old): array for array in m.counters} for m in updates.matchers}
+
+    def text(self, weight: Weight) -> str:
+        claim, forms = weight.claim, weight.update.forms
+        state = (claim.hyperparameters.get("learning_rate", ABSENT) if claim is not None else ABSENT).known
+        if claim is None or state != "computed":
+            return state
+        key = (id(forms), frozenset(claim.rate.items()))
+        if key not in self._known:
+            self._known[key] = self._schedule(forms, claim.rate) or self._expression(forms, claim.rate)
+        return self._known[key]
+
+    def _schedule(self, forms: NormalForms, rate: Sum) -> str | None:
+        rate = with_segments(self._updates.flow, forms, expanded_rate(forms, rate))
+        leaves = forms.leaves(rate)
+        counter = next(iter(leaves)) if len(leaves) == 1 else None
+        array = self._counters[id(forms)].get(counter) if counter is not None else None
+        if counter is None or array is None or not counts_steps(forms, forms.definition(array.new), counter):
+            return None
+        return schedule_in_words(forms, rate, counter)
+
+    def _expression(self, forms: NormalForms, rate: Sum) -> str:
+        sources = [forms.graph.sources.get(node) for leaf in forms.leaves(rate) if (node := forms.atoms[leaf].node) is not None]
+        parameters = [self._updates.parameters[source] for source in sources if source in self._updates.parameters]
+        numbers = sorted({number for number, _ in parameters})
+        plural = "s" if len(numbers) > 1 else ""
+        source = f" from parameter{plural} {', '.join(map(str, numbers))}" if numbers else ""
+        expression = describe(forms, rate)
+        if len(numbers) == 1 and expression == f"p{numbers[0]}":
+            return f"parameter {numbers[0]}"
+        return f"computed{source}" if "…" in expression else f"computed{source}: {expression}"
 
 
 def schedule_in_words(forms: NormalForms, rate: Sum, counter: int) -> str | None:

@@ -1,17 +1,15 @@
-"""What values depend on: places on the inputs of a region of the text, atoms of the normal form on the training state.
+"""On which inputs of a region of the text the values at its places depend.
 
-Both are kept as bits of integers. A clipped gradient holds the norms of all gradients: with a set for each of them a model of
+Inputs are kept as bits of integers. A clipped gradient holds the norms of all gradients: with a set for each of them a model of
 many weights would take the square of their number, while integers are joined at no cost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from hlo_inspect.graph.frames import Frames, Input, Place
-from hlo_inspect.optimizer.algebra.normal_form import NormalForms, Sum
-from hlo_inspect.optimizer.array_slices import has_one_element
-from hlo_inspect.optimizer.graph import each_bit, with_bits
+from hlo_inspect.optimizer.graph import with_bits
 
 EVERYTHING = -1
 """All inputs there can be: what is assumed of a place where there are too many to follow."""
@@ -93,94 +91,3 @@ class InputDependence:
             return (sent,) if sent is not None else 0
         joined = self._joined.get(place[:2]) if place[2] else None  # of a sum over devices each result depends on all operands
         return frames.operands(place) if joined is None else joined
-
-
-class AtomDependence:
-    """What atoms hold at any depth: `values` of the training state, old and new, and the `inputs` behind opaque leaves.
-
-    `inputs_of` gives the inputs behind an opaque leaf, as bits, with `reads_inputs` also that of a leaf that is an input and no
-    value of the training state. The parts of an atom have smaller numbers than itself.
-    """
-
-    def __init__(
-        self, forms: NormalForms, values: Iterable[int], inputs_of: Callable[[int], int], *, reads_inputs: bool = False
-    ) -> None:
-        self._forms = forms
-        self._bits = {atom: 1 << n for n, atom in enumerate(values)}
-        self._atoms = list(self._bits)
-        self._inputs_of = inputs_of
-        self._reads_inputs = reads_inputs
-        self._values: list[int] = []
-        self._inputs: list[int] = []
-        self._scalar: list[bool] = []
-
-    def bit(self, atom: int) -> int:
-        """The bit of an old or new value of the training state."""
-        return self._bits.get(atom, 0)
-
-    def bits(self, atoms: Iterable[int]) -> int:
-        """The bits of several of these values."""
-        found = 0
-        for atom in atoms:
-            found |= self.bit(atom)
-        return found
-
-    def atoms(self, bits: int) -> Iterator[int]:
-        """The atoms of bits."""
-        return (self._atoms[bit.bit_length() - 1] for bit in each_bit(bits))
-
-    def values(self, form: Sum) -> int:
-        """The values of the training state that a sum holds."""
-        self._extend()
-        return self._joined(form, self._values)
-
-    def values_in(self, atom: int) -> int:
-        if atom >= len(self._values):
-            self._extend()
-        return self._values[atom]
-
-    def inputs(self, form: Sum) -> int:
-        """The inputs behind what is opaque in a sum."""
-        self._extend()
-        return self._joined(form, self._inputs)
-
-    def inputs_in(self, atom: int) -> int:
-        if atom >= len(self._inputs):
-            self._extend()
-        return self._inputs[atom]
-
-    def are_scalars(self, atom: int) -> bool:
-        """Whether every leaf of an atom has one element, or one is taken of it and nothing in it is computed or a state."""
-        if atom >= len(self._scalar):
-            self._extend()
-        return self._scalar[atom]
-
-    @staticmethod
-    def _joined(form: Sum, bits: list[int]) -> int:
-        found = 0
-        for monomial in form:
-            for atom, _ in monomial:
-                found |= bits[atom]
-        return found
-
-    def _extend(self) -> None:
-        """Takes in the atoms that were made since the last time."""
-        atoms, sizes = self._forms.atoms, self._forms.graph.sizes
-        for number in range(len(self._values), len(atoms)):
-            atom = atoms[number]
-            values, inputs, scalar = self._bits.get(number, 0), 0, True
-            if atom.node is not None:
-                is_read = atom.op == "opaque" or (self._reads_inputs and atom.op == "input" and not values)
-                inputs = self._inputs_of(number) if is_read else 0
-                scalar = sizes[atom.node] == 1
-            for part in atom.parts:
-                for monomial in part:
-                    for inner, _ in monomial:
-                        values = with_bits(values, self._values[inner])
-                        inputs = with_bits(inputs, self._inputs[inner])
-                        scalar = scalar and self._scalar[inner]
-            if atom.op == "slice" and not values and not inputs:
-                scalar = scalar or has_one_element(atom.attribute)
-            self._values.append(values)
-            self._inputs.append(inputs)
-            self._scalar.append(scalar)

@@ -9,8 +9,7 @@ from hlo_inspect.graph.parameters import Interface, Output, ParameterLeaf
 from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.optimizer.algebra.hyperparameter import HYPERPARAMETERS
-from hlo_inspect.optimizer.overview import Overview
+from hlo_inspect.optimizer.overview import HYPERPARAMETERS, Overview
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.collectives import tables as collective_tables
 from hlo_inspect.passes.collectives.loops import loops
@@ -94,7 +93,7 @@ def _sizes(leaves: Sequence[ParameterLeaf] | Sequence[Output], is_known: bool) -
 
 def _optimizer(overview: Overview) -> Table:
     """One row for all updates, none where nothing is updated. What has no value is in CSV and JSON only."""
-    rates = {overview.rates.text(row.matched) for row in overview.rows} - {"constant", "absent"}
+    rates = {overview.rate_of(row) for row in overview.rows} - {"constant", "absent"}
     rate = rates.pop() if len(rates) == 1 else None
     values = {name: overview.shared(name) for name in HYPERPARAMETERS if name != "nesterov"}
     columns = (

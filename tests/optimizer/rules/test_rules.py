@@ -14,9 +14,9 @@ from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.optimizer import rules
-from hlo_inspect.optimizer.algebra.hyperparameter import HYPERPARAMETERS
 from hlo_inspect.optimizer.algebra.toolkit import OptimizerRule
 from hlo_inspect.optimizer.matching.weights import Weight
+from hlo_inspect.optimizer.overview import HYPERPARAMETERS
 from hlo_inspect.optimizer.rules import RULES, claims_of
 from hlo_inspect.passes import PASSES
 from tests.optimizer.programs import facts_of, rules_of, step_of
