@@ -52,7 +52,7 @@ def test_each_pass_is_on_the_list() -> None:
 @pytest.mark.parametrize("name", sorted(ALL_FORMATS))
 def test_each_format_has_its_test(name: str) -> None:
     stem = TEST_OF_FORMAT.get(name, name)
-    assert ALL_FORMATS[name].__module__ == f"hlo_inspect.report.{stem}"
+    assert ALL_FORMATS[name].__module__ == f"hlo_inspect.report.{ALL_FORMATS.files[name]}"
     assert f'"{name}"' in (TESTS / "report" / f"test_{stem}.py").read_text(encoding="utf-8")
 
 

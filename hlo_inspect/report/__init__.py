@@ -9,14 +9,13 @@ from hlo_inspect.report.options import Renderer, RenderOptions
 
 
 class Formats(Mapping[str, Renderer]):
-    """Renderers by the names of formats. Each is `render_FILE` of a file here, which is imported when it is asked for."""
+    """Renderers by the names of formats. Each is `render_NAME` of a file here, which is imported when it is asked for."""
 
     def __init__(self, files: Mapping[str, str]) -> None:
         self.files = files
 
     def __getitem__(self, name: str) -> Renderer:
-        file = self.files[name]
-        renderer: Renderer = getattr(import_module(f"{__name__}.{file}"), f"render_{file}")
+        renderer: Renderer = getattr(import_module(f"{__name__}.{self.files[name]}"), f"render_{name}")
         return renderer
 
     def __iter__(self) -> Iterator[str]:
@@ -26,9 +25,9 @@ class Formats(Mapping[str, Renderer]):
         return len(self.files)
 
 
-FORMATS = Formats({"table": "terminal", "json": "json", "jsonl": "jsonl", "csv": "csv", "markdown": "markdown"})
+FORMATS = Formats({"table": "terminal", "json": "json", "jsonl": "json", "csv": "csv", "markdown": "markdown"})
 
-OWN_FORMATS = Formats({"dot": "dot", "mermaid": "mermaid", "perfetto": "perfetto", "svg": "svg"})
+OWN_FORMATS = Formats({"dot": "graphs", "mermaid": "graphs", "perfetto": "perfetto", "svg": "graphs"})
 """Formats of single commands, which have the tables that these draw (`Question.formats`)."""
 
 PAGE = Formats({"html": "html"})

@@ -113,3 +113,20 @@ def _add_pieces(pieces: list[str], value: object, depth: int, margin: str) -> No
         _add_pieces(pieces, item, depth + 1, inner)
         separator = ","
     pieces.append(f"\n{margin}{brackets[1]}")
+
+
+def render_jsonl(reports: Iterable[Report], stream: TextIO, options: RenderOptions) -> None:
+    for report in reports:
+        shown = report_to_dict(replace(report, tables=shown_tables(report, options)))
+        shown["tables"] = [_with_objects(table) for table in shown["tables"]]
+        stream.write(json.dumps(shown, allow_nan=False, separators=(",", ":")) + "\n")
+
+
+def _with_objects(table: dict[str, Any]) -> dict[str, Any]:
+    names = [column["name"] for column in table["columns"]]
+    total = table["total"]
+    return {
+        **table,
+        "rows": [dict(zip(names, row, strict=True)) for row in table["rows"]],
+        "total": None if total is None else dict(zip(names, total, strict=True)),
+    }

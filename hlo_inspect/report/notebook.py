@@ -9,7 +9,7 @@ from io import StringIO
 from hlo_inspect.report.layout import PAGE_WIDTH, Grid, make_grid
 from hlo_inspect.report.model import Report, Table
 from hlo_inspect.report.options import RenderOptions
-from hlo_inspect.report.terminal import render_terminal, table_text
+from hlo_inspect.report.terminal import render_table, table_text
 
 _OPTIONS = RenderOptions(width=PAGE_WIDTH)
 _NOTEBOOK_WIDTH = 2 * PAGE_WIDTH  # a notebook wraps cells, but a list of thousands of devices does not fit there
@@ -20,7 +20,7 @@ def as_text(shown: Report | Table) -> str:
     if isinstance(shown, Table):
         return table_text(shown.top(shown.page_rows), _OPTIONS).rstrip("\n")
     stream = StringIO()
-    render_terminal([shown], stream, _OPTIONS)
+    render_table([shown], stream, _OPTIONS)
     return stream.getvalue().rstrip("\n")
 
 
@@ -28,7 +28,7 @@ def as_html(shown: Report | Table) -> str:
     """The page as HTML: the compact form of that of `report`, without the extra `[html]` the same as text."""
     if isinstance(shown, Table):
         return "\n".join(_table(shown.top(shown.page_rows)))
-    from hlo_inspect.report.html.compact import compact_page
+    from hlo_inspect.report.html import compact_page
 
     return compact_page(shown, _OPTIONS._replace(width=_NOTEBOOK_WIDTH)) or f"<pre>{escape(as_text(shown))}</pre>"
 

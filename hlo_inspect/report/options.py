@@ -1,13 +1,14 @@
-"""What the reader of a report chose, and what every renderer is."""
+"""What a user can ask of every format: which tables and rows to show, and how values are written."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from os.path import commonprefix
 from typing import NamedTuple, TextIO
 
-from hlo_inspect.report.model import Report, Table
-from hlo_inspect.report.relative_paths import with_relative_paths
+from hlo_inspect.lazy_pattern import lazy_pattern
+from hlo_inspect.report.model import Report, Row, Table, Value
 
 
 class RenderOptions(NamedTuple):
@@ -84,3 +85,45 @@ def _of_page(tables: Sequence[Table], options: RenderOptions) -> list[Table]:
         for table in tables
         if table.on_page and table.name not in groups and (options.verbose or not table.only_verbose)
     ]
+
+
+SOURCE_COLUMNS = frozenset({"source", "frame"})
+"""Columns of lines of source: `/train/main.py:10`, several joined by commas, or a word where there is none."""
+
+_INSTALLED = lazy_pattern(r"^.*/(?:site-packages|dist-packages)/")
+
+
+def with_relative_paths(tables: Sequence[Table]) -> tuple[Table, ...]:
+    """The tables with shorter paths in their columns of source lines."""
+    lines = {line for table in tables for at in _path_columns(table) for row in table.rows for line in _lines(row[at])}
+    directory = _directory(line for line in lines if line.startswith("/") and not _INSTALLED.match(line))
+    return tuple(_relative(table, directory) for table in tables)
+
+
+def _path_columns(table: Table) -> list[int]:
+    return [at for at, column in enumerate(table.columns) if column.name in SOURCE_COLUMNS or column.is_file]
+
+
+def _lines(value: Value) -> list[str]:
+    return value.split(",") if isinstance(value, str) else []
+
+
+def _directory(lines: Iterable[str]) -> str:
+    """The directory that they have in common, with the slash after it."""
+    common = commonprefix(list(lines))  # noqa: RUF071 - up to the last slash of it
+    return common[: common.rfind("/") + 1]
+
+
+def _relative(table: Table, directory: str) -> Table:
+    columns = _path_columns(table)
+    if not columns:
+        return table
+
+    def shorter(row: Row) -> Row:
+        values = list(row)
+        for at in columns:
+            if isinstance(row[at], str):
+                values[at] = ",".join(_INSTALLED.sub("", line).removeprefix(directory) for line in _lines(row[at]))
+        return tuple(values)
+
+    return replace(table, rows=tuple(map(shorter, table.rows)))

@@ -47,7 +47,7 @@ _WORD_STYLES |= {"failed": "bold red", "passed": "green"}
 _INDENT = " " * 16  # as wide as the severity and code before a finding's message
 
 
-def render_terminal(reports: Iterable[Report], stream: TextIO, options: RenderOptions) -> None:
+def render_table(reports: Iterable[Report], stream: TextIO, options: RenderOptions) -> None:
     width = max(options.width or PAGE_WIDTH, _NARROWEST)
     write = _colored if options.color else _plain
     for index, report in enumerate(reports):

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.cli.main import run
-from hlo_inspect.report.html import assets, size
+from hlo_inspect.report.html import assets
+from hlo_inspect.report.html import page as html_page
 from tests.browser.page_data import PageData
 
 DATA = Path(__file__).parent.parent / "data"
@@ -138,7 +139,7 @@ def test_a_page_that_is_too_large_says_what_makes_it_smaller(
     assert run(["report", str(dump), "-q", "-o", str(output)]) == 0
     assert capsys.readouterr().err == ""
     whole = output.stat().st_size
-    monkeypatch.setattr(size.advice, "__defaults__", (whole - 50_000,))
+    monkeypatch.setattr(html_page.advice, "__defaults__", (whole - 50_000,))
     assert run(["report", str(dump), "-q", "-o", str(output)]) == 0
     said = capsys.readouterr().err
     rows = re.search(r"-n (\d+) makes it about", said)

@@ -11,7 +11,7 @@ import hlo_inspect
 from hlo_inspect.report.model import Report, Value
 from hlo_inspect.report.options import RenderOptions
 from hlo_inspect.report.page import headline_text
-from hlo_inspect.report.terminal import render_terminal
+from hlo_inspect.report.terminal import render_table
 from tests.tables import column
 
 DATA = Path(__file__).parents[1] / "data"
@@ -313,7 +313,7 @@ def test_the_picture_is_of_what_is_around() -> None:
 def test_names_of_a_dump_do_not_steer_the_page() -> None:
     text = STEP.replace("jit(step)/jvp(layer)/dot_general", "a\\033[31m<b>|`{evil}")
     page = StringIO()
-    render_terminal([show("dot.4", text)], page, RenderOptions(width=80))
+    render_table([show("dot.4", text)], page, RenderOptions(width=80))
     assert "\033" not in page.getvalue()
 
 

@@ -16,7 +16,7 @@ import hlo_inspect
 from hlo_inspect.report.html.charts import palette
 from hlo_inspect.report.html.charts.figures import amounts_axis
 from hlo_inspect.report.html.charts.memory import fit_chart
-from hlo_inspect.report.html.charts.texts import hover, plain
+from hlo_inspect.report.html.charts.rows import hover, plain
 from hlo_inspect.report.html.model import Chart
 from hlo_inspect.report.html.page import write_page
 from hlo_inspect.report.html.sections import PICTURES, module_sections

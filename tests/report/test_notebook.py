@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 import hlo_inspect.api  # noqa: F401 - from then on reports show themselves
-from hlo_inspect.report.html import compact
+from hlo_inspect.report import html
 from hlo_inspect.report.model import Amount, Column, HeadlineRow, Report, Table
 
 
@@ -40,7 +40,7 @@ def text_of(html: str | None) -> str:
 def test_a_report_is_a_page(sample: Report, monkeypatch: pytest.MonkeyPatch, *, has_extra: bool) -> None:
     """With the extra [html] by its template, and without as text."""
     if not has_extra:
-        monkeypatch.setattr(compact, "find_spec", lambda _: None)
+        monkeypatch.setattr(html, "find_spec", lambda _: None)
     report = replace(sample, headline=(HeadlineRow("compute", (Amount(631_400_000_000, "flops"), " <matmul>")),))
     text = text_of(report._repr_html_()).replace("\u00a0", " ")
     for words in (

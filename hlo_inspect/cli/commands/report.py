@@ -78,7 +78,7 @@ def command(
 
 def _warn_of_size(output: str) -> None:
     """Says what makes a page smaller that is too large."""
-    from hlo_inspect.report.html.size import advice
+    from hlo_inspect.report.html.page import advice
 
     path = Path(output)
     words = advice(path) if path.is_file() else ""

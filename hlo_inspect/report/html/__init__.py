@@ -5,17 +5,44 @@ Of the extra `[html]`: Jinja2 makes the page, Plotly draws, DataTables (as itabl
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
 from typing import TextIO
 
-from hlo_inspect.report.html.assets import need_extra
-from hlo_inspect.report.html.page import write_page
+from hlo_inspect.report.html.assets import need_extra, own
+from hlo_inspect.report.html.page import ViewText, render_template, write_page
 from hlo_inspect.report.html.views import page_of
+from hlo_inspect.report.layout import Grid, make_grid
 from hlo_inspect.report.model import Report
-from hlo_inspect.report.options import RenderOptions
+from hlo_inspect.report.options import RenderOptions, shown_tables
+from hlo_inspect.report.page import findings_left_out, shown_findings
 
 
 def render_html(reports: Iterable[Report], stream: TextIO, options: RenderOptions) -> None:
     """One page of all reports. `MissingExtraError` where the extra `[html]` is not installed."""
     need_extra()
     write_page(page_of(reports), stream, options)
+
+
+def compact_page(report: Report, options: RenderOptions) -> str | None:
+    """The report as a part of a page, in the style of whatever is around it; `None` where Jinja2 is not installed."""
+    if find_spec("jinja2") is None:
+        return None
+    page = page_of([report])
+    first = page.views[0]
+    view = ViewText(first, {table.name: table for table in first.tables}, page.documentation, options)
+    return render_template(
+        "compact.html",
+        view=view,
+        style=own("compact.css"),
+        findings=shown_findings(report, options),
+        left_out=findings_left_out(report, options),
+        parts=_parts(view, report, options),
+    )
+
+
+def _parts(view: ViewText, report: Report, options: RenderOptions) -> list[tuple[str, Sequence[Grid]]]:
+    """The sections that have rows, each with the tables that any page for people shows."""
+    grids = {table.name: make_grid(table, options.width) for table in shown_tables(report, options, for_people=True)}
+    found = [(one.section.title, [grids[table.name] for table in one.tables if table.name in grids]) for one in view.sections]
+    return [(title, [grid for grid in shown if grid.rows]) for title, shown in found if any(grid.rows for grid in shown)]

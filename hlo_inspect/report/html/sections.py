@@ -7,17 +7,21 @@ from dataclasses import replace
 
 from hlo_inspect.report.cells import cell, heading
 from hlo_inspect.report.html.charts.collectives import axes_chart, largest_chart, mesh_chart, sizes_chart
-from hlo_inspect.report.html.charts.compiler_passes import collectives_by_pass_chart, figures_by_pass_chart
-from hlo_inspect.report.html.charts.differences import before_after_chart, changes_chart, peak_differences_chart
-from hlo_inspect.report.html.charts.loops import loops_chart
+from hlo_inspect.report.html.charts.differences import (
+    before_after_chart,
+    changes_chart,
+    collectives_by_pass_chart,
+    figures_by_pass_chart,
+    peak_differences_chart,
+)
 from hlo_inspect.report.html.charts.memory import curve_chart, fit_chart, parameters_chart
 from hlo_inspect.report.html.charts.roofline import kernels_left_out, roofline_chart
 from hlo_inspect.report.html.charts.rows import Tables
-from hlo_inspect.report.html.charts.step import step_chart, timeline_chart
+from hlo_inspect.report.html.charts.step import loops_chart, step_chart, timeline_chart
 from hlo_inspect.report.html.charts.trees import live_chart, scopes_chart, sources_chart
 from hlo_inspect.report.html.model import Chart, PageSection
 from hlo_inspect.report.model import Column, Report, Row, Table
-from hlo_inspect.report.relative_paths import with_relative_paths
+from hlo_inspect.report.options import with_relative_paths
 from hlo_inspect.report.units import format_value
 
 PICTURES: Mapping[str, tuple[Callable[[Tables], Chart | None], ...]] = {

@@ -17,8 +17,18 @@ from hlo_inspect.report.html.charts.figures import (
     tick_text,
 )
 from hlo_inspect.report.html.charts.palette import colour, on
-from hlo_inspect.report.html.charts.rows import ChartRow, Tables, grouped, rows_of
-from hlo_inspect.report.html.charts.texts import counted, hover, in_words, not_shown, plain, short
+from hlo_inspect.report.html.charts.rows import (
+    ChartRow,
+    Tables,
+    counted,
+    grouped,
+    hover,
+    in_words,
+    not_shown,
+    plain,
+    rows_of,
+    short,
+)
 from hlo_inspect.report.html.model import Chart, Measure
 from hlo_inspect.report.model import Unit, Value
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from hlo_inspect.report.html.charts.palette import on
-from hlo_inspect.report.html.charts.texts import plain
+from hlo_inspect.report.html.charts.rows import plain
 from hlo_inspect.report.model import Unit, Value
 from hlo_inspect.report.units import format_value
 

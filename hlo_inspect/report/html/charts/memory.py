@@ -16,8 +16,7 @@ from hlo_inspect.report.html.charts.figures import (
     marks,
 )
 from hlo_inspect.report.html.charts.palette import colour, rank
-from hlo_inspect.report.html.charts.rows import ChartRow, Tables, rows_of
-from hlo_inspect.report.html.charts.texts import LONGEST, hover, in_words, plain, role_words, short
+from hlo_inspect.report.html.charts.rows import LONGEST, ChartRow, Tables, hover, in_words, plain, role_words, rows_of, short
 from hlo_inspect.report.html.model import Chart, Measure
 
 _UNKNOWN = "unknown"

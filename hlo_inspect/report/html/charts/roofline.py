@@ -9,8 +9,7 @@ from typing import Any
 
 from hlo_inspect.report.html.charts.figures import base_layout, log_axis, marks
 from hlo_inspect.report.html.charts.palette import colour
-from hlo_inspect.report.html.charts.rows import ChartRow, Tables, grouped, rows_of
-from hlo_inspect.report.html.charts.texts import hover, in_words, plain
+from hlo_inspect.report.html.charts.rows import ChartRow, Tables, grouped, hover, in_words, plain, rows_of
 from hlo_inspect.report.html.model import Chart, Measure
 from hlo_inspect.report.model import Unit
 

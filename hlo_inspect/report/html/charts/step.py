@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from heapq import nlargest
+from operator import methodcaller
 from typing import Any
 
 from hlo_inspect.report.html.charts.figures import (
@@ -16,8 +18,7 @@ from hlo_inspect.report.html.charts.figures import (
     marks,
 )
 from hlo_inspect.report.html.charts.palette import colour, rank, series
-from hlo_inspect.report.html.charts.rows import ChartRow, Tables, grouped, rows_of
-from hlo_inspect.report.html.charts.texts import hover, in_words, plain
+from hlo_inspect.report.html.charts.rows import ChartRow, Tables, grouped, hover, in_words, not_shown, plain, rows_of
 from hlo_inspect.report.html.model import Chart, Measure
 from hlo_inspect.report.model import Unit
 
@@ -167,3 +168,54 @@ def _event_in_words(row: ChartRow) -> str:
     )
     when = f"{row.text('begin_s')} to {row.text('end_s')}, busy {row.text('busy_s')}"
     return hover(what, when, row["kind"], row["source"])
+
+
+_MOST = 15
+_LOOP_MEASURES: tuple[tuple[str, Unit, str], ...] = (
+    ("flops", "flops", "FLOPs"),
+    ("bytes_accessed", "bytes", "Bytes"),
+    ("executed_wire_bytes", "bytes", "Sent"),
+    ("runs", "count", "Runs"),
+)
+
+
+def loops_chart(tables: Tables) -> Chart | None:
+    """A line for each loop, inner ones included in those around them."""
+    rows = rows_of(tables, "loops")
+    measures = []
+    for column, unit, title in _LOOP_MEASURES:
+        found = nlargest(_MOST, [row for row in rows if row.least(column)], key=methodcaller("least", column))
+        if found:
+            bars = [Bar(line, row.least(column), _hover_loop(row), row.key, row.text(column)) for line, row in enumerate(found)]
+            figure = bars_figure([row["loop"] for row in found], [BarSeries("", series(0), bars)], unit)
+            text = in_words(
+                (row["loop"], f"{row.text('trip_count')} iterations, {_amount_of_loop(row, column)}") for row in found
+            )
+            measures.append((len(found), Measure(title, figure, text)))
+    if not measures:
+        return None
+    return Chart.of_measures(
+        "loops",
+        "Loops",
+        "What all iterations of a loop do in one step, with the loops inside of it."
+        + not_shown(sum(not any(row.least(column) for column, _, _ in _LOOP_MEASURES) for row in rows), "of unknown cost"),
+        [measure for _, measure in measures],
+        "loops",
+        height=bars_height(max(count for count, _ in measures)),
+    )
+
+
+def _amount_of_loop(row: ChartRow, column: str) -> str:
+    words = {"runs": " runs", "executed_wire_bytes": " sent"}.get(column, "")
+    return f"{row.text(column)}{words}"
+
+
+def _hover_loop(row: ChartRow) -> str:
+    within = f", inside of {row['parent']}" if row["parent"] else ""
+    return hover(
+        f"{row['loop']}{within}",
+        f"{row.text('trip_count')} iterations, its body runs {row.text('runs')} times",
+        ", ".join(row.text(column) for column in ("flops", "bytes_accessed") if row[column] is not None),
+        f"{row.text('executed_wire_bytes')} sent",
+        row["source"],
+    )

@@ -8,8 +8,7 @@ from typing import Any
 
 from hlo_inspect.report.html.charts.figures import base_layout
 from hlo_inspect.report.html.charts.palette import colour_of_role, on, series
-from hlo_inspect.report.html.charts.rows import ChartRow, Tables, rows_of
-from hlo_inspect.report.html.charts.texts import hover, in_words, plain, role_words
+from hlo_inspect.report.html.charts.rows import ChartRow, Tables, hover, in_words, plain, role_words, rows_of
 from hlo_inspect.report.html.model import Chart, Measure
 
 _MEASURES = (("estimate_s", "Time"), ("bound_s", "Time at least"), ("bytes_accessed", "Bytes"), ("flops", "FLOPs"))
