@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import blake2b
+from itertools import count
 from typing import cast
 
 from hlo_inspect.graph.canonical.spelling import Spelling
@@ -18,25 +19,38 @@ _COMPARED = 16
 _ROUNDS = 8
 """How often what is known of a row is told to its neighbours, as long as that tells more rows from one another."""
 
+_MAX_TRIED = 100_000
+"""So many rows are looked at to tell rows apart that have equal neighbours, in all attempts together."""
+
 _Users = dict[int, dict[int, list[int]]]
 """The users of each row, with the numbers of those of their operands that it is."""
+
+_Colours = dict[int, int]
+"""Numbers that tell rows from one another."""
 
 
 class Traversal:
     """Puts the rows of a computation in an order that does not depend on that of the text. `before` are the rows that each row
-    uses, `dataflow` tells the rows from one another.
+    uses, `dataflow` tells the rows from one another. `alike` has the rows that use equal rows in no order of their own: for
+    each the numbers of its operands, of which equal ones have one number.
     """
 
-    def __init__(self, before: Sequence[Sequence[int]], dataflow: Sequence[int]) -> None:
+    def __init__(
+        self, before: Sequence[Sequence[int]], dataflow: Sequence[int], alike: Mapping[int, Sequence[int]] | None = None
+    ) -> None:
         self._before = before
         self._dataflow = dataflow
+        self._alike = alike or {}
         self._order: list[int] = []
         self._places: dict[int, int] = {}
+        self._left = _MAX_TRIED
 
     def order(self, starts: Sequence[int]) -> list[int]:
         """Every row behind what it uses: first what `starts` are made of, then what uses these rows, in the order of the first
         one that it uses, then what has nothing to do with them.
         """
+        if self._alike:
+            self._sort_alike(starts)
         self._reach(starts)
         if len(self._order) < len(self._before):
             self._reach_rest()
@@ -51,36 +65,63 @@ class Traversal:
 
     def _reach_rest(self) -> None:
         rest = [row for row in range(len(self._before)) if row not in self._places]
-        users: _Users = {}
-        for row in rest:
-            for number, one in enumerate(self._before[row]):
-                users.setdefault(one, {}).setdefault(row, []).append(number)
-        colours = self._colours(rest, users)
-        self._reach_users(users, colours, 0)
-        for row in sorted(rest, key=lambda row: (row in users, colours[row], row)):  # last rows that use one another
-            if row in self._places:
-                continue
-            done = len(self._order)
-            self._reach((row,))
-            self._reach_users(users, colours, done)
+        users = self._users(rest)
+        colours = self._refined(rest, users, {row: self._dataflow[row] for row in rest})
+        ranks = self._ranks(rest, users, colours)
 
-    def _reach_users(self, users: _Users, colours: dict[int, int], done: int) -> None:
-        """What uses the rows from number `done` of the order on, and what uses these users, to the end."""
-        while done < len(self._order):
-            waiting = [row for row in users.get(self._order[done], ()) if row not in self._places]
-            for row in sorted(waiting, key=lambda row: (colours[row], self._places_before(row))):
+        def reach_users(done: int) -> None:
+            """Reach the users of the rows from number `done` of the order on, and their users, to the end."""
+            while done < len(self._order):
+                waiting = [row for row in users.get(self._order[done], ()) if row not in self._places]
+                for row in sorted(waiting, key=lambda row: (colours[row], self._places_before(row), ranks.get(row, ()))):
+                    self._reach((row,))
+                done += 1
+
+        reach_users(0)
+        for row in sorted(rest, key=lambda row: (row in users, colours[row], ranks.get(row, ()), row)):  # in cycles last
+            if row not in self._places:
+                done = len(self._order)
                 self._reach((row,))
-            done += 1
+                reach_users(done)
 
-    def _colours(self, rows: Sequence[int], users: _Users) -> dict[int, int]:
-        """What tells rows that are not reached from one another: what they are made of, and what becomes of them."""
+    def _places_before(self, row: int) -> list[int]:
+        last = len(self._before)
+        return [self._places.get(one, last) for one in self._before[row][:_COMPARED]]
+
+    def _sort_alike(self, starts: Sequence[int]) -> None:
+        """Sort the equal rows that a row uses in no order of their own by what becomes of them."""
+        rows = range(len(self._before))
+        users = self._users(rows)
+        colours = dict(enumerate(self._dataflow))
+        colours |= {row: numbers_hash([colours[row], number]) for number, row in enumerate(starts)}
+        colours = self._refined(rows, users, colours)
+        ranks = self._ranks(rows, users, colours)
+        sorted_before = list(self._before)
+        for row, numbers in self._alike.items():
+            used = list(zip(numbers, self._before[row], strict=True))
+            used.sort(key=lambda one: (one[0], colours[one[1]], ranks.get(one[1], ()), one[1]))
+            sorted_before[row] = [one for _, one in used]
+        self._before, self._alike = sorted_before, {}
+
+    # -- telling rows from one another ----------------------------------------------------------------------------------
+
+    def _users(self, rows: Sequence[int]) -> _Users:
+        users: _Users = {}
+        for row in rows:
+            for number, one in zip(self._alike.get(row) or count(), self._before[row], strict=False):
+                users.setdefault(one, {}).setdefault(row, []).append(number)
+        return users
+
+    def _refined(self, rows: Sequence[int], users: _Users, colours: _Colours) -> _Colours:
+        """Tell each row that is not reached what it is made of, and what becomes of it, until that tells no more rows apart."""
         upwards = [row for row in operands_first(rows, self._before.__getitem__) if row not in self._places]
         downwards = list(operands_first(rows, lambda row: users.get(row, ())))
-        colours = {row: self._dataflow[row] for row in rows}
         told_apart = 0
         for _ in range(_ROUNDS):
             for row in upwards:
                 before = [colours.get(one, self._places.get(one, 0)) for one in self._before[row]]
+                if row in self._alike:
+                    before = [one for _, one in sorted(zip(self._alike[row], before, strict=True))]
                 colours[row] = numbers_hash([colours[row], *before])
             for row in downwards:
                 used = [numbers_hash([colours[user], *numbers]) for user, numbers in users.get(row, {}).items()]
@@ -90,9 +131,41 @@ class Traversal:
             told_apart = len(set(colours.values()))
         return colours
 
-    def _places_before(self, row: int) -> list[int]:
-        last = len(self._before)
-        return [self._places.get(one, last) for one in self._before[row][:_COMPARED]]
+    def _ranks(self, rows: Sequence[int], users: _Users, colours: _Colours) -> dict[int, tuple[int, int, int]]:
+        """Rank rows of equal colours: by the connected part of these rows that they are in, and within it."""
+        ranks: dict[int, tuple[int, int, int]] = {}
+        if len(set(colours.values())) == len(colours):
+            return ranks
+        for row in rows:
+            if row in ranks:
+                continue
+            part = {row: colours[row]}
+            waiting = [row]
+            for one in waiting:
+                near = {other for other in (*self._before[one], *users.get(one, ())) if other in colours} - part.keys()
+                part |= {other: colours[other] for other in near}
+                waiting += near
+            part = self._told_apart(part, users)
+            signature = numbers_hash(sorted(part.values()))
+            ranks |= {one: (signature, row, colour) for one, colour in part.items()}
+        return ranks
+
+    def _told_apart(self, part: _Colours, users: _Users) -> _Colours:
+        """Give different colours to the rows of a connected part, but for those with the same operands and users: single rows
+        out of equal ones, and see what that tells of the others. Of equal rows the one that gives the lowest colours counts.
+        """
+        while True:
+            equal: dict[int, dict[tuple[tuple[int, ...], tuple[int, ...]], int]] = {}
+            for row, colour in part.items():
+                equal.setdefault(colour, {})[tuple(self._before[row]), tuple(users.get(row, ()))] = row
+            tied = min((colour for colour, found in equal.items() if len(found) > 1), default=None)
+            if tied is None or self._left < len(part) * len(equal[tied]):
+                return part
+            self._left -= len(part) * len(equal[tied])
+            tries = [
+                self._refined(list(part), users, part | {row: numbers_hash([part[row], 1])}) for row in equal[tied].values()
+            ]
+            part = min(tries, key=lambda colours: sorted(colours.values()))
 
 
 def text_hash(text: str) -> int:
@@ -220,11 +293,16 @@ class CanonicalComputation:
         parameters = [index for index, opcode in enumerate(self.view.opcodes) if opcode == "parameter"]
         parameters.sort(key=lambda index: (self._parameter_number(index), dataflow[index]))
         root = self.view.root
-        before = [
-            [*rows[: len(rows) - len(more)], *sorted(more, key=dataflow.__getitem__)] if more else rows
-            for rows, more in zip(self._before, self.predecessors, strict=True)
-        ]
-        return Traversal(before, dataflow).order(parameters if root is None else [*parameters, root])
+        before = list(self._before)
+        alike: dict[int, Sequence[int]] = {}
+        for row, predecessors in enumerate(self.predecessors):
+            if len(predecessors) > 1:
+                operands = before[row][: -len(predecessors)]
+                before[row] = [*operands, *sorted(predecessors, key=dataflow.__getitem__)]
+                values = [*range(len(operands)), *sorted(map(dataflow.__getitem__, predecessors))]
+                if len(set(values)) < len(values):
+                    alike[row] = list(map(values.index, values))
+        return Traversal(before, dataflow, alike).order(parameters if root is None else [*parameters, root])
 
     def _parameter_number(self, index: int) -> int:
         number = self.view.parameter_number(index)

@@ -11,6 +11,7 @@ _STRING = r'"(?:[^"\\\n]|\\.)*"'
 _STRING_OR_NAME = re.compile(rf"{_STRING}|%([A-Za-z_][\w.\-]*)", re.ASCII)
 _LINE = re.compile(r"^  (?:ROOT )?%([\w.\-]+) = (.*)$", re.ASCII)
 _CHANNEL = re.compile(r"channel_id=(\d+)", re.ASCII)
+_PREDECESSORS = re.compile(r"control-predecessors=\{([^{}]*)\}", re.ASCII)
 _METADATA = re.compile(rf", metadata=\{{(?:[^{{}}\"]|{_STRING}|\{{[^{{}}]*\}})*\}}")
 
 
@@ -49,6 +50,17 @@ def reordered(text: str, seed: int) -> str:
         found.append(line)
         block = []
     return "\n".join(found + _shuffled(block, chance))
+
+
+def with_predecessors_reordered(text: str, seed: int) -> str:
+    """The predecessors of each line in another order, which means nothing."""
+    chance = random.Random(seed)  # noqa: S311 - texts, not secrets
+
+    def shuffled(match: re.Match[str]) -> str:
+        names = match[1].split(", ")
+        return f"control-predecessors={{{', '.join(chance.sample(names, len(names)))}}}"
+
+    return _PREDECESSORS.sub(shuffled, text)
 
 
 def _shuffled(lines: list[str], chance: random.Random) -> list[str]:

@@ -18,7 +18,7 @@ from hlo_inspect.graph.canonical.module import CanonicalModule, CanonicalText
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.hlo.wants import Wants
-from tests.graph.canonical.rewriting import renamed, reordered, without_metadata
+from tests.graph.canonical.rewriting import renamed, reordered, with_predecessors_reordered, without_metadata
 from tests.hlo.generate import CALLERS, ORDINARY, Writer
 
 DATA = Path(__file__).parents[2] / "data"
@@ -96,7 +96,8 @@ def graphs(draw: st.DrawFn) -> str:
         elif kind == "call":
             text = f"f32[] all-reduce({draw(pick)}), channel_id={row + 1}"
         else:
-            text = f"f32[] constant(0), control-predecessors={{{draw(pick)}}}"
+            predecessors = ", ".join(draw(st.lists(pick, min_size=1, max_size=3, unique=True)))
+            text = f"f32[] constant(0), control-predecessors={{{predecessors}}}"
         lines.append(f"%i{row} = {text}")
     root = draw(st.integers(0, size - 1))
     lines[root] = f"ROOT {lines[root]}"
@@ -112,7 +113,28 @@ def test_equal_rows_are_told_apart_by_which_operand_they_are() -> None:
 @settings(max_examples=150)
 @given(graphs(), st.integers(0, 2**32))
 def test_any_order_and_any_names_give_one_normal_form(text: str, seed: int) -> None:
-    assert normal(renamed(reordered(text, seed), seed)) == normal(text)
+    other = renamed(with_predecessors_reordered(reordered(text, seed), seed), seed)
+    assert normal(other) == normal(text)
+    assert canonical(other).program == canonical(text).program
+
+
+def test_equal_predecessors_are_told_apart_by_their_users() -> None:
+    """Of two equal custom calls one is negated; which of them the text names first does not matter."""
+    calls = [f'%{name} = f32[] custom-call(), custom_call_target="t"' for name in ("a", "b")]
+    ends = ["%n = f32[] negate(%a)", "ROOT %r = f32[] constant(0), control-predecessors="]
+    texts = [entry(*calls, ends[0], ends[1] + order) for order in ("{%a, %b}", "{%b, %a}")]
+    assert normal(texts[0]) == normal(texts[1])
+    assert canonical(texts[0]).program == canonical(texts[1]).program
+
+
+def test_rows_with_equal_neighbours_are_told_apart_by_what_they_are_part_of() -> None:
+    """Nothing reads sums of neighbours in a ring of six and in two rings of three: each row has the same neighbours in both."""
+    rings = [[0, 1, 2, 3, 4, 5], [6, 7, 8], [9, 10, 11]]
+    calls = [f'%c{number} = f32[] custom-call(), custom_call_target="t"' for number in range(12)]
+    pairs = [pair for ring in rings for pair in zip(ring, ring[1:] + ring[:1], strict=True)]
+    sums = [f"%s{number} = f32[] add(%c{one}, %c{other})" for number, (one, other) in enumerate(pairs)]
+    text = entry(*calls, *sums, "ROOT %r = f32[] constant(0)")
+    assert {normal(renamed(reordered(text, seed), seed)) for seed in range(10)} == {normal(text)}
 
 
 @settings(max_examples=50)
