@@ -25,6 +25,7 @@ from hlo_inspect.errors import UsageError
 from hlo_inspect.graph.calls import Bounds
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, TABLE
 from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, array_leaves
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -36,7 +37,7 @@ _PERMUTES = frozenset({"collective-permute", "collective-permute-start"})
 
 WANTS = Wants(opcodes=_WITH_CHANNEL | {CALL}, operands=RESIZING_OPCODES | {CALL})
 
-KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")
+KINDS = (*(kind for kind in COLLECTIVE_KINDS if "global-ids" in TABLE[kind].traits), "all-to-all")
 """The kinds that Alpa counts, in the order of its tuple."""
 
 _SCALAR_TYPES = ("f32", "f16")
@@ -148,7 +149,7 @@ def _elements(collective: Instruction, rank: int) -> int | None:
 
 
 _PAIR = lazy_pattern(r"\s*+([A-Za-z_][\w.\-]*+)\s*+=\s*+([0-9]{1,12}(?:\.[0-9]{1,12})?(?:[eE][+-]?[0-9]{1,2})?)\s*+", re.ASCII)
-_TIES = {"all-gather": 0.1, "all-reduce": 0.01, "reduce-scatter": 0.001, "all-to-all": 0.001}
+_TIES = dict(zip(KINDS, (0.01, 0.1, 0.001, 0.001), strict=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,14 @@ from hlo_inspect.graph import calls
 from hlo_inspect.graph.slices import Transfer, transfer_of
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.opcodes import POINT_TO_POINT, STARTING_COLLECTIVES, TABLE, base_opcode, opcodes_that_call
+from hlo_inspect.hlo.opcodes import (
+    POINT_TO_POINT,
+    STARTING_COLLECTIVES,
+    TABLE,
+    base_opcode,
+    opcodes_that_are,
+    opcodes_that_call,
+)
 from hlo_inspect.hlo.values.attributes import MalformedValue
 from hlo_inspect.hlo.values.device_groups import DeviceGroups, DevicePairs
 from hlo_inspect.hlo.values.op_names import Origin, origin_of
@@ -33,8 +40,7 @@ from hlo_inspect.hlo.wants import Wants
 OPCODES = STARTING_COLLECTIVES | opcodes_that_call("run", "body", "condition", "branch")
 """What has to be kept of a module: collectives, and what decides how and how often they run."""
 
-_RESIZING = ("all-gather", "reduce-scatter", "collective-permute", "ragged-all-to-all", "recv")
-RESIZING_OPCODES = frozenset(opcode for opcode in STARTING_COLLECTIVES if TABLE[opcode].collective in _RESIZING)
+RESIZING_OPCODES = opcodes_that_are("resized")
 """Of these the operands can have another size than the result, or one that does not follow from the result."""
 
 ASYNC_START_TARGET = "AsyncCollectiveStart"
@@ -46,7 +52,7 @@ WANTS = calls.WANTS | Wants(OPCODES, TARGETS, operands=RESIZING_OPCODES)
 KERNEL_WANTS = WANTS | Wants(opcodes=frozenset({"custom-call"}), graph=True, checked=True)
 """The same for all kernels, collectives among them, and for custom calls: how often those in fusions run is known then."""
 
-REDUCTIONS = {"add": "add", "multiply": "mul", "maximum": "max", "minimum": "min", "and": "and", "or": "or", "xor": "xor"}
+_REDUCTIONS = {name: TABLE[name].written for name in ("maximum", "minimum")} | {"multiply": "mul"}
 
 
 class Collective(NamedTuple):
@@ -326,7 +332,7 @@ def _reduction(module: Module, instruction: Instruction) -> str:
     if name is None:
         return "unknown" if instruction.has("to_apply") else ""
     root = module.root_opcode(name)
-    return REDUCTIONS.get(root, root) if root else "unknown"
+    return _REDUCTIONS.get(root, root) if root else "unknown"
 
 
 def _is_async(inner: Instruction, start: Instruction, *, fused_start: bool) -> bool:

@@ -19,10 +19,6 @@ from hlo_inspect.hlo.values.device_groups import MAX_DEVICES, DeviceGroups, Devi
 from hlo_inspect.hlo.values.sharding import parse_sharding
 from hlo_inspect.lazy_pattern import lazy_pattern
 
-_WITHOUT_GLOBAL_IDS = frozenset(
-    {"all-to-all", "collective-permute", "collective-broadcast", "ragged-all-to-all", "send", "recv"}
-)
-
 
 class GroupMode(Enum):
     """What the ids of a group are."""
@@ -38,7 +34,7 @@ def group_mode(instruction: Instruction) -> GroupMode:
     if not (_has_channel(instruction, "channel_id") or _has_channel(instruction, "all_reduce_id")):
         return GroupMode.CROSS_REPLICA
     record = TABLE.get(instruction.opcode)
-    if record is not None and record.collective in _WITHOUT_GLOBAL_IDS:
+    if record is not None and record.collective and "global-ids" not in TABLE[record.collective].traits:
         return GroupMode.CROSS_PARTITION
     if instruction.attr("use_global_device_ids"):
         return GroupMode.FLATTENED_ID

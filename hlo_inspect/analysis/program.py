@@ -15,7 +15,7 @@ from hlo_inspect.analysis.cost.module_cost import ModuleCost
 from hlo_inspect.graph.parameters import Interface, ParameterLeaf
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.module import Computation, Module
-from hlo_inspect.hlo.opcodes import ASYNC_ENDS, TABLE
+from hlo_inspect.hlo.opcodes import ASYNC_ENDS, CONTROL_FLOW, DEVICE_NUMBERS, LITERAL_OPCODES, NAMING, TABLE, opcodes_that_are
 from hlo_inspect.hlo.values.op_names import BACKWARD, RECOMPUTE
 from hlo_inspect.hlo.values.shapes import ArrayShape, Shape
 from hlo_inspect.optimizer.overview import Overview
@@ -27,13 +27,9 @@ Kind = Literal[
 
 _WRITING = frozenset({"dynamic-update-slice", "scatter"})
 _MATMULS = frozenset({"dot", "convolution"})
-_REDUCTIONS = frozenset({"reduce", "reduce-window", "all-reduce", "reduce-scatter"})
-_COMPUTES_NOTHING = frozenset(
-    {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "copy", "reshape", "partition-id", "replica-id"}
-)
-_REORDERING = frozenset({"bitcast", "copy", "reshape", "transpose"})
-_RUN_OTHERS = frozenset({"call", "conditional", "while"})
-"""What computes nothing by itself: what it runs may be a whole network."""
+_REDUCTIONS = opcodes_that_are("reduction")
+_COMPUTES_NOTHING = NAMING | LITERAL_OPCODES | DEVICE_NUMBERS | {"copy", "reshape"}
+_REORDERING = opcodes_that_are("relayout")
 _OF_JAX = ("jit_", "pjit_", "pmap_", "xmap_")
 """How names of modules begin whose op_names show a backward pass."""
 
@@ -108,7 +104,7 @@ def _only_operation(module: Module) -> str | None:
         return None
     (only,) = computing
     if only != "fusion":
-        return None if only in _RUN_OTHERS else only
+        return None if only in CONTROL_FLOW else only
     callees = [module.computations.get(one.callee("calls") or "") for one in module.entry.with_opcodes({"fusion"})]
     callee = callees[0] if callees else None
     if callee is None:

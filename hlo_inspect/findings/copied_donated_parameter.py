@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.findings.base import Rule, is_worth_it, size
+from hlo_inspect.hlo.opcodes import opcodes_that_are
 from hlo_inspect.report.model import Finding
 
-_COPIES = frozenset({"copy", "transpose", "reshape"})
+_COPIES = opcodes_that_are("relayout") - {"bitcast"}
 
 
 class CopiedDonatedParameter(Rule):

@@ -25,7 +25,7 @@ AsyncHalf = Literal["", "start", "update", "done"]
 Result = Literal["same", "element", "packing", "move", "part", "computed"]
 """What a result is to the operands: the value of the first one (in another type, layout, shape or memory), an element of a
 tuple, a tuple of all; all their elements in other places or more than once; some elements of the first one, or those of
-another device, in other places; or anything else.
+another device, in other places; or anything else. Of an asynchronous start it is that of the whole operation.
 """
 
 Trait = Literal[
@@ -59,7 +59,7 @@ acosh                     1  computed  transcendental
 asin                      1  computed  transcendental
 asinh                     1  computed  transcendental
 atanh                     1  computed  transcendental
-bitcast-convert           1  same      flop
+bitcast-convert           1  computed  flop
 cbrt                      1  computed  transcendental
 ceil                      1  computed  flop
 convert                   1  same      flop
@@ -145,7 +145,7 @@ add-dependency            2  same      marker
 after-all                 *  computed  marker
 domain                    1  same      marker
 opt-barrier               1  same      marker
-trace                     1  same
+trace                     1  computed
 # collectives
 all-reduce                *  computed  collective reduction global-ids to_apply=applied
 all-reduce-start          *  computed  collective reduction global-ids to_apply=applied
@@ -302,8 +302,8 @@ def opcodes_that_are(*traits: Trait) -> frozenset[str]:
 
 
 def opcodes_that_give(*results: Result) -> frozenset[str]:
-    """The opcodes with one of these results, without short spellings."""
-    return frozenset(opcode.name for opcode in _BY_NAME.values() if opcode.result in results)
+    """The opcodes with one of these results, without asynchronous halves."""
+    return frozenset(opcode.name for opcode in _BY_NAME.values() if opcode.result in results and not opcode.half)
 
 
 def opcodes_that_call(*roles: Role) -> frozenset[str]:

@@ -12,7 +12,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.labels import printed
 from hlo_inspect.graph.neighbourhood.expressions import FusionExpressions
 from hlo_inspect.graph.view import View
-from hlo_inspect.hlo.opcodes import ASYNC_ENDS
+from hlo_inspect.hlo.opcodes import ASYNC_ENDS, DEVICE_NUMBERS, NAMING
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.show.tables import shape_text
 from hlo_inspect.report.model import Column, Section, Table
@@ -22,8 +22,8 @@ MOST_INSTRUCTIONS = 6_000
 MOST_NEIGHBOURS = 16
 """At most this many operands and users are named."""
 
-_HANDING_ON = frozenset({"bitcast", "get-tuple-element", "opt-barrier", "tuple"})
-_NO_NODES = _HANDING_ON | {"constant", "after-all", "partition-id", "replica-id"}
+_HANDING_ON = NAMING | {"opt-barrier"}
+_NO_NODES = _HANDING_ON | DEVICE_NUMBERS | {"constant", "after-all"}
 _ALWAYS = frozenset({"parameter", "while"})
 """What moves no bytes by itself and is asked for by its name."""
 RETURNED = "(returned)"

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from hlo_inspect.analysis.cost.operation import Operation, Traffic, shape_size
+from hlo_inspect.hlo.opcodes import LITERAL_OPCODES, MARKERS, NAMING
 from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, TupleShape, array_leaves
 
-_FREE = "add-dependency after-all bitcast constant domain get-tuple-element parameter"
-FREE = frozenset(_FREE.split())
-"""Neither work nor bytes: they forward pointers or order others (`HloCostAnalysis::HandleParameter`, `HandleBitcast`, …)."""
+FREE = (NAMING | MARKERS | LITERAL_OPCODES) - {"opt-barrier", "tuple"}
+"""Neither work nor bytes: they forward pointers or order others (`HloCostAnalysis::HandleParameter`, `HandleBitcast`, …). In
+XLA's model barriers, and tuples as tables of pointers, have bytes.
+"""
 
 Access = tuple[int, Shape]
 """Bytes that are read or written, and the array or table of pointers that they are part of."""

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hlo_inspect.analysis.cost.bytes_accessed import FREE
 from hlo_inspect.analysis.cost.figures import (
     CUSTOM_CALL,
     FIGURES,
@@ -26,13 +25,12 @@ from hlo_inspect.analysis.cost.operation import RUNNERS, Traffic, callee_names, 
 from hlo_inspect.graph.calls import NOTHING, Bounds, CallGraph, InstructionPlace
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.opcodes import ASYNC_ENDS, TABLE
+from hlo_inspect.hlo.opcodes import ASYNC_ENDS, DEVICE_NUMBERS, LITERAL_OPCODES, MARKERS, NAMING, TABLE
 from hlo_inspect.hlo.values.custom_call_markers import is_marker
 from hlo_inspect.hlo.values.shapes import Shape, array_leaves
 
-_FORWARDING = "opt-barrier partition-id replica-id tuple domain"
-NO_KERNELS = FREE | RUNNERS | frozenset(_FORWARDING.split())
-"""Opcodes of which no kernel comes. Tuples, as tables of pointers, and barriers have bytes in XLA's model all the same."""
+NO_KERNELS = NAMING | MARKERS | LITERAL_OPCODES | DEVICE_NUMBERS | RUNNERS
+"""Opcodes of which no kernel comes."""
 
 _NO_KERNEL_SPELLINGS = NO_KERNELS | {name for name in TABLE if wrapped(name) in NO_KERNELS}
 SLICING = frozenset({"slice", "dynamic-slice"})

@@ -11,7 +11,7 @@ from typing import Literal
 from hlo_inspect.analysis.cost.figures import CostGap, MissingAttributeError, UnknownCostError
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo import tokens
-from hlo_inspect.hlo.opcodes import TABLE, opcodes_that_call
+from hlo_inspect.hlo.opcodes import OPCODES, TABLE, opcodes_that_call
 from hlo_inspect.hlo.values.attributes import IntegersAttribute, MalformedValue, WindowDimension
 from hlo_inspect.hlo.values.shapes import POINTER_BYTES, ArrayShape, Shape, TupleShape, subshape
 
@@ -21,7 +21,7 @@ DYNAMIC_DIMENSION_BYTES = 4
 Counted = Literal["running", "fused", "applied"]
 """How a computation counts: it runs itself, is fused into one kernel, or is applied to elements."""
 
-APPLYING = frozenset({"map", "reduce", "scan", "scatter", "reduce-window", "select-and-scatter"})
+APPLYING = frozenset(name for name in opcodes_that_call("applied") & OPCODES if not TABLE[name].collective) - {"sort"}
 """Opcodes whose cost is that of the computation that they apply. XLA does not count what a sort or a collective applies."""
 
 RUNNERS = frozenset(

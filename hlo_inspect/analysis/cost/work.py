@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, SHARED, WORK, TallyKey, UnknownCostError, Work
 from hlo_inspect.analysis.cost.operation import CALLERS, Operation, dimension, elements, first_array
-from hlo_inspect.hlo.opcodes import OPCODES, TABLE, CalleeAttribute
+from hlo_inspect.hlo.opcodes import OPCODES, TABLE, CalleeAttribute, opcodes_that_are
 from hlo_inspect.hlo.values.attributes import IntegerAttribute, WindowDimension
 from hlo_inspect.hlo.values.shapes import BITS, ArrayShape, TupleShape, array_leaves
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -17,19 +17,10 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 Applied = Callable[[Operation, CalleeAttribute], Work]
 """The work of one run of the computation that an attribute names."""
 
-_ONE_FLOP = """
-    abs add and bitcast-convert ceil clamp compare complex convert count-leading-zeros divide floor imag is-finite maximum
-    minimum mulhi multiply negate not or popcnt real reduce-precision remainder round-nearest-afz round-nearest-even select
-    shift-left shift-right-arithmetic shift-right-logical sign stochastic-convert subtract xor
-"""
-_ONE_TRANSCENDENTAL = """
-    acos acosh asin asinh atan2 atanh cbrt cosine cosh erf exponential exponential-minus-one log log-plus-one logistic power
-    rsqrt sine sinh sqrt tan tanh
-"""
-
-ELEMENTWISE: dict[str, int] = dict.fromkeys(_ONE_FLOP.split(), WORK.index("flops")) | dict.fromkeys(
-    _ONE_TRANSCENDENTAL.split(), WORK.index("transcendentals")
-)
+ELEMENTWISE: dict[str, int] = {
+    **dict.fromkeys(opcodes_that_are("flop"), WORK.index("flops")),
+    **dict.fromkeys(opcodes_that_are("transcendental"), WORK.index("transcendentals")),
+}
 """The figure of which an operation takes one for each element of its result, whatever the element's type: a transcendental
 is no FLOP (`HloCostAnalysis::HandleElementwiseOp`).
 """
