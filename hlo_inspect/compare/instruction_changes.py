@@ -19,11 +19,11 @@ from hlo_inspect.compare.changes import Area, Aspect, ModuleChange
 from hlo_inspect.compare.edits import Edit, EditPlace
 from hlo_inspect.compare.regrouping import RegroupedKernels, Regrouping
 from hlo_inspect.graph.view import View
-from hlo_inspect.hlo.opcodes import ASYNC_ENDS, TABLE
+from hlo_inspect.hlo.opcodes import ASYNC_ENDS, TABLE, opcodes_that_are
 from hlo_inspect.hlo.values.op_names import UNKNOWN
 
 _FORWARDING = NO_KERNELS - {"constant"}
-_CHEAP = frozenset({"parameter", "constant", "broadcast", "bitcast", "tuple", "get-tuple-element", "iota", "reshape"})
+_CHEAP = opcodes_that_are("cheap")
 _LONGEST_LIST = 6
 
 

@@ -9,13 +9,13 @@ from typing import Literal, NamedTuple
 from hlo_inspect.compare.edits import Edit, EditPlace
 from hlo_inspect.graph.canonical.module import CanonicalModule
 from hlo_inspect.graph.view import View
+from hlo_inspect.hlo.opcodes import LITERAL_OPCODES, opcodes_that_are
 
-_REPEATED = frozenset(
-    {"parameter", "constant", "broadcast", "bitcast", "tuple", "get-tuple-element", "iota", "reshape", "convert"}
-)
+_CHEAP = opcodes_that_are("cheap")
+_REPEATED = _CHEAP | {"convert"}
 """What costs nothing to have in several fusions."""
 
-_FORWARDING = _REPEATED - {"constant", "parameter", "convert"}
+_FORWARDING = _CHEAP - LITERAL_OPCODES
 
 Content = Counter[tuple[str, str]]
 """How many instructions of each opcode and shape, without layouts."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from hlo_inspect.graph.slices import rendezvous
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, CalleeAttribute
+from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, CalleeAttribute, opcodes_that_give
 from hlo_inspect.hlo.values.custom_call_markers import UNCHANGED_TARGETS
 from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, subshape
@@ -25,12 +25,8 @@ Place = tuple[int, int, ShapeIndex]
 Input = tuple[int, int, ShapeIndex]
 """Frame of a computation whose parameters are inputs, number of a parameter, index into it."""
 
-UNCHANGED = frozenset(
-    {
-        "all-gather", "bitcast", "convert", "copy", "copy-done", "copy-start", "opt-barrier", "reduce-precision", "reshape",
-        "transpose",
-    }
-)  # fmt: skip
+_COPY_HALVES = {"copy-start", "copy-done"}
+UNCHANGED = (opcodes_that_give("same") - {"add-dependency", "domain"}) | {"all-gather", "transpose"} | _COPY_HALVES
 """The result holds the values of the operand: another type, order, shape or memory, or more copies of them."""
 
 MAX_DEPTH = 500  # of calls in calls

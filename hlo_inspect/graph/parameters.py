@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation, Module
+from hlo_inspect.hlo.opcodes import opcodes_that_are
 from hlo_inspect.hlo.values.attributes import Metadata
 from hlo_inspect.hlo.values.header import Alias, Header, ShapeIndex, read_signature
 from hlo_inspect.hlo.values.op_names import StackFrames, origin_of
@@ -328,7 +329,7 @@ def may_update(header: Header) -> bool:
     return not inputs.isdisjoint(outputs)
 
 
-_ADDING = frozenset({"add", "subtract", "scatter", "map", "call", "custom-call"})
+_ADDING = (opcodes_that_are("sum") - {"negate"}) | {"map", "scatter"} | {"call", "custom-call"}
 
 
 def adds_something(module: Module, applied: Container[str | None]) -> bool:

@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeGuard, Union
 
 from hlo_inspect.graph.fingerprints import Fingerprints
 from hlo_inspect.graph.view import View, Views
-from hlo_inspect.hlo.opcodes import STARTING_COLLECTIVES, TABLE
+from hlo_inspect.hlo.opcodes import PRODUCTS, STARTING_COLLECTIVES, TABLE, opcodes_that_are, opcodes_that_give
 from hlo_inspect.hlo.values.custom_call_markers import is_marker
 from hlo_inspect.hlo.values.shapes import Shape, TupleShape
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -33,23 +33,15 @@ MAX_JOINED = 8
 PRODUCT, MOVES, REDUCES, COLLECTIVE, PARAMETER, SUMS = 1, 2, 4, 8, 16, 32
 """What a node is: a product; moved or summed values; a reduction or gather; a collective; an input; a collective that sums."""
 
-PRODUCTS = frozenset({"dot", "convolution", "ragged-dot", "scaled-dot"})
-"""Products of arrays: layers of a network, and what their gradients are made of."""
-
-MOVING = frozenset(
-    {
-        "bitcast-convert", "broadcast", "concatenate", "convert", "copy", "copy-start", "dynamic-slice", "dynamic-update-slice",
-        "pad", "reshape", "reverse", "slice", "transpose",
-    }
-)  # fmt: skip
+_MOVING = (opcodes_that_give("same", "move", "part") - {"reduce-precision"}) | {"bitcast-convert", "copy-start"}
 """The result holds values of the operands."""
 
 SUMMING = frozenset({"all-reduce", "reduce-scatter"})
 
 KINDS = {
     **dict.fromkeys(PRODUCTS, PRODUCT),
-    **dict.fromkeys(MOVING, MOVES),
-    **dict.fromkeys(("gather", "reduce-window", "sort"), REDUCES),
+    **dict.fromkeys(_MOVING, MOVES),
+    **dict.fromkeys(opcodes_that_are("reduction") | {"gather", "sort"}, REDUCES),
     "reduce": REDUCES | MOVES,
     **{name: COLLECTIVE | MOVES | (SUMS if TABLE[name].collective in SUMMING else 0) for name in STARTING_COLLECTIVES},
 }

@@ -76,7 +76,7 @@ is-finite                 1  computed  flop
 log                       1  computed  transcendental
 log-plus-one              1  computed  transcendental written=log1p
 logistic                  1  computed  transcendental
-negate                    1  computed  flop sum written=-
+negate                    1  computed  flop sum
 not                       1  computed  flop
 popcnt                    1  computed  flop
 real                      1  computed  flop
@@ -339,6 +339,9 @@ DEVICE_NUMBERS = opcodes_that_are("device-number")
 
 NAMING = opcodes_that_give("element", "packing") | {"bitcast"}
 """Opcodes that only name values, or parts of them, that are there already."""
+
+MOVES = opcodes_that_give("move") - opcodes_that_are("collective")
+"""Opcodes that put elements of their operands elsewhere, on one device."""
 
 CONTROL_FLOW = frozenset(name for name in opcodes_that_call("run", "body", "condition", "branch") if not TABLE[name].half)
 """Opcodes that run other computations and do nothing else: calls, loops and conditionals."""

@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import chain, compress, count
 from typing import NamedTuple
 
-from hlo_inspect.hlo.opcodes import CALLING_OPCODES, TABLE
+from hlo_inspect.hlo.opcodes import CALLING_OPCODES, TABLE, opcodes_that_call
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, ShapeError, ShapeTable, UnknownTypeError, distinct_arrays
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -25,9 +25,8 @@ _MAX_HEADS = 1 << 17
 """A text may have any number of heads, though that of a compiler has some thousands."""
 
 _SCALAR = lazy_pattern(r"[su]\d{1,2}|pred", re.ASCII)
-_MAY_HOLD_WANTED = frozenset(
-    opcode.name for opcode in TABLE.values() if opcode.base in {"async", "call", "custom-call", "fusion"}
-)
+_HOLDING = {TABLE[name].base for name in opcodes_that_call("run", "custom", "fused")}
+_MAY_HOLD_WANTED = frozenset(opcode.name for opcode in TABLE.values() if opcode.base in _HOLDING)
 
 
 class Head(NamedTuple):

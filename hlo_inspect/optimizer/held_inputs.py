@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from hlo_inspect.graph.frames import Frames, Input, Place
+from hlo_inspect.hlo.opcodes import MOVES
 from hlo_inspect.optimizer.operations import ELEMENTWISE, SOME_VALUES
 
 MAX_HOLDING = 400  # values between one and an input that it holds
-MOVING = SOME_VALUES | {"broadcast", "concatenate", "dynamic-update-slice"}
+MOVING = SOME_VALUES | MOVES
 _SOLVERS = ("lapack_", "cusolver_", "hipsolver_", "Qr", "Eigh", "LuDecomposition", "ProductOfElementaryHouseholderReflectors")
 
 SOLVED: Input = (-1, -1, ())

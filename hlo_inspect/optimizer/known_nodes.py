@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Literal
 
 from hlo_inspect.graph.frames import Frames, Input, Place
+from hlo_inspect.hlo.opcodes import COMMUTATIVE, DEVICE_NUMBERS, ELEMENTWISE, MOVES, opcodes_that_are
 from hlo_inspect.optimizer.graph import Graph
-from hlo_inspect.optimizer.operations import BUFFER_TARGET, DEVICE_NUMBERS, ELEMENTWISE, HANDED_ON
+from hlo_inspect.optimizer.operations import BUFFER_TARGET, HANDED_ON
 
 MAX_STEPS = 256  # to all that one value is made of
 
-_ATTRIBUTES: dict[str, Literal["dimensions", "direction"]] = {
-    "broadcast": "dimensions",
-    "compare": "direction",
-    "reduce": "dimensions",
-    "transpose": "dimensions",
-}
-_LOOKED_INTO = ELEMENTWISE | {"bitcast", "broadcast", "convert", "copy", "reduce", "reshape", "transpose"}
+_WITH_DIMENSIONS = (MOVES - {"concatenate", "dynamic-update-slice"}) | {"reduce"}
+_LOOKED_INTO = (ELEMENTWISE - {"bitcast-convert", "reduce-precision"}) | opcodes_that_are("relayout") | _WITH_DIMENSIONS
 _LEFT_OUT = "..."
 """What printers write for the elements of a large constant."""
-_COMBINERS = ("add", "maximum", "minimum", "multiply")
+_COMBINERS = COMMUTATIVE & opcodes_that_are("sum", "scale", "choice")
 
 
 class FusedValues:
@@ -63,14 +58,15 @@ class FusedValues:
         opcode, shape = frames.opcode(place), str(frames.shape(place))
         if opcode == "parameter":
             return opcode, frames.made_at(place, HANDED_ON)
-        instruction = frames.instruction(place) if opcode == "constant" or opcode in _ATTRIBUTES else None
+        has_attribute = opcode in _WITH_DIMENSIONS or opcode == "compare"
+        instruction = frames.instruction(place) if opcode == "constant" or has_attribute else None
         if opcode == "constant":
             literal = (instruction is not None and instruction.literal) or _LEFT_OUT
             return None if _LEFT_OUT in literal else (opcode, shape, literal)
         combiner = next((op for op in _COMBINERS if opcode == "reduce" and frames.applies(place, op)), "")
         if opcode not in _LOOKED_INTO or place[2] or not operands or (opcode == "reduce" and not combiner):
             return None
-        attribute = instruction.attr(_ATTRIBUTES[opcode]) if instruction is not None else None
+        attribute = instruction.attr("direction" if opcode == "compare" else "dimensions") if instruction is not None else None
         # The elements of a bitcast are where the layouts of its result and of its operand have them.
         arrays = tuple(map(frames.shape, (place, *operands))) if opcode == "bitcast" else ()
         return opcode, shape, combiner, str(attribute), arrays, tuple(map(self._known.__getitem__, operands))

@@ -17,21 +17,10 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 
 ELEMENTWISE = opcodes.ELEMENTWISE - UNCHANGED - {"bitcast-convert"}
 
-SOME_VALUES = frozenset(
-    {
-        "all-to-all",
-        "collective-broadcast",
-        "collective-permute",
-        "dynamic-slice",
-        "gather",
-        "pad",
-        "reverse",
-        "slice",
-    }
-)
+SOME_VALUES = opcodes.opcodes_that_give("part")
 """The result holds some of the values of the first operand, elsewhere."""
 
-IN_PLACE = frozenset({"dynamic-update-slice", "scatter"})
+IN_PLACE = opcodes.opcodes_that_are("update")
 """The result is the first operand in which parts are written: the second operand, of a scatter the third."""
 
 CONCATENATING_TARGETS = frozenset({"ConcatBitcast"})
@@ -40,10 +29,8 @@ CONCATENATING_TARGETS = frozenset({"ConcatBitcast"})
 BUFFER_TARGET = "AllocateBuffer"
 """A custom call whose result holds nothing yet."""
 
-HANDED_ON = frozenset({"get-tuple-element", "parameter", "tuple"})
+HANDED_ON = (opcodes.NAMING - {"bitcast"}) | {"parameter"}
 """What is written between a value and its use in another computation."""
-
-DEVICE_NUMBERS = frozenset({"partition-id", "replica-id"})
 
 GEMM_TARGETS = ("__cublas$gemm", "__cublas$lt$matmul", "__triton$gemm")
 """Custom calls that compute alpha * A * B + beta * C."""
@@ -90,7 +77,7 @@ _FUNCTIONS: dict[str, Callable[..., float]] = {
     "tanh": math.tanh,
     "truncate": math.trunc,
 }
-_MOVING = frozenset({"broadcast", "slice", "dynamic-slice", "pad", "reverse", "transpose", "all-to-all", "collective-permute"})
+_MOVING = (SOME_VALUES - {"collective-broadcast", "gather"}) | {"broadcast", "transpose"}
 
 
 def apply(op: str, attribute: object, values: list[float]) -> float | None:

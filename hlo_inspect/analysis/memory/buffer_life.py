@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 from hlo_inspect.analysis.memory.allocations import Allocation
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory, LiveBuffer
+from hlo_inspect.hlo.opcodes import CONTROL_FLOW
 from hlo_inspect.hlo.values.header import ShapeIndex
 
 Happening = Literal["defined", "written in place", "passed on", "read", "freed"]
@@ -75,9 +76,12 @@ def _events(device: DeviceMemory, buffer: int, end: int) -> list[BufferEvent]:
     return sorted(events, key=lambda one: (one.time, one.what == "freed"))
 
 
+_PASSING_ON = CONTROL_FLOW | {"parameter"}
+
+
 def _rewritten(device: DeviceMemory, time: int) -> Happening:
     """What the definition of a further value of a buffer is: a write in place, or the way round a loop."""
-    return "passed on" if device.schedule.opcodes[time] in {"while", "parameter", "conditional", "call"} else "written in place"
+    return "passed on" if device.schedule.opcodes[time] in _PASSING_ON else "written in place"
 
 
 def _place(device: DeviceMemory, buffer: int, allocation: Allocation | None) -> tuple[int, list[int]]:

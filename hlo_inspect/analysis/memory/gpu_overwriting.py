@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 
 from hlo_inspect.graph.view import View, Views
-from hlo_inspect.hlo.opcodes import ELEMENTWISE
+from hlo_inspect.hlo.opcodes import ELEMENTWISE, opcodes_that_are
 from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import BITS, ArrayShape, Shape, subshape
 
@@ -180,5 +180,5 @@ class _FusionHint:
         return not any(row is not None and fused.opcodes[row] in ("transpose", "copy") for row in heroes)
 
 
-_AROUND_HEROES = frozenset({"bitcast", "convert", "negate", "reshape"})
+_AROUND_HEROES = (opcodes_that_are("relayout") - {"copy", "transpose"}) | {"convert", "negate"}
 """What can stand between a result and the operation that decides how a fusion is emitted."""

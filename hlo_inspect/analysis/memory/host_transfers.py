@@ -12,13 +12,15 @@ from typing import Literal, NamedTuple
 from hlo_inspect.graph.calls import Bounds, CallGraph
 from hlo_inspect.graph.parameters import Interface, ParameterLeaf
 from hlo_inspect.graph.view import View, Views
+from hlo_inspect.hlo.opcodes import opcodes_that_are
 from hlo_inspect.hlo.values.shapes import HOST_SPACE, ArrayShape, Shape
 
 Direction = Literal["to device", "to host"]
 
 _TARGETS: dict[str, Direction] = {"MoveToDevice": "to device", "MoveToHost": "to host"}
 _WRITING = frozenset({"dynamic-update-slice"})
-_COPYING = frozenset({"copy", "copy-start", "dynamic-slice", "dynamic-slice-start", "slice", "slice-start"}) | _WRITING
+_BLOCKS = opcodes_that_are("block") - {"concatenate"}
+_COPYING = _BLOCKS | {f"{opcode}-start" for opcode in _BLOCKS - _WRITING}
 
 
 class HostTransfer(NamedTuple):

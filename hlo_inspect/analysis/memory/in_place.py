@@ -44,15 +44,11 @@ def _index(text: str) -> ShapeIndex:
 class InPlace:
     """The pairs of instructions. `passing` are the opcodes that a fusion's in-place update is looked for through."""
 
-    opcodes = frozenset({
-        "all-reduce-start", "async-start", "collective-permute", "collective-permute-start", "custom-call",
-        "dynamic-update-slice", "fusion", "ragged-all-to-all", "scatter", "set-dimension-size",
-    })  # fmt: skip
-    """Those that can be in place."""
-
     def __init__(self, views: Views, passing: frozenset[str]) -> None:
         self._views = views
         self._passing = passing
+        self.opcodes = frozenset(_RULES)
+        """Those that can be in place."""
         self._ends = self.opcodes | passing | {"get-tuple-element", "tuple"}
         self._fusions: dict[str, tuple[Pair, ...]] = {}
 

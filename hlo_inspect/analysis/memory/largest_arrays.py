@@ -17,7 +17,7 @@ from hlo_inspect.graph.loops import RUNNING_OPCODES
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.instruction import Callee
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.opcodes import CALLING_OPCODES, TABLE
+from hlo_inspect.hlo.opcodes import CALLING_OPCODES, CONTROL_FLOW, MARKERS, NAMING, TABLE, opcodes_that_are
 from hlo_inspect.hlo.values.custom_call_markers import TRANSFERS, UNCHANGED_TARGETS
 from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import ArrayShape, array_leaves
@@ -25,12 +25,10 @@ from hlo_inspect.hlo.values.shapes import ArrayShape, array_leaves
 LEAST_SHARE = 100
 """Arrays that are smaller than the largest by this factor are left out."""
 
-_WRITING = frozenset({"dynamic-update-slice", "scatter"})
-_FORWARDING = frozenset({"bitcast", "get-tuple-element", "tuple"})
-_MADE_ELSEWHERE = _FORWARDING | {
-    "add-dependency", "after-all", "call", "conditional", "domain", "opt-barrier", "while",
-    *(opcode.name for opcode in TABLE.values() if opcode.half in ("start", "update")),
-}  # fmt: skip
+_WRITING = opcodes_that_are("update")
+_MADE_ELSEWHERE = (
+    NAMING | MARKERS | CONTROL_FLOW | {opcode.name for opcode in TABLE.values() if opcode.half in ("start", "update")}
+)
 _MARKERS = UNCHANGED_TARGETS - TRANSFERS
 _RUNNING = frozenset({"run", "body", "condition", "branch"})
 
@@ -192,7 +190,7 @@ class _InPlace:
         if fused is None:
             return False
         root = fused.rows.column.root
-        if root is not None and root.opcode not in _FORWARDING:
+        if root is not None and root.opcode not in NAMING:
             return root.opcode in _WRITING
         return self._ends_in_one(fused.name, index)
 
@@ -201,7 +199,7 @@ class _InPlace:
         frames, number = self._frames, self._frames.open(name)
         place: Place | None = frames.root(number, index) if number is not None else None
         for _ in range(MAX_STEPS):
-            if place is None or frames.opcode(place) not in _FORWARDING:
+            if place is None or frames.opcode(place) not in NAMING:
                 break
             place = frames.step_back(place)
         return place is not None and frames.opcode(place) in _WRITING

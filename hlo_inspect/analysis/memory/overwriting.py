@@ -16,7 +16,7 @@ from hlo_inspect.analysis.memory.platforms import Platform
 from hlo_inspect.analysis.memory.values import Values
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.module import Computation
-from hlo_inspect.hlo.opcodes import ELEMENTWISE
+from hlo_inspect.hlo.opcodes import ELEMENTWISE, LITERAL_OPCODES, opcodes_that_are
 
 _LOOP_KINDS = frozenset({"kLoop", "kInput"})
 
@@ -189,9 +189,9 @@ def _is_other_addend(fused: View, number: int) -> bool:
 _ALWAYS = ELEMENTWISE | {"while", "conditional"}
 """What may be written over any operand of the same shape."""
 
-_ELEMENT_BY_ELEMENT = ELEMENTWISE | {"constant", "parameter", "tuple"}
+_ELEMENT_BY_ELEMENT = ELEMENTWISE | LITERAL_OPCODES | {"tuple"}
 
-_WRITTEN: Mapping[str, int] = {"dynamic-update-slice": 0, "scatter": 0, "set-dimension-size": 0, "triangular-solve": 1}
+_WRITTEN: Mapping[str, int] = dict.fromkeys(opcodes_that_are("update"), 0) | {"set-dimension-size": 0, "triangular-solve": 1}
 
 
 def _is_elementwise_on(opcode: str, number: int) -> bool:

@@ -12,7 +12,7 @@ from hlo_inspect.analysis.memory.live_arrays import LiveArray
 from hlo_inspect.analysis.memory.parameter_relations import GATHERED, Relation
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.module import Computation
-from hlo_inspect.hlo.opcodes import TABLE
+from hlo_inspect.hlo.opcodes import NAMING, TABLE
 from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.op_names import BACKWARD, FORWARD, LOSS
 from hlo_inspect.hlo.values.shapes import ArrayShape, Shape
@@ -20,7 +20,7 @@ from hlo_inspect.hlo.values.shapes import ArrayShape, Shape
 LAYER_BY_LAYER = frozenset({"conversion", "copy", "transpose", GATHERED})
 """What can be done to one layer of a parameter as well as to all of them."""
 
-_PASSES_ON = frozenset({"while", "bitcast", "get-tuple-element", "tuple"})
+_PASSES_ON = NAMING | {"while"}
 
 
 class GatheredParameter(NamedTuple):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from hlo_inspect.graph.frames import MAX_STEPS, UNCHANGED, Frames, Place, may_come_from_before
+from hlo_inspect.graph.frames import MAX_STEPS, Frames, Place, may_come_from_before
 from hlo_inspect.graph.parameters import Interface
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.module import Computation, Module
+from hlo_inspect.hlo.opcodes import MARKERS, OPCODES, TABLE, opcodes_that_are, opcodes_that_give
 from hlo_inspect.hlo.rows import HeadColumn
 from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import ArrayShape
@@ -16,31 +17,23 @@ from hlo_inspect.optimizer.overview import Overview
 
 PARAMETER, GRADIENT, NEW_VALUE, BROADCAST, GATHERED = "parameter", "gradient", "new value", "broadcast", "gathered"
 
+_PARTS = opcodes_that_give("part") - opcodes_that_are("collective") - {"gather", "reverse"}
 _WORDS = {
-    "all-gather": GATHERED,
-    "all-gather-done": GATHERED,
-    "all-gather-start": GATHERED,
-    "broadcast": BROADCAST,
-    "convert": "conversion",
-    "copy": "copy",
-    "copy-done": "copy",
-    "copy-start": "copy",
-    "custom-call": "moved",
-    "dynamic-slice": "slice",
-    "dynamic-update-slice": "update",
-    "pad": "padded",
+    **{name: name for name in (opcodes_that_are("relayout") - {"bitcast"}) | {BROADCAST}},
+    **dict.fromkeys(_PARTS, "slice"),
+    **dict.fromkeys(opcodes_that_are("update"), "update"),
+    **dict.fromkeys(("convert", "reduce-precision"), "conversion"),
+    **dict.fromkeys(("copy-start", "copy-done"), "copy"),
+    **dict.fromkeys((name for name in OPCODES if TABLE[name].base == "all-gather"), GATHERED),
     "recv-done": GATHERED,
-    "reduce-precision": "conversion",
-    "reshape": "reshape",
-    "scatter": "update",
-    "slice": "slice",
-    "transpose": "transpose",
+    "pad": "padded",
+    "custom-call": "moved",
 }
 """What an instruction makes of its first operand; what is not here and can be stepped through changes nothing."""
 
 _PARTICIPLES = frozenset({GATHERED, "moved", "padded"})
 
-_OF_FIRST_OPERAND = frozenset({"broadcast", "dynamic-slice", "dynamic-update-slice", "pad", "scatter", "slice"})
+_OF_FIRST_OPERAND = _PARTS | opcodes_that_are("update") | {"broadcast"}
 
 _RESULT_OF_START = {"all-gather-start": (1,), "copy-start": (0,)}
 
@@ -49,7 +42,7 @@ _FOLLOWED = _OF_FIRST_OPERAND.union(_RESULT_OF_START)
 _JOINED_SLICES = "ConcatBitcast"
 """A custom call of TPU: slices of one array that were copied one by one stand together again."""
 
-_MOVING = UNCHANGED - {"all-gather", "copy-done", "copy-start", "opt-barrier"}
+_MOVING = (opcodes_that_give("same") - MARKERS) | {"transpose"}
 """What has one operand, an array."""
 
 ArrayPlace = tuple[str, int, ShapeIndex]

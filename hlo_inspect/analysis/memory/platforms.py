@@ -12,7 +12,15 @@ from hlo_inspect.analysis.memory.tpu_chips import find_chip
 from hlo_inspect.analysis.tpu_marks import has_tiles
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.opcodes import ELEMENTWISE, opcodes_that_call
+from hlo_inspect.hlo.opcodes import (
+    ELEMENTWISE,
+    LITERAL_OPCODES,
+    MARKERS,
+    NAMING,
+    opcodes_that_are,
+    opcodes_that_call,
+    opcodes_that_give,
+)
 from hlo_inspect.hlo.values.shapes import Shape, TupleShape
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.request import PlatformName
@@ -95,10 +103,8 @@ _GPU_MARKS = (
 _TPU_MARKS = ("tpu_custom_call", "scoped_memory_configs", "window_config")
 _CPU_MARKS = ("outer_dimension_partitions", "__ynn", "__onednn", "__pocketfft", "TopK", "blas_", "lapack_")
 _MARKS = (*_GPU_MARKS, *_CPU_MARKS, *_TPU_MARKS)
-_WITHOUT_MARKS = ELEMENTWISE | {
-    "bitcast", "bitcast-convert", "broadcast", "concatenate", "constant", "dynamic-slice", "dynamic-update-slice", "gather",
-    "get-tuple-element", "iota", "pad", "parameter", "reduce", "reshape", "reverse", "slice", "transpose", "tuple",
-}  # fmt: skip
+_MOVING = opcodes_that_give("same", "part", "move") - opcodes_that_are("collective") - MARKERS
+_WITHOUT_MARKS = ELEMENTWISE | NAMING | LITERAL_OPCODES | _MOVING | {"iota", "reduce"}
 """What compilers fuse or apply and say nothing more of."""
 _FUSING_OR_APPLYING = opcodes_that_call("fused", "applied")
 _LOOKED_AT_TOGETHER = 64

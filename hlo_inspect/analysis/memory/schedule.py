@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, cast
 
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.opcodes import TABLE
+from hlo_inspect.hlo.opcodes import CONTROL_FLOW, TABLE, opcodes_that_call
 from hlo_inspect.hlo.values.shapes import Shape, TupleShape, subshape
 
 Role = Literal["entry", "body", "condition", "branch", "call", "async"]
@@ -23,8 +23,8 @@ Role = Literal["entry", "body", "condition", "branch", "call", "async"]
 MISSING = -1
 """The time of an operand that is not defined before its use."""
 
-_WRAPPING = {f"{opcode}-start": opcode for opcode in ("while", "call", "conditional")}
-_RUNNING = frozenset({"while", "call", "conditional", "async-start", *_WRAPPING})
+_WRAPPING = {f"{opcode}-start": opcode for opcode in CONTROL_FLOW}
+_RUNNING = opcodes_that_call("run", "body", "condition", "branch")
 
 
 class MemoryFault(NamedTuple):

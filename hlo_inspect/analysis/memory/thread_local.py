@@ -12,9 +12,9 @@ from typing import NamedTuple
 from hlo_inspect.analysis.memory.platforms import Platform
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.opcodes import TABLE, callee_roles
+from hlo_inspect.hlo.opcodes import MARKERS, NAMING, TABLE, callee_roles
 
-_NO_VALUE = frozenset({"get-tuple-element", "bitcast", "opt-barrier", "domain"})
+_NO_VALUE = frozenset(name for name in NAMING | MARKERS if TABLE[name].operands == 1)
 _APPLIED = frozenset({"applied", "custom"})
 _APPLYING = frozenset(opcode for opcode in TABLE if not _APPLIED.isdisjoint(callee_roles(opcode).values()))
 

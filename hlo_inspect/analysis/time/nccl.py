@@ -14,6 +14,7 @@ from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.hardware import Link
 from hlo_inspect.analysis.time.links import bus_factor
 from hlo_inspect.analysis.time.placement import NodeSpread
+from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, opcodes_that_are
 
 US = 1e-6
 
@@ -34,7 +35,7 @@ SIMPLE = Protocol((8.4 * US, 3.4 * US, 14.0 * US), (8.4 * US, 4.0 * US, 14.0 * U
 
 REDUCING_LATENCY = 25 * US
 """Of an all-reduce that the switches of NVLink add up."""
-_RINGS = frozenset({"all-reduce", "all-gather", "reduce-scatter", "collective-broadcast"})
+_RINGS = opcodes_that_are("global-ids") & {*COLLECTIVE_KINDS} | {"collective-broadcast"}
 _ONE_SHOT_LAUNCH, _ONE_SHOT_BARRIER = 1 * US, 1.5 * US
 MAX_ONE_SHOT = 256 * 1024
 """Bytes up to which XLA sends an all-reduce to every device at once (`TRITON_ONE_SHOT`)."""

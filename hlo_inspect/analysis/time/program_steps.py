@@ -28,7 +28,7 @@ from hlo_inspect.graph.calls import CallGraph, InstructionPlace, place
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.opcodes import TABLE, Role
+from hlo_inspect.hlo.opcodes import TABLE, Role, opcodes_that_are
 from hlo_inspect.hlo.tokens import ScanError
 from hlo_inspect.hlo.values.shapes import HOST_SPACE, array_leaves
 
@@ -38,7 +38,7 @@ COPIES, TO_HOST, FROM_HOST = "copies", "to host", "from host"
 _ASYNCHRONOUS = "asynchronous"
 """The stream of asynchronous computations that name no thread."""
 
-_MOVING = frozenset(["bitcast", "concatenate", "copy", "dynamic-slice", "dynamic-update-slice", "slice"])
+_MOVING = opcodes_that_are("block") | {"bitcast"}
 _STREAM_ANNOTATION = "_xla_stream_annotation"
 
 

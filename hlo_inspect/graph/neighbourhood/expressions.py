@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from hlo_inspect.graph.view import View, Views
+from hlo_inspect.hlo.opcodes import COMMUTATIVE, NAMING, STARTING_COLLECTIVES, TABLE, opcodes_that_are
 from hlo_inspect.hlo.values.attributes import SliceDimension
 from hlo_inspect.hlo.values.shapes import ArrayShape
 
@@ -13,20 +14,15 @@ MAX_DEPTH = 12
 MAX_OUTPUTS = 3
 CUT = "…"
 
-_INFIX = {
-    "compare": ("", 1), "or": ("|", 2), "xor": ("^", 3), "and": ("&", 4), "add": ("+", 5), "subtract": ("-", 5),
-    "multiply": ("*", 6), "divide": ("/", 6), "remainder": ("%", 6), "power": ("**", 8),
-}  # fmt: skip
-"""Operators with how tightly they bind, as in Python."""
+_BINDS = {"|": 2, "^": 3, "&": 4, "+": 5, "-": 5, "*": 6, "/": 6, "%": 6, "**": 8}
+"""Operators with how tightly they bind, as in Python. Comparisons bind least."""
 _DIRECTIONS = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
 _SIGN, _ATOM = 7, 9
-_SHORT = {
-    "maximum": "max", "minimum": "min", "exponential": "exp", "exponential-minus-one": "expm1", "log-plus-one": "log1p",
-}  # fmt: skip
-_LEFT_OUT = frozenset({"bitcast", "broadcast", "copy", "reshape", "opt-barrier"})
+_LEFT_OUT = (opcodes_that_are("relayout") - {"transpose"}) | {"broadcast", "opt-barrier"}
 """What changes no value: the operand is shown in its place."""
-_AS_THEY_ARE = frozenset({"bitcast", "copy", "get-tuple-element"})
-_FIRST_ONLY = {"dynamic-slice": 1, "dynamic-update-slice": 2, "reduce": 1, "reduce-window": 1, "pad": 1}
+_AS_THEY_ARE = (NAMING - {"tuple"}) | {"copy"}
+_REDUCING = opcodes_that_are("reduction") - STARTING_COLLECTIVES
+_FIRST_ONLY = dict.fromkeys(_REDUCING | {"dynamic-slice", "pad"}, 1) | {"dynamic-update-slice": 2}
 """Operands that are shown; indices and initial values are not."""
 _LONGEST_LITERAL = 24
 
@@ -119,10 +115,10 @@ class _Writer:
 
     def _operation(self, row: int, opcode: str, depth: int) -> Text:
         operands = [self._operand(row, number, depth) for number in range(len(self._view.operand_rows(row)))]
-        if opcode in _INFIX and len(operands) == 2:
-            sign, binds = _INFIX[opcode]
-            sign = sign or self._direction(row)
-            right = binds if opcode in {"add", "multiply", "and", "or", "xor"} else binds + 1
+        sign = self._direction(row) if opcode == "compare" else _written(opcode)
+        binds = 1 if opcode == "compare" else _BINDS.get(sign)
+        if binds is not None and len(operands) == 2:
+            right = binds if opcode in COMMUTATIVE else binds + 1
             return f"{_bracketed(operands[0], binds)} {sign} {_bracketed(operands[1], right)}", binds
         if opcode == "negate" and len(operands) == 1:
             return f"-{_bracketed(operands[0], _SIGN)}", _SIGN
@@ -172,18 +168,28 @@ class _Writer:
         if opcode in {"convert", "bitcast-convert"} and isinstance(shape, ArrayShape):
             return shape.dtype
         instruction = self._view.instruction_at(row)
-        if instruction is not None and opcode in {"reduce", "reduce-window"}:
+        if instruction is not None and opcode in _REDUCING:
             return "-".join(filter(None, (opcode, self._applied(instruction.callee("to_apply")))))
         if instruction is not None and opcode == "custom-call":
             return instruction.attr("custom_call_target") or opcode
-        return _SHORT.get(opcode, opcode)
+        return _function_name(opcode)
 
     def _applied(self, computation: str | None) -> str:
         if computation is None or computation not in self._views.computations:
             return ""
         view = self._views.of(computation)
         root = view.opcodes[view.root] if view.root is not None else ""
-        return _SHORT.get(root, root)
+        return _function_name(root)
+
+
+def _written(opcode: str) -> str:
+    known = TABLE.get(opcode)
+    return known.written if known is not None else opcode
+
+
+def _function_name(opcode: str) -> str:
+    written = _written(opcode)
+    return opcode if written in _BINDS else written
 
 
 def _bracketed(operand: Text, binds: int) -> str:

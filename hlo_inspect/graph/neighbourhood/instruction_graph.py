@@ -18,7 +18,7 @@ from hlo_inspect.graph.neighbourhood.selection import RowPlace
 from hlo_inspect.graph.value_graph import PARAMETER, CallFrame, Value, ValueGraph, nodes_in
 from hlo_inspect.graph.values import read_values
 from hlo_inspect.graph.view import View, Views
-from hlo_inspect.hlo.opcodes import TABLE
+from hlo_inspect.hlo.opcodes import NAMING, TABLE
 from hlo_inspect.hlo.values.header import ShapeIndex
 
 Edges = Sequence[Sequence[int]]
@@ -187,4 +187,4 @@ def _is_one(caller: CallFrame, row: int, called: CallFrame) -> bool:
     return sum(one not in _HANDING_ON for one in called.view.opcodes) <= 1
 
 
-_HANDING_ON = frozenset({"parameter", "tuple", "get-tuple-element", "bitcast"})
+_HANDING_ON = NAMING | {"parameter"}

@@ -20,6 +20,7 @@ from itertools import islice
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction, operands_of
 from hlo_inspect.hlo.module import Computation, Module
+from hlo_inspect.hlo.opcodes import NAMING, OPCODES, TABLE
 from hlo_inspect.hlo.read.cursor import Span
 from hlo_inspect.hlo.read.fast_path import DEFINITION, read_row
 from hlo_inspect.hlo.read.skipped import SkippedComputation
@@ -33,13 +34,14 @@ MAX_DEFINITIONS = 1 << 20
 HANDING_OPCODES = frozenset({"while", "call"})
 """Their operands are another computation's parameters."""
 
-PASSING_OPCODES = frozenset({"bitcast", "convert", "copy", "copy-done", "copy-start", "opt-barrier"})
+_CONVERTING = frozenset(name for name in OPCODES if TABLE[name].base in {"convert", "copy"})
+PASSING_OPCODES = _CONVERTING | {"bitcast", "opt-barrier"}
 """Their result is their operand, as far as a count is concerned."""
 
-_FOLLOWED = HANDING_OPCODES | PASSING_OPCODES | {"add", "compare", "fusion", "get-tuple-element", "subtract", "tuple"}
-
-CONDITION_ROOTS = PASSING_OPCODES | {"call", "compare", "fusion"}
+CONDITION_ROOTS = PASSING_OPCODES | (HANDING_OPCODES - {"while"}) | {"compare", "fusion"}
 """What the root of a loop's condition can be if the loop's trips can be counted."""
+
+_FOLLOWED = CONDITION_ROOTS | HANDING_OPCODES | NAMING | {"add", "subtract"}
 
 SCALAR_ROOT = lazy_pattern(r"\(*+(?:pred|[su]\d{1,2})\[\]", re.ASCII)
 """How the shape of a root starts that is an integer or truth value, or a tuple that has one first."""

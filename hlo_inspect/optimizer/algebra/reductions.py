@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hlo_inspect.graph.frames import Place
+from hlo_inspect.hlo.opcodes import STARTING_COLLECTIVES, opcodes_that_are
 from hlo_inspect.hlo.values.attributes import SliceDimension
 from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, NormalForms, Sum, close, split_zero
 from hlo_inspect.optimizer.dataflow import Dataflow
@@ -16,8 +17,8 @@ from hlo_inspect.optimizer.step.state_arrays import TrainingStep
 
 MAX_STAGES = 12  # a sum is made in stages: within a row, over rows, over devices
 
-_OVER_DEVICES = frozenset({"all-reduce", "all-reduce-start", "reduce-scatter", "reduce-scatter-start"})
-_OVER_ELEMENTS = frozenset({"reduce", "reduce-window"})
+_OVER_DEVICES = opcodes_that_are("reduction") & STARTING_COLLECTIVES
+_OVER_ELEMENTS = opcodes_that_are("reduction") - STARTING_COLLECTIVES
 
 
 @dataclass(frozen=True, slots=True)

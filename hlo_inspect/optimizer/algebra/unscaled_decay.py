@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from hlo_inspect.hlo.opcodes import opcodes_that_are
 from hlo_inspect.optimizer.algebra.hyperparameter import Hyperparameter, constant
 from hlo_inspect.optimizer.algebra.normal_form import ONE, is_constant
 from hlo_inspect.optimizer.algebra.update import Update
+
+_SUMS = opcodes_that_are("sum")
 
 
 def decay_beside(update: Update) -> Hyperparameter | None:
@@ -28,6 +31,6 @@ def decay_beside(update: Update) -> Hyperparameter | None:
         numbers = [value for arg in args if (value := graph.value(arg)) is not None]
         if graph.ops[node] == "multiply" and array.old in args and numbers:
             return constant(1.0 - update.kept.get(ONE, 0.0), update.tolerance)
-        if graph.ops[node] in {"add", "subtract", "negate"} or (graph.ops[node] == "multiply" and numbers == [-1.0]):
+        if graph.ops[node] in _SUMS or (graph.ops[node] == "multiply" and numbers == [-1.0]):
             stack += args
     return None

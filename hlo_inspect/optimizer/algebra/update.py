@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from hlo_inspect.hlo.opcodes import opcodes_that_are
 from hlo_inspect.optimizer.algebra.dependence import AtomDependence
 from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT, COMPUTED, Hyperparameter, constant, shortest
 from hlo_inspect.optimizer.algebra.normal_form import (
@@ -383,7 +384,7 @@ class Update:
         return LEAST_KEPT <= self.kept[ONE] <= 1.0 if ONE in self.kept else len(self.kept) == 1 and bool(self.states)
 
 
-_BOUNDS = frozenset({"minimum", "maximum", "clamp", "select"})
+_BOUNDS = opcodes_that_are("choice")
 
 LEAST_KEPT = 0.5
 """No weight decay keeps less than this."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from hlo_inspect.graph.frames import Frames, Place
+from hlo_inspect.hlo.opcodes import CONTROL_FLOW, opcodes_that_are
 from hlo_inspect.optimizer.algebra.normal_form import Atom, Monomial, Sum, is_constant
 from hlo_inspect.optimizer.algebra.update import Update
 from hlo_inspect.optimizer.held_inputs import SOLVED, UNSEEN
@@ -31,7 +32,8 @@ MAX_MATRICES = 4  # by which a gradient is multiplied
 MAX_LEAVES = 64  # of one update that are looked at
 
 _CHOSEN = {"select": slice(1, 3), "clamp": slice(1, 2)}
-_LINEAR = frozenset({"sum", "maximum", "minimum", "broadcast", "transpose"}) | SOME_VALUES
+_LINEAR = SOME_VALUES | opcodes_that_are("choice") | {"sum", "broadcast", "transpose"}
+_CLOSED = (CONTROL_FLOW - {"call"}) | {"custom-call"}
 
 
 class BackwardPasses:
@@ -98,7 +100,7 @@ class BackwardPasses:
         place = update.forms.graph.places.get(node) if node is not None else None
         if place is None or node in update.forms.graph.broken:
             return True
-        return self._frames.opcode(place) in {"conditional", "custom-call", "while"} and not self._held.is_solved(place)
+        return self._frames.opcode(place) in _CLOSED and not self._held.is_solved(place)
 
     def _is_preconditioned(self, update: Update, leaf: int) -> bool:
         """Whether a value is a gradient that is multiplied with other matrices, from the left or from the right; between two
@@ -138,7 +140,7 @@ class BackwardPasses:
             return self._sum(update, summed, depth - 1)
         if atom.node is not None:
             return False if self._is_pairwise(update, number, atom.node) else self._leaf(update, atom.node)
-        if atom.op in _CHOSEN or atom.op in _LINEAR:
+        if atom.op in _LINEAR:
             return _every(self._sum(update, part, depth - 1) for part in _parts(atom) if not is_constant(part))
         inner = {self._sum(update, part, depth - 1) for part in atom.parts if update.depends_on_itself(part)}
         return False if inner == {False} else None

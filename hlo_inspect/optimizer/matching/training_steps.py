@@ -10,6 +10,7 @@ from hlo_inspect.graph.frames import Frames, Input, Place
 from hlo_inspect.graph.parameters import Interface, Output
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.opcodes import opcodes_that_are
 from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import ArrayShape, array_leaves
 from hlo_inspect.optimizer.dataflow import Dataflow
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 MAX_NESTING = 3  # loops in loops over steps
 MAX_TERMS = 16  # of an average of a loop's result and an input
+
+_SCALING = opcodes_that_are("scale") | {"negate"}
 
 
 @dataclass(slots=True)
@@ -134,7 +137,7 @@ def _arrays_in_sum(flow: Dataflow, node: int) -> set[int]:
         seen.add(top)
         large = [arg for arg in graph.args[top] if graph.sizes[arg] != 1 and graph.value(arg) is None]
         is_sum = graph.ops[top] in {"add", "subtract"}
-        if is_sum or (graph.ops[top] in {"multiply", "divide", "negate"} and len(large) == 1):
+        if is_sum or (graph.ops[top] in _SCALING and len(large) == 1):
             stack += large
         else:
             found.add(top)

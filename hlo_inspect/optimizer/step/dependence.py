@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hlo_inspect.graph.frames import Frames, Input, Place
+from hlo_inspect.hlo.opcodes import opcodes_that_give
 from hlo_inspect.optimizer.graph import with_bits
 
 EVERYTHING = -1
 """All inputs there can be: what is assumed of a place where there are too many to follow."""
 
-_OF_ONE_RESULT = frozenset({"async-update", "call", "get-tuple-element"})
+_OF_ONE_RESULT = opcodes_that_give("element") | {"async-update", "call"}
 """What hands on, whole, one of several results; anything else depends on its operands, if it only moves one of them too."""
 
 

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 from hlo_inspect.graph.frames import MAX_STEPS, Frames, Place
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.opcodes import CalleeAttribute
+from hlo_inspect.hlo.opcodes import (
+    CONTROL_FLOW,
+    OPCODES,
+    PRODUCTS,
+    callee_roles,
+    opcodes_that_are,
+    opcodes_that_call,
+)
 from hlo_inspect.hlo.rows import NO_ROWS
 from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.optimizer.held_inputs import MOVING
@@ -15,16 +22,17 @@ from hlo_inspect.optimizer.operations import ELEMENTWISE, GEMM_TARGETS
 
 MAX_BETWEEN = 100  # steps between two products
 
-_PRODUCTS = frozenset({"dot", "convolution", "gather", "scatter"})
+_PRODUCTS = (PRODUCTS - {"ragged-dot", "scaled-dot"}) | {"gather", "scatter"}
 _PRODUCT_TARGETS = (*GEMM_TARGETS, "__cublas$lt$matmul$f8", "__onednn$matmul", "__onednn$convolution")
 _PRODUCT_PREFIXES = ("__cudnn$conv",)
-_HIDING = frozenset({"conditional", "custom-call", "fft", "ragged-dot", "triangular-solve", "cholesky", "while"})
-CALLING: dict[str, CalleeAttribute] = {"call": "to_apply", "fusion": "calls", "async-start": "calls"}
+_HIDING = (CONTROL_FLOW - {"call"}) | opcodes_that_are("library") | {"custom-call", "ragged-dot"}
+CALLING = {name: next(iter(callee_roles(name))) for name in opcodes_that_call("run", "fused") & OPCODES}
 OF_INTEREST = _PRODUCTS | _HIDING | frozenset(CALLING)
 """Opcodes of products, of what may hide them, and of what calls computations that may hold them."""
 
 _MADE = ELEMENTWISE | {"tuple", "reduce"}
-_RESHAPING = frozenset({"all-gather", "all-gather-start", "bitcast", "broadcast", "custom-call", "reshape", "transpose"})
+_GATHERS = {"all-gather", "all-gather-start"}
+_RESHAPING = (opcodes_that_are("relayout") - {"copy"}) | _GATHERS | {"broadcast", "custom-call"}
 
 Order = tuple[int, ...] | None
 """The numbers that dimensions have elsewhere, `None` where they cannot be followed."""

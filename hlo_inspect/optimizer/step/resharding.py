@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 
 from hlo_inspect.graph.frames import Input
+from hlo_inspect.hlo.opcodes import STARTING_COLLECTIVES, opcodes_that_give
 from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.optimizer.dataflow import Dataflow
 from hlo_inspect.optimizer.graph import Graph, with_bits
@@ -16,7 +17,7 @@ from hlo_inspect.optimizer.step.successions import Result, is_resharded
 
 MAX_SHAPES = 100  # of inputs that are compared with those of outputs
 MAX_BASES = 4096  # leaves and moves; of more each permute is taken for an exchange
-MOVES = frozenset({"all-to-all", "collective-permute", "dynamic-slice"})
+MOVES = (opcodes_that_give("part") & STARTING_COLLECTIVES - {"collective-broadcast"}) | {"dynamic-slice"}
 _JOINING = frozenset({"concatenate", "select"})
 
 

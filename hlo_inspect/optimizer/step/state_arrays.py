@@ -12,6 +12,7 @@ from functools import partial
 from itertools import pairwise
 
 from hlo_inspect.graph.frames import Input, Place
+from hlo_inspect.hlo.opcodes import opcodes_that_are
 from hlo_inspect.hlo.values.attributes import SliceDimension
 from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.optimizer.array_slices import Cuts, flat_range, flat_ranges
@@ -95,6 +96,9 @@ class TrainingStep:
         return known
 
 
+_DECIDED = (opcodes_that_are("sum", "scale") - {"divide", "negate"}) | {"and", "or"}
+
+
 def _decided(graph: Graph, op: str, args: tuple[int, ...]) -> int | None:
     """The result of an operation of which an operand is assumed; `None` where that does not decide it."""
     if graph.assumed.isdisjoint(args):
@@ -104,7 +108,7 @@ def _decided(graph: Graph, op: str, args: tuple[int, ...]) -> int | None:
         return args[1 if values[0] else 2] if args[0] in graph.assumed else None
     if op == "not":
         return graph.truth(not values[0])
-    return _computed(graph, op, args) if op in {"add", "subtract", "multiply", "and", "or"} and len(args) == 2 else None
+    return _computed(graph, op, args) if op in _DECIDED and len(args) == 2 else None
 
 
 def _computed(graph: Graph, op: str, args: tuple[int, ...]) -> int | None:

@@ -27,6 +27,7 @@ from operator import or_
 from typing import NamedTuple
 
 from hlo_inspect.graph.frames import Input, Place
+from hlo_inspect.hlo.opcodes import opcodes_that_are
 from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.optimizer.graph import Graph, each_bit
@@ -172,7 +173,7 @@ class _Sums:
         return {one: factor.times(number) for one, factor in held.items()}
 
 
-_LINEAR = frozenset({"add", "subtract", "negate", "multiply", "divide", "select", "maximum", "minimum", "clamp"})
+_LINEAR = opcodes_that_are("sum", "scale", "choice")
 
 
 def _joined(left: _Held, right: _Held, join: Callable[[_Factor, _Factor], _Factor], missing: _Factor | None = None) -> _Held:
