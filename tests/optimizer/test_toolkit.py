@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.optimizer.algebra.norms import Clip
-from hlo_inspect.optimizer.algebra.unscaled_decay import decay_beside
+from hlo_inspect.optimizer.rules.adafactor import decay_beside
 from tests.optimizer.programs import ADAM, STAGES, Facts, changed, facts_of, overview_of, rules_of, step_of, text_of
 
 POWER = "p_s = f32[] power(%nine_s, %tf)"

@@ -1,13 +1,14 @@
-"""Moments, bias correction, and the root of a second moment that a step is divided by: what Adam and its relatives share."""
+"""Moments, bias corrections, the root of a second moment that a step is divided by, and Adam's step that is made of them."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT, COMPUTED, Hyperparameter, constant
 from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, close, inverse, is_constant, product, scaled
-from hlo_inspect.optimizer.algebra.update import State, Update, expanded, split
+from hlo_inspect.optimizer.algebra.update import Claim, State, Update, expanded, split
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,3 +211,87 @@ def l2_in(update: Update, gradient: Sum, share: float | None = None) -> Hyperpar
         return COMPUTED
     scale = share if share and not close(value, 1.0, 0.01) else value
     return constant(factor[ONE] / scale, max(update.tolerance, 2e-6))
+
+
+# -- Adam's step -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AdamStep:
+    """One term of a new value: `-rate * first' / root(second')`. `bases` are those of the corrections of the two moments.
+    `kept` is what keeps the weight if that is not as in the update.
+    """
+
+    first: State
+    second: State
+    root: Root
+    rate: Sum
+    bases: tuple[Hyperparameter | None, Hyperparameter | None]
+    kept: Sum | None = None
+
+
+def find_adam_step(update: Update, rest: Sum | None = None) -> AdamStep | None:
+    """The step as a single term with two states, each explained; the moments themselves are left to the caller."""
+    if rest is None and not update.is_plain():
+        return None
+    rest = update.rest if rest is None else rest
+    if len(rest) != 1:
+        return None
+    ((monomial, value),) = rest.items()
+    states = update.used(rest)
+    if len(states) != 2:
+        return None
+    for first, second in (states, reversed(states)):
+        if dict(monomial).get(first.new) == 1.0:
+            factors = tuple(factor for factor in monomial if factor[0] != first.new)
+            root = find_root(update, factors, second.new)
+            if root is not None:
+                return _with_rate(update, first, second, root, value)
+    return None
+
+
+def _with_rate(update: Update, first: State, second: State, root: Root, value: float) -> AdamStep | None:
+    inner, _ = take_corrections(update, root.correction)  # other scalars are corrections that are handed in
+    outer, factors = take_corrections(update, root.rest)
+    if not all(update.is_scalar(atom) for atom, _ in factors):
+        return None
+    ones = [base for base, exponent in outer if exponent == -1.0]
+    roots = [base for base, exponent in outer if exponent == 0.5] + [base for base, exponent in inner if exponent == -0.5]
+    if len(ones) + len(roots) != len(outer) + len(inner) or len(ones) > 1 or len(roots) > 1:
+        return None
+    rate: dict[Monomial, float] = {factors: -value * root.scale}
+    return AdamStep(first, second, root, rate, (ones[0] if ones else None, roots[0] if roots else None))
+
+
+def adam_claim(update: Update, step: AdamStep, first: Average, second: Average) -> Claim:
+    """The claim of a rule with Adam's two moments."""
+    return Claim(
+        step.rate,
+        first.rest,
+        {
+            "learning_rate": update.read(step.rate),
+            "beta1": exact_decay(first.decay, step.bases[0]),
+            "beta2": exact_decay(second.decay, step.bases[1]),
+            "epsilon": update.read(step.root.epsilons) if step.root.epsilons else ABSENT,
+            "weight_decay": update.decay_of(step.rate, step.kept),
+            "l2": l2_of(update, first),
+        },
+        {"first_moment": first.state.array, "second_moment": second.state.array},
+        [step.second.array] if second.state is not step.second else [],
+    )
+
+
+SecondMoment = Callable[[Update, State, Average], Average | None]
+"""What a rule takes for the second moment: the update, the state below the root, the first moment."""
+
+
+def squares_of(update: Update, state: State, first: Average) -> Average | None:
+    """Adam's second moment: an average of the squares of what the first one adds up."""
+    return square_average(update, state, first.rest)
+
+
+def averages_of(update: Update, step: AdamStep | None, second: SecondMoment = squares_of) -> tuple[Average, Average] | None:
+    """Both moments of a step, where the first one is an average of gradients."""
+    first = gradient_average(update, step.first) if step is not None else None
+    found = second(update, step.second, first) if step is not None and first is not None else None
+    return (first, found) if first is not None and found is not None else None

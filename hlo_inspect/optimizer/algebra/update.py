@@ -11,7 +11,6 @@ from hlo_inspect.optimizer.algebra.dependence import AtomDependence
 from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT, COMPUTED, Hyperparameter, constant, shortest
 from hlo_inspect.optimizer.algebra.normal_form import (
     ONE,
-    Atom,
     Monomial,
     NormalForms,
     Sum,
@@ -280,26 +279,6 @@ class Update:
     def same_direction(self, left: Sum, right: Sum) -> bool:
         """Whether two forms differ only by scalar factors."""
         return bool(left) and bool(right) and self.direction(left)[1] == self.direction(right)[1]
-
-    def open_safe_root(self, monomial: Monomial, moment: int) -> Monomial:
-        """A product in which `select(moment > 0, x, 0)` is put as `x`, where `x` is one product."""
-        opened = monomial
-        for atom, exponent in monomial:
-            inner = self._safe(self.forms.atoms[atom], moment) if exponent == 1.0 else None
-            if inner is not None:
-                opened = product(product(opened, ((atom, -1.0),)), inner)
-        return opened
-
-    def _safe(self, choice: Atom, moment: int) -> Monomial | None:
-        """`x` of `select(moment > 0, x, 0)`."""
-        if choice.op != "select" or len(choice.parts[1]) != 1 or any(choice.parts[2].values()):
-            return None
-        ((inner, value),) = choice.parts[1].items()
-        compared = [self.forms.atoms[atom] for condition in choice.parts[0] for atom, _ in condition]
-        if value != 1.0 or len(compared) != 1 or (compared[0].op, compared[0].attribute) != ("compare", "GT"):
-            return None
-        left, right = compared[0].parts
-        return inner if left == {((moment, 1.0),): 1.0} and not any(right.values()) else None
 
     # -- states ---------------------------------------------------------------------------------------------------------
 

@@ -23,8 +23,7 @@ from hlo_inspect.optimizer.algebra.update import Update
 from hlo_inspect.optimizer.held_inputs import SOLVED, UNSEEN
 from hlo_inspect.optimizer.operations import SOME_VALUES
 from hlo_inspect.optimizer.step.dependence import EVERYTHING, InputDependence
-from hlo_inspect.optimizer.step.products import Factor
-from hlo_inspect.optimizer.step.step_products import StepProducts
+from hlo_inspect.optimizer.step.products import Factor, StepProducts
 
 MAX_PAIRS = 100_000  # of products and cofactors that are compared
 MAX_DEPTH = 12  # of functions around a gradient

@@ -19,12 +19,17 @@ from hlo_inspect.optimizer.algebra.normal_form import ONE
 from hlo_inspect.optimizer.algebra.numeric import agrees
 from hlo_inspect.optimizer.algebra.update import Claim, Update
 from hlo_inspect.optimizer.dataflow import Dataflow
-from hlo_inspect.optimizer.matching.bounded_steps import find_bounded_steps, may_be_bounded_step
 from hlo_inspect.optimizer.matching.candidates import Candidates, StateInputs, find_candidates
-from hlo_inspect.optimizer.matching.frozen_weights import find_frozen_weights
-from hlo_inspect.optimizer.matching.proposals import Proposal, descends, make_update, propose
+from hlo_inspect.optimizer.matching.proposals import (
+    Proposal,
+    descends,
+    find_bounded_steps,
+    make_update,
+    may_be_bounded_step,
+    propose,
+)
 from hlo_inspect.optimizer.matching.step_expressions import StepExpressions
-from hlo_inspect.optimizer.matching.weights import Exclusions, Weight
+from hlo_inspect.optimizer.matching.weights import Exclusions, Weight, find_frozen_weights
 from hlo_inspect.optimizer.rules import claims_of
 from hlo_inspect.optimizer.step.state_arrays import StateArray, TrainingStep
 

@@ -20,33 +20,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hlo_inspect.optimizer.algebra.toolkit import (
-    COMPUTED,
-    ONE,
-    Claim,
-    Hyperparameter,
-    Monomial,
-    OptimizerRule,
-    State,
-    StateArray,
-    Sum,
-    Update,
-    added,
-    constant,
-    decay_beside,
-    expanded,
-    holds_square,
-    is_constant,
-    is_square_of,
-    product,
-    quotient,
-    scaled,
-    split,
-    squares_in,
-    unguarded,
-    within_limits,
-)
+from hlo_inspect.hlo.opcodes import opcodes_that_are
+from hlo_inspect.optimizer.algebra.hyperparameter import COMPUTED, Hyperparameter, constant
+from hlo_inspect.optimizer.algebra.moments import holds_square
+from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, added, is_constant, product, scaled
+from hlo_inspect.optimizer.algebra.norms import is_square_of, squares_in, unguarded, within_limits
+from hlo_inspect.optimizer.algebra.update import Claim, OptimizerRule, State, Update, expanded, quotient, split
+from hlo_inspect.optimizer.step.state_arrays import StateArray
 
+_SUMS = opcodes_that_are("sum")
 MAX_REPEATED = 4  # times that something is repeated, limited or added up, one in the other
 
 
@@ -273,11 +255,39 @@ def _is_explained(update: Update, norm: tuple[int, float], unit: Monomial) -> bo
     return is_square_of(update, squares, ((update.weight, 1.0),) if exponent > 0 else unit)
 
 
-RULE = OptimizerRule(
-    name="adafactor",
-    title="Adafactor",
-    paper="Shazeer and Stern 2018, arXiv:1804.04235",
-    hyperparameters=("learning_rate", "beta2", "epsilon", "weight_decay", "momentum"),
-    state=("first_moment", "second_moment", "second_moment_rows", "second_moment_columns"),
-    match=match,
+def decay_beside(update: Update) -> Hyperparameter | None:
+    """The decay that the step takes of the weight by itself, `None` where there is none such.
+
+    With a constant rate the equation alone does not show it: `rate * (decay / rate)` is the same number. So the text has to
+    compute it that way: the old value and a step, in which the old value is multiplied by a number and that by nothing else.
+    """
+    graph, array = update.forms.graph, update.array
+    is_step = graph.ops[array.new] in {"add", "subtract"} and array.old in graph.args[array.new]
+    if not is_step or not is_constant(update.kept):
+        return None
+    seen = {array.old}
+    stack = list(graph.args[array.new])
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        args = graph.args[node]
+        numbers = [value for arg in args if (value := graph.value(arg)) is not None]
+        if graph.ops[node] == "multiply" and array.old in args and numbers:
+            return constant(1.0 - update.kept.get(ONE, 0.0), update.tolerance)
+        if graph.ops[node] in _SUMS or (graph.ops[node] == "multiply" and numbers == [-1.0]):
+            stack += args
+    return None
+
+
+RULES = (
+    OptimizerRule(
+        name="adafactor",
+        title="Adafactor",
+        paper="Shazeer and Stern 2018, arXiv:1804.04235",
+        hyperparameters=("learning_rate", "beta2", "epsilon", "weight_decay", "momentum"),
+        state=("first_moment", "second_moment", "second_moment_rows", "second_moment_columns"),
+        match=match,
+    ),
 )

@@ -9,25 +9,10 @@ State: m, u and t. Reads rate, b1, b2, epsilon, decay, l2. Epsilon may be added 
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.algebra.toolkit import (
-    ABSENT,
-    ONE,
-    Average,
-    Claim,
-    Hyperparameter,
-    Monomial,
-    OptimizerRule,
-    State,
-    Sum,
-    Update,
-    exact_decay,
-    gradient_average,
-    l2_of,
-    product,
-    quotient,
-    split,
-    take_corrections,
-)
+from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT, Hyperparameter
+from hlo_inspect.optimizer.algebra.moments import Average, exact_decay, gradient_average, l2_of, take_corrections
+from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, product
+from hlo_inspect.optimizer.algebra.update import Claim, OptimizerRule, State, Update, quotient, split
 
 
 def match(update: Update) -> Claim | None:
@@ -95,11 +80,13 @@ def _norm(update: Update, state: State, average: Average) -> tuple[Hyperparamete
     return None
 
 
-RULE = OptimizerRule(
-    name="adamax",
-    title="AdaMax",
-    paper="Kingma and Ba 2015, arXiv:1412.6980, section 7.1",
-    hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "l2"),
-    state=("first_moment", "second_moment"),
-    match=match,
+RULES = (
+    OptimizerRule(
+        name="adamax",
+        title="AdaMax",
+        paper="Kingma and Ba 2015, arXiv:1412.6980, section 7.1",
+        hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "l2"),
+        state=("first_moment", "second_moment"),
+        match=match,
+    ),
 )

@@ -10,24 +10,12 @@ State: m, v and t. Reads rate, b1, b2, epsilon, decay. The first step may only f
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.algebra.toolkit import (
-    ABSENT,
-    ONE,
-    Claim,
-    Hyperparameter,
-    Monomial,
-    OptimizerRule,
-    State,
-    Sum,
-    Update,
-    constant,
-    holds_square,
-    is_constant,
-    key_of,
-    split,
-    value_of_form,
-    within_limits,
-)
+from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT, Hyperparameter, constant
+from hlo_inspect.optimizer.algebra.moments import holds_square
+from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, is_constant, key_of
+from hlo_inspect.optimizer.algebra.norms import within_limits
+from hlo_inspect.optimizer.algebra.numeric import value_of_form
+from hlo_inspect.optimizer.algebra.update import Claim, OptimizerRule, State, Update, split
 
 LATER = 1000.0  # any step but the first
 
@@ -92,11 +80,13 @@ def _later(update: Update, decay: Sum) -> Hyperparameter:
     return constant(value, update.tolerance) if value is not None and is_chosen else reading
 
 
-RULE = OptimizerRule(
-    name="adopt",
-    title="ADOPT",
-    paper="Taniguchi et al. 2024, arXiv:2411.02853",
-    hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "nesterov"),
-    state=("first_moment", "second_moment"),
-    match=match,
+RULES = (
+    OptimizerRule(
+        name="adopt",
+        title="ADOPT",
+        paper="Taniguchi et al. 2024, arXiv:2411.02853",
+        hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "nesterov"),
+        state=("first_moment", "second_moment"),
+        match=match,
+    ),
 )

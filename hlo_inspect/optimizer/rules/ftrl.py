@@ -9,20 +9,9 @@ State: n and z. Reads rate. The new weight is a function of n' and z' alone.
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.algebra.toolkit import (
-    ONE,
-    Claim,
-    Monomial,
-    OptimizerRule,
-    State,
-    Sum,
-    Update,
-    close,
-    scaled,
-    split,
-    split_zero,
-    square_average,
-)
+from hlo_inspect.optimizer.algebra.moments import square_average
+from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, close, scaled, split_zero
+from hlo_inspect.optimizer.algebra.update import Claim, OptimizerRule, State, Update, split
 
 
 def match(update: Update) -> Claim | None:
@@ -66,11 +55,13 @@ def _opened(update: Update, monomial: Monomial) -> Sum:
     return atom.parts[0] if atom is not None and atom.op == "sum" else {monomial: 1.0}
 
 
-RULE = OptimizerRule(
-    name="ftrl",
-    title="FTRL-Proximal",
-    paper="McMahan et al. 2013, KDD",
-    hyperparameters=("learning_rate",),
-    state=("first_moment", "second_moment"),
-    match=match,
+RULES = (
+    OptimizerRule(
+        name="ftrl",
+        title="FTRL-Proximal",
+        paper="McMahan et al. 2013, KDD",
+        hyperparameters=("learning_rate",),
+        state=("first_moment", "second_moment"),
+        match=match,
+    ),
 )

@@ -9,28 +9,10 @@ State: m. Reads rate (without the coefficient), momentum, decay. The rate may be
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.algebra.toolkit import (
-    ABSENT,
-    ONE,
-    Claim,
-    Hyperparameter,
-    Monomial,
-    OptimizerRule,
-    State,
-    Sum,
-    Update,
-    added,
-    close,
-    inverse,
-    is_norm_of,
-    is_trust_ratio,
-    key_of,
-    product,
-    split,
-    split_zero,
-    trust_factor,
-    trust_ratio_of,
-)
+from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT, Hyperparameter
+from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, added, close, inverse, key_of, product, split_zero
+from hlo_inspect.optimizer.algebra.norms import is_norm_of, is_trust_ratio, trust_factor, trust_ratio_of
+from hlo_inspect.optimizer.algebra.update import Claim, OptimizerRule, State, Update, split
 
 
 def match(update: Update) -> Claim | None:
@@ -92,11 +74,13 @@ def _is_of_paper(update: Update, trust: int, step: Sum) -> bool:
     return set(decayed) <= {ONE} and close(*decays)
 
 
-RULE = OptimizerRule(
-    name="lars",
-    title="LARS",
-    paper="You, Gitman and Ginsburg 2017, arXiv:1708.03888",
-    hyperparameters=("learning_rate", "momentum", "nesterov", "weight_decay"),
-    state=("first_moment",),
-    match=match,
+RULES = (
+    OptimizerRule(
+        name="lars",
+        title="LARS",
+        paper="You, Gitman and Ginsburg 2017, arXiv:1708.03888",
+        hyperparameters=("learning_rate", "momentum", "nesterov", "weight_decay"),
+        state=("first_moment",),
+        match=match,
+    ),
 )

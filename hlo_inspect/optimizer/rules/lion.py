@@ -8,7 +8,9 @@ State: m. Reads rate, b1, b2, decay, l2.
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.algebra.toolkit import Claim, OptimizerRule, Sum, Update, gradient_average, l2_of, split
+from hlo_inspect.optimizer.algebra.moments import gradient_average, l2_of
+from hlo_inspect.optimizer.algebra.normal_form import Sum
+from hlo_inspect.optimizer.algebra.update import Claim, OptimizerRule, Update, split
 
 
 def match(update: Update) -> Claim | None:
@@ -36,11 +38,13 @@ def match(update: Update) -> Claim | None:
     return Claim(rate, average.rest, hyperparameters, {"first_moment": state.array})
 
 
-RULE = OptimizerRule(
-    name="lion",
-    title="Lion",
-    paper="Chen et al. 2023, arXiv:2302.06675",
-    hyperparameters=("learning_rate", "beta1", "beta2", "weight_decay", "l2"),
-    state=("first_moment",),
-    match=match,
+RULES = (
+    OptimizerRule(
+        name="lion",
+        title="Lion",
+        paper="Chen et al. 2023, arXiv:2302.06675",
+        hyperparameters=("learning_rate", "beta1", "beta2", "weight_decay", "l2"),
+        state=("first_moment",),
+        match=match,
+    ),
 )

@@ -21,27 +21,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from hlo_inspect.optimizer.algebra.toolkit import (
-    ABSENT,
-    COMPUTED,
+from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT, COMPUTED, Hyperparameter
+from hlo_inspect.optimizer.algebra.moments import gradient_average
+from hlo_inspect.optimizer.algebra.normal_form import (
     ONE,
-    Claim,
-    Hyperparameter,
     Monomial,
-    OptimizerRule,
-    State,
     Sum,
-    Update,
     close,
-    gradient_average,
     inverse,
     is_constant,
-    is_norm_of,
     product,
     scaled,
-    split,
     split_zero,
 )
+from hlo_inspect.optimizer.algebra.norms import is_norm_of
+from hlo_inspect.optimizer.algebra.update import Claim, OptimizerRule, State, Update, split
 
 LEAST_STEPS = 2
 MAX_STEPS = 30
@@ -300,11 +294,13 @@ def _shared_factor(update: Update) -> tuple[Sum, Sum] | None:
     return None
 
 
-RULE = OptimizerRule(
-    name="muon",
-    title="Muon",
-    paper="Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/",
-    hyperparameters=("learning_rate", "momentum", "nesterov", "weight_decay"),
-    state=("first_moment",),
-    match=match,
+RULES = (
+    OptimizerRule(
+        name="muon",
+        title="Muon",
+        paper="Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/",
+        hyperparameters=("learning_rate", "momentum", "nesterov", "weight_decay"),
+        state=("first_moment",),
+        match=match,
+    ),
 )

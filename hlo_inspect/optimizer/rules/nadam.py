@@ -14,32 +14,19 @@ State: Adam's m, v and t, and P. Reads rate, b1, b2, epsilon, l2 or decay.
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.algebra.toolkit import (
-    ONE,
+from hlo_inspect.optimizer.algebra.hyperparameter import Hyperparameter
+from hlo_inspect.optimizer.algebra.moments import (
     AdamStep,
     Average,
-    Claim,
-    Hyperparameter,
-    Monomial,
-    OptimizerRule,
     Root,
-    State,
-    Sum,
-    Update,
     adam_claim,
-    added,
-    close,
-    expanded,
     find_root,
     gradient_average,
-    product,
-    quotient,
-    scaled,
-    split,
-    split_zero,
     square_average,
     take_corrections,
 )
+from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, added, close, product, scaled, split_zero
+from hlo_inspect.optimizer.algebra.update import Claim, OptimizerRule, State, Update, expanded, quotient, split
 
 
 def match(update: Update) -> Claim | None:
@@ -182,12 +169,14 @@ def _factors_of(update: Update, kept: int) -> list[Sum]:
     return found
 
 
-RULE = OptimizerRule(
-    name="nadam",
-    title="NAdam",
-    paper="Dozat 2016; with decay as in Loshchilov and Hutter 2019, arXiv:1711.05101",
-    hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "l2"),
-    state=("first_moment", "second_moment"),
-    match=match,
-    with_decay="nadamw",
+RULES = (
+    OptimizerRule(
+        name="nadam",
+        title="NAdam",
+        paper="Dozat 2016; with decay as in Loshchilov and Hutter 2019, arXiv:1711.05101",
+        hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "l2"),
+        state=("first_moment", "second_moment"),
+        match=match,
+        with_decay="nadamw",
+    ),
 )

@@ -9,21 +9,10 @@ State: m, v and the counter. Reads rate, b1, b2, epsilon, decay, and the l2 of a
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.algebra.toolkit import (
-    ABSENT,
-    Claim,
-    OptimizerRule,
-    Root,
-    State,
-    Sum,
-    Update,
-    find_root,
-    holds_square,
-    key_of,
-    l2_in,
-    product,
-    split,
-)
+from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT
+from hlo_inspect.optimizer.algebra.moments import Root, find_root, holds_square, l2_in
+from hlo_inspect.optimizer.algebra.normal_form import Sum, key_of, product
+from hlo_inspect.optimizer.algebra.update import Claim, OptimizerRule, State, Update, split
 
 
 def match(update: Update) -> Claim | None:
@@ -94,11 +83,13 @@ def _norm(update: Update, form: Sum) -> Sum | None:
     return update.reductions.summed(opaque[0]) if len(opaque) == 1 and key_of(form) else None
 
 
-RULE = OptimizerRule(
-    name="novograd",
-    title="NovoGrad",
-    paper="Ginsburg et al. 2019, arXiv:1905.11286",
-    hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "l2"),
-    state=("first_moment", "second_moment"),
-    match=match,
+RULES = (
+    OptimizerRule(
+        name="novograd",
+        title="NovoGrad",
+        paper="Ginsburg et al. 2019, arXiv:1905.11286",
+        hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "l2"),
+        state=("first_moment", "second_moment"),
+        match=match,
+    ),
 )

@@ -13,19 +13,9 @@ State: the sizes and the last gradient or step. Reads nothing: there is no rate.
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.algebra.toolkit import (
-    ONE,
-    Atom,
-    Claim,
-    Monomial,
-    OptimizerRule,
-    State,
-    Sum,
-    Update,
-    is_constant,
-    product,
-    within_limits,
-)
+from hlo_inspect.optimizer.algebra.normal_form import ONE, Atom, Monomial, Sum, is_constant, product
+from hlo_inspect.optimizer.algebra.norms import within_limits
+from hlo_inspect.optimizer.algebra.update import Claim, OptimizerRule, State, Update
 
 
 def match(update: Update) -> Claim | None:
@@ -132,11 +122,13 @@ def _grows(update: Update, size: State, last: State, gradient: Sum) -> bool:
     return _compares(update, factors[0].parts[0], last, gradient)
 
 
-RULE = OptimizerRule(
-    name="rprop",
-    title="Rprop",
-    paper="Riedmiller and Braun 1993, IEEE ICNN",
-    hyperparameters=(),
-    state=("step_size", "last_gradient"),
-    match=match,
+RULES = (
+    OptimizerRule(
+        name="rprop",
+        title="Rprop",
+        paper="Riedmiller and Braun 1993, IEEE ICNN",
+        hyperparameters=(),
+        state=("step_size", "last_gradient"),
+        match=match,
+    ),
 )

@@ -11,21 +11,10 @@ decay, and the l2 of a gradient `g + l2 * w`.
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.algebra.toolkit import (
-    ONE,
-    Atom,
-    Claim,
-    Monomial,
-    OptimizerRule,
-    State,
-    Sum,
-    Update,
-    close,
-    constant,
-    holds_square,
-    l2_in,
-    split,
-)
+from hlo_inspect.optimizer.algebra.hyperparameter import constant
+from hlo_inspect.optimizer.algebra.moments import holds_square, l2_in
+from hlo_inspect.optimizer.algebra.normal_form import ONE, Atom, Monomial, Sum, close
+from hlo_inspect.optimizer.algebra.update import Claim, OptimizerRule, State, Update, split
 
 
 def match(update: Update) -> Claim | None:
@@ -99,11 +88,13 @@ def _is_largest(update: Update, state: State, total: Sum) -> bool:
     return update.reductions.summed(state.new, "maximum") == total
 
 
-RULE = OptimizerRule(
-    name="sm3",
-    title="SM3",
-    paper="Anil et al. 2019, arXiv:1901.11150",
-    hyperparameters=("learning_rate", "momentum", "epsilon", "weight_decay", "l2"),
-    state=("first_moment", "second_moment"),
-    match=match,
+RULES = (
+    OptimizerRule(
+        name="sm3",
+        title="SM3",
+        paper="Anil et al. 2019, arXiv:1901.11150",
+        hyperparameters=("learning_rate", "momentum", "epsilon", "weight_decay", "l2"),
+        state=("first_moment", "second_moment"),
+        match=match,
+    ),
 )

@@ -10,21 +10,11 @@ State: m, h and counters. Reads rate, b1, b2, epsilon, decay. The estimate is wh
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.algebra.toolkit import (
-    ONE,
-    Claim,
-    Hyperparameter,
-    OptimizerRule,
-    State,
-    Sum,
-    Update,
-    constant,
-    gradient_average,
-    is_constant,
-    product,
-    split,
-    within_limits,
-)
+from hlo_inspect.optimizer.algebra.hyperparameter import Hyperparameter, constant
+from hlo_inspect.optimizer.algebra.moments import gradient_average
+from hlo_inspect.optimizer.algebra.normal_form import ONE, Sum, is_constant, product
+from hlo_inspect.optimizer.algebra.norms import within_limits
+from hlo_inspect.optimizer.algebra.update import Claim, OptimizerRule, State, Update, split
 
 
 def match(update: Update) -> Claim | None:
@@ -87,11 +77,13 @@ def _decay(update: Update, state: State) -> Hyperparameter | None:
     return update.read(decay) if decay and update.are_scalar(decay) and update.is_gradient(rest) else None
 
 
-RULE = OptimizerRule(
-    name="sophia",
-    title="Sophia",
-    paper="Liu et al. 2023, arXiv:2305.14342",
-    hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay"),
-    state=("first_moment", "second_moment"),
-    match=match,
+RULES = (
+    OptimizerRule(
+        name="sophia",
+        title="Sophia",
+        paper="Liu et al. 2023, arXiv:2305.14342",
+        hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay"),
+        state=("first_moment", "second_moment"),
+        match=match,
+    ),
 )

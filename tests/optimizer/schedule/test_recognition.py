@@ -9,8 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hlo_inspect.optimizer.algebra.numeric import value_of_node
-from hlo_inspect.optimizer.schedule.recognition import counts_steps, schedule_in_words, schedule_of
-from hlo_inspect.optimizer.schedule.segments import FAR, Segment, described
+from hlo_inspect.optimizer.schedule.recognition import FAR, Segment, counts_steps, described, schedule_in_words, schedule_of
 from tests.optimizer.programs import Counted
 
 

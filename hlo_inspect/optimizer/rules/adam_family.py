@@ -1,0 +1,319 @@
+"""Adam and the optimizers that differ from it in a term. With the gradient `g`, the L2 term in it if there is one:
+
+    m' = b1 * m + (1 - b1) * g
+    v' = b2 * v + (1 - b2) * g ** 2
+    w' = w - rate * (m' / (1 - b1 ** t) / (sqrt(v' / (1 - b2 ** t)) + epsilon) + decay * w)
+
+* Adam (Kingma and Ba 2015, arXiv:1412.6980); AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) has the decay beside the
+  step, also one of 0 that is written in the text. The corrections may be missing, or folded into the rate as `sqrt(1 - b2 **
+  t) / (1 - b1 ** t)`; epsilon may be below the root. Factors that are handed in may stand for anything: `1 - b1` of a step of
+  PyTorch is as well Prodigy's estimate times that.
+* AMSGrad (Reddi, Kale and Kumar 2018, arXiv:1904.09237): in the place of `v' / (1 - b2 ** t)` the largest so far, or the
+  largest v', corrected below the step.
+* AdaBelief (Zhuang et al. 2020, arXiv:2010.07468): `v' = b2 * v + (1 - b2) * (g - m') ** 2 + epsilon`.
+* Yogi (Zaheer et al. 2018, "Adaptive Methods for Nonconvex Optimization"): `v' = v - (1 - b2) * sign(v - g ** 2) * g ** 2`.
+* AdaBound (Luo et al. 2019, arXiv:1902.09843): what m' is multiplied with lies between two functions of t.
+* LAMB (You et al. 2020, arXiv:1904.00962): the step u, with the decay in it, times `norm(w) / norm(u)`, or 1 where a norm is
+  0. Keras has the decay before the step: it takes the norm of `w * (1 - rate * decay)`, and u has none.
+* RAdam (Liu et al. 2020, arXiv:1908.03265): with `rho_inf = 2 / (1 - b2) - 1` and `rho = rho_inf - 2 * t * b2 ** t / (1 - b2
+  ** t)` the step is `sqrt((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho))` times Adam's if rho is
+  over a threshold, else the corrected m'. The factor is recognised by its values.
+* AdEMAMix (Pagliardini, Ablin and Grangier 2024, arXiv:2409.03137): `alpha * m2'` beside the corrected m', with `m2' = b3 *
+  m2 + (1 - b3) * g`, which has no correction: that distinguishes the two. alpha and b3 may follow a schedule.
+* MARS (Yuan et al. 2024, arXiv:2411.10438): in the place of g `g + gamma * b1 / (1 - b1) * (g - g_last)`, with a norm of at
+  most 1.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from hlo_inspect.optimizer.algebra.hyperparameter import constant
+from hlo_inspect.optimizer.algebra.moments import (
+    AdamStep,
+    Average,
+    SecondMoment,
+    adam_claim,
+    averages_of,
+    exact_decay,
+    find_adam_step,
+    gradient_average,
+    holds_square,
+    square_average,
+    squares_of,
+    take_corrections,
+)
+from hlo_inspect.optimizer.algebra.normal_form import ONE, Sum, added, close, inverse, is_constant, product, scaled
+from hlo_inspect.optimizer.algebra.norms import is_trust_ratio, trust_factor, unclipped, within_limits
+from hlo_inspect.optimizer.algebra.numeric import value_of_form
+from hlo_inspect.optimizer.algebra.update import Claim, OptimizerRule, State, Update, quotient, split
+
+COUNTS = (51.0, 401.0)  # at which RAdam's factor is compared
+MAX_HANDED_IN = 4
+
+# -- second moments -----------------------------------------------------------------------------------------------------
+
+
+def _largest(update: Update, state: State, first: Average) -> Average | None:
+    """AMSGrad's: the second moment of which a state keeps the largest; its decay may show in its correction alone."""
+    atom = update.forms.only_atom(state.form)
+    if atom is None or atom.op != "maximum":
+        return None
+    old: Sum = {((state.old, 1.0),): 1.0}
+    others = [part for part in atom.parts if part != old]
+    if len(others) != 1 or len(others[0]) != 1:
+        return None
+    ((inner, factor),) = others[0].items()
+    values = [atom for atom, exponent in inner if exponent == 1.0]
+    seconds = [one for one in update.states if one.new in values and one not in (state, first.state)]
+    if len(seconds) != 1 or factor != 1.0:
+        return None
+    bases, left = take_corrections(update, tuple((a, e) for a, e in inner if a != seconds[0].new))
+    average = square_average(update, seconds[0], first.rest)
+    if average is None or left or len(bases) > 1 or any(exponent != -1.0 for _, exponent in bases):
+        return None
+    return replace(average, decay=exact_decay(average.decay, bases[0][0] if bases else None))
+
+
+def _surprise(update: Update, state: State, first: Average) -> Average | None:
+    """AdaBelief's: an average of the squares of what the first moment did not expect."""
+    found = update.recursion(state)
+    if found is None or first.decay.value is None:
+        return None
+    squares = {monomial: value for monomial, value in found[1].items() if monomial != ONE}
+    gradient = scaled(first.rest, 1 / (1 - first.decay.value))
+    surprise: Sum = added(gradient, {((first.state.new, 1.0),): 1.0}, -1.0)
+    content, monomial = update.direction(squares) if squares else (0.0, ONE)
+    expected = update.forms.factored(update.forms.power(surprise, 2.0))[1]
+    return Average(state, update.read(found[0]), squares) if content > 0 and monomial == expected else None
+
+
+def _towards_square(update: Update, state: State, first: Average) -> Average | None:
+    """Yogi's: a step towards the square, as large as the square."""
+    kept, rest = split(state.form, state.old)
+    if kept != {ONE: 1.0} or len(rest) != 1:
+        return None
+    ((monomial, value),) = rest.items()
+    signs = [atom for atom, exponent in monomial if update.forms.atoms[atom].op == "sign" and exponent == 1.0]
+    squares: Sum = {tuple(factor for factor in monomial if factor[0] not in signs): -value}
+    if len(signs) != 1 or not holds_square(update, squares, first.rest):
+        return None
+    old, below = split(update.forms.atoms[signs[0]].parts[0], state.old)
+    if set(old) != {ONE} or old[ONE] <= 0 or not holds_square(update, scaled(below, -1.0), first.rest):
+        return None
+    scale = -value / -next(iter(below.values())) * old[ONE]
+    return Average(state, constant(1 - scale, max(update.tolerance, 1e-6)), squares)
+
+
+# -- steps --------------------------------------------------------------------------------------------------------------
+
+
+def _limited_step(update: Update) -> AdamStep | None:
+    """AdaBound's: a step of which the size of each element has limits."""
+    if len(update.rest) != 1 or not update.is_plain():
+        return None
+    ((monomial, value),) = update.rest.items()
+    for atom, exponent in monomial:
+        size = within_limits(update, atom) if exponent == 1.0 else {}
+        if len(size) == 1 and not is_constant(size):
+            outer: Sum = {product(monomial, ((atom, -1.0),)): value}
+            step = find_adam_step(update, update.forms.multiply(outer, size))
+            if step is not None:
+                return step
+    return None
+
+
+def _trusted_step(update: Update) -> AdamStep | None:
+    """LAMB's: a step times the ratio of the weight's norm and its own."""
+    trust = trust_factor(update, update.rest)
+    if trust is None or len(update.rest) != 1:
+        return None
+    divisor = ((trust, -1.0),)
+    bare = {product(monomial, divisor): value for monomial, value in update.rest.items()}
+    is_inside = not update.are_scalar(update.kept)
+    extra = {m: v for m, v in added(update.kept, {ONE: -1.0}).items() if v != 0.0}
+    decayed = {product(m, divisor): v for m, v in extra.items()} if is_inside else {}
+    step = find_adam_step(update, bare)
+    if step is None or not update.are_scalar(decayed) or (is_inside and abs(update.kept.get(ONE, 0.0) - 1.0) > 1e-9):
+        return None
+    ((rate, value),) = step.rate.items()
+    whole = {product(monomial, ((update.weight, 1.0),)): v for monomial, v in decayed.items()} | bare
+    coefficient = is_trust_ratio(update, trust, update.forms.multiply({inverse(rate): -1.0 / value}, whole))
+    if coefficient != 1.0:
+        return None
+    return replace(step, kept=added({ONE: 1.0}, decayed)) if is_inside else step
+
+
+def _rectified_step(update: Update) -> AdamStep | None:
+    """RAdam's: a choice between the rectified step and one without the second moment."""
+    if len(update.rest) != 1 or not update.is_plain():
+        return None
+    ((monomial, value),) = update.rest.items()
+    atoms = [atom for atom, exponent in monomial if exponent == 1.0 and not update.is_scalar(atom)]
+    choices = [atom for atom in atoms if update.forms.atoms[atom].op == "select"]
+    if len(choices) != 1:
+        return None
+    condition, rectified, plain = update.forms.atoms[choices[0]].parts
+    outer: Sum = {tuple(factor for factor in monomial if factor[0] != choices[0]): value}
+    step = find_adam_step(update, update.forms.multiply(outer, rectified)) if len(rectified) == 1 else None
+    rate = _plain_rate(update, step, update.forms.multiply(outer, plain)) if step is not None and len(plain) == 1 else None
+    moments = averages_of(update, step)
+    if step is None or rate is None or moments is None or not update.are_scalar(condition):
+        return None
+    b2 = exact_decay(moments[1].decay, step.bases[1]).value or (step.bases[1].value if step.bases[1] is not None else None)
+    return replace(step, rate=rate) if b2 is not None and _is_rectified(update, step.rate, rate, b2) else None
+
+
+def _plain_rate(update: Update, step: AdamStep, term: Sum) -> Sum | None:
+    """The rate of RAdam's step without the second moment."""
+    ((monomial, value),) = term.items()
+    if dict(monomial).get(step.first.new) != 1.0:
+        return None
+    bases, scalars = take_corrections(update, product(monomial, ((step.first.new, -1.0),)))
+    if [base for base, _ in bases] != [base for base in step.bases[:1] if base is not None]:
+        return None
+    return {scalars: -value} if all(update.is_scalar(atom) for atom, _ in scalars) else None
+
+
+def _is_rectified(update: Update, rectified: Sum, rate: Sum, b2: float) -> bool:
+    """Whether the two rates differ by RAdam's factor. Numbers in it may be handed in."""
+    forms = update.forms
+    ratio = quotient(forms, rectified, rate)
+    leaves = forms.leaves(ratio) if ratio is not None else frozenset()
+    powers = [forms.atoms[atom] for atom in forms.atoms_below(ratio or {}) if forms.atoms[atom].op == "power"]
+    counters = {leaf for power in powers for leaf in forms.leaves(power.parts[1])} or leaves
+    if ratio is None or len(counters) != 1 or len(leaves) > MAX_HANDED_IN + 1:
+        return False
+    (counter,) = counters
+    handed = [forms.atoms[leaf].node for leaf in leaves - counters]
+    limit = 2 / (1 - b2) - 1
+    numbers = (limit, 2.0, 4.0, (limit - 4) * (limit - 2))
+    ahead = forms.atoms[counter].op != "value"  # the new value of a counter is the number of the step
+    return any(
+        all(_has_factor(update, ratio, dict(zip(handed, chosen, strict=True)), t, t - ahead, b2) for t in COUNTS)
+        for chosen in itertools.product(numbers, repeat=len(handed))
+    )
+
+
+def _has_factor(update: Update, form: Sum, handed: dict[int | None, float], t: float, count: float, b2: float) -> bool:
+    """Whether a form is RAdam's factor of the step with the number t."""
+    limit = 2 / (1 - b2) - 1
+    rho = limit - 2 * t * b2**t / (1 - b2**t)
+    factor = math.sqrt(max(0.0, (rho - 4) * (rho - 2) * limit / ((limit - 4) * (limit - 2) * rho)))
+    found = value_of_form(update.forms, form, lambda node: handed.get(node, count))
+    return found is not None and factor > 0.0 and close(found, factor, 1e-3)
+
+
+# -- what has a state more ----------------------------------------------------------------------------------------------
+
+
+def _match_ademamix(update: Update) -> Claim | None:
+    if len(update.rest) != 2 or not update.is_plain():
+        return None
+    one, other = [find_adam_step(update, {monomial: value}) for monomial, value in update.rest.items()]
+    if one is None or other is None:
+        return None
+    return _with_slow_average(update, one, other) or _with_slow_average(update, other, one)
+
+
+def _with_slow_average(update: Update, fast: AdamStep, slow: AdamStep) -> Claim | None:
+    """The claim where the first of two steps is that of the corrected average."""
+    roots = [(step.second, step.root.epsilon, step.root.inner, step.root.correction, step.bases[1]) for step in (fast, slow)]
+    if fast.bases[0] is None or slow.bases[0] is not None or roots[0] != roots[1]:
+        return None
+    first, older = gradient_average(update, fast.first), gradient_average(update, slow.first)
+    if first is None or older is None or not update.same_direction(first.rest, older.rest):
+        return None
+    second = square_average(update, fast.second, first.rest)
+    alpha = quotient(update.forms, slow.rate, fast.rate)
+    if second is None or alpha is None or not update.are_scalar(alpha):
+        return None
+    claim = adam_claim(update, fast, first, second)
+    claim.hyperparameters |= {"beta3": older.decay, "alpha": update.read(alpha)}
+    claim.roles["first_moment_slow"] = slow.first.array
+    return claim
+
+
+def _match_mars(update: Update) -> Claim | None:
+    step = find_adam_step(update)
+    first = update.recursion(step.first) if step is not None else None
+    second = update.recursion(step.second) if step is not None else None
+    if step is None or first is None or second is None or not holds_square(update, second[1], first[1]):
+        return None
+    last = _last_gradient(update, unclipped(update, first[1]), [step.first, step.second])
+    if last is None:
+        return None
+    averages = [Average(state, update.read(one[0]), last.form) for state, one in ((step.first, first), (step.second, second))]
+    claim = adam_claim(update, step, averages[0], averages[1])
+    del claim.hyperparameters["l2"]
+    claim.roles["last_gradient"] = last.array
+    return claim
+
+
+def _last_gradient(update: Update, corrected: Sum, moments: list[State]) -> State | None:
+    """The state that is the gradient itself, of which a form is a sum with its last value."""
+    for state in update.used(corrected):
+        factor, gradient = split(corrected, state.old)
+        is_last = state not in moments and update.is_gradient(state.form) and update.same_direction(gradient, state.form)
+        if is_last and len(factor) == 1 and update.are_scalar(factor) and not update.used(gradient):
+            return state
+    return None
+
+
+# -- the table ----------------------------------------------------------------------------------------------------------
+
+
+def _match(find: Callable[[Update], AdamStep | None], second: SecondMoment, update: Update) -> Claim | None:
+    step = find(update)
+    moments = averages_of(update, step, second)
+    return adam_claim(update, step, *moments) if step is not None and moments is not None else None
+
+
+_ADAM = "Kingma and Ba 2015, arXiv:1412.6980; AdamW: Loshchilov and Hutter 2019, arXiv:1711.05101"
+_ROWS: tuple[tuple[str, str, str, Callable[[Update], AdamStep | None], SecondMoment], ...] = (
+    ("adam", "Adam", _ADAM, find_adam_step, squares_of),
+    ("amsgrad", "AMSGrad", "Reddi, Kale and Kumar 2018, arXiv:1904.09237", find_adam_step, _largest),
+    ("adabelief", "AdaBelief", "Zhuang et al. 2020, arXiv:2010.07468", find_adam_step, _surprise),
+    ("yogi", "Yogi", "Zaheer et al. 2018, NeurIPS 31", find_adam_step, _towards_square),
+    ("adabound", "AdaBound", "Luo et al. 2019, arXiv:1902.09843", _limited_step, squares_of),
+    ("lamb", "LAMB", "You et al. 2020, arXiv:1904.00962", _trusted_step, squares_of),
+    ("radam", "RAdam", "Liu et al. 2020, arXiv:1908.03265", _rectified_step, squares_of),
+)
+"""Name, title, paper, and what differs: how the step is found, and what its second moment is."""
+
+_CONSTANTS = ("learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "l2")
+
+RULES = (
+    *(
+        OptimizerRule(
+            name=name,
+            title=title,
+            paper=paper,
+            hyperparameters=_CONSTANTS,
+            state=("first_moment", "second_moment"),
+            match=partial(_match, find, second),
+            with_decay="adamw" if name == "adam" else None,
+        )
+        for name, title, paper, find, second in _ROWS
+    ),
+    OptimizerRule(
+        name="ademamix",
+        title="AdEMAMix",
+        paper="Pagliardini, Ablin and Grangier 2024, arXiv:2409.03137",
+        hyperparameters=("learning_rate", "beta1", "beta2", "beta3", "alpha", "epsilon", "weight_decay", "l2"),
+        state=("first_moment", "first_moment_slow", "second_moment"),
+        match=_match_ademamix,
+    ),
+    OptimizerRule(
+        name="mars",
+        title="MARS",
+        paper="Yuan et al. 2024, arXiv:2411.10438",
+        hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay"),
+        state=("first_moment", "second_moment", "last_gradient"),
+        match=_match_mars,
+    ),
+)
