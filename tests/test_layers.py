@@ -118,7 +118,7 @@ FACES = {"optimizer": "hlo_inspect.optimizer.overview"}
 # what each module or folder of `analysis` may know of the others: those of its own group and of the groups before it
 ANALYSIS: tuple[tuple[str, ...], ...] = (
     ("provenance", "hardware", "hardware_figures", "tpu_marks"),
-    ("devices", "collectives", "executed_collectives", "mesh", "mesh_axes", "partition_specs"),
+    ("devices", "collectives", "executed_collectives", "mesh", "mesh_axes"),
     ("fusions", "state_savings"),
     ("cost",),
     ("phases",),

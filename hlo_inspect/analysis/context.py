@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.memory.program_memory import ProgramMemory
     from hlo_inspect.analysis.memory.sidecars import Sidecars, StatedFigure
     from hlo_inspect.analysis.mesh import Mesh
-    from hlo_inspect.analysis.partition_specs import PartitionSpecs
+    from hlo_inspect.analysis.mesh_axes import PartitionSpecs
     from hlo_inspect.analysis.phases.graph_phases import GraphPhases
     from hlo_inspect.analysis.phases.phases import Phases
     from hlo_inspect.analysis.program import Program
@@ -210,7 +210,7 @@ class Context:
     @cached_property
     def partition_specs(self) -> PartitionSpecs:
         """How arrays are divided, by the names of mesh axes."""
-        from hlo_inspect.analysis.partition_specs import PartitionSpecs
+        from hlo_inspect.analysis.mesh_axes import PartitionSpecs
 
         this = proxy(self)
         return PartitionSpecs(self.module, lambda: this.mesh)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.custom_calls.step import (
+from hlo_inspect.analysis.cost.custom_calls.calls import (
     CallFigure,
     StepCall,
     step_by_target,

@@ -6,10 +6,10 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from hlo_inspect.analysis.cost.bytes_accessed import BYTES_BY_ATTRIBUTES, accessed_bytes
+from hlo_inspect.analysis.cost.bytes_accessed import BYTES_BY_ATTRIBUTES, FusedTraffic, accessed_bytes, fused_traffic
 from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost, bytes_by_space
+from hlo_inspect.analysis.cost.custom_calls.calls import call_cost
 from hlo_inspect.analysis.cost.custom_calls.pallas import KERNEL_TARGETS
-from hlo_inspect.analysis.cost.custom_calls.registry import call_cost
 from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
 from hlo_inspect.analysis.cost.figures import (
     CUSTOM_CALL,
@@ -24,7 +24,6 @@ from hlo_inspect.analysis.cost.figures import (
     UnknownCostError,
     Work,
 )
-from hlo_inspect.analysis.cost.fusion_bytes import FusedTraffic, fused_traffic
 from hlo_inspect.analysis.cost.operation import RUNNERS, Counted, Operation, callee_names, callees, elements, row_gap, wrapped
 from hlo_inspect.analysis.cost.work import BY_SHAPES, COMPARING, ELEMENTWISE, WORKLESS, elementwise_key, tally_key, work_of
 from hlo_inspect.graph.fingerprints import Fingerprints

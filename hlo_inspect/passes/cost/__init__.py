@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.custom_calls.step import attention_of_step, total_of_step
+from hlo_inspect.analysis.cost.custom_calls.calls import attention_of_step, total_of_step
 from hlo_inspect.analysis.cost.figures import EXACT_UP_TO, Figure, Tally
 from hlo_inspect.analysis.cost.roofline import NOT_KNOWN, Seconds, bound, percent, rates_taken
 from hlo_inspect.analysis.hardware import HardwareProfile

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.custom_calls.step import attention_of_step, total_of_step
+from hlo_inspect.analysis.cost.custom_calls.calls import attention_of_step, total_of_step
 from hlo_inspect.analysis.cost.labels import printed
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedFigure
 from hlo_inspect.analysis.memory.host_transfers import host_parameters

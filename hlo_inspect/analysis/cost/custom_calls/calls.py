@@ -1,14 +1,38 @@
-"""What the custom calls of a module do in one run of the program."""
+"""The cost of each custom call by the rule of its target, and what those of a module do in one run of the program."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, NamedTuple
 
-from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost
+from hlo_inspect.analysis.cost.custom_calls import attention, libraries, pallas
+from hlo_inspect.analysis.cost.custom_calls.call_cost import MARKER, CallCost, Rule, unknown
 from hlo_inspect.analysis.cost.custom_calls.pallas import KERNEL_TARGETS, kernel_name
+from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES, UserRules
+from hlo_inspect.analysis.cost.figures import UnknownCostError
+from hlo_inspect.analysis.cost.operation import Operation
 from hlo_inspect.graph.calls import NOTHING, Bounds
 from hlo_inspect.hlo.instruction import Instruction
+from hlo_inspect.hlo.values.custom_call_markers import is_marker
+
+_RULES: dict[str, Rule] = attention.RULES | libraries.RULES | pallas.RULES
+
+
+def call_cost(op: Operation, user_rules: UserRules = NO_USER_RULES) -> CallCost:
+    """The cost of a custom call, by the user's rules first. Where a rule lacks what it needs, `fault` says what."""
+    target = op.custom_call_target
+    users = user_rules.find(target, kernel_name(op.instruction)) if user_rules.rules else None
+    if users is None and is_marker(target):
+        return MARKER
+    known = users.cost if users is not None else _RULES.get(target)
+    rule = known or attention.cudnn_rule(target) or libraries.library_rule(target)
+    if rule is None:
+        return unknown(op)
+    try:
+        return rule(op)
+    except UnknownCostError as error:
+        return unknown(op, error.reason)
+
 
 CallFigure = Literal[
     "runs", "flops", "least_flops", "masked_flops", "recomputed_flops", "matmul_flops", "transcendentals", "bytes"
