@@ -120,8 +120,7 @@ class InstructionChanges:
         context, view, row = self._shown(edit)
         opcode = view.opcodes[row]
         if opcode == "custom-call":
-            instruction = view.instruction_at(row)
-            return opcode if instruction is None else f"{instruction.attr('custom_call_target') or ''} custom-call"
+            return f"{view.instruction_at(row).attr('custom_call_target') or ''} custom-call"
         kind = context.labels_of(view, row).kind
         return opcode if kind in (NOT_FUSED, NOT_PRINTED) else f"{kind} {opcode}"
 

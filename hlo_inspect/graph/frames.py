@@ -219,8 +219,8 @@ class Frames:
         operand = view.operand(~place[1], place[2][0]) if place[2] and view.rows else None
         return (operand.name if operand is not None else None) or ""
 
-    def instruction(self, place: Place) -> Instruction | None:
-        """The instruction at a place; `None` where its operands are not closed."""
+    def instruction(self, place: Place) -> Instruction:
+        """The instruction at a place; without operands and attributes where the operands are not closed."""
         return self._frames[place[0]].view.instruction_at(place[1])
 
     def callee(self, place: Place, attribute: CalleeAttribute) -> str:
@@ -228,13 +228,11 @@ class Frames:
         view = self._frames[place[0]].view
         if attribute == "calls" and view.opcodes[place[1]] == "fusion":
             return next((one.name for one in view.called_at(place[1])), "")
-        instruction = self.instruction(place)
-        return (instruction.callee(attribute) or "") if instruction is not None else ""
+        return self.instruction(place).callee(attribute) or ""
 
     def target(self, place: Place) -> str:
         """The target of a custom call."""
-        instruction = self.instruction(place)
-        return (instruction.attr("custom_call_target") or "") if instruction is not None else ""
+        return self.instruction(place).attr("custom_call_target") or ""
 
     def input(self, place: Place) -> Input | None:
         """The input at a place: a parameter of a computation that was opened with its parameters as inputs."""
@@ -390,8 +388,7 @@ class Frames:
         and `recv` that name the collective (`kind`) and where they meet.
         """
         received = self.instruction(place)
-        attributes = (received.attr("frontend_attributes") or {}) if received is not None else {}
-        if kind not in {"", attributes.get("_xla_megascale_transfer_type")}:
+        if kind not in {"", (received.attr("frontend_attributes") or {}).get("_xla_megascale_transfer_type")}:
             return None
         frame = place[0]
         if frame not in self._sent:

@@ -65,10 +65,9 @@ def transfer_of(instruction: Instruction) -> Transfer | None:
     return Transfer(kind, max(map(len, groups), default=1), max((max(group) for group in groups), default=1))
 
 
-def rendezvous(instruction: Instruction | None) -> str:
+def rendezvous(instruction: Instruction) -> str:
     """The name of the place where a send and its recv meet, empty where none is printed."""
-    attributes = instruction.attr("frontend_attributes") if instruction is not None else None
-    return attributes.get("_xla_host_transfer_rendezvous", "") if attributes else ""
+    return (instruction.attr("frontend_attributes") or {}).get("_xla_host_transfer_rendezvous", "")
 
 
 def _slices_of(target: str) -> list[frozenset[int]]:

@@ -307,10 +307,8 @@ class _ValueReader:
     def _concatenate(self, frame: CallFrame, row: int) -> Value:
         view = frame.view
         values = frame.operands(row)
-        shape, instruction = view.shapes[row], view.instruction_at(row)
-        if len(values) < 2 or not isinstance(shape, ArrayShape) or instruction is None:
-            return self._plain(frame, row)
-        if instruction.attr("dimensions") != (0,):
+        is_array = len(values) > 1 and isinstance(view.shapes[row], ArrayShape)
+        if not is_array or view.instruction_at(row).attr("dimensions") != (0,):
             return self._plain(frame, row)
         starts, nodes, start = [], [], 0
         for number, (value, source) in enumerate(zip(values, view.operand_rows(row), strict=True)):
@@ -327,8 +325,7 @@ class _ValueReader:
 
     def _slice(self, frame: CallFrame, row: int) -> Value:
         whole = self._only_first(frame, row)
-        instruction = frame.view.instruction_at(row) if isinstance(whole, Parts) else None
-        ranges = instruction.attr("slice") if instruction is not None else None
+        ranges = frame.view.instruction_at(row).attr("slice") if isinstance(whole, Parts) else None
         if not isinstance(whole, Parts) or not ranges:
             return self._plain(frame, row)
         low, high = ranges[0].start, ranges[0].limit
@@ -360,8 +357,7 @@ class _ValueReader:
         return tuple(nodes)
 
     def _custom_call(self, frame: CallFrame, row: int) -> Value:
-        instruction = frame.view.instruction_at(row)
-        target = (instruction.attr("custom_call_target") or "") if instruction is not None else ""
+        target = frame.view.instruction_at(row).attr("custom_call_target") or ""
         known = self._targets.get(target)
         if known is None:
             known = self._targets[target] = (is_marker(target), is_computing(target))

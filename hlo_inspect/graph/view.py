@@ -138,10 +138,7 @@ class View:
     def parameter_number(self, index: int) -> int | None:
         """The number of a parameter, `None` where it cannot be read."""
         plain = _NUMBER.match(self.tails[index])
-        if plain is not None:
-            return int(plain[1])
-        instruction = self.instruction_at(index)
-        return None if instruction is None else instruction.parameter_number
+        return int(plain[1]) if plain is not None else self.instruction_at(index).parameter_number
 
     def parameters_by_number(self) -> dict[int, int]:
         """The rows of the parameters whose numbers can be read."""
@@ -151,10 +148,7 @@ class View:
     def element_number(self, index: int) -> int | None:
         """Which element of its operand a row takes, `None` where that cannot be read."""
         printed = printed_element(self.tails[index])
-        if printed is not None:
-            return printed
-        instruction = self.instruction_at(index)
-        return None if instruction is None else instruction.attr("index")
+        return printed if printed is not None else self.instruction_at(index).attr("index")
 
     def operand_shape(self, index: int, number: int) -> Shape | None:
         """Return the shape of an operand: that of its definition, else the printed one. Return None if the row has no such
@@ -206,12 +200,13 @@ class View:
             self._instructions[index] = known
         return known
 
-    def instruction_at(self, index: int) -> Instruction | None:
-        """The same; `None` where its operands are not closed."""
+    def instruction_at(self, index: int) -> Instruction:
+        """A row as an instruction; without operands and attributes where the operands are not closed."""
         try:
             return self.instruction(index)
         except tokens.ScanError:
-            return None
+            mark, name, head, _ = self.rows[index]
+            return Instruction(self.computation.enclosing(), (mark, name, head, ")"), self.heads[index], self.lines[index])
 
     def op_name(self, index: int) -> str:
         """The op_name in the metadata of a row; empty where there is none."""
@@ -229,16 +224,12 @@ class View:
         if plain is not None:
             value = self.computation.values.read("metadata", plain[1])
             return value if isinstance(value, Metadata) else None
-        instruction = self.instruction_at(index)
-        return None if instruction is None else instruction.attr("metadata")
+        return self.instruction_at(index).attr("metadata")
 
     def fusion_kind(self, index: int) -> str | None:
         """The kind of a fusion, `None` where it has none that can be read."""
         printed = self.printed_fusions.get(index)
-        if printed is not None and printed[0]:
-            return printed[0]
-        instruction = self.instruction_at(index)
-        return None if instruction is None else instruction.attr("kind")
+        return printed[0] if printed is not None and printed[0] else self.instruction_at(index).attr("kind")
 
     @cached_property
     def _kept(self) -> dict[tuple[int, str], Instruction]:
@@ -256,10 +247,8 @@ class View:
 
     def called_at(self, index: int) -> list[Callee]:
         """The same; none where its operands are not closed."""
-        try:
-            return self.called(index)
-        except tokens.ScanError:
-            return []
+        printed = self.printed_fusions.get(index)
+        return self.instruction_at(index).called if printed is None else [Callee("calls", "fused", printed[1])]
 
     @cached_property
     def printed_fusions(self) -> dict[int, tuple[str | None, str]]:

@@ -19,7 +19,7 @@ from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.optimizer.graph import Graph
-from hlo_inspect.optimizer.known_nodes import KnownNodes
+from hlo_inspect.optimizer.known_nodes import KnownNodes, MissingNodesError
 from hlo_inspect.optimizer.operations import ELEMENTWISE
 from hlo_inspect.optimizer.transfer import TRANSFER
 
@@ -168,8 +168,10 @@ class Dataflow:
         if before is not None:
             is_shard = opcode == "custom-call" and self._is_shard(place, before)
             return self.nodes.opaque(place) if is_shard else self.nodes.by_place.get(before, before)
-        transfer = TRANSFER.get(opcode)
-        return transfer(self.nodes, place) if transfer is not None else self.nodes.opaque(place)
+        try:
+            return TRANSFER.get(opcode, KnownNodes.opaque)(self.nodes, place)
+        except MissingNodesError as missing:
+            return missing.places
 
     def _is_shard(self, place: Place, before: Place) -> bool:
         """Whether an integer is that of one device among those of all devices: a counter is a scalar there."""
@@ -217,11 +219,7 @@ class Dataflow:
             if order is not None:  # with its sign, so that the sum is one gradient that is taken off
                 other = args[1] if op == "add" else self.graph.make("negate", (args[1],))
                 op, args[1] = "add", self.graph.make("transpose", (other,), order)
-        return self.graph.make(op, tuple(args), self._direction(place) if op == "compare" else None)
-
-    def _direction(self, place: Place) -> str | None:
-        instruction = self.frames.instruction(place)
-        return instruction.attr("direction") if instruction is not None else None
+        return self.graph.make(op, tuple(args), self.frames.instruction(place).attr("direction") if op == "compare" else None)
 
 
 MAX_STEPS = 32  # from an operand back to what both are made of; so many signs too
@@ -269,8 +267,7 @@ def _origin(frames: Frames, place: Place) -> tuple[Place, Order]:
         before = frames.operand(place, 0) if opcode == "negate" else frames.step_back(place)
         if before is None:
             break
-        instruction = frames.instruction(place) if opcode == "transpose" else None
-        axes = instruction.attr("dimensions") if instruction is not None else None
+        axes = frames.instruction(place).attr("dimensions") if opcode == "transpose" else None
         if axes is not None and sorted(axes) == sorted(order):
             order = tuple([axes[dimension] for dimension in order])
             dimensions = _dimensions(frames, before)

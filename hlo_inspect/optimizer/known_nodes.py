@@ -58,15 +58,15 @@ class FusedValues:
         opcode, shape = frames.opcode(place), str(frames.shape(place))
         if opcode == "parameter":
             return opcode, frames.made_at(place, HANDED_ON)
-        has_attribute = opcode in _WITH_DIMENSIONS or opcode == "compare"
-        instruction = frames.instruction(place) if opcode == "constant" or has_attribute else None
         if opcode == "constant":
-            literal = (instruction is not None and instruction.literal) or _LEFT_OUT
+            literal = frames.instruction(place).literal or _LEFT_OUT
             return None if _LEFT_OUT in literal else (opcode, shape, literal)
         combiner = next((op for op in _COMBINERS if opcode == "reduce" and frames.applies(place, op)), "")
         if opcode not in _LOOKED_INTO or place[2] or not operands or (opcode == "reduce" and not combiner):
             return None
-        attribute = instruction.attr("direction" if opcode == "compare" else "dimensions") if instruction is not None else None
+        attribute: object = None
+        if opcode in _WITH_DIMENSIONS or opcode == "compare":
+            attribute = frames.instruction(place).attr("direction" if opcode == "compare" else "dimensions")
         # The elements of a bitcast are where the layouts of its result and of its operand have them.
         arrays = tuple(map(frames.shape, (place, *operands))) if opcode == "bitcast" else ()
         return opcode, shape, combiner, str(attribute), arrays, tuple(map(self._known.__getitem__, operands))
@@ -112,6 +112,13 @@ class FilledBuffers:
         return found
 
 
+class MissingNodesError(Exception):
+    """The nodes at `places` have to be known before the one that is asked for."""
+
+    def __init__(self, places: list[Place]) -> None:
+        self.places = places
+
+
 class KnownNodes:
     """Nodes of `graph` by their places in `frames`. `constants` are inputs that are numbers, by their nodes."""
 
@@ -124,11 +131,13 @@ class KnownNodes:
         self.fused = FusedValues(frames)
         self._of_device: list[bool] = []
 
-    def at(self, places: Sequence[Place]) -> tuple[int, ...] | list[Place]:
-        """The nodes at these places, or those of the places whose nodes have to be known first."""
+    def at(self, places: Sequence[Place]) -> tuple[int, ...]:
+        """Return the nodes at these places. Raise MissingNodesError if some are not known yet."""
         nodes = self.by_place
         missing = [place for place in places if place not in nodes]
-        return missing or tuple(map(nodes.__getitem__, places))
+        if missing:
+            raise MissingNodesError(missing)
+        return tuple(map(nodes.__getitem__, places))
 
     def opaque(self, place: Place) -> int:
         """A leaf for a value whose definition is not expanded."""

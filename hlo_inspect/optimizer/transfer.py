@@ -25,8 +25,7 @@ from hlo_inspect.optimizer.operations import (
 
 
 def _constant(nodes: KnownNodes, place: Place) -> int:
-    instruction = nodes.frames.instruction(place)
-    literal = instruction.literal if instruction is not None else ""
+    literal = nodes.frames.instruction(place).literal
     value = constant_value(literal)
     if value is None:  # a table; of equal ones in several fusions one is as good as another
         is_known = literal and "..." not in literal and len(literal) <= MAX_LITERAL
@@ -36,11 +35,9 @@ def _constant(nodes: KnownNodes, place: Place) -> int:
     return nodes.graph.constant(written_value(value, dtype), is_coarse=is_rounded(value, dtype))
 
 
-def _bits(nodes: KnownNodes, place: Place) -> int | list[Place]:
+def _bits(nodes: KnownNodes, place: Place) -> int:
     """The bits of a value as another type. Equal ones are one: each fusion that reads random numbers makes them anew."""
     found = nodes.at(nodes.frames.operands(place))
-    if isinstance(found, list):
-        return found
     return nodes.graph.opaque(place, nodes.frames.size(place), ("bitcast-convert", found, nodes.frames.dtype(place)))
 
 
@@ -52,8 +49,7 @@ def _element(nodes: KnownNodes, place: Place) -> int:
 
 def _iota(nodes: KnownNodes, place: Place) -> int:
     """Numbers along a dimension. Equal ones are one: each fusion that reads a triangle of an array makes the mask anew."""
-    instruction, shape = nodes.frames.instruction(place), nodes.frames.shape(place)
-    dimension = instruction.attr("iota_dimension") if instruction is not None else None
+    dimension, shape = nodes.frames.instruction(place).attr("iota_dimension"), nodes.frames.shape(place)
     if dimension is None or not isinstance(shape, ArrayShape):
         return nodes.opaque(place)
     return nodes.graph.opaque(place, nodes.frames.size(place), ("iota", dimension, shape.dimensions))
@@ -68,35 +64,28 @@ def _input(nodes: KnownNodes, place: Place) -> int:
     return nodes.graph.input(source, nodes.frames.size(place)) if known is None else known
 
 
-def _truncate(nodes: KnownNodes, place: Place) -> int | list[Place]:
+def _truncate(nodes: KnownNodes, place: Place) -> int:
     """A conversion from floating point to integers."""
     found = nodes.at(nodes.frames.operands(place))
-    if isinstance(found, list):
-        return found
     return nodes.graph.make("truncate", found) if len(found) == 1 else nodes.opaque(place)
 
 
-def _broadcast(nodes: KnownNodes, place: Place) -> int | list[Place]:
+def _broadcast(nodes: KnownNodes, place: Place) -> int:
     """An array that is repeated along further dimensions."""
     found = nodes.at(nodes.frames.operands(place))
-    if isinstance(found, list):
-        return found
     if not found or nodes.graph.value(found[0]) is not None:
         return found[0] if found else nodes.opaque(place)
-    instruction = nodes.frames.instruction(place)
-    dimensions = instruction.attr("dimensions") if instruction is not None else None
+    dimensions = nodes.frames.instruction(place).attr("dimensions")
     return nodes.graph.make("broadcast", found[:1], dimensions, nodes.frames.size(place))
 
 
-def _some_values(nodes: KnownNodes, place: Place) -> int | list[Place]:
+def _some_values(nodes: KnownNodes, place: Place) -> int:
     """Some of an array's values; all of them where they are all the same."""
     frames, graph = nodes.frames, nodes.graph
     place = frames.start(place)
     opcode = frames.opcode(place).removesuffix("-start")
     operands = frames.operands(place) if opcode in SOME_VALUES else ()  # a done can follow an operation of any kind
     found = nodes.at(operands if opcode in {"all-to-all", "dynamic-slice"} else operands[:1])
-    if isinstance(found, list):
-        return found
     moved = found if opcode == "all-to-all" else found[:1]
     if len(set(moved)) == 1 and _is_everywhere(nodes, moved[0], operands[0]):
         return moved[0]
@@ -104,23 +93,20 @@ def _some_values(nodes: KnownNodes, place: Place) -> int | list[Place]:
         return nodes.opaque(place)
     if opcode == "dynamic-slice":
         return graph.make(opcode, found, None, frames.size(place))
-    instruction = frames.instruction(place) if opcode in {"reverse", "slice"} else None
-    parts = instruction.attr("slice") if instruction is not None else None
+    instruction = frames.instruction(place)
+    parts = instruction.attr("slice") if opcode == "slice" else None
     if parts is None:
-        turned = instruction.attr("dimensions") if instruction is not None else None
+        turned = instruction.attr("dimensions") if opcode in {"reverse", "slice"} else None
         return graph.make(opcode, found, turned or place[:2], frames.size(place))
     whole = frames.shape(operands[0])
     flat = flat_part(parts, whole.dimensions) if isinstance(whole, ArrayShape) else None
     return graph.make(opcode, found, parts if flat is None else (flat,), math.prod(len(elements_of(part)) for part in parts))
 
 
-def _pad(nodes: KnownNodes, place: Place) -> int | list[Place]:
+def _pad(nodes: KnownNodes, place: Place) -> int:
     """An array with values around it. Equal ones are one: XLA pads a gradient once more in each fusion that reads it."""
     found = nodes.at(nodes.frames.operands(place))
-    if isinstance(found, list):
-        return found
-    instruction = nodes.frames.instruction(place)
-    padding = instruction.attr("padding") if instruction is not None else None
+    padding = nodes.frames.instruction(place).attr("padding")
     return nodes.graph.make("pad", found, padding, nodes.frames.size(place)) if found and padding else nodes.opaque(place)
 
 
@@ -132,12 +118,10 @@ def _is_everywhere(nodes: KnownNodes, node: int, place: Place) -> bool:
     return graph.sizes[node] == 1 != nodes.frames.size(place) and not nodes.is_of_device(node)
 
 
-def _concatenate(nodes: KnownNodes, place: Place) -> int | list[Place]:
+def _concatenate(nodes: KnownNodes, place: Place) -> int:
     """A concatenation; where its operands are all the slices of one array, that array, in whatever order they are."""
     graph = nodes.graph
     found = nodes.at(nodes.frames.operands(place))
-    if isinstance(found, list):
-        return found
     if not found:
         return nodes.opaque(place)
     if len(set(found)) == 1 and (len(found) == 1 or graph.value(found[0]) is not None):
@@ -152,7 +136,7 @@ def _concatenate(nodes: KnownNodes, place: Place) -> int | list[Place]:
     return graph.make("concatenate", found, _is_flat(nodes, place), nodes.frames.size(place))
 
 
-def _exchanged(nodes: KnownNodes, parts: Sequence[int]) -> int | list[Place] | None:
+def _exchanged(nodes: KnownNodes, parts: Sequence[int]) -> int | None:
     """The array whose slices devices exchange, where the parts are all that one receives; `None` for others."""
     frames, graph = nodes.frames, nodes.graph
     places = [graph.places[node] for node in parts if node in graph.places]
@@ -162,8 +146,6 @@ def _exchanged(nodes: KnownNodes, parts: Sequence[int]) -> int | list[Place] | N
     if sorted(place[2] for place in places) != [(number,) for number in range(len(operands))]:
         return None
     found = nodes.at(operands)
-    if isinstance(found, list):
-        return found
     sources = {graph.args[node][0] if graph.ops[node] == "slice" else -1 for node in found}
     source = sources.pop()
     return None if sources or source < 0 or not are_whole(graph, found, source) else graph.make("all-to-all", (source,))
@@ -171,12 +153,11 @@ def _exchanged(nodes: KnownNodes, parts: Sequence[int]) -> int | list[Place] | N
 
 def _is_flat(nodes: KnownNodes, place: Place) -> bool:
     """Whether the operands of a concatenation follow each other in the flattened array, row-major."""
-    instruction, shape = nodes.frames.instruction(place), nodes.frames.shape(place)
-    axis = (instruction.attr("dimensions") or (0,)) if instruction is not None else (0,)
+    axis, shape = nodes.frames.instruction(place).attr("dimensions") or (0,), nodes.frames.shape(place)
     return isinstance(shape, ArrayShape) and all(size == 1 for size in shape.dimensions[: axis[0]])
 
 
-def _filled_buffer(nodes: KnownNodes, place: Place) -> int | list[Place]:
+def _filled_buffer(nodes: KnownNodes, place: Place) -> int:
     """A buffer into which TPU writes arrays one behind the other, in place of a concatenation: each element is written once."""
     frames = nodes.frames
     whole = frames.shape(place)
@@ -184,8 +165,6 @@ def _filled_buffer(nodes: KnownNodes, place: Place) -> int | list[Place]:
         return nodes.opaque(place)
     writes = nodes.buffers.writes(place)
     found = nodes.at([operand for write in writes for operand in write[1:]])
-    if isinstance(found, list):
-        return found
     parts: dict[float, tuple[int, int]] = {}  # node and elements, by where it starts
     row = (whole.elements or 0) // (whole.dimensions[0] or 1)
     for number, write in enumerate(writes):
@@ -200,11 +179,10 @@ def _filled_buffer(nodes: KnownNodes, place: Place) -> int | list[Place]:
     return nodes.graph.make("concatenate", tuple([parts[start][0] for start in sorted(parts)]), True, ends[-1])
 
 
-def _conditional(nodes: KnownNodes, place: Place) -> int | list[Place]:
+def _conditional(nodes: KnownNodes, place: Place) -> int:
     """One of two branches; the first of numbered branches is that of number 0, so false."""
     frames = nodes.frames
-    instruction = frames.instruction(place)
-    branches = instruction.attr("branch_computations") or () if instruction is not None else ()
+    branches = frames.instruction(place).attr("branch_computations") or ()
     order = (0, 1)
     if not branches:
         branches, order = (frames.callee(place, "false_computation"), frames.callee(place, "true_computation")), (1, 0)
@@ -218,17 +196,16 @@ def _conditional(nodes: KnownNodes, place: Place) -> int | list[Place]:
             return nodes.opaque(place)
         roots.append(frames.root(frame, place[2]))
     found = nodes.at((operands[0], *roots))
-    return found if isinstance(found, list) else nodes.graph.make("select", (found[0], found[2], found[1]))
+    return nodes.graph.make("select", (found[0], found[2], found[1]))
 
 
-def _while(nodes: KnownNodes, place: Place) -> int | list[Place]:
+def _while(nodes: KnownNodes, place: Place) -> int:
     """A result of a loop: its initial value where no iteration changes it."""
     initial = nodes.frames.operand(place, 0, place[2]) if nodes.frames.is_carried(place) else None
-    found = nodes.at([initial]) if initial is not None else (nodes.opaque(place),)
-    return found if isinstance(found, list) else found[0]
+    return nodes.opaque(place) if initial is None else nodes.at([initial])[0]
 
 
-def _scatter(nodes: KnownNodes, place: Place) -> int | list[Place]:
+def _scatter(nodes: KnownNodes, place: Place) -> int:
     """Rows added to an array, or subtracted: the array, and a leaf for the rows in an array of zeros. Equal rows are one leaf,
     and scalar factors of theirs are factors of the leaf.
     """
@@ -238,8 +215,6 @@ def _scatter(nodes: KnownNodes, place: Place) -> int | list[Place]:
     if len(operands) != 3 or place[2] or combiner is None:
         return nodes.opaque(place)
     found = nodes.at(operands)
-    if isinstance(found, list):
-        return found
     array, indices, rows = found
     factors, rows = scaled_rows(graph, rows)
     node = graph.opaque(place, frames.size(place), ("scatter", indices, rows, frames.size(place)))
@@ -248,12 +223,11 @@ def _scatter(nodes: KnownNodes, place: Place) -> int | list[Place]:
     return node if graph.value(array) == 0.0 and combiner == "add" else graph.make(combiner, (array, node))
 
 
-def _reduce(nodes: KnownNodes, place: Place) -> int | list[Place]:
+def _reduce(nodes: KnownNodes, place: Place) -> int:
     """A sum over elements. Fusions that each sum up one array, which they are handed or compute, have one leaf for the sum."""
     frames = nodes.frames
     operands = frames.operands(place)
-    instruction = frames.instruction(place)
-    axes = instruction.attr("dimensions") if instruction is not None else None
+    axes = frames.instruction(place).attr("dimensions")
     if len(operands) != 2 or not axes or not frames.applies(place, "add"):
         return nodes.opaque(place)
     is_handed = frames.opcode(operands[0]) == "parameter"
@@ -261,19 +235,17 @@ def _reduce(nodes: KnownNodes, place: Place) -> int | list[Place]:
     if array is None:
         return nodes.opaque(place)
     found = nodes.at(operands[1:])
-    if isinstance(found, list):
-        return found
     return nodes.graph.opaque(place, frames.size(place), ("reduce", array, axes, found[0], frames.dtype(place)))
 
 
-def _custom_call(nodes: KnownNodes, place: Place) -> int | list[Place]:
+def _custom_call(nodes: KnownNodes, place: Place) -> int:
     target = nodes.frames.target(place)
     if target in CONCATENATING_TARGETS:
         return _concatenate(nodes, place)
     return _gemm(nodes, place) if target in GEMM_TARGETS else nodes.opaque(place)
 
 
-def _all_reduce(nodes: KnownNodes, place: Place) -> int | list[Place]:
+def _all_reduce(nodes: KnownNodes, place: Place) -> int:
     """A sum over devices. Where each writes its part into zeros it is an all-gather, as TPU has it: the part."""
     frames, graph = nodes.frames, nodes.graph
     if "dynamic-update-slice" not in frames.views.opcodes:
@@ -285,16 +257,13 @@ def _all_reduce(nodes: KnownNodes, place: Place) -> int | list[Place]:
     if len(operands) < 3 or not frames.applies(start, "add"):
         return nodes.opaque(place)
     found = nodes.at(operands)
-    if isinstance(found, list):
-        return found
     is_own = graph.value(found[0]) == 0.0 and any(map(nodes.is_of_device, found[2:]))
     return found[1] if is_own else nodes.opaque(place)
 
 
-def _gemm(nodes: KnownNodes, place: Place) -> int | list[Place]:
+def _gemm(nodes: KnownNodes, place: Place) -> int:
     """A product of matrices with its factors: alpha * A * B + beta * C."""
-    instruction = nodes.frames.instruction(place)
-    factors = gemm_factors(instruction.attr("backend_config")) if instruction is not None else None
+    factors = gemm_factors(nodes.frames.instruction(place).attr("backend_config"))
     if factors is None or (place[2] and place[2] != (0,)):
         return nodes.opaque(place)
     alpha, beta = factors
@@ -308,13 +277,11 @@ def _gemm(nodes: KnownNodes, place: Place) -> int | list[Place]:
     if len(operands) < 3:
         return nodes.opaque(place)
     found = nodes.at(operands[2:3])
-    if isinstance(found, list):
-        return found
     added = found[0] if beta == 1.0 else graph.make("multiply", (graph.constant(beta), found[0]))
     return graph.make("add", (product, added))
 
 
-TRANSFER: dict[str, Callable[[KnownNodes, Place], int | list[Place]]] = {
+TRANSFER: dict[str, Callable[[KnownNodes, Place], int]] = {
     "get-tuple-element": _element,
     "constant": _constant,
     "iota": _iota,

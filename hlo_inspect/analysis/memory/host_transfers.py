@@ -73,7 +73,7 @@ def _transfers(view: View, calls: CallGraph) -> Iterator[HostTransfer]:
 
 def _target(view: View, row: int) -> str:
     instruction = view.instruction_at(row)
-    return "" if instruction is None else instruction.attr("custom_call_target") or ""
+    return instruction.attr("custom_call_target") or ""
 
 
 def _copied(view: View, row: int) -> tuple[Direction | None, Shape | None]:

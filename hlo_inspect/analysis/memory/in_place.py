@@ -86,7 +86,7 @@ class InPlace:
         if "output_to_operand_aliasing" not in view.tails[row]:
             return ()
         instruction = view.instruction_at(row)
-        return stated_aliases(instruction) if instruction is not None else ()
+        return stated_aliases(instruction)
 
     def _fusion(self, view: View, row: int) -> Sequence[Pair]:
         inside, stated = self._inside(view, row), self._stated(view, row)

@@ -172,8 +172,7 @@ def _arrays(view: View, *, has_inputs: bool) -> Iterator[Made]:
 
 def _is_marker(view: View, row: int, opcode: str) -> bool:
     """Whether a row is a custom call that returns its operands where they are."""
-    instruction = view.instruction_at(row) if opcode == "custom-call" else None
-    return instruction is not None and instruction.attr("custom_call_target") in _MARKERS
+    return opcode == "custom-call" and view.instruction_at(row).attr("custom_call_target") in _MARKERS
 
 
 class _InPlace:

@@ -117,10 +117,8 @@ class ParameterRelations:
             return self._frames.operands(place)
         numbers = self._branches.get(place[:2])
         if numbers is None:
-            instruction = self._frames.instruction(place)
-            branches = instruction.called if instruction is not None else []
             numbers = self._branches[place[:2]] = {}
-            for number, branch in enumerate(branches, 1):
+            for number, branch in enumerate(self._frames.instruction(place).called, 1):
                 numbers.setdefault(branch.name, number)
         argument = self._frames.operand(place, numbers[computation]) if computation in numbers else None
         return (argument,) if argument is not None else ()

@@ -143,7 +143,7 @@ def _called(module: Module, views: Views) -> set[str]:
         for row in computation.rows.column.calling
         if computation.rows.opcodes[row] not in _FUSING_OR_APPLYING
     )
-    return {callee.name for caller in callers if caller is not None for callee in caller.called}
+    return {callee.name for caller in callers for callee in caller.called}
 
 
 def _marked(tails: Iterable[str]) -> Iterator[tuple[PlatformName, str]]:

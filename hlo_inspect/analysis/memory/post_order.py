@@ -45,7 +45,7 @@ def _predecessors(run: ComputationRun) -> dict[int, list[int]]:
         if "control-predecessors=" not in tail:
             continue
         instruction = view.instruction_at(row)
-        names = (instruction.attr("control-predecessors") or ()) if instruction is not None else ()
+        names = instruction.attr("control-predecessors") or ()
         rows = [view.index(name) for name in names]
         found[run.times[row]] = [run.times[one] for one in rows if one is not None]
     return found

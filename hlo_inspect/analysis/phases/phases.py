@@ -14,6 +14,7 @@ from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.phases.names import NamedContext, NamedPhases, OwnName
 from hlo_inspect.analysis.provenance import PHASE_ORDER, InstructionPhase, PhaseSource, Provenances
 from hlo_inspect.graph.calls import ONCE, Bounds, CallGraph, InstructionPlace, place
+from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.values.attributes import Metadata
@@ -95,8 +96,10 @@ class Phases:
             known = self._known.get(key)
         if known is not None:
             return known
-        instruction = view.instruction_at(row)
-        return self.of(instruction) if instruction is not None else None
+        try:
+            return self.of(view.instruction(row))
+        except tokens.ScanError:
+            return None
 
     @cached_property
     def of_collectives(self) -> list[InstructionPhase]:

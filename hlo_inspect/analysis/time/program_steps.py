@@ -222,9 +222,7 @@ def _identity(instruction: Instruction) -> tuple[object, ...]:
     return instruction.opcode, instruction.attr("channel_id"), None if groups is None else groups.text
 
 
-def _thread(instruction: Instruction | None) -> str:
+def _thread(instruction: Instruction) -> str:
     """The stream of an asynchronous computation: the one that the program chose, else that of its thread."""
-    if instruction is None:
-        return _ASYNCHRONOUS
     chosen = (instruction.attr("frontend_attributes") or {}).get(_STREAM_ANNOTATION)
     return f"stream {chosen}" if chosen else instruction.attr("async_execution_thread") or _ASYNCHRONOUS

@@ -35,10 +35,9 @@ def scalar_text(view: View, row: int | None) -> str:
     if row is None or view.opcodes[row] != "constant":
         return ""
     shape = view.shapes[row]
-    instruction = view.instruction_at(row)
-    if instruction is None or not isinstance(shape, ArrayShape) or shape.dimensions:
+    if not isinstance(shape, ArrayShape) or shape.dimensions:
         return ""
-    literal = instruction.literal
+    literal = view.instruction_at(row).literal
     return literal if len(literal) <= _LONGEST_LITERAL else ""
 
 
@@ -133,8 +132,7 @@ class _Writer:
 
     def _fused(self, row: int, operands: Sequence[Text], depth: int) -> Text:
         """A fusion inside of a fusion, shown as its root."""
-        instruction = self._view.instruction_at(row)
-        callee = None if instruction is None else instruction.callee("calls")
+        callee = self._view.instruction_at(row).callee("calls")
         view = self._views.of(callee) if callee is not None and callee in self._views.computations else None
         if view is None or view.root is None or view.opcodes[view.root] == "tuple":
             return f"fusion({', '.join(text for text, _ in operands)})", _ATOM
@@ -149,8 +147,7 @@ class _Writer:
 
     def _ranges(self, row: int) -> str:
         """What a slice takes, as `:, 0:1024`."""
-        instruction = self._view.instruction_at(row)
-        ranges = () if instruction is None else instruction.attr("slice") or ()
+        ranges = self._view.instruction_at(row).attr("slice") or ()
         shape = self._view.operand_shape(row, 0)
         sizes = (
             shape.dimensions if isinstance(shape, ArrayShape) and len(shape.dimensions) == len(ranges) else [None] * len(ranges)
@@ -158,9 +155,7 @@ class _Writer:
         return ", ".join(":" if one == (0, size, 1) else _range(one) for one, size in zip(ranges, sizes, strict=True))
 
     def _direction(self, row: int) -> str:
-        instruction = self._view.instruction_at(row)
-        direction = None if instruction is None else instruction.attr("direction")
-        return _DIRECTIONS.get(direction or "", "?")
+        return _DIRECTIONS.get(self._view.instruction_at(row).attr("direction") or "", "?")
 
     def _function(self, row: int, opcode: str) -> str:
         """What an operation is called: a conversion by its type, a reduction by what it applies, a custom call by target."""
@@ -168,9 +163,9 @@ class _Writer:
         if opcode in {"convert", "bitcast-convert"} and isinstance(shape, ArrayShape):
             return shape.dtype
         instruction = self._view.instruction_at(row)
-        if instruction is not None and opcode in _REDUCING:
+        if opcode in _REDUCING:
             return "-".join(filter(None, (opcode, self._applied(instruction.callee("to_apply")))))
-        if instruction is not None and opcode == "custom-call":
+        if opcode == "custom-call":
             return instruction.attr("custom_call_target") or opcode
         return _function_name(opcode)
 

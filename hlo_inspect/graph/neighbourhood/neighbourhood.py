@@ -12,6 +12,7 @@ from typing import NamedTuple
 from hlo_inspect.graph.neighbourhood.instruction_graph import Edges, InstructionGraph
 from hlo_inspect.graph.neighbourhood.selection import RowPlace
 from hlo_inspect.graph.view import Views
+from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import CALLING_OPCODES
@@ -91,7 +92,10 @@ class Neighbourhood:
     @cached_property
     def instruction(self) -> Instruction | None:
         """The instruction; `None` where its operands are not closed."""
-        return self.view.instruction_at(self.row)
+        try:
+            return self.view.instruction(self.row)
+        except tokens.ScanError:
+            return None
 
     @cached_property
     def outputs(self) -> list[ShapeIndex]:
@@ -176,8 +180,8 @@ def callers(views: Views) -> dict[str, list[Instruction]]:
     for name in views.computations:
         view = views.of(name)
         for row, opcode in enumerate(view.opcodes):
-            instruction = view.instruction_at(row) if opcode in CALLING_OPCODES else None
-            if instruction is not None:
+            if opcode in CALLING_OPCODES:
+                instruction = view.instruction_at(row)
                 for callee in dict.fromkeys(called.name for called in instruction.called):
                     found.setdefault(callee, []).append(instruction)
     return found

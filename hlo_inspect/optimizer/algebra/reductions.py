@@ -195,5 +195,5 @@ class Reductions:
         opcode = self._frames.opcode(place)
         if opcode == "convolution":
             instruction = self._frames.instruction(place)
-            return instruction is not None and not instruction.has("window")
+            return not instruction.has("window")
         return opcode == "dot" or (opcode == "custom-call" and self._frames.target(place) in GEMM_TARGETS)

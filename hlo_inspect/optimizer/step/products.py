@@ -179,7 +179,7 @@ class Products:
             return order
         if opcode == "transpose":
             instruction = frames.instruction(place)
-            moved = instruction.attr("dimensions") if instruction is not None else None
+            moved = instruction.attr("dimensions")
             return tuple(moved[axis] for axis in order) if moved is not None and max(order, default=0) < len(moved) else None
         here, there = frames.shape(place), frames.shape(before)
         if not isinstance(here, ArrayShape) or not isinstance(there, ArrayShape) or here.dimensions != there.dimensions:

@@ -80,7 +80,7 @@ class _Describer:
         view = self._context.views.of(place.computation)
         instruction = view.instruction_at(place.row) if view.opcodes[place.row] == "fusion" else None
         callee = instruction.callee("calls") if instruction is not None else None
-        if instruction is None or callee is None:
+        if callee is None:
             return ""
         return self._expressions.of(callee, operand_names(view, place, self._graph))
 
