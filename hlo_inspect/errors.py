@@ -6,10 +6,14 @@ analysis becomes a finding of the report instead.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
 PICTURE_WIDTH = 76
+
+DEBUG = "HLO_INSPECT_DEBUG"
+"""The environment variable with which internal errors show where they come from."""
 
 
 class Location(NamedTuple):
@@ -84,17 +88,22 @@ class MissingExtraError(UsageError):
 class InternalError(HloInspectError):
     """A fault of this package, met in one module or file (exit status 3). Its cause is the exception."""
 
+    module = ""
+    """The module that it was met in."""
+
     @classmethod
     def of(cls, error: Exception, location: Location, module: str = "") -> InternalError:
-        """Describe an unexpected exception, and where in an input it was met."""
+        """Describe an unexpected exception, and where in an input it was met. With `DEBUG` it is raised instead."""
+        if os.environ.get(DEBUG):
+            raise error
         internal = cls(f"{f'{module}: ' if module else ''}{internal_error_text(error)}", location)
-        internal.__cause__ = error
+        internal.__cause__, internal.module = error, module
         return internal
 
 
 def internal_error_text(error: Exception) -> str:
     """Return what a user is told of an unexpected exception."""
-    return f"internal error, please report it: {type(error).__name__}: {error} (HLO_INSPECT_DEBUG=1 shows where)"
+    return f"internal error, please report it: {type(error).__name__}: {error} ({DEBUG}=1 shows where)"
 
 
 class UnknownFactError(UsageError, KeyError):

@@ -17,9 +17,8 @@ from io import StringIO
 from types import FrameType
 from typing import NoReturn
 
-from hlo_inspect.cli.streams import silence, tell
+from hlo_inspect.cli.streams import INTERRUPTED, UNREADABLE, USAGE, reported, silence, tell
 
-USAGE, UNREADABLE, INTERRUPTED = 2, 3, 130
 NAME, COMPLETION = "hlo-inspect", "_HLO_INSPECT_COMPLETE"
 ENDING_SIGNALS = ("SIGTERM", "SIGHUP")
 _COLLECT_AFTER = 50_000
@@ -87,15 +86,15 @@ def _run(arguments: list[str]) -> int:
     except MemoryError:
         raise
     except Exception as error:
-        return _reported(error)
+        return _status_of(error)
     return status if isinstance(status, int) else 0
 
 
-def _reported(error: Exception) -> int:
-    """The exit status of an error, once it is said."""
+def _status_of(error: Exception) -> int:
+    """Tell an error and return its exit status."""
     import click
 
-    from hlo_inspect.errors import HloInspectError, UsageError, internal_error_text, printable
+    from hlo_inspect.errors import DEBUG, HloInspectError, internal_error_text, printable
 
     if isinstance(error, OSError):  # those of inputs and of `-o` have become others
         silence(sys.stdout)
@@ -108,9 +107,8 @@ def _reported(error: Exception) -> int:
         tell(text.getvalue().removesuffix("\n"))
         return USAGE
     if isinstance(error, HloInspectError):
-        tell(f"hlo-inspect: {error}")
-        return USAGE if isinstance(error, UsageError) else UNREADABLE
-    if os.environ.get("HLO_INSPECT_DEBUG"):
+        return reported(error)
+    if os.environ.get(DEBUG):
         raise error
     tell(f"hlo-inspect: {printable(internal_error_text(error))}")
     return UNREADABLE

@@ -10,7 +10,7 @@ import click
 
 from hlo_inspect.cli import completion
 from hlo_inspect.report import FORMATS, RenderOptions
-from hlo_inspect.report.model import SEVERITIES
+from hlo_inspect.report.model import SEVERITIES, Report
 from hlo_inspect.report.selection import TableSelection
 from hlo_inspect.request import Option, Request, options, options_of
 
@@ -33,8 +33,10 @@ class OutputOptions(NamedTuple):
     sites: bool = False
     selection: TableSelection = TableSelection()
 
-    def rendering(self, *, width: int | None, color: bool) -> RenderOptions:
-        return RenderOptions(self.top, self.table, self.raw_bytes, width, color, self.verbose, self.quiet, self.sites)
+    def rendering(
+        self, failed: Callable[[Report, Exception], None] | None = None, *, width: int | None = None, color: bool = False
+    ) -> RenderOptions:
+        return RenderOptions(self.top, self.table, self.raw_bytes, width, color, self.verbose, self.quiet, self.sites, failed)
 
 
 class SectionOption(click.Option):

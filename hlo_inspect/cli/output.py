@@ -13,25 +13,31 @@ from pathlib import Path
 from typing import TextIO
 
 from hlo_inspect.cli.options import OutputOptions
-from hlo_inspect.cli.streams import silence, tell
-from hlo_inspect.errors import Location, UsageError
+from hlo_inspect.cli.streams import reported, silence, tell
+from hlo_inspect.errors import InternalError, Location, UsageError
 from hlo_inspect.report import ALL_FORMATS, FORMATS_FOR_PEOPLE
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.selection import selected
 
 
-def deliver(reports: Iterable[Report], options: OutputOptions) -> None:
-    """Renders the reports as they come. Without any nothing is written, and a file is left as it was; so it is where something
-    fails.
+def deliver(reports: Iterable[Report], options: OutputOptions) -> int:
+    """Render the reports as they come, and return the exit status: not 0 if one of them could not be rendered. Without any
+    nothing is written, and a file is left as it was; so it is if something else fails.
     """
     chosen = _chosen(reports, options)
     first = next(chosen, None)
     if first is None:
-        return
+        return 0
+    errors: list[InternalError] = []
+
+    def failed(report: Report, error: Exception) -> None:
+        errors.append(InternalError.of(error, Location(report.input.path, report.input.first_line), report.module_name))
+
     with _destination(options.output) as stream:
         on_terminal = options.output is None and stream.isatty()
-        rendering = options.rendering(width=_width() if on_terminal else None, color=on_terminal and _has_color(options))
-        ALL_FORMATS[options.format](chain([first], chosen), stream, rendering)
+        width, color = _width() if on_terminal else None, on_terminal and _has_color(options)
+        ALL_FORMATS[options.format](chain([first], chosen), stream, options.rendering(failed, width=width, color=color))
+    return max(map(reported, errors), default=0)
 
 
 def deliver_bytes(data: bytes, output: str | None) -> None:

@@ -1,14 +1,19 @@
-"""The standard streams, each of which can be closed, full, or a pipe that nobody reads any more."""
+"""Standard streams, each of which can be closed, full, or a pipe that nobody reads; errors on them, and exit statuses."""
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from hlo_inspect.errors import HloInspectError
+
+FAILED, USAGE, UNREADABLE, INTERRUPTED = 1, 2, 3, 130
 
 
 def tell(message: str) -> None:
-    """Writes a message and a line end to standard error. One that is closed or full takes none: the exit status says enough."""
+    """Write a message to standard error. If that is closed or full, the exit status says enough."""
     if sys.stderr is None:
         return
     try:
@@ -18,8 +23,16 @@ def tell(message: str) -> None:
         silence(sys.stderr)
 
 
+def reported(error: HloInspectError) -> int:
+    """Tell an error and return its exit status."""
+    from hlo_inspect.errors import UsageError
+
+    tell(f"hlo-inspect: {error}")
+    return USAGE if isinstance(error, UsageError) else UNREADABLE
+
+
 def silence(stream: TextIO | None) -> None:
-    """Points a standard stream at nothing, so that what is still buffered does not fail at exit."""
+    """Point a standard stream at nothing, so that what is still buffered does not fail at exit."""
     try:
         if stream is not None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

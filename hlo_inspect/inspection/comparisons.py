@@ -18,7 +18,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.compare.comparison import ComparedModule, ModuleComparison, compare, only_in_new, only_in_old
 from hlo_inspect.compare.pairing import pair_by, pair_names
-from hlo_inspect.errors import HloInspectError, InputError, InternalError, UsageError
+from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, UsageError
 from hlo_inspect.hlo.input.dump_directory import expanded, is_directory
 from hlo_inspect.hlo.input.source import Openable, open_source
 from hlo_inspect.inspection.inspection import STANDARD_INPUT, Inspection
@@ -63,8 +63,8 @@ class Comparisons:
         """What could not be read."""
 
     def of(self, old: ComparedInput, new: ComparedInput) -> Iterator[ModuleComparison]:
-        """A comparison for each pair of modules, then one for each module without a mate. What cannot be read is in `errors`;
-        nothing is compared where a side has no module at all.
+        """Yield a comparison for each pair of modules, then one for each module without a mate. What cannot be read or compared
+        is in `errors`. Nothing is compared if a side has no module at all.
         """
         if old.source in STANDARD_INPUT and new.source in STANDARD_INPUT:
             raise UsageError("only one of the two inputs can be standard input")
@@ -73,7 +73,7 @@ class Comparisons:
             self._refuse_what_has_no_effect()
         first, second = (_Ahead(side.modules()) for side in sides)
         if first.is_single() and second.is_single():
-            yield _compared(next(first), next(second))
+            yield from self._compared(next(first), next(second))
         else:
             names = [side.names() for side in sides]
             if first.holds(1) and second.holds(1):
@@ -87,28 +87,24 @@ class Comparisons:
             do = "does" if len(flags) == 1 else "do"
             raise UsageError(f"{', '.join(flags)} {do} not apply to saved reports, which are compared as they are")
 
-    def modules(self, given: ComparedInput) -> Iterator[ComparedModule]:
-        """The modules of one input that can be read, with their analyses."""
-        return self._side(given).modules()
-
     def _side(self, given: ComparedInput) -> _ComparedSide:
         return _ComparedSide(given, self._request, self._needs, self._watch)
 
     def _paired(
         self,
-        first: Iterator[ComparedModule],
-        second: Iterator[ComparedModule],
+        first: Iterator[ComparedModule | None],
+        second: Iterator[ComparedModule | None],
         old_names: Sequence[str],
         new_names: Sequence[str],
     ) -> Iterator[ModuleComparison]:
         plan = dict(pair_names(old_names, new_names).pairs)
-        waiting: dict[int, ComparedModule] = {}
+        waiting: dict[int, ComparedModule | None] = {}
         old_left: list[ComparedModule] = []
         coming = enumerate(second)
         for at, module in enumerate(first):
             mate = plan.get(at)
             if mate is None:
-                old_left.append(module)
+                old_left += [module] if module is not None else []
                 continue
             while mate not in waiting:
                 found = next(coming, None)
@@ -116,17 +112,33 @@ class Comparisons:
                     break
                 waiting[found[0]] = found[1]
             if mate in waiting:
-                yield _compared(module, waiting.pop(mate))
-            else:
+                yield from self._compared(module, waiting.pop(mate))
+            elif module is not None:
                 old_left.append(module)
-        new_left = [module for _, module in sorted((*waiting.items(), *coming))]
+        rest = dict((*waiting.items(), *coming))
+        new_left = [module for at in sorted(rest) if (module := rest[at]) is not None]
         left = pair_by(old_left, new_left, _CONTENTS)
         for at, other in sorted(left.pairs):
-            yield _compared(old_left[at], new_left[other])
+            yield from self._compared(old_left[at], new_left[other])
         for at in left.old:
             yield only_in_old(old_left[at])
         for at in left.new:
             yield only_in_new(new_left[at])
+
+    def _compared(self, old: ComparedModule | None, new: ComparedModule | None) -> Iterator[ModuleComparison]:
+        """Yield the comparison of two modules, unless one of them is lost."""
+        if old is None or new is None:
+            return
+        try:
+            with without_collection():
+                found = compare(old, new)
+        except (HloInspectError, MemoryError):
+            raise
+        except Exception as error:
+            place = Location(new.report.input.path, new.report.input.first_line)
+            self.errors.append(InternalError.of(error, place, new.report.module_name))
+        else:
+            yield found
 
 
 _MANY_ARRAYS = 4
@@ -178,28 +190,28 @@ class _ComparedSide:
         return list(self._errors.values())
 
     def names(self) -> list[str]:
-        """What the modules are called."""
+        """Return what the modules are called; of a lost one whose name is unknown the error, which no other is called."""
         with Inspection(replace(self._request, passes=(MODULE_FACTS,), also=())) as inspection:
-            return [report.module_name for report in self._readable(inspection)]
+            return [
+                one.module_name if isinstance(one, Report) else one.module or str(one) for one in self._readable(inspection)
+            ]
 
-    def modules(self) -> Iterator[ComparedModule]:
-        """The modules in order, each with its analyses."""
+    def modules(self) -> Iterator[ComparedModule | None]:
+        """Yield the modules in order, each with its analyses; None for one that is lost to an internal error."""
         taken: list[Context] = []
         with Inspection(self._request, self._needs) as inspection:
             self._watch(inspection)
             inspection.hand_over(lambda _, context: taken.append(context))
-            for report in self._readable(inspection):
-                yield ComparedModule(report, taken.pop() if taken else None)
+            for one in self._readable(inspection):
+                yield ComparedModule(one, taken.pop() if taken else None) if isinstance(one, Report) else None
 
-    def _readable(self, inspection: Inspection) -> Iterator[Report]:
-        """The reports, without what cannot be read."""
+    def _readable(self, inspection: Inspection) -> Iterator[Report | InternalError]:
+        """Yield the reports without what cannot be read. A lost module keeps its place: modules are paired by position."""
         for one in self._saved() if self.is_saved else self._reports(inspection):
-            if isinstance(one, Report):
-                yield one
-            elif isinstance(one, InternalError):  # modules are paired by position: one that is lost would shift the others
-                raise one.__cause__ or one
-            else:
+            if not isinstance(one, Report):
                 self._errors.setdefault(str(one), one)
+            if isinstance(one, Report | InternalError):
+                yield one
 
     def _reports(self, inspection: Inspection) -> Iterator[Report | HloInspectError]:
         source = self._open()
@@ -210,10 +222,15 @@ class _ComparedSide:
         return inspection.read(sources)
 
     def _saved(self) -> Iterator[Report | HloInspectError]:
+        source = open_source(self._open())
         try:
-            yield from saved_reports(open_source(self._open()))
+            yield from saved_reports(source)
         except InputError as error:
             yield error
+        except (HloInspectError, MemoryError):
+            raise
+        except Exception as error:
+            yield InternalError.of(error, Location(source.name))
 
     def _holds_report(self) -> bool:
         source = self._open()
@@ -223,14 +240,14 @@ class _ComparedSide:
             return False
 
 
-class _Ahead(Iterator[ComparedModule]):
+class _Ahead(Iterator[ComparedModule | None]):
     """Modules in order, of which the next can be taken ahead; none is kept once it is given."""
 
-    def __init__(self, modules: Iterator[ComparedModule]) -> None:
+    def __init__(self, modules: Iterator[ComparedModule | None]) -> None:
         self._modules = modules
-        self._taken: deque[ComparedModule] = deque()
+        self._taken: deque[ComparedModule | None] = deque()
 
-    def __next__(self) -> ComparedModule:
+    def __next__(self) -> ComparedModule | None:
         return self._taken.popleft() if self._taken else next(self._modules)
 
     def holds(self, count: int) -> bool:
@@ -241,8 +258,3 @@ class _Ahead(Iterator[ComparedModule]):
     def is_single(self) -> bool:
         """Whether one module follows, and no more."""
         return self.holds(1) and not self.holds(2)
-
-
-def _compared(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
-    with without_collection():
-        return compare(old, new)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -22,7 +21,7 @@ from hlo_inspect.errors import (
 from hlo_inspect.hlo.input.dump_directory import dump_files, expanded, is_directory
 from hlo_inspect.hlo.input.source import Openable, open_source
 from hlo_inspect.inspection.module_reports import NEEDS_ALL, ModuleReports, ReportNeeds, Taker
-from hlo_inspect.inspection.source_reports import DEBUG, Item, NoModuleError, SourceReports, Watcher, no_such_module
+from hlo_inspect.inspection.source_reports import Item, NoModuleError, SourceReports, Watcher, no_such_module
 from hlo_inspect.passes import MODULE_FACTS, WORKLOAD
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Report
@@ -163,8 +162,6 @@ class Inspection:
         except (HloInspectError, MemoryError):
             raise
         except Exception as error:
-            if os.environ.get(DEBUG):
-                raise
             yield InternalError.of(error, Location(file.of))
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hlo_inspect.errors import InputError, Location, ParseError, printable
+from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, ParseError, printable
 from hlo_inspect.graph.canonical.module import CanonicalModule, CanonicalText
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.input.dump_directory import dump_files, expanded, is_directory
@@ -22,7 +23,8 @@ WANTS = Wants(graph=True, entry=True, checked=True)
 
 @dataclass(slots=True)
 class NormalTexts:
-    """What is asked of each module, and in `notes` what there is to say of the texts: one line each.
+    """What is asked of each module, in `notes` what there is to say of the texts, one line each, and in `errors` what cannot be
+    read: the others are answered.
 
     `unscheduled` sorts the lines of a scheduled module too; `layouts` and `metadata` say whether these are kept.
     """
@@ -34,10 +36,11 @@ class NormalTexts:
     layouts: bool = True
     metadata: bool = False
     notes: list[str] = field(default_factory=list)
+    errors: list[HloInspectError] = field(default_factory=list)
 
     def lines(self, argument: str) -> Iterator[str]:
         """The lines of all modules that the argument of the command line names, control characters escaped as in a string of
-        HLO. `InputError` where there is none, and for what cannot be read.
+        HLO. Raise InputError if there is no such file.
         """
         for line in self._lines(argument):
             yield line if line[:-1].isprintable() else "\n".join(map(printable, line.split("\n")))
@@ -54,18 +57,29 @@ class NormalTexts:
             if pattern is not None and pattern.search(module.name) is None:
                 others.append(module.name)
                 continue
-            if module.quoted_lines:
-                message = "quotes instruction lines of a part of a module, which make no text of their own"
-                raise InputError(message, module.location(module.first_line))
-            if count:
-                yield "\n"
-            count += 1
-            self._note_problems(module)
-            canonical = CanonicalModule(module, Views(module.computations), layouts=self.layouts)
-            is_scheduled = module.header.is_scheduled and not self.unscheduled
-            yield from CanonicalText(canonical, is_scheduled=is_scheduled, metadata=self.metadata).lines()
-        if not count and others:
-            raise InputError(no_such_module(self.module, others), Location(argument))
+            try:
+                for number, line in enumerate(self._text(module)):
+                    if count and not number:
+                        yield "\n"
+                    yield line
+                count += 1
+            except (HloInspectError, MemoryError):
+                raise
+            except Exception as error:
+                self.errors.append(InternalError.of(error, module.location(module.first_line), module.name))
+        if not count and others and not self.errors:
+            self.errors.append(InputError(no_such_module(self.module, others), Location(argument)))
+
+    def _text(self, module: Module) -> Iterator[str]:
+        """Yield the lines of a module."""
+        if module.quoted_lines:
+            message = "quotes instruction lines of a part of a module, which make no text of their own"
+            self.errors.append(InputError(message, module.location(module.first_line)))
+            return
+        self._note_problems(module)
+        canonical = CanonicalModule(module, Views(module.computations), layouts=self.layouts)
+        is_scheduled = module.header.is_scheduled and not self.unscheduled
+        yield from CanonicalText(canonical, is_scheduled=is_scheduled, metadata=self.metadata).lines()
 
     def _modules(self, argument: str) -> Iterator[Module]:
         xla = Xla()
@@ -73,23 +87,32 @@ class NormalTexts:
             xla.require("--strict needs")
         try:
             for path, may_hold in self._dumps(argument):
-                source = open_source(path)
-                count = 0
-                modules = xla.modules(source, WANTS, strict=self.strict)
-                while True:
-                    with without_collection():
-                        found = next(modules, None)
-                    if found is None:
-                        break
-                    if isinstance(found, ParseError):
-                        raise found
-                    count += 1
-                    yield found[0]
-                if not count and not may_hold:
-                    message = f"holds no HLO module{what_text_looks_like(source.start)}"
-                    raise InputError(message, Location(source.name))
+                try:
+                    yield from self._modules_of(path, xla, may_hold=may_hold)
+                except InputError as error:
+                    self.errors.append(error)
+                except (HloInspectError, MemoryError):
+                    raise
+                except Exception as error:
+                    self.errors.append(InternalError.of(error, Location(str(path))))
         finally:
             xla.close()
+
+    def _modules_of(self, path: str | Path, xla: Xla, *, may_hold: bool) -> Iterator[Module]:
+        """Yield the modules of one file."""
+        source = open_source(path)
+        modules = xla.modules(source, WANTS, strict=self.strict)
+        for count in itertools.count():
+            with without_collection():
+                found = next(modules, None)
+            if found is None:
+                if not count and not may_hold:
+                    raise InputError(f"holds no HLO module{what_text_looks_like(source.start)}", Location(source.name))
+                return
+            if isinstance(found, ParseError):
+                self.errors.append(found)
+            else:
+                yield found[0]
 
     def _dumps(self, argument: str) -> Iterator[tuple[str | Path, bool]]:
         """The files to read, and whether they may hold no module."""

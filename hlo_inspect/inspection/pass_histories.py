@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.pass_history import STATE_WANTS, ModuleMoment, PassTrace, Traces, followed_opcode, moment_of
-from hlo_inspect.errors import InputError, Location, ParseError, UsageError, did_you_mean
+from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, ParseError, UsageError, did_you_mean
 from hlo_inspect.hlo.input.dump_directory import HOW_TO, CompiledModule, PassFile, compiled_modules
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.inspection.jobs import Jobs, LostProcessError
@@ -31,6 +31,8 @@ class PassHistory:
     pattern: str | None = None
     jobs: int = 1
     watch: Callable[[str], None] = lambda _: None
+    errors: list[HloInspectError] = field(default_factory=list)
+    """Internal errors of single files, which are left out."""
 
     def paths(self) -> frozenset[str]:
         """The files of the module whose history is read; `InputError` where there are none."""
@@ -88,7 +90,8 @@ class PassHistory:
                 name = found.module
                 yield file, found
                 continue
-            fault = found.message if isinstance(found, InputError) else f"it holds the module {found.module}, not {name}"
+            fault = found.message if isinstance(found, HloInspectError) else f"it holds the module {found.module}, not {name}"
+            self.errors += [found] if isinstance(found, InternalError) else []
             left_out.append(f"{file.path.name} is left out, and what it changed counts with the next: {fault}")
 
     def _differing(self, module: CompiledModule, left_out: list[str]) -> Iterator[PassFile]:
@@ -104,7 +107,7 @@ class PassHistory:
                 yield file
             last = text
 
-    def _read(self, files: Sequence[PassFile], opcode: str | None) -> Iterator[ModuleMoment | InputError]:
+    def _read(self, files: Sequence[PassFile], opcode: str | None) -> Iterator[ModuleMoment | HloInspectError]:
         if self.jobs == 1:
             for file in files:
                 self.watch(file.label)
@@ -129,7 +132,7 @@ class PassHistory:
         return found
 
 
-def _moment_behind(opcode: str | None, file: PassFile) -> Iterator[ModuleMoment | InputError]:
+def _moment_behind(opcode: str | None, file: PassFile) -> Iterator[ModuleMoment | HloInspectError]:
     """What the module is behind a pass, with the instructions of an opcode that are followed, or why that is not known."""
     xla = Xla()
     try:
@@ -143,5 +146,9 @@ def _moment_behind(opcode: str | None, file: PassFile) -> Iterator[ModuleMoment 
             yield moment_of(Context(found[0]), opcode)
     except InputError as error:
         yield error
+    except (HloInspectError, MemoryError):
+        raise
+    except Exception as error:
+        yield InternalError.of(error, Location(str(file.path)))
     finally:
         xla.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,9 +28,6 @@ from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.inspection.module_reports import ModuleReports
 from hlo_inspect.report.model import Report
 from hlo_inspect.xla import Xla
-
-DEBUG = "HLO_INSPECT_DEBUG"
-"""The environment variable with which internal errors show where they come from."""
 
 MEMORY = "memory"
 """The command that also reads XLA's files about memory, and its reports on memory that did not suffice."""
@@ -175,8 +171,6 @@ class SourceReports:
         except (HloInspectError, MemoryError):
             raise
         except Exception as error:
-            if os.environ.get(DEBUG):
-                raise
             return InternalError.of(error, module.location(module.first_line), module.name)
 
 

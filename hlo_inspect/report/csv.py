@@ -18,7 +18,7 @@ from typing import TextIO
 
 from hlo_inspect.errors import UsageError, printable
 from hlo_inspect.report.model import Report, Row, Value
-from hlo_inspect.report.options import RenderOptions, shown_tables
+from hlo_inspect.report.options import RenderOptions, rendered, shown_tables
 
 _FORMULA_STARTS = ("=", "+", "-", "@")
 
@@ -28,10 +28,9 @@ def render_csv(reports: Iterable[Report], stream: TextIO, options: RenderOptions
     firsts = list(islice(reports, 2))
     several = len(firsts) > 1
     header: list[str] = []
-    for report in chain(firsts, reports):
+    for report, (names, rows) in rendered(chain(firsts, reports), lambda report: (report, _content(report, options)), options):
         text = StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        names, rows = _content(report, options)
         if not header:
             header = names
             writer.writerow(["input", *names] if several else names)

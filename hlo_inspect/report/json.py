@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, repeat
 from typing import Any, TextIO
 
 from hlo_inspect.report.model import SCHEMA_VERSION, Finding, Report, Row, Table, Value
-from hlo_inspect.report.options import RenderOptions, shown_tables
+from hlo_inspect.report.options import RenderOptions, rendered, shown_tables
 from hlo_inspect.version import __version__
 
 _encode = json.JSONEncoder(allow_nan=False).encode
 
 
 def render_json(reports: Iterable[Report], stream: TextIO, options: RenderOptions) -> None:
-    shown = (report_to_dict(replace(report, tables=shown_tables(report, options))) for report in reports)
+    shown = as_dicts(reports, options)
     first, second = next(shown, None), next(shown, None)
     if first is None:
         stream.write(f'{{\n "schema_version": {SCHEMA_VERSION},\n "reports": []\n}}\n')
@@ -34,6 +34,11 @@ def render_json(reports: Iterable[Report], stream: TextIO, options: RenderOption
         stream.write("".join((before, "\n  ", *_pieces(one, 0, "  "))))
         before = ","
     stream.write("\n ]\n}\n")
+
+
+def as_dicts(reports: Iterable[Report], options: RenderOptions) -> Iterator[dict[str, Any]]:
+    """Yield the reports as `report_to_dict` returns them, with the tables that are shown."""
+    return rendered(reports, lambda report: report_to_dict(replace(report, tables=shown_tables(report, options))), options)
 
 
 def report_to_dict(report: Report) -> dict[str, Any]:
@@ -116,8 +121,7 @@ def _add_pieces(pieces: list[str], value: object, depth: int, margin: str) -> No
 
 
 def render_jsonl(reports: Iterable[Report], stream: TextIO, options: RenderOptions) -> None:
-    for report in reports:
-        shown = report_to_dict(replace(report, tables=shown_tables(report, options)))
+    for shown in as_dicts(reports, options):
         shown["tables"] = [_with_objects(table) for table in shown["tables"]]
         stream.write(json.dumps(shown, allow_nan=False, separators=(",", ":")) + "\n")
 

@@ -14,7 +14,7 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.curve import curve_lines, is_drawn
 from hlo_inspect.report.layout import PAGE_WIDTH, Grid, make_grid
 from hlo_inspect.report.model import Report, number_of
-from hlo_inspect.report.options import RenderOptions, shown_tables
+from hlo_inspect.report.options import RenderOptions, rendered, shown_tables
 from hlo_inspect.report.page import (
     findings_heading,
     findings_left_out,
@@ -33,8 +33,8 @@ _REFERENCE = lazy_pattern(r"@(?=\w)|#(?=[0-9])")
 
 
 def render_markdown(reports: Iterable[Report], stream: TextIO, options: RenderOptions) -> None:
-    for index, report in enumerate(reports):
-        page = "".join([f"{line}\n" for line in _page(report, options)])
+    pages = rendered(reports, lambda report: "".join([f"{line}\n" for line in _page(report, options)]), options)
+    for index, page in enumerate(pages):
         stream.write(f"\n{page}" if index else page)
 
 

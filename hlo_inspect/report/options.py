@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from os.path import commonprefix
-from typing import NamedTuple, TextIO
+from typing import NamedTuple, TextIO, TypeVar
 
+from hlo_inspect.errors import HloInspectError
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.model import Report, Row, Table, Value
+
+T = TypeVar("T")
 
 
 class RenderOptions(NamedTuple):
@@ -18,7 +21,7 @@ class RenderOptions(NamedTuple):
     and CSV have all then. `table`: only the table of that name. `sites`: single rows where a page shows groups. `raw_bytes`:
     sizes as integers of bytes. `width` in columns and `color` are the terminal's; the caller decides both, so that a renderer
     never looks at where its output goes. `verbose` adds all findings, notes and the names of hidden columns; `quiet` leaves
-    only the first lines and the tables.
+    only the first lines and the tables. `failed` is told of a report that cannot be rendered, and the others follow.
     """
 
     top: int | None = None
@@ -29,12 +32,28 @@ class RenderOptions(NamedTuple):
     verbose: bool = False
     quiet: bool = False
     sites: bool = False
+    failed: Callable[[Report, Exception], None] | None = None
 
 
 Renderer = Callable[[Iterable[Report], TextIO, RenderOptions], None]
 """Writes reports as they come, each at once when its text is complete: a report that cannot be rendered whole leaves no
 half of it behind.
 """
+
+
+def rendered(reports: Iterable[Report], render: Callable[[Report], T], options: RenderOptions) -> Iterator[T]:
+    """Yield what `render` makes of each report."""
+    for report in reports:
+        try:
+            made = render(report)
+        except (HloInspectError, MemoryError):
+            raise
+        except Exception as error:
+            if options.failed is None:
+                raise
+            options.failed(report, error)
+        else:
+            yield made
 
 
 def shown_tables(report: Report, options: RenderOptions, *, for_people: bool = False) -> tuple[Table, ...]:

@@ -16,7 +16,7 @@ from hlo_inspect.errors import printable
 from hlo_inspect.report.curve import curve_lines, is_drawn
 from hlo_inspect.report.layout import GAP, PAGE_WIDTH, Grid, cell_width, make_grid, pad, wrap
 from hlo_inspect.report.model import Finding, HeadlineRow, Report, Severity, Table, number_of
-from hlo_inspect.report.options import RenderOptions, shown_tables
+from hlo_inspect.report.options import RenderOptions, rendered, shown_tables
 from hlo_inspect.report.page import (
     NO_BREAK,
     findings_heading,
@@ -50,8 +50,7 @@ _INDENT = " " * 16  # as wide as the severity and code before a finding's messag
 def render_table(reports: Iterable[Report], stream: TextIO, options: RenderOptions) -> None:
     width = max(options.width or PAGE_WIDTH, _NARROWEST)
     write = _colored if options.color else _plain
-    for index, report in enumerate(reports):
-        page = write(_page(report, options, width))
+    for index, page in enumerate(rendered(reports, lambda report: write(_page(report, options, width)), options)):
         stream.write(f"\n{page}" if index else page)
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hlo_inspect.cli import progress
-from hlo_inspect.cli.progress import ReadingBar
+from hlo_inspect.cli import inputs
+from hlo_inspect.cli.inputs import ReadingBar
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.request import Request
 
@@ -34,7 +34,7 @@ def on_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 
 def test_a_long_reading_shows_the_file_its_bytes_and_its_module(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = on_terminal(monkeypatch)
-    monkeypatch.setattr(progress, "_PATIENCE_S", 0)
+    monkeypatch.setattr(inputs, "_PATIENCE_S", 0)
     size = DUMP.stat().st_size
     with ReadingBar(wanted=True) as bar:
         bar.reading(str(DUMP), size // 2)
@@ -58,7 +58,7 @@ def test_a_short_one_or_a_quiet_one_shows_nothing(wanted: bool, monkeypatch: pyt
 def test_off_a_terminal_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = StringIO()
     monkeypatch.setattr(sys, "stderr", screen)
-    monkeypatch.setattr(progress, "_PATIENCE_S", 0)
+    monkeypatch.setattr(inputs, "_PATIENCE_S", 0)
     with ReadingBar(wanted=True) as bar:
         bar.reading(str(DUMP), 1)
         time.sleep(0.1)
@@ -89,6 +89,6 @@ def test_an_inspection_says_how_far_it_is(name: str, tmp_path: Path) -> None:
 
 
 def test_no_library_is_loaded_for_what_is_not_shown() -> None:
-    code = "import sys, hlo_inspect.cli.commands.of_pass, hlo_inspect.cli.progress; print('rich' in sys.modules)"
+    code = "import sys, hlo_inspect.cli.commands.of_pass; print('rich' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout == "False\n"

@@ -17,7 +17,8 @@ DATA = Path(__file__).parent.parent / "data"
 
 def module(text: str) -> ComparedModule:
     """The only module of a text, with its analyses."""
-    (found,) = Comparisons(Request()).modules(ComparedInput(text))
+    (found,) = Comparisons(Request())._side(ComparedInput(text)).modules()
+    assert found is not None
     return found
 
 

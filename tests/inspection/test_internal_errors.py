@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import hlo_inspect
 from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.pass_history import moment_of
+from hlo_inspect.compare.comparison import ComparedModule, ModuleComparison
+from hlo_inspect.graph.canonical.module import CanonicalModule
 from hlo_inspect.hlo.input.foreign_text import is_workload
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.inspection import source_reports
+from hlo_inspect.inspection import comparisons, normal_texts, pass_histories, source_reports
+from hlo_inspect.report.model import Report
 from tests.calling import call_text
 
 TEXT = "HloModule {name}\n\nENTRY e {{\n  p = f32[4]{{0}} parameter(0)\n  ROOT n = f32[4]{{0}} negate(p)\n}}\n"
+
+
+ERROR = "internal error, please report it: IndexError: tuple index out of range (HLO_INSPECT_DEBUG=1 shows where)"
 
 
 @pytest.fixture
@@ -26,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     make: Callable[..., None] = Context.__init__
 
     def fail(self: Context, module: Module, *rest: object) -> None:
-        if module.name == "bad":
+        if module.name == "bad" and Path(module.path).name == "a.txt":
             raise IndexError("tuple index out of range")
         make(self, module, *rest)
 
@@ -41,8 +49,7 @@ def test_the_other_modules_are_answered(folder: Path, command: str, jobs: str) -
     done = call_text(command, folder, *options, "--format", "json", "-j", jobs)
     reports = json.loads(done.stdout)["reports"]
     assert [report["facts"]["module.name"] for report in reports] == ["first", "second", "third"]
-    error = "internal error, please report it: IndexError: tuple index out of range (HLO_INSPECT_DEBUG=1 shows where)"
-    assert done.stderr.splitlines() == [f"hlo-inspect: {folder / 'a.txt'}:8: bad: {error}"]
+    assert done.stderr.splitlines() == [f"hlo-inspect: {folder / 'a.txt'}:8: bad: {ERROR}"]
     assert done.returncode == 3
 
 
@@ -72,3 +79,135 @@ def test_python_raises_what_was_raised(folder: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("HLO_INSPECT_DEBUG", "1")
     with pytest.raises(IndexError, match="tuple index"):
         call_text("params", folder)
+
+
+def other(folder: Path) -> Path:
+    """The same modules in one file, where none fails, the last one first."""
+    file = folder.parent / f"{folder.name}.new.txt"
+    file.write_text("\n".join(TEXT.format(name=name) for name in ("third", "second", "bad", "first")))
+    return file
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_diff_compares_the_other_pairs(folder: Path, *, turned: bool) -> None:
+    """The one whose mate is lost is no module that the other side lacks."""
+    sides = [folder, other(folder)]
+    done = call_text("diff", *(reversed(sides) if turned else sides), "--format", "json")
+    reports = json.loads(done.stdout)["reports"]
+    names = ["first", "second", "third"]
+    assert [report["facts"]["module.name"] for report in reports] == (names[::-1] if turned else names)
+    assert [report["facts"]["diff.same_program"] for report in reports] == [True, True, True]
+    assert done.stderr.splitlines() == [f"hlo-inspect: {folder / 'a.txt'}:8: bad: {ERROR}"]
+    assert done.returncode == 3
+
+
+def test_one_pair_of_which_a_side_is_lost(folder: Path) -> None:
+    (folder / "a.txt").write_text(TEXT.format(name="bad"))
+    done = call_text("diff", folder / "a.txt", other(folder), "--module", "bad")
+    assert (done.stdout, done.returncode) == ("", 3)
+    assert done.stderr == f"hlo-inspect: {folder / 'a.txt'}:1: bad: {ERROR}\n"
+
+
+def test_a_pair_that_cannot_be_compared(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hlo_inspect.compare.comparison import compare
+
+    def fail(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
+        if old.name == "second":
+            raise IndexError("tuple index out of range")
+        return compare(old, new)
+
+    monkeypatch.setattr(comparisons, "compare", fail)
+    new = other(folder)
+    done = call_text("diff", new, new, "--format", "json")
+    reports = json.loads(done.stdout)["reports"]
+    assert [report["facts"]["module.name"] for report in reports] == ["third", "bad", "first"]
+    assert (done.stderr, done.returncode) == (f"hlo-inspect: {new}:8: second: {ERROR}\n", 3)
+
+
+def test_a_check_against_a_baseline_checks_the_others(folder: Path) -> None:
+    new = other(folder)
+    done = call_text("check", new, "--baseline", folder, "--fail-if", "different", "--format", "json")
+    reports = json.loads(done.stdout)["reports"]
+    assert [report["facts"]["checks.passed_count"] for report in reports] == [1, 1, 1]
+    assert [report["facts"]["module.name"] for report in reports] == ["first", "second", "third"]
+    assert (done.stderr, done.returncode) == (f"hlo-inspect: {folder / 'a.txt'}:8: bad: {ERROR}\n", 3)
+
+
+def test_normalize_prints_the_others(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+
+    def fail(module: Module, *rest: object, **options: object) -> object:
+        if module.name == "bad":
+            raise IndexError("tuple index out of range")
+        return CanonicalModule(module, *rest, **options)  # type: ignore[arg-type]  # as it was called
+
+    (folder / "b.txt").write_text("no module\n")
+    monkeypatch.setattr(normal_texts, "CanonicalModule", fail)
+    done = call_text("normalize", f"{folder}/*.txt", "-o", folder / "new")
+    heads = [line for line in (folder / "new").read_text().splitlines() if line.startswith("HloModule ")]
+    assert [head.split()[1].rstrip(",") for head in heads] == ["first", "third"]
+    first, second = done.stderr.splitlines()
+    assert first == f"hlo-inspect: {folder / 'a.txt'}:8: bad: {ERROR}"
+    assert second.startswith(f"hlo-inspect: {folder / 'b.txt'}: holds no HLO module")
+    assert done.returncode == 3
+
+
+def history(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The files of three passes, of which the second one fails; returns that file."""
+    for number, (name, opcode) in enumerate((("a", "negate"), ("b", "sine"), ("c", "tanh"))):
+        text = TEXT.format(name="jit_f").replace("negate", opcode)
+        (folder / f"module_0001.jit_f.000{number}.x.after_{name}.before_z.txt").write_text(text)
+
+    def fail(context: Context, opcode: str | None) -> object:
+        if "after_b" in context.module.path:
+            raise IndexError("tuple index out of range")
+        return moment_of(context, opcode)
+
+    monkeypatch.setattr(pass_histories, "moment_of", fail)
+    return folder / "module_0001.jit_f.0001.x.after_b.before_z.txt"
+
+
+def test_a_history_leaves_the_pass_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = history(folder, monkeypatch)
+    done = call_text("history", folder, "--format", "json")
+    report = json.loads(done.stdout)
+    assert len(report["tables"][0]["rows"]) == 2
+    assert any(note.startswith(f"{file.name} is left out") for note in report["notes"])
+    assert (done.stderr, done.returncode) == (f"hlo-inspect: {file}: {ERROR}\n", 3)
+
+
+def test_so_does_the_page(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("jinja2")
+    file = history(folder, monkeypatch)
+    done = call_text("report", folder, "-q", "-o", tmp_path / "page.html")
+    assert (tmp_path / "page.html").stat().st_size > 1000
+    assert f"hlo-inspect: {file}: {ERROR}" in done.stderr.splitlines()
+    assert done.returncode == 3
+
+
+@pytest.mark.parametrize(
+    ("form", "place"),
+    [
+        ("table", "terminal._page"),
+        ("markdown", "markdown._page"),
+        ("json", "json.report_to_dict"),
+        ("jsonl", "json.report_to_dict"),
+        ("csv", "csv._content"),
+    ],
+)
+def test_a_report_that_cannot_be_rendered(folder: Path, monkeypatch: pytest.MonkeyPatch, form: str, place: str) -> None:
+    name, _, function = place.partition(".")
+    module = import_module(f"hlo_inspect.report.{name}")
+    render = getattr(module, function)
+
+    def fail(report: Report, *rest: object) -> object:
+        if report.module_name == "second":
+            raise IndexError("tuple index out of range")
+        return render(report, *rest)
+
+    monkeypatch.setattr(module, function, fail)
+    done = call_text("params", other(folder), "--format", form)
+    assert all(name in done.stdout for name in ("first", "third"))
+    assert "second" not in done.stdout
+    if form == "json":
+        assert len(json.loads(done.stdout)["reports"]) == 3
+    assert (done.stderr, done.returncode) == (f"hlo-inspect: {other(folder)}:8: second: {ERROR}\n", 3)

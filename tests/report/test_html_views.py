@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from hlo_inspect.cli.commands.report import page_reports
 from hlo_inspect.cli.main import run
 from hlo_inspect.cli.options import OutputOptions
-from hlo_inspect.cli.page_reports import page_reports
 from hlo_inspect.hlo.input.dump_directory import CompiledModule, compiled_modules
 from hlo_inspect.passes.modules import ModuleList
 from hlo_inspect.report.html.model import Figure, Page, PageView

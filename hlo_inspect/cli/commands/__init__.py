@@ -1,4 +1,4 @@
-"""The commands, in one explicit list: the passes, and others, each a file here that is imported when it runs."""
+"""The commands, in one explicit list: the passes, and others, each imported when it runs."""
 
 from __future__ import annotations
 
@@ -24,11 +24,15 @@ COMMANDS: dict[str, str] = {
 }
 """What the list of commands says of each."""
 
+_FILES = {"list": "of_pass", **dict.fromkeys(("profiles", "rules", "rule"), "reference")}
+"""The files of commands that are not called like them."""
+
 
 def find_command(name: str) -> click.Command | None:
     """The command of that name, or the pass of that alias."""
     if name in COMMANDS and name not in SUMMARIES:
-        found: click.Command = import_module(f"{__name__}.{name}").command
+        module = import_module(f"{__name__}.{_FILES.get(name, name)}")
+        found: click.Command = getattr(module, name if name != "list" else "list_command")
         return found
     from hlo_inspect.cli.commands.of_pass import command_of
     from hlo_inspect.errors import UsageError

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from hlo_inspect.cli import completion
-from hlo_inspect.cli.inputs import FAILED, UNREADABLE, Inspected
+from hlo_inspect.cli.inputs import Inspected
 from hlo_inspect.cli.options import OutputOptions, inputs_argument, reading_command
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite
-from hlo_inspect.cli.streams import tell
+from hlo_inspect.cli.streams import FAILED, UNREADABLE, tell
 from hlo_inspect.errors import InputError
 from hlo_inspect.passes import ALPA, MODULE_FACTS, OTHERS, PASSES, WORKLOAD, all_specs, workload_pass
 from hlo_inspect.request import Request
@@ -56,7 +56,7 @@ UNPARSED_LINES, EVERY_LINE = "module.unparsed_lines", "summary"
 @click.option("--allow-partial", is_flag=True, help="Check what there is of a module that is cut off; else exit status 3.")
 @click.option("--list-facts", is_flag=True, help="Print every fact with its meaning, and its value in INPUT.")
 @inputs_argument(required=False)
-def command(
+def check(
     inputs: tuple[str, ...],
     policies: tuple[str, ...],
     assertions: tuple[str, ...],
@@ -91,8 +91,8 @@ def command(
     asked = replace(request, passes=passes_for(policy))
     found = Inspected(inputs, asked, quiet=output.quiet, output=output.output, every_rule=True)
     run = CheckRun(policy)
-    deliver(run.reports(found if allow_partial else _whole(found, run)), output)
-    return max(found.status, UNREADABLE if run.refused else 0, FAILED if run.failed else 0)
+    status = deliver(run.reports(found if allow_partial else _whole(found, run)), output)
+    return max(status, found.status, UNREADABLE if run.refused else 0, FAILED if run.failed else 0)
 
 
 def _against_baseline(
@@ -107,7 +107,7 @@ def _against_baseline(
     """Checks the modules of one input, and what differs in them from those of the baseline."""
     from hlo_inspect.checks.differences import as_checks, examined, no_mate
     from hlo_inspect.checks.runner import CheckResult, CheckRun
-    from hlo_inspect.cli.differences import PairedModules, parsed
+    from hlo_inspect.cli.commands.diff import PairedModules, parsed
     from hlo_inspect.inspection.comparisons import ComparedInput
 
     if baseline is None:
@@ -135,10 +135,10 @@ def _against_baseline(
             yield report
 
     run = CheckRun(policy, lambda report: compared.pop(id(report)))
-    deliver(run.reports(reports() if allow_partial else _whole(reports(), run)), output)
+    status = deliver(run.reports(reports() if allow_partial else _whole(reports(), run)), output)
     for report in lost:
         tell(f"hlo-inspect: {report.input.path}: {inputs[0]} has no module that belongs to {report.facts['module.name']}")
-    return max(paired.status, UNREADABLE if run.refused else 0, FAILED if run.failed or lost else 0)
+    return max(status, paired.status, UNREADABLE if run.refused else 0, FAILED if run.failed or lost else 0)
 
 
 def _whole(reports: Iterable[Report], run: CheckRun) -> Iterator[Report]:
@@ -168,11 +168,9 @@ def _list_facts(inputs: Sequence[str], request: Request, output: OutputOptions) 
     from hlo_inspect.checks.resolve import facts_of, facts_report
 
     if not inputs:
-        deliver([facts_report(all_specs())], output)
-        return 0
+        return deliver([facts_report(all_specs())], output)
     found = Inspected(inputs, replace(request, passes=_all_names()), quiet=output.quiet, output=output.output)
-    deliver(map(facts_of, found), output)
-    return found.status
+    return max(deliver(map(facts_of, found), output), found.status)
 
 
 def _policy(files: Iterable[str], assertions: Iterable[str], conditions: Iterable[str], fail_on: Severity | None) -> Policy:

@@ -1,18 +1,25 @@
-"""`diff`: what changed between two dumps."""
+"""`diff`: what changed between two dumps. And their modules in pairs, for `check --baseline` and pages too."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import click
 
+from hlo_inspect.checks.differences import DifferenceCondition, conditions_table, examined, parse_difference
+from hlo_inspect.checks.policy import given
 from hlo_inspect.cli import completion
+from hlo_inspect.cli.inputs import ReadingBar
 from hlo_inspect.cli.options import OutputOptions, reading_command
-from hlo_inspect.cli.output import deliver
+from hlo_inspect.cli.output import deliver, refuse_to_overwrite, refuse_to_overwrite_dump
+from hlo_inspect.cli.streams import FAILED, reported
+from hlo_inspect.compare.comparison import ModuleComparison
+from hlo_inspect.configs import Node
+from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
+from hlo_inspect.passes import all_specs
+from hlo_inspect.report.model import Report, Severity, Verdict, reaching
 from hlo_inspect.request import Request
-
-if TYPE_CHECKING:
-    from hlo_inspect.report.model import Severity
 
 
 @reading_command("diff", short_help="What changed between two dumps, directories of dumps or saved reports.")
@@ -28,7 +35,7 @@ if TYPE_CHECKING:
 @click.option("--new-module", metavar="REGEX", help="Modules of NEW whose name matches, where --module is about OLD alone.")
 @click.argument("old", shell_complete=completion.files)
 @click.argument("new", shell_complete=completion.files)
-def command(
+def diff(
     old: str,
     new: str,
     conditions: tuple[str, ...],
@@ -44,10 +51,75 @@ def command(
     by content. What is the same up to names, numbers and metadata is the same program. A difference is exit status 0, except
     where a --fail-if or --fail-on is met. Only findings that OLD does not have are shown.
     """
-    from hlo_inspect.checks.policy import given
-    from hlo_inspect.cli.differences import PairedModules, judged, parsed
-    from hlo_inspect.inspection.comparisons import ComparedInput
-
     paired = PairedModules(ComparedInput(old), ComparedInput(new, new_module), request, output, fail_on, with_notes=False)
-    deliver(judged(paired, parsed(given("--fail-if", text) for text in conditions)), output)
-    return paired.status
+    reports = judged(paired, parsed(given("--fail-if", text) for text in conditions))
+    return max(deliver(reports, output), paired.status)
+
+
+class PairedModules:
+    """The comparisons of all pairs of modules of two inputs, to be taken once; the reports of the modules have the tables of
+    the passes `shown`, and notes where `with_notes`. `status` is the exit status so far: findings of `fail_on` or above fail.
+    """
+
+    def __init__(
+        self,
+        old: ComparedInput,
+        new: ComparedInput,
+        request: Request,
+        output: OutputOptions,
+        fail_on: Severity | None = None,
+        *,
+        shown: Sequence[str] = (),
+        with_notes: bool = True,
+    ) -> None:
+        self.status = 0
+        self._fail_on = fail_on
+        self._shown = shown
+        self._with_notes = with_notes
+        self._inputs = (old, new)
+        self._request = request
+        self._output = output
+
+    def __iter__(self) -> Iterator[ModuleComparison]:
+        inputs = [str(one.source) for one in self._inputs]
+        refuse_to_overwrite(self._output.output, [*inputs, *self._request.profiles, self._request.custom_calls])
+        with ReadingBar(wanted=not self._output.quiet) as bar:
+            comparisons = Comparisons(
+                self._request,
+                watch=lambda inspection: inspection.watch(bar),
+                shown=self._shown,
+                with_notes=self._with_notes,
+            )
+            for one in comparisons.of(*self._inputs):
+                for side in (one.old, one.new):
+                    if side is not None:
+                        refuse_to_overwrite_dump(self._output.output, side.report.input.path)
+                if self._fail_on is not None and reaching(one.report.findings, self._fail_on):
+                    self.status = max(self.status, FAILED)
+                with bar.out_of_the_way():
+                    yield one
+            for error in comparisons.errors:
+                with bar.out_of_the_way():
+                    self.status = max(self.status, reported(error))
+
+
+def parsed(conditions: Iterable[Node]) -> list[DifferenceCondition]:
+    """The conditions of the command line and of policies."""
+    return [parse_difference(written, all_specs()) for written in conditions]
+
+
+def judged(paired: PairedModules, conditions: Sequence[DifferenceCondition]) -> Iterator[Report]:
+    """The reports of all pairs, with how the conditions came out; one that is met is in the status of `paired`."""
+    for one in paired:
+        report = one.report
+        if conditions and one.old is not None and one.new is not None:
+            results = examined(conditions, one.old.report, one.new.report, is_different=one.is_different)
+            met = sum(result.is_met for result in results)
+            text = f"{'FAILED' if met else 'PASSED'} {met:,} of {len(results):,} conditions met"
+            verdict = Verdict(text, passed=not met)
+            report = replace(report, tables=(*report.tables, conditions_table(results)), verdict=verdict)
+        else:
+            met = sum(condition.assertion is None for condition in conditions)
+        if met:
+            paired.status = max(paired.status, FAILED)
+        yield report

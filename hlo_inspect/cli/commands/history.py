@@ -5,9 +5,10 @@ from __future__ import annotations
 import click
 
 from hlo_inspect.cli import completion
+from hlo_inspect.cli.inputs import ReadingBar
 from hlo_inspect.cli.options import OutputOptions, SectionedCommand, output_options, request_option
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite
-from hlo_inspect.cli.progress import ReadingBar
+from hlo_inspect.cli.streams import reported
 
 
 @click.command("history", cls=SectionedCommand)
@@ -16,7 +17,7 @@ from hlo_inspect.cli.progress import ReadingBar
 @request_option("jobs")
 @click.argument("directory", metavar="DIR", shell_complete=completion.files)
 @click.argument("pattern", metavar="[PATTERN]", required=False)
-def command(directory: str, pattern: str | None, module: str | None, jobs: int, *, output: OutputOptions) -> int:
+def history(directory: str, pattern: str | None, module: str | None, jobs: int, *, output: OutputOptions) -> int:
     """Which compiler pass changed what: one row for each pass that changed something, with the figures of the module
     after it.
 
@@ -32,5 +33,4 @@ def command(directory: str, pattern: str | None, module: str | None, jobs: int, 
         if output.output is not None:
             refuse_to_overwrite(output.output, history.paths())
         report = history.report()
-    deliver([report], output)
-    return 0
+    return max([deliver([report], output), *map(reported, history.errors)])

@@ -9,7 +9,7 @@ import click
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.options import SectionedCommand, request_option
 from hlo_inspect.cli.output import deliver_lines, refuse_to_overwrite
-from hlo_inspect.cli.streams import tell
+from hlo_inspect.cli.streams import reported, tell
 
 
 @click.command("normalize", cls=SectionedCommand)
@@ -24,7 +24,7 @@ from hlo_inspect.cli.streams import tell
 @request_option("strict")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing of lines that cannot be read.")
 @click.argument("source", metavar="INPUT", shell_complete=completion.files)
-def command(source: str, output: str | None, *, quiet: bool, **asked: Any) -> int:  # noqa: ANN401 - click hands over all options
+def normalize(source: str, output: str | None, *, quiet: bool, **asked: Any) -> int:  # noqa: ANN401 - click hands over all options
     """Print the text of each module with its instructions, computations and channels renamed in a canonical way.
 
     Two texts of one program have the same normal form, so that `git diff` shows what changed and golden tests hold still. The
@@ -38,7 +38,8 @@ def command(source: str, output: str | None, *, quiet: bool, **asked: Any) -> in
     if output is not None:
         refuse_to_overwrite(output, texts.files(source))
     deliver_lines(texts.lines(source), output)
+    status = max(map(reported, texts.errors), default=0)
     if not quiet:
         for note in texts.notes:
             tell(f"hlo-inspect: {note}")
-    return 0
+    return status

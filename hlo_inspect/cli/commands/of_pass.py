@@ -1,4 +1,4 @@
-"""The command of a pass: options -> inspect -> renderer -> exit status. The docstring of the pass is the help text."""
+"""The command of a pass: options -> inspect -> renderer -> exit status. Its docstring is the help text. And `list`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from hlo_inspect.cli.options import (
     fail_on_option,
     inputs_argument,
     output_options,
+    reading_command,
     request_options,
 )
 from hlo_inspect.cli.output import deliver, deliver_bytes, refuse_to_overwrite
+from hlo_inspect.passes import MODULE_FACTS
 from hlo_inspect.report import FORMATS_FOR_PEOPLE
 from hlo_inspect.report.options import needed_tables
 from hlo_inspect.request import Request
@@ -58,8 +60,7 @@ def command_of(one: Question) -> click.Command:
         request = replace(request, passes=one.passes_of_formats.get(output.format, one.name))
         found = Inspected(inputs, request, quiet=output.quiet, fail_on=fail_on, output=output.output, needed=_needed(output))
         ends_with_list = one.name == OVERVIEW and output.format in FORMATS_FOR_PEOPLE and output.table is None
-        deliver(_with_list(found, inputs) if ends_with_list else found, output)
-        return found.status
+        return max(deliver(_with_list(found, inputs) if ends_with_list else found, output), found.status)
 
     if one.writes:
         run = click.option("--to", type=click.Choice(one.writes), help="Write the input in this dialect instead.")(run)
@@ -70,7 +71,7 @@ def _needed(output: OutputOptions) -> NeededTables | None:
     """What a page needs of the tables; all other output takes all of them."""
     if output.format not in FORMATS_FOR_PEOPLE or output.selection:
         return None
-    return partial(needed_tables, options=output.rendering(width=None, color=False))
+    return partial(needed_tables, options=output.rendering())
 
 
 def _rewritten(inputs: Sequence[str], to: str, output: OutputOptions) -> int:
@@ -92,3 +93,21 @@ def _with_list(reports: Iterable[Report], inputs: Iterable[str]) -> Iterator[Rep
     yield from listed.noting(reports)
     if len(listed) > _FEW:
         yield listed.report(", ".join(inputs))
+
+
+@reading_command("list")
+@inputs_argument()
+def list_command(inputs: tuple[str, ...], fail_on: Severity | None, *, output: OutputOptions, request: Request) -> int:
+    """List the modules of files, directories and patterns in quotes: one row each, the one with the most lines first.
+
+    FLOPs and collectives are those of a step, findings those of the summary. With --quick FLOPs and some findings are left out.
+    """
+    from hlo_inspect.passes.modules import ModuleList
+
+    request = replace(request, passes=MODULE_FACTS, also=(OVERVIEW,))
+    found = Inspected(inputs, request, quiet=output.quiet, fail_on=fail_on, output=output.output)
+    listed = ModuleList()
+    for report in found:
+        listed.add(report)
+    status = deliver([listed.report(", ".join(inputs))], output) if listed else 0
+    return max(status, found.status)

@@ -1,15 +1,17 @@
-"""The command `report`: one HTML file with pictures and tables."""
+"""The command `report`: one HTML file with pictures and tables, of modules with what passes did to them, or of pairs."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from hlo_inspect.cli import completion
+from hlo_inspect.cli.commands.diff import PairedModules
+from hlo_inspect.cli.inputs import Inspected
 from hlo_inspect.cli.options import (
     OutputOptions,
     SectionedCommand,
@@ -17,13 +19,18 @@ from hlo_inspect.cli.options import (
     inputs_argument,
     request_options,
 )
-from hlo_inspect.cli.output import deliver
-from hlo_inspect.cli.streams import tell
-from hlo_inspect.errors import UsageError
+from hlo_inspect.cli.output import deliver, refuse_to_overwrite
+from hlo_inspect.cli.streams import reported, tell
+from hlo_inspect.compare.comparison import PairList
+from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, UsageError
+from hlo_inspect.findings import rule_pages
+from hlo_inspect.inspection.comparisons import ComparedInput
+from hlo_inspect.inspection.finding_lines import with_finding_lines
+from hlo_inspect.inspection.pass_histories import PassHistory
+from hlo_inspect.passes.modules import ModuleList
+from hlo_inspect.passes.rule_pages import rule_report
+from hlo_inspect.report.model import Report, Severity
 from hlo_inspect.request import Request
-
-if TYPE_CHECKING:
-    from hlo_inspect.report.model import Severity
 
 PASSES = (
     *("summary", "cost", "time", "top", "collectives", "memory", "params", "optimizer", "fusions", "custom-calls"),
@@ -43,7 +50,7 @@ PASSES = (
 @request_options("report")
 @fail_on_option
 @inputs_argument()
-def command(
+def report(
     inputs: tuple[str, ...],
     output: str | None,
     top: int | None,
@@ -67,13 +74,11 @@ def command(
     if output is None and sys.stdout is not None and sys.stdout.isatty():
         raise UsageError("a page is no text for a terminal: name its file with -o report.html")
     options = OutputOptions("html", output, top, raw_bytes=raw_bytes, quiet=quiet, verbose=True, sites=True)
-    from hlo_inspect.cli.page_reports import page_reports
-
     found, reports = page_reports(inputs, replace(request, passes=PASSES), options, fail_on, compares=compares)
-    deliver(reports, options)
+    status = deliver(reports, options)
     if output is not None:
         _warn_of_size(output)
-    return found.status
+    return max(status, found.status)
 
 
 def _warn_of_size(output: str) -> None:
@@ -84,3 +89,100 @@ def _warn_of_size(output: str) -> None:
     words = advice(path) if path.is_file() else ""
     if words:
         tell(f"hlo-inspect: {output}: {words}")
+
+
+def page_reports(
+    inputs: Sequence[str],
+    request: Request,
+    output: OutputOptions,
+    fail_on: Severity | None,
+    *,
+    compares: bool,
+) -> tuple[Inspected | PairedModules, Iterator[Report]]:
+    """The reports of all modules, or of pairs of modules of two inputs, and what has the exit status once they are taken."""
+    if not compares:
+        found = Inspected(inputs, request, quiet=output.quiet, fail_on=fail_on, output=output.output)
+        return found, _of_modules(found, inputs, request, output.output)
+    if len(inputs) != len(("OLD", "NEW")):
+        raise click.UsageError(f"--diff compares two inputs, OLD and NEW, and there are {len(inputs)}.")
+    old, new = map(ComparedInput, inputs)
+    paired = PairedModules(old, new, request, output, fail_on, shown=request.pass_names)
+    return paired, _of_pairs(paired, inputs)
+
+
+def _of_modules(found: Inspected, inputs: Sequence[str], request: Request, output: str | None) -> Iterator[Report]:
+    """After the report of a module the one of its compiler passes where the dump holds their files; the documentation of all
+    findings; and the list of the modules where there are several.
+    """
+    listed = ModuleList()
+    yield from _documented(_with_histories(listed.noting(found), list(_histories(inputs, request, output)), found))
+    if len(listed) > 1:
+        yield listed.report(", ".join(inputs))
+
+
+def _of_pairs(paired: PairedModules, inputs: Sequence[str]) -> Iterator[Report]:
+    """After each comparison the reports of its two modules; the documentation of all findings; and the list of the pairs where
+    there are several.
+    """
+    listed = PairList()
+
+    def reports() -> Iterator[Report]:
+        for one in paired:
+            listed.add(one)
+            yield one.report
+            if one.old is not None and one.new is not None:
+                yield from (one.old.report, one.new.report)
+
+    yield from _documented(reports())
+    if len(listed) > 1:
+        yield listed.report(" -> ".join(inputs))
+
+
+def _histories(inputs: Iterable[str], request: Request, output: str | None) -> Iterator[tuple[PassHistory, frozenset[str]]]:
+    """The history of a module of each directory that holds files of compiler passes, and the paths of these files."""
+    for directory in inputs:
+        if Path(directory).is_dir():
+            history = PassHistory(directory, request.module, jobs=request.jobs)
+            try:
+                paths = history.paths()
+            except InputError:
+                continue
+            refuse_to_overwrite(output, paths)
+            yield history, paths
+
+
+def _with_histories(
+    reports: Iterable[Report], histories: list[tuple[PassHistory, frozenset[str]]], found: Inspected
+) -> Iterator[Report]:
+    """The reports, each followed by the histories of its file; at the end the other histories."""
+    for report in reports:
+        yield report
+        for one in [one for one in histories if report.input.path in one[1]]:
+            histories.remove(one)
+            yield from _history_report(one[0], found)
+    for history, _ in histories:
+        yield from _history_report(history, found)
+
+
+def _history_report(history: PassHistory, found: Inspected) -> Iterator[Report]:
+    """Yield the report on a history. If it cannot be made, a message says why."""
+    try:
+        yield history.report()
+    except InputError as error:
+        tell(f"hlo-inspect: {error}")
+    except (HloInspectError, MemoryError):
+        raise
+    except Exception as error:
+        history.errors.append(InternalError.of(error, Location(history.directory)))
+    found.status = max([found.status, *map(reported, history.errors)])
+
+
+def _documented(reports: Iterable[Report]) -> Iterator[Report]:
+    """The reports, each with the lines that its findings name, then the documentation of all findings. A saved report
+    can hold codes that no rule has.
+    """
+    codes: set[str] = set()
+    for report in reports:
+        codes.update(finding.rule for finding in report.findings)
+        yield with_finding_lines(report)
+    yield from map(rule_report, sorted({page.code for page in rule_pages()}.intersection(codes)))

@@ -28,7 +28,7 @@ _PASS = Show()
 )
 @click.argument("source", metavar="INPUT", shell_complete=completion.files)
 @click.argument("name", metavar="[NAME|LINE|PATTERN]", required=False, shell_complete=completion.instructions)
-def command(
+def show(
     source: str,
     name: str | None,
     ends: tuple[str, str] | None,
@@ -42,5 +42,4 @@ def command(
     start, end = (name, None) if ends is None else ends
     asked = replace(request, passes=SHOW, name=start, to=end)
     found = Inspected([source], asked, quiet=output.quiet, fail_on=fail_on, output=output.output)
-    deliver(found, output)
-    return found.status
+    return max(deliver(found, output), found.status)
