@@ -16,9 +16,8 @@ from statistics import median
 from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
-from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.context import Context, ParsedOptions
 from hlo_inspect.analysis.hardware import HardwareProfile, load_profile
-from hlo_inspect.analysis.parsed_options import ParsedOptions
 from hlo_inspect.analysis.time.profiles import AskedMachine
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.read.reader import read_modules

@@ -124,8 +124,8 @@ ANALYSIS: tuple[tuple[str, ...], ...] = (
     ("phases",),
     ("memory",),
     ("time",),
-    ("program", "alpa", "on_machine"),
-    ("parsed_options",),
+    ("program", "alpa"),
+    ("module_analyses",),
     ("context",),
     ("pass_history",),
 )

@@ -1,60 +1,220 @@
-"""A module with its analyses, each imported and computed when first asked for. Passes and rules are functions of it."""
+"""A module with its analyses on the machine that is asked for. Passes and rules are functions of it."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import proxy
 
-from hlo_inspect.analysis.on_machine import OnMachine
-from hlo_inspect.analysis.parsed_options import ParsedOptions
-from hlo_inspect.graph.calls import CallGraph, InstructionPlace, place
-from hlo_inspect.hlo.values.op_names import NOT_SOUGHT
+from hlo_inspect.analysis.module_analyses import NO_REQUEST, ModuleAnalyses
+from hlo_inspect.graph.calls import InstructionPlace, place
 from hlo_inspect.request import Request
 
 if TYPE_CHECKING:
     from hlo_inspect.analysis.alpa import CostModel
-    from hlo_inspect.analysis.collectives import Collective, CollectiveFault
-    from hlo_inspect.analysis.cost.kernels import Kernel, Kernels
-    from hlo_inspect.analysis.cost.labels import Labeller, Labels
-    from hlo_inspect.analysis.cost.module_cost import ModuleCost
-    from hlo_inspect.analysis.devices import DeviceCounts, ShapesAre
-    from hlo_inspect.analysis.executed_collectives import ExecutedCollectives, PhaseRuns
-    from hlo_inspect.analysis.fusions import Fusion, FusionKind
-    from hlo_inspect.analysis.memory.host_transfers import HostTransfer
-    from hlo_inspect.analysis.memory.largest_arrays import LargestArrays
-    from hlo_inspect.analysis.memory.live_arrays import LiveArray
-    from hlo_inspect.analysis.memory.parameter_copies import GatheredParameter
-    from hlo_inspect.analysis.memory.parameter_relations import ArrayPlace, Relation
-    from hlo_inspect.analysis.memory.program_memory import ProgramMemory
-    from hlo_inspect.analysis.memory.sidecars import Sidecars, StatedFigure
-    from hlo_inspect.analysis.mesh import Mesh
-    from hlo_inspect.analysis.mesh_axes import PartitionSpecs
-    from hlo_inspect.analysis.phases.graph_phases import GraphPhases
-    from hlo_inspect.analysis.phases.phases import Phases
-    from hlo_inspect.analysis.program import Program
-    from hlo_inspect.analysis.provenance import Provenances
-    from hlo_inspect.analysis.time.profiles import AskedMachine
-    from hlo_inspect.graph.canonical.module import CanonicalModule
-    from hlo_inspect.graph.parameters import Interface
-    from hlo_inspect.graph.view import View, Views
+    from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
+    from hlo_inspect.analysis.cost.roofline import Seconds
+    from hlo_inspect.analysis.hardware import HardwareProfile
+    from hlo_inspect.analysis.time.collective_times import CollectiveTime
+    from hlo_inspect.analysis.time.kernel_costings import Costing
+    from hlo_inspect.analysis.time.kernel_times import KernelTimes
+    from hlo_inspect.analysis.time.profiles import AskedMachine, ProfileChoice
+    from hlo_inspect.analysis.time.step_times import StepTimes, TimesInStep
+    from hlo_inspect.analysis.time.timelines import Timelines
     from hlo_inspect.hlo.module import Module
-    from hlo_inspect.hlo.values.header import ShapeIndex
-    from hlo_inspect.optimizer.overview import Overview
+    from hlo_inspect.hlo.values.device_groups import NamedMesh
 
-NO_REQUEST = Request()
+# -- options that are parsed once for all modules of an inspection ------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ParsedOptions:
+    """The machine, the mesh, the rules for custom calls and the cost model of a request; None if it names none."""
+
+    machine: AskedMachine | None = None
+    mesh: NamedMesh | None = None
+    custom_calls: UserRules | None = None
+    cost_model: CostModel | None = None
+
+
+def parse_options(request: Request) -> ParsedOptions:
+    """Parse the options of a request. Raise UsageError if one makes no sense or if its file is unreadable."""
+    return ParsedOptions(_machine(request), _mesh(request.mesh), _custom_calls(request.custom_calls), _cost_model(request))
+
+
+def _machine(request: Request) -> AskedMachine | None:
+    if not (request.profiles or request.changes or request.topology is not None or request.devices_per_node is not None):
+        return None
+    from hlo_inspect.analysis.hardware import load_profile
+    from hlo_inspect.analysis.time.placement import given_placement
+    from hlo_inspect.analysis.time.profiles import AskedMachine, given_change
+
+    placement = given_placement(request.topology, request.devices_per_node)
+    return AskedMachine(tuple(map(load_profile, request.profiles)), tuple(map(given_change, request.changes)), placement)
+
+
+def _mesh(text: str | None) -> NamedMesh | None:
+    if text is None:
+        return None
+    from hlo_inspect.analysis.mesh_axes import given_mesh
+
+    return given_mesh(text)
+
+
+def _custom_calls(path: str | None) -> UserRules | None:
+    if path is None:
+        return None
+    from hlo_inspect.analysis.cost.custom_calls.user_rules import load_user_rules
+
+    return load_user_rules(path)
+
+
+def _cost_model(request: Request) -> CostModel | None:
+    if request.cost_model is None:
+        return None
+    from hlo_inspect.analysis.alpa import given_cost_model
+
+    return given_cost_model(request.cost_model, request.alpha, request.beta)
+
+
 NO_OPTIONS = ParsedOptions()
 
 
-class Context:
-    """A module with what is asked of it, as passes and rules see it.
+# -- what depends on the machine ----------------------------------------------------------------------------------------------
 
-    `options` are those of the request that are parsed. `read_graph` reads a module with its graph that was read without it.
+
+class OnMachine:
+    """A module on one machine: the one that `asked` names, else the one that the dump names.
+
+    Another machine is another object. It refers to the `analyses` weakly, because they refer to it: keep them as long as you
+    ask it.
     """
+
+    def __init__(self, analyses: ModuleAnalyses, asked: AskedMachine | None) -> None:
+        self._analyses: ModuleAnalyses = proxy(analyses)
+        self._asked = asked
+
+    @cached_property
+    def profile_choice(self) -> ProfileChoice:
+        """The accelerator that times are for, and what named it."""
+        from hlo_inspect.analysis.time.profiles import choose_profile
+
+        return choose_profile(self.asked, self._analyses.module, lambda: self._analyses.with_graph)
+
+    @property
+    def profile_is_named(self) -> bool:
+        """Whether the user names the accelerator, so that commands that do not ask for times show some."""
+        return self._asked is not None and bool(self._asked.profiles)
+
+    @property
+    def asked(self) -> AskedMachine:
+        """What the user says of the machine."""
+        from hlo_inspect.analysis.time.profiles import AskedMachine
+
+        return self._asked or AskedMachine()
+
+    @property
+    def profile(self) -> HardwareProfile | None:
+        """The accelerator that times are for, with the changes that are asked for."""
+        return self.profile_choice.profile
+
+    @cached_property
+    def kernel_times(self) -> KernelTimes | None:
+        """The times of kernels, with a profile."""
+        from hlo_inspect.analysis.time.kernel_times import KernelTimes, devices_of_work, why_no_bytes
+
+        if self.profile is None:
+            return None
+        of = self._analyses
+        shardings = (leaf.sharding for leaf in of.interface.parameters)
+        has_shardings = bool(of.module.device_marks.partitioning_targets) or any(one is not None for one in shardings)
+        devices = devices_of_work(of.shapes_are, of.device_counts.devices, has_shardings)
+        return KernelTimes(self.profile, of.views, why_no_bytes(of.module), devices)
+
+    @cached_property
+    def timelines(self) -> Timelines | None:
+        """What each stream does in one run of the program, with a profile, in a module that was read with its graph."""
+        if self.kernel_times is None:
+            return None
+        from hlo_inspect.analysis.time.program_steps import issued_work
+        from hlo_inspect.analysis.time.timelines import find_timelines
+
+        of, is_scheduled = self._analyses, self._analyses.module.header.is_scheduled
+        work = issued_work(of.module, of.views, of.call_graph, of.kernels, of.collectives, in_order=is_scheduled)
+        return find_timelines(work, self.kernel_times, self._collective_times_by_place, is_scheduled=is_scheduled)
+
+    @cached_property
+    def costings(self) -> list[Costing]:
+        """What each kernel costs in one step, the costliest first."""
+        from hlo_inspect.analysis.time.kernel_costings import find_costings
+
+        return find_costings(self._analyses.kernels, self.times_in_step.of if self.times_in_step is not None else None)
+
+    @cached_property
+    def times_in_step(self) -> TimesInStep | None:
+        """The times of kernels as they are in the step, with a profile."""
+        from hlo_inspect.analysis.time.step_times import TimesInStep
+
+        if self.kernel_times is None or self.timelines is None:
+            return None
+        return TimesInStep(self.kernel_times, self.timelines, self._collective_times_by_place)
+
+    @cached_property
+    def costing_groups(self) -> list[Costing]:
+        """The same with kernels together that differ in their names only."""
+        from hlo_inspect.analysis.time.kernel_costings import join_costings
+
+        return join_costings(self.costings)
+
+    @cached_property
+    def step_times(self) -> StepTimes | None:
+        """How long one run of the program takes, with a profile."""
+        if self.kernel_times is None or self.timelines is None:
+            return None
+        from hlo_inspect.analysis.cost.roofline import Seconds
+        from hlo_inspect.analysis.time.collective_times import ALL
+        from hlo_inspect.analysis.time.step_times import find_step_times
+
+        of, alone = self._analyses, self.collective_seconds.get(ALL, Seconds(0.0))
+        found = find_step_times(of.cost, of.own_kernels, self.kernel_times, self.collective_times, alone, self.timelines)
+        return found if of.module.entry is not None else found.without_entry()
+
+    @cached_property
+    def _collective_times_by_place(self) -> dict[InstructionPlace, CollectiveTime]:
+        return {
+            place(instruction): time
+            for collective, time in zip(self._analyses.collectives, self.collective_times, strict=True)
+            for instruction in (collective.inner, collective.start)
+        }
+
+    @cached_property
+    def collective_times(self) -> list[CollectiveTime]:
+        """The time of one run of each of `collectives`; nothing without a profile."""
+        from hlo_inspect.analysis.mesh_axes import most_named
+        from hlo_inspect.analysis.time.collective_times import collective_times
+        from hlo_inspect.analysis.time.placement import CollectiveGroups
+
+        if self.profile is None:
+            return []
+        of = self._analyses
+        groups = CollectiveGroups(of.device_counts, most_named(of.module))
+        return collective_times(of.collectives, of.axes, groups, self.profile, self.asked.placement)
+
+    @cached_property
+    def collective_seconds(self) -> dict[str, Seconds]:
+        """The least time of all collectives of one run, together (`collective_times.ALL`) and by level of links."""
+        from hlo_inspect.analysis.time.collective_times import collective_seconds
+
+        if not self.collective_times:
+            return {}
+        return collective_seconds(self._analyses.collectives, self.collective_times, self._analyses.call_graph)
+
+
+class Context(ModuleAnalyses):
+    """A module with what is asked of it, as passes and rules see it. `options` are those of the request that are parsed."""
 
     def __init__(
         self,
@@ -63,23 +223,9 @@ class Context:
         options: ParsedOptions = NO_OPTIONS,
         read_graph: Callable[[], Module | None] | None = None,
     ) -> None:
-        self.module = module
-        self.request = request
+        super().__init__(module, request, options.mesh, options.custom_calls, read_graph)
         self.on_machine = OnMachine(self, options.machine)
-        self._options = options
-        self._read_graph = read_graph
-
-    @property
-    def cost_model(self) -> CostModel | None:
-        """Alpa's model that costs are shown by."""
-        return self._options.cost_model
-
-    @cached_property
-    def with_graph(self) -> Module | None:
-        """The module with its graph, where it was read or can be read again with it."""
-        if self.module.wants.graph:
-            return self.module
-        return self._read_graph() if self._read_graph is not None else None
+        self.cost_model = options.cost_model
 
     def on_each_profile(self) -> list[Context]:
         """The module on each of the profiles that were asked for; itself alone where there are not several."""
@@ -96,306 +242,3 @@ class Context:
         other = copy(self)
         other.on_machine = OnMachine(other, machine)
         return other
-
-    @cached_property
-    def device_counts(self) -> DeviceCounts:
-        from hlo_inspect.analysis.devices import device_counts
-        from hlo_inspect.analysis.mesh_axes import require_fit
-
-        counts = device_counts(self.module)
-        if self._options.mesh is not None:
-            require_fit(self._options.mesh, counts.devices, self.module.name)
-        return counts
-
-    @cached_property
-    def shapes_are(self) -> ShapesAre | None:
-        from hlo_inspect.analysis.devices import shapes_are
-
-        return shapes_are(self.module, self.device_counts)
-
-    @cached_property
-    def phases(self) -> Phases:
-        """The phase of each instruction."""
-        from hlo_inspect.analysis.phases.phases import Phases
-
-        this = proxy(self)  # what the context holds does not hold it: both are freed when nobody refers to them any more
-        seeks_all = not self.request.skips_graph_phases
-        return Phases(
-            self.module, self.provenances, self.call_graph, self.collectives, lambda: this.graph_phases, seeks_all=seeks_all
-        )
-
-    @cached_property
-    def provenances(self) -> Provenances:
-        """What the metadata of instructions says."""
-        from hlo_inspect.analysis.provenance import Provenances
-
-        return Provenances(self.module.frames)
-
-    @cached_property
-    def graph_phases(self) -> GraphPhases | None:
-        """The phases by the graph of values, `None` if names alone are asked, no graph is read, or it updates no weight."""
-        if not self.request.uses_graph_for_phases:
-            return None
-        whole = self if self.module.wants.graph else self._whole()
-        if whole is None or not whole.optimizer.all_rows:
-            return None
-        from hlo_inspect.analysis.phases.graph_phases import GraphPhases
-
-        return GraphPhases(whole.views, whole.optimizer, self.module.header)
-
-    @property
-    def why_no_graph(self) -> str:
-        """Why the graph of values gives no phases; empty where names alone were asked for."""
-        if not self.request.uses_graph_for_phases:
-            return ""
-        if self.graph_phases is not None:
-            return self.graph_phases.reason
-        from hlo_inspect.graph.parameters import NO_UPDATE
-
-        return NO_UPDATE if self.module.wants.graph or self._read_graph is not None else "it was not read"
-
-    def _whole(self) -> Context | None:
-        """The module with its graph, of one that was read without it."""
-        from hlo_inspect.graph.parameters import adds_something, may_update
-
-        if not may_update(self.module.header) or self.with_graph is None:
-            return None
-        applied = {collective.inner.callee("to_apply") for collective in self.collectives}
-        return Context(self.with_graph) if adds_something(self.with_graph, applied) else None
-
-    @cached_property
-    def collective_phases(self) -> list[str]:
-        """The phase of each of `collectives`."""
-        return [one.phase for one in self.phases.of_collectives]
-
-    @property
-    def leaves_phases_open(self) -> bool:
-        """True if --quick leaves the phase of a collective open."""
-        return NOT_SOUGHT in self.collective_phases
-
-    @property
-    def _phase_runs(self) -> list[PhaseRuns]:
-        return [one.runs or one.phase for one in self.phases.of_collectives]
-
-    @cached_property
-    def mesh(self) -> Mesh:
-        from hlo_inspect.analysis.mesh_axes import mesh_of
-
-        return mesh_of(self.module, self.collectives, self.device_counts, self._options.mesh)
-
-    @cached_property
-    def axes(self) -> list[str | None]:
-        """The mesh axes that each of `collectives` runs over."""
-        from hlo_inspect.analysis.mesh_axes import axis_labels
-
-        return axis_labels(self.collectives, self.device_counts, self.mesh)
-
-    @cached_property
-    def call_graph(self) -> CallGraph:
-        return CallGraph(self.module)
-
-    @cached_property
-    def executed(self) -> ExecutedCollectives:
-        """How often the collectives run in a step, and what they move then."""
-        from hlo_inspect.analysis.executed_collectives import ExecutedCollectives
-
-        return ExecutedCollectives(self.call_graph, self.collectives, self.axes, self._phase_runs)
-
-    @cached_property
-    def interface(self) -> Interface:
-        from hlo_inspect.graph.parameters import find_interface
-
-        return find_interface(self.module)
-
-    @cached_property
-    def partition_specs(self) -> PartitionSpecs:
-        """How arrays are divided, by the names of mesh axes."""
-        from hlo_inspect.analysis.mesh_axes import PartitionSpecs
-
-        this = proxy(self)
-        return PartitionSpecs(self.module, lambda: this.mesh)
-
-    @cached_property
-    def views(self) -> Views:
-        """The rows of the computations, which all that follows the graph shares."""
-        from hlo_inspect.graph.view import Views
-
-        return Views(self.module.computations)
-
-    @cached_property
-    def canonical(self) -> CanonicalModule:
-        """The module without its names, of one that was read with its graph."""
-        from hlo_inspect.graph.canonical.module import CanonicalModule
-
-        return CanonicalModule(self.module, self.views)
-
-    @cached_property
-    def optimizer(self) -> Overview:
-        """The updates of weights, in a module that was read with its graph."""
-        from hlo_inspect.optimizer.overview import find_optimizer
-
-        return find_optimizer(self.module, self.interface, self.views)
-
-    @cached_property
-    def succeeded_parameters(self) -> set[tuple[int, ShapeIndex]]:
-        """The entry parameters of which an output is the new value, in a module that was read with its graph."""
-        return self.optimizer.succeeded_parameters(self.interface)
-
-    @cached_property
-    def fusions(self) -> list[Fusion]:
-        """The fusions of a module that was read with its graph."""
-        from hlo_inspect.analysis.fusions import find_fusions
-
-        return find_fusions(self.views)
-
-    @cached_property
-    def fusion_kinds(self) -> list[FusionKind]:
-        from hlo_inspect.analysis.fusions import fusion_kinds
-
-        return fusion_kinds(self.module)
-
-    @cached_property
-    def custom_call_targets(self) -> Counter[str]:
-        from hlo_inspect.analysis.fusions import custom_call_targets
-
-        return custom_call_targets(self.module)
-
-    @cached_property
-    def collectives(self) -> list[Collective]:
-        from hlo_inspect.analysis.collectives import find_collectives
-
-        return find_collectives(self.module, self.device_counts)
-
-    @cached_property
-    def cost(self) -> ModuleCost:
-        from hlo_inspect.analysis.cost.module_cost import module_cost
-
-        return module_cost(self.module, self.call_graph, self.views, self._options.custom_calls, self._labeller)
-
-    @cached_property
-    def kernels(self) -> Kernels:
-        """What runs on the device as a kernel of its own."""
-        from hlo_inspect.analysis.cost.kernels import find_kernels
-
-        return find_kernels(self.cost, self.call_graph)
-
-    @cached_property
-    def own_kernels(self) -> list[Kernel]:
-        """The kernels that are no collectives."""
-        return [kernel for kernel in self.kernels.found if self.collective_of(kernel) is None]
-
-    @cached_property
-    def program(self) -> Program:
-        """What kind of program the module is; more is known where costs and optimizer are asked for."""
-        from hlo_inspect.analysis.program import find_program
-
-        cost = None if self.request.quick else self.cost
-        overview = None if self.request.quick else self.optimizer
-        return find_program(self.module, self.interface, self.views, self._named_phases(cost), cost, overview)
-
-    def _named_phases(self, cost: ModuleCost | None) -> Iterator[str]:
-        """The phases by names of collectives, fusions and what costs something, with repetitions."""
-        from hlo_inspect.analysis.fusions import metadata_of_fusions
-
-        yield from (self.phases.names.of(collective.inner) for collective in self.collectives)
-        yield from (self.provenances.of(one).scope.phase for one in dict.fromkeys(metadata_of_fusions(self.module)))
-        if cost is not None:
-            yield from cost.named_phases
-
-    @property
-    def memory(self) -> ProgramMemory:
-        """Device memory, of a module that was read with its graph; with the figures of XLA's own files where there are some."""
-        return self._memory[0]
-
-    @property
-    def stated_figures(self) -> list[StatedFigure]:
-        """What XLA's files about memory state, beside what was worked out."""
-        return self._memory[1]
-
-    @cached_property
-    def sidecars(self) -> Sidecars:
-        """XLA's files about memory beside the text."""
-        from hlo_inspect.analysis.memory.sidecars import find_sidecars
-
-        return find_sidecars(self.module, self.views)
-
-    @cached_property
-    def _memory(self) -> tuple[ProgramMemory, list[StatedFigure]]:
-        from hlo_inspect.analysis.memory.program_memory import find_program_memory
-        from hlo_inspect.analysis.memory.sidecars import with_stated
-
-        computed = find_program_memory(self.module, self.views, self.interface, self.request.platform)
-        return with_stated(computed, self.sidecars)
-
-    @cached_property
-    def live_arrays(self) -> list[LiveArray]:
-        """What is live at the peak, the largest first; nothing where that is not known."""
-        from hlo_inspect.analysis.memory.live_arrays import LiveArrays
-
-        device = self.memory.device
-        if device is None:
-            return []
-        roles = None if self.request.quick else self.optimizer.roles
-        return LiveArrays(device, roles, self.largest_arrays.relation, self.labels_of, self.phase_of).find()
-
-    @cached_property
-    def gathered_parameters(self) -> list[GatheredParameter]:
-        """The gathered copies of parameters in a scheduled program."""
-        from hlo_inspect.analysis.memory.parameter_copies import find_gathered
-
-        device = self.memory.device
-        return find_gathered(device, self.largest_arrays.relation, self.phase_of) if device is not None else []
-
-    def phase_of(self, view: View, row: int) -> str:
-        found = self.phases.of_row(view, row)
-        return self.labels_of(view, row).phase if found is None else found.phase
-
-    def labels_of(self, view: View, row: int) -> Labels:
-        """Kind, phase, source and scope of a row."""
-        return self._labeller.of(view, row)
-
-    @cached_property
-    def _labeller(self) -> Labeller:
-        from hlo_inspect.analysis.cost.labels import Labeller
-
-        return Labeller(self.provenances, self.phases.of_row)
-
-    @cached_property
-    def largest_arrays(self) -> LargestArrays:
-        """The largest arrays that the text makes; gradients are known where the optimizer is asked for."""
-        from hlo_inspect.analysis.memory.largest_arrays import LargestArrays
-
-        this = proxy(self)
-        made, labels = (lambda: this._made_arrays()), (lambda view, row: this.labels_of(view, row))  # noqa: PLW0108 - methods hold the context
-        return LargestArrays(self.module, self.views, made, labels)
-
-    def _made_arrays(self) -> dict[ArrayPlace, Relation]:
-        from hlo_inspect.analysis.memory.parameter_relations import made_arrays
-
-        overview = None if self.request.quick else self.optimizer
-        return made_arrays(self.interface, overview, self.views, self.module.entry.name if self.module.entry else "")
-
-    @cached_property
-    def host_transfers(self) -> list[HostTransfer]:
-        """The copies between host and device."""
-        from hlo_inspect.analysis.memory.host_transfers import find_transfers
-
-        return find_transfers(self.views, self.call_graph)
-
-    def collective_of(self, kernel: Kernel) -> Collective | None:
-        """The collective that a kernel is, or starts."""
-        return self._collectives_by_place.get(kernel.place)
-
-    @cached_property
-    def _collectives_by_place(self) -> dict[InstructionPlace, Collective]:
-        return {
-            place(instruction): collective
-            for collective in self.collectives
-            for instruction in (collective.inner, collective.start)
-        }
-
-    @cached_property
-    def collective_faults(self) -> list[CollectiveFault]:
-        from hlo_inspect.analysis.collectives import collective_faults
-
-        return collective_faults(self.collectives, self.device_counts)

@@ -6,8 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import chain
 from typing import NamedTuple
 
-from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.parsed_options import parse_options
+from hlo_inspect.analysis.context import Context, parse_options
 from hlo_inspect.errors import UsageError
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants

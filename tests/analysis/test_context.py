@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.context import Context, ParsedOptions
 from hlo_inspect.analysis.mesh_axes import given_mesh
-from hlo_inspect.analysis.parsed_options import ParsedOptions
 
 TEXT = """HloModule test, num_partitions=2
 

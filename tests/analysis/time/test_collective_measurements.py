@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
-from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.context import Context, ParsedOptions
 from hlo_inspect.analysis.hardware import load_profile
-from hlo_inspect.analysis.parsed_options import ParsedOptions
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
 from hlo_inspect.analysis.time.links import bus_factor
 from hlo_inspect.analysis.time.placement import given_placement

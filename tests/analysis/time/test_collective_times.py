@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.context import Context, ParsedOptions
 from hlo_inspect.analysis.hardware import load_profile
-from hlo_inspect.analysis.parsed_options import ParsedOptions
 from hlo_inspect.analysis.time.collective_times import ALL, CollectiveTime
 from hlo_inspect.analysis.time.placement import given_placement
 from hlo_inspect.analysis.time.profiles import AskedMachine

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 import hlo_inspect
-from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.context import Context, ParsedOptions
 from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.hardware import load_profile
 from hlo_inspect.analysis.memory.tpu_chips import find_chip
-from hlo_inspect.analysis.parsed_options import ParsedOptions
 from hlo_inspect.analysis.time.placement import Placement, given_placement
 from hlo_inspect.analysis.time.profiles import AskedMachine, ProfileChoice, changed, given_change
 from hlo_inspect.analysis.time.utilization import Bottleneck, bottleneck

@@ -1,0 +1,375 @@
+"""What is known of a module on any machine, each analysis imported and computed when first asked for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+from weakref import proxy
+
+from hlo_inspect.graph.calls import CallGraph, InstructionPlace, place
+from hlo_inspect.hlo.values.op_names import NOT_SOUGHT
+from hlo_inspect.request import Request
+
+if TYPE_CHECKING:
+    from hlo_inspect.analysis.collectives import Collective, CollectiveFault
+    from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
+    from hlo_inspect.analysis.cost.kernels import Kernel, Kernels
+    from hlo_inspect.analysis.cost.labels import Labeller, Labels
+    from hlo_inspect.analysis.cost.module_cost import ModuleCost
+    from hlo_inspect.analysis.devices import DeviceCounts, ShapesAre
+    from hlo_inspect.analysis.executed_collectives import ExecutedCollectives, PhaseRuns
+    from hlo_inspect.analysis.fusions import Fusion, FusionKind
+    from hlo_inspect.analysis.memory.host_transfers import HostTransfer
+    from hlo_inspect.analysis.memory.largest_arrays import LargestArrays
+    from hlo_inspect.analysis.memory.live_arrays import LiveArray
+    from hlo_inspect.analysis.memory.parameter_copies import GatheredParameter
+    from hlo_inspect.analysis.memory.parameter_relations import ArrayPlace, Relation
+    from hlo_inspect.analysis.memory.program_memory import ProgramMemory
+    from hlo_inspect.analysis.memory.sidecars import Sidecars, StatedFigure
+    from hlo_inspect.analysis.mesh import Mesh
+    from hlo_inspect.analysis.mesh_axes import PartitionSpecs
+    from hlo_inspect.analysis.phases.graph_phases import GraphPhases
+    from hlo_inspect.analysis.phases.phases import Phases
+    from hlo_inspect.analysis.program import Program
+    from hlo_inspect.analysis.provenance import Provenances
+    from hlo_inspect.graph.canonical.module import CanonicalModule
+    from hlo_inspect.graph.parameters import Interface
+    from hlo_inspect.graph.view import View, Views
+    from hlo_inspect.hlo.module import Module
+    from hlo_inspect.hlo.values.device_groups import NamedMesh
+    from hlo_inspect.hlo.values.header import ShapeIndex
+    from hlo_inspect.optimizer.overview import Overview
+
+NO_REQUEST = Request()
+
+
+class ModuleAnalyses:
+    """A module with what is known of it. `given_mesh` and `call_rules` are the user's mesh and rules for custom calls.
+    `read_graph` reads a module with its graph that was read without it.
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        request: Request = NO_REQUEST,
+        given_mesh: NamedMesh | None = None,
+        call_rules: UserRules | None = None,
+        read_graph: Callable[[], Module | None] | None = None,
+    ) -> None:
+        self.module = module
+        self.request = request
+        self._given_mesh = given_mesh
+        self._call_rules = call_rules
+        self._read_graph = read_graph
+
+    @cached_property
+    def with_graph(self) -> Module | None:
+        """The module with its graph, where it was read or can be read again with it."""
+        if self.module.wants.graph:
+            return self.module
+        return self._read_graph() if self._read_graph is not None else None
+
+    @cached_property
+    def device_counts(self) -> DeviceCounts:
+        from hlo_inspect.analysis.devices import device_counts
+        from hlo_inspect.analysis.mesh_axes import require_fit
+
+        counts = device_counts(self.module)
+        if self._given_mesh is not None:
+            require_fit(self._given_mesh, counts.devices, self.module.name)
+        return counts
+
+    @cached_property
+    def shapes_are(self) -> ShapesAre | None:
+        from hlo_inspect.analysis.devices import shapes_are
+
+        return shapes_are(self.module, self.device_counts)
+
+    @cached_property
+    def phases(self) -> Phases:
+        """The phase of each instruction."""
+        from hlo_inspect.analysis.phases.phases import Phases
+
+        this = proxy(self)  # what the context holds does not hold it: both are freed when nobody refers to them any more
+        seeks_all = not self.request.skips_graph_phases
+        return Phases(
+            self.module, self.provenances, self.call_graph, self.collectives, lambda: this.graph_phases, seeks_all=seeks_all
+        )
+
+    @cached_property
+    def provenances(self) -> Provenances:
+        """What the metadata of instructions says."""
+        from hlo_inspect.analysis.provenance import Provenances
+
+        return Provenances(self.module.frames)
+
+    @cached_property
+    def graph_phases(self) -> GraphPhases | None:
+        """The phases by the graph of values, `None` if names alone are asked, no graph is read, or it updates no weight."""
+        if not self.request.uses_graph_for_phases:
+            return None
+        whole = self if self.module.wants.graph else self._whole()
+        if whole is None or not whole.optimizer.all_rows:
+            return None
+        from hlo_inspect.analysis.phases.graph_phases import GraphPhases
+
+        return GraphPhases(whole.views, whole.optimizer, self.module.header)
+
+    @property
+    def why_no_graph(self) -> str:
+        """Why the graph of values gives no phases; empty where names alone were asked for."""
+        if not self.request.uses_graph_for_phases:
+            return ""
+        if self.graph_phases is not None:
+            return self.graph_phases.reason
+        from hlo_inspect.graph.parameters import NO_UPDATE
+
+        return NO_UPDATE if self.module.wants.graph or self._read_graph is not None else "it was not read"
+
+    def _whole(self) -> ModuleAnalyses | None:
+        """The module with its graph, of one that was read without it."""
+        from hlo_inspect.graph.parameters import adds_something, may_update
+
+        if not may_update(self.module.header) or self.with_graph is None:
+            return None
+        applied = {collective.inner.callee("to_apply") for collective in self.collectives}
+        return ModuleAnalyses(self.with_graph) if adds_something(self.with_graph, applied) else None
+
+    @cached_property
+    def collective_phases(self) -> list[str]:
+        """The phase of each of `collectives`."""
+        return [one.phase for one in self.phases.of_collectives]
+
+    @property
+    def leaves_phases_open(self) -> bool:
+        """True if --quick leaves the phase of a collective open."""
+        return NOT_SOUGHT in self.collective_phases
+
+    @property
+    def _phase_runs(self) -> list[PhaseRuns]:
+        return [one.runs or one.phase for one in self.phases.of_collectives]
+
+    @cached_property
+    def mesh(self) -> Mesh:
+        from hlo_inspect.analysis.mesh_axes import mesh_of
+
+        return mesh_of(self.module, self.collectives, self.device_counts, self._given_mesh)
+
+    @cached_property
+    def axes(self) -> list[str | None]:
+        """The mesh axes that each of `collectives` runs over."""
+        from hlo_inspect.analysis.mesh_axes import axis_labels
+
+        return axis_labels(self.collectives, self.device_counts, self.mesh)
+
+    @cached_property
+    def call_graph(self) -> CallGraph:
+        return CallGraph(self.module)
+
+    @cached_property
+    def executed(self) -> ExecutedCollectives:
+        """How often the collectives run in a step, and what they move then."""
+        from hlo_inspect.analysis.executed_collectives import ExecutedCollectives
+
+        return ExecutedCollectives(self.call_graph, self.collectives, self.axes, self._phase_runs)
+
+    @cached_property
+    def interface(self) -> Interface:
+        from hlo_inspect.graph.parameters import find_interface
+
+        return find_interface(self.module)
+
+    @cached_property
+    def partition_specs(self) -> PartitionSpecs:
+        """How arrays are divided, by the names of mesh axes."""
+        from hlo_inspect.analysis.mesh_axes import PartitionSpecs
+
+        this = proxy(self)
+        return PartitionSpecs(self.module, lambda: this.mesh)
+
+    @cached_property
+    def views(self) -> Views:
+        """The rows of the computations, which all that follows the graph shares."""
+        from hlo_inspect.graph.view import Views
+
+        return Views(self.module.computations)
+
+    @cached_property
+    def canonical(self) -> CanonicalModule:
+        """The module without its names, of one that was read with its graph."""
+        from hlo_inspect.graph.canonical.module import CanonicalModule
+
+        return CanonicalModule(self.module, self.views)
+
+    @cached_property
+    def optimizer(self) -> Overview:
+        """The updates of weights, in a module that was read with its graph."""
+        from hlo_inspect.optimizer.overview import find_optimizer
+
+        return find_optimizer(self.module, self.interface, self.views)
+
+    @cached_property
+    def succeeded_parameters(self) -> set[tuple[int, ShapeIndex]]:
+        """The entry parameters of which an output is the new value, in a module that was read with its graph."""
+        return self.optimizer.succeeded_parameters(self.interface)
+
+    @cached_property
+    def fusions(self) -> list[Fusion]:
+        """The fusions of a module that was read with its graph."""
+        from hlo_inspect.analysis.fusions import find_fusions
+
+        return find_fusions(self.views)
+
+    @cached_property
+    def fusion_kinds(self) -> list[FusionKind]:
+        from hlo_inspect.analysis.fusions import fusion_kinds
+
+        return fusion_kinds(self.module)
+
+    @cached_property
+    def custom_call_targets(self) -> Counter[str]:
+        from hlo_inspect.analysis.fusions import custom_call_targets
+
+        return custom_call_targets(self.module)
+
+    @cached_property
+    def collectives(self) -> list[Collective]:
+        from hlo_inspect.analysis.collectives import find_collectives
+
+        return find_collectives(self.module, self.device_counts)
+
+    @cached_property
+    def cost(self) -> ModuleCost:
+        from hlo_inspect.analysis.cost.module_cost import module_cost
+
+        return module_cost(self.module, self.call_graph, self.views, self._call_rules, self._labeller)
+
+    @cached_property
+    def kernels(self) -> Kernels:
+        """What runs on the device as a kernel of its own."""
+        from hlo_inspect.analysis.cost.kernels import find_kernels
+
+        return find_kernels(self.cost, self.call_graph)
+
+    @cached_property
+    def own_kernels(self) -> list[Kernel]:
+        """The kernels that are no collectives."""
+        return [kernel for kernel in self.kernels.found if self.collective_of(kernel) is None]
+
+    @cached_property
+    def program(self) -> Program:
+        """What kind of program the module is; more is known where costs and optimizer are asked for."""
+        from hlo_inspect.analysis.program import find_program
+
+        cost = None if self.request.quick else self.cost
+        overview = None if self.request.quick else self.optimizer
+        return find_program(self.module, self.interface, self.views, self._named_phases(cost), cost, overview)
+
+    def _named_phases(self, cost: ModuleCost | None) -> Iterator[str]:
+        """The phases by names of collectives, fusions and what costs something, with repetitions."""
+        from hlo_inspect.analysis.fusions import metadata_of_fusions
+
+        yield from (self.phases.names.of(collective.inner) for collective in self.collectives)
+        yield from (self.provenances.of(one).scope.phase for one in dict.fromkeys(metadata_of_fusions(self.module)))
+        if cost is not None:
+            yield from cost.named_phases
+
+    @property
+    def memory(self) -> ProgramMemory:
+        """Device memory, of a module that was read with its graph; with the figures of XLA's own files where there are some."""
+        return self._memory[0]
+
+    @property
+    def stated_figures(self) -> list[StatedFigure]:
+        """What XLA's files about memory state, beside what was worked out."""
+        return self._memory[1]
+
+    @cached_property
+    def sidecars(self) -> Sidecars:
+        """XLA's files about memory beside the text."""
+        from hlo_inspect.analysis.memory.sidecars import find_sidecars
+
+        return find_sidecars(self.module, self.views)
+
+    @cached_property
+    def _memory(self) -> tuple[ProgramMemory, list[StatedFigure]]:
+        from hlo_inspect.analysis.memory.program_memory import find_program_memory
+        from hlo_inspect.analysis.memory.sidecars import with_stated
+
+        computed = find_program_memory(self.module, self.views, self.interface, self.request.platform)
+        return with_stated(computed, self.sidecars)
+
+    @cached_property
+    def live_arrays(self) -> list[LiveArray]:
+        """What is live at the peak, the largest first; nothing where that is not known."""
+        from hlo_inspect.analysis.memory.live_arrays import LiveArrays
+
+        device = self.memory.device
+        if device is None:
+            return []
+        roles = None if self.request.quick else self.optimizer.roles
+        return LiveArrays(device, roles, self.largest_arrays.relation, self.labels_of, self.phase_of).find()
+
+    @cached_property
+    def gathered_parameters(self) -> list[GatheredParameter]:
+        """The gathered copies of parameters in a scheduled program."""
+        from hlo_inspect.analysis.memory.parameter_copies import find_gathered
+
+        device = self.memory.device
+        return find_gathered(device, self.largest_arrays.relation, self.phase_of) if device is not None else []
+
+    def phase_of(self, view: View, row: int) -> str:
+        found = self.phases.of_row(view, row)
+        return self.labels_of(view, row).phase if found is None else found.phase
+
+    def labels_of(self, view: View, row: int) -> Labels:
+        """Kind, phase, source and scope of a row."""
+        return self._labeller.of(view, row)
+
+    @cached_property
+    def _labeller(self) -> Labeller:
+        from hlo_inspect.analysis.cost.labels import Labeller
+
+        return Labeller(self.provenances, self.phases.of_row)
+
+    @cached_property
+    def largest_arrays(self) -> LargestArrays:
+        """The largest arrays that the text makes; gradients are known where the optimizer is asked for."""
+        from hlo_inspect.analysis.memory.largest_arrays import LargestArrays
+
+        this = proxy(self)
+        made, labels = (lambda: this._made_arrays()), (lambda view, row: this.labels_of(view, row))  # noqa: PLW0108 - methods hold the context
+        return LargestArrays(self.module, self.views, made, labels)
+
+    def _made_arrays(self) -> dict[ArrayPlace, Relation]:
+        from hlo_inspect.analysis.memory.parameter_relations import made_arrays
+
+        overview = None if self.request.quick else self.optimizer
+        return made_arrays(self.interface, overview, self.views, self.module.entry.name if self.module.entry else "")
+
+    @cached_property
+    def host_transfers(self) -> list[HostTransfer]:
+        """The copies between host and device."""
+        from hlo_inspect.analysis.memory.host_transfers import find_transfers
+
+        return find_transfers(self.views, self.call_graph)
+
+    def collective_of(self, kernel: Kernel) -> Collective | None:
+        """The collective that a kernel is, or starts."""
+        return self._collectives_by_place.get(kernel.place)
+
+    @cached_property
+    def _collectives_by_place(self) -> dict[InstructionPlace, Collective]:
+        return {
+            place(instruction): collective
+            for collective in self.collectives
+            for instruction in (collective.inner, collective.start)
+        }
+
+    @cached_property
+    def collective_faults(self) -> list[CollectiveFault]:
+        from hlo_inspect.analysis.collectives import collective_faults
+
+        return collective_faults(self.collectives, self.device_counts)
