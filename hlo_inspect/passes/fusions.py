@@ -118,6 +118,10 @@ class _FusionRow(NamedTuple):
     form: _FusionForm
     op_name: str
 
+    @property
+    def of_step(self) -> _FusionStep:
+        return self.form.of_step
+
 
 class _EqualFusions(NamedTuple):
     """The fusions of one form, and what they cost together in one step."""
@@ -201,27 +205,17 @@ _OF_STEP = (
 
 
 _WEIGHT = attrgetter("form.weight")
-_FORM = attrgetter("form")
-
-
-def _of_form(*columns: Column) -> Iterator[Column]:
-    """Columns of what equal fusions have in common, whose values are taken once for all of them."""
-    return (column._replace(part=_FORM) for column in columns)
-
-
-_SOURCE = Column("source", detail=2, get=attrgetter("source"), part=_FORM)
+_SOURCE = Column("source", detail=2, get=attrgetter("form.source"))
 
 _COLUMNS = (
     Column("name", get=attrgetter("name")),
-    *_of_form(
-        Column("kind", detail=1, get=attrgetter("kind")),
-        Column("root", detail=1, get=attrgetter("root")),
-        *_OF_STEP,
-        Column("instructions", "count", summed=True, detail=3, get=attrgetter("instructions")),
-        Column("outputs", "count", summed=True, detail=4, get=attrgetter("outputs")),
-        Column("operand_bytes", "bytes", summed=True, detail=5, get=attrgetter("operand_bytes")),
-        Column("result_bytes", "bytes", summed=True, detail=5, get=attrgetter("result_bytes")),
-    ),
+    Column("kind", detail=1, get=attrgetter("form.kind")),
+    Column("root", detail=1, get=attrgetter("form.root")),
+    *_OF_STEP,
+    Column("instructions", "count", summed=True, detail=3, get=attrgetter("form.instructions")),
+    Column("outputs", "count", summed=True, detail=4, get=attrgetter("form.outputs")),
+    Column("operand_bytes", "bytes", summed=True, detail=5, get=attrgetter("form.operand_bytes")),
+    Column("result_bytes", "bytes", summed=True, detail=5, get=attrgetter("form.result_bytes")),
     Column("computation", detail=8, get=attrgetter("computation")),
     Column("op_name", detail=6, get=attrgetter("op_name")),
     _SOURCE,

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
+from operator import attrgetter
+from typing import TypeVar
 
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import countable
 from hlo_inspect.analysis.cost.labels import NOT_FUSED, Labels, printed
 from hlo_inspect.analysis.phases import phases
-from hlo_inspect.analysis.time.kernel_costings import Costing, StepCost
+from hlo_inspect.analysis.time.kernel_costings import Costing
 from hlo_inspect.analysis.time.kernel_times import KernelTimes
 from hlo_inspect.analysis.time.step_times import estimate_gaps
 from hlo_inspect.graph.calls import Bounds
 from hlo_inspect.hlo.values.op_names import UNKNOWN
-from hlo_inspect.hlo.values.shapes import Shape, array_leaves
+from hlo_inspect.hlo.values.shapes import array_leaves
 from hlo_inspect.passes.base import Pass, bounded, with_lower_bound
 from hlo_inspect.passes.cost.times import inferred_clock
 from hlo_inspect.passes.grouping import joined_name
@@ -76,6 +78,8 @@ def _tables(context: Context) -> Iterator[Table]:
     yield from stacks_of((kernel.view.metadata(kernel.row) for kernel in kernels), context.module.frames)
 
 
+T = TypeVar("T")
+
 NO_KERNEL = "(no kernel)"
 """The row of what XLA's model counts and no kernel does: tables of pointers, barriers."""
 
@@ -89,11 +93,11 @@ def kernels_table(context: Context) -> Table:
         Column("name", get=lambda row: row.kernels[0].name if row.kernels else NO_KERNEL),
         Column("kind", detail=1, get=_kind),
         _FUSION_KIND,
-        Column("shape", detail=9, get=_shape, part=_shape_of),
+        Column("shape", detail=9, get=_shape),
         Column("computation", detail=8, get=lambda row: row.kernels[0].place[0] if row.kernels else None),
         *_figures(context),
-        phase_source(lambda labels: labels and labels.phase_from)._replace(part=_labels),
-        Column("op_name", detail=6, get=lambda labels: labels and labels.op_name, part=_labels),
+        phase_source(_of_labels(attrgetter("phase_from"), "")),
+        Column("op_name", detail=6, get=_of_labels(attrgetter("op_name"), None)),
         _SOURCE,
         Column("line", "number", detail=7, get=lambda row: row.kernels[0].place[1] if row.kernels else None),
     )
@@ -107,11 +111,11 @@ def kernel_groups(context: Context) -> Table:
         Column("name", get=_name, width=20),
         Column("kind", detail=4, get=_kind),
         _FUSION_KIND,
-        Column("shape", detail=3, get=_short_shape, part=_shape_of, width=24),
+        Column("shape", detail=3, get=_short_shape, width=24),
         Column("sites", "count", summed=True, detail=3, get=lambda row: len(row.kernels)),
         *_figures(context),
         phase_source(lambda row: joined_sources(kernel.labels.phase_from for kernel in row.kernels)),
-        Column("scope", detail=6, get=lambda labels: labels and labels.scope, part=_labels),
+        Column("scope", detail=6, get=_of_labels(attrgetter("scope"), None)),
         _SOURCE,
     )
     title = f"Kernels of one step, equal ones together, by {_order(context)}"
@@ -125,39 +129,25 @@ def _order(context: Context) -> str:
 
 def _figures(context: Context) -> Iterator[Column]:
     has_times = context.on_machine.profile is not None
-    for column in _costs(has_times=has_times):
-        yield column._replace(part=_cost)
-    yield phase_column(_phase, detail=2 if has_times else 1)._replace(part=_labels)
+    yield from _costs(has_times=has_times)
+    yield phase_column(_of_labels(attrgetter("phase"), UNKNOWN), detail=2 if has_times else 1)
 
 
 def _costs(*, has_times: bool) -> Iterator[Column]:
     """The columns of what a row costs."""
-    yield bounded("runs", "count", lambda cost: cost.runs, detail=1)
-    yield bounded("flops", "flops", lambda cost: cost.flops)
-    yield bounded("matmul_flops", "flops", lambda cost: cost.matmul_flops, detail=8)
-    yield bounded("bytes", "bytes", lambda cost: cost.size, page_name="bytes_accessed")
-    yield Column("flop_per_byte", "number", detail=3, optional=True, get=lambda cost: cost.intensity)
+    yield bounded("runs", "count", attrgetter("cost.runs"), detail=1)
+    yield bounded("flops", "flops", attrgetter("cost.flops"))
+    yield bounded("matmul_flops", "flops", attrgetter("cost.matmul_flops"), detail=8)
+    yield bounded("bytes", "bytes", attrgetter("cost.size"), page_name="bytes_accessed")
+    yield Column("flop_per_byte", "number", detail=3, optional=True, get=attrgetter("cost.intensity"))
     if has_times:
-        yield bounded("bound_s", "seconds", lambda cost: cost.time and cost.time.bound)
-        yield bounded("estimate_s", "seconds", lambda cost: cost.time and cost.time.estimate, optional=True)
-        yield bounded("compiler_s", "seconds", lambda cost: cost.time and cost.time.compiler, 5, optional=True)
-    yield Column("share", "share", optional=True, get=lambda cost: cost.share)
-    yield Column("bound_by", detail=1 if has_times else 9, optional=True, get=lambda cost: cost.time and cost.time.bound_by)
-
-
-# -- parts of a row ---------------------------------------------------------------------------------------------------------
-
-
-def _cost(row: Costing) -> StepCost:
-    return row.cost
-
-
-def _labels(row: Costing) -> Labels | None:
-    return row.kernels[0].labels if row.kernels else None
-
-
-def _shape_of(row: Costing) -> Shape | None:
-    return row.kernels[0].shape if row.kernels else None
+        yield bounded("bound_s", "seconds", lambda row: row.cost.time and row.cost.time.bound)
+        yield bounded("estimate_s", "seconds", lambda row: row.cost.time and row.cost.time.estimate, optional=True)
+        yield bounded("compiler_s", "seconds", lambda row: row.cost.time and row.cost.time.compiler, 5, optional=True)
+    yield Column("share", "share", optional=True, get=attrgetter("cost.share"))
+    yield Column(
+        "bound_by", detail=1 if has_times else 9, optional=True, get=lambda row: row.cost.time and row.cost.time.bound_by
+    )
 
 
 # -- values -----------------------------------------------------------------------------------------------------------------
@@ -175,29 +165,28 @@ def _kind(row: Costing) -> str:
     return row.kernels[0].kind if row.kernels else NO_KERNEL
 
 
-def _fusion_kind(labels: Labels | None) -> str | None:
-    return None if labels is None or labels.kind == NOT_FUSED else labels.kind
-
-
-def _shape(shape: Shape | None) -> str | None:
+def _shape(row: Costing) -> str | None:
+    shape = row.kernels[0].shape if row.kernels else None
     return None if shape is None else str(shape)
 
 
-def _short_shape(shape: Shape | None) -> str | None:
+def _short_shape(row: Costing) -> str | None:
     """The shape; of a tuple its first array and how many more there are."""
-    leaves = array_leaves(shape)
+    leaves = array_leaves(row.kernels[0].shape) if row.kernels else ()
     if len(leaves) < 2:
-        return _shape(shape)
+        return _shape(row)
     return f"{leaves[0][1]} + {len(leaves) - 1} more"
 
 
-def _source(labels: Labels | None) -> str:
-    return printed(labels.source) if labels is not None else ""
+def _of_labels(get: Callable[[Labels], T], otherwise: T) -> Callable[[Costing], T]:
+    """Return a getter of a label of a row's first kernel."""
+    return lambda row: get(row.kernels[0].labels) if row.kernels else otherwise
 
 
-_FUSION_KIND = Column("fusion_kind", detail=9, optional=True, get=_fusion_kind, part=_labels)
-_SOURCE = Column("source", detail=1, width=16, get=_source, part=_labels)
-
-
-def _phase(labels: Labels | None) -> str:
-    return UNKNOWN if labels is None else labels.phase
+_FUSION_KIND = Column(
+    "fusion_kind",
+    detail=9,
+    optional=True,
+    get=_of_labels(lambda labels: None if labels.kind == NOT_FUSED else labels.kind, None),
+)
+_SOURCE = Column("source", detail=1, width=16, get=_of_labels(lambda labels: printed(labels.source), ""))

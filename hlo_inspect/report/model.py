@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from hlo_inspect.errors import Location, MissingExtraError, UsageError, did_you_mean
-from hlo_inspect.report.rows import RowsOnDemand, column_of
+from hlo_inspect.report.rows import RowsOnDemand
 from hlo_inspect.report.shown import Shown
 
 Value = int | float | bool | str | None
@@ -53,12 +53,11 @@ class Column(NamedTuple):
 
     `summed` columns have a total. `detail` says how early a narrow terminal drops it (0: never, 9: only in CSV and JSON). In an
     `optional` column `None` means that there is no such thing, not that it is unknown. `get` takes the value from what a row
-    is about, for `Table.of`, or from a `part` of it, once where several rows have the same object there. `least` takes a lower
-    bound of the value in the same way, for a second column, which is `bound_of` the first: a page has one cell for both, `>= 4`
-    where the value is unknown. The columns of a finished table have none of the three. `width` is how many characters a text
-    usually has, where that is not 16: it decides with `detail` for which columns there is room. A page shows the
-    files that a column holds (`is_file`, or called `source`) relative to what they have in common, and with -v a column that is
-    `only_verbose`. The numbers of a column that is `signed` are differences, and have a plus sign too.
+    is about, for `Table.of`. `least` takes a lower bound of the value in the same way, for a second column, which is `bound_of`
+    the first: a page has one cell for both, `>= 4` where the value is unknown. The columns of a finished table have neither.
+    `width` is how many characters a text usually has, where that is not 16: it decides with `detail` for which columns there is
+    room. A page shows the files that a column holds (`is_file`, or called `source`) relative to what they have in common, and
+    with -v a column that is `only_verbose`. The numbers of a column that is `signed` are differences, and have a plus sign too.
 
     A page draws the shares of a column with a `bar`: `alone` each from the left, `stacked` each from where the one above ends.
     Its heading is made of `page_name` where that says more than the name, which scripts use.
@@ -83,12 +82,11 @@ class Column(NamedTuple):
     page_name: str = ""
     get: Callable[[Any], Value] | None = None
     least: Callable[[Any], Value] | None = None
-    part: Callable[[Any], Any] | None = None
 
     def lower_bound(self) -> Column:
         """The column `<name>_lower_bound` of this one; its values equal those of this one where they are known."""
         name = f"{self.name}_lower_bound"
-        return Column(name, self.unit, self.summed, 9, optional=True, bound_of=self.name, get=self.least, part=self.part)
+        return Column(name, self.unit, self.summed, 9, optional=True, bound_of=self.name, get=self.least)
 
 
 def with_bounds(columns: Iterable[Column]) -> Iterator[Column]:
@@ -101,7 +99,7 @@ def with_bounds(columns: Iterable[Column]) -> Iterator[Column]:
 
 def _without_getter(column: Column) -> Column:
     """The column of a finished table. Tables of all modules have the same few; what gets their values may hold a module."""
-    return _shared(column._replace(get=None, part=None))
+    return _shared(column._replace(get=None))
 
 
 @lru_cache(maxsize=1 << 10)
@@ -156,9 +154,9 @@ class Table(Shown):
         on_page: bool = True,
         is_curve: bool = False,
     ) -> Table:
-        """A table with a row for each item, whose values the `get` of each column takes from it when they are asked for."""
+        """Return a table with a row for each item. The `get` of each column takes its value from the item."""
         columns = tuple(with_bounds(columns))
-        rows = RowsOnDemand(list(items), [(column.get, column.part) for column in columns if column.get is not None])
+        rows = RowsOnDemand(list(items), [column.get for column in columns if column.get is not None])
         shown = tuple(map(_without_getter, columns))
         return cls(name, title, shown, rows, page_rows=page_rows, page_as=page_as, on_page=on_page, is_curve=is_curve)
 
@@ -215,7 +213,7 @@ class Table(Shown):
         """The sums of the rows; in a column of lower bounds known values count where a row has no bound."""
         lower = self._lower_bounds(rows) if any(column.bound_of for column in self.columns) else ()
         return tuple(
-            lower[at] if column.bound_of else _sum(column_of(rows, at)) if column.summed else None
+            lower[at] if column.bound_of else _sum([row[at] for row in rows]) if column.summed else None
             for at, column in enumerate(self.columns)
         )
 
@@ -223,7 +221,7 @@ class Table(Shown):
         exact_or_bound = {at: (at, bound) for at, bound in self.bound_columns.items()}
         exact_or_bound |= {bound: both for both in exact_or_bound.values() for bound in both[1:]}
         return tuple(
-            _sum_at_least([column_of(rows, one) for one in exact_or_bound.get(at, (at,))]) if column.summed else None
+            _sum_at_least([[row[one] for row in rows] for one in exact_or_bound.get(at, (at,))]) if column.summed else None
             for at, column in enumerate(self.columns)
         )
 

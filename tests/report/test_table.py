@@ -25,33 +25,6 @@ def test_a_getter_that_finds_no_next_item_does_not_shorten_the_table() -> None:
         Table.of("t", "Title", columns, [[1], [], [3]]).made()
 
 
-def test_the_value_of_a_part_is_taken_once_for_each_object() -> None:
-    """Two equal lists are two objects; the part of a row is asked for once, however many columns take values from it."""
-    one, other = [1, 2], [1, 2]
-    asked: list[list[int]] = []
-
-    def first(item: tuple[list[int], str]) -> list[int]:
-        asked.append(item[0])
-        return item[0]
-
-    taken: list[list[int]] = []
-
-    def total(part: list[int]) -> int:
-        taken.append(part)
-        return sum(part)
-
-    columns = (
-        Column("total", "count", get=total, part=first),
-        Column("length", "count", get=len, part=first),
-        Column("name", get=lambda item: item[1]),
-    )
-    made = Table.of("t", "Title", columns, [(one, "a"), (other, "b"), (one, "c")])
-    assert made.rows == ((3, 2, "a"), (3, 2, "b"), (3, 2, "c"))
-    assert len(asked) == 3
-    assert len(taken) == 2
-    assert made.columns[0] == Column("total", "count")
-
-
 def test_a_table_without_getters_has_a_row_for_each_item() -> None:
     assert Table.of("t", "Title", (), [1, 2, 3]).rows == ((), (), ())
 
@@ -78,8 +51,8 @@ def sized(sizes: list[int | None], asked: Counter[str]) -> Table:
     return Table.of("t", "Title", columns, [Item(number, value, asked) for number, value in enumerate(sizes)])
 
 
-def test_the_first_rows_and_sums_take_no_other_values() -> None:
-    """Sizes and bounds are summed over all rows, and names stand in two of them."""
+def test_the_rows_of_a_table_are_made_when_it_is_cut() -> None:
+    """Sizes and bounds are summed over all rows, and no value is asked for twice."""
     asked: Counter[str] = Counter()
     table = sized([8, 4, None, 2], asked)
     assert len(table.rows) == 4
@@ -88,17 +61,8 @@ def test_the_first_rows_and_sums_take_no_other_values() -> None:
     assert top.rows == (("i0", 8, 0), ("i1", 4, 1), ("[2 others]", None, 4))
     assert (top.others, top.others_at_least) == (2, (None, 4, 4))
     assert (top.total, top.total_at_least) == ((None, None, 16), (None, 16, 16))
-    assert asked == {"name": 2, "size": 4, "least": 4}
-
-
-def test_nothing_is_made_twice() -> None:
-    asked: Counter[str] = Counter()
-    table = sized([1, 2, 3], asked)
-    assert table.total == (None, 6, 6)
-    assert asked == {"size": 3, "least": 3}
-    assert list(table.rows) == [("i0", 1, 0), ("i1", 2, 1), ("i2", 3, 2)] == list(table.made().rows)
-    assert (table.rows[-1], table.total) == (("i2", 3, 2), (None, 6, 6))
-    assert asked == {"name": 3, "size": 3, "least": 3}
+    assert list(table.rows) == [("i0", 8, 0), ("i1", 4, 1), ("i2", None, 2), ("i3", 2, 3)] == list(table.made().rows)
+    assert asked == {"name": 4, "size": 4, "least": 4}
 
 
 def test_rows_on_demand_are_equal_to_those_that_are_made() -> None:
