@@ -20,7 +20,6 @@ from hlo_inspect.graph.loops import RUNNING_OPCODES, Loop, find_loops
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import opcodes_that_call
-from hlo_inspect.hlo.read.open_computation import read_skipped
 from hlo_inspect.hlo.wants import Wants
 
 WANTS = Wants(opcodes=RUNNING_OPCODES, loops=True)
@@ -122,8 +121,6 @@ class CallGraph:
                 calls = [call for i in computation.with_opcodes(calling, callees) for call in self._calls(i)]
                 reached[name] = calls
                 waiting += [call.callee for call in calls]
-            elif name in self._module.skipped.root_opcodes:
-                reached[name] = []
         return reached
 
     def _calls(self, instruction: Instruction) -> Iterator[Call]:
@@ -150,7 +147,6 @@ class CallGraph:
 
     def line_of(self, computation: str) -> int | None:
         """The first line of a computation that is reached."""
-        read_skipped(self._module)
         known = self._module.computations.get(computation)
         return known.line if known is not None else None
 

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from hlo_inspect.errors import Location
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import EnclosingComputation, Instruction, operands_end
-from hlo_inspect.hlo.read.skipped import SkippedComputations
 from hlo_inspect.hlo.rows import NO_ROWS, HeadTable, PackedRows, Rows, packed
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values.attributes import ValueTable
@@ -237,7 +236,6 @@ class Module:
     `computations`: those in which something was kept, all of them where every line was read.
     `entry_signature`: the first line of the entry.
     `root_opcodes`: the root of those besides that are small or give a scalar, since reducers are among them.
-    `skipped`: those of them that may be parts of loops, until `read_skipped` of `open_computation` reads them.
     `shared` is what its computations have in common.
     `device_marks`: what its lines say of how it is spread over devices.
     `lines` and `bytes` are of the input, line ends included. `origin` is what XLA made the text of, where the input is no text:
@@ -259,7 +257,6 @@ class Module:
         self.frames = StackFrames()
         self.computations: dict[str, Computation] = {}
         self.root_opcodes: dict[str, str] = {}
-        self.skipped = SkippedComputations()
         self.entry: Computation | None = None
         self.entry_signature = ""
         self.computation_count = 0
@@ -287,9 +284,7 @@ class Module:
     def root_opcode(self, computation: str) -> str | None:
         """The opcode of a computation's root; `None` where it is not known."""
         known = self.computations.get(computation)
-        if known is not None:
-            return known.root_opcode
-        return self.skipped.root_opcodes.get(computation) or self.root_opcodes.get(computation)
+        return known.root_opcode if known is not None else self.root_opcodes.get(computation)
 
     def location(self, line: int | None, column: int | None = None) -> Location:
         return Location(self.path, line, column)

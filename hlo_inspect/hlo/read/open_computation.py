@@ -4,16 +4,14 @@ Among that are the integer scalars that a loop's trip count can depend on. A cou
 scalars: handed to the loop in a tuple, compared by its condition, changed by its body. A callee stands before its caller, so a
 condition is not known as one when it is read, and a second reading is no way out: the input may be a pipe. What it takes is
 little, though. Conditions, and the fusions and calls that compare or count, have an integer scalar as their root, and the tuple
-that a body gives starts with one as a rule; few other computations do (3 of 12,249 in a dump of 14 MB). Of those that the
-reader skips it keeps the text, if that is short, until a trip count has to be worked out (`skipped.py`). What is long, or holds
-loops, calls or collectives, it reads at once. Of each, the instructions stay that feed its root or what it hands to a loop or a
-call, and no others: a handful, even where the body has hundreds.
+that a body gives starts with one as a rule; few other computations do (3 of 12,249 in a dump of 14 MB). Of each, the
+instructions stay that feed its root or what it hands to a loop or a call, and no others: a handful, even where the body has
+hundreds.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from itertools import islice
 
@@ -23,7 +21,6 @@ from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.opcodes import NAMING, OPCODES, TABLE
 from hlo_inspect.hlo.read.cursor import Span
 from hlo_inspect.hlo.read.fast_path import DEFINITION, read_row
-from hlo_inspect.hlo.read.skipped import SkippedComputation
 from hlo_inspect.hlo.rows import Head, HeadColumn, HeadTable, Rows
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values.shapes import TupleShape
@@ -49,21 +46,15 @@ SCALAR_ROOT = lazy_pattern(r"\(*+(?:pred|[su]\d{1,2})\[\]", re.ASCII)
 _SCALAR = lazy_pattern(r" = (?:\(|(?:pred|[su]\d{1,2})\[\])", re.ASCII)  # behind a name, or somewhere in a string
 
 
-def read_skipped(module: Module) -> None:
-    """Takes the computations that were passed over into `module.computations`, with their scalars. Who works out a trip count
-    needs them.
-    """
-    for skipped in module.skipped.taken():
-        keep_scalars(module, skipped)
-
-
-def keep_scalars(module: Module, skipped: SkippedComputation) -> None:
-    """Takes a computation that was passed over into `module.computations`, with its scalars."""
-    name, root_opcode, line, text = skipped
+def keep_scalars(module: Module, name: str, root_opcode: str, lines: Span) -> None:
+    """Take a computation that is passed over into `module.computations`, with its scalars. Of one name the first counts."""
+    if name in module.computations:
+        return
+    text, start, end, line = lines
     computation = Computation(name, line, is_entry=False, shared=module.shared)
-    computation.root_opcode = sys.intern(root_opcode)
+    computation.root_opcode = root_opcode
     opened = OpenComputation(computation, module.heads)
-    opened.search_scalars(Span(text, text.index("\n") + 1, len(text), line + 1))
+    opened.search_scalars(Span(text, text.index("\n", start) + 1, end, line + 1))
     computation.keep_scalars(opened.feeding_scalars(None))
     module.computations[name] = computation
 

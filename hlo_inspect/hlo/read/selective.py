@@ -17,14 +17,12 @@ from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.read.cursor import Span, count_lines
 from hlo_inspect.hlo.read.fast_path import CALLS, SHAPE, read_row
 from hlo_inspect.hlo.read.open_computation import SCALAR_ROOT, keep_scalars
-from hlo_inspect.hlo.read.skipped import SkippedComputation
 from hlo_inspect.hlo.tokens import NAME, Row
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_REDUCER_LINES = 16
 MAX_REDUCER_CHARS = 1 << 14
 MAX_LOOP_LINES = 256
-MAX_LOOP_CHARS = 1 << 12
 _WINDOW = 1 << 16
 
 _FIRST_LINE = rf"(?!ENTRY )%?{NAME} (?:\([^\n]*)?\{{\n"  # of a computation that is not the entry
@@ -87,22 +85,12 @@ class Selection:
             if wants_loops and SCALAR_ROOT.match(shape) and text.count("\n", one.start(), one.end()) <= MAX_LOOP_LINES:
                 line += count_lines(text, counted, one.start())
                 counted = one.start()
-                self._keep_part_of_loop(SkippedComputation(name, sys.intern(opcode), line, one[0]))
+                keep_scalars(self._module, name, sys.intern(opcode), Span(text, one.start(), one.end(), line))
             else:
                 roots[name] = sys.intern(opcode)
         self._module.computation_count += len(skipped)
         self._module.device_marks.note(text, start, end)
         return end, line + count_lines(text, counted, end)
-
-    def _keep_part_of_loop(self, skipped: SkippedComputation) -> None:
-        """Of several computations of one name the first counts. What is long takes less room as the few scalars in it."""
-        module = self._module
-        if skipped.name in module.computations or skipped.name in module.skipped.root_opcodes:
-            return
-        if len(skipped.text) > MAX_LOOP_CHARS:
-            keep_scalars(module, skipped)
-        else:
-            module.skipped.add(skipped)
 
     def _clear_end(self, text: str, start: int) -> int:
         """An index up to which nothing from `start` is wanted; at most `_WINDOW` further where calls have to be looked at."""
