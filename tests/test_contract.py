@@ -454,6 +454,7 @@ OWED = """
 OPTIMIZERS = """
     sgd adam adamw nadam nadamw amsgrad adamax adagrad adadelta rmsprop adabelief radam yogi novograd lamb lars lion adafactor
     muon sm3 sophia shampoo schedule-free ademamix prodigy dadapt_adamw soap mars adopt rprop asgd ftrl adabound
+    sign_sgd signum
 """
 """What `optimizer.name` can be, beside `mixed`, `unknown` and `none`: rules that exist, and names kept for rules to come."""
 

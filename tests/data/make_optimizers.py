@@ -390,6 +390,13 @@ PROGRAMS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "sgd_proximal": lambda: constrained("proximal"),
     "sgd_velocity": velocity,
     "sign_sgd": lambda: chained(optax.scale_by_sign(), optax.scale(-1e-3)),
+    "sign_sgd_decayed": lambda: chained(
+        optax.add_decayed_weights(0.04), optax.scale_by_sign(), optax.add_decayed_weights(0.02), optax.scale(-3e-3)
+    ),
+    "signum": lambda: step_of(optax.signum(2e-3, beta=0.85)),
+    "signum_scheduled": lambda: chained(
+        optax.clip_by_global_norm(0.5), optax.trace(0.8), optax.scale_by_sign(), optax.scale_by_learning_rate(warm_up)
+    ),
     "sm3": lambda: step_of(optax.sm3(0.01)),
     "yogi": lambda: step_of(optax.yogi(0.01)),
     "schedule_cosine": lambda: step_of(optax.adamw(optax.cosine_decay_schedule(3e-4, 9000, alpha=0.1))),

@@ -13,7 +13,6 @@ from hlo_inspect.optimizer.rules import (
     distance_estimates,
     ftrl,
     lars,
-    lion,
     muon,
     nadam,
     novograd,
@@ -21,6 +20,7 @@ from hlo_inspect.optimizer.rules import (
     rprop,
     schedule_free,
     sgd,
+    signs,
     sm3,
     sophia,
 )
@@ -28,7 +28,7 @@ from hlo_inspect.optimizer.rules import (
 RULES: tuple[OptimizerRule, ...] = (
     *adam_family.RULES,
     *sgd.RULES,
-    *lion.RULES,
+    *signs.RULES,
     *rmsprop.RULES,
     *adafactor.RULES,
     *nadam.RULES,

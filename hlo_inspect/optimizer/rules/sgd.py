@@ -21,23 +21,19 @@ a power of the steps, and `mu` changes from step to step.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-
 from hlo_inspect.optimizer.algebra.hyperparameter import Hyperparameter
 from hlo_inspect.optimizer.algebra.moments import Average, gradient_average, l2_in
 from hlo_inspect.optimizer.algebra.normal_form import (
     ONE,
-    Monomial,
     Sum,
     added,
     close,
     inverse,
     is_constant,
-    key_of,
     product,
     scaled,
 )
-from hlo_inspect.optimizer.algebra.norms import clip_of, unclipped_factor
+from hlo_inspect.optimizer.algebra.plain_gradients import is_backward, is_plain_gradient, plain_rate
 from hlo_inspect.optimizer.algebra.update import LEAST_KEPT, Claim, OptimizerRule, State, Update, split
 from hlo_inspect.optimizer.step.state_arrays import StateArray
 
@@ -52,7 +48,7 @@ def _match_sgd(update: Update) -> Claim | None:
 
 
 def _plain(update: Update) -> Claim | None:
-    rate = _plain_rate(update, update.rest)
+    rate = plain_rate(update, update.rest)
     if rate is None or not LEAST_KEPT <= update.kept.get(ONE, 0.0) <= 1.0 or _averaged_by(update, rate) is not None:
         return None
     hyperparameters = {"learning_rate": update.read(rate), "weight_decay": update.decay_of(rate)}
@@ -104,13 +100,13 @@ def _nesterov(update: Update, average: Average, factor: Sum) -> tuple[Sum, Sum] 
 
 def _scale(update: Update, average: Average) -> Sum | None:
     _, gradient = split(average.rest, update.weight)
-    return _plain_rate(update, gradient) if gradient else None
+    return plain_rate(update, gradient) if gradient else None
 
 
 def _is_sum_of_gradients(update: Update, average: Average) -> bool:
     """Whether terms with several factors are gradients: of a standardized weight, which they hold, multiplied with a sum."""
     factor, gradient = split(average.rest, update.weight)
-    return all(_is_backward(update, term) for term in factor if not update.are_scalar({term: 1.0})) and _is_plain_gradient(
+    return all(is_backward(update, term) for term in factor if not update.are_scalar({term: 1.0})) and is_plain_gradient(
         update, gradient
     )
 
@@ -121,7 +117,7 @@ def _is_sum_of_gradients(update: Update, average: Average) -> bool:
 def _match_asgd(update: Update) -> Claim | None:
     if not update.is_plain() or update.used(update.rest):
         return None
-    rate = _plain_rate(update, update.rest)
+    rate = plain_rate(update, update.rest)
     average = _averaged_by(update, rate) if rate is not None else None
     if rate is None or average is None:
         return None
@@ -161,124 +157,6 @@ def _is_schedule(update: Update, form: Sum, decays: Sum) -> bool:
             return True
         return close(slope / start, decays[ONE] * rate, 0.05)  # which is off by what the first step is
     return False
-
-
-# -- steps along the gradient itself -------------------------------------------------------------------------------------
-
-
-def _plain_rate(update: Update, form: Sum) -> Sum | None:
-    """The factor that all terms of a gradient share; of `acc + (g - acc) / n`, the average of several, that of `acc`."""
-    if not _is_plain_gradient(update, form):
-        return None
-    factors = {
-        monomial: {update.split_scalars(monomial)[0]: -value * unclipped_factor(update, monomial)}
-        for monomial, value in form.items()
-    }
-    kept = [monomial for monomial in form if _is_accumulator(update, monomial, form) or _is_turned(update, monomial)]
-    if update.is_normalized:  # the other terms have numbers of their own
-        kept = [monomial for monomial in form if update.weight not in dict(monomial)]
-    found = [factors[monomial] for monomial in kept or form]
-    return found[0] if all(factor == found[0] for factor in found) else None
-
-
-def _is_accumulator(update: Update, monomial: Monomial, form: Sum) -> bool:
-    """Whether a term is an array beside the weight that the other terms hold too."""
-    gradient = update.split_scalars(monomial)[1]
-    if len(form) != 2 or len(gradient) != 1 or update.forms.atoms[gradient[0][0]].op != "input":
-        return False
-    others = {other: value for other, value in form.items() if other != monomial}
-    return gradient[0][0] in update.forms.atoms_below(others)
-
-
-def _is_turned(update: Update, monomial: Monomial) -> bool:
-    """Whether a term is what is turned in `a - a.T`, with the numbers of `a` in it."""
-    atom = update.forms.only_factor(update.split_scalars(monomial)[1])
-    return atom is not None and atom.op == "transpose"
-
-
-def _is_plain_gradient(update: Update, form: Sum) -> bool:
-    """Whether each term of a form is what a backward pass can end with."""
-    terms = [update.split_scalars(monomial)[1] for monomial in form]
-    return update.is_gradient(form) and all(_is_backward(update, term) for term in terms)
-
-
-def _is_backward(update: Update, monomial: Monomial, depth: int = 4) -> bool:
-    """Whether a product can be what a backward pass ends with: opaque things and functions of activations, in sums, choices and
-    outer products; each may be clipped. No sign, and no root or divisor that is made of the gradient, a norm of it.
-    """
-    if update.is_normalized:  # norms of the weight are repeated
-        monomial = _unrepeated(update, monomial)
-    bare = [(atom, exponent) for atom, exponent in monomial if clip_of(update, atom, exponent) is None]
-    if len(bare) < len(monomial) and not bare:
-        return True
-    whole = [atom for atom, exponent in bare if exponent >= 1.0 and exponent % 1.0 == 0.0 and not update.is_bound(atom)]
-    others = [(atom, exponent) for atom, exponent in bare if atom not in whole]
-    parts_of_gradient = [atom for atom in whole if atom != update.weight or not update.is_normalized]
-    if not whole or not depth or any(_is_made_of(update, *other, parts_of_gradient) for other in others):
-        return False
-    for atom in whole:
-        found = update.forms.atoms[atom]
-        if found.node is None and update.forms.leaves({((atom, 1.0),): 1.0}) == {update.weight}:
-            return False  # a function of the weight alone scales the gradient
-        parts = found.parts[1:] if found.op == "select" else found.parts if found.op in {"sum", "broadcast"} else ()
-        terms = [update.split_scalars(term)[1] for part in parts for term, value in part.items() if value != 0.0]
-        if found.op == "sign" or not all(
-            _is_backward(update, term, depth - 1) for term in terms if term or found.op == "select"
-        ):
-            return False
-    return True
-
-
-def _unrepeated(update: Update, monomial: Monomial) -> Monomial:
-    """A product in which products that are repeated along a dimension stand as they are."""
-    opened: Monomial = ONE
-    for atom, exponent in monomial:
-        inner = update.forms.atoms[atom]
-        is_repeated = inner.op == "broadcast" and len(inner.parts[0]) == 1
-        factors = next(iter(inner.parts[0])) if is_repeated else ((atom, 1.0),)
-        opened = product(opened, tuple((one, power * exponent) for one, power in factors))
-    return opened
-
-
-def _is_made_of(update: Update, atom: int, exponent: float, gradient: list[int]) -> bool:
-    """Whether a factor is a function of the gradient or the weight, or of a sum over one; statistics of a batch are not: of a
-    gradient that is a sum these share values with some terms alone. Nor is the norm of the weight that a loss divides by,
-    `w / stop_gradient(norm(w))`: with it the gradient is divided, not multiplied.
-    """
-    terms = [[_names(update, leaves) for leaves in _leaves_by_term(update, one)] for one in gradient]
-    level = set(update.forms.leaves({((atom, 1.0),): 1.0}))
-    seen: set[Hashable] = set()
-    for _ in range(4):
-        seen |= _names(update, level)
-        if any(all(seen & leaves for leaves in of_one) for of_one in terms):
-            return True
-        summed = [form for leaf in level if (form := update.reductions.summed(leaf)) is not None]
-        if exponent > 0.0 and not update.is_normalized and any(update.weight in update.forms.leaves(form) for form in summed):
-            return True  # a norm of the weight
-        below = [form for leaf in level for form in _operands(update, leaf)]
-        level = {leaf for form in below for leaf in update.forms.leaves(form)}
-        if any(update.forms.atoms[leaf].op == "value" for leaf in level):
-            return True  # the new value of a state
-    return update.weight in level and not update.is_normalized
-
-
-def _leaves_by_term(update: Update, atom: int) -> list[frozenset[int]]:
-    """The leaves of each term of a sum, or of the one term that an atom is."""
-    found = update.forms.atoms[atom]
-    forms: list[Sum] = [{term: 1.0} for term in found.parts[0]] if found.op == "sum" else [{((atom, 1.0),): 1.0}]
-    return [update.forms.leaves(form) for form in forms]
-
-
-def _names(update: Update, leaves: Iterable[int]) -> set[Hashable]:
-    """What tells leaves apart: products are equal where their factors are, for they may be computed twice."""
-    found = [(leaf, update.reductions.factors(leaf)) for leaf in leaves]
-    return {leaf if factors is None else tuple(sorted(map(str, map(key_of, factors)))) for leaf, factors in found}
-
-
-def _operands(update: Update, leaf: int) -> tuple[Sum, ...]:
-    """What a leaf adds up, or multiplies."""
-    summed = update.reductions.summed(leaf)
-    return (summed,) if summed is not None else update.reductions.factors(leaf) or ()
 
 
 RULES = (

@@ -345,6 +345,17 @@ PROGRAMS: dict[str, Facts] = {
         **ADAM_CONSTANTS,
     },
     "sgd": {"name": "sgd", "update_count": 2, "decayed_count": 2, "learning_rate": 0.1, "weight_decay": 0.001},
+    "sign_sgd": {"name": "sign_sgd", "update_count": 2, "decayed_count": 0, "learning_rate": 0.001},
+    "sign_sgd_decayed": {
+        "name": "sign_sgd",
+        "update_count": 2,
+        "decayed_count": 2,
+        "learning_rate": 0.003,
+        "weight_decay": 0.02,
+        "l2": 0.04,
+    },
+    "signum": {"name": "signum", "update_count": 2, "decayed_count": 0, "learning_rate": 0.002, "momentum": 0.85},
+    "signum_scheduled": {"name": "signum", "update_count": 2, "decayed_count": 0, "momentum": 0.8, "clip_norm": 0.5},
     "sgd_nesterov": {
         "name": "sgd",
         "update_count": 2,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import hlo_inspect
-from tests.optimizer.programs import STAGES, changed, rules_of, step_of, text_of
+from tests.optimizer.programs import changed, rules_of, step_of, text_of
 
 SQRT = (r" sqrt\(", " cbrt(")
 OTHER_EQUATIONS = {
@@ -14,7 +14,8 @@ OTHER_EQUATIONS = {
     "adagrad": (r" rsqrt\(", " cbrt("),
     "rmsprop": (r" rsqrt\(", " cbrt("),
     "adamax": (r" abs\(", " tanh("),
-    "lion": (r" sign\(", " tanh("),
+    **dict.fromkeys(("lion", "signum", "signum_scheduled"), (r" sign\(", " tanh(")),
+    **dict.fromkeys(("sign_sgd", "sign_sgd_decayed"), (r" sign\(", " rsqrt(")),
     "yogi": (r" sign\(", " tanh("),
 }
 """A cube root in place of a square root, a smooth function in place of the sign or the absolute value."""
@@ -37,9 +38,28 @@ def test_the_largest_accumulator_is_no_sm3() -> None:
     assert rules_of(changed(text_of("sm3.before"), r" minimum\(", " maximum(")) == ["sm3", "unknown"]
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_the_sign_of_a_gradient_is_no_sgd(stage: str) -> None:
-    assert rules_of(text_of(f"sign_sgd.{stage}")) == ["unknown", "unknown"]
+MOMENTUM = ("a = multiply m1 nine", "b = multiply g tenth")
+STEP = ("u = multiply s rate", "new = add w u")
+
+
+@pytest.mark.parametrize(
+    ("lines", "rule"),
+    [
+        ((*MOMENTUM, "m = add a b", "s = sign m", *STEP), "signum"),
+        ((*MOMENTUM, "m = add a g", "s = sign m", *STEP), "signum"),  # undamped
+        ((*MOMENTUM, "m = add a b", "c = multiply m1 half", "d = multiply g half", "k = add c d", "s = sign k", *STEP), "lion"),
+        ((*MOMENTUM, "m = add a b", "c = add m b", "s = sign c", *STEP), "unknown"),
+        ((*MOMENTUM, "m = add a b", "c = multiply m g", "s = sign c", *STEP), "unknown"),
+        ((*MOMENTUM, "c = sign b", "m = add a c", "s = sign m", *STEP), "unknown"),
+        ((*MOMENTUM, "m = add a b", "c = abs w", "k = sign m", "s = multiply k c", *STEP), "unknown"),
+        (("m = multiply m1 nine", "s = sign g", *STEP), "sign_sgd"),
+        (("m = multiply m1 nine", "c = multiply g m1", "s = sign c", *STEP), "unknown"),  # the turn of Rprop
+        (("m = multiply m1 nine", "c = sign g", "d = abs w", "s = multiply c d", *STEP), "unknown"),
+    ],
+)
+def test_a_sign_of_something_else_is_another_equation(lines: tuple[str, ...], rule: str) -> None:
+    """Of the average that is kept, of the gradient, or of another average of both: `m` is what is kept."""
+    assert rules_of(step_of(*lines, outputs="new m", states=1)) == [rule]
 
 
 @pytest.mark.parametrize(
