@@ -11,7 +11,7 @@ import hlo_inspect
 from hlo_inspect.analysis.context import Context, ParsedOptions
 from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.hardware import load_profile
-from hlo_inspect.analysis.memory.tpu_chips import find_chip
+from hlo_inspect.analysis.memory.platforms import find_platform
 from hlo_inspect.analysis.time.placement import Placement, given_placement
 from hlo_inspect.analysis.time.profiles import AskedMachine, ProfileChoice, changed, given_change
 from hlo_inspect.analysis.time.utilization import Bottleneck, bottleneck
@@ -92,8 +92,8 @@ def test_one_kernel_at_the_least_of_a_generation_tells_nothing(text: str, profil
 def test_memory_knows_the_generation_that_times_are_for(text: str, profile: str) -> None:
     """Tables of tuples are rounded up to 512 bytes on v4 and v5e, to 32 bytes on those whose cores work as one and later."""
     found = context(text)
-    chip = find_chip(found.module, found.views)
-    assert chip.table_alignment == (512 if profile in ("tpu-v4", "tpu-v5e") else 32)
+    platform = find_platform(found.module, found.views)
+    assert platform.table_alignment == (512 if profile in ("tpu-v4", "tpu-v5e") else 32)
 
 
 def test_memory_knows_a_generation_by_kernels_of_larger_arrays() -> None:
@@ -102,7 +102,7 @@ def test_memory_knows_a_generation_by_kernels_of_larger_arrays() -> None:
     found = context(text)
     profile = choice_of(text).profile
     assert profile is not None
-    assert (profile.name, find_chip(found.module, found.views).table_alignment) == ("tpu-7x", 32)
+    assert (profile.name, find_platform(found.module, found.views).table_alignment) == ("tpu-7x", 32)
 
 
 @pytest.mark.parametrize("name", ["bf16_master", "collectives", "gathered_matmul", "scan_forward", "sgd_unused"])
