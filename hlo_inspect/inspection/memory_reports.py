@@ -7,14 +7,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from hlo_inspect.analysis.memory.out_of_memory import read_reports
-from hlo_inspect.analysis.memory.sidecar_files import (
+from hlo_inspect.analysis.memory.sidecars import (
     BufferAssignmentFile,
     PlacedAllocation,
+    files_beside,
     read_buffer_assignment,
     read_live_range,
     read_usage_report,
 )
-from hlo_inspect.analysis.memory.sidecars import files_beside
 from hlo_inspect.hlo.input.foreign_text import MEMORY_FILE
 from hlo_inspect.hlo.input.source import Source
 from hlo_inspect.passes import find_pass

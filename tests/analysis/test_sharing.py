@@ -28,9 +28,8 @@ from hlo_inspect.analysis.phases.names import NamedPhases
 from hlo_inspect.analysis.phases.phases import Phases
 from hlo_inspect.analysis.provenance import Provenances
 from hlo_inspect.analysis.time import kernel_costings
-from hlo_inspect.analysis.time.compiler_estimates import CompilerEstimate
 from hlo_inspect.analysis.time.kernel_costings import Costing
-from hlo_inspect.analysis.time.kernel_times import KernelTime, KernelTimes
+from hlo_inspect.analysis.time.kernel_times import CompilerEstimate, KernelTime, KernelTimes
 from hlo_inspect.analysis.time.step_times import RowTimes, TimesInStep
 from hlo_inspect.graph import calls, fingerprints, view
 from hlo_inspect.graph.calls import Bounds, CallGraph

@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from hlo_inspect.analysis.memory.buffers import Buffers
-from hlo_inspect.analysis.memory.live_ranges import LiveRanges, Uses
+from hlo_inspect.analysis.memory.buffers import Buffers, LiveRanges, Uses
 from hlo_inspect.analysis.memory.overwriting import Overwriting
 from hlo_inspect.analysis.memory.platforms import Platform
 from hlo_inspect.analysis.memory.values import Values

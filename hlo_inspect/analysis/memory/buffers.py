@@ -1,16 +1,171 @@
-"""Which values share one buffer, always.
+"""Which values share one buffer, always; where values are used, and from when to when each is live.
 
-Follows `HloAliasAnalysis` (xla/hlo/analysis/hlo_alias_analysis.cc): an output and the parameter whose place it takes, what goes
-round a loop, the roots of a conditional's branches, and in-place operands (`in_place`).
+`find_buffers` follows `HloAliasAnalysis` (xla/hlo/analysis/hlo_alias_analysis.cc): an output and the parameter whose place it
+takes, what goes round a loop, the roots of a conditional's branches, and in-place operands (`in_place`).
+
+`Uses` follows `HloValue::ComputeUses` (xla/service/hlo_value.cc), and `find_live_ranges`
+`HloLiveRange::CalculateBufferStartEndMap` and `NormalizeAliasedBuffers` (xla/hlo/utils/hlo_live_range.cc).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 
 from hlo_inspect.analysis.memory.in_place import InPlace
+from hlo_inspect.analysis.memory.schedule import Schedule
 from hlo_inspect.analysis.memory.values import Values
+
+_READS_TABLE = frozenset({"get-tuple-element", "copy"})
+_READS_NOTHING = frozenset({"tuple", "domain"})
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRanges:
+    """By value the first and the last time at which it is live, and the last result that it is (time and place)."""
+
+    starts: list[int]
+    ends: list[int]
+    last_positions: list[tuple[int, int]]
+
+
+def find_live_ranges(values: Values, aliased: Collection[tuple[int, int]]) -> LiveRanges:
+    """The live ranges of values, each by itself. `aliased` are the parts of entry parameters, by number and place, that an
+    output takes the place of.
+    """
+    schedule = values.schedule
+    starts, ends, positions = _definitions(values)
+    for time, result in enumerate(values.results):
+        run = schedule.run_at[time]
+        here = run.end if run.root == time else time
+        for place, value in enumerate((result,) if isinstance(result, int) else result):
+            if ends[value] < here:
+                ends[value], positions[value] = here, (time, place)
+    whole, table = _reads(schedule)
+    for time, result in enumerate(values.results):
+        if isinstance(result, int):
+            ends[result] = max(ends[result], whole[time], table[time])
+            continue
+        read = whole[time]
+        if read >= 0:
+            for value in result:
+                ends[value] = max(ends[value], read)
+        ends[result[0]] = max(ends[result[0]], table[time])
+    for number, parameter in schedule.runs[0].parameters.items():
+        for place, value in enumerate(values.of(parameter)):
+            if (number, place) not in aliased:  # no output takes its place
+                ends[value] = schedule.end
+    return LiveRanges(starts, ends, positions)
+
+
+def _definitions(values: Values) -> tuple[list[int], list[int], list[tuple[int, int]]]:
+    """Starts, ends and last positions of values as far as their definition says it: a parameter is there from the start of its
+    computation, a root to its end, what an asynchronous computation defines until that is done.
+    """
+    schedule, starts, ends = values.schedule, list(values.times), list(values.times)
+    for value, time in enumerate(values.times):
+        run = schedule.run_at[time]
+        if schedule.opcodes[time] == "parameter":
+            starts[value] = run.start
+        if run.root == time:
+            ends[value] = run.end
+        if run.asynchronous is not None:
+            start = run.asynchronous.caller
+            ends[value] = max(ends[value], schedule.done.get(start, run.end))
+    return starts, ends, list(zip(values.times, values.places, strict=True))
+
+
+def _reads(schedule: Schedule) -> tuple[list[int], list[int]]:
+    """By time the last time at which the whole result is read, and at which only its top level is."""
+    whole, table = [-1] * (schedule.end + 1), [-1] * (schedule.end + 1)  # the last is that of a missing operand
+    for time, opcode in enumerate(schedule.opcodes):
+        if opcode in _READS_NOTHING or opcode == "call":  # a call counts by what its computation does
+            continue
+        if opcode in _READS_TABLE:
+            for operand in schedule.operands[time]:
+                table[operand] = time
+        elif opcode == "while":
+            when = _body_begins(schedule, time)
+            for operand in schedule.operands[time]:
+                whole[operand] = max(whole[operand], when)
+        else:
+            for operand in schedule.operands[time]:
+                whole[operand] = time
+    return whole, table
+
+
+def _body_begins(schedule: Schedule, time: int) -> int:
+    """What a loop starts from ends when its body has it: at the time of the body's parameter."""
+    for run in schedule.called.get(time, ()):
+        if run.role == "body" and run.parameters:
+            return next(iter(run.parameters.values()))
+    return time
+
+
+def clip_shared(ranges: LiveRanges, buffers: Sequence[Sequence[int]]) -> None:
+    """Values of one buffer follow each other: each ends at most where the next one starts (`NormalizeAliasedBuffers`)."""
+    starts, ends = ranges.starts, ranges.ends
+    for buffer in buffers:
+        if len(buffer) < 2:
+            continue
+        order = sorted(buffer, key=lambda value: (starts[value], ends[value], value))
+        for one, following in pairwise(order):
+            ends[following] = max(ends[one], ends[following])
+            ends[one] = min(ends[one], starts[following])
+
+
+class Uses:
+    """The uses of the values of a program, each found when it is first asked for."""
+
+    def __init__(self, values: Values) -> None:
+        self._schedule = values.schedule
+        self._values = values
+        self._known: dict[int, list[int]] = {}
+
+    @cached_property
+    def users(self) -> list[list[int]]:
+        """By time the times of what uses the result, each once."""
+        users: list[list[int]] = [[] for _ in range(self._schedule.end + 1)]
+        for time, operands in enumerate(self._schedule.operands):
+            for operand in operands:
+                if not users[operand] or users[operand][-1] != time:
+                    users[operand].append(time)
+        return users
+
+    @cached_property
+    def positions(self) -> list[list[tuple[int, int]]]:
+        """By value the times of the results in which it stands, and its place in each."""
+        positions: list[list[tuple[int, int]]] = [[] for _ in self._values.times]
+        for time, result in enumerate(self._values.results):
+            if isinstance(result, int):
+                positions[result].append((time, 0))
+            else:
+                for place, value in enumerate(result):
+                    positions[value].append((time, place))
+        return positions
+
+    def of(self, value: int) -> list[int]:
+        """The times at which a value is used. An instruction that only passes it on uses it where it is the root of its
+        computation.
+        """
+        known = self._known.get(value)
+        if known is None:
+            known = self._known[value] = self._find(value)
+        return known
+
+    def _find(self, value: int) -> list[int]:
+        schedule, positions = self._schedule, self.positions[value]
+        standing = {time for time, _ in positions}
+        uses: set[int] = set()
+        for time, place in positions:
+            for user in self.users[time]:
+                opcode = schedule.opcodes[user]
+                reads = opcode not in _READS_NOTHING and (place == 0 or opcode not in _READS_TABLE)
+                if reads or (schedule.run_at[user].root == user and user in standing):
+                    uses.add(user)
+        return sorted(uses)
 
 
 @dataclass(slots=True, eq=False)

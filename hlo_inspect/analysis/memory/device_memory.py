@@ -8,19 +8,24 @@ from functools import cached_property
 from typing import NamedTuple
 
 from hlo_inspect.analysis.memory.allocations import Allocation, Assignment, BufferFacts, assign, temporary_bytes
-from hlo_inspect.analysis.memory.buffers import Buffers, find_buffers
-from hlo_inspect.analysis.memory.heap import Trace, simulate, simulate_preset
+from hlo_inspect.analysis.memory.buffers import Buffers, LiveRanges, Uses, clip_shared, find_buffers, find_live_ranges
+from hlo_inspect.analysis.memory.heap import Packing, Trace, pack, simulate, simulate_preset
 from hlo_inspect.analysis.memory.in_place import InPlace
-from hlo_inspect.analysis.memory.live_ranges import LiveRanges, Uses, clip_shared, find_live_ranges
 from hlo_inspect.analysis.memory.overwriting import Overwriting
-from hlo_inspect.analysis.memory.packing import Packing, pack
 from hlo_inspect.analysis.memory.platforms import MAX_SPACES, Platform
-from hlo_inspect.analysis.memory.post_order import callers_first, in_order_of_text, numbered, post_orders
-from hlo_inspect.analysis.memory.schedule import MemoryFault, Schedule, flatten_schedule
-from hlo_inspect.analysis.memory.thread_local import ThreadLocal, find_thread_local
+from hlo_inspect.analysis.memory.schedule import (
+    MemoryFault,
+    Schedule,
+    callers_first,
+    flatten_schedule,
+    in_order_of_text,
+    numbered,
+    post_orders,
+)
 from hlo_inspect.analysis.memory.values import Values, find_values
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.opcodes import MARKERS, NAMING, TABLE, callee_roles
 from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import HOST_SPACE, ArrayShape, Shape
 
@@ -331,3 +336,42 @@ def _sizes(values: Values, buffers: Buffers, platform: Platform, faults: list[Me
         sizes[buffer] = max(sizes[buffer], size or 0)
         spaces[buffer] = spaces[buffer] or space
     return sizes, spaces
+
+
+_NO_VALUE = frozenset(name for name in NAMING | MARKERS if TABLE[name].operands == 1)
+_APPLIED = frozenset({"applied", "custom"})
+_APPLYING = frozenset(opcode for opcode in TABLE if not _APPLIED.isdisjoint(callee_roles(opcode).values()))
+
+
+class ThreadLocal(NamedTuple):
+    """What computations that are applied to elements allocate: reducers, comparators and the like.
+
+    `BufferAssigner::RunAssignBuffers` gives each of their values an allocation of its own on the host's stack, which counts
+    nowhere, except constants.
+    """
+
+    allocations: int
+    constant_bytes: int
+
+
+def find_thread_local(module: Module, views: Views, platform: Platform) -> ThreadLocal:
+    """The allocations of all computations of the module that are applied to elements."""
+    allocations = constant_bytes = 0
+    for name in dict.fromkeys(_applied(module, views)):
+        column = module.computations[name].rows.column
+        for opcode, shape in zip(column.opcodes, column.shapes, strict=True):
+            if opcode == "constant":
+                constant_bytes += platform.bytes_of(shape) or 0
+            elif opcode not in _NO_VALUE:
+                allocations += 1
+    return ThreadLocal(allocations, constant_bytes)
+
+
+def _applied(module: Module, views: Views) -> Iterator[str]:
+    """The computations of the module that others apply, each as often as they do."""
+    for name, computation in module.computations.items():
+        rows = computation.rows
+        for row in rows.column.calling:
+            if rows.opcodes[row] in _APPLYING:
+                called = views.of(name).called_at(row)
+                yield from (one.name for one in called if one.role in _APPLIED and one.name in module.computations)

@@ -1,29 +1,261 @@
 """The files about memory beside a text in a dump directory: which there are, whether they are of the same module, and their
 figures in the place of computed ones.
+
+The forms are those of `BufferAssignment::ToString` and `MemoryUsageReport` (xla/service/buffer_assignment.cc) and of
+`HloLiveRange::ToString` (xla/hlo/utils/hlo_live_range.cc): of 2024 with `Total bytes used` and a list of allocations, of 2026
+with one table a memory space. A line that is none of these forms is passed over.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from hlo_inspect.analysis.memory.platforms import PRESET_SPACES, Platform
 from hlo_inspect.analysis.memory.program_memory import ProgramMemory
-from hlo_inspect.analysis.memory.sidecar_files import (
-    BufferAssignmentFile,
-    LiveRangeFile,
-    peak_bytes,
-    read_buffer_assignment,
-    read_live_range,
-)
 from hlo_inspect.errors import HloInspectError
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.lazy_pattern import lazy_pattern
+
+ValueName = tuple[str, ShapeIndex]
+"""The instruction that defines a value, and the index into its result."""
+
+_ALLOCATION = lazy_pattern(r"allocation (\d{1,18}): size (\d{1,18})(?:, (.*))?:\s*$", re.ASCII)
+_SHAPE = lazy_pattern(r"\|[^|]*+\|")
+_COLOR = lazy_pattern(r"(?:^|, )color (\d{1,9})", re.ASCII)
+_PARAMETER = lazy_pattern(r"(?:^|, )parameter (\d{1,9}), shape (?: at ShapeIndex \{([\d,]*+)\})?", re.ASCII)
+_VALUE = lazy_pattern(
+    r"\s*value: <\d{1,18} ([^\s{}<>]++)(?:\{([\d,]*+)\})?(?: \(phi\))?(?: @(\d{1,9}))?> "
+    r"\(size=(\d{1,18}),offset=(\d{1,18})\): (.*)",
+    re.ASCII,
+)
+_RANGE = lazy_pattern(r"\s+([^\s{}]++)\{([\d,]*+)\}:(\d{1,18})-(\d{1,18})\s*$", re.ASCII)
+_ORDER = lazy_pattern(r"\s+(\d{1,18}):(\S++)\s*$", re.ASCII)
+_AT_PEAK = lazy_pattern(r"\s+([^\s{}]++)\{([\d,]*+)\}: (\d{1,18}) bytes", re.ASCII)
+_PEAK = lazy_pattern(r"\s*Live ranges at (\d{1,18}) \(peak\)", re.ASCII)
+_SPACE = lazy_pattern(r"Memory Space: (.*?) \(color=(\d{1,9})\)", re.ASCII)
+_TOTAL = lazy_pattern(r"Total bytes(?: used)?: (\d{1,18})\b", re.ASCII)
+
+
+class PlacedValue(NamedTuple):
+    """A value in an allocation: `size` bytes from `offset` on, of the shape as the file writes it."""
+
+    name: str
+    element: ShapeIndex
+    color: int
+    size: int
+    offset: int
+    shape: str
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is the index table of a tuple."""
+        return self.shape.startswith("(")
+
+
+@dataclass(slots=True)
+class PlacedAllocation:
+    """An allocation of the file. `parameter` is the number and index of the entry's parameter that it holds."""
+
+    number: int
+    size: int
+    color: int = 0
+    parameter: tuple[int, ShapeIndex] | None = None
+    is_constant: bool = False
+    is_thread_local: bool = False
+    is_live_out: bool = False
+    is_temp: bool = False
+    values: list[PlacedValue] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class BufferAssignmentFile:
+    """What `-buffer-assignment.txt` says."""
+
+    allocations: tuple[PlacedAllocation, ...]
+
+    @property
+    def argument_bytes(self) -> int:
+        return sum(one.size for one in self.allocations if one.parameter is not None)
+
+    @property
+    def output_bytes(self) -> int:
+        return sum(one.size for one in self.allocations if one.is_live_out)
+
+    @property
+    def alias_bytes(self) -> int:
+        return sum(one.size for one in self.allocations if one.is_live_out and one.parameter is not None)
+
+    @property
+    def constant_bytes(self) -> int:
+        return sum(one.size for one in self.allocations if one.is_constant and not one.is_thread_local)
+
+    @property
+    def temp_bytes(self) -> dict[int, int]:
+        """Bytes of temporaries by memory space."""
+        found: dict[int, int] = {}
+        for one in self.allocations:
+            if one.is_temp:
+                found[one.color] = found.get(one.color, 0) + one.size
+        return found
+
+    @property
+    def static_bytes(self) -> int:
+        """Parameters, constants and outputs, each once."""
+        return sum(one.size for one in self.allocations if _is_static(one))
+
+
+def _is_static(one: PlacedAllocation) -> bool:
+    return not one.is_thread_local and (one.parameter is not None or one.is_constant or one.is_live_out)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRangeFile:
+    """`-live-range.txt`: the instructions in the order of the schedule, the ranges of values, and what XLA lists at its peak,
+    which counts parameters up to their last use.
+    """
+
+    schedule: tuple[str, ...]
+    ranges: dict[ValueName, tuple[int, int]]
+    peak: int | None
+    at_peak: tuple[tuple[ValueName, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UsageReportFile:
+    """`-memory-usage-report.txt`: all bytes of each memory space, by its number; a file of 2024 counts them together as 0."""
+
+    totals: dict[int, int]
+    names: dict[int, str]
+
+
+def read_buffer_assignment(lines: Iterable[str]) -> BufferAssignmentFile:
+    """The allocations with their values; those of the older form of the file end where the values are described."""
+    allocations: list[PlacedAllocation] = []
+    for line in lines:
+        if line.startswith("allocation "):
+            found = _allocation(line)
+            if found is not None:
+                allocations.append(found)
+        elif allocations and (value := _VALUE.match(line)) is not None:
+            name, index, color, size, offset, shape = value.groups()
+            allocations[-1].values.append(PlacedValue(name, _index(index), int(color or 0), int(size), int(offset), shape))
+        elif line.startswith("Used values:"):
+            break
+    return BufferAssignmentFile(tuple(allocations))
+
+
+def _allocation(line: str) -> PlacedAllocation | None:
+    match = _ALLOCATION.match(_SHAPE.sub("", line))
+    if match is None:
+        return None
+    number, size, words = match[1], match[2], match[3] or ""
+    color, parameter = _COLOR.search(words), _PARAMETER.search(words)
+    listed = words.split(", ")
+    return PlacedAllocation(
+        int(number),
+        int(size),
+        int(color[1]) if color else 0,
+        (int(parameter[1]), _index(parameter[2])) if parameter else None,
+        "constant" in listed,
+        "thread-local" in listed,
+        "maybe-live-out" in listed,
+        "preallocated-temp" in listed,
+    )
+
+
+def read_live_range(lines: Iterable[str]) -> LiveRangeFile:
+    """Schedule, ranges and XLA's own peak."""
+    schedule: list[str] = []
+    ranges: dict[ValueName, tuple[int, int]] = {}
+    peak: int | None = None
+    at_peak: list[tuple[ValueName, int]] = []
+    for line in lines:
+        if peak is not None:
+            if (value := _AT_PEAK.match(line)) is not None:
+                at_peak.append(((value[1], _index(value[2])), int(value[3])))
+        elif (found := _RANGE.match(line)) is not None:
+            ranges[found[1], _index(found[2])] = (int(found[3]), int(found[4]))
+        elif (order := _ORDER.match(line)) is not None:
+            schedule.append(order[2])
+        elif (moment := _PEAK.match(line)) is not None:
+            peak = int(moment[1])
+    return LiveRangeFile(tuple(schedule), ranges, peak, tuple(at_peak))
+
+
+def read_usage_report(lines: Iterable[str]) -> UsageReportFile:
+    """The bytes of each memory space."""
+    totals: dict[int, int] = {}
+    names: dict[int, str] = {}
+    color = 0
+    for line in lines:
+        if (space := _SPACE.match(line)) is not None:
+            color = int(space[2])
+            names[color] = space[1]
+        elif (total := _TOTAL.match(line)) is not None:
+            totals[color] = totals.get(color, 0) + int(total[1])
+    return UsageReportFile(totals, names)
+
+
+def _index(text: str | None) -> ShapeIndex:
+    return tuple(int(part) for part in text.split(",") if part and len(part) < 10) if text else ()
+
+
+# -- the peak ---------------------------------------------------------------------------------------------------------------
+
+
+def peak_bytes(assignment: BufferAssignmentFile, ranges: LiveRangeFile) -> int:
+    """The static allocations, and the heap of space 0 where it is highest (`ComputePeakMemoryImpl`).
+
+    Values at one offset that are live at once share a buffer, which is as large as the largest. Index tables of tuples are in
+    no heap.
+    """
+    heap = [value for one in assignment.allocations if one.is_temp and one.color == 0 for value in one.values]
+    spans = {value: ranges.ranges.get((value.name, value.element)) for value in heap if not value.is_table}
+    known = {value: span for value, span in spans.items() if span is not None}
+    time = _highest(known)
+    at_offset: dict[int, int] = {}
+    for value, (start, end) in known.items():
+        if start <= time <= end:
+            at_offset[value.offset] = max(at_offset.get(value.offset, 0), value.size)
+    return assignment.static_bytes + sum(at_offset.values())
+
+
+def _highest(spans: dict[PlacedValue, tuple[int, int]]) -> int:
+    """The first time at which the values take most, those at one offset once."""
+    by_offset: dict[int, list[tuple[int, int, int]]] = {}
+    for value, (start, end) in spans.items():
+        by_offset.setdefault(value.offset, []).append((start, end, value.size))
+    changes: dict[int, int] = {}
+    for values in by_offset.values():
+        for start, end, size in _joined(sorted(values)):
+            changes[start] = changes.get(start, 0) + size
+            changes[end + 1] = changes.get(end + 1, 0) - size
+    live = highest = time = 0
+    for moment in sorted(changes):
+        live += changes[moment]
+        if live > highest:
+            highest, time = live, moment
+    return time
+
+
+def _joined(spans: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Spans that overlap or touch as one."""
+    joined: list[tuple[int, int, int]] = []
+    for start, end, size in spans:
+        if joined and start <= joined[-1][1]:
+            first, last, largest = joined[-1]
+            joined[-1] = (first, max(last, end), max(largest, size))
+        else:
+            joined.append((start, end, size))
+    return joined
+
 
 _ENDS = ("", ".gz", ".bz2", ".xz", ".zst")
 _STEM = lazy_pattern(r"(.+?)(?:\.txt|\.hlo)?(?:\.gz|\.bz2|\.xz|\.zst)?", re.ASCII)

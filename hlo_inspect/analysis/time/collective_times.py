@@ -15,10 +15,9 @@ from hlo_inspect.analysis.collectives import Collective, wire_bytes
 from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.devices import DeviceCounts
 from hlo_inspect.analysis.hardware import HardwareProfile, Link
-from hlo_inspect.analysis.time.links import NOTHING_SENT, PERMUTE, Way, with_model
+from hlo_inspect.analysis.time.links import NOTHING_SENT, PERMUTE, TorusLinks, Way, with_model
 from hlo_inspect.analysis.time.node_links import NodeLinks
 from hlo_inspect.analysis.time.placement import CollectiveGroups, Placement, UnknownTimeError
-from hlo_inspect.analysis.time.torus_links import TorusLinks
 from hlo_inspect.errors import UsageError
 from hlo_inspect.graph.calls import NOTHING, Bounds, CallGraph
 

@@ -7,23 +7,13 @@ carry copies of it. A collective whose config says `is_sync`, or that has no sta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import ASYNC_DONE_TARGET, Collective
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
 from hlo_inspect.analysis.cost.kernels import Kernel, Kernels, StartRows
 from hlo_inspect.analysis.cost.operation import RUNNERS, memory_space, wrapped
-from hlo_inspect.analysis.time.steps import (
-    BranchStep,
-    CallStep,
-    ComputeStep,
-    IssueStep,
-    LoopStep,
-    Step,
-    TimedProgram,
-    WaitStep,
-)
 from hlo_inspect.graph.calls import CallGraph, InstructionPlace, place
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.instruction import Instruction
@@ -31,6 +21,73 @@ from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import TABLE, Role, opcodes_that_are
 from hlo_inspect.hlo.tokens import ScanError
 from hlo_inspect.hlo.values.shapes import HOST_SPACE, array_leaves
+
+
+class ComputeStep(NamedTuple):
+    """A kernel on the compute stream."""
+
+    place: InstructionPlace
+
+
+class IssueStep(NamedTuple):
+    """What is issued to streams of its own. `waits` where the compute stream waits for it at once."""
+
+    place: InstructionPlace
+    waits: bool
+
+
+class WaitStep(NamedTuple):
+    """The instruction at `done` waits for what was issued at `place`, in the same run of the computation."""
+
+    place: InstructionPlace
+    done: InstructionPlace
+
+
+class LoopStep(NamedTuple):
+    """So many runs of `body`, each after one of `condition`, and one more of that; `None` where that is not known."""
+
+    place: InstructionPlace
+    condition: str
+    body: str
+    trips: int | None
+
+
+class BranchStep(NamedTuple):
+    """One of these computations runs."""
+
+    place: InstructionPlace
+    branches: tuple[str, ...]
+
+
+class CallStep(NamedTuple):
+    """A computation runs in place."""
+
+    place: InstructionPlace
+    computation: str
+
+
+Step = ComputeStep | IssueStep | WaitStep | LoopStep | BranchStep | CallStep
+
+
+class TimedProgram(NamedTuple):
+    """The steps of each computation that runs, in the order in which it takes them.
+
+    `beside` are the computations that run as a whole beside the compute stream, by the place where they are issued.
+    """
+
+    entry: str
+    steps: Mapping[str, Sequence[Step]]
+    beside: Mapping[InstructionPlace, str] = {}
+
+
+def called_by(step: Step) -> tuple[str, ...]:
+    """The computations that a step runs on the compute stream."""
+    if isinstance(step, LoopStep):
+        return step.condition, step.body
+    if isinstance(step, BranchStep):
+        return step.branches
+    return (step.computation,) if isinstance(step, CallStep) else ()
+
 
 COPIES, TO_HOST, FROM_HOST = "copies", "to host", "from host"
 """The streams of asynchronous copies: within the device's memories, and over the link to the host."""

@@ -19,7 +19,7 @@ from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from hlo_inspect.analysis.cost.figures import TOO_LARGE
-from hlo_inspect.analysis.time.steps import (
+from hlo_inspect.analysis.time.program_steps import (
     BranchStep,
     ComputeStep,
     IssueStep,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from hlo_inspect.analysis.time.steps import CallStep, ComputeStep, IssueStep, LoopStep, Step, WaitStep
+from hlo_inspect.analysis.time.program_steps import CallStep, ComputeStep, IssueStep, LoopStep, Step, WaitStep
 from hlo_inspect.analysis.time.timeline import TICKS, StreamClock, Timeline
 from hlo_inspect.graph.calls import InstructionPlace
 

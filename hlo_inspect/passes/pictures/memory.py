@@ -9,8 +9,7 @@ from operator import attrgetter
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.labels import NOT_PRINTED
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
-from hlo_inspect.analysis.memory.live_arrays import LiveArray
-from hlo_inspect.analysis.memory.live_curve import LARGEST, CurvePoint, LargestLive, largest_live, live_curve
+from hlo_inspect.analysis.memory.live_arrays import LARGEST, CurvePoint, LargestLive, LiveArray, largest_live, live_curve
 from hlo_inspect.passes.grouping import group_rows, joined_name
 from hlo_inspect.passes.origins import phase_column
 from hlo_inspect.passes.pictures.trees import Path, TreeAmount, TreeMeasure, tree_table

@@ -10,9 +10,8 @@ import pytest
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.memory.allocations import Occupancy, partitioned
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
-from hlo_inspect.analysis.memory.heap import Interval
+from hlo_inspect.analysis.memory.heap import Interval, pack
 from hlo_inspect.analysis.memory.in_place import InPlace, Pair
-from hlo_inspect.analysis.memory.packing import pack
 from hlo_inspect.analysis.memory.platforms import Platform
 from hlo_inspect.hlo.values.shapes import ShapeTable
 from hlo_inspect.hlo.wants import Wants

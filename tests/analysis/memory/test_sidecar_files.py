@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hlo_inspect.analysis.memory.sidecar_files import (
+from hlo_inspect.analysis.memory.sidecars import (
     peak_bytes,
     read_buffer_assignment,
     read_live_range,

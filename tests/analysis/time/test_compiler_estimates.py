@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.time.compiler_estimates import NO_ESTIMATE, CompilerEstimate, compiler_estimate
+from hlo_inspect.analysis.time.kernel_times import NO_ESTIMATE, CompilerEstimate, compiler_estimate
 from hlo_inspect.hlo.wants import Wants
 
 WINDOW = '"window_config":{"output_window_bounds":["1","4"],"estimated_cycles":%s,"iteration_bounds":["2","3"]}'

@@ -7,8 +7,17 @@ from collections.abc import Callable
 import pytest
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.time.program_steps import IssuedWork, issued_work
-from hlo_inspect.analysis.time.steps import BranchStep, CallStep, ComputeStep, IssueStep, LoopStep, Step, WaitStep
+from hlo_inspect.analysis.time.program_steps import (
+    BranchStep,
+    CallStep,
+    ComputeStep,
+    IssuedWork,
+    IssueStep,
+    LoopStep,
+    Step,
+    WaitStep,
+    issued_work,
+)
 from hlo_inspect.passes.cost import Cost
 
 GROUPS = "replica_groups={{0,1}}, channel_id=1"

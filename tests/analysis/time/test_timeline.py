@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from hlo_inspect.analysis.time import timeline as module
-from hlo_inspect.analysis.time.steps import (
+from hlo_inspect.analysis.time.program_steps import (
     BranchStep,
     CallStep,
     ComputeStep,

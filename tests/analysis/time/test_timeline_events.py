@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlo_inspect.analysis.time.steps import BranchStep, CallStep, ComputeStep, IssueStep, LoopStep, Step
+from hlo_inspect.analysis.time.program_steps import BranchStep, CallStep, ComputeStep, IssueStep, LoopStep, Step
 from hlo_inspect.analysis.time.timeline_events import StreamEvent, timeline_events
 from tests.analysis.time.test_timeline import at, loop, run, wait
 

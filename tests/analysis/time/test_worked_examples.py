@@ -13,8 +13,7 @@ import pytest
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.kernels import Kernel
-from hlo_inspect.analysis.time.program_steps import IssuedWork, issued_work
-from hlo_inspect.analysis.time.steps import IssueStep, LoopStep, Step
+from hlo_inspect.analysis.time.program_steps import IssuedWork, IssueStep, LoopStep, Step, issued_work
 from hlo_inspect.analysis.time.timeline import InstructionTimes, Timeline
 from hlo_inspect.graph.calls import InstructionPlace, place
 from hlo_inspect.hlo.input.source import open_source
