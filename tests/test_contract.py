@@ -221,6 +221,11 @@ FACTS: dict[str, tuple[Case, Case]] = {
         (SCAN, "cost.executed_bytes_accessed", 1445 + 2 * (8 + 260 + 12 + 384 + 384 + 128 + 24) + 3 * 9),
         (FUSIONS, "cost.executed_bytes_accessed", 64 + 16 + 32 + 24 + 48),
     ),
+    # the products above are of bf16 on the GPU, and of f32 in the loop
+    "cost.matmul_flops.<type>": (
+        (GATHERED, "cost.matmul_flops.bf16", 2 * 2 * 4096 * 2048 * 8192),
+        (SCAN, "cost.matmul_flops.f32", 3 * 256),
+    ),
     # 126 times 4 · 128 · 8192² · 128, of which 33,558,528 of 8192² pairs are let through
     "custom_calls.flops": (
         (ATTENTION, "custom_calls.flops", 126 * 4_398_046_511_104),

@@ -74,7 +74,7 @@ def test_the_tour_is_found() -> None:
         "collectives",
         "time",
     ]
-    assert len(TOURS) == 9
+    assert len(TOURS) == 10
 
 
 def _guard(tmp_path: Path, directory: Path) -> subprocess.CompletedProcess[str]:

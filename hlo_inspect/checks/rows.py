@@ -43,6 +43,10 @@ def _is_several(value: Value, _: str) -> bool:
     return isinstance(value, int) and value > 1
 
 
+def _is_type(value: Value, member: str) -> bool:
+    return value == member or (member == "mixed" and "," in str(value))
+
+
 def _is_collective(value: Value, _: str) -> bool:
     return value not in ("send", "recv")  # they are rows of the table and not in its totals
 
@@ -90,6 +94,7 @@ _ROWS_OF_FACTS = (
     RowsOfFact(r"custom_calls\.count", "custom_calls_by_target"),
     RowsOfFact(r"custom_calls\.target\.(.+)", "custom_calls_by_target", (("target", _is_member),)),
     RowsOfFact(r"cost\.executed_(\w+)", "cost"),
+    RowsOfFact(r"cost\.matmul_flops\.(.+)", "matmuls_by_type", (("type", _is_type),), value="flops"),
     RowsOfFact(r"optimizer\.decayed_count", "optimizer", (("weight_decay", _is_set),), could_be=True),
     RowsOfFact(r"optimizer\.name", "optimizer_groups", value="rule", is_sum=False),
     RowsOfFact(r"optimizer\.(\w+)", "optimizer_groups", is_sum=False),

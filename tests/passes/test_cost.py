@@ -11,6 +11,7 @@ import pytest
 import hlo_inspect
 from hlo_inspect.passes.cost import Cost
 from hlo_inspect.report import FORMATS, RenderOptions
+from hlo_inspect.report.facts import find_spec
 from hlo_inspect.report.model import LOWER_BOUND, Report, Value
 from tests.tables import columns
 
@@ -92,6 +93,7 @@ def test_a_loop_once_and_as_often_as_it_runs() -> None:
         "cost.matmul_flops": 2 * DOT,
         "cost.executed_flops": 3 * (1 + DOT) + 4 + DOT,
         "cost.executed_matmul_flops": 4 * DOT,
+        "cost.matmul_flops.f32": 4 * DOT,
         "cost.executed_bytes_accessed": 16 + 3 * BODY + 4 * CONDITION + (3 + 2) * SQUARE + 2 * SQUARE,
         "cost.attention_flops": None,
         "cost.attention_flops.lower_bound": 0,
@@ -358,6 +360,7 @@ def test_a_custom_call_whose_configuration_is_broken() -> None:
         "cost.executed_flops",
         "cost.executed_matmul_flops",
         "cost.attention_flops",
+        *(f"cost.matmul_flops.{name}" for name in ("bf16", "f16", "f32", "f64", "f8e4m3fn", "f8e5m2", "s8", "mixed")),
     }
 
 
@@ -396,4 +399,140 @@ def test_brackets_that_are_not_closed(right: str, wrong: str, elsewhere: str) ->
 
 def test_every_fact_is_promised() -> None:
     named = {name for name in inspect(TEXT).facts if name.startswith(("cost.", "time.")) and not name.endswith(LOWER_BOUND)}
-    assert named == {spec.name for spec in Cost.specs}
+    found = [find_spec(name, Cost.specs) for name in named]
+    assert {spec.name for spec, _ in filter(None, found)} == {spec.name for spec in Cost.specs}
+    assert None not in found
+
+
+# -- products by the types of their operands ----------------------------------------------------------------------------------
+
+TYPES = """HloModule types
+
+%fused (a: bf16[4,8], b: bf16[8,2]) -> f32[4,2] {
+  %a = bf16[4,8]{1,0} parameter(0)
+  %b = bf16[8,2]{1,0} parameter(1)
+  %p = f32[4,2]{1,0} dot(%a, %b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT %n = f32[4,2]{1,0} negate(%p)
+}
+
+%body (s: (s32[], f32[4,4], bf16[4,4])) -> (s32[], f32[4,4], bf16[4,4]) {
+  %s = (s32[], f32[4,4]{1,0}, bf16[4,4]{1,0}) parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  %x = f32[4,4]{1,0} get-tuple-element(%s), index=1
+  %y = bf16[4,4]{1,0} get-tuple-element(%s), index=2
+  %m = f32[4,4]{1,0} dot(%x, %y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  %w = f32[4,4]{1,0} dot(%y, %m), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT %t = (s32[], f32[4,4]{1,0}, bf16[4,4]{1,0}) tuple(%i, %w, %y)
+}
+
+%condition (s: (s32[], f32[4,4], bf16[4,4])) -> pred[] {
+  %s = (s32[], f32[4,4]{1,0}, bf16[4,4]{1,0}) parameter(0)
+  ROOT %c = pred[] constant(true)
+}
+
+ENTRY %main (p: bf16[4,8], q: bf16[8,2], x: f32[4,4], y: bf16[4,4], e: f8e4m3fn[16,32], g: f8e4m3fn[32,16]) -> f32[4,2] {
+  %p = bf16[4,8]{1,0} parameter(0)
+  %q = bf16[8,2]{1,0} parameter(1)
+  %x = f32[4,4]{1,0} parameter(2)
+  %y = bf16[4,4]{1,0} parameter(3)
+  %e = f8e4m3fn[16,32]{1,0} parameter(4)
+  %g = f8e4m3fn[32,16]{1,0} parameter(5)
+  %zero = s32[] constant(0)
+  %start = (s32[], f32[4,4]{1,0}, bf16[4,4]{1,0}) tuple(%zero, %x, %y)
+  %loop = (s32[], f32[4,4]{1,0}, bf16[4,4]{1,0}) while(%start), condition=%condition, body=%body, TRIPS
+  %gemm = f32[16,16]{1,0} custom-call(%e, %g), custom_call_target="__cublas$lt$matmul$f8", CONFIG
+  %image = f32[1,5,5,3]{3,2,1,0} constant({...})
+  %kernel = f32[3,3,3,2]{3,2,1,0} constant({...})
+  %conv = f32[1,3,3,2]{3,2,1,0} convolution(%image, %kernel), window={size=3x3}, dim_labels=b01f_01io->b01f
+  ROOT %f = f32[4,2]{1,0} fusion(%p, %q), kind=kLoop, calls=%fused
+}
+""".replace("TRIPS", 'backend_config={"known_trip_count":{"n":"3"}}').replace(
+    "CONFIG", 'backend_config={"gemm_backend_config":{"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"]}}}'
+)
+BY_TYPE = {
+    "f8e4m3fn": 2 * 16 * 16 * 32,
+    "f32": 2 * (3 * 3) * 2 * (3 * 3 * 3),
+    "mixed": 3 * 2 * (2 * 4 * 4 * 4),
+    "bf16": 2 * 4 * 2 * 8,
+}
+"""FLOPs: two for each product that an element of the result sums; the body of the loop has two dots and runs three times."""
+
+
+def matmuls(report: Report) -> dict[str, Value]:
+    """The facts about types, without the first part of their names."""
+    start, whole = "cost.matmul_flops.", f"cost.matmul_flops{LOWER_BOUND}"
+    return {name.removeprefix(start): value for name, value in report.facts.items() if name.startswith(start) and name != whole}
+
+
+def test_products_by_type_of_operands() -> None:
+    """A library call, a convolution, dots of a loop whose operands differ in either order, and one inside of a fusion."""
+    report = inspect(TYPES)
+    assert matmuls(report) == BY_TYPE
+    assert report.facts["cost.executed_matmul_flops"] == sum(BY_TYPE.values())
+    flops = report.facts["cost.executed_flops"]
+    assert isinstance(flops, int)
+    assert rows(report, "matmuls_by_type", "flops", "share_of_flops", "sites", "runs") == {
+        "f8e4m3fn": (16384, 16384 / flops, 1, 1),
+        "f32": (972, 972 / flops, 1, 1),
+        "bf16,f32": (768, 768 / flops, 2, 2 * 3),
+        "bf16": (128, 128 / flops, 1, 1),
+    }
+    assert totals(report, "matmuls_by_type", "flops") == [sum(BY_TYPE.values())]
+
+
+def test_products_of_a_loop_that_runs_nobody_knows_how_often() -> None:
+    """It runs once at least; the other types are known."""
+    report = inspect(TYPES.replace(', backend_config={"known_trip_count":{"n":"3"}}', ""))
+    assert matmuls(report) == {**BY_TYPE, "mixed": None, "mixed.lower_bound": 256}
+    assert [note for note in report.notes if note.startswith("cost.matmul_flops.mixed: ")]
+    found = rows(report, "matmuls_by_type", "flops", "flops_lower_bound", "runs", "runs_lower_bound")
+    assert found["bf16,f32"] == (None, 256, None, 2)
+    assert found["bf16"] == (128, 128, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("convolution(%image, %kernel)", "convolution(%image, %lost)"),
+        ("convolution(%image, %kernel)", "convulsion(%image, %kernel)"),
+    ],
+)
+def test_a_product_whose_type_is_not_known_can_be_of_any(right: str, wrong: str) -> None:
+    """No type is known to be 0, and a check that wants no f32 does not pass."""
+    report = inspect(TYPES.replace(right, wrong))
+    found = matmuls(report)
+    assert {name: found[name] for name in found if name.endswith(LOWER_BOUND)} == {
+        f"{name}{LOWER_BOUND}": flops for name, flops in BY_TYPE.items() if name != "f32"
+    }
+    assert {value for name, value in found.items() if not name.endswith(LOWER_BOUND)} == {None}
+    assert {"f32", "f64", "f16", "bf16"} <= found.keys()
+    assert rows(report, "matmuls_by_type", "flops", "flops_lower_bound")[None] == (None, 0)
+
+
+def test_a_dot_that_lacks_an_attribute_has_a_type_all_the_same() -> None:
+    report = inspect(TYPES.replace("dot(%a, %b), lhs_contracting_dims={1}, rhs_contracting_dims={0}", "dot(%a, %b)"))
+    assert matmuls(report) == {**BY_TYPE, "bf16": None}
+
+
+def test_types_of_a_text_that_is_cut_off() -> None:
+    report = inspect(TYPES[: TYPES.index("  ROOT %f")])
+    found = matmuls(report)
+    assert {name: found[name] for name in ("mixed.lower_bound", "f32.lower_bound")} == {
+        "mixed.lower_bound": 768,
+        "f32.lower_bound": 972,
+    }
+    assert (found["bf16"], found["f16"]) == (None, None)
+
+
+def test_without_products_there_is_no_table() -> None:
+    report = inspect(CALLED.replace("CALLER", "f32[4] call(x), to_apply=f"))
+    assert "matmuls_by_type" not in {table.name for table in report.tables}
+    assert matmuls(report) == {}
+
+
+@pytest.mark.parametrize("name", sorted(DUMPS))
+def test_types_add_up(name: str) -> None:
+    report = inspect(DATA / name)
+    whole = report.facts["cost.executed_matmul_flops"]
+    known = sum(value for value in matmuls(report).values() if isinstance(value, int))
+    assert whole in (known, None)

@@ -25,7 +25,16 @@ from hlo_inspect.analysis.cost.figures import (
     Work,
 )
 from hlo_inspect.analysis.cost.operation import RUNNERS, Counted, Operation, callee_names, callees, elements, row_gap, wrapped
-from hlo_inspect.analysis.cost.work import BY_SHAPES, COMPARING, ELEMENTWISE, WORKLESS, elementwise_key, tally_key, work_of
+from hlo_inspect.analysis.cost.work import (
+    BY_SHAPES,
+    COMPARING,
+    ELEMENTWISE,
+    WORKLESS,
+    elementwise_key,
+    gap_key,
+    tally_key,
+    work_of,
+)
 from hlo_inspect.graph.fingerprints import Fingerprints
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.instruction import Instruction
@@ -115,7 +124,7 @@ class Costs:
                 done = work_of(op, self._applied_work)
                 work.add(tally_key(op, done), done)
             except UnknownCostError as error:
-                work.miss(TallyKey(op.opcode), WORK, self.gap(op.view, op.index, error))
+                work.miss(gap_key(op), WORK, self.gap(op.view, op.index, error))
         return work
 
     def _applied_work(self, op: Operation, attribute: CalleeAttribute) -> Work:
@@ -233,7 +242,7 @@ def _cost_of_call(op: Operation, call: CallCost) -> InstructionCost:
         masked = call.masked_flops
         work.add(key, (call.work.flops - masked, call.work.transcendentals, max(0, call.work.matmul_flops - masked)))
         if masked:
-            work.add(TallyKey(CUSTOM_CALL, MASKED), (masked, 0, min(masked, call.work.matmul_flops)))
+            work.add(TallyKey(CUSTOM_CALL, MASKED, key.operands), (masked, 0, min(masked, call.work.matmul_flops)))
         if not call.has_matmuls_known:
             reason = f"{name}: how much of its work is matrix multiplications is not known"
             work.miss(key, ("matmul_flops",), CostGap(line, reason))

@@ -104,11 +104,12 @@ class TallyKey(NamedTuple):
     """What a sum is for: a label (an opcode, a phase, a line of source) and the unit of the hardware that does the work.
 
     A unit is named as in hardware profiles: `matmul.bf16`, `vector.f32`; empty where it is not known. Of bytes it is the
-    memory space, `space.1` for `S(1)`; empty for the default one.
+    memory space, `space.1` for `S(1)`; empty for the default one. `operands` are the types that a product multiplies.
     """
 
     label: str
     unit: str = ""
+    operands: str = ""
 
 
 class Tally:

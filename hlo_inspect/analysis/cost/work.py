@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from hlo_inspect.analysis.cost.figures import CUSTOM_CALL, SHARED, WORK, TallyKey, UnknownCostError, Work
 from hlo_inspect.analysis.cost.operation import CALLERS, Operation, dimension, elements, first_array
-from hlo_inspect.hlo.opcodes import OPCODES, TABLE, CalleeAttribute, opcodes_that_are
+from hlo_inspect.hlo.opcodes import OPCODES, PRODUCTS, TABLE, CalleeAttribute, opcodes_that_are
 from hlo_inspect.hlo.values.attributes import IntegerAttribute, WindowDimension
 from hlo_inspect.hlo.values.shapes import BITS, ArrayShape, TupleShape, array_leaves
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -303,13 +303,26 @@ def tally_key(op: Operation, work: Work) -> TallyKey:
     try:
         if work.matmul_flops:
             unit = matmul_unit(op.operand_array(0).dtype, op.operand_array(1).dtype)
-            return TallyKey(op.opcode, _with_precision(unit, op))
+            return TallyKey(op.opcode, _with_precision(unit, op), operand_types(op))
         if op.opcode == "reduce-window" and _windows_overlap(op):
             return TallyKey(op.opcode, SHARED)
         shape = op.operand_shape(0) if op.opcode in COMPARING else op.shape
         return elementwise_key(op.opcode, first_array(shape).dtype)
     except UnknownCostError:
         return TallyKey(op.opcode)
+
+
+def gap_key(op: Operation) -> TallyKey:
+    """The sum that the work of an instruction would belong to if it were known."""
+    try:
+        return TallyKey(op.opcode, operands=operand_types(op) if op.opcode in PRODUCTS else "")
+    except UnknownCostError:
+        return TallyKey(op.opcode)
+
+
+def operand_types(op: Operation) -> str:
+    """Return the types of the two operands of a product: `bf16`, or `bf16,f32` in either order."""
+    return ",".join(sorted({op.operand_array(0).dtype, op.operand_array(1).dtype}))
 
 
 def _windows_overlap(op: Operation) -> bool:

@@ -19,6 +19,7 @@ from hlo_inspect.graph.calls import Bounds
 from hlo_inspect.hlo.values.op_names import RECOMPUTE
 from hlo_inspect.passes.base import Pass, bounded, with_lower_bound
 from hlo_inspect.passes.cost import times as step_times
+from hlo_inspect.passes.cost.products import SPEC, matmul_facts, matmuls_by_type
 from hlo_inspect.passes.origins import phase_notes
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Unit, Value, number_of
 
@@ -59,6 +60,7 @@ class Cost(Pass):
         FactSpec("cost.executed_flops", "flops", "FLOPs of one run"),
         FactSpec("cost.executed_matmul_flops", "flops", "FLOPs of matrix multiplications of one run"),
         FactSpec("cost.executed_bytes_accessed", "bytes", "bytes read and written in a step"),
+        SPEC,
         FactSpec("cost.attention_flops", "flops", "FLOPs of attention kernels of one run"),
         FactSpec("cost.unknown_custom_calls", "count", "custom calls whose cost is not known"),
         *step_times.SPECS,
@@ -75,6 +77,9 @@ class Cost(Pass):
             notes[name] = _ROUNDING if is_rounded and not cost.has_xla_order else amount.reason
         for name, figure in _EXECUTED.items():
             amount = cost.step[figure]
+            with_lower_bound(facts, name, amount.exact, amount.least or None)
+            notes[name] = "" if amount.is_exact else step_reason(amount)
+        for name, amount in matmul_facts(context).items():
             with_lower_bound(facts, name, amount.exact, amount.least or None)
             notes[name] = "" if amount.is_exact else step_reason(amount)
         attention = attention_of_step(context.cost.calls)
@@ -103,6 +108,7 @@ def _notes(context: Context, reasons: Sequence[str]) -> Iterator[str]:
 def _tables(context: Context) -> Iterator[Table]:
     cost, times = context.cost, context.on_machine.kernel_times
     yield cost_table("cost", "Cost of one step by opcode", "opcode", cost.opcodes, times)
+    yield from [products] if (products := matmuls_by_type(context)).rows else []
     if not context.request.skips_graph_phases:
         yield cost_by_phase(context)
     yield cost_table("cost_by_scope", "Cost of one step by scope of the program", "scope", cost.by("scope"), times)

@@ -62,7 +62,7 @@ _PLAN = (
     PageSection(
         "kernels",
         "Kernels",
-        tables=("kernel_groups", "kernels", "cost_by_fusion_kind", "kernels_phase_differences"),
+        tables=("kernel_groups", "kernels", "matmuls_by_type", "cost_by_fusion_kind", "kernels_phase_differences"),
         nothing="No kernel runs on the device in this text.",
     ),
     PageSection(

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+import hlo_inspect
 from hlo_inspect.analysis.cost.module_cost import module_cost
 from hlo_inspect.graph.calls import CallGraph
 from hlo_inspect.hlo.opcodes import OPCODES
@@ -90,3 +91,24 @@ def test_dumps_cost_what_xla_says() -> None:
         calls = len(re.findall(r" custom-call(?:-start)?\(", text))
         for ours, their, slack in zip(by_us(DATA / name)[0], theirs, (calls, 0, calls), strict=True):
             assert ours == pytest.approx(their, rel=2e-7, abs=slack), name
+
+
+DOT = """HloModule dot
+
+ENTRY main {
+  a = LEFT[3,32,16] parameter(0)
+  b = RIGHT[3,16,8] parameter(1)
+  ROOT d = f32[3,32,8] dot(a, b), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}
+}
+"""
+
+
+def test_dots_of_a_type_have_the_flops_that_xla_counts() -> None:
+    """Each module is one dot, whose FLOPs are all that XLA counts: they are those of the type, and of no other."""
+    pairs = {"f32": ("f32", "f32"), "bf16": ("bf16", "bf16"), "f8e4m3fn": ("f8e4m3fn", "f8e4m3fn"), "mixed": ("bf16", "f32")}
+    texts = [DOT.replace("LEFT", left).replace("RIGHT", right) for left, right in pairs.values()]
+    for name, text, ((flops, *_), _) in zip(pairs, texts, by_xla(texts), strict=True):
+        facts = hlo_inspect.inspect(text, "cost").facts
+        found = {fact: value for fact, value in facts.items() if fact.startswith("cost.matmul_flops.")}
+        assert found == {f"cost.matmul_flops.{name}": flops}
+        assert flops == 2 * 3 * 32 * 8 * 16

@@ -6,7 +6,7 @@ import pytest
 
 from hlo_inspect.analysis.cost import work
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
-from hlo_inspect.analysis.cost.figures import UnknownCostError, Work
+from hlo_inspect.analysis.cost.figures import TallyKey, UnknownCostError, Work
 from hlo_inspect.analysis.cost.operation import APPLYING, CALLERS, Operation
 from hlo_inspect.analysis.hardware import load_profile, profile_names
 from hlo_inspect.hlo.opcodes import OPCODES, opcodes_that_are
@@ -223,7 +223,7 @@ def units(*lines: str, before: str = "") -> dict[str, int]:
     ],
 )
 def test_elementwise(dtype: str, unit: str) -> None:
-    assert work.elementwise_key("add", dtype) == ("add", unit)
+    assert work.elementwise_key("add", dtype) == TallyKey("add", unit)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,106 @@
+"""Matrix multiplications of one step by the types of their operands: facts of `cost`, and its table `matmuls_by_type`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hlo_inspect.analysis.context import Context
+from hlo_inspect.analysis.cost.figures import FIGURES, InstructionCost, Tally
+from hlo_inspect.graph.calls import Bounds
+from hlo_inspect.hlo.values.shapes import BITS
+from hlo_inspect.passes.base import bounded
+from hlo_inspect.report.model import Column, FactSpec, Table
+
+MIXED = "mixed"
+SPEC = FactSpec(
+    "cost.matmul_flops.<type>",
+    "flops",
+    "FLOPs of matrix multiplications of one run whose operands have this type, or two types (mixed)",
+    frozenset({*BITS, MIXED}),
+)
+_MATRIX_TYPES = ("bf16", "f16", "f32", "f64", "f8e4m3fn", "f8e5m2", "s8", MIXED)
+"""The types that accelerators multiply: none of them is known to be 0 if the type of some product is unknown."""
+_FLOPS = FIGURES.index("matmul_flops")
+
+
+class _Products(NamedTuple):
+    """The products of one type of operands (empty if the text does not tell it), and how often each kernel of theirs runs."""
+
+    type: str
+    flops: Bounds
+    runs: list[Bounds]
+
+
+def matmul_facts(context: Context) -> dict[str, Bounds]:
+    """Return the FLOPs of one step by the name of the fact. If some products are unknown, all are lower bounds."""
+    found: dict[str, list[Bounds]] = defaultdict(list)
+    for types, flops in _flops(context).items():
+        found[MIXED if "," in types else types].append(flops)
+    why = _why_untold(context, found.pop("", ()))
+    for name in dict.fromkeys((*found, *_MATRIX_TYPES)) if why else ():
+        found[name].append(Bounds(0, None, why))
+    return {f"cost.matmul_flops.{name}": Bounds.sum(found[name]) for name in sorted(found)}
+
+
+def _why_untold(context: Context, untyped: Sequence[Bounds]) -> str:
+    """Say why the products of known types may not be all; empty if they are."""
+    if context.module.problems.hold_a_cut:
+        return "the text is cut off, and the missing part counts too"
+    if context.module.entry is None:
+        return context.cost.step["matmul_flops"].reason
+    return next((flops.reason or "the types of some operands are not known" for flops in untyped), "")
+
+
+def matmuls_by_type(context: Context) -> Table:
+    """One row a type: FLOPs and their share of all FLOPs, the kernels that have such products, and how often these run."""
+    whole, rows = context.cost.step["flops"].exact, _rows(context)
+    columns = (
+        Column("type", get=lambda row: row.type or None),
+        bounded("flops", "flops", lambda row: row.flops),
+        Column(
+            "share_of_flops",
+            "share",
+            detail=1 if whole else 9,
+            optional=True,
+            get=lambda row: row.flops.exact / whole if whole and row.flops.is_exact else None,
+        ),
+        Column("sites", "count", detail=1, get=lambda row: len(row.runs)),
+        bounded("runs", "count", lambda row: Bounds.sum(row.runs), 1, summed=False),
+    )
+    return Table.of("matmuls_by_type", "Matrix multiplications of one step by type of operands", columns, rows)
+
+
+def _rows(context: Context) -> list[_Products]:
+    """The products of each type, those with most FLOPs first."""
+    runs = _runs(context)
+    rows = [_Products(types, flops, runs[types]) for types, flops in _flops(context).items()]
+    return sorted(rows, key=lambda row: (-row.flops.least, row.type))
+
+
+def _flops(context: Context) -> dict[str, Bounds]:
+    """FLOPs of one step by type of operands."""
+    found: defaultdict[str, Tally] = defaultdict(Tally)
+    opcodes = context.cost.opcodes
+    for key, amounts in opcodes.rows.items():
+        if amounts[_FLOPS]:
+            found[key.operands].add(key, amounts)
+    for (key, figure), gap in opcodes.gaps.items():
+        if figure == "matmul_flops":
+            found[key.operands].miss(key, (figure,), gap)
+    return {types: tally.bounds("matmul_flops") for types, tally in found.items()}
+
+
+def _runs(context: Context) -> defaultdict[str, list[Bounds]]:
+    """How often each kernel with products runs, by type of operands; kernels of one cost have one set of types."""
+    known: dict[InstructionCost, set[str]] = {}
+    found: defaultdict[str, list[Bounds]] = defaultdict(list)
+    for kernel in context.kernels.found:
+        cost = kernel.parts[0].cost
+        if cost not in known:
+            known[cost] = {key.operands for key, amounts in cost.work.rows.items() if amounts[_FLOPS]}
+            known[cost] |= {key.operands for key, figure in cost.work.gaps if figure == "matmul_flops"}
+        for types in known[cost]:
+            found[types].append(kernel.runs)
+    return found
