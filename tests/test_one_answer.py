@@ -13,7 +13,7 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.findings import RULE_TABLE, RULES
-from hlo_inspect.inspection import module_findings
+from hlo_inspect.inspection import module_reports
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.passes import PASSES
 from hlo_inspect.report.model import Report, Table
@@ -195,7 +195,7 @@ def test_costly_rules_are_left_out_of_a_large_module_alike(monkeypatch: pytest.M
     path = tmp_path / "large.txt"
     path.write_text(EXAMPLES["large-constant"] + "\n", encoding="utf-8")
     whole = findings_of("summary", path)
-    monkeypatch.setattr(module_findings, "LARGE_MODULE", 1)
+    monkeypatch.setattr(module_reports, "LARGE_MODULE", 1)
     left = [findings_of(name, path) for name in COUNTING]
     assert left == [left[0]] * 3
     assert len(left[0]) < len(whole)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import hlo_inspect
-from hlo_inspect.inspection.workload_reports import rewritten_workload
+from hlo_inspect.inspection.other_inputs import rewritten_workload
 from hlo_inspect.report.model import Report, Value
 
 SEEDS = Path(__file__).parents[2] / "shared/dumps/seeds"

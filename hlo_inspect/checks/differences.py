@@ -17,8 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hlo_inspect.checks.expressions import COMPARE, Expression, Form, WrittenValue, is_empty, within
-from hlo_inspect.checks.policy import Assertion, assertion_in
-from hlo_inspect.checks.resolve import find_fact
+from hlo_inspect.checks.policy import Assertion, assertion_in, find_fact
 from hlo_inspect.checks.runner import CheckResult
 from hlo_inspect.compare.fact_changes import differ, difference, share, value_in
 from hlo_inspect.configs import Node

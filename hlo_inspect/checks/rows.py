@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hlo_inspect.checks.expressions import Condition
-from hlo_inspect.checks.resolve import Check
+from hlo_inspect.checks.policy import Check
 from hlo_inspect.report.facts import exact_name
 from hlo_inspect.report.model import Report, Row, Table, Value
 

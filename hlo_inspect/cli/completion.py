@@ -130,7 +130,7 @@ def _columns_of(report: Report) -> dict[str, list[str]]:
 
 def instructions(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names of the input's instructions and its opcodes; with a * all that fit."""
-    from hlo_inspect.inspection.instruction_names import names_like
+    from hlo_inspect.inspection.source_lines import names_like
 
     source = context.params.get("source") or _first_file()
     return _starting_with("", names_like(source, incomplete)) if source not in {None, "-"} else []

@@ -137,7 +137,7 @@ def refuse_to_overwrite_dump(name: str | None, dump: str) -> None:
     """The same for a dump and the files about memory that XLA wrote beside it."""
     if name is None:
         return
-    from hlo_inspect.inspection.memory_reports import files_of_dump
+    from hlo_inspect.inspection.other_inputs import files_of_dump
 
     refuse_to_overwrite(name, files_of_dump(dump))
 

@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.compare.changes import ModuleChange, changes_table, in_words, told_first
-from hlo_inspect.compare.difference_tables import axes_table, peak_table
 from hlo_inspect.compare.explanation import Explanation, sites
-from hlo_inspect.compare.fact_changes import FactChange, fact_changes
+from hlo_inspect.compare.fact_changes import FactChange, axes_table, fact_changes, peak_table
 from hlo_inspect.findings.reading_problems import is_part, truncation
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import (

@@ -9,12 +9,20 @@ from typing import Any
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.compare.changes import Aspect, ModuleChange, grouped
-from hlo_inspect.compare.collective_changes import collective_changes, loop_changes
 from hlo_inspect.compare.edits import ProgramEdits
 from hlo_inspect.compare.instruction_changes import InstructionChanges
-from hlo_inspect.compare.interface_changes import output_changes, pair_in_order, pair_parameters, parameter_changes
-from hlo_inspect.compare.optimizer_changes import explained, known_numbers, optimizer_changes
 from hlo_inspect.compare.pairing import Record, records_of
+from hlo_inspect.compare.table_changes import (
+    collective_changes,
+    explained,
+    known_numbers,
+    loop_changes,
+    optimizer_changes,
+    output_changes,
+    pair_in_order,
+    pair_parameters,
+    parameter_changes,
+)
 from hlo_inspect.hlo.values.header import Header
 from hlo_inspect.report.model import Report
 

@@ -85,7 +85,7 @@ class SourceReports:
             yield self._on_workload(source, note)
             return
         if self._command == MEMORY and MEMORY_FILE.match(source.peek_text()) is not None:
-            from hlo_inspect.inspection.memory_reports import report_on_memory_file
+            from hlo_inspect.inspection.other_inputs import report_on_memory_file
 
             yield report_on_memory_file(source)
             return
@@ -117,7 +117,7 @@ class SourceReports:
     def _without_module(self, source: Source) -> Report:
         """The report on a log that only says that memory did not suffice, where that is asked for."""
         if source.memory_lines:
-            from hlo_inspect.inspection.memory_reports import report_on_log
+            from hlo_inspect.inspection.other_inputs import report_on_log
 
             found = report_on_log(source)
         else:
@@ -134,7 +134,7 @@ class SourceReports:
         """The report of a simulator's workload file; its policy where that is not what `module` names. An error where none of
         the passes is about such files.
         """
-        from hlo_inspect.inspection.workload_reports import report_on_workload
+        from hlo_inspect.inspection.other_inputs import report_on_workload
         from hlo_inspect.passes import find_workload_pass
         from hlo_inspect.workloads.reader import read_workload
 

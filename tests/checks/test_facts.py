@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlo_inspect.checks.resolve import facts_of, facts_report
+from hlo_inspect.checks.policy import facts_of, facts_report
 from tests.checks.sample import FACTS, SPECS, sample_report
 
 

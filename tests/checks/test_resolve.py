@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hlo_inspect.checks.policy import parse_assertion
-from hlo_inspect.checks.resolve import Check, remark, resolve, value_of
+from hlo_inspect.checks.policy import Check, parse_assertion, remark, resolve, value_of
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.report.facts import find_spec
 from hlo_inspect.report.model import FactSpec

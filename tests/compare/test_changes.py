@@ -10,8 +10,8 @@ from hlo_inspect.compare.changes import Aspect
 from hlo_inspect.compare.comparison import compare
 from hlo_inspect.compare.edits import Edit, EditPlace
 from hlo_inspect.compare.explanation import Explanation
+from hlo_inspect.compare.instruction_changes import Regrouping
 from hlo_inspect.compare.matching import RowMatcher
-from hlo_inspect.compare.regrouping import Regrouping
 from hlo_inspect.graph.canonical.module import CanonicalModule
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.input.source import open_source

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hlo_inspect.compare.interface_changes import pair_parameters
 from hlo_inspect.compare.pairing import pair_by, pair_names
+from hlo_inspect.compare.table_changes import pair_parameters
 from tests.compare.sides import module
 from tests.linear_time import assert_linear
 

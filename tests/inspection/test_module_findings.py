@@ -9,8 +9,8 @@ from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.inspection import module_findings
-from hlo_inspect.inspection.module_findings import FindingOptions, RuleChoice
+from hlo_inspect.inspection import module_reports
+from hlo_inspect.inspection.module_reports import FindingOptions, RuleChoice
 from tests.inspection.samples import module
 
 PARAMS = ("undonated-parameter", "unused-parameter", "dangling-alias")
@@ -50,7 +50,7 @@ def test_quick_leaves_out_what_follows_values() -> None:
 def test_a_large_module_leaves_rules_on_memory_to_check(monkeypatch: pytest.MonkeyPatch) -> None:
     """The module has two instructions: it is large above a limit of one, and not above one of two."""
     memory = {name for name, entry in RULE_TABLE.items() if entry.reads == "memory"}
-    monkeypatch.setattr(module_findings, "LARGE_MODULE", 1)
+    monkeypatch.setattr(module_reports, "LARGE_MODULE", 1)
     choice = options(counts_all=True).choose(two_instructions(), None)
     assert set(choice.left_out) == memory
     assert set(choice.rules) == RULE_TABLE.keys() - memory
@@ -58,7 +58,7 @@ def test_a_large_module_leaves_rules_on_memory_to_check(monkeypatch: pytest.Monk
     every = options(counts_all=True, every_rule=True).choose(two_instructions(), None)
     assert every == RuleChoice(tuple(RULE_TABLE))
     assert options(asked=("memory",)).choose(two_instructions(), None).left_out == ()
-    monkeypatch.setattr(module_findings, "LARGE_MODULE", 2)
+    monkeypatch.setattr(module_reports, "LARGE_MODULE", 2)
     assert options(counts_all=True).choose(two_instructions(), None) == RuleChoice(tuple(RULE_TABLE))
 
 

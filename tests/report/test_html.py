@@ -15,7 +15,7 @@ import pytest
 
 from hlo_inspect.errors import Location, MissingExtraError
 from hlo_inspect.inspection import finding_lines
-from hlo_inspect.inspection.finding_lines import with_finding_lines
+from hlo_inspect.inspection.source_lines import with_finding_lines
 from hlo_inspect.report import ALL_FORMATS, RenderOptions
 from hlo_inspect.report.html import assets
 from hlo_inspect.report.html.page import ViewText

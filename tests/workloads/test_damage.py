@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 import hlo_inspect
-from hlo_inspect.inspection.workload_reports import rewritten_workload
+from hlo_inspect.inspection.other_inputs import rewritten_workload
 from hlo_inspect.workloads.writer import WRITTEN
 
 DATA = Path(__file__).parents[1] / "data/workloads"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import hlo_inspect
-from hlo_inspect.inspection.workload_reports import rewritten_workload
+from hlo_inspect.inspection.other_inputs import rewritten_workload
 
 DATA = Path(__file__).parents[1] / "data/workloads"
 POLICY = "HYBRID_TRANSFORMER_FWD_IN_BCKWD"

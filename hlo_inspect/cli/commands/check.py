@@ -165,7 +165,7 @@ def _is_whole(report: Report) -> bool:
 
 def _list_facts(inputs: Sequence[str], request: Request, output: OutputOptions) -> int:
     """The facts that there are, with their values where there are inputs."""
-    from hlo_inspect.checks.resolve import facts_of, facts_report
+    from hlo_inspect.checks.policy import facts_of, facts_report
 
     if not inputs:
         return deliver([facts_report(all_specs())], output)
@@ -199,7 +199,7 @@ def passes_for(policy: Policy) -> list[str]:
     """The passes whose facts the policy names; all if it counts findings or ignores some. Unknown facts are refused before
     reading.
     """
-    from hlo_inspect.checks.resolve import resolve
+    from hlo_inspect.checks.policy import resolve
     from hlo_inspect.report.facts import find_spec
 
     facts = [resolve(assertion, all_specs()).name for assertion in policy.assertions]

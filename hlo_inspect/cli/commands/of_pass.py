@@ -76,7 +76,7 @@ def _needed(output: OutputOptions) -> NeededTables | None:
 
 def _rewritten(inputs: Sequence[str], to: str, output: OutputOptions) -> int:
     """Writes the workload file in another dialect."""
-    from hlo_inspect.inspection.workload_reports import rewritten_workload
+    from hlo_inspect.inspection.other_inputs import rewritten_workload
 
     if len(inputs) != 1:
         raise click.UsageError(f"--to writes one workload file, and there are {len(inputs)}.")

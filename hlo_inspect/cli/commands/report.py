@@ -25,8 +25,8 @@ from hlo_inspect.compare.comparison import PairList
 from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, UsageError
 from hlo_inspect.findings import rule_pages
 from hlo_inspect.inspection.comparisons import ComparedInput
-from hlo_inspect.inspection.finding_lines import with_finding_lines
 from hlo_inspect.inspection.pass_histories import PassHistory
+from hlo_inspect.inspection.source_lines import with_finding_lines
 from hlo_inspect.passes.modules import ModuleList
 from hlo_inspect.passes.rule_pages import rule_report
 from hlo_inspect.report.model import Report, Severity
