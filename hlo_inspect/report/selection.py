@@ -184,8 +184,6 @@ def _equality(comparison: Comparison, column: Column) -> Callable[[Value], bool]
 
 
 def _quantity(comparison: Comparison, column: Column) -> float:
-    from hlo_inspect.report.quantities import parse_quantity  # imports fractions, which no other option needs
-
     if column.unit in {"text", "bool"}:
         operators = "=, != or ~" if column.unit == "text" else "= or !="
         raise UsageError(f"{comparison.operator!r} needs an order, which column {column.name!r} does not have: use {operators}")
