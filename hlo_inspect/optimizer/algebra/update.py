@@ -72,9 +72,9 @@ class OptimizerRule:
     name: str
     title: str
     paper: str
+    match: Callable[[Update], Claim | None]
     hyperparameters: tuple[str, ...]
     state: tuple[str, ...]
-    match: Callable[[Update], Claim | None]
     with_decay: str | None = None
 
     @property

@@ -25,7 +25,7 @@ from hlo_inspect.optimizer.algebra.hyperparameter import COMPUTED, Hyperparamete
 from hlo_inspect.optimizer.algebra.moments import holds_square
 from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, added, is_constant, product, scaled
 from hlo_inspect.optimizer.algebra.norms import is_square_of, squares_in, unguarded, within_limits
-from hlo_inspect.optimizer.algebra.update import Claim, OptimizerRule, State, Update, expanded, quotient, split
+from hlo_inspect.optimizer.algebra.update import Claim, State, Update, expanded, quotient, split
 from hlo_inspect.optimizer.step.state_arrays import StateArray
 
 _SUMS = opcodes_that_are("sum")
@@ -279,15 +279,3 @@ def decay_beside(update: Update) -> Hyperparameter | None:
         if graph.ops[node] in _SUMS or (graph.ops[node] == "multiply" and numbers == [-1.0]):
             stack += args
     return None
-
-
-RULES = (
-    OptimizerRule(
-        name="adafactor",
-        title="Adafactor",
-        paper="Shazeer and Stern 2018, arXiv:1804.04235",
-        hyperparameters=("learning_rate", "beta2", "epsilon", "weight_decay", "momentum"),
-        state=("first_moment", "second_moment", "second_moment_rows", "second_moment_columns"),
-        match=match,
-    ),
-)

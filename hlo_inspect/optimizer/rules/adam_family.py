@@ -30,7 +30,6 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 from hlo_inspect.optimizer.algebra.hyperparameter import constant
 from hlo_inspect.optimizer.algebra.moments import (
@@ -50,15 +49,29 @@ from hlo_inspect.optimizer.algebra.moments import (
 from hlo_inspect.optimizer.algebra.normal_form import ONE, Sum, added, close, inverse, is_constant, product, scaled
 from hlo_inspect.optimizer.algebra.norms import is_trust_ratio, trust_factor, unclipped, within_limits
 from hlo_inspect.optimizer.algebra.numeric import value_of_form
-from hlo_inspect.optimizer.algebra.update import Claim, OptimizerRule, State, Update, quotient, split
+from hlo_inspect.optimizer.algebra.update import Claim, State, Update, quotient, split
 
 COUNTS = (51.0, 401.0)  # at which RAdam's factor is compared
 MAX_HANDED_IN = 4
 
+
+def adam_like(
+    second: SecondMoment = squares_of, find: Callable[[Update], AdamStep | None] = find_adam_step
+) -> Callable[[Update], Claim | None]:
+    """The rule of an optimizer that differs from Adam in the second moment, or in how its step is found."""
+
+    def match(update: Update) -> Claim | None:
+        step = find(update)
+        moments = averages_of(update, step, second)
+        return adam_claim(update, step, *moments) if step is not None and moments is not None else None
+
+    return match
+
+
 # -- second moments -----------------------------------------------------------------------------------------------------
 
 
-def _largest(update: Update, state: State, first: Average) -> Average | None:
+def largest(update: Update, state: State, first: Average) -> Average | None:
     """AMSGrad's: the second moment of which a state keeps the largest; its decay may show in its correction alone."""
     atom = update.forms.only_atom(state.form)
     if atom is None or atom.op != "maximum":
@@ -79,7 +92,7 @@ def _largest(update: Update, state: State, first: Average) -> Average | None:
     return replace(average, decay=exact_decay(average.decay, bases[0][0] if bases else None))
 
 
-def _surprise(update: Update, state: State, first: Average) -> Average | None:
+def surprise(update: Update, state: State, first: Average) -> Average | None:
     """AdaBelief's: an average of the squares of what the first moment did not expect."""
     found = update.recursion(state)
     if found is None or first.decay.value is None:
@@ -92,7 +105,7 @@ def _surprise(update: Update, state: State, first: Average) -> Average | None:
     return Average(state, update.read(found[0]), squares) if content > 0 and monomial == expected else None
 
 
-def _towards_square(update: Update, state: State, first: Average) -> Average | None:
+def towards_square(update: Update, state: State, first: Average) -> Average | None:
     """Yogi's: a step towards the square, as large as the square."""
     kept, rest = split(state.form, state.old)
     if kept != {ONE: 1.0} or len(rest) != 1:
@@ -112,7 +125,7 @@ def _towards_square(update: Update, state: State, first: Average) -> Average | N
 # -- steps --------------------------------------------------------------------------------------------------------------
 
 
-def _limited_step(update: Update) -> AdamStep | None:
+def limited_step(update: Update) -> AdamStep | None:
     """AdaBound's: a step of which the size of each element has limits."""
     if len(update.rest) != 1 or not update.is_plain():
         return None
@@ -127,7 +140,7 @@ def _limited_step(update: Update) -> AdamStep | None:
     return None
 
 
-def _trusted_step(update: Update) -> AdamStep | None:
+def trusted_step(update: Update) -> AdamStep | None:
     """LAMB's: a step times the ratio of the weight's norm and its own."""
     trust = trust_factor(update, update.rest)
     if trust is None or len(update.rest) != 1:
@@ -148,7 +161,7 @@ def _trusted_step(update: Update) -> AdamStep | None:
     return replace(step, kept=added({ONE: 1.0}, decayed)) if is_inside else step
 
 
-def _rectified_step(update: Update) -> AdamStep | None:
+def rectified_step(update: Update) -> AdamStep | None:
     """RAdam's: a choice between the rectified step and one without the second moment."""
     if len(update.rest) != 1 or not update.is_plain():
         return None
@@ -211,7 +224,7 @@ def _has_factor(update: Update, form: Sum, handed: dict[int | None, float], t: f
 # -- what has a state more ----------------------------------------------------------------------------------------------
 
 
-def _match_ademamix(update: Update) -> Claim | None:
+def match_ademamix(update: Update) -> Claim | None:
     if len(update.rest) != 2 or not update.is_plain():
         return None
     one, other = [find_adam_step(update, {monomial: value}) for monomial, value in update.rest.items()]
@@ -238,7 +251,7 @@ def _with_slow_average(update: Update, fast: AdamStep, slow: AdamStep) -> Claim 
     return claim
 
 
-def _match_mars(update: Update) -> Claim | None:
+def match_mars(update: Update) -> Claim | None:
     step = find_adam_step(update)
     first = update.recursion(step.first) if step is not None else None
     second = update.recursion(step.second) if step is not None else None
@@ -262,58 +275,3 @@ def _last_gradient(update: Update, corrected: Sum, moments: list[State]) -> Stat
         if is_last and len(factor) == 1 and update.are_scalar(factor) and not update.used(gradient):
             return state
     return None
-
-
-# -- the table ----------------------------------------------------------------------------------------------------------
-
-
-def _match(find: Callable[[Update], AdamStep | None], second: SecondMoment, update: Update) -> Claim | None:
-    step = find(update)
-    moments = averages_of(update, step, second)
-    return adam_claim(update, step, *moments) if step is not None and moments is not None else None
-
-
-_ADAM = "Kingma and Ba 2015, arXiv:1412.6980; AdamW: Loshchilov and Hutter 2019, arXiv:1711.05101"
-_ROWS: tuple[tuple[str, str, str, Callable[[Update], AdamStep | None], SecondMoment], ...] = (
-    ("adam", "Adam", _ADAM, find_adam_step, squares_of),
-    ("amsgrad", "AMSGrad", "Reddi, Kale and Kumar 2018, arXiv:1904.09237", find_adam_step, _largest),
-    ("adabelief", "AdaBelief", "Zhuang et al. 2020, arXiv:2010.07468", find_adam_step, _surprise),
-    ("yogi", "Yogi", "Zaheer et al. 2018, NeurIPS 31", find_adam_step, _towards_square),
-    ("adabound", "AdaBound", "Luo et al. 2019, arXiv:1902.09843", _limited_step, squares_of),
-    ("lamb", "LAMB", "You et al. 2020, arXiv:1904.00962", _trusted_step, squares_of),
-    ("radam", "RAdam", "Liu et al. 2020, arXiv:1908.03265", _rectified_step, squares_of),
-)
-"""Name, title, paper, and what differs: how the step is found, and what its second moment is."""
-
-_CONSTANTS = ("learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "l2")
-
-RULES = (
-    *(
-        OptimizerRule(
-            name=name,
-            title=title,
-            paper=paper,
-            hyperparameters=_CONSTANTS,
-            state=("first_moment", "second_moment"),
-            match=partial(_match, find, second),
-            with_decay="adamw" if name == "adam" else None,
-        )
-        for name, title, paper, find, second in _ROWS
-    ),
-    OptimizerRule(
-        name="ademamix",
-        title="AdEMAMix",
-        paper="Pagliardini, Ablin and Grangier 2024, arXiv:2409.03137",
-        hyperparameters=("learning_rate", "beta1", "beta2", "beta3", "alpha", "epsilon", "weight_decay", "l2"),
-        state=("first_moment", "first_moment_slow", "second_moment"),
-        match=_match_ademamix,
-    ),
-    OptimizerRule(
-        name="mars",
-        title="MARS",
-        paper="Yuan et al. 2024, arXiv:2411.10438",
-        hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay"),
-        state=("first_moment", "second_moment", "last_gradient"),
-        match=_match_mars,
-    ),
-)

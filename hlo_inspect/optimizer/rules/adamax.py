@@ -12,7 +12,7 @@ from __future__ import annotations
 from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT, Hyperparameter
 from hlo_inspect.optimizer.algebra.moments import Average, exact_decay, gradient_average, l2_of, take_corrections
 from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, product
-from hlo_inspect.optimizer.algebra.update import Claim, OptimizerRule, State, Update, quotient, split
+from hlo_inspect.optimizer.algebra.update import Claim, State, Update, quotient, split
 
 
 def match(update: Update) -> Claim | None:
@@ -78,15 +78,3 @@ def _norm(update: Update, state: State, average: Average) -> tuple[Hyperparamete
         if inner is not None and inner.op == "abs" and value > 0 and update.same_direction(inner.parts[0], average.rest):
             return update.read(decay), update.read(epsilon) if any(epsilon.values()) else ABSENT
     return None
-
-
-RULES = (
-    OptimizerRule(
-        name="adamax",
-        title="AdaMax",
-        paper="Kingma and Ba 2015, arXiv:1412.6980, section 7.1",
-        hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "l2"),
-        state=("first_moment", "second_moment"),
-        match=match,
-    ),
-)

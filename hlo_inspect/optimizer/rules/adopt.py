@@ -15,7 +15,7 @@ from hlo_inspect.optimizer.algebra.moments import holds_square
 from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, is_constant, key_of
 from hlo_inspect.optimizer.algebra.norms import within_limits
 from hlo_inspect.optimizer.algebra.numeric import value_of_form
-from hlo_inspect.optimizer.algebra.update import Claim, OptimizerRule, State, Update, split
+from hlo_inspect.optimizer.algebra.update import Claim, State, Update, split
 
 LATER = 1000.0  # any step but the first
 
@@ -78,15 +78,3 @@ def _later(update: Update, decay: Sum) -> Hyperparameter:
     value = value_of_form(update.forms, decay, lambda _: LATER) if reading.value is None else None
     is_chosen = any(update.forms.atoms[atom].op == "select" for monomial in decay for atom, _ in monomial)
     return constant(value, update.tolerance) if value is not None and is_chosen else reading
-
-
-RULES = (
-    OptimizerRule(
-        name="adopt",
-        title="ADOPT",
-        paper="Taniguchi et al. 2024, arXiv:2411.02853",
-        hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "nesterov"),
-        state=("first_moment", "second_moment"),
-        match=match,
-    ),
-)

@@ -46,7 +46,7 @@ from hlo_inspect.optimizer.algebra.moments import (
     take_corrections,
 )
 from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, close, key_of, product, scaled, split_zero
-from hlo_inspect.optimizer.algebra.update import Claim, OptimizerRule, State, Update, quotient, split
+from hlo_inspect.optimizer.algebra.update import Claim, State, Update, quotient, split
 from hlo_inspect.optimizer.step.state_arrays import StateArray
 
 
@@ -162,7 +162,7 @@ def _is_number(form: Sum, value: float) -> bool:
 # -- Prodigy -------------------------------------------------------------------------------------------------------------
 
 
-def _match_prodigy(update: Update) -> Claim | None:
+def match_prodigy(update: Update) -> Claim | None:
     estimate = _distance_estimate(update)
     if estimate is None:
         return None
@@ -223,7 +223,7 @@ def _prodigy_adds_alike(estimate: _DistanceEstimate, sums: _GradientSum, gradien
 # -- D-Adaptation --------------------------------------------------------------------------------------------------------
 
 
-def _match_dadapt(update: Update) -> Claim | None:
+def match_dadapt_adamw(update: Update) -> Claim | None:
     estimate = _distance_estimate(update)
     inner = estimate.update if estimate is not None else None
     step = find_adam_step(inner) if inner is not None else None
@@ -309,23 +309,3 @@ def _dadapt_claim(
     claim.roles |= {"gradient_sum": sums.array, "distance": estimate.distance.array}
     claim.roles["distance_numerator"] = estimate.numerator.array
     return claim
-
-
-RULES = (
-    OptimizerRule(
-        name="prodigy",
-        title="Prodigy",
-        paper="Mishchenko and Defazio 2023, arXiv:2306.06101",
-        hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay"),
-        state=("first_moment", "second_moment", "gradient_sum", "initial_weight", "distance", "distance_numerator"),
-        match=_match_prodigy,
-    ),
-    OptimizerRule(
-        name="dadapt_adamw",
-        title="D-Adapt AdamW",
-        paper="Defazio and Mishchenko 2023, arXiv:2301.07733",
-        hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay"),
-        state=("first_moment", "second_moment", "gradient_sum", "distance", "distance_numerator"),
-        match=_match_dadapt,
-    ),
-)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from hlo_inspect.optimizer.algebra.moments import square_average
 from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, close, scaled, split_zero
-from hlo_inspect.optimizer.algebra.update import Claim, OptimizerRule, State, Update, split
+from hlo_inspect.optimizer.algebra.update import Claim, State, Update, split
 
 
 def match(update: Update) -> Claim | None:
@@ -53,15 +53,3 @@ def _opened(update: Update, monomial: Monomial) -> Sum:
     """A factor that is a sum as that sum."""
     atom = update.forms.only_factor(monomial)
     return atom.parts[0] if atom is not None and atom.op == "sum" else {monomial: 1.0}
-
-
-RULES = (
-    OptimizerRule(
-        name="ftrl",
-        title="FTRL-Proximal",
-        paper="McMahan et al. 2013, KDD",
-        hyperparameters=("learning_rate",),
-        state=("first_moment", "second_moment"),
-        match=match,
-    ),
-)

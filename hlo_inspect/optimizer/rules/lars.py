@@ -12,7 +12,7 @@ from __future__ import annotations
 from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT, Hyperparameter
 from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, added, close, inverse, key_of, product, split_zero
 from hlo_inspect.optimizer.algebra.norms import is_norm_of, is_trust_ratio, trust_factor, trust_ratio_of
-from hlo_inspect.optimizer.algebra.update import Claim, OptimizerRule, State, Update, split
+from hlo_inspect.optimizer.algebra.update import Claim, State, Update, split
 
 
 def match(update: Update) -> Claim | None:
@@ -72,15 +72,3 @@ def _is_of_paper(update: Update, trust: int, step: Sum) -> bool:
         return False
     decays = (decayed.get(ONE, 0.0) / gradient[direction], sum(own.values()) / next(iter(others.values())))
     return set(decayed) <= {ONE} and close(*decays)
-
-
-RULES = (
-    OptimizerRule(
-        name="lars",
-        title="LARS",
-        paper="You, Gitman and Ginsburg 2017, arXiv:1708.03888",
-        hyperparameters=("learning_rate", "momentum", "nesterov", "weight_decay"),
-        state=("first_moment",),
-        match=match,
-    ),
-)

@@ -35,7 +35,7 @@ from hlo_inspect.optimizer.algebra.normal_form import (
     split_zero,
 )
 from hlo_inspect.optimizer.algebra.norms import is_norm_of
-from hlo_inspect.optimizer.algebra.update import Claim, OptimizerRule, State, Update, split
+from hlo_inspect.optimizer.algebra.update import Claim, State, Update, split
 
 LEAST_STEPS = 2
 MAX_STEPS = 30
@@ -292,15 +292,3 @@ def _shared_factor(update: Update) -> tuple[Sum, Sum] | None:
                 rate, decay = scaled(update.forms.form(factor), -1.0), update.forms.form(others[0])
                 return (rate, decay) if update.are_scalar(rate) and update.are_scalar(decay) else None
     return None
-
-
-RULES = (
-    OptimizerRule(
-        name="muon",
-        title="Muon",
-        paper="Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/",
-        hyperparameters=("learning_rate", "momentum", "nesterov", "weight_decay"),
-        state=("first_moment",),
-        match=match,
-    ),
-)

@@ -26,7 +26,7 @@ from hlo_inspect.optimizer.algebra.moments import (
     take_corrections,
 )
 from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, added, close, product, scaled, split_zero
-from hlo_inspect.optimizer.algebra.update import Claim, OptimizerRule, State, Update, expanded, quotient, split
+from hlo_inspect.optimizer.algebra.update import Claim, State, Update, expanded, quotient, split
 
 
 def match(update: Update) -> Claim | None:
@@ -167,16 +167,3 @@ def _factors_of(update: Update, kept: int) -> list[Sum]:
         if not rest:
             found.append(expanded(update, factor))
     return found
-
-
-RULES = (
-    OptimizerRule(
-        name="nadam",
-        title="NAdam",
-        paper="Dozat 2016; with decay as in Loshchilov and Hutter 2019, arXiv:1711.05101",
-        hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "l2"),
-        state=("first_moment", "second_moment"),
-        match=match,
-        with_decay="nadamw",
-    ),
-)

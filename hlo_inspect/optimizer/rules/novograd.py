@@ -12,7 +12,7 @@ from __future__ import annotations
 from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT
 from hlo_inspect.optimizer.algebra.moments import Root, find_root, holds_square, l2_in
 from hlo_inspect.optimizer.algebra.normal_form import Sum, key_of, product
-from hlo_inspect.optimizer.algebra.update import Claim, OptimizerRule, State, Update, split
+from hlo_inspect.optimizer.algebra.update import Claim, State, Update, split
 
 
 def match(update: Update) -> Claim | None:
@@ -81,15 +81,3 @@ def _norm(update: Update, form: Sum) -> Sum | None:
     ((monomial, _),) = form.items()
     opaque = [atom for atom, exponent in update.split_scalars(monomial)[1] if exponent == 1.0]
     return update.reductions.summed(opaque[0]) if len(opaque) == 1 and key_of(form) else None
-
-
-RULES = (
-    OptimizerRule(
-        name="novograd",
-        title="NovoGrad",
-        paper="Ginsburg et al. 2019, arXiv:1905.11286",
-        hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "l2"),
-        state=("first_moment", "second_moment"),
-        match=match,
-    ),
-)

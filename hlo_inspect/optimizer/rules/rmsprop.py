@@ -37,11 +37,11 @@ from hlo_inspect.optimizer.algebra.moments import (
     take_corrections,
 )
 from hlo_inspect.optimizer.algebra.normal_form import Atom, Monomial, Sum, key_of, product, scaled
-from hlo_inspect.optimizer.algebra.update import Claim, OptimizerRule, State, Update, split
+from hlo_inspect.optimizer.algebra.update import Claim, State, Update, split
 from hlo_inspect.optimizer.step.state_arrays import StateArray
 
 
-def _match_rmsprop(update: Update) -> Claim | None:
+def match_rmsprop(update: Update) -> Claim | None:
     found = _find_scaled_gradient(update)
     if found is None:
         return None
@@ -56,7 +56,7 @@ def _match_rmsprop(update: Update) -> Claim | None:
     return found.claim(update, {"beta2": exact_decay(second.decay, bases[0][0] if bases else None)})
 
 
-def _match_adagrad(update: Update) -> Claim | None:
+def match_adagrad(update: Update) -> Claim | None:
     found = _find_scaled_gradient(update)
     if found is None or found.average is not None or found.momentum is not None or found.root.correction:
         return None
@@ -186,7 +186,7 @@ def _safe(update: Update, choice: Atom, moment: int) -> Monomial | None:
     return inner if left == {((moment, 1.0),): 1.0} and not any(right.values()) else None
 
 
-def _match_adadelta(update: Update) -> Claim | None:
+def match_adadelta(update: Update) -> Claim | None:
     states = update.used(update.rest)
     if len(update.rest) != 1 or len(states) != 2 or not update.is_plain():
         return None
@@ -232,31 +232,3 @@ def _averages_steps(update: Update, state: State, below: int, unit: Monomial, ep
         return False
     content, monomial = update.direction(rest)
     return content > 0 and monomial == tuple((a, 2 * e) for a, e in unit)
-
-
-RULES = (
-    OptimizerRule(
-        name="rmsprop",
-        title="RMSProp",
-        paper="Hinton 2012, lecture 6e; centered: Graves 2013, arXiv:1308.0850",
-        hyperparameters=("learning_rate", "beta2", "epsilon", "weight_decay", "l2", "momentum", "nesterov"),
-        state=("first_moment", "second_moment"),
-        match=_match_rmsprop,
-    ),
-    OptimizerRule(
-        name="adagrad",
-        title="AdaGrad",
-        paper="Duchi, Hazan and Singer 2011, JMLR 12",
-        hyperparameters=("learning_rate", "epsilon", "weight_decay", "l2", "momentum", "nesterov"),
-        state=("second_moment",),
-        match=_match_adagrad,
-    ),
-    OptimizerRule(
-        name="adadelta",
-        title="Adadelta",
-        paper="Zeiler 2012, arXiv:1212.5701",
-        hyperparameters=("learning_rate", "beta2", "epsilon", "weight_decay", "l2"),
-        state=("second_moment", "second_moment_of_steps"),
-        match=_match_adadelta,
-    ),
-)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from hlo_inspect.optimizer.algebra.normal_form import ONE, Atom, Monomial, Sum, is_constant, product
 from hlo_inspect.optimizer.algebra.norms import within_limits
-from hlo_inspect.optimizer.algebra.update import Claim, OptimizerRule, State, Update
+from hlo_inspect.optimizer.algebra.update import Claim, State, Update
 
 
 def match(update: Update) -> Claim | None:
@@ -120,15 +120,3 @@ def _grows(update: Update, size: State, last: State, gradient: Sum) -> bool:
     if dict(monomial).get(size.old) != 1.0 or len(factors) != 1 or factors[0].op != "select":
         return False
     return _compares(update, factors[0].parts[0], last, gradient)
-
-
-RULES = (
-    OptimizerRule(
-        name="rprop",
-        title="Rprop",
-        paper="Riedmiller and Braun 1993, IEEE ICNN",
-        hyperparameters=(),
-        state=("step_size", "last_gradient"),
-        match=match,
-    ),
-)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT
 from hlo_inspect.optimizer.algebra.moments import exact_decay, find_root, square_average, take_corrections
 from hlo_inspect.optimizer.algebra.normal_form import ONE, Sum, added, is_constant, key_of, scaled, split_zero
-from hlo_inspect.optimizer.algebra.update import Claim, OptimizerRule, Update, expanded, quotient, split
+from hlo_inspect.optimizer.algebra.update import Claim, Update, expanded, quotient, split
 
 
 def match(update: Update) -> Claim | None:
@@ -78,15 +78,3 @@ def _blend(update: Update, ahead: Sum, behind: Sum) -> float | None:
     b1 = 1 + ratio.get(ONE, 0.0)
     expected = added({ONE: 1.0}, scaled(update.kept, -b1))
     return b1 if 0 < b1 <= 1 and key_of(split_zero(expanded(update, ahead))) == key_of(split_zero(expected)) else None
-
-
-RULES = (
-    OptimizerRule(
-        name="schedule-free",
-        title="Schedule-free SGD and AdamW",
-        paper="Defazio et al. 2024, arXiv:2405.15682",
-        hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay"),
-        state=("second_moment", "iterate"),
-        match=match,
-    ),
-)

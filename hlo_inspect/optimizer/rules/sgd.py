@@ -34,11 +34,11 @@ from hlo_inspect.optimizer.algebra.normal_form import (
     scaled,
 )
 from hlo_inspect.optimizer.algebra.plain_gradients import is_backward, is_plain_gradient, plain_rate
-from hlo_inspect.optimizer.algebra.update import LEAST_KEPT, Claim, OptimizerRule, State, Update, split
+from hlo_inspect.optimizer.algebra.update import LEAST_KEPT, Claim, State, Update, split
 from hlo_inspect.optimizer.step.state_arrays import StateArray
 
 
-def _match_sgd(update: Update) -> Claim | None:
+def match_sgd(update: Update) -> Claim | None:
     if not update.is_plain():
         return None
     states = update.used(update.rest)
@@ -114,7 +114,7 @@ def _is_sum_of_gradients(update: Update, average: Average) -> bool:
 # -- averaged SGD --------------------------------------------------------------------------------------------------------
 
 
-def _match_asgd(update: Update) -> Claim | None:
+def match_asgd(update: Update) -> Claim | None:
     if not update.is_plain() or update.used(update.rest):
         return None
     rate = plain_rate(update, update.rest)
@@ -157,23 +157,3 @@ def _is_schedule(update: Update, form: Sum, decays: Sum) -> bool:
             return True
         return close(slope / start, decays[ONE] * rate, 0.05)  # which is off by what the first step is
     return False
-
-
-RULES = (
-    OptimizerRule(
-        name="sgd",
-        title="SGD",
-        paper="Polyak 1964 (momentum), Sutskever et al. 2013 (Nesterov's)",
-        hyperparameters=("learning_rate", "momentum", "nesterov", "weight_decay", "l2"),
-        state=("first_moment",),
-        match=_match_sgd,
-    ),
-    OptimizerRule(
-        name="asgd",
-        title="Averaged SGD",
-        paper="Polyak and Juditsky 1992, SIAM J. Control Optim. 30(4)",
-        hyperparameters=("learning_rate", "weight_decay"),
-        state=("average",),
-        match=_match_asgd,
-    ),
-)

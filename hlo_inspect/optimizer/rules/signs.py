@@ -15,10 +15,10 @@ from hlo_inspect.optimizer.algebra.hyperparameter import Hyperparameter
 from hlo_inspect.optimizer.algebra.moments import Average, gradient_average, l2_in, l2_of
 from hlo_inspect.optimizer.algebra.normal_form import Sum
 from hlo_inspect.optimizer.algebra.plain_gradients import is_plain_gradient
-from hlo_inspect.optimizer.algebra.update import Claim, OptimizerRule, Update, split
+from hlo_inspect.optimizer.algebra.update import Claim, Update, split
 
 
-def _match_sign_sgd(update: Update) -> Claim | None:
+def match_sign_sgd(update: Update) -> Claim | None:
     step = _signed_step(update)
     if step is None or not _is_gradient(update, step[1]):
         return None
@@ -26,7 +26,7 @@ def _match_sign_sgd(update: Update) -> Claim | None:
     return Claim(rate, gradient, _constants(update, rate) | {"l2": l2_in(update, gradient)})
 
 
-def _match_signum(update: Update) -> Claim | None:
+def match_signum(update: Update) -> Claim | None:
     step, average = _signed_step(update), _average(update)
     if step is None or average is None or not _is_gradient(update, average.rest):
         return None
@@ -36,7 +36,7 @@ def _match_signum(update: Update) -> Claim | None:
     return Claim(step[0], average.rest, constants, {"first_moment": average.state.array})
 
 
-def _match_lion(update: Update) -> Claim | None:
+def match_lion(update: Update) -> Claim | None:
     step, average = _signed_step(update), _average(update)
     if step is None or average is None:
         return None
@@ -72,31 +72,3 @@ def _average(update: Update) -> Average | None:
 
 def _constants(update: Update, rate: Sum) -> dict[str, Hyperparameter]:
     return {"learning_rate": update.read(rate), "weight_decay": update.decay_of(rate)}
-
-
-RULES = (
-    OptimizerRule(
-        name="lion",
-        title="Lion",
-        paper="Chen et al. 2023, arXiv:2302.06675",
-        hyperparameters=("learning_rate", "beta1", "beta2", "weight_decay", "l2"),
-        state=("first_moment",),
-        match=_match_lion,
-    ),
-    OptimizerRule(
-        name="sign_sgd",
-        title="signSGD",
-        paper="Bernstein et al. 2018, arXiv:1802.04434",
-        hyperparameters=("learning_rate", "weight_decay", "l2"),
-        state=(),
-        match=_match_sign_sgd,
-    ),
-    OptimizerRule(
-        name="signum",
-        title="Signum",
-        paper="Bernstein et al. 2018, arXiv:1802.04434",
-        hyperparameters=("learning_rate", "momentum", "weight_decay", "l2"),
-        state=("first_moment",),
-        match=_match_signum,
-    ),
-)

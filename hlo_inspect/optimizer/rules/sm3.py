@@ -14,7 +14,7 @@ from __future__ import annotations
 from hlo_inspect.optimizer.algebra.hyperparameter import constant
 from hlo_inspect.optimizer.algebra.moments import holds_square, l2_in
 from hlo_inspect.optimizer.algebra.normal_form import ONE, Atom, Monomial, Sum, close
-from hlo_inspect.optimizer.algebra.update import Claim, OptimizerRule, State, Update, split
+from hlo_inspect.optimizer.algebra.update import Claim, State, Update, split
 
 
 def match(update: Update) -> Claim | None:
@@ -86,15 +86,3 @@ def _accumulates(update: Update, below: Sum, gradient: Sum, states: list[State])
 
 def _is_largest(update: Update, state: State, total: Sum) -> bool:
     return update.reductions.summed(state.new, "maximum") == total
-
-
-RULES = (
-    OptimizerRule(
-        name="sm3",
-        title="SM3",
-        paper="Anil et al. 2019, arXiv:1901.11150",
-        hyperparameters=("learning_rate", "momentum", "epsilon", "weight_decay", "l2"),
-        state=("first_moment", "second_moment"),
-        match=match,
-    ),
-)

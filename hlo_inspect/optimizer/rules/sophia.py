@@ -14,7 +14,7 @@ from hlo_inspect.optimizer.algebra.hyperparameter import Hyperparameter, constan
 from hlo_inspect.optimizer.algebra.moments import gradient_average
 from hlo_inspect.optimizer.algebra.normal_form import ONE, Sum, is_constant, product
 from hlo_inspect.optimizer.algebra.norms import within_limits
-from hlo_inspect.optimizer.algebra.update import Claim, OptimizerRule, State, Update, split
+from hlo_inspect.optimizer.algebra.update import Claim, State, Update, split
 
 
 def match(update: Update) -> Claim | None:
@@ -75,15 +75,3 @@ def _decay(update: Update, state: State) -> Hyperparameter | None:
         form = changed[0] if len(changed) == 1 else form
     decay, rest = split(form, state.old)
     return update.read(decay) if decay and update.are_scalar(decay) and update.is_gradient(rest) else None
-
-
-RULES = (
-    OptimizerRule(
-        name="sophia",
-        title="Sophia",
-        paper="Liu et al. 2023, arXiv:2305.14342",
-        hyperparameters=("learning_rate", "beta1", "beta2", "epsilon", "weight_decay"),
-        state=("first_moment", "second_moment"),
-        match=match,
-    ),
-)
