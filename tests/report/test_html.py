@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hlo_inspect.errors import Location, MissingExtraError
-from hlo_inspect.inspection import finding_lines
+from hlo_inspect.inspection import source_lines
 from hlo_inspect.inspection.source_lines import with_finding_lines
 from hlo_inspect.report import ALL_FORMATS, RenderOptions
 from hlo_inspect.report.html import assets
@@ -103,7 +103,7 @@ def test_a_note_says_how_many_lines_are_not_quoted(tmp_path: Path, monkeypatch: 
     dump.write_text("a\nb\nc\nd\n")
     report = Report("summary", Input(str(dump), 1, 4, 8), {}, findings=tuple(_finding(str(dump), at) for at in (4, 1, 2, 4)))
     assert not with_finding_lines(report).notes
-    monkeypatch.setattr(finding_lines, "MOST_LINES", 1)
+    monkeypatch.setattr(source_lines, "MOST_LINES", 1)
     found = with_finding_lines(report)
     assert found.table("finding_lines").rows == ((1, "a"),)
     assert found.notes == ("finding_lines: 2 more lines that findings name are not quoted",)
