@@ -14,7 +14,7 @@ from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.passes.part_of_module import is_part
 from hlo_inspect.report.model import Report, Table
 from hlo_inspect.report.shown import show_with
-from hlo_inspect.request import Request, check_names, options
+from hlo_inspect.request import OPTIONS, Request, check_names
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -51,23 +51,14 @@ def _with_options_of(
             return function(source, request(*arguments, **keywords))
 
         update_wrapper(with_keywords, function)
-        with_keywords.__signature__ = _signature(function)  # type: ignore[attr-defined]  # which `help` and IDEs show
-        with_keywords.__doc__ = cleandoc(function.__doc__ or "") + "\n\n" + _documentation()
+        first, *_ = signature(function).parameters.values()
+        taken = [one.replace(annotation=Parameter.empty) for one in signature(Request).parameters.values()]
+        with_keywords.__signature__ = Signature([first, *taken])  # type: ignore[attr-defined]  # which `help` and IDEs show
+        described = [f"  {option.name}: {option.info.help}" for option in OPTIONS]
+        with_keywords.__doc__ = "\n".join([cleandoc(function.__doc__ or ""), "", "Options:", *described])
         return with_keywords  # type: ignore[return-value]  # the source may be named, too
 
     return decorated
-
-
-def _signature(function: Callable[..., object]) -> Signature:
-    """Return the signature of a function with the options of a request in place of its last parameter."""
-    source, *_ = signature(function).parameters.values()
-    taken = [one.replace(annotation=Parameter.empty) for one in signature(Request).parameters.values()]
-    return Signature([source, *taken])
-
-
-def _documentation() -> str:
-    """Return the options with their help, one a line."""
-    return "Options:\n" + "\n".join(f"  {option.name}: {option.info.help}" for option in options())
 
 
 @_with_options_of(Request)

@@ -232,7 +232,7 @@ class Request:
 
     def given(self) -> Iterator[Option]:
         """Yield the options that differ from their defaults."""
-        return (option for option in options() if getattr(self, option.name) not in (option.default, ()))
+        return (option for option in OPTIONS if getattr(self, option.name) not in (option.default, ()))
 
     def check(self, passes: Collection[str]) -> None:
         """Raise UsageError if a value is none of its choices, if an option lacks one that it needs, or if none of the `passes`
@@ -245,46 +245,36 @@ class Request:
             if option.info.minimum is not None and value < option.info.minimum:
                 raise UsageError(f"{option.flag} is {option.info.minimum} or more, not {value}")
             if option.info.needs and getattr(self, option.info.needs) is None:
-                raise UsageError(f"{option.flag} needs {_by_name(option.info.needs).flag}")
-            _check_taken(option, passes)
-
-
-def _check_taken(option: Option, passes: Collection[str]) -> None:
-    """Raise UsageError with the nearest name if none of the passes takes an option."""
-    if not option.info.commands or not set(passes).isdisjoint(option.info.commands):
-        return
-    taken = [other.name for other in options() if not other.info.commands or not set(passes).isdisjoint(other.info.commands)]
-    takers = ", ".join(option.info.commands)
-    hint = did_you_mean(option.name, taken)
-    raise UsageError(f"{', '.join(passes)} takes no option {option.name!r}, which is one of {takers}{hint}")
+                raise UsageError(f"{option.flag} needs {option_named(option.info.needs).flag}")
+            if option.info.commands and set(passes).isdisjoint(option.info.commands):
+                taken = [other for other in OPTIONS if not other.info.commands or set(passes) & set(other.info.commands)]
+                hint = did_you_mean(option.name, (other.name for other in taken))
+                takers = ", ".join(option.info.commands)
+                raise UsageError(f"{', '.join(passes)} takes no option {option.name!r}, which is one of {takers}{hint}")
 
 
 def _several(value: str | Sequence[str] | None) -> tuple[str, ...]:
     return () if value is None else (value,) if isinstance(value, str) else tuple(value)
 
 
-def options() -> tuple[Option, ...]:
-    """Return the options of a request, in the order of their declaration."""
-    return _OPTIONS
-
-
 def options_of(command: str) -> Iterator[Option]:
     """Yield the options that a command offers: its own first."""
-    offered = [option for option in options() if option.info.flags]
+    offered = [option for option in OPTIONS if option.info.flags]
     yield from (option for option in offered if command in option.info.commands)
     yield from (option for option in offered if not option.info.commands)
 
 
 def check_names(names: Sequence[str]) -> None:
     """Raise UsageError with the nearest name if one of these names is no option."""
-    known = [option.name for option in options()]
+    known = [option.name for option in OPTIONS]
     for name in names:
         if name not in known:
             raise UsageError(f"there is no option {name!r}{did_you_mean(name, known)}")
 
 
-def _by_name(name: str) -> Option:
-    return next(option for option in options() if option.name == name)
+def option_named(name: str) -> Option:
+    """Return the option of that name."""
+    return next(option for option in OPTIONS if option.name == name)
 
 
 def _read_options() -> Iterator[Option]:
@@ -297,4 +287,5 @@ def _read_options() -> Iterator[Option]:
         yield Option(declared.name, members[0], declared.default, is_many, declared.metadata[_METADATA])
 
 
-_OPTIONS = tuple(_read_options())
+OPTIONS = tuple(_read_options())
+"""The options of a request, in the order of their declaration."""

@@ -10,7 +10,7 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.cli.commands import COMMANDS, find_command
-from hlo_inspect.request import Request, options
+from hlo_inspect.request import OPTIONS, Request
 from tests.calling import call_text
 
 DATA = Path(__file__).parent / "data"
@@ -27,7 +27,7 @@ def flags(command: str) -> dict[str, click.Option]:
 @pytest.mark.parametrize("command", READING)
 def test_a_command_offers_the_options_that_it_takes(command: str) -> None:
     offered = flags(command)
-    for option in options():
+    for option in OPTIONS:
         takes_it = not option.info.commands or command in option.info.commands
         assert not option.info.flags or (option.flag in offered) == takes_it, option.name
 
@@ -35,7 +35,7 @@ def test_a_command_offers_the_options_that_it_takes(command: str) -> None:
 @pytest.mark.parametrize("command", READING)
 def test_options_of_the_command_line_have_the_defaults_and_helps_of_the_request(command: str) -> None:
     for flag, option in flags(command).items():
-        field = next((field for field in options() if field.flag == flag), None)
+        field = next((field for field in OPTIONS if field.flag == flag), None)
         if field is not None:
             assert option.help == field.info.help
             assert option.name == field.name
@@ -44,18 +44,18 @@ def test_options_of_the_command_line_have_the_defaults_and_helps_of_the_request(
 
 
 def test_each_option_says_what_it_is() -> None:
-    assert [option.name for option in options() if not option.info.help] == []
-    takers = {command for option in options() for command in option.info.commands}
+    assert [option.name for option in OPTIONS if not option.info.help] == []
+    takers = {command for option in OPTIONS for command in option.info.commands}
     assert takers <= COMMANDS.keys()
-    assert {option.info.needs for option in options()} - {""} <= {option.name for option in options()}
+    assert {option.info.needs for option in OPTIONS} - {""} <= {option.name for option in OPTIONS}
 
 
 @pytest.mark.parametrize("function", [hlo_inspect.inspect, hlo_inspect.inspect_all])
 def test_keywords_of_python_are_the_options(function: object) -> None:
     assert callable(function)
     parameters = list(signature(function).parameters)
-    assert parameters == ["source", *(option.name for option in options())]
-    assert all(f"  {option.name}: {option.info.help}" in (function.__doc__ or "") for option in options())
+    assert parameters == ["source", *(option.name for option in OPTIONS)]
+    assert all(f"  {option.name}: {option.info.help}" in (function.__doc__ or "") for option in OPTIONS)
 
 
 @pytest.mark.parametrize(

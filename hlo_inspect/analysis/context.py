@@ -42,42 +42,28 @@ class ParsedOptions:
 
 def parse_options(request: Request) -> ParsedOptions:
     """Parse the options of a request. Raise UsageError if one makes no sense or if its file is unreadable."""
-    return ParsedOptions(_machine(request), _mesh(request.mesh), _custom_calls(request.custom_calls), _cost_model(request))
+    machine = mesh = custom_calls = cost_model = None
+    if request.profiles or request.changes or request.topology is not None or request.devices_per_node is not None:
+        from hlo_inspect.analysis.hardware import load_profile
+        from hlo_inspect.analysis.time.placement import given_placement
+        from hlo_inspect.analysis.time.profiles import AskedMachine, given_change
 
+        placement = given_placement(request.topology, request.devices_per_node)
+        profiles, changes = map(load_profile, request.profiles), map(given_change, request.changes)
+        machine = AskedMachine(tuple(profiles), tuple(changes), placement)
+    if request.mesh is not None:
+        from hlo_inspect.analysis.mesh_axes import given_mesh
 
-def _machine(request: Request) -> AskedMachine | None:
-    if not (request.profiles or request.changes or request.topology is not None or request.devices_per_node is not None):
-        return None
-    from hlo_inspect.analysis.hardware import load_profile
-    from hlo_inspect.analysis.time.placement import given_placement
-    from hlo_inspect.analysis.time.profiles import AskedMachine, given_change
+        mesh = given_mesh(request.mesh)
+    if request.custom_calls is not None:
+        from hlo_inspect.analysis.cost.custom_calls.user_rules import load_user_rules
 
-    placement = given_placement(request.topology, request.devices_per_node)
-    return AskedMachine(tuple(map(load_profile, request.profiles)), tuple(map(given_change, request.changes)), placement)
+        custom_calls = load_user_rules(request.custom_calls)
+    if request.cost_model is not None:
+        from hlo_inspect.analysis.alpa import given_cost_model
 
-
-def _mesh(text: str | None) -> NamedMesh | None:
-    if text is None:
-        return None
-    from hlo_inspect.analysis.mesh_axes import given_mesh
-
-    return given_mesh(text)
-
-
-def _custom_calls(path: str | None) -> UserRules | None:
-    if path is None:
-        return None
-    from hlo_inspect.analysis.cost.custom_calls.user_rules import load_user_rules
-
-    return load_user_rules(path)
-
-
-def _cost_model(request: Request) -> CostModel | None:
-    if request.cost_model is None:
-        return None
-    from hlo_inspect.analysis.alpa import given_cost_model
-
-    return given_cost_model(request.cost_model, request.alpha, request.beta)
+        cost_model = given_cost_model(request.cost_model, request.alpha, request.beta)
+    return ParsedOptions(machine, mesh, custom_calls, cost_model)
 
 
 NO_OPTIONS = ParsedOptions()

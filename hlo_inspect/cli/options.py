@@ -12,7 +12,7 @@ from hlo_inspect.cli import completion
 from hlo_inspect.report import FORMATS, RenderOptions
 from hlo_inspect.report.model import SEVERITIES, Report
 from hlo_inspect.report.selection import TableSelection
-from hlo_inspect.request import Option, Request, options, options_of
+from hlo_inspect.request import Option, Request, option_named, options_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 Command = Callable[..., int]
@@ -118,7 +118,7 @@ _OUTPUT = (
 
 def request_option(name: str) -> Callable[[F], F]:
     """The click option of a field of `Request`."""
-    return _click_option(next(option for option in options() if option.name == name))
+    return _click_option(option_named(name))
 
 
 def _click_option(option: Option) -> Callable[[F], F]:

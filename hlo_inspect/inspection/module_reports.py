@@ -88,10 +88,10 @@ class ModuleReports:
         report = Report(
             command=self.chosen[0].name,
             input=Input(module.path, module.first_line, module.lines, module.bytes),
-            facts=Facts(_ordered(_facts(module, facts)), self.specs),
+            facts=self._facts(module, facts),
             tables=tuple([table.made() for table in self._tables(module, chosen)]),
             findings=findings,
-            notes=tuple(dict.fromkeys((*notes, *self._notes(module, facts, sections.values()), *_notes_on(choice)))),
+            notes=tuple(dict.fromkeys((*notes, *self._notes(module, facts, sections.values(), choice)))),
             profile=self._profile(context),
             specs=self.specs,
             passages=tuple(passage for section in chosen for passage in section.passages),
@@ -104,21 +104,37 @@ class ModuleReports:
             self.taker(report, context)
         return report
 
-    def _notes(self, module: Module, facts: Mapping[str, Value], sections: Iterable[Section]) -> Iterator[str]:
-        """Why facts are unknown."""
-        if not self._needs.notes:
-            return
-        for section in sections:
-            yield from section.notes
-        if module.problems.hold_a_cut and not module.quoted_lines:
-            yield from notes_of_cut(facts)
+    def _facts(self, module: Module, facts: dict[str, Value]) -> Facts:
+        """Return the facts as far as the text holds the module, those of the module first."""
+        if module.quoted_lines:
+            facts = facts_of_part(facts)
+        elif module.problems.hold_a_cut:
+            facts = facts_of_cut(facts)
+        ordered = sorted(facts, key=lambda name: not name.startswith("module."))
+        return Facts({name: facts[name] for name in ordered}, self.specs)
+
+    def _notes(
+        self, module: Module, facts: Mapping[str, Value], sections: Iterable[Section], choice: RuleChoice
+    ) -> Iterator[str]:
+        """Yield why facts are unknown, and which rules are left out."""
+        if self._needs.notes:
+            for section in sections:
+                yield from section.notes
+            if module.problems.hold_a_cut and not module.quoted_lines:
+                yield from notes_of_cut(facts)
+        if choice.left_out:
+            yield f"findings: left out {choice.reason}: {', '.join(choice.left_out)}"
 
     def _tables(self, module: Module, chosen: Sequence[Section]) -> Sequence[Table]:
         """The tables of the chosen passes that are needed, and of the text around the module."""
         tables: Iterable[Table] = chain.from_iterable(section.tables for section in chosen)
         if module.problems.hold_a_cut and not module.quoted_lines:
             tables = tables_of_cut(tables)
-        tables = [*tables, *_log_tables(module)]
+        tables = list(tables)
+        if module.log:
+            from hlo_inspect.passes.log_table import log_tables
+
+            tables += log_tables(module.log)
         if self._needs.tables is None or module.quoted_lines:  # these have other tables on their page
             return tables
         return self._needs.tables(tables)
@@ -139,31 +155,6 @@ class ModuleReports:
             return None
         profile = context.on_machine.profile
         return profile.name if profile is not None else None
-
-
-def _facts(module: Module, facts: dict[str, Value]) -> dict[str, Value]:
-    """The facts as far as the text holds the module."""
-    if module.quoted_lines:
-        return facts_of_part(facts)
-    return facts_of_cut(facts) if module.problems.hold_a_cut else facts
-
-
-def _ordered(facts: Mapping[str, Value]) -> dict[str, Value]:
-    """The facts, those of the module first."""
-    return {name: facts[name] for name in sorted(facts, key=lambda name: not name.startswith("module."))}
-
-
-def _notes_on(choice: RuleChoice) -> list[str]:
-    """Which rules are left out."""
-    return [f"findings: left out {choice.reason}: {', '.join(choice.left_out)}"] if choice.left_out else []
-
-
-def _log_tables(module: Module) -> Iterable[Table]:
-    if not module.log:
-        return ()
-    from hlo_inspect.passes.log_table import log_tables
-
-    return log_tables(module.log)
 
 
 def _with_included(passes: Iterable[Pass], *, quick: bool) -> list[Pass]:

@@ -187,17 +187,12 @@ def without_collection() -> Iterator[None]:
         yield
     finally:
         if collecting:
-            _keep_from_quick_collections()
+            # Many new objects go to the oldest generation, which quick collections leave alone. Objects that the caller has
+            # frozen have to stay frozen, and to count them takes a step for each.
+            if gc.get_count()[0] > _MANY_OBJECTS and not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
-
-
-def _keep_from_quick_collections() -> None:
-    """Moves the new objects, where they are many, to the oldest generation, which quick collections leave alone. Objects that
-    the caller has frozen have to stay frozen, and to count them takes a step for each.
-    """
-    if gc.get_count()[0] > _MANY_OBJECTS and not gc.get_freeze_count():
-        gc.freeze()
-        gc.unfreeze()
 
 
 def name_pattern(module: str | None) -> re.Pattern[str] | None:

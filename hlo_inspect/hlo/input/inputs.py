@@ -9,15 +9,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hlo_inspect.hlo.input.source import Source, TextSource
 from hlo_inspect.hlo.module import LogEntry, Measurement, Module
-from hlo_inspect.hlo.pasted.logs import Measurements, take_memory_lines
 from hlo_inspect.hlo.pasted.mended_text import MendedText, relocate
-from hlo_inspect.hlo.pasted.quoted_lines import QuotedLine, QuotedLines, part_of_module
 from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.hlo.wants import Wants
+
+if TYPE_CHECKING:
+    from hlo_inspect.hlo.pasted.logs import Measurements
+    from hlo_inspect.hlo.pasted.quoted_lines import QuotedLine, QuotedLines
 
 
 class Text(NamedTuple):
@@ -57,6 +59,8 @@ def read_input(source: Source, wants: Wants) -> Iterator[Module]:
             first_line = module.first_line if module is not None else sys.maxsize
             quoted, log = around.before(first_line)
             if quoted:
+                from hlo_inspect.hlo.pasted.quoted_lines import part_of_module
+
                 before = [one for one in log if one.line < first_line]
                 yield text.finished(part_of_module(quoted, source.name, wants), quoted[0].number, before)
             if module is not None:
@@ -73,26 +77,28 @@ class _TextAround:
     """
 
     def __init__(self, memory_lines: list[tuple[int, str]]) -> None:
-        self._quoted = QuotedLines()
-        self._measured = Measurements()
+        self._readers: tuple[QuotedLines, Measurements] | None = None
         self._memory_lines = memory_lines
-        self._is_empty = True
         self._lines: list[QuotedLine] = []
         self.log: list[Measurement] = []
 
     def take(self, text: str, line: int) -> None:
         """Takes whole lines, the first of which has this number."""
-        self._is_empty = False
-        self._quoted.take(text, line)
-        self._measured.take(text, line)
+        from hlo_inspect.hlo.pasted.logs import Measurements, take_memory_lines
+        from hlo_inspect.hlo.pasted.quoted_lines import QuotedLines
+
+        self._readers = self._readers or (QuotedLines(), Measurements())
+        for reader in self._readers:
+            reader.take(text, line)
         take_memory_lines(self._memory_lines, text, line)
 
     def before(self, line: int) -> tuple[list[QuotedLine], list[Measurement]]:
         """The quoted lines before a line, which are taken away, and all measurements so far."""
-        if self._is_empty:
+        if self._readers is None:
             return [], []
-        self._lines += self._quoted.finish()
-        self.log += self._measured.finish()
+        quotes, measurements = self._readers
+        self._lines += quotes.finish()
+        self.log += measurements.finish()
         quoted = [one for one in self._lines if one.number < line]
         self._lines = self._lines[len(quoted) :]
         return quoted, self.log
