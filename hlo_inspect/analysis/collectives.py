@@ -189,14 +189,20 @@ class _Builder:
         kind = TABLE[inner.opcode].collective
         mode = group_mode(inner)
         groups, pairs = inner.value("replica_groups"), inner.value("source_target_pairs")
-        members = (
-            Participants(None, None, fault=NOT_PRINTED) if self._lacks_groups(inner, kind) else self._members(groups, mode)
-        )
+        members = self._members(inner, kind, groups, mode)
         result = _result_shape(inner, kind)
         operand_bytes = _operand_bytes(inner, kind, result, members.size)
         transfer = transfer_of(inner)
-        if start.opcode == "fusion" and kind == "all-reduce" and _is_smaller(start.shape, operand_bytes):
-            kind, result = "reduce-scatter", start.shape
+        if start.opcode == "fusion" and kind == "all-reduce":
+            fused_bytes = _bytes(start.shape)
+            if fused_bytes is not None and operand_bytes is not None and fused_bytes < operand_bytes:
+                kind, result = "reduce-scatter", start.shape
+        if transfer is None:
+            sent = wire_bytes(kind, operand_bytes, members.size, pairs if isinstance(pairs, DevicePairs) else None)
+        elif kind == "recv":
+            sent = 0
+        else:  # to other slices, which are one group
+            sent = wire_bytes(transfer.kind, operand_bytes, transfer.slices) if transfer.kind is not None else None
         return Collective(
             kind=kind,
             start=start,
@@ -204,7 +210,7 @@ class _Builder:
             result_shape=result,
             operand_bytes=operand_bytes,
             result_bytes=_bytes(result),
-            wire_bytes=_wire_bytes(kind, operand_bytes, members.size, pairs, transfer),
+            wire_bytes=sent,
             mode=mode,
             participants=members,
             groups=groups,
@@ -216,15 +222,15 @@ class _Builder:
             transfer=transfer,
         )
 
-    def _lacks_groups(self, inner: Instruction, kind: str) -> bool:
-        """Whether a collective of several devices does not say between which. Printers since 2019, who print the layout of the
-        entry, always do, be it as `{}`.
+    def _members(
+        self, inner: Instruction, kind: str, groups: DeviceGroups | MalformedValue | None, mode: GroupMode
+    ) -> Participants:
+        """Who takes part. Printers since 2019, who print the layout of the entry, always say it of a collective of several
+        devices, be it as `{}`.
         """
-        if kind in POINT_TO_POINT or self._counts.devices == 1 or not self._module.header.prints_counts:
-            return False
-        return not inner.has(groups_attribute(inner))
-
-    def _members(self, groups: DeviceGroups | MalformedValue | None, mode: GroupMode) -> Participants:
+        says_it = self._module.header.prints_counts and kind not in POINT_TO_POINT and self._counts.devices != 1
+        if says_it and not inner.has(groups_attribute(inner)):
+            return Participants(None, None, fault=NOT_PRINTED)
         key = groups, mode
         if key not in self._participants:
             self._participants[key] = participants(groups, mode, self._counts)
@@ -234,11 +240,6 @@ class _Builder:
 def groups_attribute(collective: Instruction) -> str:
     """The attribute in which a collective names its devices."""
     return "source_target_pairs" if base_opcode(collective.opcode) == "collective-permute" else "replica_groups"
-
-
-def _is_smaller(shape: Shape | None, size: int | None) -> bool:
-    result = _bytes(shape)
-    return result is not None and size is not None and result < size
 
 
 def _bytes(shape: Shape | None) -> int | None:
@@ -280,21 +281,6 @@ def _operand_bytes(instruction: Instruction, kind: str, result: Shape | None, si
     if kind == "reduce-scatter":
         return whole * size if size else None
     return whole
-
-
-def _wire_bytes(
-    kind: str,
-    operand_bytes: int | None,
-    size: int | None,
-    pairs: DevicePairs | MalformedValue | None,
-    transfer: Transfer | None,
-) -> int | None:
-    """What one device has to send; for a send to other slices what it sends there, which are one group."""
-    if transfer is not None:
-        if kind == "recv":
-            return 0
-        return wire_bytes(transfer.kind, operand_bytes, transfer.slices) if transfer.kind is not None else None
-    return wire_bytes(kind, operand_bytes, size, pairs if isinstance(pairs, DevicePairs) else None)
 
 
 def wire_bytes(kind: str, operand_bytes: int | None, size: int | None, pairs: DevicePairs | None = None) -> int | None:

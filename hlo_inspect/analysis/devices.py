@@ -166,7 +166,9 @@ def participants(groups: DeviceGroups | MalformedValue | None, mode: GroupMode, 
         size = _everybody(mode, counts)
         fault = None if size else "the groups are all devices, and their number is not known"
         return Participants(None, size, fault=fault)
-    stray = _stray_in_groups(groups, mode, counts)
+    # compact groups name each of their ids once
+    devices = (groups.largest_id,) if groups.is_compact else (device for group in groups.groups for device in group)
+    stray = stray_device(devices, mode, counts)
     if stray is not None:
         return Participants(groups, None, fault=stray, contradicts=True)
     sizes = groups.sizes
@@ -176,12 +178,6 @@ def participants(groups: DeviceGroups | MalformedValue | None, mode: GroupMode, 
             return Participants(groups, None, len(sizes) == 1, "the number of partitions is not known")
         largest *= counts.partitions
     return Participants(groups, largest, len(sizes) == 1)
-
-
-def _stray_in_groups(groups: DeviceGroups, mode: GroupMode, counts: DeviceCounts) -> str | None:
-    """What is wrong with the devices of groups. Compact ones name each of their ids once."""
-    devices = (groups.largest_id,) if groups.is_compact else (device for group in groups.groups for device in group)
-    return stray_device(devices, mode, counts)
 
 
 def stray_device(devices: Iterable[int], mode: GroupMode, counts: DeviceCounts) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
 from typing import NamedTuple, TypeVar
@@ -29,15 +30,13 @@ class ExecutedFigure(NamedTuple):
     most: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
 class Executed:
     """How often some collectives run in one run of the program, and what one device then reads and sends for them."""
 
-    __slots__ = ("count", "operand_bytes", "wire_bytes")
-
-    def __init__(self, count: ExecutedFigure, operand_bytes: ExecutedFigure, wire_bytes: ExecutedFigure) -> None:
-        self.count = count
-        self.operand_bytes = operand_bytes
-        self.wire_bytes = wire_bytes
+    count: ExecutedFigure
+    operand_bytes: ExecutedFigure
+    wire_bytes: ExecutedFigure
 
     def figures(self) -> dict[str, ExecutedFigure]:
         return {figure: getattr(self, figure) for figure in _FIGURES}
@@ -144,7 +143,9 @@ class ExecutedCollectives:
         for (of, figure), amount in bounds.items():
             if not isinstance(figure, str) and not amount.is_exact:
                 differing.setdefault(of, amount.reason)
-        return {label: _executed(label, bounds, differing.get(label, "")) for label in met}
+        return {
+            label: Executed(*(_figure(bounds[label, figure], differing.get(label, "")) for figure in _FIGURES)) for label in met
+        }
 
     def _first_unknown(self, labels: Sequence[Hashable], chosen: Sequence[bool]) -> dict[_Alike, Collective]:
         """The first of the chosen collectives of each kind whose bytes are not all known."""
@@ -165,20 +166,15 @@ def _own_figures(
     own: dict[str, dict[_Key, Bounds]] = {}
     for name, counts in held.items():
         key = tuple(counts)
-        if key not in known:
-            known[key] = _own(counts, unknown)
-        own[name] = known[key]
+        figures = known.get(key)
+        if figures is None:
+            figures = known[key] = {}
+            for alike, count in counts:
+                for figure, amount in _figures(alike, count, unknown.get(alike)):
+                    before = figures.get((alike.label, figure))
+                    figures[alike.label, figure] = amount if before is None else before.plus(amount)
+        own[name] = figures
     return own
-
-
-def _own(counts: Sequence[tuple[_Alike, int]], unknown: Mapping[_Alike, Collective]) -> dict[_Key, Bounds]:
-    """The figures of one computation."""
-    figures: dict[_Key, Bounds] = {}
-    for alike, count in counts:
-        for figure, amount in _figures(alike, count, unknown.get(alike)):
-            before = figures.get((alike.label, figure))
-            figures[alike.label, figure] = amount if before is None else before.plus(amount)
-    return figures
 
 
 def _figures(alike: _Alike, count: int, first: Collective | None) -> Iterator[tuple[str | _Size, Bounds]]:
@@ -190,12 +186,8 @@ def _figures(alike: _Alike, count: int, first: Collective | None) -> Iterator[tu
         yield name, Bounds(0, None, why_unknown) if size is None else Bounds.exactly(size * count)
 
 
-def _executed(label: Hashable, bounds: Mapping[_Key, Bounds], differing: str) -> Executed:
-    """`differing` says why it is not known which collectives run; empty where it is."""
-    return Executed(*(_figure(bounds[label, figure], differing) for figure in _FIGURES))
-
-
 def _figure(amount: Bounds, differing: str) -> ExecutedFigure:
+    """`differing` says why it is not known which collectives run; empty where it is."""
     if amount.is_exact and not differing:
         return ExecutedFigure(amount.least, amount.least)
     return ExecutedFigure(None, amount.least, differing or amount.reason, amount.greatest)

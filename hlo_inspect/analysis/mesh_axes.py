@@ -79,7 +79,7 @@ def mesh_of(module: Module, collectives: Sequence[Collective], counts: DeviceCou
     stated = [*header, *printed_meshes(collectives, shardings)]
     if names is None:
         names = axis_names(mesh, stated)
-    is_sure = not module.problems.hold_a_cut or any(_has_axes(one, mesh) for one in stated)
+    is_sure = not module.problems.hold_a_cut or any(_runs(_named_axes(one, mesh) or ()) == mesh.axes for one in stated)
     why_partial = "" if is_sure else "the text is cut off, and the missing part may divide the devices further"
     return replace(mesh, names=names or _plain_names(mesh.axes, counts), note=note, why_partial=why_partial)
 
@@ -201,12 +201,6 @@ def _named_axes(named: NamedMesh, mesh: Mesh) -> list[_Named] | None:
 
 def _runs(named: Iterable[_Named]) -> tuple[Run, ...]:
     return tuple(axis.run for axis in named)
-
-
-def _has_axes(named: NamedMesh, mesh: Mesh) -> bool:
-    """Whether a printed mesh has the axes of `mesh`, so that no group or sharding divides them further."""
-    axes = _named_axes(named, mesh)
-    return axes is not None and _runs(axes) == mesh.axes
 
 
 def _laid_over(run: Run, named: list[_Named]) -> str:

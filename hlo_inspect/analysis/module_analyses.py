@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.cost.labels import Labeller, Labels
     from hlo_inspect.analysis.cost.module_cost import ModuleCost
     from hlo_inspect.analysis.devices import DeviceCounts, ShapesAre
-    from hlo_inspect.analysis.executed_collectives import ExecutedCollectives, PhaseRuns
+    from hlo_inspect.analysis.executed_collectives import ExecutedCollectives
     from hlo_inspect.analysis.fusions import Fusion, FusionKind
     from hlo_inspect.analysis.memory.host_transfers import HostTransfer
     from hlo_inspect.analysis.memory.largest_arrays import LargestArrays
@@ -147,10 +147,6 @@ class ModuleAnalyses:
         """True if --quick leaves the phase of a collective open."""
         return NOT_SOUGHT in self.collective_phases
 
-    @property
-    def _phase_runs(self) -> list[PhaseRuns]:
-        return [one.runs or one.phase for one in self.phases.of_collectives]
-
     @cached_property
     def mesh(self) -> Mesh:
         from hlo_inspect.analysis.mesh_axes import mesh_of
@@ -173,7 +169,8 @@ class ModuleAnalyses:
         """How often the collectives run in a step, and what they move then."""
         from hlo_inspect.analysis.executed_collectives import ExecutedCollectives
 
-        return ExecutedCollectives(self.call_graph, self.collectives, self.axes, self._phase_runs)
+        phases = [one.runs or one.phase for one in self.phases.of_collectives]
+        return ExecutedCollectives(self.call_graph, self.collectives, self.axes, phases)
 
     @cached_property
     def interface(self) -> Interface:
