@@ -447,8 +447,3 @@ _STEPS: dict[str, Callable[[Frames, Place], Place | None]] = {
     "custom-call": Frames._custom_call,
     "broadcast": Frames._repeated,
 }
-
-
-def may_come_from_before(opcode: str) -> bool:
-    """Whether there is a step back from instructions of this opcode."""
-    return opcode in _STEPS or opcode.endswith("-done")

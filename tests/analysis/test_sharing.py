@@ -21,7 +21,6 @@ from hlo_inspect.analysis.cost.kernels import Kernel, Kernels
 from hlo_inspect.analysis.cost.labels import Labeller
 from hlo_inspect.analysis.memory import overwriting
 from hlo_inspect.analysis.memory.in_place import InPlace
-from hlo_inspect.analysis.memory.parameter_relations import MovingFusions
 from hlo_inspect.analysis.phases import facts, graph_phases
 from hlo_inspect.analysis.phases.facts import StepFacts
 from hlo_inspect.analysis.phases.names import NamedPhases
@@ -208,7 +207,6 @@ def share_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr(Provenances, "of", lambda known, metadata: looked_up(Provenances(known.frames), metadata))
         monkeypatch.setattr(op_names, "LAYER_NUMBER", re.compile("(?!)"))
         monkeypatch.setattr(overwriting, "_ELEMENT_BY_ELEMENT", frozenset())
-        monkeypatch.setattr(MovingFusions, "of", lambda *_: None)
         monkeypatch.setattr(view, "printed_element", lambda _: None)
         monkeypatch.setattr(view, "_METADATA", re.compile("(?!)"))
         monkeypatch.setattr(InPlace, "may_end", lambda *_: True)

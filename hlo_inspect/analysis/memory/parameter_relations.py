@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from hlo_inspect.graph.frames import MAX_STEPS, Frames, Place, may_come_from_before
+from hlo_inspect.graph.frames import MAX_STEPS, Frames, Place
 from hlo_inspect.graph.parameters import Interface
-from hlo_inspect.graph.view import View, Views
-from hlo_inspect.hlo.module import Computation, Module
-from hlo_inspect.hlo.opcodes import MARKERS, OPCODES, TABLE, opcodes_that_are, opcodes_that_give
-from hlo_inspect.hlo.rows import HeadColumn
+from hlo_inspect.graph.view import Views
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.opcodes import OPCODES, TABLE, opcodes_that_are, opcodes_that_give
 from hlo_inspect.hlo.values.header import ShapeIndex
-from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.optimizer.overview import Overview
 
 PARAMETER, GRADIENT, NEW_VALUE, BROADCAST, GATHERED = "parameter", "gradient", "new value", "broadcast", "gathered"
@@ -37,13 +35,8 @@ _OF_FIRST_OPERAND = _PARTS | opcodes_that_are("update") | {"broadcast"}
 
 _RESULT_OF_START = {"all-gather-start": (1,), "copy-start": (0,)}
 
-_FOLLOWED = _OF_FIRST_OPERAND.union(_RESULT_OF_START)
-
 _JOINED_SLICES = "ConcatBitcast"
 """A custom call of TPU: slices of one array that were copied one by one stand together again."""
-
-_MOVING = (opcodes_that_give("same") - MARKERS) | {"transpose"}
-"""What has one operand, an array."""
 
 ArrayPlace = tuple[str, int, ShapeIndex]
 """A computation, a row of it, and an index into the result of that row."""
@@ -57,10 +50,10 @@ class Relation(NamedTuple):
     parameter: int
     steps: tuple[str, ...] = ()
 
-    def after(self, opcodes: Iterable[str]) -> Relation:
-        """The relation of what instructions of these opcodes make of the array, one after the other."""
-        words = dict.fromkeys([*self.steps, *(_WORDS[opcode] for opcode in opcodes if opcode in _WORDS)])
-        return self if len(words) == len(self.steps) else Relation(self.parameter, tuple(words))
+    def after(self, opcode: str) -> Relation:
+        """Return the relation of what an instruction of this opcode makes of the array."""
+        word = _WORDS.get(opcode)
+        return self if word is None or word in self.steps else Relation(self.parameter, (*self.steps, word))
 
     def __str__(self) -> str:
         return ", ".join(self.steps) or PARAMETER
@@ -69,17 +62,6 @@ class Relation(NamedTuple):
     def phrase(self) -> str:
         """With the number of the parameter: `copy of parameter 0`, `gathered from parameter 1`."""
         return f"{self} {'from' if self.steps[-1:] and self.steps[-1] in _PARTICIPLES else 'of'} parameter {self.parameter}"
-
-
-class _StepBack(NamedTuple):
-    """From an array to the one `before` it, which is done by these `opcodes`, or to what is known of it: its `source`."""
-
-    source: Relation | None
-    before: Place | None
-    opcodes: tuple[str, ...] = ()
-
-
-_NOWHERE = _StepBack(None, None)
 
 
 class ParameterRelations:
@@ -96,7 +78,6 @@ class ParameterRelations:
         self._numbers: dict[str, int | None] = {}
         self._loops: dict[int, Place] = {}
         self._branches: dict[tuple[int, int], dict[str, int]] = {}
-        self._moving = MovingFusions()
         self._known: dict[Place, Relation | None] = {}
 
     def enter(self, caller: ArrayPlace | None, computation: str) -> None:
@@ -137,53 +118,31 @@ class ParameterRelations:
         return (number, *array[1:]) if number is not None else None
 
     def _relation(self, place: Place) -> Relation | None:
-        way: list[tuple[Place, tuple[str, ...]]] = []
+        way: list[Place] = []
         while place not in self._known:
             step = self._step(place)
-            way.append((place, step.opcodes))
-            if step.before is None or len(way) >= MAX_STEPS:
-                relation = step.source
+            if step is None or isinstance(step, Relation) or len(way) == MAX_STEPS:
+                self._known[place] = step if isinstance(step, Relation) else None
                 break
-            place = step.before
-        else:
-            relation = self._known[place]
-        for passed, opcodes in reversed(way):
-            relation = self._known[passed] = relation.after(opcodes) if relation is not None else None
+            way.append(place)
+            place = step
+        relation = self._known[place]
+        for passed in reversed(way):
+            if relation is not None and not self._keeps_size(passed):
+                relation = relation.after(self._frames.opcode(passed))
+            self._known[passed] = relation
         return relation
 
-    def _step(self, place: Place) -> _StepBack:
-        """From an array to the one that it is made of."""
+    def _step(self, place: Place) -> Relation | Place | None:
+        """Return the relation of an array where it is known, else the array that it is made of, if any."""
         frame, row, index = place
         if row < 0:
-            return _NOWHERE
+            return None
         view = self._frames[frame].view
-        opcode, computation = view.opcodes[row], view.computation.name
-        if opcode == "parameter" and computation == self._entry:
+        if view.opcodes[row] == "parameter" and view.computation.name == self._entry:
             number = view.parameter_number(row)
-            return _StepBack(Relation(number) if number is not None else None, None)
-        source = self._made.get((computation, row, index))
-        if source is not None:
-            return _StepBack(source, None)
-        step = self._through_fusion(view, place) if opcode == "fusion" and not index else None
-        if step is not None:
-            return step
-        before = self._before(place)
-        return _StepBack(None, before, () if self._keeps_size(place) else (opcode,)) if before is not None else _NOWHERE
-
-    def _through_fusion(self, view: View, place: Place) -> _StepBack | None:
-        """The same of a fusion that only moves something; `None` of all others."""
-        fused = self._views.fused(view, place[1])
-        moved = self._moving.of(fused) if fused is not None else None
-        if fused is None or moved is None:
-            return None
-        # The rows passed are not in `made`: each has a step back, and arrays are in it by where such steps end (`_made_at`).
-        if moved.opcode == "parameter":
-            number = self._views.of(fused.name).parameter_number(moved.row)
-            return _StepBack(None, self._frames.operand(place, number) if number is not None else None, moved.opcodes)
-        if moved.opcode in _FOLLOWED or may_come_from_before(moved.opcode):
-            return None
-        source = self._made.get((fused.name, moved.row, ()))
-        return _StepBack(source, None, moved.opcodes) if source is not None else _NOWHERE
+            return Relation(number) if number is not None else None
+        return self._made.get((view.computation.name, row, index)) or self._before(place)
 
     def _before(self, place: Place) -> Place | None:
         """Where the values of an array come from."""
@@ -210,59 +169,6 @@ class ParameterRelations:
         if frames.opcode(place) != "broadcast":
             return False
         return frames.size(place) == frames.size(frames.operand(place, 0) or place)
-
-
-# -- fusions ----------------------------------------------------------------------------------------------------------------
-
-
-class MovedParameter(NamedTuple):
-    """The row that a result is, its opcode, and the opcodes by which it is moved, the first one first."""
-
-    row: int
-    opcode: str
-    opcodes: tuple[str, ...]
-
-
-_UNKNOWN = MovedParameter(-1, "", ())
-
-
-class MovingFusions:
-    """Fusions that only move what one row of them is: convert it, transpose it, copy it. Most of a program's fusions that a way
-    from an array to a parameter goes through are of this kind.
-
-    The rows that move it stand below each other, each with the one above as its operand, so that the heads say what is done.
-    That is found once for all computations that have the same heads.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[HeadColumn, MovedParameter | None] = {}
-
-    def of(self, fused: Computation) -> MovedParameter | None:
-        """What a computation returns that is run by a fusion; `None` where that is not easily found."""
-        rows = fused.rows
-        moved = self._known.get(rows.column, _UNKNOWN)
-        if moved is _UNKNOWN:
-            moved = self._known[rows.column] = _moved(rows.column)
-        if moved is not None and moved.opcodes:
-            names, tails = rows.names, rows.tails
-            for row in range(moved.row, moved.row + len(moved.opcodes)):
-                operand = f"{names[row]})"
-                if not tails[row + 1].startswith(operand, 1 if tails[row + 1].startswith("%") else 0):
-                    return None
-        return moved
-
-
-def _moved(rows: HeadColumn) -> MovedParameter | None:
-    """What is returned where each row that moves something has the one above as its operand."""
-    if len(rows.marked) != 1:
-        return None
-    row = root = min(rows.marked)
-    while row >= 0 and rows.opcodes[row] in _MOVING:
-        shape = rows.shapes[row]
-        if not isinstance(shape, ArrayShape) or (rows.opcodes[row] == "convert" and shape.dtype[:1] in {"s", "u"}):
-            return None  # whether a conversion to integers changes values depends on what is converted
-        row -= 1
-    return MovedParameter(row, rows.opcodes[row], tuple(rows.opcodes[row + 1 : root + 1])) if row >= 0 else None
 
 
 # -- gradients and new values -----------------------------------------------------------------------------------------------
