@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.collectives import Collective, CollectiveFault
     from hlo_inspect.analysis.cost.custom_calls.user_rules import UserRules
     from hlo_inspect.analysis.cost.kernels import Kernel, Kernels
-    from hlo_inspect.analysis.cost.labels import Labeller, Labels
     from hlo_inspect.analysis.cost.module_cost import ModuleCost
     from hlo_inspect.analysis.devices import DeviceCounts, ShapesAre
     from hlo_inspect.analysis.executed_collectives import ExecutedCollectives
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.phases.graph_phases import GraphPhases
     from hlo_inspect.analysis.phases.phases import Phases
     from hlo_inspect.analysis.program import Program
-    from hlo_inspect.analysis.provenance import Provenances
+    from hlo_inspect.analysis.provenance import Labeller, Labels, Provenances
     from hlo_inspect.graph.canonical.module import CanonicalModule
     from hlo_inspect.graph.parameters import Interface
     from hlo_inspect.graph.view import View, Views
@@ -327,7 +326,7 @@ class ModuleAnalyses:
 
     @cached_property
     def _labeller(self) -> Labeller:
-        from hlo_inspect.analysis.cost.labels import Labeller
+        from hlo_inspect.analysis.provenance import Labeller
 
         return Labeller(self.provenances, self.phases.of_row)
 

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import Figure
 from hlo_inspect.analysis.cost.kernels import NO_KERNELS, Kernel
-from hlo_inspect.analysis.cost.labels import NOT_FUSED, NOT_PRINTED, printed
+from hlo_inspect.analysis.provenance import NOT_FUSED, NOT_PRINTED, printed
 from hlo_inspect.compare.changes import Area, Aspect, ModuleChange
 from hlo_inspect.compare.edits import Edit, EditPlace
 from hlo_inspect.graph.canonical.module import CanonicalModule

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.labels import NO_SCOPE, NOT_PRINTED
 from hlo_inspect.analysis.memory.live_arrays import ACTIVATION
+from hlo_inspect.analysis.provenance import NO_SCOPE, NOT_PRINTED
 from hlo_inspect.findings.base import Rule, is_worth_it, size
 from hlo_inspect.report.model import Finding
 

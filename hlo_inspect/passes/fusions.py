@@ -11,8 +11,8 @@ from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import countable
 from hlo_inspect.analysis.cost.kernels import CountedCost, Kernel, sum_of_step
-from hlo_inspect.analysis.cost.labels import printed
 from hlo_inspect.analysis.fusions import CUSTOM_CALL, OPCODES, Fusion
+from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.graph.calls import Bounds
 from hlo_inspect.hlo.module import Computation, count_opcodes
 from hlo_inspect.hlo.values.op_names import Origin

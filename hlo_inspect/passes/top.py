@@ -10,8 +10,8 @@ from typing import TypeVar
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import countable
-from hlo_inspect.analysis.cost.labels import NOT_FUSED, Labels, printed
 from hlo_inspect.analysis.phases import phases
+from hlo_inspect.analysis.provenance import NOT_FUSED, Labels, printed
 from hlo_inspect.analysis.time.kernel_costings import Costing
 from hlo_inspect.analysis.time.kernel_times import KernelTimes
 from hlo_inspect.analysis.time.step_times import estimate_gaps

@@ -18,14 +18,13 @@ import hlo_inspect
 from hlo_inspect.analysis.cost import computation
 from hlo_inspect.analysis.cost.computation import Costs
 from hlo_inspect.analysis.cost.kernels import Kernel, Kernels
-from hlo_inspect.analysis.cost.labels import Labeller
 from hlo_inspect.analysis.memory import overwriting
 from hlo_inspect.analysis.memory.in_place import InPlace
 from hlo_inspect.analysis.phases import facts, graph_phases
 from hlo_inspect.analysis.phases.facts import StepFacts
 from hlo_inspect.analysis.phases.names import NamedPhases
 from hlo_inspect.analysis.phases.phases import Phases
-from hlo_inspect.analysis.provenance import Provenances
+from hlo_inspect.analysis.provenance import Labeller, Provenances
 from hlo_inspect.analysis.time import kernel_costings
 from hlo_inspect.analysis.time.kernel_costings import Costing
 from hlo_inspect.analysis.time.kernel_times import CompilerEstimate, KernelTime, KernelTimes

@@ -19,9 +19,9 @@ from hlo_inspect.analysis.cost.figures import (
     bytes_by_unit,
     countable,
 )
-from hlo_inspect.analysis.cost.labels import Labeller, Labels, kind_of_fusion
 from hlo_inspect.analysis.cost.module_cost import FigureRuns, ModuleCost
 from hlo_inspect.analysis.cost.operation import RUNNERS, Traffic, callee_names, wrapped
+from hlo_inspect.analysis.provenance import Labeller, Labels, kind_of_fusion
 from hlo_inspect.graph.calls import NOTHING, Bounds, CallGraph, InstructionPlace
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.instruction import Instruction

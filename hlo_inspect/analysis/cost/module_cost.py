@@ -27,7 +27,6 @@ from hlo_inspect.analysis.cost.figures import (
     XlaSum,
     countable,
 )
-from hlo_inspect.analysis.cost.labels import Labeller, Labels
 from hlo_inspect.analysis.cost.operation import (
     RUNNERS,
     Counted,
@@ -35,7 +34,7 @@ from hlo_inspect.analysis.cost.operation import (
     callees,
     wrapped,
 )
-from hlo_inspect.analysis.provenance import Provenances
+from hlo_inspect.analysis.provenance import Labeller, Labels, Provenances
 from hlo_inspect.graph.calls import MAX_FIGURE, NOTHING, Bounds, Call, CallGraph
 from hlo_inspect.graph.view import View, Views, operands_first
 from hlo_inspect.hlo.module import Module

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from functools import cached_property
 from typing import NamedTuple
 
-from hlo_inspect.analysis.cost.labels import Labels
 from hlo_inspect.analysis.memory.parameter_relations import ArrayPlace, ParameterRelations, Relation
+from hlo_inspect.analysis.provenance import Labels
 from hlo_inspect.graph.frames import MAX_STEPS, Frames, Place
 from hlo_inspect.graph.loops import RUNNING_OPCODES
 from hlo_inspect.graph.view import View, Views

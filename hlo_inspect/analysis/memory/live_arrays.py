@@ -10,11 +10,11 @@ from heapq import nlargest
 from operator import itemgetter
 from typing import NamedTuple
 
-from hlo_inspect.analysis.cost.labels import NOT_PRINTED, Labels
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory, LiveBuffer
 from hlo_inspect.analysis.memory.heap import Change, Interval
 from hlo_inspect.analysis.memory.parameter_relations import GRADIENT, NEW_VALUE, Relation
 from hlo_inspect.analysis.memory.schedule import ComputationRun
+from hlo_inspect.analysis.provenance import NOT_PRINTED, Labels
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.op_names import BACKWARD, FORWARD, LOSS, RECOMPUTE, UNKNOWN

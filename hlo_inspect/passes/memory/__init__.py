@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.labels import printed
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.memory.live_arrays import loop_around
 from hlo_inspect.analysis.memory.platforms import MAX_SPACES
 from hlo_inspect.analysis.memory.program_memory import ProgramMemory
+from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.errors import UsageError
 from hlo_inspect.graph import calls
 from hlo_inspect.hlo.values.op_names import UNKNOWN

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.labels import printed
 from hlo_inspect.analysis.memory.host_transfers import HostTransfer
 from hlo_inspect.analysis.memory.largest_arrays import LargeArray
+from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.graph.calls import Bounds
 from hlo_inspect.hlo.values.op_names import NOT_SOUGHT
 from hlo_inspect.passes.base import bounded

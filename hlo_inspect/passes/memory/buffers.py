@@ -7,9 +7,9 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.labels import printed
 from hlo_inspect.analysis.memory.buffer_life import BufferEvent, BufferLife, find_lives, names_of
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
+from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.errors import UsageError, did_you_mean
 from hlo_inspect.passes.params import index_text
 from hlo_inspect.report.model import Column, Table

@@ -7,9 +7,9 @@ from functools import partial
 from operator import attrgetter
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.labels import NOT_PRINTED
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.memory.live_arrays import LARGEST, CurvePoint, LargestLive, LiveArray, largest_live, live_curve
+from hlo_inspect.analysis.provenance import NOT_PRINTED
 from hlo_inspect.passes.grouping import group_rows, joined_name
 from hlo_inspect.passes.origins import phase_column
 from hlo_inspect.passes.pictures.trees import Path, TreeAmount, TreeMeasure, tree_table

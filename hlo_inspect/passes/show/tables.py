@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.labels import printed
+from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.graph.neighbourhood.expressions import FusionExpressions, scalar_text
 from hlo_inspect.graph.neighbourhood.instruction_graph import InstructionGraph
 from hlo_inspect.graph.neighbourhood.neighbourhood import MAX_NEIGHBOURS, Neighbour, Neighbourhood, Ways

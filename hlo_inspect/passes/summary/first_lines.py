@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.custom_calls.calls import attention_of_step, total_of_step
-from hlo_inspect.analysis.cost.labels import printed
 from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedFigure
 from hlo_inspect.analysis.memory.host_transfers import host_parameters
+from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.analysis.time.collective_times import ALL
 from hlo_inspect.analysis.time.step_times import NO_SECONDS, bytes_time, flops_time
 from hlo_inspect.findings import LARGE_MODULE

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.cost.labels import NOT_PRINTED, scope_label
 from hlo_inspect.analysis.cost.roofline import Seconds
+from hlo_inspect.analysis.provenance import NOT_PRINTED, scope_label
 from hlo_inspect.analysis.time.step_times import NO_SECONDS
 from hlo_inspect.analysis.time.timelines import IndependentCompute, Timelines, independent_computes
 from hlo_inspect.analysis.time.utilization import resource_seconds

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hlo_inspect.analysis.cost.labels import NOT_FUSED, NOT_PRINTED, Labeller, Labels
 from hlo_inspect.analysis.cost.module_cost import module_cost
-from hlo_inspect.analysis.provenance import Provenances
+from hlo_inspect.analysis.provenance import NOT_FUSED, NOT_PRINTED, Labeller, Labels, Provenances
 from hlo_inspect.graph import calls
 from hlo_inspect.graph.calls import CallGraph
 from hlo_inspect.hlo.input.source import open_source
