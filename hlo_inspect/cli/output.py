@@ -15,7 +15,7 @@ from typing import TextIO
 from hlo_inspect.cli.options import OutputOptions
 from hlo_inspect.cli.streams import reported, silence, tell
 from hlo_inspect.errors import InternalError, Location, UsageError
-from hlo_inspect.report import ALL_FORMATS, FORMATS_FOR_PEOPLE
+from hlo_inspect.report import ALL_FORMATS, FORMATS_FOR_PEOPLE, FORMATS_OF_ROWS
 from hlo_inspect.report.model import Report
 from hlo_inspect.report.selection import selected
 
@@ -80,13 +80,13 @@ def _chosen(reports: Iterable[Report], options: OutputOptions) -> Iterator[Repor
     for_people = options.format in FORMATS_FOR_PEOPLE
     for report in reports:
         one = selected(report, options.selection, options.table, for_people=for_people)
-        if options.format == "csv":
+        if options.format in FORMATS_OF_ROWS:
             _report_left_out(one)
         yield one
 
 
 def _report_left_out(report: Report) -> None:
-    """CSV holds rows and nothing else: what a filter hides is said beside it."""
+    """CSV and TSV hold rows and nothing else: what a filter hides is said beside them."""
     for table in report.tables:
         if table.left_out is not None:
             tell(f"hlo-inspect: {report.input.path}: {table.left_out.rows:,} rows filtered out")

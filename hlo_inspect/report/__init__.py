@@ -25,7 +25,7 @@ class Formats(Mapping[str, Renderer]):
         return len(self.files)
 
 
-FORMATS = Formats({"table": "terminal", "json": "json", "jsonl": "json", "csv": "csv", "markdown": "markdown"})
+FORMATS = Formats({"table": "terminal", "json": "json", "jsonl": "json", "csv": "csv", "tsv": "csv", "markdown": "markdown"})
 
 OWN_FORMATS = Formats({"dot": "graphs", "mermaid": "graphs", "perfetto": "perfetto", "svg": "graphs"})
 """Formats of single commands, which have the tables that these draw (`Question.formats`)."""
@@ -37,4 +37,16 @@ ALL_FORMATS = Formats({**FORMATS.files, **OWN_FORMATS.files, **PAGE.files})
 
 FORMATS_FOR_PEOPLE = ("table", "markdown")
 
-__all__ = ["ALL_FORMATS", "FORMATS", "FORMATS_FOR_PEOPLE", "OWN_FORMATS", "Formats", "RenderOptions", "Renderer"]
+FORMATS_OF_ROWS = ("csv", "tsv")
+"""What holds the rows of one table and nothing else."""
+
+__all__ = [
+    "ALL_FORMATS",
+    "FORMATS",
+    "FORMATS_FOR_PEOPLE",
+    "FORMATS_OF_ROWS",
+    "OWN_FORMATS",
+    "Formats",
+    "RenderOptions",
+    "Renderer",
+]

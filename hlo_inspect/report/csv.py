@@ -1,17 +1,17 @@
-"""One table of a report as CSV: the command's own, which is its first, or the one that the options name.
+r"""One table of a report as CSV or TSV: the command's own, which is its first, or the one that the options name.
 
 Of `summary`, and of a report without tables, it is `fact,value`. Several reports share one header, with the column `input`
 (path#module) before the others. Sizes are integers of bytes, booleans true and false, unknown is an empty field.
 
 Text comes from the dump and is opened in spreadsheets, which take a cell that starts with = + - or @ for a formula: such a
 text gets an apostrophe before it. Numbers are never touched, negative ones included. Control characters are escaped, newlines
-too, so that one row is one line.
+too, so that one row is one line. TSV has a tab between fields and no quotes: a tab in a text is `\t`.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from io import StringIO
 from itertools import chain, islice
 from typing import TextIO
@@ -24,21 +24,37 @@ _FORMULA_STARTS = ("=", "+", "-", "@")
 
 
 def render_csv(reports: Iterable[Report], stream: TextIO, options: RenderOptions) -> None:
+    _render(reports, stream, options, "CSV", _csv_lines)
+
+
+def render_tsv(reports: Iterable[Report], stream: TextIO, options: RenderOptions) -> None:
+    _render(reports, stream, options, "TSV", _tsv_lines)
+
+
+def _csv_lines(rows: Iterable[Row]) -> str:
+    text = StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def _tsv_lines(rows: Iterable[Row]) -> str:
+    return "".join("\t".join("" if value is None else str(value) for value in row) + "\n" for row in rows)
+
+
+def _render(
+    reports: Iterable[Report], stream: TextIO, options: RenderOptions, form: str, lines: Callable[[Iterable[Row]], str]
+) -> None:
     reports = iter(reports)
     firsts = list(islice(reports, 2))
     several = len(firsts) > 1
     header: list[str] = []
     for report, (names, rows) in rendered(chain(firsts, reports), lambda report: (report, _content(report, options)), options):
-        text = StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        if not header:
-            header = names
-            writer.writerow(["input", *names] if several else names)
-        elif names != header:
-            raise UsageError("the reports have different tables, which one CSV cannot hold: choose one with --table")
+        first = () if header else (("input", *names) if several else tuple(names),)
+        header = header or names
+        if names != header:
+            raise UsageError(f"the reports have different tables, which one {form} cannot hold: choose one with --table")
         key = [f"{report.input.path}#{report.facts.get('module.name', report.title) or ''}"] if several else []
-        writer.writerows([_field(value) for value in (*key, *row)] for row in rows)
-        stream.write(text.getvalue())
+        stream.write(lines(chain(first, (tuple(_field(value) for value in (*key, *row)) for row in rows))))
 
 
 def _content(report: Report, options: RenderOptions) -> tuple[list[str], Iterable[Row]]:

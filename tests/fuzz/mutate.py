@@ -33,7 +33,7 @@ from benchmarks.shapes import SHAPES
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.passes import PASSES
-from hlo_inspect.report import FORMATS, RenderOptions
+from hlo_inspect.report import FORMATS, FORMATS_OF_ROWS, RenderOptions
 from hlo_inspect.report.model import Report
 from hlo_inspect.request import Request
 from tests.fuzz.commands import ARGUMENTS, LAYOUT, Files
@@ -216,12 +216,13 @@ def render(found: Sequence[Report], name: str) -> None:
     out = io.StringIO()
     try:
         FORMATS[name](found, out, RenderOptions())
-    except hlo_inspect.UsageError:  # one CSV holds tables of one kind
-        if name != "csv":
+    except hlo_inspect.UsageError:  # one CSV or TSV holds tables of one kind
+        if name not in FORMATS_OF_ROWS:
             raise
     if name == "json":
         json.loads(out.getvalue())
-    if not out.getvalue().translate(LAYOUT).isprintable():
+    text = out.getvalue().replace("\t", "") if name == "tsv" else out.getvalue()
+    if not text.translate(LAYOUT).isprintable():
         raise ValueError(f"a control character in {name}")
 
 

@@ -192,6 +192,7 @@ def test_so_does_the_page(folder: Path, tmp_path: Path, monkeypatch: pytest.Monk
         ("json", "json.report_to_dict"),
         ("jsonl", "json.report_to_dict"),
         ("csv", "csv._content"),
+        ("tsv", "csv._content"),
     ],
 )
 def test_a_report_that_cannot_be_rendered(folder: Path, monkeypatch: pytest.MonkeyPatch, form: str, place: str) -> None:
