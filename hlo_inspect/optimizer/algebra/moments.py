@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT, COMPUTED, Hyperparameter, constant
-from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, close, inverse, is_constant, product, scaled
+from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, close, inverse, is_constant, key_of, product, scaled
 from hlo_inspect.optimizer.algebra.update import Claim, State, Update, expanded, split
 
 
@@ -153,6 +153,36 @@ def gradient_average(update: Update, state: State) -> Average | None:
     if found is None or not update.is_gradient(found[1]):
         return None
     return Average(state, update.read(found[0]), found[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Momentum:
+    """Steps that a state adds up: `factor * m'` with `m' = decay * m + step`, or with Nesterov's look ahead, if `is_ahead`,
+    `factor * (decay * m' + step)`.
+    """
+
+    state: State
+    decay: Sum
+    step: Sum
+    factor: Sum
+    is_ahead: bool
+
+    @property
+    def nesterov(self) -> Hyperparameter:
+        return Hyperparameter(float(self.is_ahead), "constant")
+
+
+def find_momentum(update: Update, form: Sum, state: State) -> Momentum | None:
+    """The momentum of a form that is a step along a state."""
+    factor, beside = split(form, state.new)
+    found = update.recursion(state)
+    if found is None or len(factor) != 1 or not update.are_scalar(factor):
+        return None
+    if beside:
+        factor = update.forms.multiply(factor, update.forms.power(found[0], -1.0))
+        if key_of(beside) != key_of(update.forms.multiply(factor, found[1])):
+            return None
+    return Momentum(state, *found, factor, bool(beside))
 
 
 def square_average(update: Update, state: State, gradient: Sum) -> Average | None:

@@ -287,7 +287,7 @@ class NormalForms:
 
     def only_atom(self, form: Sum) -> Atom | None:
         """The atom that a form is, `None` where it is more."""
-        ((monomial, value),) = form.items() if len(form) == 1 else ((ONE, 0.0),)
+        monomial, value = only_term(form)
         return self.only_factor(monomial) if value == 1.0 else None
 
     def only_factor(self, monomial: Monomial) -> Atom | None:
@@ -392,6 +392,11 @@ def is_constant(form: Sum) -> bool:
 def key_of(form: Sum) -> Hashable:
     """What two equal sums share: coefficients are cut to six digits, terms with the coefficient 0 left out."""
     return tuple(sorted([(monomial, f"{value:.6g}") for monomial, value in form.items() if value != 0.0]))
+
+
+def only_term(form: Sum) -> tuple[Monomial, float]:
+    """The product and the number of a sum with one term; of any other sum 1 and 0."""
+    return next(iter(form.items())) if len(form) == 1 else (ONE, 0.0)
 
 
 def split_zero(form: Sum) -> Sum:

@@ -14,7 +14,18 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
-from hlo_inspect.optimizer.algebra.normal_form import ONE, Atom, Monomial, Sum, inverse, is_constant, key_of, product, scaled
+from hlo_inspect.optimizer.algebra.normal_form import (
+    ONE,
+    Atom,
+    Monomial,
+    Sum,
+    inverse,
+    is_constant,
+    key_of,
+    only_term,
+    product,
+    scaled,
+)
 from hlo_inspect.optimizer.algebra.update import State, Update, split
 
 
@@ -167,7 +178,7 @@ def clip_of(update: Update, atom: int, exponent: float) -> Clip | None:
 
 def _bare_root(update: Update, form: Sum) -> Sum:
     """The root of which a form is the safe one: `x > 0 ? sqrt(x > 0 ? x : 1) : x`."""
-    ((monomial, value),) = form.items() if len(form) == 1 else ((ONE, 0.0),)
+    monomial, value = only_term(form)
     atom = update.forms.only_factor(monomial)
     if atom is None or atom.op != "select" or len(atom.parts[1]) != 1:
         return form
@@ -241,7 +252,7 @@ def _is_safe_norm(update: Update, atom: int, exponent: float) -> bool:
     for _ in range(4):
         if is_norm(update, form):
             return True
-        ((monomial, _),) = form.items() if len(form) == 1 else ((ONE, 0.0),)
+        monomial, _ = only_term(form)
         found = update.forms.only_factor(monomial)
         inner = found.parts[0] if found is not None and found.op == "broadcast" else None
         inner = unguarded(update, monomial[0][0]) if found is not None and inner is None else inner
@@ -302,7 +313,7 @@ def _limit(update: Update, divisor: Sum, limit: float) -> Clip | None:
 
 def unclipped(update: Update, form: Sum) -> Sum:
     """A form, or what it is where no norm is over its limit."""
-    ((monomial, value),) = form.items() if len(form) == 1 else ((ONE, 0.0),)
+    monomial, value = only_term(form)
     for atom, exponent in monomial:
         found = update.forms.atoms[atom]
         clip = _by_choice(update, found) if found.op == "select" and exponent == 1.0 else None
@@ -326,7 +337,7 @@ def within_limits(update: Update, atom: int) -> Sum:
     if found.op == "clamp":
         return found.parts[1]
     for part in found.parts if found.op in {"minimum", "maximum"} else ():
-        ((monomial, value),) = part.items() if len(part) == 1 else ((ONE, 0.0),)
+        monomial, value = only_term(part)
         inner = update.forms.only_factor(monomial) if value == 1.0 else None
         if inner is None or {inner.op, found.op} != {"minimum", "maximum"}:
             continue

@@ -22,11 +22,10 @@ from dataclasses import dataclass, field
 
 from hlo_inspect.hlo.opcodes import opcodes_that_are
 from hlo_inspect.optimizer.algebra.hyperparameter import COMPUTED, Hyperparameter, constant
-from hlo_inspect.optimizer.algebra.moments import holds_square
-from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, added, is_constant, product, scaled
+from hlo_inspect.optimizer.algebra.moments import find_momentum, holds_square
+from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, added, is_constant, only_term, product, scaled
 from hlo_inspect.optimizer.algebra.norms import is_square_of, squares_in, unguarded, within_limits
-from hlo_inspect.optimizer.algebra.update import Claim, State, Update, expanded, quotient, split
-from hlo_inspect.optimizer.step.state_arrays import StateArray
+from hlo_inspect.optimizer.algebra.update import Claim, State, Update, expanded, quotient
 
 _SUMS = opcodes_that_are("sum")
 MAX_REPEATED = 4  # times that something is repeated, limited or added up, one in the other
@@ -66,12 +65,11 @@ def match(update: Update) -> Claim | None:
         return None
     states = update.used(update.rest)
     if len(states) == 1:
-        factor, others = split(update.rest, states[0].new)
-        found = update.recursion(states[0]) if len(factor) == 1 and not others and update.are_scalar(factor) else None
-        if found is not None and is_constant(found[0]) and update.used(found[1]):
-            claim = _direct(update, update.forms.multiply(factor, scaled(found[1], 1 / (1 - found[0][ONE]))))
+        found = find_momentum(update, update.rest, states[0])
+        if found is not None and not found.is_ahead and is_constant(found.decay) and update.used(found.step):
+            claim = _direct(update, update.forms.multiply(found.factor, scaled(found.step, 1 / (1 - found.decay[ONE]))))
             if claim is not None:
-                claim.hyperparameters["momentum"] = update.read(found[0])
+                claim.hyperparameters["momentum"] = update.read(found.decay)
                 claim.roles["first_moment"] = states[0].array
             return claim
     return _direct(update, update.rest)
@@ -92,7 +90,8 @@ def _direct(update: Update, step: Sum) -> Claim | None:
     unit = tuple(sorted(parts.roots + parts.gradient))
     if len(moments) < len(found) or not all(_is_explained(update, norm, unit) for norm in parts.norms):
         return None
-    rate: Sum = {tuple(parts.scalars): -value * divisor.coefficient * _size_of_mean(divisor, moments)}
+    share = moments[1].share if divisor.has_sum and len(moments) == 2 else None  # the root of how many elements the mean was of
+    rate: Sum = {tuple(parts.scalars): -value * divisor.coefficient * (share**-0.5 if share else 1.0)}
     first = moments[0]
     is_own = first.decay.known == "computed" and (first.epsilon.value or divisor.is_limited)
     if len(moments) == 1 and not is_own and not any(exponent < 0 for _, exponent in parts.norms):
@@ -103,13 +102,9 @@ def _direct(update: Update, step: Sum) -> Claim | None:
         "epsilon": COMPUTED if divisor.is_limited else first.epsilon,
         "weight_decay": decay_beside(update) or update.decay_of(rate),
     }
-    return Claim(rate, gradient, hyperparameters, _roles(divisor.states))
-
-
-def _roles(states: list[State]) -> dict[str, StateArray]:
-    if len(states) == 1:
-        return {"second_moment": states[0].array}
-    return {"second_moment_rows": states[0].array, "second_moment_columns": states[1].array}
+    names = ("second_moment",) if len(moments) == 1 else ("second_moment_rows", "second_moment_columns")
+    roles = {name: state.array for name, state in zip(names, divisor.states, strict=True)}
+    return Claim(rate, gradient, hyperparameters, roles)
 
 
 def _parts(update: Update, monomial: Monomial) -> _Parts:
@@ -117,19 +112,15 @@ def _parts(update: Update, monomial: Monomial) -> _Parts:
     for atom, exponent in monomial:
         if update.is_scalar(atom):
             parts.scalars.append((atom, exponent))
-        elif _is_limited_norm(update, atom, exponent):
+        elif (
+            update.forms.atoms[atom].op in {"maximum", "select"} and abs(exponent) == 1.0 and _norm_in(update, atom) is not None
+        ):
             parts.norms.append((atom, exponent))
         elif any(update.state_of(one) is not None or _sums_up(update, one) for one in _opened(update, ((atom, 1.0),))[1]):
             parts.roots.append((atom, exponent))
         else:
             parts.gradient.append((atom, exponent))
     return parts
-
-
-def _is_limited_norm(update: Update, atom: int, exponent: float) -> bool:
-    """Whether a factor chooses between a norm and a number, and does not clip the gradient."""
-    found = update.forms.atoms[atom]
-    return found.op in {"maximum", "select"} and abs(exponent) == 1.0 and _norm_in(update, atom) is not None
 
 
 def _norm_in(update: Update, atom: int) -> Sum | None:
@@ -194,15 +185,9 @@ def _inside(update: Update, atom: int) -> Sum:
 def _sums_up(update: Update, atom: int) -> int | None:
     """The atom of the state whose elements an atom adds up."""
     summed = update.reductions.summed(atom)
-    ((monomial, _),) = summed.items() if summed is not None and len(summed) == 1 else ((ONE, 0.0),)
+    monomial, _ = only_term(summed or {})
     is_state = len(monomial) == 1 and monomial[0][1] == 1.0 and update.state_of(monomial[0][0]) is not None
     return monomial[0][0] if is_state else None
-
-
-def _size_of_mean(divisor: _Divisor, moments: list[_Moment]) -> float:
-    """The root of the number of elements of which a mean was taken: the other state takes that part of each square."""
-    share = moments[1].share if divisor.has_sum and len(moments) == 2 else None
-    return share**-0.5 if share else 1.0
 
 
 # -- moments ------------------------------------------------------------------------------------------------------------
@@ -235,7 +220,7 @@ def _share(update: Update, decay: Sum, rest: Sum) -> float | None:
 def _added_up(update: Update, form: Sum) -> Sum:
     """What a sum along a dimension adds up, or a part of one on its device."""
     for _ in range(MAX_REPEATED):
-        ((monomial, _),) = form.items() if len(form) == 1 else ((ONE, 0.0),)
+        monomial, _ = only_term(form)
         if len(monomial) != 1 or monomial[0][1] != 1.0:
             break
         summed = update.reductions.summed(monomial[0][0])
@@ -250,9 +235,7 @@ def _is_explained(update: Update, norm: tuple[int, float], unit: Monomial) -> bo
     """Whether a factor is `max(1, k * rms(u))` below, or `max(least, k * rms(w))` above."""
     atom, exponent = norm
     squares = _norm_in(update, atom)
-    if squares is None:
-        return False
-    return is_square_of(update, squares, ((update.weight, 1.0),) if exponent > 0 else unit)
+    return squares is not None and is_square_of(update, squares, ((update.weight, 1.0),) if exponent > 0 else unit)
 
 
 def decay_beside(update: Update) -> Hyperparameter | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT, Hyperparameter
 from hlo_inspect.optimizer.algebra.moments import Average, exact_decay, gradient_average, l2_of, take_corrections
-from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, product
+from hlo_inspect.optimizer.algebra.normal_form import Monomial, Sum, only_term, product
 from hlo_inspect.optimizer.algebra.update import Claim, State, Update, quotient, split
 
 
@@ -73,7 +73,7 @@ def _norm(update: Update, state: State, average: Average) -> tuple[Hyperparamete
             continue
         epsilon = {monomial: value for monomial, value in grown.items() if update.are_scalar({monomial: value})}
         size = {monomial: value for monomial, value in grown.items() if monomial not in epsilon}
-        ((monomial, value),) = size.items() if len(size) == 1 else ((ONE, 0.0),)
+        monomial, value = only_term(size)
         inner = update.forms.atoms[monomial[0][0]] if len(monomial) == 1 else None
         if inner is not None and inner.op == "abs" and value > 0 and update.same_direction(inner.parts[0], average.rest):
             return update.read(decay), update.read(epsilon) if any(epsilon.values()) else ABSENT

@@ -11,49 +11,42 @@ State: m, v and t. Reads rate, b1, b2, epsilon, decay. The first step may only f
 from __future__ import annotations
 
 from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT, Hyperparameter, constant
-from hlo_inspect.optimizer.algebra.moments import holds_square
-from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, is_constant, key_of
+from hlo_inspect.optimizer.algebra.moments import Momentum, find_momentum, holds_square
+from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, is_constant
 from hlo_inspect.optimizer.algebra.norms import within_limits
 from hlo_inspect.optimizer.algebra.numeric import value_of_form
-from hlo_inspect.optimizer.algebra.update import Claim, State, Update, split
+from hlo_inspect.optimizer.algebra.update import Claim, State, Update
 
 LATER = 1000.0  # any step but the first
 
 
 def match(update: Update) -> Claim | None:
     for first in update.used(update.rest) if update.is_plain() else []:
-        factor, others = split(update.rest, first.new)
-        found = update.recursion(first)
-        if found is None or len(factor) != 1 or not update.are_scalar(factor) or len(found[1]) != 1:
-            continue
-        if not others:
-            return _claim(update, first, factor, found)
-        factor = update.forms.multiply(factor, update.forms.power(found[0], -1.0))
-        if key_of(others) == key_of(update.forms.multiply(factor, found[1])):
-            return _claim(update, first, factor, found, ahead=True)
+        momentum = find_momentum(update, update.rest, first)
+        if momentum is not None and len(momentum.step) == 1:
+            return _claim(update, momentum)
     return None
 
 
-def _claim(update: Update, first: State, factor: Sum, found: tuple[Sum, Sum], *, ahead: bool = False) -> Claim | None:
-    """The claim for a step by `factor` times the momentum, of which `found` is the recursion, or times its look ahead."""
-    ((monomial, _),) = found[1].items()
+def _claim(update: Update, momentum: Momentum) -> Claim | None:
+    ((monomial, _),) = momentum.step.items()
     scaled = [atom for atom, exponent in monomial if exponent == 1.0 and not update.is_scalar(atom)]
     inner: Sum = within_limits(update, scaled[0]) if len(scaled) == 1 else {}
     parts = _divided(update, next(iter(inner or {monomial: 1.0})))
     second = update.recursion(parts[1]) if parts is not None else None
     if parts is None or second is None or not holds_square(update, second[1], parts[0]):
         return None
-    ((rest, value),) = factor.items()
+    ((rest, value),) = momentum.factor.items()
     rate: Sum = {rest: -value}
     hyperparameters = {
         "learning_rate": update.read(rate),
-        "beta1": _later(update, found[0]),
+        "beta1": _later(update, momentum.decay),
         "beta2": _later(update, second[0]),
         "epsilon": parts[2],
         "weight_decay": update.decay_of(rate),
-        "nesterov": constant(1.0) if ahead else ABSENT,
+        "nesterov": constant(1.0) if momentum.is_ahead else ABSENT,
     }
-    return Claim(rate, parts[0], hyperparameters, {"first_moment": first.array, "second_moment": parts[1].array})
+    return Claim(rate, parts[0], hyperparameters, {"first_moment": momentum.state.array, "second_moment": parts[1].array})
 
 
 def _divided(update: Update, monomial: Monomial) -> tuple[Sum, State, Hyperparameter] | None:

@@ -9,34 +9,21 @@ State: m. Reads rate (without the coefficient), momentum, decay. The rate may be
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT, Hyperparameter
-from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, added, close, inverse, key_of, product, split_zero
+from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT
+from hlo_inspect.optimizer.algebra.moments import find_momentum
+from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, added, close, inverse, product, split_zero
 from hlo_inspect.optimizer.algebra.norms import is_norm_of, is_trust_ratio, trust_factor, trust_ratio_of
-from hlo_inspect.optimizer.algebra.update import Claim, State, Update, split
+from hlo_inspect.optimizer.algebra.update import Claim, Update, split
 
 
 def match(update: Update) -> Claim | None:
     states = update.used(update.form)
-    if len(states) != 1:
-        return None
-    state = states[0]
-    found = update.recursion(state)
     change = split_zero(added(update.form, {((update.weight, 1.0),): 1.0}, -1.0))
-    factor, beside = split(change, state.new)
-    trust = trust_factor(update, found[1]) if found is not None and found[1] else None
-    if found is None or trust is None or len(factor) != 1 or not update.are_scalar(factor):
+    momentum = find_momentum(update, change, states[0]) if len(states) == 1 else None
+    trust = trust_factor(update, momentum.step) if momentum is not None and momentum.step else None
+    if momentum is None or trust is None:
         return None
-    step = factor
-    if beside:
-        step = update.forms.multiply(factor, update.forms.power(found[0], -1.0))
-        if key_of(beside) != key_of(update.forms.multiply(step, found[1])):
-            return None
-    return _claim(update, state, trust, step, nesterov=bool(beside))
-
-
-def _claim(update: Update, state: State, trust: int, step: Sum, *, nesterov: bool) -> Claim | None:
-    decay, terms = update.recursion(state) or ({}, {})
-    bare = {product(monomial, ((trust, -1.0),)): value for monomial, value in terms.items()}
+    bare = {product(monomial, ((trust, -1.0),)): value for monomial, value in momentum.step.items()}
     decayed, gradient = split(bare, update.weight)
     if len(gradient) != 1 or not update.is_gradient(gradient) or not update.are_scalar(decayed):
         return None
@@ -46,15 +33,15 @@ def _claim(update: Update, state: State, trust: int, step: Sum, *, nesterov: boo
     whole = update.forms.multiply(unscaled, bare)
     if is_trust_ratio(update, trust, whole) is None and not _is_of_paper(update, trust, whole):
         return None
-    rate = {m: -v for m, v in update.forms.multiply(step, {scalars: value}).items()}
+    rate = {m: -v for m, v in update.forms.multiply(momentum.factor, {scalars: value}).items()}
     kept = update.forms.multiply(unscaled, decayed) if decayed else {}
     hyperparameters = {
         "learning_rate": update.read(rate),
-        "momentum": update.read(decay),
-        "nesterov": Hyperparameter(float(nesterov), "constant"),
+        "momentum": update.read(momentum.decay),
+        "nesterov": momentum.nesterov,
         "weight_decay": update.read(kept) if set(kept) <= {ONE} and kept else ABSENT,
     }
-    return Claim(rate, gradient, hyperparameters, {"first_moment": state.array})
+    return Claim(rate, gradient, hyperparameters, {"first_moment": momentum.state.array})
 
 
 def _is_of_paper(update: Update, trust: int, step: Sum) -> bool:

@@ -239,12 +239,6 @@ def _is_coefficient(update: Update, atom: int) -> bool:
     return is_input and 0 < _size(update, atom) < (update.array.shape.elements or 0)
 
 
-def linear_in(update: Update, form: Sum, atom: int) -> tuple[Sum, Sum] | None:
-    """The explained factor of an atom, and the rest."""
-    factor, rest = split(form, atom)
-    return (factor, rest) if factor and update.are_scalar(factor) else None
-
-
 def match(update: Update) -> Claim | None:
     if len(update.used(update.rest)) > 1 or not update.is_plain():
         return None
@@ -253,8 +247,8 @@ def match(update: Update) -> Claim | None:
     average = gradient_average(update, state) if state is not None else None
     if iteration is None or state is None or average is None or iteration.steps < LEAST_STEPS:
         return None
-    ahead = linear_in(update, iteration.matrix, state.new)
-    if ahead is None or (ahead[1] and not update.same_direction(ahead[1], average.rest)):
+    factor, beside = split(iteration.matrix, state.new)
+    if not factor or not update.are_scalar(factor) or (beside and not update.same_direction(beside, average.rest)):
         return None
     rate, decay = scaled(iteration.factor, -1.0), update.decay_of(iteration.factor)
     decay = COMPUTED if decay.known != "absent" and decay.value != 0.0 else decay
@@ -264,7 +258,7 @@ def match(update: Update) -> Claim | None:
     hyperparameters = {
         "learning_rate": update.read(rate),
         "momentum": average.decay,
-        "nesterov": Hyperparameter(float(bool(ahead[1])), "constant"),
+        "nesterov": Hyperparameter(float(bool(beside)), "constant"),
         "weight_decay": decay if decay is not None else ABSENT,
     }
     return Claim(rate, average.rest, hyperparameters, {"first_moment": state.array})

@@ -25,7 +25,7 @@ from hlo_inspect.optimizer.algebra.moments import (
     square_average,
     take_corrections,
 )
-from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, added, close, product, scaled, split_zero
+from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, added, close, only_term, product, scaled, split_zero
 from hlo_inspect.optimizer.algebra.update import Claim, State, Update, expanded, quotient, split
 
 
@@ -141,7 +141,7 @@ def _kept_product(update: Update, atom: int) -> int | None:
     """The new value of a scalar P of which an atom is `1 - P`."""
     found = update.forms.atoms[atom]
     terms = {m: v for m, v in found.parts[0].items() if m != ONE} if found.op == "sum" else {}
-    ((monomial, value),) = terms.items() if len(terms) == 1 else ((ONE, 0.0),)
+    monomial, value = only_term(terms)
     is_kept = len(monomial) == 1 and monomial[0][1] == 1.0 and update.forms.atoms[monomial[0][0]].op == "value"
     return monomial[0][0] if is_kept and close(found.parts[0].get(ONE, 0.0), -value) else None
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT
 from hlo_inspect.optimizer.algebra.moments import Root, find_root, holds_square, l2_in
-from hlo_inspect.optimizer.algebra.normal_form import Sum, key_of, product
+from hlo_inspect.optimizer.algebra.normal_form import Sum, key_of, only_term, product
 from hlo_inspect.optimizer.algebra.update import Claim, State, Update, split
 
 
@@ -52,7 +52,7 @@ def match(update: Update) -> Claim | None:
 def _recursion(update: Update, state: State) -> tuple[Sum, Sum] | None:
     """Decay and rest of a state that may be set anew in the first step."""
     form = state.form
-    ((monomial, value),) = form.items() if len(form) == 1 else (((), 0.0),)
+    monomial, value = only_term(form)
     atom = update.forms.atoms[monomial[0][0]] if len(monomial) == 1 and value == 1.0 else None
     if atom is not None and atom.op == "select" and update.are_scalar(atom.parts[0]):
         form = atom.parts[2]

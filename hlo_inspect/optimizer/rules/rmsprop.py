@@ -28,8 +28,10 @@ from dataclasses import dataclass, replace
 
 from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT, Hyperparameter
 from hlo_inspect.optimizer.algebra.moments import (
+    Momentum,
     Root,
     exact_decay,
+    find_momentum,
     find_root,
     gradient_average,
     l2_in,
@@ -68,26 +70,24 @@ def match_adagrad(update: Update) -> Claim | None:
 
 @dataclass(frozen=True, slots=True)
 class _ScaledGradient:
-    """A gradient over the root of a second moment; `momentum` is the state that adds such steps up, with its decay."""
+    """A gradient over the root of a second moment; `momentum` adds such steps up."""
 
     second: State
     root: Root
     gradient: Sum
     rate: Sum
-    momentum: State | None = None
-    decay: Hyperparameter = ABSENT
-    nesterov: Hyperparameter = ABSENT
+    momentum: Momentum | None = None
     average: State | None = None
 
     def claim(self, update: Update, hyperparameters: dict[str, Hyperparameter]) -> Claim:
         roles: dict[str, StateArray] = {"second_moment": self.second.array}
         if self.momentum is not None:
-            roles["first_moment"] = self.momentum.array
+            roles["first_moment"] = self.momentum.state.array
         common = {
             "learning_rate": update.read(self.rate),
             "epsilon": update.read(self.root.epsilons) if self.root.epsilons else ABSENT,
-            "momentum": self.decay,
-            "nesterov": self.nesterov,
+            "momentum": update.read(self.momentum.decay) if self.momentum is not None else ABSENT,
+            "nesterov": self.momentum.nesterov if self.momentum is not None else ABSENT,
             "weight_decay": update.decay_of(self.rate),
             "l2": l2_in(update, self.gradient),
         }
@@ -105,17 +105,10 @@ def _find_scaled_gradient(update: Update) -> _ScaledGradient | None:
 def _with_momentum(update: Update) -> _ScaledGradient | None:
     """A state that adds up steps, with Nesterov's look ahead or without."""
     for state in update.used(update.rest):
-        factor, beside = split(update.rest, state.new)
-        found = update.recursion(state) if len(factor) == 1 and update.are_scalar(factor) else None
-        inner = _scaled_gradient(update, found[1]) if found is not None else None
-        if found is None or inner is None:
-            continue
-        step = update.forms.multiply(factor, update.forms.power(found[0], -1.0)) if beside else factor
-        if beside and key_of(beside) != key_of(update.forms.multiply(step, found[1])):
-            continue
-        rate = update.forms.multiply(inner.rate, step)
-        nesterov = Hyperparameter(float(bool(beside)), "constant")
-        return replace(inner, rate=rate, momentum=state, decay=update.read(found[0]), nesterov=nesterov)
+        momentum = find_momentum(update, update.rest, state)
+        inner = _scaled_gradient(update, momentum.step) if momentum is not None else None
+        if momentum is not None and inner is not None:
+            return replace(inner, rate=update.forms.multiply(inner.rate, momentum.factor), momentum=momentum)
     return None
 
 

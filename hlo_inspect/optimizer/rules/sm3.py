@@ -12,7 +12,7 @@ decay, and the l2 of a gradient `g + l2 * w`.
 from __future__ import annotations
 
 from hlo_inspect.optimizer.algebra.hyperparameter import constant
-from hlo_inspect.optimizer.algebra.moments import holds_square, l2_in
+from hlo_inspect.optimizer.algebra.moments import find_momentum, holds_square, l2_in
 from hlo_inspect.optimizer.algebra.normal_form import ONE, Atom, Monomial, Sum, close
 from hlo_inspect.optimizer.algebra.update import Claim, State, Update, split
 
@@ -22,19 +22,19 @@ def match(update: Update) -> Claim | None:
     if len(states) != 1 or not update.is_plain():
         return None
     state = states[0]
-    factor, others = split(update.rest, state.new)
-    found = update.recursion(state)
-    if found is None or len(factor) != 1 or others or len(found[1]) != 1 or not update.are_scalar(factor):
+    momentum = find_momentum(update, update.rest, state)
+    if momentum is None or momentum.is_ahead or len(momentum.step) != 1:
         return None
-    decay = update.read(found[0])
-    parts = _scaled(update, next(iter(found[1])))
-    if parts is None or decay.value is None or not close(next(iter(found[1].values())), 1 - decay.value, 0.006):
+    decay = update.read(momentum.decay)
+    ((scaled, share),) = momentum.step.items()
+    parts = _scaled(update, scaled)
+    if parts is None or decay.value is None or not close(share, 1 - decay.value, 0.006):
         return None
     gradient, below = parts
     accumulators = [other for other in update.states if other is not state]
     if not _accumulates(update, below, gradient, accumulators):
         return None
-    ((monomial, value),) = factor.items()
+    ((monomial, value),) = momentum.factor.items()
     rate: Sum = {monomial: -value}
     hyperparameters = {
         "learning_rate": update.read(rate),
@@ -81,8 +81,4 @@ def _accumulates(update: Update, below: Sum, gradient: Sum, states: list[State])
         return False
     if not all(update.holds(least[0][0][0], state.old) for state in states):
         return False
-    return all(_is_largest(update, state, total) for state in states)
-
-
-def _is_largest(update: Update, state: State, total: Sum) -> bool:
-    return update.reductions.summed(state.new, "maximum") == total
+    return all(update.reductions.summed(state.new, "maximum") == total for state in states)

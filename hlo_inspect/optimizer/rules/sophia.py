@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from hlo_inspect.optimizer.algebra.hyperparameter import Hyperparameter, constant
 from hlo_inspect.optimizer.algebra.moments import gradient_average
-from hlo_inspect.optimizer.algebra.normal_form import ONE, Sum, is_constant, product
+from hlo_inspect.optimizer.algebra.normal_form import ONE, Sum, is_constant, only_term, product
 from hlo_inspect.optimizer.algebra.norms import within_limits
 from hlo_inspect.optimizer.algebra.update import Claim, State, Update, split
 
@@ -67,7 +67,7 @@ def _divided(update: Update, form: Sum) -> tuple[State, State, Hyperparameter, H
 def _decay(update: Update, state: State) -> Hyperparameter | None:
     """The decay of a state that averages something of a backward pass, in each step or in some."""
     form = state.form
-    ((monomial, _),) = form.items() if len(form) == 1 else ((ONE, 0.0),)
+    monomial, _ = only_term(form)
     atom = update.forms.only_factor(monomial)
     if atom is not None and atom.op == "select" and update.are_scalar(atom.parts[0]):
         old: Sum = {((state.old, 1.0),): 1.0}
