@@ -38,27 +38,27 @@ class StateChains:
 
     def forms(self, array: StateArray) -> list[Sum]:
         """Return the new value of an array and those of its states."""
-        return [self._expressions.values.definition(member) for member in self.arrays(array)]
+        return [self._expressions.definition(member) for member in self.arrays(array)]
 
     def _find_states(self, array: StateArray) -> list[State]:
         expressions = self._expressions
-        values, forms, dependence = expressions.values, expressions.forms, expressions.dependence
+        forms, dependence = expressions.forms, expressions.dependence
         states: dict[int, State] = {}
         seen = 0
         stack = [array]
         while stack:
-            unseen = values.values_in(stack.pop()) & ~seen
+            unseen = expressions.values_in(stack.pop()) & ~seen
             seen |= unseen
             for atom in dependence.atoms(unseen):
-                other = values.by_atom.get(atom)
+                other = expressions.by_atom.get(atom)
                 if other is None or other is array or other.new in states or other.new in self.weights:
                     continue
-                if other.shape.elements == 1 and not values.inputs_behind(other) & values.own(array):
+                if other.shape.elements == 1 and not expressions.inputs_behind(other) & expressions.own(array):
                     continue  # a loss scale, a counter
                 if len(states) == MAX_STATES:
                     expressions.flow.frames.give_up(array.place, "is made of too many others to compare")
                     return list(states.values())
-                states[other.new] = State(other, forms.leaf(other.old), forms.leaf(other.new), values.definition(other))
+                states[other.new] = State(other, forms.leaf(other.old), forms.leaf(other.new), expressions.definition(other))
                 stack.append(other)
         return list(states.values())
 
@@ -103,16 +103,15 @@ class Candidates:
 
 def find_candidates(expressions: StepExpressions) -> Candidates:
     """Sort the arrays of a step by what they can be."""
-    values = expressions.values
     changed = _find_changed_by_gradients(expressions)
     possible = {id(array) for array in changed}
     states = [
         array
         for array in expressions.moving
-        if not any(id(equal) in possible for equal in (array, *array.same_value)) and values.is_state(array)
+        if not any(id(equal) in possible for equal in (array, *array.same_value)) and expressions.is_state(array)
     ]
-    chains = StateChains(expressions, frozenset(array.new for array in changed if values.is_kept(array)))
-    inputs = (values.inputs_behind(member) for array in changed for member in chains.arrays(array))
+    chains = StateChains(expressions, frozenset(array.new for array in changed if expressions.is_kept(array)))
+    inputs = (expressions.inputs_behind(member) for array in changed for member in chains.arrays(array))
     read = reduce(or_, (bits for bits in inputs if bits > 0), 0)
     return Candidates(changed, _find_without_gradient(expressions, changed, chains, read), states, chains, read)
 
@@ -121,23 +120,21 @@ def _find_changed_by_gradients(expressions: StepExpressions) -> list[StateArray]
     """Find the arrays that can be weights: their gradients depend on themselves. If gradients are inputs, a weight is an array
     to which the step adds something made of two or more states and of such an input.
     """
-    values = expressions.values
     if not expressions.gradients_are_inputs:
-        return [array for array in expressions.moving if values.feeds_itself(array)]
+        return [array for array in expressions.moving if expressions.feeds_itself(array)]
     chains = StateChains(expressions, frozenset())
-    kept = [array for array in expressions.moving if array.shape.elements != 1 and values.is_kept(array)]
+    kept = [array for array in expressions.moving if array.shape.elements != 1 and expressions.is_kept(array)]
     return [
         array
         for array in kept
         if len(chains.states(array)) > 1
-        and any(values.inputs_behind(member) & expressions.gradient_inputs for member in chains.arrays(array))
+        and any(expressions.inputs_behind(member) & expressions.gradient_inputs for member in chains.arrays(array))
     ]
 
 
 def _find_without_gradient(
     expressions: StepExpressions, changed: list[StateArray], chains: StateChains, read: int
 ) -> list[StateArray]:
-    values = expressions.values
     others = {id(array) for array in (*changed, *expressions.accumulators)}
     return [
         array
@@ -145,6 +142,6 @@ def _find_without_gradient(
         if array.is_float
         and array.shape.elements != 1
         and id(array) not in others
-        and read & values.own(array)
-        and not any(values.inputs_behind(member) for member in chains.arrays(array))
+        and read & expressions.own(array)
+        and not any(expressions.inputs_behind(member) for member in chains.arrays(array))
     ]

@@ -111,12 +111,12 @@ class Matcher:
         """Find what may be weights in which the loss is linear, such as those of a critic's last layer: their gradient depends
         on other weights alone, and gradients of others on them.
         """
-        values, chains = self.expressions.values, self.candidates.chains
+        expressions, chains = self.expressions, self.candidates.chains
         states = StateInputs(self.expressions, self.candidates.states)
-        others = reduce(or_, map(values.own, self.candidates.changed_by_gradients), 0)
+        others = reduce(or_, map(expressions.own, self.candidates.changed_by_gradients), 0)
         claims = []
         for array in self.candidates.states:
-            if self.candidates.read & values.own(array) and values.is_kept(array):
+            if self.candidates.read & expressions.own(array) and expressions.is_kept(array):
                 update = make_update(self.expressions, chains, states, array, others)
                 claim = next(claims_of(update), None)
                 if claim is not None and descends(claim):
@@ -138,7 +138,7 @@ class Matcher:
         candidates = self.candidates
         weights = {id(array) for array in (*candidates.without_gradient, *(weight.array for weight in linear))}
         states = StateInputs(self.expressions, [array for array in candidates.states if id(array) not in weights])
-        primaries = {array.new: array for array in map(self.expressions.values.primary, candidates.changed_by_gradients)}
+        primaries = {array.new: array for array in map(self.expressions.primary, candidates.changed_by_gradients)}
         # The gradient of a matrix is a product, which shows at once that the step trains: asking matrices first saves time.
         matrices_first = sorted(primaries.values(), key=lambda array: -len(array.shape.dimensions))
         proposals = [self._propose(array, states) for array in matrices_first]
@@ -263,7 +263,7 @@ class Matcher:
 
     def _find_working_copy(self, array: StateArray) -> StateArray | None:
         """Find the first copy of a less precise type; it may be whole on a device that holds a part of the master."""
-        copies = (*array.same_value, *self.expressions.values.copies.get(array.new, ()))
+        copies = (*array.same_value, *self.expressions.copies.get(array.new, ()))
         return next((copy for copy in copies if BITS[copy.shape.dtype] < BITS[array.shape.dtype]), None)
 
     def _without_others(self, weights: list[Weight]) -> list[Weight]:

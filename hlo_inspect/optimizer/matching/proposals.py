@@ -49,7 +49,7 @@ def make_update(
     expressions: StepExpressions, chains: StateChains, states: StateInputs, array: StateArray, others: int = 0
 ) -> Update:
     """Make the update of an array whose gradient depends on its own old value, or on one of the inputs `others`."""
-    own = expressions.values.own(array)
+    own = expressions.own(array)
     return Update(
         expressions.forms,
         array,
@@ -60,7 +60,7 @@ def make_update(
             own,
             own | expressions.gradient_inputs | others,
             states.bits(array),
-            expressions.values.running_products,
+            expressions.running_products,
             expressions.array_by_node,
             lambda: expressions.averages,
             lambda: expressions.returned_scalars,
@@ -108,7 +108,7 @@ def find_bounded_steps(expressions: StepExpressions, proposals: Iterable[Proposa
 def _holds_step(expressions: StepExpressions, proposal: Proposal) -> bool:
     """Return True if a new value holds a sum of the old one, or of a state, and something that depends on the weight."""
     atoms, dependence, update = expressions.forms.atoms, expressions.dependence, proposal.update
-    own = expressions.values.own(update.array)
+    own = expressions.own(update.array)
     values = [update.weight, *(state.old for state in update.states)]
     inner = {atom for form in proposal.chain for atom in expressions.forms.atoms_below(form)}
     for form in (*proposal.chain, *(part for atom in inner for part in atoms[atom].parts)):
@@ -119,7 +119,7 @@ def _holds_step(expressions: StepExpressions, proposal: Proposal) -> bool:
 
 def _is_sum_with(expressions: StepExpressions, update: Update, form: Sum, values: Sequence[int]) -> bool:
     """Return True if a form is most of one of `values` and something that depends on the weight."""
-    own = expressions.values.own(update.array)
+    own = expressions.own(update.array)
     for value in values:
         factor, rest = split(_without_shared(form), value)
         is_kept = LEAST_KEPT <= factor.get(ONE, 1.0) <= 1.0 and update.are_scalar(factor)

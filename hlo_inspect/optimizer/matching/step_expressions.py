@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cached_property, partial, reduce
 from operator import or_
 
@@ -20,195 +20,12 @@ from hlo_inspect.optimizer.step.state_arrays import StateArray, TrainingStep
 MAX_AVERAGED = 4  # terms of an average
 
 
-class NewValues:
-    """The new values of the arrays that are `moving`.
-
-    `by_atom` are these arrays by the atoms of their old and new values; `dependence` is that of atoms on such values, and on
-    those of the arrays `beside` them; with `reads_inputs` what is handed in counts as what is computed does. `copies` and
-    `running_products` are explained where they are found.
-    """
-
-    def __init__(
-        self,
-        flow: Dataflow,
-        forms: NormalForms,
-        input_dependence: InputDependence,
-        moving: Sequence[StateArray],
-        beside: Iterable[StateArray],
-        *,
-        reads_inputs: bool = False,
-    ) -> None:
-        self._flow = flow
-        self._forms = forms
-        self._input_dependence = input_dependence
-        self.by_atom: dict[int, StateArray] = {}
-        for array in moving:
-            if forms.is_cut(array.new):
-                self.by_atom.setdefault(forms.leaf(array.new), array)
-            self.by_atom.setdefault(forms.leaf(array.old), array)
-        others = [forms.leaf(array.old) for array in beside]
-        inputs_of = partial(_inputs_of, flow, forms, input_dependence)
-        values = dict.fromkeys([*self.by_atom, *others])
-        self.dependence = AtomDependence(forms, values, inputs_of, reads_inputs=reads_inputs)
-        self._new = self.dependence.bits(atom for atom, array in self.by_atom.items() if forms.leaf(array.new) == atom)
-        self._inputs: dict[int, int] = {}
-        self._values: dict[int, int] = {}
-        self._own_bits: dict[int, int] = {}
-        self.copies = self._find_copies(moving)
-        self.running_products = self._find_running_products(moving)
-
-    def definition(self, array: StateArray) -> Sum:
-        return self._forms.definition(array.new)
-
-    def inputs_behind(self, array: StateArray) -> int:
-        """The inputs behind what is opaque in a new value, as bits."""
-        known = self._inputs.get(array.new)
-        if known is None:
-            known = self._inputs[array.new] = self.dependence.inputs(self.definition(array))
-        return known
-
-    def values_in(self, array: StateArray) -> int:
-        """The values of the training state in a new value, as bits."""
-        known = self._values.get(array.new)
-        if known is None:
-            known = self._values[array.new] = self.dependence.values(self.definition(array))
-        return known
-
-    def own(self, array: StateArray) -> int:
-        """The inputs that hold the old value of an array: its own and those of its copies."""
-        known = self._own_bits.get(array.new)
-        if known is None:
-            known = 0
-            for one in (array, *array.same_value, *self.copies.get(array.new, ())):
-                known |= self._input_dependence.bit(one.source)
-            self._own_bits[array.new] = known
-        return known
-
-    def _find_copies(self, moving: Sequence[StateArray]) -> dict[int, list[StateArray]]:
-        """Arrays that are nothing but the new value of another one, apart from `+ 0 * x`, by that value's node."""
-        copies: dict[int, list[StateArray]] = {}
-        for array in moving:
-            atom = self._forms.only_atom(split_zero(self.definition(array)))
-            if atom is not None and atom.node is not None and atom.node != array.old:
-                copies.setdefault(atom.node, []).append(array)
-        return copies
-
-    def _find_running_products(self, moving: Sequence[StateArray]) -> dict[int, float | None]:
-        """Scalars that each step multiplies by the same number, a bias correction's power, by the atoms of both values: that
-        number, `None` where it is handed in.
-        """
-        found: dict[int, float | None] = {}
-        for array in [array for array in moving if array.shape.elements == 1]:
-            factor, rest = split(self.definition(array), self._forms.leaf(array.old))
-            if not rest and len(factor) == 1:
-                decay = factor.get(ONE)
-                if decay is None or 0.0 < decay < 1.0:
-                    found |= dict.fromkeys((self._forms.leaf(array.old), self._forms.leaf(array.new)), decay)
-        return found
-
-    def find_histories(self, step: TrainingStep) -> dict[int, int]:
-        """The inputs, as bits, that keep what an array was in the last steps or how it changed, by the node of its new value.
-        An output is such an input with a part that is made of that array, other inputs and new values alone: L-BFGS has them.
-        """
-        found = {array.new: 0 for array in self.by_atom.values()}
-        written: list[tuple[int, int]] = []
-        for node in dict.fromkeys(step.results):
-            source, parts = self._written_parts(node)
-            if source is not None:
-                written += [(self._input_dependence.bit(source), part) for part in parts]
-        nodes = step.resolved(self._flow.graph, dict.fromkeys(part for _, part in written))
-        made = [(bit, self._forms.form(nodes[part])) for bit, part in written]
-        opaque = self._with_opaque_arrays(form for _, form in made)
-        for bit, form in made:
-            if opaque.isdisjoint(atom for monomial in form for atom, _ in monomial):
-                for atom in self.dependence.atoms(self.dependence.values(form)):
-                    if atom in self.by_atom:
-                        found[self.by_atom[atom].new] |= bit
-        return found
-
-    def _with_opaque_arrays(self, sums: Iterable[Sum]) -> set[int]:
-        """The atoms below sums that are or hold something opaque that is no scalar."""
-        found: set[int] = set()
-        for number in sorted(self._forms.atoms_below({monomial: 1.0 for form in sums for monomial in form})):
-            atom = self._forms.atoms[number]
-            inner = (held for part in atom.parts for monomial in part for held, _ in monomial)
-            if (atom.op == "opaque" and not self.dependence.are_scalars(number)) or not found.isdisjoint(inner):
-                found.add(number)
-        return found
-
-    def _written_parts(self, node: int) -> tuple[Input | None, list[int]]:
-        """The input of which an output is the other rows, and the nodes of the rows that are new."""
-        graph, frames = self._flow.graph, self._flow.frames
-        place = graph.places.get(node)
-        if place is not None and frames.opcode(place) in IN_PLACE:
-            part = frames.operand(place, 2 if frames.opcode(place) == "scatter" else 1)
-            return frames.carried_input(place, IN_PLACE), [] if part is None else [self._flow.node(part)]
-        args = graph.args[node] if graph.ops[node] == "concatenate" else ()
-        for kept in args:  # an input of which one part alone is read stands for that part
-            source = graph.args[kept][0] if graph.ops[kept] == "slice" else kept
-            if source in graph.sources and graph.sizes[source] == graph.sizes[node]:
-                return graph.sources[source], [arg for arg in args if arg != kept]
-        return None, []
-
-    def feeds_itself(self, array: StateArray) -> bool:
-        """Whether the new value depends on the old one through something opaque: a gradient does. What other arrays become in
-        the step is looked into where it holds that, not where it holds what they were.
-        """
-        own = self.own(array)
-        stack = [array]
-        unseen = self._new & ~self.dependence.bit(self._forms.leaf(array.new))
-        while stack:
-            one = stack.pop()
-            if self.inputs_behind(one) & own:
-                return True
-            values = self.values_in(one) & unseen
-            unseen ^= values
-            stack += [self.by_atom[atom] for atom in self.dependence.atoms(values)]
-        return False
-
-    def is_state(self, array: StateArray) -> bool:
-        """Whether an array that is not a weight can be state of an optimizer: scalars cannot, nor can outputs that are merely
-        computed from an input of their shape.
-        """
-        if array.shape.elements == 1:
-            return False
-        factor, _ = split(self.definition(array), self._forms.leaf(array.old))
-        atoms = (atom for monomial in factor for atom, _ in monomial)
-        return array.is_given or (bool(factor) and all(self.dependence.are_scalars(atom) for atom in atoms))
-
-    def is_kept(self, array: StateArray) -> bool:
-        """Whether a new value is the old one, all or most of it, and something added."""
-        factor, rest = split(self.definition(array), self._forms.leaf(array.old))
-        return bool(rest) and LEAST_KEPT <= factor.get(ONE, 0.0) <= 1.0
-
-    def primary(self, array: StateArray) -> StateArray:
-        """Of arrays with the same new value the one whose old value it holds."""
-        values = self.values_in(array)
-        return next((s for s in (array, *array.same_value) if self.dependence.bit(self._forms.leaf(s.old)) & values), array)
-
-
-def _inputs_of(flow: Dataflow, forms: NormalForms, dependence: InputDependence, leaf: int) -> int:
-    """The inputs behind an opaque leaf, or an input itself; all that there can be, -1, behind what could not be followed."""
-    node = forms.atoms[leaf].node
-    if node in flow.graph.sources:
-        return dependence.bit(flow.graph.sources[node])
-    place = flow.graph.places.get(node) if node is not None else None
-    if place is None or node in flow.graph.broken:
-        return -1
-    frames = flow.frames
-    if frames.opcode(place) != "scatter" or frames.applies(place, "add") is frames.applies(place, "subtract"):
-        return dependence.inputs(place)
-    found = 0
-    for operand in frames.operands(place)[1:]:  # the leaf stands for the rows, not for what they are added to
-        found |= dependence.inputs(operand)
-    return found
-
-
 class StepExpressions:
     """Expressions of the arrays of one step.
 
     `moving` are the arrays of floats that the step changes, `accumulators` those that it sets to 0, `counters` the integers.
-    With `gradients_are_inputs` the step is an update alone: the caller computes its gradients.
+    With `gradients_are_inputs` the step is an update alone: the caller computes its gradients. `by_atom` are the moving arrays
+    by the atoms of their old and new values; `dependence` is that of atoms on such values, and on those of the other arrays.
     """
 
     def __init__(self, flow: Dataflow, step: TrainingStep, *, gradients_are_inputs: bool = False) -> None:
@@ -227,11 +44,21 @@ class StepExpressions:
         self.reductions = Reductions(flow, step, self.forms)
         places = [array.place for array in step.arrays]
         self.backward_passes = BackwardPasses(flow.frames, places, self.input_dependence)
-        unmatched = self.counters + self.accumulators
-        self.values = NewValues(
-            flow, self.forms, self.input_dependence, self.moving, unmatched, reads_inputs=gradients_are_inputs
-        )
-        self.dependence = self.values.dependence
+        self.by_atom: dict[int, StateArray] = {}
+        for array in self.moving:
+            if self.forms.is_cut(array.new):
+                self.by_atom.setdefault(self.forms.leaf(array.new), array)
+            self.by_atom.setdefault(self.forms.leaf(array.old), array)
+        beside = [self.forms.leaf(array.old) for array in self.counters + self.accumulators]
+        inputs_of = partial(_inputs_of, flow, self.forms, self.input_dependence)
+        values = dict.fromkeys([*self.by_atom, *beside])
+        self.dependence = AtomDependence(self.forms, values, inputs_of, reads_inputs=gradients_are_inputs)
+        self._new = self.dependence.bits(atom for atom, array in self.by_atom.items() if self.forms.leaf(array.new) == atom)
+        self._inputs: dict[int, int] = {}
+        self._values: dict[int, int] = {}
+        self._own_bits: dict[int, int] = {}
+        self.copies = self._find_copies()
+        self.running_products = self._find_running_products()
         floats = [array for array in step.arrays if array.is_float]
         self.array_by_node = {node: array for array in floats for node in (array.new, array.old)}
 
@@ -264,11 +91,6 @@ class StepExpressions:
         """The scalars that the step returns."""
         return [self.forms.definition(node) for node in self.step.results if self.flow.graph.sizes[node] == 1]
 
-    @cached_property
-    def histories(self) -> dict[int, int]:
-        """The inputs that keep what an array was in the last steps, as `NewValues.find_histories` returns them."""
-        return self.values.find_histories(self.step)
-
     def _without_unread(self, arrays: list[StateArray]) -> list[StateArray]:
         """Leave out arrays that are only written: the step never reads the input that they replace."""
         graph = self.flow.graph
@@ -284,3 +106,152 @@ class StepExpressions:
             for array in arrays
             if array.old in read or array.same_value or inputs & self.input_dependence.bit(array.source)
         ]
+
+    # -- new values -----------------------------------------------------------------------------------------------------
+
+    def definition(self, array: StateArray) -> Sum:
+        return self.forms.definition(array.new)
+
+    def inputs_behind(self, array: StateArray) -> int:
+        """The inputs behind what is opaque in a new value, as bits."""
+        known = self._inputs.get(array.new)
+        if known is None:
+            known = self._inputs[array.new] = self.dependence.inputs(self.definition(array))
+        return known
+
+    def values_in(self, array: StateArray) -> int:
+        """The values of the training state in a new value, as bits."""
+        known = self._values.get(array.new)
+        if known is None:
+            known = self._values[array.new] = self.dependence.values(self.definition(array))
+        return known
+
+    def own(self, array: StateArray) -> int:
+        """The inputs that hold the old value of an array: its own and those of its copies."""
+        known = self._own_bits.get(array.new)
+        if known is None:
+            known = 0
+            for one in (array, *array.same_value, *self.copies.get(array.new, ())):
+                known |= self.input_dependence.bit(one.source)
+            self._own_bits[array.new] = known
+        return known
+
+    def _find_copies(self) -> dict[int, list[StateArray]]:
+        """Arrays that are nothing but the new value of another one, apart from `+ 0 * x`, by that value's node."""
+        copies: dict[int, list[StateArray]] = {}
+        for array in self.moving:
+            atom = self.forms.only_atom(split_zero(self.definition(array)))
+            if atom is not None and atom.node is not None and atom.node != array.old:
+                copies.setdefault(atom.node, []).append(array)
+        return copies
+
+    def _find_running_products(self) -> dict[int, float | None]:
+        """Scalars that each step multiplies by the same number, a bias correction's power, by the atoms of both values: that
+        number, `None` where it is handed in.
+        """
+        found: dict[int, float | None] = {}
+        for array in [array for array in self.moving if array.shape.elements == 1]:
+            factor, rest = split(self.definition(array), self.forms.leaf(array.old))
+            if not rest and len(factor) == 1:
+                decay = factor.get(ONE)
+                if decay is None or 0.0 < decay < 1.0:
+                    found |= dict.fromkeys((self.forms.leaf(array.old), self.forms.leaf(array.new)), decay)
+        return found
+
+    @cached_property
+    def histories(self) -> dict[int, int]:
+        """The inputs, as bits, that keep what an array was in the last steps or how it changed, by the node of its new value.
+        An output is such an input with a part that is made of that array, other inputs and new values alone: L-BFGS has them.
+        """
+        found = {array.new: 0 for array in self.by_atom.values()}
+        written: list[tuple[int, int]] = []
+        for node in dict.fromkeys(self.step.results):
+            source, parts = self._written_parts(node)
+            if source is not None:
+                written += [(self.input_dependence.bit(source), part) for part in parts]
+        nodes = self.step.resolved(self.flow.graph, dict.fromkeys(part for _, part in written))
+        made = [(bit, self.forms.form(nodes[part])) for bit, part in written]
+        opaque = self._with_opaque_arrays(form for _, form in made)
+        for bit, form in made:
+            if opaque.isdisjoint(atom for monomial in form for atom, _ in monomial):
+                for atom in self.dependence.atoms(self.dependence.values(form)):
+                    if atom in self.by_atom:
+                        found[self.by_atom[atom].new] |= bit
+        return found
+
+    def _with_opaque_arrays(self, sums: Iterable[Sum]) -> set[int]:
+        """The atoms below sums that are or hold something opaque that is no scalar."""
+        found: set[int] = set()
+        for number in sorted(self.forms.atoms_below({monomial: 1.0 for form in sums for monomial in form})):
+            atom = self.forms.atoms[number]
+            inner = (held for part in atom.parts for monomial in part for held, _ in monomial)
+            if (atom.op == "opaque" and not self.dependence.are_scalars(number)) or not found.isdisjoint(inner):
+                found.add(number)
+        return found
+
+    def _written_parts(self, node: int) -> tuple[Input | None, list[int]]:
+        """The input of which an output is the other rows, and the nodes of the rows that are new."""
+        graph, frames = self.flow.graph, self.flow.frames
+        place = graph.places.get(node)
+        if place is not None and frames.opcode(place) in IN_PLACE:
+            part = frames.operand(place, 2 if frames.opcode(place) == "scatter" else 1)
+            return frames.carried_input(place, IN_PLACE), [] if part is None else [self.flow.node(part)]
+        args = graph.args[node] if graph.ops[node] == "concatenate" else ()
+        for kept in args:  # an input of which one part alone is read stands for that part
+            source = graph.args[kept][0] if graph.ops[kept] == "slice" else kept
+            if source in graph.sources and graph.sizes[source] == graph.sizes[node]:
+                return graph.sources[source], [arg for arg in args if arg != kept]
+        return None, []
+
+    def feeds_itself(self, array: StateArray) -> bool:
+        """Whether the new value depends on the old one through something opaque: a gradient does. What other arrays become in
+        the step is looked into where it holds that, not where it holds what they were.
+        """
+        own = self.own(array)
+        stack = [array]
+        unseen = self._new & ~self.dependence.bit(self.forms.leaf(array.new))
+        while stack:
+            one = stack.pop()
+            if self.inputs_behind(one) & own:
+                return True
+            values = self.values_in(one) & unseen
+            unseen ^= values
+            stack += [self.by_atom[atom] for atom in self.dependence.atoms(values)]
+        return False
+
+    def is_state(self, array: StateArray) -> bool:
+        """Whether an array that is not a weight can be state of an optimizer: scalars cannot, nor can outputs that are merely
+        computed from an input of their shape.
+        """
+        if array.shape.elements == 1:
+            return False
+        factor, _ = split(self.definition(array), self.forms.leaf(array.old))
+        atoms = (atom for monomial in factor for atom, _ in monomial)
+        return array.is_given or (bool(factor) and all(self.dependence.are_scalars(atom) for atom in atoms))
+
+    def is_kept(self, array: StateArray) -> bool:
+        """Whether a new value is the old one, all or most of it, and something added."""
+        factor, rest = split(self.definition(array), self.forms.leaf(array.old))
+        return bool(rest) and LEAST_KEPT <= factor.get(ONE, 0.0) <= 1.0
+
+    def primary(self, array: StateArray) -> StateArray:
+        """Of arrays with the same new value the one whose old value it holds."""
+        values = self.values_in(array)
+        return next((s for s in (array, *array.same_value) if self.dependence.bit(self.forms.leaf(s.old)) & values), array)
+
+
+def _inputs_of(flow: Dataflow, forms: NormalForms, dependence: InputDependence, leaf: int) -> int:
+    """The inputs behind an opaque leaf, or an input itself; all that there can be, -1, behind what could not be followed."""
+    node = forms.atoms[leaf].node
+    if node in flow.graph.sources:
+        return dependence.bit(flow.graph.sources[node])
+    place = flow.graph.places.get(node) if node is not None else None
+    if place is None or node in flow.graph.broken:
+        return -1
+    frames = flow.frames
+    if frames.opcode(place) != "scatter" or frames.applies(place, "add") is frames.applies(place, "subtract"):
+        return dependence.inputs(place)
+    found = 0
+    for operand in frames.operands(place)[1:]:  # the leaf stands for the rows, not for what they are added to
+        found |= dependence.inputs(operand)
+    return found

@@ -181,7 +181,7 @@ def find_frozen_weights(
     frozen = []
     for array in candidates.without_gradient:
         holds_weight = any(dependence.values(form) & values for form in chains.forms(array))
-        if holds_weight or not read & expressions.values.own(array):
+        if holds_weight or not read & expressions.own(array):
             continue
         added = _find_added(expressions, candidates, array)
         if added <= {"input"}:
