@@ -25,7 +25,7 @@ Kind = Literal[
     "reduction", "operation", "program",
 ]  # fmt: skip
 
-_WRITING = frozenset({"dynamic-update-slice", "scatter"})
+_WRITING = opcodes_that_are("update")
 _MATMULS = frozenset({"dot", "convolution"})
 _REDUCTIONS = opcodes_that_are("reduction")
 _COMPUTES_NOTHING = NAMING | LITERAL_OPCODES | DEVICE_NUMBERS | {"copy", "reshape"}

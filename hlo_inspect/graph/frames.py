@@ -14,8 +14,7 @@ from typing import NamedTuple
 from hlo_inspect.graph.slices import rendezvous
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, CalleeAttribute, opcodes_that_give
-from hlo_inspect.hlo.values.custom_call_markers import UNCHANGED_TARGETS
+from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, UNCHANGED_TARGETS, CalleeAttribute, opcodes_that_give
 from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, subshape
 

@@ -19,8 +19,7 @@ from typing import NamedTuple, TypeGuard, Union
 
 from hlo_inspect.graph.fingerprints import Fingerprints
 from hlo_inspect.graph.view import View, Views
-from hlo_inspect.hlo.opcodes import PRODUCTS, STARTING_COLLECTIVES, TABLE, opcodes_that_are, opcodes_that_give
-from hlo_inspect.hlo.values.custom_call_markers import is_marker
+from hlo_inspect.hlo.opcodes import PRODUCTS, STARTING_COLLECTIVES, TABLE, is_marker, opcodes_that_are, opcodes_that_give
 from hlo_inspect.hlo.values.shapes import Shape, TupleShape
 from hlo_inspect.lazy_pattern import lazy_pattern
 

@@ -21,8 +21,7 @@ from hlo_inspect.graph.value_graph import (
     nodes_in,
 )
 from hlo_inspect.graph.view import Views
-from hlo_inspect.hlo.opcodes import ASYNC_ENDS, ELEMENTWISE, POINT_TO_POINT, STARTING_COLLECTIVES, TABLE
-from hlo_inspect.hlo.values.custom_call_markers import is_marker
+from hlo_inspect.hlo.opcodes import ASYNC_ENDS, ELEMENTWISE, POINT_TO_POINT, STARTING_COLLECTIVES, TABLE, is_marker
 from hlo_inspect.hlo.values.shapes import ArrayShape
 
 MAX_COPIES = 3

@@ -1,4 +1,5 @@
-"""What each opcode of HLO text is: one row of `_ROWS` for each opcode, from which everything else here is derived.
+"""What each opcode of HLO text is: one row of `_ROWS` for each, from which the sets of opcodes follow; and which custom calls do
+no work.
 
 The opcodes are those of `HLO_OPCODE_LIST` (xla/hlo/ir/hlo_opcode.h) and of its older versions. The kinds of the attributes'
 values are in `values`.
@@ -352,3 +353,37 @@ CALLING_OPCODES = frozenset(
     opcode.name for opcode in TABLE.values() if opcode.callees or opcode.is_wrapper or opcode.base == "async"
 )
 """Opcodes that can name a computation, as all asynchronous halves of others can."""
+
+
+# -- custom calls that do no work: they say how a value is laid out or placed, or where something starts and ends ---------------
+
+# Sources: `xla/service/spmd/shardy/constants.h`, `xla/service/memory_annotations.h`, `xla/hlo/ir/hlo_instructions.h`,
+# `xla/service/collective_ops_utils.h`, `xla/hlo/transforms/despecializer.cc`, `xla/service/memory_space_assignment/slice.h`;
+# `transfer_with_static_ring` of transformers-neuronx.
+
+_UNCHANGED = """
+    AwsNeuronTransferWithStaticRing LayoutConstraint MoveToDevice MoveToHost SPMDFullToShardShape SPMDShardToFullShape Sharding
+    annotate_device_placement pipeline_marker xla.sdy.FuncResultSharding xla.sdy.GlobalToLocalShape xla.sdy.LocalToGlobalShape
+"""
+UNCHANGED_TARGETS = frozenset(_UNCHANGED.split())
+"""Markers that return their operands, element by element of the tuple."""
+
+_SHARDINGS = "xla.sdy.PropagationBarrier xla.sdy.ShardingGroup ShardBarrierFrom ShardBarrierTo CustomSPMDPartitioning"
+_PLACES = "PinToDevice PinToDeviceSram Pin Unpin CreateBuffer AllocateBuffer ConcatBitcast ZeroCrop"
+_BORDERS = """
+    AsyncCollectiveStart AsyncCollectiveDone PrepareAsyncCallStart PrepareAsyncCallDone NopReturnToken __nop SliceId
+    __xla_internal_call_marker_before __xla_internal_call_marker_after
+"""
+_PROMISES = "AssumeGatherIndicesInBound GatherScatterIndicesBitpacked GetRngSeed X64Combine X64SplitLow X64SplitHigh"
+MARKER_TARGETS = UNCHANGED_TARGETS.union(*(names.split() for names in (_SHARDINGS, _PLACES, _BORDERS, _PROMISES)))
+
+TRANSFERS = frozenset({"MoveToHost", "MoveToDevice"})
+"""Markers of copies between host and device memory: host offloading turns them into such copies."""
+
+_INTERNAL = "_SPMDInternalOp_"
+"""What the names of the partitioner's own intermediate calls begin with."""
+
+
+def is_marker(target: str) -> bool:
+    """Whether custom calls of a target compute and move nothing themselves."""
+    return target in MARKER_TARGETS or target.startswith(_INTERNAL)

@@ -17,7 +17,7 @@ from hlo_inspect.analysis.cost.custom_calls.calls import (
 from hlo_inspect.analysis.fusions import operand_bytes, result_bytes
 from hlo_inspect.graph.calls import Bounds
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.values.custom_call_markers import TRANSFERS
+from hlo_inspect.hlo.opcodes import TRANSFERS
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.base import Pass, bounded, with_lower_bound
 from hlo_inspect.passes.grouping import group_rows

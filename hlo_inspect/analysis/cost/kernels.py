@@ -25,8 +25,7 @@ from hlo_inspect.analysis.provenance import Labeller, Labels, kind_of_fusion
 from hlo_inspect.graph.calls import NOTHING, Bounds, CallGraph, InstructionPlace
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.opcodes import ASYNC_ENDS, DEVICE_NUMBERS, LITERAL_OPCODES, MARKERS, NAMING, TABLE
-from hlo_inspect.hlo.values.custom_call_markers import is_marker
+from hlo_inspect.hlo.opcodes import ASYNC_ENDS, DEVICE_NUMBERS, LITERAL_OPCODES, MARKERS, NAMING, TABLE, is_marker
 from hlo_inspect.hlo.values.shapes import Shape, array_leaves
 
 NO_KERNELS = NAMING | MARKERS | LITERAL_OPCODES | DEVICE_NUMBERS | RUNNERS

@@ -17,8 +17,16 @@ from hlo_inspect.graph.loops import RUNNING_OPCODES
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.instruction import Callee
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.opcodes import CALLING_OPCODES, CONTROL_FLOW, MARKERS, NAMING, TABLE, opcodes_that_are
-from hlo_inspect.hlo.values.custom_call_markers import TRANSFERS, UNCHANGED_TARGETS
+from hlo_inspect.hlo.opcodes import (
+    CALLING_OPCODES,
+    CONTROL_FLOW,
+    MARKERS,
+    NAMING,
+    TABLE,
+    TRANSFERS,
+    UNCHANGED_TARGETS,
+    opcodes_that_are,
+)
 from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import ArrayShape, array_leaves
 

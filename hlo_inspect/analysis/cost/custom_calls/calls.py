@@ -13,7 +13,7 @@ from hlo_inspect.analysis.cost.figures import UnknownCostError
 from hlo_inspect.analysis.cost.operation import Operation
 from hlo_inspect.graph.calls import NOTHING, Bounds
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.values.custom_call_markers import is_marker
+from hlo_inspect.hlo.opcodes import is_marker
 
 _RULES: dict[str, Rule] = attention.RULES | libraries.RULES | pallas.RULES
 

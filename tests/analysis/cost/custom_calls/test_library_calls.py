@@ -4,7 +4,7 @@ import pytest
 
 from hlo_inspect.analysis.cost.custom_calls.call_cost import CallCost
 from hlo_inspect.analysis.cost.figures import Work
-from hlo_inspect.hlo.values.custom_call_markers import MARKERS
+from hlo_inspect.hlo.opcodes import MARKER_TARGETS
 from tests.analysis.cost.custom_calls.small_calls import call
 
 
@@ -133,7 +133,7 @@ def test_of_other_targets_only_the_bytes_are_known(target: str) -> None:
     assert call(target, "f32[8]", "f32[8,8]") == CallCost(None, 32 + 256)
 
 
-@pytest.mark.parametrize("target", [*sorted(MARKERS), "_SPMDInternalOp_RotateRight"])
+@pytest.mark.parametrize("target", [*sorted(MARKER_TARGETS), "_SPMDInternalOp_RotateRight"])
 def test_markers_cost_nothing(target: str) -> None:
     found = call(target, "f32[8]", "f32[8]")
     assert (found.work, found.bytes, found.is_marker) == (Work(), 0, True)
