@@ -1,4 +1,4 @@
-"""What each opcode of HLO text is: one row of `_ROWS` for each, from which the sets of opcodes follow; and which custom calls do
+"""What each opcode of HLO text is: a row of `_ROWS` for each, from which the sets of opcodes follow; and which custom calls do
 no work.
 
 The opcodes are those of `HLO_OPCODE_LIST` (xla/hlo/ir/hlo_opcode.h) and of its older versions. The kinds of the attributes'
@@ -355,7 +355,7 @@ CALLING_OPCODES = frozenset(
 """Opcodes that can name a computation, as all asynchronous halves of others can."""
 
 
-# -- custom calls that do no work: they say how a value is laid out or placed, or where something starts and ends ---------------
+# -- custom calls that do no work: they say how a value is laid out or placed, or where something starts and ends --------------
 
 # Sources: `xla/service/spmd/shardy/constants.h`, `xla/service/memory_annotations.h`, `xla/hlo/ir/hlo_instructions.h`,
 # `xla/service/collective_ops_utils.h`, `xla/hlo/transforms/despecializer.cc`, `xla/service/memory_space_assignment/slice.h`;
