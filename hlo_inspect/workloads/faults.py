@@ -10,9 +10,8 @@ from hlo_inspect.errors import Location
 from hlo_inspect.hlo.module import Problem
 from hlo_inspect.workloads.header import CHECKPOINTS, INITIATES, PIPELINE_BYTES, REQUIRED
 from hlo_inspect.workloads.reader import HEADER, EqualRows
-from hlo_inspect.workloads.row import WorkloadRow, shown_field
+from hlo_inspect.workloads.row import CUSTOMIZED, DLRM, MICRO, NONE, POLICIES, WorkloadRow, group_of, shown_field, suffix_of
 from hlo_inspect.workloads.totals import WorkloadTotals
-from hlo_inspect.workloads.vocabulary import CUSTOMIZED, DLRM, MICRO, NONE, POLICIES, group_of, suffix_of
 
 UNKNOWN_COLLECTIVE, TIME_OVERFLOW, GROUPS_MISMATCH, NOT_ISSUED = "HI603", "HI604", "HI606", "HI607"
 NO_CHECKPOINTS = "HI608"

@@ -13,8 +13,7 @@ from itertools import islice
 from typing import Literal
 
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.workloads.row import FieldFault, placed_fields
-from hlo_inspect.workloads.vocabulary import DLRM, FORWARD_IN_BACKWARD, POLICIES, TRANSFORMERS
+from hlo_inspect.workloads.row import DLRM, FORWARD_IN_BACKWARD, POLICIES, TRANSFORMERS, FieldFault, placed_fields
 
 Dialect = Literal["simai", "astra-sim"]
 

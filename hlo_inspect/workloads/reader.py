@@ -14,8 +14,7 @@ from hlo_inspect.hlo.input.source import Source
 from hlo_inspect.hlo.module import CUT_OFF, Problem, Problems
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.workloads.header import WorkloadHeader, parse_header
-from hlo_inspect.workloads.row import FIELDS, WorkloadRow, clean_row, field_column, mended_row, split_fields
-from hlo_inspect.workloads.vocabulary import CUSTOMIZED
+from hlo_inspect.workloads.row import CUSTOMIZED, FIELDS, WorkloadRow, field_column, placed_fields, read_row
 
 ROW_COUNT, MALFORMED_ROW, HEADER = "HI601", "HI602", "HI605"
 
@@ -124,31 +123,27 @@ class _Reader:
 
     def _take_count(self, workload: Workload, text: str) -> None:
         self._seen_count = True
-        fields = split_fields(text)
-        if len(fields) == 1 and _COUNT.fullmatch(fields[0]):
-            workload.stated_rows = int(fields[0])
+        fields = placed_fields(text)
+        if len(fields) == 1 and _COUNT.fullmatch(fields[0][0]):
+            workload.stated_rows = int(fields[0][0])
             return
         workload.note(ROW_COUNT, "the number of rows is missing: clients read it from this line", self.line, 1)
         if len(fields) > 1:
             self._take_row(workload, text)
 
     def _take_row(self, workload: Workload, text: str) -> None:
-        row = clean_row(text, with_policy=self._with_policy)
-        if row is not None:
-            if len(workload.known_lines) < _KEPT_LINES:
-                workload.known_lines[text] = row
-            self._keep(workload, row)
-            return
-        mended = mended_row(text, with_policy=self._with_policy)
-        if mended is None and workload.stated_rows is not None and len(workload.rows) >= workload.stated_rows:
+        found = read_row(text, with_policy=self._with_policy)
+        if found is None and workload.stated_rows is not None and len(workload.rows) >= workload.stated_rows:
             self._after_rows = self._after_rows or self.line  # whatever follows the rows is not read
             return
-        if mended is None:
+        if found is None:
             workload.note(MALFORMED_ROW, "no row: a name, a number and ten more fields", self.line, 1)
             self._keep(workload, _UNREADABLE)
             self._short = (self.line, _UNREADABLE.name)
             return
-        row, faults = mended
+        row, faults = found
+        if not faults and len(workload.known_lines) < _KEPT_LINES:
+            workload.known_lines[text] = row
         for fault in faults:
             workload.note(MALFORMED_ROW, fault.message, self.line, fault.column, row.name)
         self._keep(workload, row)

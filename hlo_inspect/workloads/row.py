@@ -1,7 +1,8 @@
-"""One row of a workload file: twelve fields between blanks, a thirteenth where each row has a policy of its own.
+"""The words of a workload file, and one row of it: twelve fields between blanks, a thirteenth where rows have policies.
 
-The clients read field after field, whatever line it is in: after a field that is missing, one too many, or no integer where one
-belongs, everything is read in the wrong place.
+The clients read field after field, whatever line it is in: after a field that is missing, one too many, or no integer,
+everything is read in the wrong place. Sources of the words: `Workload::decode_parallelsim`, `decode_involved_dimensions` and
+`initialize_workload` in astra-sim/workload/Workload.cc of ASTRA-sim 1.0 and of SimAI, which reads the same rows.
 """
 
 from __future__ import annotations
@@ -11,7 +12,81 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.workloads.vocabulary import PASSES, POLICIES
+
+PASSES = ("forward", "input_gradient", "weight_gradient")
+"""The passes of a row in its order: each a compute time, a collective and the size of that."""
+
+NONE = "NONE"
+"""The word of a cell without a collective."""
+
+FORWARD_IN_BACKWARD = "HYBRID_TRANSFORMER_FWD_IN_BCKWD"
+"""The policy that SimAI computes times of, and the one that aicb writes for training."""
+
+TRANSFORMERS = frozenset({"HYBRID_TRANSFORMER", FORWARD_IN_BACKWARD})
+DLRM = frozenset({"HYBRID_DLRM", "HYBRID_DLRM_ENHANCED"})
+CUSTOMIZED = "HYBRID_CUSTOMIZED"
+"""The policy whose rows end in a policy of their own."""
+MICRO = "MICRO"
+"""The policy of benchmarks; ASTRA-sim runs their first row alone."""
+
+_GRADIENTS = frozenset({"weight_gradient"})
+_ACTIVATIONS = frozenset({"forward", "input_gradient"})
+_ALL = frozenset(PASSES)
+POLICIES: dict[str, frozenset[str]] = {
+    "DATA": _GRADIENTS,
+    "MODEL": _ACTIVATIONS,
+    "HYBRID_DATA_MODEL": _ALL,
+    "HYBRID_MODEL_DATA": _ALL,
+    "HYBRID_TRANSFORMER": _ALL,
+    FORWARD_IN_BACKWARD: _ALL,
+    "HYBRID_DLRM": _GRADIENTS,
+    "HYBRID_DLRM_ENHANCED": _GRADIENTS,
+    CUSTOMIZED: _ALL,
+    MICRO: _GRADIENTS,
+    "DISTRIBUTED_INFERENCE": _ACTIVATIONS,
+}
+"""Policies with the passes whose collectives use some dimension of the network; those of other passes move nothing."""
+
+KINDS = {
+    "ALLREDUCE": "allreduce",
+    "ALLGATHER": "allgather",
+    "REDUCESCATTER": "reducescatter",
+    "ALLTOALL": "alltoall",
+    "ALLREDUCEALLTOALL": "allreducealltoall",
+}
+"""The collectives that a client knows, each with its name in facts."""
+
+HLO_KINDS = {"allreduce": "all-reduce", "allgather": "all-gather", "reducescatter": "reduce-scatter", "alltoall": "all-to-all"}
+"""The opcodes of HLO that mean the same."""
+
+_SUFFIXES = {"EP": "ep", "DP_EP": "dp_ep"}
+GROUPS = ("tp", "dp", "ep", "dp_ep")
+"""The groups of devices that collectives run in: tensor, data and expert parallel, and the data parallel ones of an expert."""
+
+
+def kind_of(word: str) -> str | None:
+    """The collective that a word names, with or without a suffix for its group; `None` where no client knows it."""
+    return KINDS.get(word.partition("_")[0])
+
+
+def suffix_of(word: str) -> str:
+    """What follows the collective: `EP` of `ALLTOALL_EP`."""
+    return word.partition("_")[2]
+
+
+def group_of(word: str, pass_name: str) -> str | None:
+    """The group that SimAI runs a collective in; `None` where it knows the word and gives it none, so that it takes no time.
+
+    Without a suffix activations are exchanged by tensor parallel devices, and gradients of weights by data parallel ones.
+    ALLREDUCEALLTOALL is taken for an ALLREDUCE with a suffix that means nothing.
+    """
+    if word.startswith("ALLREDUCEALLTOALL"):
+        return None
+    suffix = suffix_of(word)
+    if suffix:
+        return _SUFFIXES.get(suffix)
+    return "dp" if pass_name == "weight_gradient" else "tp"
+
 
 FIELDS = 12
 
@@ -62,13 +137,8 @@ class FieldFault(NamedTuple):
     column: int
 
 
-def split_fields(text: str) -> list[str]:
-    """The fields of a line, between ASCII blanks."""
-    return text.split() if text.isascii() else _TOKEN.findall(text)
-
-
 def placed_fields(text: str) -> list[tuple[str, int]]:
-    """The same, each with its 1-based column."""
+    """The fields of a line, between ASCII blanks, each with its 1-based column."""
     return [(match[0], match.start() + 1) for match in _TOKEN.finditer(text)]
 
 
@@ -78,28 +148,11 @@ def field_column(text: str, at: int) -> int | None:
     return fields[at][1] if at < len(fields) else None
 
 
-def clean_row(text: str, *, with_policy: bool) -> WorkloadRow | None:
-    """The row of a line; `None` where something can be wrong with it."""
-    match = (_ROW_WITH_POLICY if with_policy else _ROW).fullmatch(text)
-    if match is None:
-        return None
-    name, dependency, ft, fw, fs, it, iw, ins, wt, ww, ws, update, *policy = match.groups()
-    times_and_sizes = (int(ft), fw, int(fs), int(it), iw, int(ins), int(wt), ww, int(ws), int(update))
-    return WorkloadRow(name, int(dependency), *times_and_sizes, *policy)
-
-
 _WORDS = (1, 4, 7)
 """Which of the fields after the dependency are collectives."""
 
-_BLANKS = r"[ \t\r\f\v]"
-_DIGITS = r"([0-9]{1,19})"  # fewer than fill 64 bits
-_CELL = rf"{_DIGITS}{_BLANKS}++([A-Za-z_][^ \t\r\f\v]*+){_BLANKS}++{_DIGITS}{_BLANKS}++"
-_FIELDS = rf"{_BLANKS}*+([^ \t\r\f\v]++){_BLANKS}++(-?[0-9]{{1,18}}){_BLANKS}++{_CELL * 3}{_DIGITS}"
-_ROW = lazy_pattern(rf"{_FIELDS}{_BLANKS}*+", re.ASCII)
-_ROW_WITH_POLICY = lazy_pattern(rf"{_FIELDS}{_BLANKS}++([^ \t\r\f\v]++){_BLANKS}*+", re.ASCII)
 
-
-def mended_row(text: str, *, with_policy: bool) -> tuple[WorkloadRow, list[FieldFault]] | None:
+def read_row(text: str, *, with_policy: bool) -> tuple[WorkloadRow, list[FieldFault]] | None:
     """The row of a line with what is wrong with it; `None` for a line that is no row.
 
     Blanks in a name are part of it where the fields after them are as they should be.

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from hlo_inspect.workloads.header import TENSOR_PARALLEL, WorkloadHeader
 from hlo_inspect.workloads.reader import Workload
-from hlo_inspect.workloads.row import WorkloadRow
-from hlo_inspect.workloads.vocabulary import FORWARD_IN_BACKWARD, KINDS, NONE, PASSES, group_of, kind_of
+from hlo_inspect.workloads.row import FORWARD_IN_BACKWARD, KINDS, NONE, PASSES, WorkloadRow, group_of, kind_of
 
 
 @dataclass(slots=True)

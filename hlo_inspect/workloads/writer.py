@@ -20,9 +20,8 @@ from hlo_inspect.workloads.header import (
     HeaderKey,
 )
 from hlo_inspect.workloads.reader import Workload
-from hlo_inspect.workloads.row import WorkloadRow
+from hlo_inspect.workloads.row import FORWARD_IN_BACKWARD, NONE, TRANSFORMERS, WorkloadRow, kind_of, suffix_of
 from hlo_inspect.workloads.totals import WorkloadTotals
-from hlo_inspect.workloads.vocabulary import FORWARD_IN_BACKWARD, NONE, TRANSFORMERS, kind_of, suffix_of
 
 WRITTEN: tuple[Literal["simai", "astra-sim", "aicb"], ...] = ("simai", "astra-sim", "aicb")
 """What a workload can be written as; aicb writes SimAI's dialect, with tabs and all keys in its order."""

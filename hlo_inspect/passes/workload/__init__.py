@@ -9,8 +9,8 @@ from hlo_inspect.passes.base import WorkloadPass, unknown, with_lower_bound
 from hlo_inspect.passes.workload import tables
 from hlo_inspect.report.model import FactSpec, Section, Table, Value
 from hlo_inspect.workloads.header import PIPELINE_BYTES
+from hlo_inspect.workloads.row import FORWARD_IN_BACKWARD, GROUPS, HLO_KINDS, PASSES, POLICIES
 from hlo_inspect.workloads.totals import KIND_NAMES, UPDATE, PartialSum, WorkloadTotals
-from hlo_inspect.workloads.vocabulary import FORWARD_IN_BACKWARD, GROUPS, HLO_KINDS, PASSES, POLICIES
 from hlo_inspect.workloads.writer import WRITTEN
 
 _KINDS = frozenset(KIND_NAMES)

@@ -12,9 +12,8 @@ from hlo_inspect.passes.grouping import group_rows
 from hlo_inspect.report.model import Amount, Column, HeadlineRow, Parts, Table, Value, sentence
 from hlo_inspect.workloads.header import MEANINGS, PIPELINE_BYTES
 from hlo_inspect.workloads.reader import EqualRows
-from hlo_inspect.workloads.row import WorkloadRow
+from hlo_inspect.workloads.row import GROUPS, HLO_KINDS, NONE, PASSES, WorkloadRow
 from hlo_inspect.workloads.totals import UPDATE, CollectiveLabel, CollectiveSum, PartialSum, WorkloadTotals, together
-from hlo_inspect.workloads.vocabulary import GROUPS, HLO_KINDS, NONE, PASSES
 
 _CLIENTS = {"simai": "SimAI", "astra-sim": "ASTRA-sim 1.0"}
 _UNITS = {"simai": "ns", "astra-sim": "cycles"}
