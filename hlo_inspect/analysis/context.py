@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.cost.roofline import Seconds
     from hlo_inspect.analysis.hardware import HardwareProfile
     from hlo_inspect.analysis.time.collective_times import CollectiveTime
-    from hlo_inspect.analysis.time.kernel_costings import Costing
     from hlo_inspect.analysis.time.kernel_times import KernelTimes
     from hlo_inspect.analysis.time.profiles import AskedMachine, ProfileChoice
-    from hlo_inspect.analysis.time.step_times import StepTimes, TimesInStep
+    from hlo_inspect.analysis.time.step_times import Costing, StepTimes, TimesInStep
     from hlo_inspect.analysis.time.timelines import Timelines
     from hlo_inspect.hlo.module import Module
     from hlo_inspect.hlo.values.device_groups import NamedMesh
@@ -135,7 +134,7 @@ class OnMachine:
     @cached_property
     def costings(self) -> list[Costing]:
         """What each kernel costs in one step, the costliest first."""
-        from hlo_inspect.analysis.time.kernel_costings import find_costings
+        from hlo_inspect.analysis.time.step_times import find_costings
 
         return find_costings(self._analyses.kernels, self.times_in_step.of if self.times_in_step is not None else None)
 
@@ -151,7 +150,7 @@ class OnMachine:
     @cached_property
     def costing_groups(self) -> list[Costing]:
         """The same with kernels together that differ in their names only."""
-        from hlo_inspect.analysis.time.kernel_costings import join_costings
+        from hlo_inspect.analysis.time.step_times import join_costings
 
         return join_costings(self.costings)
 

@@ -12,9 +12,8 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import countable
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.analysis.provenance import NOT_FUSED, Labels, printed
-from hlo_inspect.analysis.time.kernel_costings import Costing
 from hlo_inspect.analysis.time.kernel_times import KernelTimes
-from hlo_inspect.analysis.time.step_times import estimate_gaps
+from hlo_inspect.analysis.time.step_times import Costing, estimate_gaps
 from hlo_inspect.graph.calls import Bounds
 from hlo_inspect.hlo.values.op_names import UNKNOWN
 from hlo_inspect.hlo.values.shapes import array_leaves

@@ -25,10 +25,9 @@ from hlo_inspect.analysis.phases.facts import StepFacts
 from hlo_inspect.analysis.phases.names import NamedPhases
 from hlo_inspect.analysis.phases.phases import Phases
 from hlo_inspect.analysis.provenance import Labeller, Provenances
-from hlo_inspect.analysis.time import kernel_costings
-from hlo_inspect.analysis.time.kernel_costings import Costing
+from hlo_inspect.analysis.time import step_times
 from hlo_inspect.analysis.time.kernel_times import CompilerEstimate, KernelTime, KernelTimes
-from hlo_inspect.analysis.time.step_times import RowTimes, TimesInStep
+from hlo_inspect.analysis.time.step_times import Costing, RowTimes, TimesInStep
 from hlo_inspect.graph import calls, fingerprints, view
 from hlo_inspect.graph.calls import Bounds, CallGraph
 from hlo_inspect.graph.canonical.module import CanonicalModule, CanonicalText, KnownRows
@@ -193,12 +192,12 @@ def share_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Has each thing worked out for itself."""
 
     def unshared() -> None:
-        looked_up, find_costings = Provenances.of, kernel_costings.find_costings
+        looked_up, find_costings = Provenances.of, step_times.find_costings
 
         def costings_of_each(kernels: Kernels, times: Callable[[Kernel], RowTimes] | None) -> list[Costing]:
             apart = [Kernels([kernel], ()) for kernel in kernels.found] + [Kernels((), kernels.beside)]
             rows = [row for one in apart for row in find_costings(one, times)]
-            return kernel_costings._weighed([Costing(row.kernels, row.cost._replace(share=None)) for row in rows])
+            return step_times._weighed([Costing(row.kernels, row.cost._replace(share=None)) for row in rows])
 
         monkeypatch.setattr(Fingerprints, "of", lambda *_: None)
         monkeypatch.setattr(computation, "_alike", lambda *_: None)
@@ -210,7 +209,7 @@ def share_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr(view, "_METADATA", re.compile("(?!)"))
         monkeypatch.setattr(InPlace, "may_end", lambda *_: True)
         monkeypatch.setattr(calls, "_alike_calls", lambda *_: object())
-        monkeypatch.setattr(kernel_costings, "find_costings", costings_of_each)
+        monkeypatch.setattr(step_times, "find_costings", costings_of_each)
         for owner, name in TABLES:
             forget(monkeypatch, owner, name)
 
