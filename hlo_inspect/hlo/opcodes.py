@@ -297,9 +297,13 @@ TABLE: Mapping[str, Opcode] = _BY_NAME | {opcode.name: opcode for opcode in _sho
 """Every opcode that XLA has, or had; the short spellings of asynchronous ones included."""
 
 
+_WITH_TRAITS = [opcode for opcode in TABLE.values() if opcode.traits]
+_CALLING = [opcode for opcode in TABLE.values() if opcode.callees]
+
+
 def opcodes_that_are(*traits: Trait) -> frozenset[str]:
     """The opcodes with one of these traits. Short spellings only start collectives, if they have traits."""
-    return frozenset(opcode.name for opcode in TABLE.values() if not opcode.traits.isdisjoint(traits))
+    return frozenset(opcode.name for opcode in _WITH_TRAITS if not opcode.traits.isdisjoint(traits))
 
 
 def opcodes_that_give(*results: Result) -> frozenset[str]:
@@ -309,7 +313,7 @@ def opcodes_that_give(*results: Result) -> frozenset[str]:
 
 def opcodes_that_call(*roles: Role) -> frozenset[str]:
     """The opcodes that call a computation in one of these roles."""
-    return frozenset(opcode.name for opcode in TABLE.values() if not set(roles).isdisjoint(opcode.callees.values()))
+    return frozenset(opcode.name for opcode in _CALLING if not set(roles).isdisjoint(opcode.callees.values()))
 
 
 def callee_roles(opcode: str) -> Mapping[CalleeAttribute, Role]:

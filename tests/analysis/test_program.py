@@ -93,6 +93,7 @@ ENTRY e {
     [
         ("ROOT r = f32[8]{0} all-reduce(p), replica_groups={{0,1}}, to_apply=sum", "reduction", "all-reduce"),
         ("z = f32[] constant(0)\n  ROOT r = f32[] reduce(p, z), dimensions={0}, to_apply=sum", "reduction", "reduce"),
+        ("ROOT r = f32[8]{0} cross-replica-sum(p), to_apply=sum", "reduction", "cross-replica-sum"),  # as all-reduce was called
         ("ROOT r = bf16[8]{0} convert(p)", "operation", "convert"),
         ("s = f32[8]{0} negate(p)\n  ROOT r = bf16[8]{0} convert(s)", "program", ""),
         ("ROOT r = (f32[8]{0}) tuple(p)", "program", ""),
