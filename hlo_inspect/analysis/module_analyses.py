@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import proxy
 
-from hlo_inspect.graph.calls import CallGraph, InstructionPlace, place
+from hlo_inspect.graph.calls import CallGraph, place
 from hlo_inspect.hlo.values.op_names import NOT_SOUGHT
 from hlo_inspect.request import Request
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from hlo_inspect.graph.view import View, Views
     from hlo_inspect.hlo.module import Module
     from hlo_inspect.hlo.values.device_groups import NamedMesh
-    from hlo_inspect.hlo.values.header import ShapeIndex
     from hlo_inspect.optimizer.overview import Overview
 
 NO_REQUEST = Request()
@@ -207,11 +206,6 @@ class ModuleAnalyses:
         return find_optimizer(self.module, self.interface, self.views)
 
     @cached_property
-    def succeeded_parameters(self) -> set[tuple[int, ShapeIndex]]:
-        """The entry parameters of which an output is the new value, in a module that was read with its graph."""
-        return self.optimizer.succeeded_parameters(self.interface)
-
-    @cached_property
     def fusions(self) -> list[Fusion]:
         """The fusions of a module that was read with its graph."""
         from hlo_inspect.analysis.fusions import find_fusions
@@ -252,7 +246,8 @@ class ModuleAnalyses:
     @cached_property
     def own_kernels(self) -> list[Kernel]:
         """The kernels that are no collectives."""
-        return [kernel for kernel in self.kernels.found if self.collective_of(kernel) is None]
+        collectives = {place(one) for collective in self.collectives for one in (collective.inner, collective.start)}
+        return [kernel for kernel in self.kernels.found if kernel.place not in collectives]
 
     @cached_property
     def program(self) -> Program:
@@ -351,18 +346,6 @@ class ModuleAnalyses:
         from hlo_inspect.analysis.memory.host_transfers import find_transfers
 
         return find_transfers(self.views, self.call_graph)
-
-    def collective_of(self, kernel: Kernel) -> Collective | None:
-        """The collective that a kernel is, or starts."""
-        return self._collectives_by_place.get(kernel.place)
-
-    @cached_property
-    def _collectives_by_place(self) -> dict[InstructionPlace, Collective]:
-        return {
-            place(instruction): collective
-            for collective in self.collectives
-            for instruction in (collective.inner, collective.start)
-        }
 
     @cached_property
     def collective_faults(self) -> list[CollectiveFault]:

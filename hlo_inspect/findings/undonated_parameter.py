@@ -67,5 +67,5 @@ class UndonatedParameter(Rule):
         """Parameters whose new value is an output, without what is reported as an optimizer's state."""
         state = undonated_state(context.optimizer, context.interface)
         reported = {(leaf.number, leaf.index) for leaf, _ in state.members} if state.saved >= WORTH_DONATING else set()
-        found = context.succeeded_parameters - reported
+        found = context.optimizer.succeeded_parameters(context.interface) - reported
         return fitting((leaf for leaf in leaves if (leaf.number, leaf.index) in found), context.interface.outputs)
