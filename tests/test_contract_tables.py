@@ -10,6 +10,7 @@ import pytest
 import hlo_inspect
 from hlo_inspect.passes import PASSES
 from hlo_inspect.report.model import Report, Value
+from tests.contract import declared
 from tests.tables import column
 
 DATA = Path(__file__).parent / "data"
@@ -26,7 +27,6 @@ FMHA, TE = "__cudnn$fmhaSoftmax", "te_fused_attn_forward_ffi"
 COMMANDS = {
     "outputs": "params",
     "kernels": "top",
-    "matmuls_by_type": "cost",
     "custom_calls": "custom-calls",
     "largest_arrays": "memory",
     "live_at_peak": "memory",
@@ -35,7 +35,7 @@ COMMANDS = {
 
 Cases = tuple[tuple[str, Value, Value], tuple[str, Value, Value]]
 
-# table -> the column that names a row, and column -> (dump, row, value)
+# table -> the column that names a row, and column -> (dump, row, value); other tables of passes stand beside their tests
 COLUMNS: dict[str, tuple[str, dict[str, Cases]]] = {
     "collectives": (
         "line",
@@ -205,18 +205,6 @@ COLUMNS: dict[str, tuple[str, dict[str, Cases]]] = {
             "memory_s": ((CPU, "all-gather", 3072 / 3352e9), (SCAN, "all-gather", 3 * 384 / 3352e9)),
         },
     ),
-    "matmuls_by_type": (
-        "type",
-        {
-            "type": ((SCAN, "f32", "f32"), (TPU, "bf16", "bf16")),
-            # three runs of one product of 2 x 8 and 8 x 8 numbers; two products of 4096 x 8192 and 8192 x 2048
-            "flops": ((SCAN, "f32", 3 * 256), (TPU, "bf16", 2 * 2 * 4096 * 8192 * 2048)),
-            # beside them the step of a counter and its comparison, 16 squares, their sum and its division
-            "share_of_flops": ((SCAN, "f32", 768 / (3 * 257 + 4 + 16 + 15 + 1)), ("gpu/scan_forward.after", "f32", 768 / 807)),
-            "sites": ((SCAN, "f32", 1), (GATHERED, "bf16", 2)),
-            "runs": ((SCAN, "f32", 3), (GATHERED, "bf16", 2)),
-        },
-    ),
     "kernels": (
         "line",
         {
@@ -268,6 +256,10 @@ COLUMNS: dict[str, tuple[str, dict[str, Cases]]] = {
         },
     ),
 }
+
+for command, tables in declared("COLUMNS").items():
+    COLUMNS |= tables
+    COMMANDS |= dict.fromkeys(tables, command)
 
 OWED_COLUMNS: dict[str, tuple[str, ...]] = {}
 OWED_TABLES: tuple[str, ...] = ()

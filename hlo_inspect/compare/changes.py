@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Literal, NamedTuple, get_args
 
 from hlo_inspect.hlo.values.shapes import total
-from hlo_inspect.passes.grouping import group_rows, joined_name
+from hlo_inspect.passes.instruction_rows import group_rows, joined_name
 from hlo_inspect.passes.params import joined_path
 from hlo_inspect.report.model import Amount, Column, Parts, Table, sentence
 

@@ -132,7 +132,7 @@ class ModuleReports:
             tables = tables_of_cut(tables)
         tables = list(tables)
         if module.log:
-            from hlo_inspect.passes.log_table import log_tables
+            from hlo_inspect.passes.module_facts import log_tables
 
             tables += log_tables(module.log)
         if self._needs.tables is None or module.quoted_lines:  # these have other tables on their page

@@ -20,7 +20,7 @@ from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import TRANSFERS
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.base import Pass, bounded, with_lower_bound
-from hlo_inspect.passes.grouping import group_rows
+from hlo_inspect.passes.instruction_rows import group_rows
 from hlo_inspect.report.model import Column, FactSpec, Passage, Section, Table, Value
 
 _FACTS: dict[str, CallFigure] = {

@@ -20,8 +20,7 @@ from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.custom_calls import custom_calls_by_target
-from hlo_inspect.passes.grouping import group_rows, joined_name
-from hlo_inspect.passes.origins import stacks_of
+from hlo_inspect.passes.instruction_rows import group_rows, joined_name, stacks_of
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Unit, Value
 
 KINDS = frozenset({"kLoop", "kInput", "kOutput", "kCustom"})

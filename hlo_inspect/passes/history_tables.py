@@ -12,7 +12,7 @@ from hlo_inspect.graph.neighbourhood.selection import WILDCARD, fits
 from hlo_inspect.hlo.input.dump_directory import CompiledModule, PassFile
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
 from hlo_inspect.hlo.values.shapes import total
-from hlo_inspect.passes.grouping import group_rows
+from hlo_inspect.passes.instruction_rows import group_rows
 from hlo_inspect.report.model import Column, HeadlineRow, Input, Report, Table, Unit, Value, number_of
 
 COMMAND = "history"

@@ -15,7 +15,7 @@ from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.passes.base import Pass, unknown, with_lower_bound
-from hlo_inspect.passes.grouping import group_rows
+from hlo_inspect.passes.instruction_rows import group_rows
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
 Leaves = Sequence[ParameterLeaf] | Sequence[Output]

@@ -19,8 +19,15 @@ from hlo_inspect.hlo.values.op_names import UNKNOWN
 from hlo_inspect.hlo.values.shapes import array_leaves
 from hlo_inspect.passes.base import Pass, bounded, with_lower_bound
 from hlo_inspect.passes.cost.times import inferred_clock
-from hlo_inspect.passes.grouping import joined_name
-from hlo_inspect.passes.origins import differences, joined_sources, phase_column, phase_notes, phase_source, stacks_of
+from hlo_inspect.passes.instruction_rows import (
+    differences,
+    joined_name,
+    joined_sources,
+    phase_column,
+    phase_notes,
+    phase_source,
+    stacks_of,
+)
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
 

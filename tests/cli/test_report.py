@@ -151,6 +151,6 @@ def test_a_page_that_is_too_large_says_what_makes_it_smaller(
 
 
 def test_what_turns_the_direction_of_text_is_an_escape_in_the_data() -> None:
-    from hlo_inspect.report.html.data import json_block
+    from hlo_inspect.report.html.page import json_block
 
     assert json_block("a\u202e\ud800\u00e9") == r'"a\u202e\ud800' + "\u00e9" + '"'

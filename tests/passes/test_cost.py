@@ -449,6 +449,28 @@ ENTRY %main (p: bf16[4,8], q: bf16[8,2], x: f32[4,4], y: bf16[4,4], e: f8e4m3fn[
 """.replace("TRIPS", 'backend_config={"known_trip_count":{"n":"3"}}').replace(
     "CONFIG", 'backend_config={"gemm_backend_config":{"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"]}}}'
 )
+GATHERED, SCAN = "gpu/gathered_matmul.after", "cpu/scan_forward.after"
+# each device multiplies 4096 x 8192 and 8192 x 2048 numbers of bf16, and as many again; 2 x 8 and 8 x 8 of f32 three times
+FACTS: dict[str, tuple[tuple[str, str, Value], ...]] = {
+    "cost.matmul_flops.<type>": (
+        (GATHERED, "cost.matmul_flops.bf16", 2 * 2 * 4096 * 2048 * 8192),
+        (SCAN, "cost.matmul_flops.f32", 3 * 256),
+    ),
+}
+COLUMNS: dict[str, tuple[str, dict[str, tuple[tuple[str, str, Value], ...]]]] = {
+    "matmuls_by_type": (
+        "type",
+        {
+            "type": ((SCAN, "f32", "f32"), (GATHERED, "bf16", "bf16")),
+            "flops": ((SCAN, "f32", 3 * 256), (GATHERED, "bf16", 2 * 2 * 4096 * 2048 * 8192)),
+            # beside them the step of a counter and its comparison, 16 squares, their sum and its division
+            "share_of_flops": ((SCAN, "f32", 768 / (3 * 257 + 4 + 16 + 15 + 1)), ("gpu/scan_forward.after", "f32", 768 / 807)),
+            "sites": ((SCAN, "f32", 1), (GATHERED, "bf16", 2)),
+            "runs": ((SCAN, "f32", 3), (GATHERED, "bf16", 2)),
+        },
+    ),
+}
+
 BY_TYPE = {
     "f8e4m3fn": 2 * 16 * 16 * 32,
     "f32": 2 * (3 * 3) * 2 * (3 * 3 * 3),

@@ -14,7 +14,7 @@ from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.base import Pass, unknown, with_lower_bound
 from hlo_inspect.passes.collectives import tables
 from hlo_inspect.passes.collectives.loops import loops
-from hlo_inspect.passes.origins import call_stacks, differences, phase_notes
+from hlo_inspect.passes.instruction_rows import call_stacks, differences, phase_notes
 from hlo_inspect.report.model import LOWER_BOUND, FactSpec, Section, Table, Value
 
 Label = TypeVar("Label", bound=Hashable)

@@ -15,8 +15,7 @@ from hlo_inspect.analysis.provenance import InstructionPhase
 from hlo_inspect.graph.calls import Bounds
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.base import bounded
-from hlo_inspect.passes.grouping import joined_name
-from hlo_inspect.passes.origins import joined_sources, phase_column, phase_source
+from hlo_inspect.passes.instruction_rows import joined_name, joined_sources, phase_column, phase_source
 from hlo_inspect.report.model import Column, Table, Value
 
 Label = TypeVar("Label", bound=Hashable)

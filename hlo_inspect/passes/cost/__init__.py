@@ -20,7 +20,7 @@ from hlo_inspect.hlo.values.op_names import RECOMPUTE
 from hlo_inspect.passes.base import Pass, bounded, with_lower_bound
 from hlo_inspect.passes.cost import times as step_times
 from hlo_inspect.passes.cost.products import SPEC, matmul_facts, matmuls_by_type
-from hlo_inspect.passes.origins import phase_notes
+from hlo_inspect.passes.instruction_rows import phase_notes
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Unit, Value, number_of
 
 _AS_XLA: dict[str, Figure] = {

@@ -11,8 +11,7 @@ from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.memory.live_arrays import LiveArray, live_curve
 from hlo_inspect.analysis.provenance import NO_SCOPE, NOT_PRINTED, printed
 from hlo_inspect.hlo.values.shapes import total
-from hlo_inspect.passes.grouping import group_rows, joined_name
-from hlo_inspect.passes.origins import phase_column
+from hlo_inspect.passes.instruction_rows import group_rows, joined_name, phase_column
 from hlo_inspect.passes.params import index_text
 from hlo_inspect.report.model import Column, Table
 

@@ -14,7 +14,7 @@ from hlo_inspect.graph.neighbourhood.neighbourhood import Neighbourhood, Ways, c
 from hlo_inspect.graph.neighbourhood.selection import find_rows
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.origins import stacks_of
+from hlo_inspect.passes.instruction_rows import stacks_of
 from hlo_inspect.passes.show.tables import instructions_table, neighbour_tables, way_tables
 from hlo_inspect.passes.show.words import instruction_block, several_block, ways_block
 from hlo_inspect.report.model import Section, Table

@@ -17,7 +17,7 @@ from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.values.shapes import Shape, array_leaves, total
 from hlo_inspect.passes.base import bounded
 from hlo_inspect.passes.collectives.tables import sites
-from hlo_inspect.passes.origins import phase_column
+from hlo_inspect.passes.instruction_rows import phase_column
 from hlo_inspect.passes.top import kernels_table
 from hlo_inspect.report.model import Amount, Column, Parts, Table, Value, number_of, sentence
 

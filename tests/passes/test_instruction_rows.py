@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.passes.base import with_lower_bound
-from hlo_inspect.passes.grouping import group_rows, joined_name
+from hlo_inspect.passes.instruction_rows import group_rows, joined_name
 from hlo_inspect.report.model import Value
 
 

@@ -1,16 +1,43 @@
-"""Where instructions come from: the call stacks of source lines, and what decides phases, names or the graph of values."""
+"""What tables of instructions share: rows that are equal but for their name, phases, and call stacks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from os.path import commonprefix
+from typing import Any, TypeVar
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.values.attributes import Metadata
 from hlo_inspect.hlo.values.op_names import UNKNOWN, Origin, StackFrames, origin_of
+from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.model import Column, Table
+
+Item = TypeVar("Item")
+
+_NUMBERED = lazy_pattern(r"(?:\.(?:[0-9]+|clone|remat[0-9]*))++$", re.ASCII)
+_SHORTEST_STEM = 3
+
+
+def group_rows(items: Iterable[Item], key: Callable[[Item], Hashable]) -> list[list[Item]]:
+    """The items by their key, each group in the place of its first item."""
+    groups: dict[Hashable, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return list(groups.values())
+
+
+def joined_name(names: Sequence[str]) -> str:
+    """One name for several instructions: what they have in common and how many they are, as `fusion.* × 24`."""
+    if len(names) == 1:
+        return names[0]
+    stems = {_NUMBERED.sub("", name) for name in names}
+    if len(stems) == 1:
+        return f"{stems.pop()}.* × {len(names):,}"
+    stem = commonprefix(list(stems))  # noqa: RUF071 - names are no paths, and share characters
+    return f"{stem if len(stem) >= _SHORTEST_STEM else ''}* × {len(names):,}"
 
 
 def phase_source(get: Callable[[Any], str]) -> Column:
