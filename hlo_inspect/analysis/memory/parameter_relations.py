@@ -50,11 +50,6 @@ class Relation(NamedTuple):
     parameter: int
     steps: tuple[str, ...] = ()
 
-    def after(self, opcode: str) -> Relation:
-        """Return the relation of what an instruction of this opcode makes of the array."""
-        word = _WORDS.get(opcode)
-        return self if word is None or word in self.steps else Relation(self.parameter, (*self.steps, word))
-
     def __str__(self) -> str:
         return ", ".join(self.steps) or PARAMETER
 
@@ -128,8 +123,9 @@ class ParameterRelations:
             place = step
         relation = self._known[place]
         for passed in reversed(way):
-            if relation is not None and not self._keeps_size(passed):
-                relation = relation.after(self._frames.opcode(passed))
+            word = _WORDS.get(self._frames.opcode(passed)) if relation is not None else None
+            if relation is not None and word is not None and word not in relation.steps and not self._keeps_size(passed):
+                relation = Relation(relation.parameter, (*relation.steps, word))
             self._known[passed] = relation
         return relation
 
