@@ -2,7 +2,7 @@
 
 A place is a value of the text: the frame of a computation (the entry, or one call of another), the row of an instruction, and
 an index into its tuple. Tuples, fusions, calls, asynchronous pairs and what only moves or converts values are stepped through,
-from a place to the one before it.
+from a place to the one before it. `value_graph.py` says why there is a graph of all values beside this.
 """
 
 from __future__ import annotations

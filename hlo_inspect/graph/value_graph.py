@@ -8,6 +8,13 @@ keep apart what a plain graph of instructions would mix up:
 * Where arrays are concatenated to be reduced together and are cut apart again, each part has nodes of its own.
 * The state of a loop has a node for each element, made of the initial value and of what the body returns. These are the only
   cycles, apart from texts that no compiler writes and from pairs of send and recv.
+
+`frames.py` follows values too, and stays beside this graph because it goes the other way. It steps back from one value, through
+all that keeps it, and reads only the calls on its way: the optimizer and the relations of parameters ask of a few values where
+each comes from. Phases and neighbourhoods ask of every value what it is made of and who uses it: this graph reads each call once,
+forward, and a copy or a transpose has a node here because it has a phase, a neighbour and a place in memory. One engine for both
+would read the whole step for one question, or visit each value as often as it is used. `NodesAtPlaces` leads from the one to the
+other. Trip counts (`loops.py`) need neither: they follow integer scalars, which are kept of a stream whose rows are not.
 """
 
 from __future__ import annotations
@@ -18,8 +25,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeGuard, Union
 
 from hlo_inspect.graph.fingerprints import Fingerprints
+from hlo_inspect.graph.frames import Frames, Place
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.opcodes import PRODUCTS, STARTING_COLLECTIVES, TABLE, is_marker, opcodes_that_are, opcodes_that_give
+from hlo_inspect.hlo.values.attributes import SliceDimension
+from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import Shape, TupleShape
 from hlo_inspect.lazy_pattern import lazy_pattern
 
@@ -263,6 +273,49 @@ class ValueGraph:
             if isinstance(value, tuple):
                 value = value[number] if number < len(value) else None
         return value
+
+
+class NodesAtPlaces:
+    """The nodes of a graph at the places of `frames`, which has calls of the same computations."""
+
+    def __init__(self, frames: Frames, graph: ValueGraph) -> None:
+        self._frames = frames
+        self._graph = graph
+        self._calls: list[CallFrame | None] = []  # by the number that each has in `frames`, callers first
+        self._parameters: dict[int, dict[int, int]] = {}
+
+    def nodes(self, place: Place, part: SliceDimension | None = None) -> list[int]:
+        """Return the nodes of the value at a place, or of those parts of it that hold a range of its elements; none if the place
+        was not read.
+        """
+        frame, row, index = place
+        while len(self._calls) <= frame:
+            self._calls.append(self._call(len(self._calls)))
+        call = self._calls[frame]
+        if call is None or row < 0:
+            return []
+        whole = call.value(row)
+        value = ValueGraph.element(whole, index)
+        if isinstance(value, Parts) and part is not None and part.limit <= value.stop:
+            return value.within(part.start, part.limit)
+        return nodes_in(value) or nodes_in(whole)
+
+    def input(self, frame: int, number: int, index: ShapeIndex) -> list[int]:
+        """Return the nodes of an element of a parameter."""
+        rows = self._parameters.get(frame)
+        if rows is None:
+            rows = self._parameters[frame] = self._frames[frame].view.parameters_by_number()
+        return self.nodes((frame, rows[number], index)) if number in rows else []
+
+    def _call(self, frame: int) -> CallFrame | None:
+        """Return the call of the graph that a frame is, if it was read."""
+        name, caller = self._frames[frame].view.computation.name, self._frames[frame].caller
+        above = self._calls[caller[0]] if caller is not None else None
+        if caller is None:
+            found = self._graph.frames_by_name.get(name, [])
+        else:
+            found = [self._graph.frames[number] for number in above.called.get(caller[1], ())] if above is not None else []
+        return next((one for one in found if one.name == name), None)
 
 
 def nodes_in(value: Value) -> list[int]:

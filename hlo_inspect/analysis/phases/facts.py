@@ -12,9 +12,10 @@ Each fact is one bit of each component of the graph, found by one pass in the or
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-from hlo_inspect.analysis.phases.gradients import TrainedWeight
-from hlo_inspect.graph.value_graph import MOVES, PARAMETER, PRODUCT, REDUCES, ValueGraph
+from hlo_inspect.graph.value_graph import MOVES, PARAMETER, PRODUCT, REDUCES, NodesAtPlaces, ValueGraph
+from hlo_inspect.optimizer.overview import Overview
 
 GRADIENT, UPDATED, LOSS, COTANGENT, TAIL = 1, 2, 4, 8, 16
 BEHIND_PRODUCT, FROM_INPUT, FROM_WEIGHT = 32, 64, 128
@@ -37,6 +38,25 @@ FOR_BACKWARD = 32768
 MAX_LOSSES = 48
 MAX_GRADIENTS = 256
 MAX_INPUTS = 256
+
+
+class TrainedWeight(NamedTuple):
+    """The nodes of one weight's gradient, and of the arrays that hold the weight: itself and its working copy."""
+
+    gradients: set[int]
+    arrays: set[int]
+
+
+def trained_weights(overview: Overview, graph: ValueGraph) -> list[TrainedWeight]:
+    """Return the weights of which gradients were found that depend on a cotangent, as the updates of the optimizer say."""
+    places = NodesAtPlaces(overview.frames, graph)
+    found = []
+    for row in [row for row in overview.rows if not row.matched.is_linear]:
+        gradients = {node for place, part in row.matched.gradient_places() for node in places.nodes(place, part)}
+        held = [array.source for array in (row.weight, row.master) if array is not None]
+        if gradients:
+            found.append(TrainedWeight(gradients, {node for source in held for node in places.input(*source)}))
+    return found
 
 
 class Components:

@@ -11,8 +11,7 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 from hlo_inspect.analysis.phases import facts as fact
-from hlo_inspect.analysis.phases.facts import Components, StepFacts
-from hlo_inspect.analysis.phases.gradients import trained_weights
+from hlo_inspect.analysis.phases.facts import Components, StepFacts, trained_weights
 from hlo_inspect.analysis.provenance import PHASE_ORDER
 from hlo_inspect.graph.parameters import FLOATS, NO_UPDATE
 from hlo_inspect.graph.value_graph import COLLECTIVE, MOVES, PRODUCT, SUMS, CallFrame, Parts, ValueGraph, nodes_in
