@@ -9,12 +9,13 @@ keep apart what a plain graph of instructions would mix up:
 * The state of a loop has a node for each element, made of the initial value and of what the body returns. These are the only
   cycles, apart from texts that no compiler writes and from pairs of send and recv.
 
-`frames.py` follows values too, and stays beside this graph because it goes the other way. It steps back from one value, through
-all that keeps it, and reads only the calls on its way: the optimizer and the relations of parameters ask of a few values where
-each comes from. Phases and neighbourhoods ask of every value what it is made of and who uses it: this graph reads each call once,
-forward, and a copy or a transpose has a node here because it has a phase, a neighbour and a place in memory. One engine for both
-would read the whole step for one question, or visit each value as often as it is used. `NodesAtPlaces` leads from the one to the
-other. Trip counts (`loops.py`) need neither: they follow integer scalars, which are kept of a stream whose rows are not.
+`frames.py` follows values too, and stays beside this graph because it goes the other way. It steps back from one value,
+through all that keeps it, and reads only the calls on its way: the optimizer and the relations of parameters ask of a few
+values where each comes from. Phases and neighbourhoods ask of every value what it is made of and who uses it: this graph
+reads each call once, forward, and a copy or a transpose has a node here because it has a phase, a neighbour and a place in
+memory. One engine for both would read the whole step for one question, or visit each value as often as it is used.
+`NodesAtPlaces` leads from the one to the other. Trip counts (`loops.py`) need neither: they follow integer scalars, which are
+kept of a stream whose rows are not.
 """
 
 from __future__ import annotations
@@ -285,8 +286,8 @@ class NodesAtPlaces:
         self._parameters: dict[int, dict[int, int]] = {}
 
     def nodes(self, place: Place, part: SliceDimension | None = None) -> list[int]:
-        """Return the nodes of the value at a place, or of those parts of it that hold a range of its elements; none if the place
-        was not read.
+        """Return the nodes of the value at a place, or of those parts of it that hold a range of its elements; none if it was
+        not read.
         """
         frame, row, index = place
         while len(self._calls) <= frame:
