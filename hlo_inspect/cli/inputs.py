@@ -7,10 +7,12 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING
 
+from hlo_inspect.cli.options import OutputOptions
 from hlo_inspect.cli.output import refuse_to_overwrite, refuse_to_overwrite_dump
 from hlo_inspect.cli.streams import FAILED, reported, tell
 from hlo_inspect.errors import HloInspectError, InputError, printable
@@ -36,55 +38,45 @@ def with_name(inputs: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
     return tuple(inputs), None
 
 
+@dataclass(slots=True)
 class Inspected:
     """The reports of all inputs, to be taken once: each is made when the one before it is done with.
 
-    `status` is the exit status so far. An input that cannot be read is reported at once on standard error, and the others are
-    read; a finding that reaches `fail_on` is a failure. The file `output` must not be one of the inputs. `needed` is what the
-    reports have to have of their tables, where that is not all; `every_rule` runs all rules, however large a module is.
+    `status` is the exit status so far. An input that cannot be read is told at once, and the others are read;
+    a finding that reaches `fail_on` is a failure. `needed` is what the reader needs of the tables, if not all; `every_rule`
+    runs all rules, however large a module is.
     """
 
-    def __init__(
-        self,
-        inputs: Sequence[str],
-        request: Request,
-        *,
-        quiet: bool = False,
-        fail_on: Severity | None = None,
-        output: str | None = None,
-        needed: NeededTables | None = None,
-        every_rule: bool = False,
-    ) -> None:
-        self.status = 0
-        self._inputs = inputs
-        self._request = request
-        self._quiet = quiet
-        self._fail_on = fail_on
-        self._output = output
-        self._needed = needed
-        self._every_rule = every_rule
+    inputs: Sequence[str]
+    request: Request
+    output: OutputOptions
+    fail_on: Severity | None = None
+    needed: NeededTables | None = None
+    every_rule: bool = False
+    status: int = 0
 
     def __iter__(self) -> Iterator[Report]:
         from hlo_inspect.inspection.inspection import Inspection
         from hlo_inspect.inspection.module_reports import ReportNeeds
         from hlo_inspect.report.model import reaching
 
-        refuse_to_overwrite(self._output, [*self._inputs, *self._request.profiles, self._request.custom_calls])
-        needs = ReportNeeds(self._needed, every_rule=self._every_rule)
+        output = self.output.output
+        refuse_to_overwrite(output, [*self.inputs, *self.request.profiles, self.request.custom_calls])
+        needs = ReportNeeds(self.needed, every_rule=self.every_rule)
         with (
-            ReadingBar(wanted=not self._quiet and self._request.jobs == 1) as bar,
-            Inspection(self._request, needs) as inspection,
+            ReadingBar(wanted=not self.output.quiet and self.request.jobs == 1) as bar,
+            Inspection(self.request, needs) as inspection,
         ):
             inspection.watch(bar)
             for one in inspection.read(self._sources(inspection)):
                 if isinstance(one, HloInspectError):
                     if one.location is not None:
-                        refuse_to_overwrite(self._output, [one.location.path])
+                        refuse_to_overwrite(output, [one.location.path])
                     with bar.out_of_the_way():
                         self.status = max(self.status, reported(one))
                     continue
-                refuse_to_overwrite_dump(self._output, one.input.path)
-                if self._fail_on is not None and reaching(one.findings, self._fail_on):
+                refuse_to_overwrite_dump(output, one.input.path)
+                if self.fail_on is not None and reaching(one.findings, self.fail_on):
                     self.status = max(self.status, FAILED)
                 with bar.out_of_the_way():
                     yield one
@@ -93,7 +85,7 @@ class Inspected:
 
     def _sources(self, inspection: Inspection) -> list[Path | str]:
         sources: list[Path | str] = []
-        for argument in self._inputs:
+        for argument in self.inputs:
             try:
                 sources += inspection.sources(argument)
             except InputError as error:

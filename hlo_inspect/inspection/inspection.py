@@ -109,7 +109,6 @@ class Inspection:
             others: list[str] = []
             empty: list[InputError] = []
             lacking: list[NoSuchInstructionError] = []
-            file = None
             for file, items in group:
                 for item in items:
                     if isinstance(item, Report):
@@ -127,7 +126,7 @@ class Inspection:
             if lacking and not matched:
                 yield _in_no_module(lacking)
                 continue
-            place = Location(file.of if file is not None else "")
+            place = Location(file.of)
             if not failed and empty and not matched and not others:
                 yield InputError(f"is a directory of which no file holds {self._held} ({len(empty)} read)", place)
                 continue

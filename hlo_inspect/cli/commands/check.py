@@ -89,7 +89,7 @@ def check(
     if policy.fail_if or baseline is not None:
         return _against_baseline(baseline, inputs, policy, request, output, allow_partial=allow_partial)
     asked = replace(request, passes=passes_for(policy))
-    found = Inspected(inputs, asked, quiet=output.quiet, output=output.output, every_rule=True)
+    found = Inspected(inputs, asked, output, every_rule=True)
     run = CheckRun(policy)
     status = deliver(run.reports(found if allow_partial else _whole(found, run)), output)
     return max(status, found.status, UNREADABLE if run.refused else 0, FAILED if run.failed else 0)
@@ -169,7 +169,7 @@ def _list_facts(inputs: Sequence[str], request: Request, output: OutputOptions) 
 
     if not inputs:
         return deliver([facts_report(all_specs())], output)
-    found = Inspected(inputs, replace(request, passes=_all_names()), quiet=output.quiet, output=output.output)
+    found = Inspected(inputs, replace(request, passes=_all_names()), output)
     return max(deliver(map(facts_of, found), output), found.status)
 
 

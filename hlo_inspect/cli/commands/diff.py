@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import click
 
@@ -56,45 +56,37 @@ def diff(
     return max(deliver(reports, output), paired.status)
 
 
+@dataclass(slots=True)
 class PairedModules:
     """The comparisons of all pairs of modules of two inputs, to be taken once; the reports of the modules have the tables of
-    the passes `shown`, and notes where `with_notes`. `status` is the exit status so far: findings of `fail_on` or above fail.
+    the passes `shown`, and notes if `with_notes`. `status` is the exit status so far: findings of `fail_on` or above fail.
     """
 
-    def __init__(
-        self,
-        old: ComparedInput,
-        new: ComparedInput,
-        request: Request,
-        output: OutputOptions,
-        fail_on: Severity | None = None,
-        *,
-        shown: Sequence[str] = (),
-        with_notes: bool = True,
-    ) -> None:
-        self.status = 0
-        self._fail_on = fail_on
-        self._shown = shown
-        self._with_notes = with_notes
-        self._inputs = (old, new)
-        self._request = request
-        self._output = output
+    old: ComparedInput
+    new: ComparedInput
+    request: Request
+    output: OutputOptions
+    fail_on: Severity | None = None
+    shown: Sequence[str] = ()
+    with_notes: bool = True
+    status: int = 0
 
     def __iter__(self) -> Iterator[ModuleComparison]:
-        inputs = [str(one.source) for one in self._inputs]
-        refuse_to_overwrite(self._output.output, [*inputs, *self._request.profiles, self._request.custom_calls])
-        with ReadingBar(wanted=not self._output.quiet) as bar:
+        target = self.output.output
+        inputs = [str(one.source) for one in (self.old, self.new)]
+        refuse_to_overwrite(target, [*inputs, *self.request.profiles, self.request.custom_calls])
+        with ReadingBar(wanted=not self.output.quiet) as bar:
             comparisons = Comparisons(
-                self._request,
+                self.request,
                 watch=lambda inspection: inspection.watch(bar),
-                shown=self._shown,
-                with_notes=self._with_notes,
+                shown=self.shown,
+                with_notes=self.with_notes,
             )
-            for one in comparisons.of(*self._inputs):
+            for one in comparisons.of(self.old, self.new):
                 for side in (one.old, one.new):
                     if side is not None:
-                        refuse_to_overwrite_dump(self._output.output, side.report.input.path)
-                if self._fail_on is not None and reaching(one.report.findings, self._fail_on):
+                        refuse_to_overwrite_dump(target, side.report.input.path)
+                if self.fail_on is not None and reaching(one.report.findings, self.fail_on):
                     self.status = max(self.status, FAILED)
                 with bar.out_of_the_way():
                     yield one

@@ -58,7 +58,7 @@ def command_of(one: Question) -> click.Command:
                 raise click.UsageError("--to writes a workload file: --format, --table and --top have no effect.")
             return _rewritten(inputs, to, output)
         request = replace(request, passes=one.passes_of_formats.get(output.format, one.name))
-        found = Inspected(inputs, request, quiet=output.quiet, fail_on=fail_on, output=output.output, needed=_needed(output))
+        found = Inspected(inputs, request, output, fail_on, needed=_needed(output))
         ends_with_list = one.name == OVERVIEW and output.format in FORMATS_FOR_PEOPLE and output.table is None
         return max(deliver(_with_list(found, inputs) if ends_with_list else found, output), found.status)
 
@@ -105,7 +105,7 @@ def list_command(inputs: tuple[str, ...], fail_on: Severity | None, *, output: O
     from hlo_inspect.passes.modules import ModuleList
 
     request = replace(request, passes=MODULE_FACTS, also=(OVERVIEW,))
-    found = Inspected(inputs, request, quiet=output.quiet, fail_on=fail_on, output=output.output)
+    found = Inspected(inputs, request, output, fail_on)
     listed = ModuleList()
     for report in found:
         listed.add(report)

@@ -101,8 +101,8 @@ def page_reports(
 ) -> tuple[Inspected | PairedModules, Iterator[Report]]:
     """The reports of all modules, or of pairs of modules of two inputs, and what has the exit status once they are taken."""
     if not compares:
-        found = Inspected(inputs, request, quiet=output.quiet, fail_on=fail_on, output=output.output)
-        return found, _of_modules(found, inputs, request, output.output)
+        found = Inspected(inputs, request, output, fail_on)
+        return found, _of_modules(found)
     if len(inputs) != len(("OLD", "NEW")):
         raise click.UsageError(f"--diff compares two inputs, OLD and NEW, and there are {len(inputs)}.")
     old, new = map(ComparedInput, inputs)
@@ -110,14 +110,14 @@ def page_reports(
     return paired, _of_pairs(paired, inputs)
 
 
-def _of_modules(found: Inspected, inputs: Sequence[str], request: Request, output: str | None) -> Iterator[Report]:
+def _of_modules(found: Inspected) -> Iterator[Report]:
     """After the report of a module the one of its compiler passes where the dump holds their files; the documentation of all
     findings; and the list of the modules where there are several.
     """
     listed = ModuleList()
-    yield from _documented(_with_histories(listed.noting(found), list(_histories(inputs, request, output)), found))
+    yield from _documented(_with_histories(listed.noting(found), list(_histories(found)), found))
     if len(listed) > 1:
-        yield listed.report(", ".join(inputs))
+        yield listed.report(", ".join(found.inputs))
 
 
 def _of_pairs(paired: PairedModules, inputs: Sequence[str]) -> Iterator[Report]:
@@ -138,16 +138,16 @@ def _of_pairs(paired: PairedModules, inputs: Sequence[str]) -> Iterator[Report]:
         yield listed.report(" -> ".join(inputs))
 
 
-def _histories(inputs: Iterable[str], request: Request, output: str | None) -> Iterator[tuple[PassHistory, frozenset[str]]]:
+def _histories(found: Inspected) -> Iterator[tuple[PassHistory, frozenset[str]]]:
     """The history of a module of each directory that holds files of compiler passes, and the paths of these files."""
-    for directory in inputs:
+    for directory in found.inputs:
         if Path(directory).is_dir():
-            history = PassHistory(directory, request.module, jobs=request.jobs)
+            history = PassHistory(directory, found.request.module, jobs=found.request.jobs)
             try:
                 paths = history.paths()
             except InputError:
                 continue
-            refuse_to_overwrite(output, paths)
+            refuse_to_overwrite(found.output.output, paths)
             yield history, paths
 
 
