@@ -8,14 +8,12 @@ from hlo_inspect.optimizer.algebra.update import Claim, OptimizerRule, Update
 from hlo_inspect.optimizer.rules import (
     adafactor,
     adam_family,
-    adamax,
     adopt,
     distance_estimates,
     ftrl,
-    lars,
+    layerwise,
     muon,
     nadam,
-    novograd,
     rmsprop,
     rprop,
     schedule_free,
@@ -95,7 +93,9 @@ RULES: tuple[OptimizerRule, ...] = (
     OptimizerRule(
         "amsgrad", "AMSGrad", "Reddi, Kale and Kumar 2018, arXiv:1904.09237", adam_like(adam_family.largest), _ADAM_L2, _MOMENTS
     ),
-    OptimizerRule("adamax", "AdaMax", "Kingma and Ba 2015, arXiv:1412.6980, section 7.1", adamax.match, _ADAM_L2, _MOMENTS),
+    OptimizerRule(
+        "adamax", "AdaMax", "Kingma and Ba 2015, arXiv:1412.6980, section 7.1", adam_family.match_adamax, _ADAM_L2, _MOMENTS
+    ),
     OptimizerRule(
         "ademamix",
         "AdEMAMix",
@@ -119,12 +119,14 @@ RULES: tuple[OptimizerRule, ...] = (
     OptimizerRule(
         "radam", "RAdam", "Liu et al. 2020, arXiv:1908.03265", adam_like(find=adam_family.rectified_step), _ADAM_L2, _MOMENTS
     ),
-    OptimizerRule("novograd", "NovoGrad", "Ginsburg et al. 2019, arXiv:1905.11286", novograd.match, _ADAM_L2, _MOMENTS),
+    OptimizerRule(
+        "novograd", "NovoGrad", "Ginsburg et al. 2019, arXiv:1905.11286", layerwise.match_novograd, _ADAM_L2, _MOMENTS
+    ),
     OptimizerRule(
         "lars",
         "LARS",
         "You, Gitman and Ginsburg 2017, arXiv:1708.03888",
-        lars.match,
+        layerwise.match_lars,
         ("learning_rate", "momentum", "nesterov", "weight_decay"),
         ("first_moment",),
     ),

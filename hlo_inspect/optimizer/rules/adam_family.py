@@ -20,6 +20,8 @@
   over a threshold, else the corrected m'. The factor is recognised by its values.
 * AdEMAMix (Pagliardini, Ablin and Grangier 2024, arXiv:2409.03137): `alpha * m2'` beside the corrected m', with `m2' = b3 *
   m2 + (1 - b3) * g`, which has no correction: that distinguishes the two. alpha and b3 may follow a schedule.
+* AdaMax (Kingma and Ba 2015, section 7.1): `u' = max(b2 * u, abs(g) + epsilon)` in the place of the root; epsilon may be added
+  to u' in the step instead.
 * MARS (Yuan et al. 2024, arXiv:2411.10438): in the place of g `g + gamma * b1 / (1 - b1) * (g - g_last)`, with a norm of at
   most 1.
 """
@@ -31,7 +33,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from hlo_inspect.optimizer.algebra.hyperparameter import constant
+from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT, Hyperparameter, constant
 from hlo_inspect.optimizer.algebra.moments import (
     AdamStep,
     Average,
@@ -42,11 +44,23 @@ from hlo_inspect.optimizer.algebra.moments import (
     find_adam_step,
     gradient_average,
     holds_square,
+    l2_of,
     square_average,
     squares_of,
     take_corrections,
 )
-from hlo_inspect.optimizer.algebra.normal_form import ONE, Sum, added, close, inverse, is_constant, product, scaled
+from hlo_inspect.optimizer.algebra.normal_form import (
+    ONE,
+    Monomial,
+    Sum,
+    added,
+    close,
+    inverse,
+    is_constant,
+    only_term,
+    product,
+    scaled,
+)
 from hlo_inspect.optimizer.algebra.norms import is_trust_ratio, trust_factor, unclipped, within_limits
 from hlo_inspect.optimizer.algebra.numeric import value_of_form
 from hlo_inspect.optimizer.algebra.update import Claim, State, Update, quotient, split
@@ -219,6 +233,74 @@ def _has_factor(update: Update, form: Sum, handed: dict[int | None, float], t: f
     factor = math.sqrt(max(0.0, (rho - 4) * (rho - 2) * limit / ((limit - 4) * (limit - 2) * rho)))
     found = value_of_form(update.forms, form, lambda node: handed.get(node, count))
     return found is not None and factor > 0.0 and close(found, factor, 1e-3)
+
+
+# -- AdaMax ------------------------------------------------------------------------------------------------------------
+
+
+def match_adamax(update: Update) -> Claim | None:
+    states = update.used(update.rest)
+    if len(update.rest) != 1 or len(states) != 2 or not update.is_plain():
+        return None
+    ((monomial, value),) = update.rest.items()
+    for first, largest in (states, reversed(states)):
+        divided = _without_largest(update, monomial, largest)
+        if divided is None or dict(divided[0]).get(first.new) != 1.0:
+            continue
+        rest = tuple((a, e) for a, e in divided[0] if a != first.new)
+        average = gradient_average(update, first)
+        bases, scalars = take_corrections(update, rest)
+        norm = _largest_norm(update, largest, average) if average is not None else None
+        if average is None or norm is None or len(bases) > 1 or any(exponent != -1.0 for _, exponent in bases):
+            continue
+        if not all(update.is_scalar(atom) for atom, _ in scalars):
+            continue
+        rate: Sum = {scalars: -value * divided[2]}
+        hyperparameters = {
+            "learning_rate": update.read(rate),
+            "beta1": exact_decay(average.decay, bases[0][0] if bases else None),
+            "beta2": norm[0],
+            "epsilon": divided[1] if divided[1] != ABSENT else norm[1],
+            "weight_decay": update.decay_of(rate),
+            "l2": l2_of(update, average),
+        }
+        return Claim(rate, average.rest, hyperparameters, {"first_moment": first.array, "second_moment": largest.array})
+    return None
+
+
+def _without_largest(update: Update, monomial: Monomial, largest: State) -> tuple[Monomial, Hyperparameter, float] | None:
+    """A product without the `1 / (k * (u' + epsilon))` that is one of its factors, epsilon, and 1 / k."""
+    holding = [(atom, exponent) for atom, exponent in monomial if update.holds(atom, largest.new)]
+    if len(holding) != 1 or holding[0][1] != -1.0:
+        return None
+    atom, _ = holding[0]
+    rest = product(monomial, ((atom, 1.0),))
+    if atom == largest.new:
+        return rest, ABSENT, 1.0
+    factor, added = split(update.forms.atoms[atom].parts[0], largest.new) if update.forms.atoms[atom].op == "sum" else ({}, {})
+    epsilon = quotient(update.forms, added, factor) if len(factor) == 1 and len(added) == 1 else None
+    if epsilon is None or not update.are_scalar(factor) or not update.are_scalar(epsilon):
+        return None
+    ((scalars, value),) = factor.items()
+    return product(rest, tuple((a, -e) for a, e in scalars)), update.read(epsilon), 1 / value
+
+
+def _largest_norm(update: Update, state: State, average: Average) -> tuple[Hyperparameter, Hyperparameter] | None:
+    """Decay and epsilon of `max(b2 * u, abs(g) + epsilon)`."""
+    largest = update.forms.only_atom(state.form)
+    if largest is None or largest.op != "maximum":
+        return None
+    for decayed, grown in (largest.parts, largest.parts[::-1]):
+        decay, left = split(decayed, state.old)
+        if not decay or left or not update.are_scalar(decay):
+            continue
+        epsilon = {monomial: value for monomial, value in grown.items() if update.are_scalar({monomial: value})}
+        size = {monomial: value for monomial, value in grown.items() if monomial not in epsilon}
+        monomial, value = only_term(size)
+        inner = update.forms.atoms[monomial[0][0]] if len(monomial) == 1 else None
+        if inner is not None and inner.op == "abs" and value > 0 and update.same_direction(inner.parts[0], average.rest):
+            return update.read(decay), update.read(epsilon) if any(epsilon.values()) else ABSENT
+    return None
 
 
 # -- what has a state more ----------------------------------------------------------------------------------------------

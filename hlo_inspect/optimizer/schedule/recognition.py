@@ -32,8 +32,7 @@ from hlo_inspect.optimizer.algebra.numeric import value_of_form
 from hlo_inspect.optimizer.matching.training_steps import WeightUpdates
 from hlo_inspect.optimizer.matching.weights import Weight
 from hlo_inspect.optimizer.schedule.curve import Curve, alike
-from hlo_inspect.optimizer.schedule.piecewise import LAST, Piece, pieces_of
-from hlo_inspect.optimizer.schedule.tables import with_segments
+from hlo_inspect.optimizer.schedule.piecewise import LAST, Piece, pieces_of, with_segments
 
 Kind = Literal["constant", "linear", "cosine", "polynomial", "exponential", "staircase", "inverse square root", "inverse"]
 
