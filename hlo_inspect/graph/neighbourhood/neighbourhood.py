@@ -1,23 +1,187 @@
-"""The neighbours of one instruction, and the ways between some instructions and others."""
+"""The neighbours of one instruction, and the ways between some instructions and others.
+
+They are found in the graph of the values of a step (`graph/value_graph.py`), seen as that of its instructions: which makes an
+array of what others make. A fusion is one instruction, and so is the start of an asynchronous computation that holds only one.
+Ways inside of one instruction have no length, so that what one array of a loop or of a combined collective is made of is not
+mixed up with what the others are.
+"""
 
 from __future__ import annotations
 
 import heapq
 from collections import defaultdict, deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import count
 from typing import NamedTuple
 
-from hlo_inspect.graph.neighbourhood.instruction_graph import Edges, InstructionGraph
 from hlo_inspect.graph.neighbourhood.selection import RowPlace
-from hlo_inspect.graph.view import Views
+from hlo_inspect.graph.value_graph import PARAMETER, CallFrame, Value, ValueGraph, nodes_in
+from hlo_inspect.graph.values import read_values
+from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Module
-from hlo_inspect.hlo.opcodes import CALLING_OPCODES
+from hlo_inspect.hlo.opcodes import CALLING_OPCODES, NAMING, TABLE
 from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import array_leaves
+
+Edges = Sequence[Sequence[int]]
+
+
+class ReachedNode(NamedTuple):
+    """A node so many steps away; `before` is the node through which it was reached, `None` of one where the search began."""
+
+    node: int
+    steps: int
+    before: int | None
+
+
+class InstructionGraph:
+    """The nodes of one run of `computation`: `feeds` has those of which each is made, `reads` those that are made of it.
+
+    `instruction_of` is the number of the instruction that makes each, and `places` where the instructions stand. Fused
+    computations are one instruction, except those that are `opened`. `is_whole`: all calls could be followed. `computations`
+    are those that run.
+    """
+
+    def __init__(self, views: Views, computation: str, opened: Collection[str] = ()) -> None:
+        self._views = views
+        self._values = read_values(views, computation)
+        self.is_whole = self._values.is_whole
+        self.computations = self._values.frames_by_name.keys()
+        self._owners = _owners(self._values, opened)
+        self.places: list[RowPlace] = []
+        self._numbers: dict[RowPlace, int] = {}
+        self.instruction_of = [self._number(node) for node in range(len(self._values))]
+        self.feeds: Edges = self._values.operands
+
+    def _number(self, node: int) -> int:
+        """The instruction that makes a node."""
+        frame = self._values.frame_of[node]
+        place = self._owners[frame] or RowPlace(self._values.frames[frame].name, self._values.row_of[node])
+        number = self._numbers.setdefault(place, len(self.places))
+        if number == len(self.places):
+            self.places.append(place)
+        return number
+
+    @cached_property
+    def reads(self) -> Edges:
+        reads: list[list[int]] = [[] for _ in self.feeds]
+        for node, operands in enumerate(self.feeds):
+            for operand in operands:
+                reads[operand].append(node)
+        return reads
+
+    def number(self, place: RowPlace) -> int | None:
+        """The number of an instruction; `None` of one that makes no array by itself."""
+        return self._numbers.get(place)
+
+    def view(self, number: int) -> View:
+        return self._views.of(self.places[number].computation)
+
+    def name(self, number: int) -> str:
+        return self.view(number).rows[self.places[number].row][1]
+
+    def line(self, number: int) -> int:
+        return self.view(number).lines[self.places[number].row]
+
+    # -- from instructions to nodes and back ----------------------------------------------------------------------------
+
+    def made_by(self, place: RowPlace) -> list[int]:
+        """The nodes that an instruction makes; none of one that only names or hands on what others make."""
+        number = self.number(place)
+        return [] if number is None else self._made[number]
+
+    @cached_property
+    def _made(self) -> list[list[int]]:
+        made: list[list[int]] = [[] for _ in self.places]
+        for node, number in enumerate(self.instruction_of):
+            made[number].append(node)
+        return made
+
+    def handed_on_by(self, place: RowPlace) -> list[int]:
+        """The nodes of what an instruction returns, in all calls of its computation."""
+        frames = self._values.frames_by_name.get(place.computation, ())
+        return list(dict.fromkeys(node for frame in frames for node in nodes_in(frame.value(place.row))))
+
+    def maker(self, place: RowPlace) -> int | None:
+        """The instruction that makes what another one hands on; `None` where that is itself, or there are several."""
+        found = {self.instruction_of[node] for node in self.handed_on_by(place)}
+        number = found.pop() if len(found) == 1 else None
+        return None if number is None or self.places[number] == place else number
+
+    def is_parameter(self, node: int) -> bool:
+        """Whether a node is an array of a parameter of the step."""
+        return bool(self._values.kinds[node] & PARAMETER)
+
+    def outputs(self, nodes: Collection[int]) -> list[ShapeIndex]:
+        """Where the result of the step holds one of these nodes."""
+        wanted = set(nodes)
+        return list(dict.fromkeys(index for index, node in _leaves(self._values.result()) if node in wanted))
+
+    # -- searching ------------------------------------------------------------------------------------------------------
+
+    def search(self, edges: Edges, starts: Sequence[int]) -> Iterator[ReachedNode]:
+        """The nodes that can be reached along `feeds` or `reads`, the starts among them, the nearest first. A step leads from
+        one instruction to another.
+        """
+        steps = dict.fromkeys(starts, 0)
+        before: dict[int, int | None] = dict.fromkeys(starts)
+        waiting = deque((node, 0) for node in steps)
+        done: set[int] = set()
+        while waiting:
+            node, so_far = waiting.popleft()
+            if node in done:
+                continue
+            done.add(node)
+            yield ReachedNode(node, so_far, before[node])
+            instruction = self.instruction_of[node]
+            for other in edges[node]:
+                further = so_far + (self.instruction_of[other] != instruction)
+                if other not in steps or further < steps[other]:
+                    steps[other], before[other] = further, node
+                    if further > so_far:
+                        waiting.append((other, further))
+                    else:
+                        waiting.appendleft((other, further))
+
+
+def _leaves(value: Value) -> Iterator[tuple[ShapeIndex, int]]:
+    """The nodes of a value, each with its index; of an array in parts all have that of the array."""
+    waiting: list[tuple[ShapeIndex, Value]] = [((), value)]
+    while waiting:
+        at, one = waiting.pop()
+        if isinstance(one, tuple):
+            waiting += [((*at, number), element) for number, element in reversed(list(enumerate(one)))]
+        else:
+            yield from ((at, node) for node in nodes_in(one))
+
+
+def _owners(values: ValueGraph, opened: Collection[str]) -> list[RowPlace | None]:
+    """For each call the instruction as a part of which it counts, `None` where its rows are instructions of their own."""
+    owners: list[RowPlace | None] = []
+    for frame in values.frames:
+        owner = None
+        if frame.caller is not None:
+            caller, row = values.frames[frame.caller[0]], frame.caller[1]
+            owner = owners[caller.number]
+            if owner is None and frame.name not in opened and _is_one(caller, row, frame):
+                owner = RowPlace(caller.name, row)
+        owners.append(owner)
+    return owners
+
+
+def _is_one(caller: CallFrame, row: int, called: CallFrame) -> bool:
+    """Whether a call is shown as the instruction that makes it: a fusion, and an asynchronous one of a single instruction."""
+    known = TABLE.get(caller.view.opcodes[row])
+    if known is None or known.half != "start":
+        return known is not None and known.name == "fusion"
+    return sum(one not in _HANDING_ON for one in called.view.opcodes) <= 1
+
+
+_HANDING_ON = NAMING | {"parameter"}
+
 
 MAX_NEIGHBOURS = 2_000
 """So many are looked at on each side."""
@@ -47,10 +211,11 @@ class Neighbourhood:
     """
 
     def __init__(self, module: Module, views: Views, place: RowPlace, depth: int) -> None:
-        self.place = place
+        self.place, self.row = place, place.row
         self.depth = depth
         self.is_in_entry = module.entry is not None and place.computation == module.entry.name
         self.view = views.of(place.computation)
+        self.name, self.line = self.view.names[self.row], self.view.lines[self.row]
         calling = callers(views)
         self.callers = calling.get(place.computation, [])
         self.graph = graph_around(module, views, [place], calling)
@@ -76,18 +241,6 @@ class Neighbourhood:
                 by = None if steps == 1 or reached.before is None else graph.instruction_of[reached.before]
                 found[number] = Neighbour(number, steps, by)
         return list(found.values()), nodes
-
-    @property
-    def row(self) -> int:
-        return self.place.row
-
-    @property
-    def name(self) -> str:
-        return self.view.names[self.row]
-
-    @property
-    def line(self) -> int:
-        return self.view.lines[self.row]
 
     @cached_property
     def instruction(self) -> Instruction | None:
@@ -196,7 +349,7 @@ def graph_around(
     opened = _fused_around(calling, dict.fromkeys(place.computation for place in places))
     if module.entry is not None:
         graph = InstructionGraph(views, module.entry.name, opened)
-        if any(graph.runs(place.computation) for place in places):
+        if any(place.computation in graph.computations for place in places):
             return graph
     return InstructionGraph(views, places[0].computation, opened)
 
@@ -233,19 +386,19 @@ def way_from_parameter(graph: InstructionGraph, node: int) -> Way:
             shortest = reached.steps
     if not goals:
         return []
+
+    def size(goal: int) -> int:
+        number = graph.instruction_of[goal]
+        leaves = array_leaves(graph.view(number).shapes[graph.places[number].row])
+        return sum(leaf.bytes or 0 for _, leaf in leaves)
+
     way: Way = []
-    one: int | None = max(goals, key=lambda goal: _size(graph, goal))
+    one: int | None = max(goals, key=size)
     while one is not None:
         if not way or way[-1] != graph.instruction_of[one]:
             way.append(graph.instruction_of[one])
         one = before[one]
     return way
-
-
-def _size(graph: InstructionGraph, node: int) -> int:
-    number = graph.instruction_of[node]
-    shape = graph.view(number).shapes[graph.places[number].row]
-    return sum(leaf.bytes or 0 for _, leaf in array_leaves(shape))
 
 
 def joined_between(graph: InstructionGraph, starts: Sequence[int], goals: Sequence[int]) -> dict[int, list[int]]:
@@ -290,11 +443,9 @@ def _distances(joined: Mapping[int, Sequence[int]], goals: Sequence[int]) -> dic
         for other in others:
             back[other].append(one)
     found = dict.fromkeys(goals, 0)
-    waiting = deque(found)
-    while waiting:
-        one = waiting.popleft()
-        for other in back[one]:
-            if other not in found:
-                found[other] = found[one] + 1
-                waiting.append(other)
+    waiting = list(found)
+    for one in waiting:
+        new = [other for other in dict.fromkeys(back[one]) if other not in found]
+        found |= dict.fromkeys(new, found[one] + 1)
+        waiting += new
     return found

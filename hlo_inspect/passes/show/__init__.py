@@ -9,8 +9,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.fusions import OPCODES
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.errors import UsageError
-from hlo_inspect.graph.neighbourhood.instruction_graph import InstructionGraph
-from hlo_inspect.graph.neighbourhood.neighbourhood import Neighbourhood, Ways, callers, graph_around
+from hlo_inspect.graph.neighbourhood.neighbourhood import InstructionGraph, Neighbourhood, Ways, callers, graph_around
 from hlo_inspect.graph.neighbourhood.selection import find_rows
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
