@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from hlo_inspect.graph.view import View, Views
@@ -42,12 +42,12 @@ class Fusion(NamedTuple):
     @property
     def operand_bytes(self) -> int | None:
         """Bytes of the arrays of all operands; an operand that is used twice counts twice."""
-        return _array_bytes(self.view.operand_shapes(self.row))
+        return total([None if shape is None else shape.array_bytes for shape in self.view.operand_shapes(self.row)])
 
     @property
     def result_bytes(self) -> int | None:
         """Bytes of the arrays of the result."""
-        return _array_bytes([self.shape])
+        return None if self.shape is None else self.shape.array_bytes
 
     @property
     def outputs(self) -> int:
@@ -115,19 +115,3 @@ def _gives_tuple(callee: Computation | None) -> bool:
 def custom_call_targets(module: Module) -> Counter[str]:
     """How many custom calls of each target there are, in the order of the text."""
     return Counter([call.attr("custom_call_target") or "" for call in module.with_opcodes(CUSTOM_CALL)])
-
-
-def operand_bytes(instruction: Instruction) -> int | None:
-    """Bytes of the arrays of all operands; an operand that is used twice counts twice. `None` where the operands were not read,
-    too.
-    """
-    return None if instruction.operand_shapes is None else _array_bytes(instruction.operand_shapes)
-
-
-def result_bytes(instruction: Instruction) -> int | None:
-    """Bytes of the arrays of the result."""
-    return _array_bytes([instruction.shape])
-
-
-def _array_bytes(shapes: Iterable[Shape | None]) -> int | None:
-    return total([None if shape is None else shape.array_bytes for shape in shapes])

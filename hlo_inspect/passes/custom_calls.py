@@ -14,7 +14,6 @@ from hlo_inspect.analysis.cost.custom_calls.calls import (
     total_of_step,
     with_unknown,
 )
-from hlo_inspect.analysis.fusions import operand_bytes, result_bytes
 from hlo_inspect.graph.calls import Bounds
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import TRANSFERS
@@ -119,8 +118,8 @@ _COLUMNS = (
     Column("line", "number", detail=5, get=lambda group: group[0].line),
 )
 _AS_PRINTED = (
-    Column("operand_bytes", "bytes", summed=True, detail=9, get=lambda group: _printed(group, operand_bytes)),
-    Column("result_bytes", "bytes", summed=True, detail=9, get=lambda group: _printed(group, result_bytes)),
+    Column("operand_bytes", "bytes", summed=True, detail=9, get=lambda group: _printed(group, _operand_bytes)),
+    Column("result_bytes", "bytes", summed=True, detail=9, get=lambda group: _printed(group, _result_bytes)),
 )
 
 
@@ -156,13 +155,23 @@ def _transfers(found: Iterable[StepCall]) -> Table:
     return Table.of("host_transfers", "Moved between host and device memory in one step", columns, step_by_target(found))
 
 
+def _operand_bytes(call: Instruction) -> int | None:
+    """Return the bytes of all operands; an operand that is used twice counts twice. None if they were not read."""
+    shapes = call.operand_shapes
+    return None if shapes is None else total([None if shape is None else shape.array_bytes for shape in shapes])
+
+
+def _result_bytes(call: Instruction) -> int | None:
+    return None if call.shape is None else call.shape.array_bytes
+
+
 def _moved(group: _Group) -> Bounds:
-    total = Bounds.exactly(0)
+    whole = Bounds.exactly(0)
     for one in group:
-        size = result_bytes(one.instruction)
+        size = _result_bytes(one.instruction)
         amount = Bounds(0, None, "a shape is not known") if size is None else Bounds.exactly(size)
-        total = total.plus(amount.times(one.runs))
-    return total
+        whole = whole.plus(amount.times(one.runs))
+    return whole
 
 
 def _unknown_calls(found: Iterable[StepCall]) -> Table:
