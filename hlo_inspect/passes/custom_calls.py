@@ -118,8 +118,8 @@ _COLUMNS = (
     Column("line", "number", detail=5, get=lambda group: group[0].line),
 )
 _AS_PRINTED = (
-    Column("operand_bytes", "bytes", summed=True, detail=9, get=lambda group: _printed(group, _operand_bytes)),
-    Column("result_bytes", "bytes", summed=True, detail=9, get=lambda group: _printed(group, _result_bytes)),
+    Column("operand_bytes", "bytes", summed=True, detail=9, get=lambda group: _printed(group, operand_bytes)),
+    Column("result_bytes", "bytes", summed=True, detail=9, get=lambda group: _printed(group, result_bytes)),
 )
 
 
@@ -155,20 +155,20 @@ def _transfers(found: Iterable[StepCall]) -> Table:
     return Table.of("host_transfers", "Moved between host and device memory in one step", columns, step_by_target(found))
 
 
-def _operand_bytes(call: Instruction) -> int | None:
+def operand_bytes(call: Instruction) -> int | None:
     """Return the bytes of all operands; an operand that is used twice counts twice. None if they were not read."""
     shapes = call.operand_shapes
     return None if shapes is None else total([None if shape is None else shape.array_bytes for shape in shapes])
 
 
-def _result_bytes(call: Instruction) -> int | None:
+def result_bytes(call: Instruction) -> int | None:
     return None if call.shape is None else call.shape.array_bytes
 
 
 def _moved(group: _Group) -> Bounds:
     whole = Bounds.exactly(0)
     for one in group:
-        size = _result_bytes(one.instruction)
+        size = result_bytes(one.instruction)
         amount = Bounds(0, None, "a shape is not known") if size is None else Bounds.exactly(size)
         whole = whole.plus(amount.times(one.runs))
     return whole

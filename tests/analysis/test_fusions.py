@@ -13,12 +13,11 @@ from hlo_inspect.analysis.fusions import (
     find_fusions,
     fusion_kinds,
     metadata_of_fusions,
-    operand_bytes,
-    result_bytes,
 )
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.module import count_opcodes
 from hlo_inspect.hlo.wants import Wants
+from hlo_inspect.passes.custom_calls import operand_bytes, result_bytes
 from tests.hlo.reading import module
 
 Entry = Callable[..., Context]
