@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
 
 from hlo_inspect.errors import HloInspectError, InputError, UsageError
 from hlo_inspect.hlo.input.source import Openable
+from hlo_inspect.inspection import jobs
 from hlo_inspect.inspection.inspection import Inspection
+from hlo_inspect.passes import MODULE_FACTS, WORKLOAD
 from hlo_inspect.report.model import Report
 from hlo_inspect.request import Request
 from tests.inspection.samples import NO_MODULE, folder, module
 
+WORKLOAD_FILE = Path(__file__).parents[1] / "data" / "workloads" / "simai.txt"
 PARAMS = Request(passes=("params",))
 
 
@@ -42,8 +47,8 @@ def test_reports_come_in_the_order_of_sources_and_no_error_stops_the_others(tmp_
 def test_two_processes_give_the_same_reports_and_errors_in_the_same_order(tmp_path: Path) -> None:
     given = sources(tmp_path)
     found = []
-    for jobs in (1, 2):
-        with Inspection(Request(passes=("params",), jobs=jobs)) as inspection:
+    for number in (1, 2):
+        with Inspection(Request(passes=("params",), jobs=number)) as inspection:
             found.append((list(inspection.read(given)), inspection.passed_over))
     (alone, passed_over), (together, also_passed_over) = found
     assert [item for item in alone if isinstance(item, Report)] == [item for item in together if isinstance(item, Report)]
@@ -103,3 +108,37 @@ def test_reports_raise_the_first_error_when_all_is_read(tmp_path: Path) -> None:
 def test_an_inspection_names_a_pass() -> None:
     with pytest.raises(UsageError, match="no pass is named"):
         Inspection(Request(passes=()))
+
+
+def test_a_list_answers_of_workload_files_what_belongs_to_it() -> None:
+    """Other questions answer of them themselves, or not at all."""
+    (report,) = Inspection(Request(passes=MODULE_FACTS, also=("summary",))).read([WORKLOAD_FILE])
+    assert isinstance(report, Report)
+    (error,) = Inspection(Request(passes="params", also=("summary",))).read([WORKLOAD_FILE])
+    assert isinstance(error, InputError)
+
+
+@pytest.mark.parametrize("source", ["-", "file"])
+def test_other_processes_cannot_read_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str) -> None:
+    used = []
+
+    class Counted(jobs.Jobs[object, object]):
+        def __enter__(self) -> Counted:
+            used.append(self)
+            return self
+
+    monkeypatch.setattr(jobs, "Jobs", Counted)
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(module("m").encode())))
+    (tmp_path / "file").write_text(module("m"))
+    items, _ = read(["-" if source == "-" else tmp_path / "file"], Request(passes="params", jobs=2))
+    assert items == ["m"]
+    assert len(used) == (source == "file")
+
+
+def test_workload_files_are_the_same_reports_from_other_processes() -> None:
+    """Their facts are others than those of modules."""
+    alone, together = (list(Inspection(Request(passes=WORKLOAD, jobs=number)).read([WORKLOAD_FILE] * 2)) for number in (1, 2))
+    for one, other in zip(alone, together, strict=True):
+        assert isinstance(one, Report)
+        assert isinstance(other, Report)
+        assert (one.specs, dict(one.facts)) == (other.specs, dict(other.facts))

@@ -7,15 +7,21 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.errors import UsageError
+from hlo_inspect.hlo.input.inputs import SecondReading
 from hlo_inspect.hlo.input.source import open_source
+from hlo_inspect.hlo.module import Module
+from hlo_inspect.inspection import source_reports
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.inspection.module_reports import ModuleReports
 from hlo_inspect.inspection.source_reports import Item, NoModuleError, SourceReports, listed_names, name_pattern, no_such_module
+from hlo_inspect.passes import MODULE_FACTS
 from hlo_inspect.report.model import Report
 from hlo_inspect.request import Request
 from tests.inspection.samples import NO_MODULE, module
 
-WORKLOAD = Path(__file__).parents[1] / "data" / "workloads" / "simai.txt"
+DATA = Path(__file__).parents[1] / "data"
+WORKLOAD = DATA / "workloads" / "simai.txt"
+ASSIGNMENT = DATA / "xla_dump_to" / "module_0000.jit_step.cpu_after_optimizations-buffer-assignment.txt"
 
 
 def read(source: str | Path, command: str, module_name: str | None = None) -> list[Item]:
@@ -109,3 +115,46 @@ def test_words_of_errors_about_names() -> None:
     assert name_pattern(None) is None
     with pytest.raises(UsageError, match="is not a regular expression"):
         name_pattern("(")
+
+
+@pytest.mark.parametrize(
+    ("command", "strict", "graph"), [("collectives", True, True), ("list", True, False), ("collectives", False, False)]
+)
+def test_what_xla_reads_is_read_with_its_graph_at_once(command: str, *, strict: bool, graph: bool) -> None:
+    """What needs no phases needs no graph."""
+    if strict:
+        pytest.importorskip("jaxlib")
+    name = MODULE_FACTS if command == "list" else command
+    reports = SourceReports(name, ModuleReports(Request(passes=name, strict=strict)), (), None, strict=strict)
+    assert reports._wants.graph is graph
+
+
+def test_a_file_about_memory_is_a_report_for_memory_alone() -> None:
+    (report,) = read(ASSIGNMENT, "memory")
+    assert isinstance(report, Report)
+    assert report.table("live_at_peak").rows
+    with pytest.raises(NoModuleError, match="holds no HLO module"):
+        read(ASSIGNMENT, "params")
+
+
+def test_a_log_of_a_failure_is_a_report_for_memory_alone() -> None:
+    log = "Ran out of memory in memory space hbm. Used 41.74G of 16.00G hbm. Exceeded hbm capacity by 25.74G.\n"
+    (report,) = read(log, "memory")
+    assert isinstance(report, Report)
+    with pytest.raises(NoModuleError, match="holds no HLO module, but XLA's report of memory that did not suffice"):
+        read(log, "params")
+
+
+def test_only_what_asks_for_phases_is_read_a_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    again = []
+
+    class Counted(SecondReading):
+        def module(self, first: Module, number: int) -> Module | None:
+            again.append(first.name)
+            return super().module(first, number)
+
+    monkeypatch.setattr(source_reports, "SecondReading", Counted)
+    text = module("m").replace("negate(p)", "all-reduce(p), replica_groups={{0,1}}, to_apply=s")
+    for command in ("params", "collectives"):
+        read(text, command)
+    assert again == ["m"]

@@ -9,7 +9,7 @@ import pytest
 import hlo_inspect
 from hlo_inspect.report.model import Report, Value
 
-DUMP = Path(__file__).parent / "data/xla_dump_to/module_0000.jit_step.cpu_after_optimizations"
+DUMP = Path(__file__).parents[1] / "data/xla_dump_to/module_0000.jit_step.cpu_after_optimizations"
 GIB = 1 << 30
 
 LOG = """I0000 00:00:1718031415.1 12345 compiler.cc:1] compiling
