@@ -53,7 +53,9 @@ Trait = Literal[
 ]  # fmt: skip
 
 _ROWS = """
-# one operand, element by element
+# opcode           operands  result    traits, callees, spellings
+
+# element by element: of one operand
 abs                       1  computed  flop
 acos                      1  computed  transcendental
 acosh                     1  computed  transcendental
@@ -91,7 +93,7 @@ sinh                      1  computed  transcendental
 sqrt                      1  computed  transcendental
 tan                       1  computed  transcendental
 tanh                      1  computed  transcendental
-# two or three operands, element by element
+# element by element: of two or three operands
 add                       2  computed  flop commutative sum written=+
 and                       2  computed  flop commutative written=&
 atan2                     2  computed  transcendental
@@ -113,7 +115,7 @@ shift-right-logical       2  computed  flop
 stochastic-convert        2  computed  flop
 subtract                  2  computed  flop sum written=-
 xor                       2  computed  flop commutative written=^
-# from the same elements: in another type, shape or order, of a part, or with others
+# elements in another shape or place, parts of arrays, tuples
 bitcast                   1  same      relayout cheap
 broadcast                 1  move      cheap
 concatenate               *  move      block
@@ -132,7 +134,7 @@ set-dimension-size        2  computed
 slice                     1  part      block
 transpose                 1  move      relayout
 tuple                     *  packing   cheap
-# values of no operand
+# without operands: inputs, numbers of devices, random numbers
 constant                  0  computed  cheap
 iota                      0  computed  cheap
 parameter                 0  computed  cheap
@@ -141,7 +143,7 @@ replica-id                0  computed  device-number
 rng                       *  computed
 rng-bit-generator         *  computed
 rng-get-and-update-state  0  computed
-# marks and orders
+# what marks values or orders instructions
 add-dependency            2  same      marker
 after-all                 *  computed  marker
 domain                    1  same      marker
@@ -170,7 +172,7 @@ recv-done                 1  same      point-to-point
 # the host
 infeed                    1  computed
 outfeed                   2  computed
-# asynchronous computations, and what runs or applies others
+# what calls computations, and asynchronous halves of calls
 async-done                1  same
 async-start               *  computed  calls=run
 async-update              *  same
@@ -186,7 +188,7 @@ scatter                   *  computed  update to_apply=applied
 select-and-scatter        3  computed  select=applied scatter=applied
 sort                      *  computed  to_apply=applied
 while                     1  computed  body=body condition=condition
-# other
+# products, routines of libraries, and what XLA had
 batch-norm-grad           5  computed
 batch-norm-inference      5  computed
 batch-norm-training       3  computed
