@@ -311,3 +311,47 @@ def operands_first(starts: Iterable[_T], operands: Callable[[_T], Iterable[_T]])
             else:
                 yield row
                 waiting.pop()
+
+
+def strong_components(operands: Sequence[Sequence[int]]) -> tuple[list[int], int]:
+    """Find the nodes that are made of each other: Tarjan, "Depth-first search and linear graph algorithms", 1972, without
+    recursion. Return the component of each node, operands before what is made of them, and how many components there are.
+    """
+    count = len(operands)
+    component = [-1] * count
+    low = [0] * count  # 0: not seen yet
+    clock = found = 0
+    open_nodes: list[int] = []
+    for root in range(count):
+        if low[root]:
+            continue
+        clock += 1
+        low[root] = clock
+        open_nodes.append(root)
+        stack = [(root, clock, iter(operands[root]))]
+        while stack:
+            node, entered, rest = stack[-1]
+            for other in rest:
+                if not low[other]:
+                    clock += 1
+                    low[other] = clock
+                    made_of = operands[other]
+                    open_nodes.append(other)
+                    stack.append((other, clock, iter(made_of)))
+                    break
+                if component[other] < 0 and low[other] < low[node]:
+                    low[node] = low[other]
+            else:
+                stack.pop()
+                if low[node] == entered:
+                    while True:
+                        member = open_nodes.pop()
+                        component[member] = found
+                        if member == node:
+                            break
+                    found += 1
+                if stack:
+                    above = stack[-1][0]
+                    if component[node] < 0 and low[node] < low[above]:
+                        low[above] = low[node]
+    return component, found

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hlo_inspect.graph.view import strong_components
+
 MAX_DEPTH = 16
 """Loops in loops to which redundant phis are looked for; beyond it they stay, and may take memory of their own."""
 
@@ -43,37 +45,10 @@ def _resolved(found: dict[int, int], value: int) -> int:
 
 
 def _components(inputs: Mapping[int, tuple[int, ...]]) -> list[list[int]]:
-    """The strongly connected components, each after those whose values arrive at it (Tarjan's algorithm, without recursion)."""
-    order: dict[int, int] = {}
-    low: dict[int, int] = {}
-    stack: list[int] = []
-    components: list[list[int]] = []
-    done: set[int] = set()
-    for start in inputs:
-        if start in order:
-            continue
-        order[start] = low[start] = len(order)
-        stack.append(start)
-        walk = [(start, iter(inputs[start]))]
-        while walk:
-            phi, waiting = walk[-1]
-            for one in waiting:
-                if one not in inputs or one in done:
-                    continue
-                if one not in order:
-                    order[one] = low[one] = len(order)
-                    stack.append(one)
-                    walk.append((one, iter(inputs[one])))
-                    break
-                low[phi] = min(low[phi], order[one])
-            else:
-                walk.pop()
-                if walk:
-                    low[walk[-1][0]] = min(low[walk[-1][0]], low[phi])
-                if low[phi] == order[phi]:
-                    component = [stack.pop()]
-                    while component[-1] != phi:
-                        component.append(stack.pop())
-                    components.append(component)
-                    done.update(component)
+    """The strongly connected components, each after those whose values arrive at it."""
+    numbers = {phi: number for number, phi in enumerate(inputs)}
+    component_of, count = strong_components([[numbers[one] for one in ones if one in numbers] for ones in inputs.values()])
+    components: list[list[int]] = [[] for _ in range(count)]
+    for phi, component in zip(inputs, component_of, strict=True):
+        components[component].append(phi)
     return components

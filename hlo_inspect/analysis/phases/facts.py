@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from hlo_inspect.graph.value_graph import MOVES, PARAMETER, PRODUCT, REDUCES, NodesAtPlaces, ValueGraph
+from hlo_inspect.graph.view import strong_components
 from hlo_inspect.optimizer.overview import Overview
 
 GRADIENT, UPDATED, LOSS, COTANGENT, TAIL = 1, 2, 4, 8, 16
@@ -74,7 +75,7 @@ class Components:
             self.kinds = bytearray(graph.kinds)
             self.is_cycle = bytearray(len(graph))
             return
-        self.of, count = _strong_components(graph.operands)
+        self.of, count = strong_components(graph.operands)
         of = self.of
         self.kinds = bytearray(count)
         self.is_cycle = bytearray(count)
@@ -91,50 +92,6 @@ class Components:
 
     def __len__(self) -> int:
         return len(self.operands)
-
-
-def _strong_components(operands: Sequence[Sequence[int]]) -> tuple[list[int], int]:
-    """Tarjan, "Depth-first search and linear graph algorithms", 1972, without recursion: the component of each node, operands
-    before what is made of them, and how many there are.
-    """
-    count = len(operands)
-    component = [-1] * count
-    low = [0] * count  # 0: not seen yet
-    clock = found = 0
-    open_nodes: list[int] = []
-    for root in range(count):
-        if low[root]:
-            continue
-        clock += 1
-        low[root] = clock
-        open_nodes.append(root)
-        stack = [(root, clock, iter(operands[root]))]
-        while stack:
-            node, entered, rest = stack[-1]
-            for other in rest:
-                if not low[other]:
-                    clock += 1
-                    low[other] = clock
-                    made_of = operands[other]
-                    open_nodes.append(other)
-                    stack.append((other, clock, iter(made_of)))
-                    break
-                if component[other] < 0 and low[other] < low[node]:
-                    low[node] = low[other]
-            else:
-                stack.pop()
-                if low[node] == entered:
-                    while True:
-                        member = open_nodes.pop()
-                        component[member] = found
-                        if member == node:
-                            break
-                    found += 1
-                if stack:
-                    above = stack[-1][0]
-                    if component[node] < 0 and low[node] < low[above]:
-                        low[above] = low[node]
-    return component, found
 
 
 def spread_on(bits: list[int], operands: Sequence[Sequence[int]], mask: int) -> None:
