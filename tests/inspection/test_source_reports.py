@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import pytest
@@ -150,11 +151,43 @@ def test_only_what_asks_for_phases_is_read_a_second_time(monkeypatch: pytest.Mon
 
     class Counted(SecondReading):
         def module(self, first: Module, number: int) -> Module | None:
-            again.append(first.name)
-            return super().module(first, number)
+            found = super().module(first, number)
+            again.append(found.name if found is not None and found.wants.graph else "")
+            return found
 
     monkeypatch.setattr(source_reports, "SecondReading", Counted)
     text = module("m").replace("negate(p)", "all-reduce(p), replica_groups={{0,1}}, to_apply=s")
     for command in ("params", "collectives"):
         read(text, command)
     assert again == ["m"]
+
+
+def test_a_workload_file_whose_policy_does_not_match_is_named() -> None:
+    assert read(WORKLOAD, "workload", "NO_SUCH") == ["HYBRID_TRANSFORMER_FWD_IN_BCKWD"]
+    assert isinstance(read(WORKLOAD, "workload", "FWD_IN")[0], Report)
+
+
+@pytest.mark.parametrize(("count", "is_old"), [(10, False), (30_000, True)])
+def test_many_new_objects_are_left_alone_by_quick_collections(count: int, *, is_old: bool) -> None:
+    gc.collect()
+    gc.unfreeze()
+    with source_reports.without_collection():
+        assert not gc.isenabled()
+        made: list[list[int]] = [[] for _ in range(count)]
+    assert gc.isenabled()
+    assert any(one is made[0] for one in gc.get_objects(generation=2)) is is_old
+    gc.freeze()
+    with source_reports.without_collection():
+        made += [[] for _ in range(30_000)]
+    assert gc.get_freeze_count() > 0, "what the caller has frozen stays so"
+    gc.unfreeze()
+
+
+def test_a_collector_that_is_off_stays_off() -> None:
+    gc.disable()
+    try:
+        with source_reports.without_collection():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
