@@ -36,7 +36,6 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "report.shown": (),
     "report.model": ("errors", "report.rows", "report.shown"),  # what a table has for rows until a report makes them
     "report.units": ("errors", "report.model"),
-    "report.quantities": ("errors", "report.model", "report.units"),
     "report.facts": ("errors", "report.model"),
     "findings": (
         "errors",
@@ -74,8 +73,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "report.units",
         "report.facts",
     ),
-    "checks": ("errors", "configs", "findings", "compare", "report.model", "report.quantities", "report.facts"),
-    "report": ("errors", "version", "report.model", "report.units", "report.quantities", "report.facts"),
+    "checks": ("errors", "configs", "findings", "compare", "report.model", "report.units", "report.facts"),
+    "report": ("errors", "version", "report.model", "report.units", "report.facts"),
     "inspection": (
         "errors",
         "request",

@@ -24,7 +24,7 @@ from hlo_inspect.configs import Node
 from hlo_inspect.errors import Location, UsageError
 from hlo_inspect.report.facts import find_spec
 from hlo_inspect.report.model import Column, FactSpec, Report, Table, Unit, Value
-from hlo_inspect.report.quantities import format_like, parse_quantity
+from hlo_inspect.report.units import format_like, parse_quantity
 
 DIFFERENT = "different"
 """The condition that is about no fact: any difference."""

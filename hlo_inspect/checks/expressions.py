@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.model import Unit, Value
-from hlo_inspect.report.quantities import parse_quantity
+from hlo_inspect.report.units import parse_quantity
 
 Form = Literal["==", "!=", "<", "<=", ">", ">=", "in", "one of", "known", "null", "different"]
 Known = int | float | bool | str

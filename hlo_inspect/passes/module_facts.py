@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from statistics import median
 
 from hlo_inspect.analysis.collectives import OPCODES, TARGETS
 from hlo_inspect.analysis.context import Context
@@ -73,12 +72,19 @@ _ENTRIES = (
 
 Series = tuple[LogEntry, list[float]]
 
+
+def _median(series: Series) -> float:
+    from statistics import median  # which most texts have no use for
+
+    return median(series[1])
+
+
 _SERIES = (
     Column("key", get=lambda series: series[0].measurement.key),
     Column("unit", optional=True, get=lambda series: series[0].measurement.unit or None),
     Column("stands", get=lambda series: "before" if series[0].is_before else "behind"),
     Column("count", "count", get=lambda series: len(series[1])),
-    Column("median", "number", get=lambda series: median(series[1])),
+    Column("median", "number", get=_median),
     Column("minimum", "number", get=lambda series: min(series[1])),
     Column("maximum", "number", get=lambda series: max(series[1])),
 )

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from hlo_inspect.errors import UsageError, did_you_mean, printable
 from hlo_inspect.report.model import Column, Row, Table, Value
-from hlo_inspect.report.units import as_unit, format_bounded
+from hlo_inspect.report.units import as_unit, format_bounded, format_like
 
 _UNIT_WORDS = {"bytes": ("bytes", "size"), "seconds": ("s", "time")}
 """The word of a unit in the names of columns, and what a column of that name alone is called."""
@@ -118,8 +118,6 @@ def cell_in_own_unit(row: Row, at: int, columns: Sequence[Column], raw_bytes: bo
     unit, like = as_unit(others.get(columns[at].unit_of)), others.get(columns[at].like)
     if row[at] is None and (columns[at].optional or others.get(columns[at].unit_of) is None):
         return ""
-    from hlo_inspect.report.quantities import format_like
-
     return _signed(format_like(row[at], unit, str(like or ""), raw_bytes), row[at], columns[at])
 
 

@@ -15,7 +15,7 @@ from hlo_inspect.errors import UsageError
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.cells import find_column
 from hlo_inspect.report.model import Column, Report, Row, Table, Value
-from hlo_inspect.report.units import UNKNOWN
+from hlo_inspect.report.units import UNKNOWN, parse_quantity
 
 _PAGES = ("summary",)
 """Commands that are a page of tables and have none of their own."""
@@ -187,8 +187,6 @@ def _quantity(comparison: Comparison, column: Column) -> float:
     if column.unit in {"text", "bool"}:
         operators = "=, != or ~" if column.unit == "text" else "= or !="
         raise UsageError(f"{comparison.operator!r} needs an order, which column {column.name!r} does not have: use {operators}")
-    from hlo_inspect.report.quantities import parse_quantity
-
     try:
         return parse_quantity(comparison.value, column.unit)
     except ValueError as error:

@@ -466,7 +466,7 @@ NOT_FOR_COLLECTIVES = {
     ),
     "what only some options or inputs need": (
         "checks compare configs inspection.jobs inspection.saved_reports report.csv report.html report.json "
-        "report.markdown report.quantities workloads xla_worker"
+        "report.markdown workloads xla_worker"
     ),
 }
 """Modules and packages, those of the project without its name."""

@@ -16,8 +16,7 @@ import hlo_inspect
 from hlo_inspect.cli.commands.report import PASSES
 from hlo_inspect.cli.main import run
 from hlo_inspect.report import ALL_FORMATS, RenderOptions
-from hlo_inspect.report.quantities import parse_quantity
-from hlo_inspect.report.units import as_unit
+from hlo_inspect.report.units import as_unit, parse_quantity
 from tests.browser.page_data import PageData
 
 DATA = Path(__file__).parent.parent / "data"

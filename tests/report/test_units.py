@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hlo_inspect.report.model import Unit, Value
-from hlo_inspect.report.quantities import format_like, parse_quantity
-from hlo_inspect.report.units import format_bounded, format_value
+from hlo_inspect.report.units import format_bounded, format_like, format_value, parse_quantity
 
 MIB = 1024 * 1024
 

@@ -1,22 +1,42 @@
-"""One instruction: what it is, what feeds it, what reads it, and the ways between two of them."""
+"""One instruction: what it is, what feeds it, what reads it, and the ways between two of them; as text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
-from hlo_inspect.analysis.collectives import KERNEL_WANTS
+from hlo_inspect.analysis.collectives import KERNEL_WANTS, Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.fusions import OPCODES
+from hlo_inspect.analysis.memory.buffer_life import find_lives
+from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.errors import UsageError
+from hlo_inspect.graph.neighbourhood.expressions import FusionExpressions
 from hlo_inspect.graph.neighbourhood.neighbourhood import InstructionGraph, Neighbourhood, Ways, callers, graph_around
-from hlo_inspect.graph.neighbourhood.selection import find_rows
+from hlo_inspect.graph.neighbourhood.selection import RowPlace, find_rows
+from hlo_inspect.graph.parameters import ParameterLeaf
+from hlo_inspect.graph.view import View
+from hlo_inspect.hlo import tokens
+from hlo_inspect.hlo.instruction import Instruction, operands_end
+from hlo_inspect.hlo.values.device_groups import DeviceGroups
+from hlo_inspect.hlo.values.op_names import NOT_SOUGHT, UNKNOWN, origin_of, scope_of
+from hlo_inspect.hlo.values.shapes import Shape, array_leaves, total
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
 from hlo_inspect.passes.instruction_rows import stacks_of
-from hlo_inspect.passes.show.tables import instructions_table, neighbour_tables, way_tables
-from hlo_inspect.passes.show.words import instruction_block, several_block, ways_block
-from hlo_inspect.report.model import Section, Table
+from hlo_inspect.passes.params import index_text
+from hlo_inspect.passes.show.tables import (
+    InstructionFigures,
+    instructions_table,
+    named_operands,
+    neighbour_tables,
+    operand_names,
+    shape_text,
+    way_tables,
+    way_text,
+)
+from hlo_inspect.report.model import Amount, HeadlineRow, Parts, Section, Table, sentence
 
 
 class Show(Pass):
@@ -67,3 +87,290 @@ def _tables(context: Context, around: Neighbourhood) -> Iterator[Table]:
     yield instructions_table(context, [around.place], around.graph)
     yield from neighbour_tables(context, around)
     yield from stacks_of([] if around.instruction is None else [around.instruction.attr("metadata")], context.module.frames)
+
+
+_MOST_WAYS, _MOST_OUTPUTS = 3, 8
+_MOST_NAMED, _MOST_FRAMES, _MOST_BUFFERS = 6, 4, 3
+_MOST_IDS = 1024
+_LEFT_OUT = frozenset(
+    {
+        "async_execution_thread", "backend_config", "body", "branch_computations", "calls", "channel_id", "condition",
+        "control-predecessors", "false_computation", "frontend_attributes", "kind", "metadata", "origin",
+        "output_to_operand_aliasing", "replica_groups", "sharding", "source_target_pairs", "to_apply", "true_computation",
+        "use_global_device_ids",
+    }
+)  # fmt: skip
+_LONGEST_ATTRIBUTE, _LONGEST_NAME = 100, 300
+
+
+def instruction_block(context: Context, around: Neighbourhood) -> Iterator[HeadlineRow]:
+    """What the text and the analyses say of one instruction; what there is nothing to say about is left out."""
+    view, row = around.view, around.row
+    yield HeadlineRow("", (f"{around.name}: {_title(around)}",))
+    yield HeadlineRow("result", tuple(_shape_words(view.shapes[row])))
+    if view.operand_rows(row):
+        yield HeadlineRow("operands", (_operands_text(view, row, list(named_operands(view, around.place, around.graph))),))
+    for label, parts in (*_of_text(context, around), *_of_step(context, around), *_around(context, around)):
+        said = tuple(parts)
+        if any(said):
+            yield HeadlineRow(label, said)
+
+
+def _title(around: Neighbourhood) -> str:
+    """What it is, its line, and the computation that holds it."""
+    computation = around.place.computation
+    opcode = around.view.opcodes[around.row]
+    kind = around.instruction.attr("kind") if around.instruction is not None and opcode == "fusion" else None
+    if around.is_in_entry:
+        place = f"the entry {computation}"
+    else:
+        callers = [f"{caller.name} (line {caller.line})" for caller in around.callers]
+        place = computation + (f", which {_listed(callers, 3)} call{'s' if len(callers) == 1 else ''}" if callers else "")
+    return f"{opcode}{f' {kind}' if kind else ''} on line {around.line}, in {place}"
+
+
+def _of_text(context: Context, around: Neighbourhood) -> Iterator[tuple[str, Parts]]:
+    """What its own line says."""
+    instruction = around.instruction
+    if instruction is None:
+        return
+    if instruction.opcode == "constant":
+        yield "value", _said(_short(instruction.literal))
+    if instruction.opcode == "parameter" and not around.is_in_entry:
+        yield "number", _said(instruction.literal)
+    for attribute, callees in groupby(instruction.called, lambda called: called.attribute):
+        called = list(callees)
+        if called[0].role == "fused":
+            names = operand_names(around.view, around.place, around.graph)
+            yield "computes", _said(FusionExpressions(context.views).of(called[0].name, names))
+        else:
+            yield attribute.replace("_", " ").removesuffix(" computations"), _said(_listed([one.name for one in called]))
+    yield "attributes", _said(_attributes_text(instruction))
+    predecessors = instruction.attr("control-predecessors")
+    yield "waits for", _said(_listed(predecessors or ()))
+
+
+def _of_step(context: Context, around: Neighbourhood) -> Iterator[tuple[str, Parts]]:
+    """What it does in a step."""
+    instruction = around.instruction
+    if instruction is None:
+        return
+    for collective, axis in zip(context.collectives, context.axes, strict=True):
+        if instruction.line in {collective.start.line, collective.inner.line}:
+            yield "groups", _collective_words(collective, axis)
+            break
+    if around.place.computation in context.call_graph.calls:
+        yield "runs", _runs_words(context, around.place.computation)
+    yield from InstructionFigures(context).words(around.place)
+    yield "phase", _said(_phase_text(context, instruction))
+    for leaf in context.interface.parameters:
+        if leaf.instruction is not None and leaf.line == instruction.line:
+            yield "parameter", _said(_parameter_text(context, leaf))
+    outputs = [index_text(index) for index in around.outputs]
+    yield "output", _said(f"of the program at {_listed(outputs, _MOST_OUTPUTS)}" if outputs else "")
+    device = context.memory.device if not context.request.quick else None
+    if device is not None:
+        yield "memory", _buffer_words(device, around.name, around.line)
+    yield "op_name", _said(_scope_text(instruction))
+    yield "source", _said(_source_text(context, instruction))
+
+
+def _around(context: Context, around: Neighbourhood) -> Iterator[tuple[str, Parts]]:
+    """Who uses it, and the ways that lead to it."""
+    view = around.view
+    yield "used by", _said(_listed([view.names[user] for user in view.users[around.row]]))
+    for number, way in enumerate(around.from_parameters[:_MOST_WAYS]):
+        yield "and from" if number else "from", _said(f"{way_text(context, around.graph, way)} → {around.name}")
+
+
+def _said(text: str) -> Parts:
+    if text:
+        yield text
+
+
+# -- several ----------------------------------------------------------------------------------------------------------------
+
+
+def several_block(context: Context, found: Sequence[RowPlace]) -> Iterator[HeadlineRow]:
+    """That several instructions fit."""
+    names = {context.views.of(place.computation).names[place.row] for place in found}
+    what = f"are called {next(iter(names))}" if len(names) == 1 else f"fit {context.request.name!r}"
+    yield HeadlineRow("", (Amount(len(found), "count", "instruction"), f" {what}: the name or the line of one shows more"))
+
+
+def ways_block(context: Context, ways: Ways) -> Iterator[HeadlineRow]:
+    """Whether there is a way at all."""
+    asked, to = context.request.name, context.request.to
+    if not ways.found:
+        yield HeadlineRow("", (f"No array goes from {asked} to {to}, nor from {to} to {asked}",))
+        return
+    if ways.is_backwards:
+        yield HeadlineRow("", (f"No array goes from {asked} to {to}; from {to} to {asked}:",))
+    steps = len(ways.found[0]) - 1
+    yield HeadlineRow("shortest", (Amount(steps, "count", "step"), f": {way_text(context, ways.graph, ways.found[0])}"))
+    yield HeadlineRow("all ways", (Amount(len(ways.joined), "count", "instruction"), " are on some way"))
+
+
+# -- texts ---------------------------------------------------------------------------------------------------------------
+
+
+def _shape_words(shape: Shape | None) -> Parts:
+    """A shape with its bytes."""
+    size = Amount(total(leaf.array_bytes for _, leaf in array_leaves(shape)), "bytes")
+    yield from sentence("{}, {}", shape_text(shape), size) if shape is not None else (shape_text(shape),)
+
+
+def _listed(texts: Sequence[str], most: int = _MOST_NAMED) -> str:
+    """The first of several texts, and how many more there are."""
+    return _with_rest(texts[:most], len(texts))
+
+
+def _with_rest(shown: Sequence[str], count: int) -> str:
+    """Texts, and how many more of all there are."""
+    more = count - len(shown)
+    return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _operands_text(view: View, row: int, named: Sequence[tuple[str, str]]) -> str:
+    """The operands with their shapes; `named` has the name of each, and of what makes it where it only hands that on."""
+    shapes = [shape_text(view.operand_shape(row, number)) for number in range(min(len(named), _MOST_NAMED))]
+    shown = [f"{name}{f' (of {maker})' if maker else ''} {shape}" for (name, maker), shape in zip(named, shapes, strict=False)]
+    return _with_rest(shown, len(named))
+
+
+def _attributes_text(instruction: Instruction) -> str:
+    """The attributes that say what an instruction does, as they are printed."""
+    try:
+        found = list(tokens.attributes(instruction.tail, operands_end(instruction.tail) + 1))
+    except tokens.ScanError:
+        return ""
+    shown = [f"{name}={_short(text)}" for name, text in found if name not in _LEFT_OUT]
+    return ", ".join(shown)
+
+
+def _short(text: str, longest: int = _LONGEST_ATTRIBUTE) -> str:
+    """The beginning of a long text."""
+    return text if len(text) <= longest else f"{text[:longest]}…"
+
+
+# -- communication ----------------------------------------------------------------------------------------------------------
+
+
+def _groups_text(collective: Collective, axis: str | None) -> str:
+    """The device groups of a collective: `4 groups of 2 devices along d0: {{0,4},{1,5},{2,6},{3,7}}`."""
+    along = f" along {axis}" if axis is not None else ""
+    if collective.kind == "collective-permute":
+        return f"pairs of devices{along}: {_short(collective.source_target_pairs)}"
+    members = collective.participants
+    if members.size is None:
+        return f"groups of an unknown size{along}: {_short(collective.replica_groups)}"
+    if members.listed is None:
+        return f"one group of all {members.size} devices{along}"
+    listed = members.listed  # compact groups are of one size: nothing has to be written out
+    number = max(listed.count // max(listed.sizes), 1) if members.uniform else len(listed.groups)
+    at_most = "" if members.uniform else "up to "
+    groups = f"{number} group{'s' if number > 1 else ''} of {at_most}{members.size} devices"
+    of_replicas = " (ids of replicas, each with all its partitions)" if max(listed.sizes) < members.size else ""
+    return f"{groups}{along}: {_printed_groups(collective, listed)}{of_replicas}"
+
+
+def _printed_groups(collective: Collective, groups: DeviceGroups) -> str:
+    """The groups as they are printed; written out where they name axes of a mesh, which mean nothing outside of the text."""
+    if groups.mesh is None:
+        return _short(collective.replica_groups)
+    if groups.count > _MOST_IDS:
+        return f"of a mesh of {groups.count} devices"
+    return _short("{" + ",".join("{" + ",".join(map(str, group)) + "}" for group in groups.groups) + "}")
+
+
+def _collective_words(collective: Collective, axis: str | None) -> Parts:
+    """What a collective does: groups, reduction, whether it is asynchronous, and what one device sends."""
+    if not collective.is_point_to_point:
+        yield _groups_text(collective, axis)
+    if collective.reduction:
+        yield f"; reduces by {collective.reduction}"
+    if collective.is_async:
+        yield "; asynchronous"
+    if not collective.is_point_to_point:
+        amounts = Amount(collective.operand_bytes, "bytes"), Amount(collective.wire_bytes, "bytes")
+        yield from sentence("; takes {}, sends {}", *amounts)
+
+
+# -- how often and for what -------------------------------------------------------------------------------------------------
+
+
+def _runs_words(context: Context, computation: str) -> Parts:
+    """How often a computation runs in a step, and in which loops."""
+    graph = context.call_graph
+    bounds = graph.runs(computation)
+    yield from sentence("{} in a step", Amount(bounds.exact, "count", at_least=bounds.least))
+    loops = list(graph.loops_around(computation))
+    if loops:
+        yield f", in the loop {' in '.join(f'{loop.name} (line {loop.line})' for loop in loops)}"
+
+
+def _phase_text(context: Context, instruction: Instruction) -> str:
+    """The phase and where it comes from; empty where it is unknown."""
+    found = context.phases.of(instruction)
+    if found.phase in {UNKNOWN, NOT_SOUGHT}:
+        return ""
+    told = {"name": ", by its op_name", "graph": ", by the graph of values"}.get(found.phase_from, "")
+    return f"{found.phase}{told}{f'; also for {found.also_phase}' if found.also_phase else ''}"
+
+
+def _scope_text(instruction: Instruction) -> str:
+    """The op_name as a path of scopes."""
+    metadata = instruction.attr("metadata")
+    if metadata is None:
+        return ""
+    return _short(" / ".join(scope_of(metadata.op_name).path) or metadata.op_name, _LONGEST_NAME)
+
+
+def _source_text(context: Context, instruction: Instruction) -> str:
+    """The line of the program, and the calls that led to it, innermost first."""
+    found = origin_of(instruction.attr("metadata"), context.module.frames)
+    if not found.stack:
+        return found.source
+    frames = [f"{frame.place} in {frame.function}" if frame.function else frame.place for frame in found.stack[:_MOST_FRAMES]]
+    more = len(found.stack) - len(frames)
+    stack = f"{' < '.join(frames)}{f' and {more} more' if more else ''}"
+    return stack if found.source == found.stack[0].place else f"{found.source}, by way of {stack}"
+
+
+# -- memory -----------------------------------------------------------------------------------------------------------------
+
+
+def _parameter_text(context: Context, leaf: ParameterLeaf) -> str:
+    """What a parameter is to the program: its path, its role, how it is divided, and whether it is donated."""
+    parts = [f"number {leaf.number}"]
+    if leaf.path:
+        parts.append(leaf.path)
+    role = context.optimizer.roles.get((leaf.number, leaf.index)) if not context.request.quick else None
+    if role is not None:
+        parts.append(role.replace("_", " "))
+    spec = context.partition_specs.text(leaf.sharding, None if leaf.index else leaf.instruction)
+    if spec:
+        parts.append(f"divided {spec}" if spec != "replicated" else spec)
+    if leaf.alias is not None:
+        parts.append(f"donated to output {{{','.join(map(str, leaf.alias.output_index))}}}")
+    elif leaf.donor:
+        parts.append("donated")
+    else:
+        parts.append(f"not donated: {leaf.kept_because}" if leaf.kept_because else "not donated")
+    return ", ".join(parts)
+
+
+def _buffer_words(device: DeviceMemory, name: str, line: int) -> Parts:
+    """The buffers of what an instruction returns: their bytes, and from when to when they live; nothing where it has none."""
+    lives = [life for life in find_lives(device, name) if device.place(device.values.times[life.live.value]).line == line]
+    lives.sort(key=lambda life: life.live.bytes, reverse=True)
+    for number, life in enumerate(lives[:_MOST_BUFFERS]):
+        yield from sentence("; {}" if number else "{}", Amount(life.live.bytes, "bytes"))
+        yield f" live from {life.start} to {life.end}"
+        if device.peak_time is not None and life.start <= device.peak_time <= life.end:
+            yield ", at the peak too"
+    rest = lives[_MOST_BUFFERS:]
+    if rest:
+        yield from sentence(f"; {len(rest):,} more of {{}}", Amount(sum(life.live.bytes for life in rest), "bytes"))
+    if lives:
+        yield f" (the schedule goes from 0 to {device.schedule.end})"

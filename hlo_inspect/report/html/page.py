@@ -18,8 +18,7 @@ from hlo_inspect.report.layout import Grid, make_grid
 from hlo_inspect.report.model import Finding, HeadlineRow, Passage, Report, Table, Value, number_of
 from hlo_inspect.report.options import RenderOptions, with_relative_paths
 from hlo_inspect.report.page import headline_text, input_details, module_details, paragraphs, reasons_of_unknown, split_headline
-from hlo_inspect.report.quantities import decimal_factors
-from hlo_inspect.report.units import format_value
+from hlo_inspect.report.units import decimal_factors, format_value
 from hlo_inspect.version import __version__
 
 if TYPE_CHECKING:

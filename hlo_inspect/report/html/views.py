@@ -8,13 +8,28 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from hlo_inspect.report.html.model import Page, PageSection, PageView
-from hlo_inspect.report.html.sections import difference_sections, history_section, index_section, is_index, module_sections
-from hlo_inspect.report.model import Report, Row, Table, Value
+from hlo_inspect.report.cells import cell, heading
+from hlo_inspect.report.html.charts.collectives import axes_chart, largest_chart, mesh_chart, sizes_chart
+from hlo_inspect.report.html.charts.differences import (
+    before_after_chart,
+    changes_chart,
+    collectives_by_pass_chart,
+    figures_by_pass_chart,
+    peak_differences_chart,
+)
+from hlo_inspect.report.html.charts.memory import curve_chart, fit_chart, parameters_chart
+from hlo_inspect.report.html.charts.roofline import kernels_left_out, roofline_chart
+from hlo_inspect.report.html.charts.rows import Tables
+from hlo_inspect.report.html.charts.step import loops_chart, step_chart, timeline_chart
+from hlo_inspect.report.html.charts.trees import live_chart, scopes_chart, sources_chart
+from hlo_inspect.report.html.model import Chart, Page, PageSection, PageView
+from hlo_inspect.report.model import Column, Report, Row, Table, Value
+from hlo_inspect.report.options import with_relative_paths
 from hlo_inspect.report.page import module_name
+from hlo_inspect.report.units import format_value
 
 MOST_VIEWS = 100
 """At most this many modules or pairs have a view; the index has all."""
@@ -171,3 +186,250 @@ def _links(table: Table, keys: Iterable[tuple[tuple[Value, str], str]], kept: se
         names = waiting.get((record["name"], record["path"]))
         name = names.popleft() if names else ""
         yield f"#{name}" if name in kept else ""
+
+
+PICTURES: Mapping[str, tuple[Callable[[Tables], Chart | None], ...]] = {
+    "step": (step_chart, timeline_chart),
+    "kernels": (roofline_chart,),
+    "scopes": (scopes_chart, sources_chart),
+    "collectives": (axes_chart, mesh_chart, sizes_chart, largest_chart),
+    "memory": (fit_chart, curve_chart, live_chart),
+    "parameters": (parameters_chart,),
+    "loops": (loops_chart,),
+    "passes": (collectives_by_pass_chart, figures_by_pass_chart),
+    "changes": (changes_chart,),
+    "facts": (before_after_chart,),
+    "peak": (peak_differences_chart,),
+}
+"""The pictures of the sections that have some."""
+
+
+def _pictures(section: str, tables: Tables) -> tuple[Chart, ...]:
+    """Those for which a report has something."""
+    return tuple(chart for chart in (draw(tables) for draw in PICTURES.get(section, ())) if chart is not None)
+
+
+def _by_name(tables: Iterable[Table]) -> dict[str, Table]:
+    return {table.name: table for table in tables}
+
+
+# -- a module --------------------------------------------------------------------------------------------------------------
+
+_PLAN = (
+    PageSection(
+        "step",
+        "Where the step goes",
+        tables=("step", "resources", "time_by_phase", "cost_by_phase"),
+        nothing="No instruction of this text is known to take time.",
+        command="time",
+    ),
+    PageSection(
+        "kernels",
+        "Kernels",
+        tables=("kernel_groups", "kernels", "matmuls_by_type", "cost_by_fusion_kind", "kernels_phase_differences"),
+        nothing="No kernel runs on the device in this text.",
+    ),
+    PageSection(
+        "scopes",
+        "Scopes",
+        tables=("time_by_scope", "time_by_source", "cost_by_scope", "cost_by_source"),
+        nothing="No instruction has an op_name or a source line.",
+    ),
+    PageSection(
+        "collectives",
+        "Collectives",
+        tables=(
+            "collective_groups",
+            "collectives",
+            "collectives_by_axis",
+            "collectives_by_kind",
+            "collectives_by_size",
+            "collectives_by_phase",
+            "point_to_point",
+            "collective_links",
+            "exposed_collectives",
+            "mesh_axes",
+        ),
+        nothing="This module has no collectives: its devices send each other nothing.",
+    ),
+    PageSection(
+        "memory",
+        "Memory",
+        tables=(
+            "live_at_peak_groups",
+            "live_at_peak",
+            "live_by_role",
+            "live_by_scope",
+            "live_by_source",
+            "largest_arrays",
+            "live_bytes",
+            "memory_fit",
+        ),
+        nothing="No array of this text is known to take device memory.",
+        command="memory",
+    ),
+    PageSection(
+        "parameters",
+        "Parameters",
+        tables=("params_by_role", "buffers", "params_not_donated", "params_donated", "params", "output_groups", "outputs"),
+        nothing="The entry computation has no parameters, or is not in the text.",
+    ),
+    PageSection(
+        "optimizer",
+        "Optimizer",
+        tables=("optimizer_groups", "optimizer", "optimizer_update"),
+        nothing="No parameter is updated as an optimizer does it.",
+    ),
+    PageSection("loops", "Loops", tables=("loops",), nothing="This module has no loop."),
+    PageSection(
+        "fusions",
+        "Fusions",
+        tables=("fusion_groups", "fusions", "fusions_by_kind", "fusions_by_root", "fusion_content"),
+        nothing="This module has no fusions: the compiler had not made them yet, or there was nothing to fuse.",
+    ),
+    PageSection(
+        "custom-calls",
+        "Custom calls",
+        tables=("custom_calls", "custom_calls_by_target"),
+        nothing="This module has no custom calls.",
+    ),
+    PageSection(
+        "program", "Program", tables=("cost", "opcodes", "call_stacks"), nothing="No instruction of this module could be read."
+    ),
+)
+
+"""In the order in which somebody reads who wants to know why a step is slow."""
+
+
+def module_sections(tables: Sequence[Table]) -> tuple[PageSection, ...]:
+    """The sections as planned with their pictures, and a last one with the tables that no other has."""
+    named = _by_name(tables)
+    words = {"optimizer": _optimizer_words(named)}
+    drawn = named | _by_name(with_relative_paths([named[name] for name in _DRAWN_WITH_PATHS if name in named]))
+    pictures = {one.name: _pictures(one.name, drawn) for one in _PLAN}
+    if not pictures["kernels"]:
+        words["kernels"] = _no_roofline(named)
+    sections = tuple(replace(one, pictures=pictures[one.name], text=words.get(one.name, "")) for one in _PLAN)
+    planned = {name for one in sections for name in (*one.tables, *(chart.table for chart in one.pictures))}
+    rest = tuple(table.name for table in tables if table.on_page and table.name not in planned and table.rows)
+    return (*sections, PageSection("more", "More", tables=rest)) if rest else sections
+
+
+def _no_roofline(tables: Tables) -> str:
+    """Why there is no picture of kernels; empty where there are none."""
+    left_out = kernels_left_out(tables)
+    return f"No kernel has a place on a roofline: {left_out}." if left_out else ""
+
+
+_DRAWN_WITH_PATHS = ("roofline", "source_tree", "timeline")
+_MOST_RULES = 4
+_NO_CONSTANTS = frozenset({"rule", "weights", "bytes", "fusions"})
+
+
+def _optimizer_words(tables: Tables) -> str:
+    """A sentence for each of the first rules; empty where nothing is updated."""
+    groups = tables.get("optimizer_groups")
+    if groups is None:
+        return ""
+    sentences = [_rule_in_words(groups.columns, row) for row in groups.rows[:_MOST_RULES]]
+    left = len(groups.rows) - len(sentences)
+    return " ".join([*sentences, f"The table has {left:,} more."] if left else sentences)
+
+
+def _rule_in_words(columns: Iterable[Column], row: Row) -> str:
+    texts = {
+        column.name: (heading(column), cell(value, None, column, raw_bytes=False, of_sums=False))
+        for column, value in zip(columns, row, strict=True)
+        if value is not None and value != "" and column.unit != "bool"
+    }
+    rule, weights, size = (texts.get(name, ("", "?"))[1] for name in ("rule", "weights", "bytes"))
+    constants = [f"{name} {text}" for key, (name, text) in texts.items() if key not in _NO_CONSTANTS]
+    said = f"{rule} updates {weights} weight{'' if weights == '1' else 's'} of {size}"
+    return f"{said}: {', '.join(constants)}." if constants else f"{said}."
+
+
+# -- compiler passes -------------------------------------------------------------------------------------------------------
+
+
+def history_section(report: Report) -> PageSection:
+    """The section of a report of `history`."""
+    return PageSection(
+        "passes",
+        "Compiler passes",
+        pictures=_pictures("passes", _by_name(report.tables)),
+        tables=tuple(table.name for table in report.tables),
+        text=". ".join(_sentences(report)),
+        nothing="No pass of the compiler changed anything.",
+    )
+
+
+def _sentences(report: Report) -> Iterator[str]:
+    """The first lines of the report."""
+    for row in report.headline:
+        text = "".join(part if isinstance(part, str) else format_value(part.value, part.unit) for part in row.parts)
+        yield f"{row.label.capitalize()}: {text}" if row.label else text
+
+
+# -- two modules -----------------------------------------------------------------------------------------------------------
+
+
+def difference_sections(report: Report) -> tuple[PageSection, ...]:
+    """The sections of a report of `diff`."""
+    named = _by_name(report.tables)
+    others = tuple(name for name in named if name not in ("facts", "changes", "peak", "axes"))
+    alone = "" if "facts" in named else "The other side has no module that belongs to this one."
+    return (
+        PageSection(
+            "changes",
+            "What changed",
+            pictures=_pictures("changes", named),
+            tables=("changes",),
+            nothing=alone or _nothing_changed(report),
+            opens_table=True,
+        ),
+        PageSection(
+            "facts",
+            "Before and after",
+            pictures=_pictures("facts", named),
+            tables=("facts", "axes"),
+            nothing=alone or "All facts are the same before and after.",
+        ),
+        PageSection(
+            "peak",
+            "Memory at the peak",
+            pictures=_pictures("peak", named),
+            tables=("peak",),
+            nothing=alone or "The same arrays are live at the peak, or it is not known which.",
+        ),
+        *([PageSection("more", "More", tables=others)] if others else ()),
+    )
+
+
+def _nothing_changed(report: Report) -> str:
+    """Why there are no changes: of saved reports and of parts of modules instructions are not compared."""
+    if report.facts.get("diff.same_program") is None:
+        return "Nothing is known of instructions: they are compared where both texts are there and whole."
+    return "Nothing: all instructions, parameters and settings are the same."
+
+
+# -- several modules or pairs ----------------------------------------------------------------------------------------------
+
+LISTS = ("modules", "pairs")
+"""The tables of reports that are an index."""
+
+
+def index_section(report: Report, views: int, entries: int) -> PageSection:
+    """The section of a list of `entries` modules or pairs, `views` of which have a view."""
+    tables = tuple(table.name for table in report.tables)
+    what = "pairs" if "pairs" in tables else "modules"
+    text = f"Each of the {what} has a page of its own in this file."
+    if views < entries:
+        text = (
+            f"The {views:,} largest of {entries:,} {what} have a page of their own in this file; --module REGEX chooses others."
+        )
+    return PageSection("modules", what.capitalize(), tables=tables, text=text, nothing="There are none.")
+
+
+def is_index(report: Report) -> bool:
+    """Whether a report is a list of others."""
+    return any(table.name in LISTS for table in report.tables)
