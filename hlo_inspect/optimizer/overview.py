@@ -167,7 +167,8 @@ class Overview:
 
     @cached_property
     def decayed(self) -> int:
-        return sum(any(_acts(row.hyperparameter(name)) for name in ("weight_decay", "l2")) for row in self.rows)
+        decays = [(row.hyperparameter("weight_decay"), row.hyperparameter("l2")) for row in self.rows]
+        return sum(any(one.known != "absent" and one.value != 0.0 for one in both) for both in decays)
 
     def bytes_of(self, arrays: Iterable[StateArray | None]) -> int:
         """Bytes of distinct arrays."""
@@ -248,10 +249,6 @@ class Overview:
                 others.add(node)
         local = [array.source for array in arrays if array.new not in others]
         return {self.parameters[source] for source in local if source in self.parameters}
-
-
-def _acts(reading: Hyperparameter) -> bool:
-    return reading.known != "absent" and reading.value != 0.0
 
 
 def _row(weight: Weight) -> Row:

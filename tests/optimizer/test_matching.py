@@ -40,7 +40,7 @@ def test_a_loop_over_steps_leads_to_the_entry_s_parameters() -> None:
     """The state is (b, w), the counter and two moments of each, in the order of its leaves."""
     module = module_of(text_of("adamw_loop.after"))
     found = find_updates(module, find_interface(module))
-    assert len(found.steps) == len(found.matchers) == 2
+    assert len(found.steps) == len(found.expressions) == 2
     assert [found.parameters[weight.array.source] for weight in found.weights] == [(0, ()), (1, ())]
 
 

@@ -56,7 +56,7 @@ def test_any_order_of_arrays_gives_the_same_weights(name: str, monkeypatch: pyte
 def test_another_weight_than_the_first_shows_that_the_step_trains() -> None:
     """The gradient of the bias, which comes first, is a sum over rows, and no product as that of the matrix is."""
     updates = updates_of(text_of("adam.before"))
-    holds = updates.matchers[0].expressions.backward_passes.holds
+    holds = updates.expressions[0].backward_passes.holds
     claimed = [(weight.update, weight.claim.gradient) for weight in updates.weights if weight.claim is not None]
     assert [holds(update, gradient) for update, gradient in claimed] == [None, True]
     assert [weight.is_learnt for weight in updates.weights] == [True, True]

@@ -78,13 +78,8 @@ class Matcher:
     """
 
     def __init__(self, flow: Dataflow, step: TrainingStep, *, gradients_are_inputs: bool = False) -> None:
-        expressions = StepExpressions(flow, step, gradients_are_inputs=gradients_are_inputs)
-        self.step = step
-        self.forms = expressions.forms
-        self.moving = expressions.moving
-        self.counters = expressions.counters
-        self.expressions = expressions
-        self._backward_passes = expressions.backward_passes
+        self.expressions = StepExpressions(flow, step, gradients_are_inputs=gradients_are_inputs)
+        self._backward_passes = self.expressions.backward_passes
 
     @cached_property
     def candidates(self) -> Candidates:
@@ -102,7 +97,7 @@ class Matcher:
         weights += [self._weight(update, None, is_learnt=True) for update in find_bounded_steps(self.expressions, bounded)]
         weights = self._without_others(weights)
         weights += find_frozen_weights(self.expressions, self.candidates, last.states, weights)
-        order = {id(array): number for number, array in enumerate(self.step.arrays)}
+        order = {id(array): number for number, array in enumerate(self.expressions.step.arrays)}
         return sorted(weights, key=lambda weight: order[id(weight.array)])
 
     # -- rounds ---------------------------------------------------------------------------------------------------------
@@ -230,7 +225,7 @@ class Matcher:
             kind = _kind(claim)
             if kind not in lowest or update.array.new < lowest[kind].array.new:
                 lowest[kind] = update
-        return {kind for kind, update in lowest.items() if agrees(self.forms, update.array.new, update.form)}
+        return {kind for kind, update in lowest.items() if agrees(self.expressions.forms, update.array.new, update.form)}
 
     def _conclude(self, verdict: GradientVerdict, right: set[Hashable]) -> WeightMatch:
         """Make a weight of an update, with its claim if the algebra is right."""
@@ -255,8 +250,8 @@ class Matcher:
         for state in update.states:
             values |= dependence.values(state.form)
         counters, accumulators = (
-            [array for array in arrays if dependence.bit(self.forms.leaf(array.old)) & values]
-            for arrays in (self.counters, self.expressions.accumulators)
+            [array for array in arrays if dependence.bit(self.expressions.forms.leaf(array.old)) & values]
+            for arrays in (self.expressions.counters, self.expressions.accumulators)
         )
         copy = self._find_working_copy(update.array)
         return Weight(update.array, update, claim, copy, counters, accumulators, is_learnt=is_learnt)
@@ -268,14 +263,16 @@ class Matcher:
 
     def _without_others(self, weights: list[Weight]) -> list[Weight]:
         """Leave out arrays that only look like weights, such as averages of weights."""
-        moved = [self.expressions.input_dependence.bit(array.source) for array in self.moving if array.shape.elements != 1]
-        exclusions = Exclusions(self.forms, self.expressions.dependence, moved)
+        expressions = self.expressions
+        arrays = [array for array in expressions.moving if array.shape.elements != 1]
+        moved = [expressions.input_dependence.bit(array.source) for array in arrays]
+        exclusions = Exclusions(expressions.forms, expressions.dependence, moved)
         return exclusions.without_followers(exclusions.without_unseen(exclusions.without_doubtful(weights)))
 
     def _note_large_expressions(self) -> None:
-        if self.forms.is_cut_short:
+        if self.expressions.forms.is_cut_short:
             frames = self.expressions.flow.frames
-            frames.give_up(frames.root(self.step.frame, ()), "has expressions too large to compare")
+            frames.give_up(frames.root(self.expressions.step.frame, ()), "has expressions too large to compare")
 
 
 def _kind(claim: Claim) -> Hashable:

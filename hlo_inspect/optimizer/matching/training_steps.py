@@ -18,7 +18,7 @@ from hlo_inspect.optimizer.step.state_arrays import TrainingStep, find_state_arr
 from hlo_inspect.optimizer.step.successions import Result
 
 if TYPE_CHECKING:
-    from hlo_inspect.optimizer.matching.matching import Matcher
+    from hlo_inspect.optimizer.matching.step_expressions import StepExpressions
     from hlo_inspect.optimizer.matching.weights import Weight
 
 MAX_NESTING = 3  # loops in loops over steps
@@ -29,7 +29,7 @@ _SCALING = opcodes_that_are("scale") | {"negate"}
 
 @dataclass(slots=True)
 class WeightUpdates:
-    """`weights` by step and output; `steps` begin with the entry, and those of them that have arrays have `matchers`.
+    """`weights` by step and output; `steps` begin with the entry, and those of them that have arrays have `expressions`.
     `parameters` holds the entry parameter that an input of a step comes from. `is_cut_off`: the text does not hold the whole
     module.
     """
@@ -38,7 +38,7 @@ class WeightUpdates:
     is_cut_off: bool
     weights: list[Weight] = field(default_factory=list)
     steps: list[TrainingStep] = field(default_factory=list)
-    matchers: list[Matcher] = field(default_factory=list)
+    expressions: list[StepExpressions] = field(default_factory=list)
     parameters: dict[Input, tuple[int, ShapeIndex]] = field(default_factory=dict)
 
 
@@ -85,13 +85,13 @@ def _match_arrays(found: WeightUpdates, step: TrainingStep) -> list[Weight]:
     from hlo_inspect.optimizer.matching.matching import Matcher
 
     matcher = Matcher(found.flow, step)
-    found.matchers.append(matcher)
     weights = [weight for weight in matcher.weights() if not _is_loop_invariant(found, weight)]
-    arrays = [array for array in matcher.moving if array.shape.elements != 1]
+    arrays = [array for array in matcher.expressions.moving if array.shape.elements != 1]
     has_gradients = bool(matcher.candidates.changed_by_gradients)
     if not weights and not has_gradients and len(arrays) > 2:  # a weight and two states: perhaps an update alone
-        found.matchers[-1] = Matcher(found.flow, step, gradients_are_inputs=True)
-        weights = found.matchers[-1].weights()
+        matcher = Matcher(found.flow, step, gradients_are_inputs=True)
+        weights = matcher.weights()
+    found.expressions.append(matcher.expressions)
     return weights
 
 

@@ -234,19 +234,16 @@ def match_dadapt_adamw(update: Update) -> Claim | None:
     decay = first.decay.value
     rest = _without_power(first.rest, estimate.distance.old, 1.0)
     squares = _without_power(second.rest, estimate.distance.old, 0.0)
-    if decay is None or decay >= 1.0 or rest is None or len(rest) != 1 or squares is None or not _is_bare(step):
+    if decay is None or decay >= 1.0 or rest is None or len(rest) != 1 or squares is None:
         return None
+    if not _is_number(step.rate, 1.0) or step.bases != (None, None) or step.root.correction or step.root.inner:
+        return None  # the step is no bare `m' / (sqrt(v') + epsilon)`
     ((monomial, value),) = rest.items()
     scalars, gradient = inner.split_scalars(monomial)
     sums = _gradient_sum(estimate, {gradient: 1.0})
     if sums is None or not _dadapt_adds_alike(estimate, sums, step, gradient, {scalars: value / (1.0 - decay)}):
         return None
     return _dadapt_claim(estimate, step, moments, sums, ({scalars: value / (1.0 - decay)}, gradient))
-
-
-def _is_bare(step: AdamStep) -> bool:
-    """Whether a step is `m' / (sqrt(v') + epsilon)`."""
-    return _is_number(step.rate, 1.0) and step.bases == (None, None) and not step.root.correction and not step.root.inner
 
 
 def _dadapt_adds_alike(estimate: _DistanceEstimate, sums: _GradientSum, step: AdamStep, gradient: Monomial, rate: Sum) -> bool:

@@ -13,7 +13,7 @@ State: the sizes and the last gradient or step. Reads nothing: there is no rate.
 
 from __future__ import annotations
 
-from hlo_inspect.optimizer.algebra.normal_form import ONE, Atom, Monomial, Sum, is_constant, product
+from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, is_constant, product
 from hlo_inspect.optimizer.algebra.norms import within_limits
 from hlo_inspect.optimizer.algebra.update import Claim, State, Update
 
@@ -33,11 +33,11 @@ def _by_step(update: Update, monomial: Monomial, value: float) -> Claim | None:
         turned = update.forms.only_atom(last.form)
         if turned is None or turned.op != "select" or len(turned.parts[2]) != 1 or any(turned.parts[1].values()):
             continue
-        steps = ({((last.new, 1.0),): 1.0}, last.form, _zeroed(update, turned, last.old))
+        zeroed = update.forms.function("select", (*turned.parts[:2], {((last.old, 1.0),): 1.0}), turned.attribute)
+        steps = ({((last.new, 1.0),): 1.0}, last.form, zeroed)
         ((inner, one),) = turned.parts[2].items()
-        signs = [
-            update.forms.atoms[atom] for atom, exponent in inner if update.forms.atoms[atom].op == "sign" and exponent == 1.0
-        ]
+        factors = [update.forms.atoms[atom] for atom, exponent in inner if exponent == 1.0]
+        signs = [factor for factor in factors if factor.op == "sign"]
         sizes = [state for state in update.states if dict(inner).get(state.new) == 1.0]
         if len(signs) != 1 or len(sizes) != 1 or len(inner) != 2 or one != 1.0 or {monomial: 1.0} not in steps:
             continue
@@ -46,11 +46,6 @@ def _by_step(update: Update, monomial: Monomial, value: float) -> Claim | None:
         if is_turn and _grows(update, sizes[0], last, gradient):
             return Claim({ONE: 1.0}, gradient, {}, {"step_size": sizes[0].array, "last_gradient": last.array})
     return None
-
-
-def _zeroed(update: Update, turned: Atom, atom: int) -> Sum:
-    """The same choice with another value."""
-    return update.forms.function("select", (*turned.parts[:2], {((atom, 1.0),): 1.0}), turned.attribute)
 
 
 def _by_gradient(update: Update, monomial: Monomial, value: float) -> Claim | None:

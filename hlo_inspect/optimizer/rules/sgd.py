@@ -51,15 +51,15 @@ def _plain(update: Update) -> Claim | None:
     rate = plain_rate(update, update.rest)
     if rate is None or not LEAST_KEPT <= update.kept.get(ONE, 0.0) <= 1.0 or _averaged_by(update, rate) is not None:
         return None
-    hyperparameters = {"learning_rate": update.read(rate), "weight_decay": update.decay_of(rate)}
-    return Claim(rate, update.rest, hyperparameters)
+    return Claim(rate, update.rest, {"learning_rate": update.read(rate), "weight_decay": update.decay_of(rate)})
 
 
 def _momentum(update: Update, state: State) -> Claim | None:
     average = gradient_average(update, state)
     if average is None or (average.decay.value or 0.0) >= 1.0:
         return None  # a velocity that never decays: the symplectic Euler method
-    inner = _scale(update, average)
+    gradient = split(average.rest, update.weight)[1]
+    inner = plain_rate(update, gradient) if gradient else None
     factor, rest = split(update.rest, state.new)
     if len(factor) != 1 or not update.are_scalar(factor):
         return None
@@ -98,17 +98,11 @@ def _nesterov(update: Update, average: Average, factor: Sum) -> tuple[Sum, Sum] 
     return (step, kept) if not others and kept else None
 
 
-def _scale(update: Update, average: Average) -> Sum | None:
-    _, gradient = split(average.rest, update.weight)
-    return plain_rate(update, gradient) if gradient else None
-
-
 def _is_sum_of_gradients(update: Update, average: Average) -> bool:
     """Whether terms with several factors are gradients: of a standardized weight, which they hold, multiplied with a sum."""
     factor, gradient = split(average.rest, update.weight)
-    return all(is_backward(update, term) for term in factor if not update.are_scalar({term: 1.0})) and is_plain_gradient(
-        update, gradient
-    )
+    terms = [term for term in factor if not update.are_scalar({term: 1.0})]
+    return all(is_backward(update, term) for term in terms) and is_plain_gradient(update, gradient)
 
 
 # -- averaged SGD --------------------------------------------------------------------------------------------------------
@@ -121,8 +115,8 @@ def match_asgd(update: Update) -> Claim | None:
     average = _averaged_by(update, rate) if rate is not None else None
     if rate is None or average is None:
         return None
-    decay = update.decay_of(rate)
-    return Claim(rate, update.rest, {"learning_rate": update.read(rate), "weight_decay": decay}, {"average": average})
+    constants = {"learning_rate": update.read(rate), "weight_decay": update.decay_of(rate)}
+    return Claim(rate, update.rest, constants, {"average": average})
 
 
 def _averaged_by(update: Update, rate: Sum) -> StateArray | None:

@@ -74,12 +74,6 @@ class Curve:
             return rises * within * sign if min(ends) > 0 or (min(ends) == 0 and sign > 0) else None
         return rises * within * (-1 if self.kind == "exponential" and self.parameter < 1 else 1)
 
-    def same_function(self, other: Curve) -> bool:
-        """Whether two curves differ in base and scale alone."""
-        if self.kind != other.kind or self.parameter != other.parameter:
-            return False
-        return self.inner == other.inner
-
 
 def constant(value: float) -> Curve:
     return Curve("constant", value)
@@ -92,7 +86,7 @@ def total(curves: Sequence[tuple[float, Curve]]) -> Curve | None:
     if not changing:
         return constant(base)
     first = changing[0][1]
-    if not all(first.same_function(curve) for _, curve in changing):
+    if len({(curve.kind, curve.parameter, curve.inner) for _, curve in changing}) > 1:
         return None
     scale = sum(factor * curve.scale for factor, curve in changing)
     largest = max(abs(factor * curve.scale) for factor, curve in changing)

@@ -140,7 +140,7 @@ class Rates:
     def __init__(self, updates: WeightUpdates) -> None:
         self._updates = updates
         self._known: dict[tuple[int, frozenset[tuple[object, float]]], str] = {}
-        self._counters = {id(m.forms): {m.forms.leaf(array.old): array for array in m.counters} for m in updates.matchers}
+        self._counters = {id(m.forms): {m.forms.leaf(array.old): array for array in m.counters} for m in updates.expressions}
 
     def text(self, weight: Weight) -> str:
         claim, forms = weight.claim, weight.update.forms
