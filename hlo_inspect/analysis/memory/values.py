@@ -193,12 +193,6 @@ class _Dataflow:
             return self._define(time)
         return [self._define(time, place) for place in range(self._trees.size(shape))]
 
-    def _define_phi(self, time: int, place: int) -> int:
-        """A value that is one of others, which are known later."""
-        value = self._define(time, place)
-        self._values.phi_inputs[value] = ()
-        return value
-
     def _given(self, time: int) -> Result | None:
         """The result of an operand, `None` where that is missing."""
         return self._values.results[time] if 0 <= time < len(self._values.results) else None
@@ -227,16 +221,7 @@ class _Dataflow:
 
     def _element(self, time: int) -> Result:
         """`UpdateGetTupleElementValueSet`."""
-        operands = self._schedule.operands[time]
-        given = self._given(operands[0]) if operands else None
-        shape = self._schedule.shapes[operands[0]] if operands and operands[0] >= 0 else None
-        number = self._schedule.elements.get(time, 0)
-        if not isinstance(shape, TupleShape) or isinstance(given, int) or given is None or number >= len(shape.elements):
-            return self._fit(None, time)
-        start, end = self._trees.of(shape).elements[number]
-        if isinstance(shape.elements[number], TupleShape):
-            return self._fit(given[start:end], time)
-        return self._fit(given[start], time)
+        return self._fit(self._part_of(time, self._schedule.elements.get(time, 0)), time)
 
     def _tuple(self, time: int) -> Result:
         """`UpdateTupleValueSet`: the table is its own, the elements are the operands."""
@@ -280,10 +265,11 @@ class _Dataflow:
     def _part_of(self, time: int, number: int) -> Result | None:
         """An element of the operand's result."""
         operands = self._schedule.operands[time]
-        if not operands or operands[0] < 0:
+        given = self._given(operands[0]) if operands else None
+        if given is None or isinstance(given, int):
             return None
-        shape, given = self._schedule.shapes[operands[0]], self._values.results[operands[0]]
-        if not isinstance(shape, TupleShape) or isinstance(given, int) or number >= len(shape.elements):
+        shape = self._schedule.shapes[operands[0]]
+        if not isinstance(shape, TupleShape) or number >= len(shape.elements):
             return None
         start, end = self._trees.of(shape).elements[number]
         return given[start:end] if isinstance(shape.elements[number], TupleShape) else given[start]
@@ -327,10 +313,10 @@ class _Dataflow:
         return self._fit(self._given(run.arguments[number]) if number < len(run.arguments) else None, time)
 
     def _phis(self, time: int) -> Result:
-        shape = self._schedule.shapes[time]
-        if not isinstance(shape, TupleShape):
-            return self._define_phi(time, 0)
-        return [self._define_phi(time, place) for place in range(self._trees.size(shape))]
+        """Define values each of which is one of others, which are known later."""
+        result = self._define_all(time)
+        self._values.phi_inputs.update(dict.fromkeys(_parts(result), ()))
+        return result
 
     def _call(self, time: int) -> Result:
         """`UpdateCallValueSet`: the root of the computation."""
