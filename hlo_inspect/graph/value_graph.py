@@ -23,6 +23,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeGuard, Union
 
 from hlo_inspect.graph.fingerprints import Fingerprints
@@ -73,16 +74,14 @@ def is_computing(target: str) -> bool:
 # -- values -----------------------------------------------------------------------------------------------------------------
 
 
+@dataclass(slots=True, eq=False)
 class Parts:
     """An array in parts along its first dimension: each is the value of a node, from its start up to that of the next one."""
 
-    __slots__ = ("joined", "nodes", "starts", "stop")
-
-    def __init__(self, starts: list[int], nodes: list[int], stop: int) -> None:
-        self.starts = starts
-        self.nodes = nodes
-        self.stop = stop
-        self.joined: int | None = None
+    starts: list[int]
+    nodes: list[int]
+    stop: int
+    joined: int | None = None
 
     def within(self, low: int, high: int) -> list[int]:
         """The nodes of the parts that hold some of the range from `low` up to `high`."""
@@ -108,57 +107,29 @@ class BodyTemplate(NamedTuple):
     root: int | None
 
 
+@dataclass(slots=True, eq=False)
 class CallFrame:
-    """One call of the computation `name`, and the calls that its rows make. Its nodes are `first` to `stop`. Where it was made
-    from a `template`, that has the values of its rows, and its view is made only where it is asked for.
+    """One call of the computation `name`, and the calls that its rows make. Its nodes are `first` to `stop`. If it was made
+    from a `template`, that has the values of its rows.
     """
 
-    __slots__ = (
-        "_view",
-        "_views",
-        "arguments",
-        "called",
-        "caller",
-        "first",
-        "name",
-        "number",
-        "pending",
-        "results",
-        "row",
-        "stop",
-        "template",
-        "values",
-    )
-
-    def __init__(
-        self,
-        number: int,
-        name: str,
-        views: Views,
-        arguments: Sequence[Value] | None,
-        caller: tuple[int, int] | None,
-        template: BodyTemplate | None = None,
-    ) -> None:
-        self.number = number
-        self.name = name
-        self._views = views
-        self._view: View | None = None
-        self.arguments = arguments
-        self.caller = caller
-        self.template = template
-        self.values: list[Value] = [None] * len(self.view.rows) if template is None else []
-        self.called: dict[int, list[int]] = {}
-        self.row = 0
-        self.first = 0
-        self.stop = 0
-        self.pending: list[tuple[str, Sequence[Value]]] | None = None
-        self.results: list[Value] = []
+    number: int
+    name: str
+    views: Views
+    arguments: Sequence[Value] | None
+    caller: tuple[int, int] | None
+    template: BodyTemplate | None
+    first: int
+    values: list[Value]
+    stop: int = 0
+    row: int = 0
+    called: dict[int, list[int]] = field(default_factory=dict)
+    pending: list[tuple[str, Sequence[Value]]] | None = None
+    results: list[Value] = field(default_factory=list)
 
     @property
     def view(self) -> View:
-        if self._view is None:
-            self._view = self._views.of(self.name)
-        return self._view
+        return self.views.of(self.name)
 
     @property
     def returned(self) -> Value:

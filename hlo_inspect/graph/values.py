@@ -91,8 +91,8 @@ class _ValueReader:
         template: BodyTemplate | None = None,
     ) -> CallFrame:
         graph = self.graph
-        frame = CallFrame(len(graph.frames), name, self._views, arguments, caller, template)
-        frame.first = len(graph.operands)
+        values: list[Value] = [] if template is not None else [None] * len(self._views.of(name).rows)
+        frame = CallFrame(len(graph.frames), name, self._views, arguments, caller, template, len(graph.operands), values)
         graph.frames.append(frame)
         graph.frames_by_name.setdefault(name, []).append(frame)
         if caller is not None:
@@ -153,7 +153,7 @@ class _ValueReader:
             name, arguments = pending[len(frame.results)]
             if self._enter(name, arguments, (frame.number, row)):
                 return False
-            frame.results.append(self._opaque(frame, row))
+            frame.results.append(self.graph.new(frame, row, self.graph.made_of(frame, row)))  # not read: one node
         results, frame.pending, frame.results = frame.results, None, []
         opcode = frame.view.opcodes[row]
         if opcode == "while":
@@ -163,10 +163,6 @@ class _ValueReader:
         else:
             frame.values[row] = results[0]
         return True
-
-    def _opaque(self, frame: CallFrame, row: int) -> Value:
-        """One node for a call that is not read."""
-        return self.graph.new(frame, row, self.graph.made_of(frame, row))
 
     # -- what only hands on ---------------------------------------------------------------------------------------------
 

@@ -89,12 +89,9 @@ class NamedPhases:
                 self._collective_opcodes.add(one.opcode)
         self._graph = graph
 
-    def contexts(self, computation: str) -> list[NamedContext]:
-        """The phases in which callers run a computation; only that of its own names where nothing that was read calls it."""
-        return self._contexts.get(computation, _NOT_CALLED)
-
     @cached_property
-    def _contexts(self) -> dict[str, list[NamedContext]]:
+    def contexts(self) -> dict[str, list[NamedContext]]:
+        """The phases in which callers run each computation."""
         found: dict[str, dict[str, Bounds]] = {name: {UNKNOWN: ONCE} for name in self._graph.order[:1]}
         for name in self._graph.order:
             around = found.get(name, {})
@@ -174,7 +171,8 @@ class NamedPhases:
         return not is_step
 
 
-_NOT_CALLED = [NamedContext(UNKNOWN, ONCE)]
+NOT_CALLED = [NamedContext(UNKNOWN, ONCE)]
+"""The context of a computation that nothing that was read calls: only its own names count."""
 
 
 def _rank(phase: str) -> int:

@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from hlo_inspect.analysis.collectives import Collective
-from hlo_inspect.analysis.phases.names import NamedContext, NamedPhases, OwnName
+from hlo_inspect.analysis.phases.names import NOT_CALLED, NamedContext, NamedPhases, OwnName
 from hlo_inspect.analysis.provenance import PHASE_ORDER, InstructionPhase, PhaseSource, Provenances
 from hlo_inspect.graph.calls import ONCE, Bounds, CallGraph, InstructionPlace, place
 from hlo_inspect.hlo import tokens
@@ -130,16 +130,13 @@ class Phases:
         return named._replace(also_phase=other.pop()) if named.phase in both and other else named
 
     def _named_or_not_sought(self, instruction: Instruction) -> tuple[InstructionPhase, bool]:
-        """The phase by names, and whether they decide it; `NOT_SOUGHT` if they do not and nothing else is asked."""
-        phase, is_named = self._by_names(instruction)
-        return (phase if is_named or self._seeks_all else _NOT_SOUGHT), is_named
-
-    def _by_names(self, instruction: Instruction) -> tuple[InstructionPhase, bool]:
-        """The phase by names, and whether they have one in all calls of the instruction's computation."""
-        contexts = self.names.contexts(instruction.computation.name)
+        """The phase by names, and whether they decide it in all calls of the instruction's computation; `NOT_SOUGHT` if they do
+        not and nothing else is asked.
+        """
+        contexts = self.names.contexts.get(instruction.computation.name, NOT_CALLED)
         found = [(self.names.of(instruction, context.phase), context.runs) for context in contexts]
         is_named = self.names.is_sure(instruction) and all(phase != UNKNOWN for phase, _ in found)
-        return _most_run(found, "name"), is_named
+        return (_most_run(found, "name") if is_named or self._seeks_all else _NOT_SOUGHT), is_named
 
     def _by_graph(self, graph: GraphPhases, instruction: Instruction) -> InstructionPhase | None:
         """What names and graph tell of each call of the instruction's computation; `None` of one that is not in the step."""
