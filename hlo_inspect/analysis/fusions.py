@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from hlo_inspect.graph.view import View, Views
-from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.values.attributes import Metadata
 from hlo_inspect.hlo.values.shapes import Shape, TupleShape, total
@@ -96,15 +95,12 @@ def fusion_kinds(module: Module) -> list[FusionKind]:
     multi_output: Counter[str] = Counter()
     for computation in module.holding:
         for fusion in computation.with_opcodes({"fusion"}):
-            kind, callee = _kind_and_callee(fusion)
+            kind, callee = fusion.printed_fusion or (None, "")
+            if not kind:
+                kind, callee = fusion.attr("kind") or "", fusion.callee("calls") or ""
             kinds[kind] += 1
             multi_output[kind] += isinstance(fusion.shape, TupleShape) and _gives_tuple(module.computations.get(callee))
     return [FusionKind(kind, members, multi_output[kind]) for kind, members in kinds.items()]
-
-
-def _kind_and_callee(fusion: Instruction) -> tuple[str, str]:
-    kind, callee = fusion.printed_fusion or (None, "")
-    return (kind, callee) if kind else (fusion.attr("kind") or "", fusion.callee("calls") or "")
 
 
 def _gives_tuple(callee: Computation | None) -> bool:

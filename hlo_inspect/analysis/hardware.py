@@ -178,14 +178,11 @@ class HardwareProfile:
         """The names of the figures that are not stated in the maker's own documents."""
         return [name for name, figure in self.figures.items() if figure is not None and figure.confidence != "primary"]
 
-    @property
-    def topologies(self) -> dict[str, str]:
-        return {name: link.topology for name, link in self.links.items()}
-
     def with_figures(self, figures: Mapping[str, Figure | None], changes: tuple[str, ...]) -> HardwareProfile:
         """The same with other figures, and what follows from them."""
         changed = {**self.figures, **figures}
-        return replace(self, figures=changed, links=_links(self.topologies, changed), changes=(*self.changes, *changes))
+        links = _links({name: link.topology for name, link in self.links.items()}, changed)
+        return replace(self, figures=changed, links=links, changes=(*self.changes, *changes))
 
 
 def profile_names() -> tuple[str, ...]:
@@ -201,13 +198,14 @@ def load_profile(name_or_path: str | Path) -> HardwareProfile:
     path = Path(name_or_path) if isinstance(name_or_path, Path) or _is_path(name_or_path) else _shipped(name_or_path)
     contents = _contents(path, ())
     texts, figures = contents.texts, contents.figures
+    topologies = {key.split(".")[1]: topology for key, topology in texts.items() if key.startswith("links.")}
     return HardwareProfile(
         name=path.stem,
         path=str(path),
         title=texts["title"],
         maker=texts["maker"],
         figures=figures,
-        links=_links(_topologies(texts), figures),
+        links=_links(topologies, figures),
         sources=contents.sources,
     )
 
@@ -255,11 +253,6 @@ def _base(extends: Node, folder: Path) -> Path:
     if not found:
         raise extends.error(f"no file {name!r} beside this one")
     return folder / name
-
-
-def _topologies(texts: Mapping[str, str]) -> dict[str, str]:
-    """The levels of links with what each is."""
-    return {key.split(".")[1]: topology for key, topology in texts.items() if key.startswith("links.")}
 
 
 def _links(topologies: Mapping[str, str], figures: Mapping[str, Figure | None]) -> dict[str, Link]:

@@ -97,12 +97,6 @@ def _least(each: Mapping[str, Mapping[Figure, Bounds]], name: str, figure: Figur
     return 0 if amount is None else amount.least
 
 
-def step_figures(graph: CallGraph, own: OwnFigures) -> dict[Figure, Bounds]:
-    """The figures of one run of the program."""
-    found = graph.bounds(own)
-    return {figure: countable(found.get(figure, NOTHING)) for figure in FIGURES}
-
-
 # -- costs --------------------------------------------------------------------------------------------------------------------
 
 
@@ -182,7 +176,8 @@ class ModuleCost:
                     alike[cost, value_of(labels)] += count
                     continue
                 for phase, runs in labels.phase_runs:
-                    _add_cost(tally, phase, cost, count, _runs_of_phase(runs))
+                    gap = None if runs.is_exact else CostGap(NO_LINE, runs.reason)
+                    _add_cost(tally, phase, cost, count, FigureRuns((runs.least,) * len(FIGURES), gap))
             for (cost, value), count in alike.items():
                 _add_cost(tally, value, cost, count, self.runs[name])
         return tally
@@ -198,10 +193,6 @@ class ModuleCost:
         """The phases by names of what costs something, with repetitions."""
         named = self.labeller.named
         return (named(one.view, row).phase for one in self.running.values() for row, _ in one.rows)
-
-
-def _runs_of_phase(runs: Bounds) -> FigureRuns:
-    return FigureRuns((runs.least,) * len(FIGURES), None if runs.is_exact else CostGap(NO_LINE, runs.reason))
 
 
 def _add_cost(tally: Tally, label: str | None, cost: InstructionCost, count: int, runs: FigureRuns) -> None:
@@ -246,10 +237,11 @@ def module_cost(
     counter = _ModuleCounter(module, views or Views(module.computations), user_rules or NO_USER_RULES)
     counter.count_from(module.entry.name)
     own = {name: running.figures for name, running in counter.runs.items()}
+    step = graph.bounds(own)
     calls = [StepCall(one, cost, graph.runs(one.computation.name)) for one, cost in counter.costs.calls.values()]
     return ModuleCost(
         counter.runs[module.entry.name].as_xla,
-        step_figures(graph, own),
+        {figure: countable(step.get(figure, NOTHING)) for figure in FIGURES},
         labeller,
         counter.runs,
         figure_runs(graph, own),
