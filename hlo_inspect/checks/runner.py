@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from hlo_inspect.checks.policy import Check, Ignore, Policy, remark, resolve, value_of
 from hlo_inspect.checks.rows import rows_that_broke
 from hlo_inspect.errors import UsageError
-from hlo_inspect.findings.check_problems import STALE_IGNORE, UNKNOWN_VALUE, check_finding
-from hlo_inspect.findings.reading_problems import truncation
+from hlo_inspect.findings.reading_problems import STALE_IGNORE, UNKNOWN_VALUE, check_finding, truncation
 from hlo_inspect.report.facts import exact_name
 from hlo_inspect.report.model import (
     SEVERITIES,

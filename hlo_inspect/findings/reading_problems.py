@@ -1,6 +1,5 @@
-"""HI001 to HI015: what can be wrong with a text. The reader notes these problems; here they get their words.
-
-A problem that occurs again at other places is one finding, with its first place and how often it occurs.
+"""HI001 to HI015: what can be wrong with a text. The reader notes these problems; here they get their words. A problem that
+occurs again at other places is one finding, with its first place and how often it occurs. HI090 and HI091 are about checks.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from collections.abc import Container, Iterable, Iterator
 from hlo_inspect.analysis.collectives import groups_attribute
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.devices import NOT_PRINTED
+from hlo_inspect.errors import Location
 from hlo_inspect.findings.base import RulePage
 from hlo_inspect.hlo.module import CUT_OFF, PART, UNREADABLE, MalformedRow, Module, Problem, malformed_rows
 from hlo_inspect.report.model import Finding, Report
@@ -227,3 +227,32 @@ def truncation(report: Report) -> Finding | None:
 def is_part(finding: Finding) -> bool:
     """Whether a truncation says that lines of a part of a module are quoted, not that the text is cut off."""
     return finding.rule == PART
+
+
+UNKNOWN_VALUE = RulePage(
+    "HI090",
+    "unknown-value",
+    "error",
+    "The value of an asserted fact cannot be known.",
+    "Assertions on a fact that is null in this module, other than the assertion that it is null.",
+    "The assertion fails: a value that is not known meets no expectation. The message gives the reason.",
+    "Mend what the reason names, often a missing trip count or an unreadable line, or assert another fact. `null` asserts that "
+    "a value is not known, `known` that it is.",
+    "hlo-inspect check dump.txt --assert 'collectives.executed_count <= 12'      # a trip count depends on a parameter",
+)
+STALE_IGNORE = RulePage(
+    "HI091",
+    "stale-ignore",
+    "info",
+    "An entry under `ignore` in a policy covers no finding.",
+    "Entries of which neither rule nor subject fits a finding of any report.",
+    "What was once ignored does not occur any more, or the entry never matched: it would hide a later finding unseen.",
+    "Delete the entry, or correct its subject.",
+    "ignore:\n  - rule: HI101\n    subject: no_parameter_of_this_name\n    reason: donated by the caller",
+)
+CHECK_PROBLEMS = (UNKNOWN_VALUE, STALE_IGNORE)
+
+
+def check_finding(page: RulePage, message: str, subject: str, location: Location | None = None) -> Finding:
+    """A finding of one of `CHECK_PROBLEMS`."""
+    return Finding(page.code, page.severity, message, location, subject)

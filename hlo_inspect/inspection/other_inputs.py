@@ -21,7 +21,7 @@ from hlo_inspect.hlo.input.foreign_text import MEMORY_FILE, is_workload, no_work
 from hlo_inspect.hlo.input.source import Openable, Source, open_source
 from hlo_inspect.passes import find_pass, find_workload_pass
 from hlo_inspect.passes.base import WorkloadPass
-from hlo_inspect.passes.memory.arrays import out_of_memory_rows, out_of_memory_tables
+from hlo_inspect.passes.memory.tables import out_of_memory_rows, out_of_memory_tables
 from hlo_inspect.passes.rule_pages import findings_row, truncation_rows
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Amount, Column, HeadlineRow, Input, Report, Table, Value, most_severe_first

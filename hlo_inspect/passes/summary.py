@@ -21,12 +21,12 @@ from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.optimizer.overview import HYPERPARAMETERS, Overview
 from hlo_inspect.passes.base import Pass
+from hlo_inspect.passes.collectives import loops
 from hlo_inspect.passes.collectives import tables as collective_tables
-from hlo_inspect.passes.collectives.loops import loops
 from hlo_inspect.passes.cost import cost_by_phase
 from hlo_inspect.passes.custom_calls import custom_calls_by_target
 from hlo_inspect.passes.fusions import fusions_by_kind
-from hlo_inspect.passes.memory.arrays import array_groups, total_moved
+from hlo_inspect.passes.memory.tables import array_groups, total_moved
 from hlo_inspect.report.model import Amount, Column, FactSpec, HeadlineRow, Parts, Section, Table, Value, sentence
 
 _DETAILS = {"learning_rate": 1, "beta1": 1, "beta2": 1, "weight_decay": 1, "epsilon": 2, "momentum": 3, "clip_norm": 4}

@@ -15,9 +15,16 @@ from hlo_inspect.graph import calls
 from hlo_inspect.hlo.values.op_names import UNKNOWN
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.memory.arrays import host_copies, largest_arrays, out_of_memory_rows, out_of_memory_tables, reports_of
 from hlo_inspect.passes.memory.buffers import buffer_tables
-from hlo_inspect.passes.memory.live import live_tables, space_name
+from hlo_inspect.passes.memory.tables import (
+    host_copies,
+    largest_arrays,
+    live_tables,
+    out_of_memory_rows,
+    out_of_memory_tables,
+    reports_of,
+    space_name,
+)
 from hlo_inspect.report.model import Amount, FactSpec, HeadlineRow, Parts, Section, Table, Value, sentence
 
 _TEMPORARIES_OF_TPU = (
