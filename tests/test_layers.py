@@ -129,6 +129,17 @@ ANALYSIS: tuple[tuple[str, ...], ...] = (
     ("pass_history",),
 )
 
+# the same of the modules and folders of `hlo`
+HLO: tuple[tuple[str, ...], ...] = (
+    ("tokens", "opcodes", "wants"),
+    ("values",),
+    ("rows", "instruction"),
+    ("module",),
+    ("read",),
+    ("pasted",),
+    ("input",),
+)
+
 # what is not in the standard library -> the parts that may import it when they are imported themselves
 AT_ONCE = {"click": ("cli",), "yaml": ("configs",)}
 WHEN_USED = {"jinja2", "markupsafe", "numpy", "pandas", "pygraphviz", "rich", "zstandard"}
@@ -145,9 +156,10 @@ def part(module: str) -> str:
     return inside if inside in LAYERS else inside.partition(".")[0]
 
 
-def part_of_analysis(module: str) -> str:
-    """The module or folder of `analysis` that a module belongs to; empty for what is not inside of it."""
-    return module.removeprefix(f"{ROOT}.analysis.").partition(".")[0] if module.startswith(f"{ROOT}.analysis.") else ""
+def inner_part(package: str, module: str) -> str:
+    """The module or folder of a package that a module belongs to; empty for what is not inside of it."""
+    inside = module.removeprefix(f"{ROOT}.{package}")
+    return inside[1:].partition(".")[0] if module.startswith(f"{ROOT}.{package}.") else ""
 
 
 def runs_later(node: ast.AST) -> bool:
@@ -183,7 +195,8 @@ def packages_of(module: str) -> Iterator[str]:
 
 def test_every_module_has_its_layer() -> None:
     assert {module for module in MODULES if part(module) not in LAYERS} == set()
-    assert {name for name in map(part_of_analysis, MODULES) if name} == {name for group in ANALYSIS for name in group}
+    for package, order in (("analysis", ANALYSIS), ("hlo", HLO)):
+        assert {inner_part(package, module) for module in MODULES} - {""} == {name for group in order for name in group}
     assert {layer for layer in LAYERS if not any(part(module) == layer for module in MODULES)} == set()
 
 
@@ -211,15 +224,14 @@ def test_others_import_the_face_of_a_layer_alone(layer: str) -> None:
     assert reached == {FACES[layer]}
 
 
-def test_inside_of_analysis_imports_go_one_way() -> None:
-    group = {name: number for number, names in enumerate(ANALYSIS) for name in names}
+@pytest.mark.parametrize(("package", "order"), [("analysis", ANALYSIS), ("hlo", HLO)])
+def test_inside_of_a_package_imports_go_one_way(package: str, order: tuple[tuple[str, ...], ...]) -> None:
+    group = {name: number for number, names in enumerate(order) for name in names}
     wrong = {
         (module, name)
         for module in MODULES
         for name in inner(module)
-        if part_of_analysis(module)
-        and part_of_analysis(name)
-        and group[part_of_analysis(module)] < group[part_of_analysis(name)]
+        if (user := inner_part(package, module)) and (used := inner_part(package, name)) and group[user] < group[used]
     }
     assert wrong == set()
 

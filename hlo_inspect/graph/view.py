@@ -17,7 +17,7 @@ from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import LEFT_OUT, Callee, Instruction, Operand, operand_names, operands_of, printed_element
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES
-from hlo_inspect.hlo.read.attribute_forms import printed_fusion
+from hlo_inspect.hlo.values.attribute_forms import printed_fusion
 from hlo_inspect.hlo.values.attributes import Metadata
 from hlo_inspect.hlo.values.shapes import Shape, subshape
 from hlo_inspect.lazy_pattern import lazy_pattern

@@ -12,9 +12,9 @@ from typing import Literal, NamedTuple, Protocol, overload
 
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.opcodes import LITERAL_OPCODES, CalleeAttribute, Role, callee_roles
-from hlo_inspect.hlo.read.attribute_forms import AttributeForm, printed_fusion
 from hlo_inspect.hlo.rows import Head
 from hlo_inspect.hlo.tokens import Row
+from hlo_inspect.hlo.values.attribute_forms import AttributeForm, printed_fusion
 from hlo_inspect.hlo.values.attributes import (
     BackendConfig,
     BooleanAttribute,

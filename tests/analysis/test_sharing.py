@@ -37,10 +37,10 @@ from hlo_inspect.graph.value_graph import COLLECTIVE, PRODUCT, SUMS, BodyTemplat
 from hlo_inspect.graph.value_graph import MOVES as MOVING
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.input.source import open_source
-from hlo_inspect.hlo.read.attribute_forms import FormTable
 from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.hlo.rows import ColumnTable
 from hlo_inspect.hlo.values import op_names
+from hlo_inspect.hlo.values.attribute_forms import FormTable
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
 from hlo_inspect.report.model import Report, Value

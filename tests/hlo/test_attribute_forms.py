@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation
-from hlo_inspect.hlo.read import attribute_forms
-from hlo_inspect.hlo.read.attribute_forms import AttributeForm, FormTable
 from hlo_inspect.hlo.rows import HeadTable
+from hlo_inspect.hlo.values import attribute_forms
+from hlo_inspect.hlo.values.attribute_forms import AttributeForm, FormTable
 from hlo_inspect.hlo.values.attributes import MalformedValue, ValueTable
 
 NAMES = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.hlo import tokens
-from hlo_inspect.hlo.input.source import TextSource
+from hlo_inspect.hlo.read.cursor import TextSource
 from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.hlo.values.header import Alias, Donor, Header, scan_header
 from hlo_inspect.hlo.values.op_names import MAX_FRAMES, TABLE, SourceLine, StackFrames

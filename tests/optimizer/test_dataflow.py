@@ -9,7 +9,7 @@ import pytest
 
 from hlo_inspect.graph import frames, view
 from hlo_inspect.hlo.instruction import operand_names
-from hlo_inspect.hlo.read.attribute_forms import AttributeForm
+from hlo_inspect.hlo.values.attribute_forms import AttributeForm
 from hlo_inspect.optimizer.graph import Graph
 from hlo_inspect.optimizer.operations import constant_value, is_rounded, written_value
 from tests.optimizer.programs import (

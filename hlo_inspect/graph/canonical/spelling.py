@@ -13,7 +13,7 @@ from hlo_inspect.graph.view import View
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Operand, operands_end
 from hlo_inspect.hlo.opcodes import CALLEE_ATTRIBUTES, LITERAL_OPCODES, CalleeAttribute
-from hlo_inspect.hlo.read.attribute_forms import AttributeForm
+from hlo_inspect.hlo.values.attribute_forms import AttributeForm
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 METADATA = frozenset({"metadata", "origin", "original_value", "statistics"})

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from hlo_inspect.hlo.input.source import Source, TextSource
+from hlo_inspect.hlo.input.source import Source
 from hlo_inspect.hlo.module import LogEntry, Measurement, Module
 from hlo_inspect.hlo.pasted.mended_text import MendedText, relocate
+from hlo_inspect.hlo.read.cursor import TextSource
 from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.hlo.wants import Wants
 
@@ -27,7 +28,7 @@ class Text(NamedTuple):
     stands in the input, once it was read.
     """
 
-    source: Source
+    source: TextSource
     mended: MendedText
     is_first: bool
 

@@ -11,7 +11,6 @@ import io
 import os
 import re
 import sys
-from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import IO, Protocol, cast
 from hlo_inspect.errors import InputError, Location, MissingExtraError
 from hlo_inspect.hlo.input.foreign_text import MAX_BYTES, Format, convertible_format, what_is_no_text
 from hlo_inspect.hlo.pasted.mending import Mender
+from hlo_inspect.hlo.read.cursor import TextSource
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 PART_BYTES = 1 << 16
@@ -147,34 +147,27 @@ _HLO_HEADER = lazy_pattern(rb"^[ \t]*+HloModule[ ,\n]", re.MULTILINE)
 _INVALID_LINE = lazy_pattern("[\udc80-\udcff][^\n]*")  # one match a line
 
 
-class Source:
+class Source(TextSource):
     """One input that is read once.
 
-    `name` is what messages call it. Once `pieces` were read, `start` is the first text of the input, `first_invalid_line` the
-    line of the first byte that is not UTF-8 and `invalid_lines` how many lines hold such bytes; if `converter` made HLO text of
-    the input, `format` is what it was and `note` what a report has to say about that. `bytes_read` are those of the pieces, and
-    `ends_with_line` says whether the last of them ends in a line end. `measured` are
-    the keys of the measurements in the text behind the last module. `mender` says where
-    the text of pieces stands in the input. `on_bytes` is called with how many bytes
-    of the file have been read, compressed ones where it is compressed. A file that somebody else opened is not closed.
-    What `reopens` can be opened once more, and gives the same then.
+    Once `pieces` were read, `start` is the first text of the input; if `converter` made HLO text of it, `format` is what it was
+    and `note` what a report has to say about that. `bytes_read` are those of the pieces, and `ends_with_line` says whether the
+    last of them ends in a line end. `measured` are the keys of the measurements in the text behind the last module. `mender`
+    says where the text of pieces stands in the input. `on_bytes` is called with how many bytes of the file have been read,
+    compressed ones where it is compressed. A file that somebody else opened is not closed. What `reopens` can be opened once
+    more, and gives the same then.
     """
 
     def __init__(self, name: str, opener: Callable[[], IO[bytes]], *, closes: bool = False, reopens: bool = False) -> None:
-        self.name = name
+        super().__init__(name, iter(()))
         self.reopens = reopens
         self.start = ""
-        self.first_invalid_line: int | None = None
-        self.invalid_lines = 0
-        self.format: Format | None = None
         self.note: str | None = None
         self.converter: Converter | None = None
         self.on_bytes: Callable[[int], None] | None = None
         self._position: Callable[[], int] = lambda: 0
         self._opener = opener
         self._closes = closes
-        self.memory_lines: list[tuple[int, str]] = []
-        self._kept: deque[str] | None = None
         self.bytes_read = 0
         self.ends_with_line = True
         self._unread: Generator[bytes, None, None] | None = None
@@ -209,15 +202,10 @@ class Source:
         """The same source, to read it once more."""
         return Source(self.name, self._opener, closes=self._closes, reopens=True)
 
-    def pieces(self, next_line: Callable[[], int] = lambda: 1) -> Iterator[str]:
-        """The text in order, each piece ending in a line end. `InputError` for what cannot be opened, decompressed or is
-        binary. `next_line` is asked for the number of a piece's first line where that is needed.
-        """
+    def _mended(self, next_line: Callable[[], int]) -> Iterator[str]:
+        """Yield the text, mended. `InputError` for what cannot be opened, decompressed or is binary."""
         with closing(self._texts(next_line)) as texts:
-            for text in self.mender.pieces(texts, next_line):
-                if self._kept is not None:
-                    self._kept.append(text)
-                yield text
+            yield from self.mender.pieces(texts, next_line)
 
     def _texts(self, next_line: Callable[[], int]) -> Generator[str, None, None]:
         """The pieces as the input has them."""
@@ -235,23 +223,6 @@ class Source:
             if len(self.start) < START_CHARS:
                 self.start += text[: START_CHARS - len(self.start)]
             yield text
-
-    def keep_text(self) -> None:
-        """From here on the text of pieces is kept for `take_lines`."""
-        self._kept = deque()
-
-    def take_lines(self, count: int = sys.maxsize) -> str:
-        """The next lines of the text that was kept, or all that is left of it; they are kept no longer."""
-        taken: list[str] = []
-        kept = self._kept or deque()
-        while kept and count > 0:
-            piece = kept.popleft()
-            *lines, rest = piece.split("\n", count)
-            taken.append(piece[: len(piece) - len(rest)])
-            count -= len(lines)
-            if rest:
-                kept.appendleft(rest)
-        return "".join(taken)
 
     @contextmanager
     def _open(self) -> Iterator[IO[bytes]]:
@@ -347,20 +318,6 @@ class Source:
 
     def _error(self, message: str) -> InputError:
         return InputError(message, Location(self.name))
-
-
-class TextSource(Source):
-    """Text that was taken out of an input, and needs nothing done to it."""
-
-    def __init__(self, name: str, pieces: Iterator[str]) -> None:
-        super().__init__(name, io.BytesIO)
-        self._pieces = pieces
-
-    def pieces(self, next_line: Callable[[], int] = lambda: 1) -> Iterator[str]:
-        for piece in self._pieces:
-            if self._kept is not None:
-                self._kept.append(piece)
-            yield piece
 
 
 def open_source(source: Openable) -> Source:

@@ -1,12 +1,59 @@
-"""A position in text that arrives in pieces."""
+"""Text that arrives in pieces, and a position in it."""
 
 from __future__ import annotations
 
+import sys
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 MAX_ITEM_CHARS = 1 << 26
 """No item of the text is waited for that is longer."""
+
+
+class TextSource:
+    """Text that arrives in pieces, each ending in a line end, and is read once.
+
+    `name` is what messages call it. Once `pieces` were read, `first_invalid_line` is the line of the first byte that is not
+    UTF-8 and `invalid_lines` how many lines hold such bytes; `format` is what it was before it became text. `memory_lines` say
+    that memory did not suffice.
+    """
+
+    def __init__(self, name: str, pieces: Iterator[str]) -> None:
+        self.name = name
+        self.first_invalid_line: int | None = None
+        self.invalid_lines = 0
+        self.format: str | None = None
+        self.memory_lines: list[tuple[int, str]] = []
+        self._pieces = pieces
+        self._kept: deque[str] | None = None
+
+    def pieces(self, next_line: Callable[[], int] = lambda: 1) -> Iterator[str]:
+        """Yield the text in order. `next_line` is asked for the number of a piece's first line if that is needed."""
+        for piece in self._mended(next_line):
+            if self._kept is not None:
+                self._kept.append(piece)
+            yield piece
+
+    def _mended(self, _next_line: Callable[[], int]) -> Iterator[str]:
+        return self._pieces
+
+    def keep_text(self) -> None:
+        """From here on the text of pieces is kept for `take_lines`."""
+        self._kept = deque()
+
+    def take_lines(self, count: int = sys.maxsize) -> str:
+        """The next lines of the text that was kept, or all that is left of it; they are kept no longer."""
+        taken: list[str] = []
+        kept = self._kept or deque()
+        while kept and count > 0:
+            piece = kept.popleft()
+            *lines, rest = piece.split("\n", count)
+            taken.append(piece[: len(piece) - len(rest)])
+            count -= len(lines)
+            if rest:
+                kept.appendleft(rest)
+        return "".join(taken)
 
 
 class Span(NamedTuple):

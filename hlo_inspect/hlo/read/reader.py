@@ -14,10 +14,9 @@ from collections.abc import Callable, Iterator
 
 from hlo_inspect.errors import InputError
 from hlo_inspect.hlo import tokens
-from hlo_inspect.hlo.input.source import Source
 from hlo_inspect.hlo.module import UNREADABLE, Module, Problem
 from hlo_inspect.hlo.read import parser
-from hlo_inspect.hlo.read.cursor import Cursor, Span
+from hlo_inspect.hlo.read.cursor import Cursor, Span, TextSource
 from hlo_inspect.hlo.read.fast_path import CLOSER, find_run
 from hlo_inspect.hlo.read.keep import Keeper
 from hlo_inspect.hlo.read.open_computation import OpenComputation
@@ -58,7 +57,7 @@ OtherText = Callable[[str, int], None]
 """Takes whole lines that belong to no module, in order, and the number of the first one."""
 
 
-def read_modules(source: Source, wants: Wants, other_text: OtherText | None = None) -> Iterator[Module]:
+def read_modules(source: TextSource, wants: Wants, other_text: OtherText | None = None) -> Iterator[Module]:
     """Every module of `source`, in order. `InputError` for what cannot be read.
 
     `other_text` gets what stands around modules; what follows a module it gets before that module is yielded.
