@@ -121,6 +121,8 @@ class CallGraph:
                 calls = [call for i in computation.with_opcodes(calling, callees) for call in self._calls(i)]
                 reached[name] = calls
                 waiting += [call.callee for call in calls]
+            elif name in self._module.skipped:
+                reached[name] = []
         return reached
 
     def _calls(self, instruction: Instruction) -> Iterator[Call]:
@@ -147,7 +149,7 @@ class CallGraph:
 
     def line_of(self, computation: str) -> int | None:
         """The first line of a computation that is reached."""
-        known = self._module.computations.get(computation)
+        known = self._module.computations.get(computation) or self._module.skipped.get(computation)
         return known.line if known is not None else None
 
     # -- runs -----------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction, Operand
 from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.opcodes import opcodes_that_call
-from hlo_inspect.hlo.read.open_computation import PASSING_OPCODES
+from hlo_inspect.hlo.read.open_computation import PASSING_OPCODES, read_skipped
 from hlo_inspect.hlo.values.attributes import BackendConfig
 from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import BITS, ArrayShape, subshape
@@ -149,6 +149,7 @@ class Induction:
     def comparison(self, loop: Instruction) -> tuple[str, Progression, Progression]:
         """The direction and the two sides of the comparison by which `loop` goes on; `UnknownError` if it depends on data."""
         self._steps = 0
+        read_skipped(self._module)
         frame, instruction = self._inside(loop.callee("condition"), "condition", _state)
         while instruction.opcode != "compare":
             if instruction.opcode in PASSING_OPCODES:

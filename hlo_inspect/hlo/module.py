@@ -230,11 +230,20 @@ class LogEntry(NamedTuple):
     is_before: bool
 
 
+class SkippedComputation(NamedTuple):
+    """A computation that was passed over although it may be a part of a loop: its text, which starts on `line`."""
+
+    root_opcode: str
+    line: int
+    text: str
+
+
 class Module:
     """One module, as far as it was read.
 
     `computations`: those in which something was kept, all of them where every line was read.
     `entry_signature`: the first line of the entry.
+    `skipped`: those that may be parts of loops, until `read_skipped` of `open_computation` reads them.
     `root_opcodes`: the root of those besides that are small or give a scalar, since reducers are among them.
     `shared` is what its computations have in common.
     `device_marks`: what its lines say of how it is spread over devices.
@@ -257,6 +266,7 @@ class Module:
         self.frames = StackFrames()
         self.computations: dict[str, Computation] = {}
         self.root_opcodes: dict[str, str] = {}
+        self.skipped: dict[str, SkippedComputation] = {}
         self.entry: Computation | None = None
         self.entry_signature = ""
         self.computation_count = 0
@@ -283,7 +293,7 @@ class Module:
 
     def root_opcode(self, computation: str) -> str | None:
         """The opcode of a computation's root; `None` where it is not known."""
-        known = self.computations.get(computation)
+        known = self.computations.get(computation) or self.skipped.get(computation)
         return known.root_opcode if known is not None else self.root_opcodes.get(computation)
 
     def location(self, line: int | None, column: int | None = None) -> Location:

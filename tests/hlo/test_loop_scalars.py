@@ -6,6 +6,7 @@ import pytest
 
 from hlo_inspect.hlo.input import source
 from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.read.open_computation import read_skipped
 from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import module
 
@@ -66,6 +67,7 @@ KEPT = {
 
 
 def kept(found: Module) -> dict[str, set[str]]:
+    read_skipped(found)
     return {name: set(computation.scalars) for name, computation in found.computations.items() if computation.scalars}
 
 

@@ -203,9 +203,8 @@ class Source(TextSource):
         return Source(self.name, self._opener, closes=self._closes, reopens=True)
 
     def _mended(self, next_line: Callable[[], int]) -> Iterator[str]:
-        """Yield the text, mended. `InputError` for what cannot be opened, decompressed or is binary."""
-        with closing(self._texts(next_line)) as texts:
-            yield from self.mender.pieces(texts, next_line)
+        """Return the text, mended. `InputError` for what cannot be opened, decompressed or is binary."""
+        return self.mender.pieces(self._texts(next_line), next_line)
 
     def _texts(self, next_line: Callable[[], int]) -> Generator[str, None, None]:
         """The pieces as the input has them."""
@@ -233,26 +232,20 @@ class Source(TextSource):
         buffered = stream if hasattr(stream, "peek") else io.BufferedReader(cast("io.RawIOBase", stream))
         self._position = buffered.tell if buffered.seekable() else lambda: 0
         try:
-            yield self._decompressed(cast("io.BufferedReader", buffered))
+            try:
+                magic = cast("io.BufferedReader", buffered).peek(6)[:6]
+            except OSError as error:
+                raise self._error(f"cannot be read: {error.strerror or error}") from error
+            decompressor = next((opener for prefix, opener in DECOMPRESSORS if magic.startswith(prefix)), None)
+            yield buffered if decompressor is None else decompressor(buffered)
+        except ImportError as error:
+            message = "reading .zst needs the extra [zstd]: pip install zstandard"
+            raise MissingExtraError(message, Location(self.name)) from error
         finally:
             if self._closes:
                 stream.close()
             elif isinstance(buffered, io.BufferedReader) and buffered is not stream and not buffered.closed:
                 buffered.detach()  # else it would close the stream
-
-    def _decompressed(self, stream: io.BufferedReader) -> IO[bytes]:
-        try:
-            magic = stream.peek(6)[:6]
-        except OSError as error:
-            raise self._error(f"cannot be read: {error.strerror or error}") from error
-        for prefix, opener in DECOMPRESSORS:
-            if magic.startswith(prefix):
-                try:
-                    return opener(stream)
-                except ImportError as error:
-                    message = "reading .zst needs the extra [zstd]: pip install zstandard"
-                    raise MissingExtraError(message, Location(self.name)) from error
-        return stream
 
     def _as_text(self, stream: IO[bytes]) -> tuple[bytes, IO[bytes]]:
         """The first chunk of text and the stream after it; what can be converted to HLO text is converted."""
@@ -268,8 +261,10 @@ class Source(TextSource):
         whole = self._read_whole(chunk, stream)
         if self.format is Format.MLIR and _HLO_HEADER.search(whole):  # a log that prints StableHLO and then HLO
             self.format = None
+        elif self.converter is None:
+            raise self._error(f"is {self.format}, not HLO text")
         else:
-            whole = self._converted(whole)
+            whole = self.converter(self, whole)
         text = io.BytesIO(whole)
         return self._read(text), text
 
@@ -281,11 +276,6 @@ class Source(TextSource):
             if size > MAX_BYTES:
                 raise self._error(f"is {self.format} of more than {(MAX_BYTES + 1) >> 30} GiB, which XLA does not read")
         return b"".join(chunks)
-
-    def _converted(self, whole: bytes) -> bytes:
-        if self.converter is None:
-            raise self._error(f"is {self.format}, not HLO text")
-        return self.converter(self, whole)
 
     def _cut(self) -> Generator[bytes, None, None]:
         """The bytes of the input, cut at line ends."""

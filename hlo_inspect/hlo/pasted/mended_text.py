@@ -11,6 +11,7 @@ from typing import IO, cast
 
 from hlo_inspect.hlo.module import Computation, Module, Problems
 from hlo_inspect.hlo.pasted.mended_line import Line
+from hlo_inspect.hlo.read.open_computation import read_skipped
 
 PIECE_CHARS = 1 << 18
 SPOOLED_CHARS = 1 << 22
@@ -106,6 +107,7 @@ def relocate(module: Module, places: SourceMap) -> None:
     """Turns every line and column that a module has kept into that of the input."""
     if not places.lines:  # all of it stands where it was
         return
+    read_skipped(module)  # as their lines stand in the mended text
     module.first_line = places.place(module.first_line)[0]
     module.problems = _relocated(module.problems, places)
     for computation in module.computations.values():  # the entry is one of them

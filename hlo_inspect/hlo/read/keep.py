@@ -53,7 +53,8 @@ class Keeper:
         opened.unparsed_before = module.unparsed_lines
         opened.reads_all = self._reads_every_line or may_be_entry or (self._wants.entry and is_entry)
         if is_entry and is_first and module.computation_count:
-            roots = (read.root_opcode for read in module.computations.values() if read.packed_scalars is not None)
+            scalar_roots = (read.root_opcode for read in module.computations.values() if read.packed_scalars is not None)
+            roots = chain((skipped.root_opcode for skipped in module.skipped.values()), scalar_roots)
             opened.counts = any(root in CONDITION_ROOTS for root in roots)  # a loop's condition comes before the loop
         self._candidate = opened if may_be_entry else self._candidate
         return opened
@@ -93,7 +94,7 @@ class Keeper:
         module.computation_count += 1
         has_scalars = computation.packed_scalars is not None
         if self._reads_every_line or computation.instructions or has_scalars or computation.is_entry:
-            if computation.name in module.computations:
+            if computation.name in module.computations or computation.name in module.skipped:
                 module.note("HI007", f"computation {computation.name} is defined twice", computation.line, computation.name)
                 computation.rename(f"{computation.name} (line {computation.line})")
             module.computations[computation.name] = computation

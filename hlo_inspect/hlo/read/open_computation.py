@@ -4,7 +4,8 @@ Among that are the integer scalars that a loop's trip count can depend on. A cou
 scalars: handed to the loop in a tuple, compared by its condition, changed by its body. A callee stands before its caller, so a
 condition is not known as one when it is read, and a second reading is no way out: the input may be a pipe. What it takes is
 little, though. Conditions, and the fusions and calls that compare or count, have an integer scalar as their root, and the tuple
-that a body gives starts with one as a rule; few other computations do (3 of 12,249 in a dump of 14 MB). Of each, the
+that a body gives starts with one as a rule; few other computations do (3 of 12,249 in a dump of 14 MB). Of those that the
+reader skips it keeps the text, if that is short, until a trip count has to be worked out. Of each that it reads, the
 instructions stay that feed its root or what it hands to a loop or a call, and no others: a handful, even where the body has
 hundreds.
 """
@@ -17,7 +18,7 @@ from itertools import islice
 
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction, operands_of
-from hlo_inspect.hlo.module import Computation, Module
+from hlo_inspect.hlo.module import Computation, Module, SkippedComputation
 from hlo_inspect.hlo.opcodes import NAMING, OPCODES, TABLE
 from hlo_inspect.hlo.read.cursor import Span
 from hlo_inspect.hlo.read.fast_path import DEFINITION, read_row
@@ -46,15 +47,20 @@ SCALAR_ROOT = lazy_pattern(r"\(*+(?:pred|[su]\d{1,2})\[\]", re.ASCII)
 _SCALAR = lazy_pattern(r" = (?:\(|(?:pred|[su]\d{1,2})\[\])", re.ASCII)  # behind a name, or somewhere in a string
 
 
-def keep_scalars(module: Module, name: str, root_opcode: str, lines: Span) -> None:
-    """Take a computation that is passed over into `module.computations`, with its scalars. Of one name the first counts."""
-    if name in module.computations:
-        return
-    text, start, end, line = lines
-    computation = Computation(name, line, is_entry=False, shared=module.shared)
-    computation.root_opcode = root_opcode
+def read_skipped(module: Module) -> None:
+    """Take the computations that were passed over into `module.computations`. Who works out a trip count needs them."""
+    skipped, module.skipped = module.skipped, {}
+    for name, computation in skipped.items():
+        keep_scalars(module, name, computation)
+
+
+def keep_scalars(module: Module, name: str, skipped: SkippedComputation) -> None:
+    """Take a computation that was passed over into `module.computations`, with its scalars."""
+    computation = Computation(name, skipped.line, is_entry=False, shared=module.shared)
+    computation.root_opcode = skipped.root_opcode
     opened = OpenComputation(computation, module.heads)
-    opened.search_scalars(Span(text, text.index("\n", start) + 1, end, line + 1))
+    text = skipped.text
+    opened.search_scalars(Span(text, text.index("\n") + 1, len(text), skipped.line + 1))
     computation.keep_scalars(opened.feeding_scalars(None))
     module.computations[name] = computation
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import groupby, takewhile
 from operator import attrgetter, itemgetter
 
-from hlo_inspect.hlo.module import Module
+from hlo_inspect.hlo.module import Module, SkippedComputation
 from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.read.cursor import Span, count_lines
 from hlo_inspect.hlo.read.fast_path import CALLS, SHAPE, read_row
@@ -23,6 +23,7 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 MAX_REDUCER_LINES = 16
 MAX_REDUCER_CHARS = 1 << 14
 MAX_LOOP_LINES = 256
+MAX_LOOP_CHARS = 1 << 12
 _WINDOW = 1 << 16
 
 _FIRST_LINE = rf"(?!ENTRY )%?{NAME} (?:\([^\n]*)?\{{\n"  # of a computation that is not the entry
@@ -85,7 +86,13 @@ class Selection:
             if wants_loops and SCALAR_ROOT.match(shape) and text.count("\n", one.start(), one.end()) <= MAX_LOOP_LINES:
                 line += count_lines(text, counted, one.start())
                 counted = one.start()
-                keep_scalars(self._module, name, sys.intern(opcode), Span(text, one.start(), one.end(), line))
+                passed = SkippedComputation(sys.intern(opcode), line, one[0])
+                if name in self._module.computations or name in self._module.skipped:
+                    continue  # of several of one name the first counts
+                if len(passed.text) > MAX_LOOP_CHARS:  # it takes more room than the few scalars in it
+                    keep_scalars(self._module, name, passed)
+                else:
+                    self._module.skipped[name] = passed
             else:
                 roots[name] = sys.intern(opcode)
         self._module.computation_count += len(skipped)

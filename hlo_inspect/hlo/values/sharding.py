@@ -39,10 +39,6 @@ _DEVICE = lazy_pattern(rf"\bdevice=({NUMBER})", re.ASCII)
 _QUOTED = lazy_pattern(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _AXES_OF_KIND = lazy_pattern(r"(?:(\w+)\s*=\s*(?:\w+\s*)?)?\{([^{}]*)\}", re.ASCII)
 _LIST_OF_AXES = lazy_pattern(r"\{([^{}]*+)\}")
-_PRINTED_ELEMENT = lazy_pattern(r'\{[^{}"/]*+\}')
-_PRINTED_TUPLE = lazy_pattern(
-    rf"\{{{_PRINTED_ELEMENT.pattern}(?:, (?:/\*index=\d++\*/)?+{_PRINTED_ELEMENT.pattern})*+\}}", re.ASCII
-)
 
 
 class Sharding(NamedTuple):
@@ -154,8 +150,6 @@ class Sharding(NamedTuple):
 
 def split_sharding(text: str) -> tuple[str, ...] | None:
     """The texts of the shardings of a tuple's elements, `None` for a single one."""
-    if _PRINTED_TUPLE.fullmatch(text):
-        return tuple(_PRINTED_ELEMENT.findall(text, 1))
     text = tokens.without_comments(text).strip()
     inside = text[1:-1].strip()
     if text == "{}" or not inside.startswith("{"):
