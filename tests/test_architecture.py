@@ -65,7 +65,7 @@ def test_the_walk_to_the_table_of_collectives_is_short() -> None:
     section = text.partition("## The way of one line to the table of `collectives`")[2].partition("\n## ")[0]
     numbers = [int(number) for number in re.findall(r"^(\d+)\. ", section, re.MULTILINE)]
     assert numbers == list(range(1, len(numbers) + 1))
-    assert 15 <= len(numbers) <= 30
+    assert 10 <= len(numbers) <= 15
 
 
 def test_the_pass_that_contributing_shows_works(tmp_path: Path) -> None:
