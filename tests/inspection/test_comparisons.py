@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.compare.comparison import SAME, ComparedModule
+from hlo_inspect.compare.comparison import SAME, SAME_FACTS, ComparedModule
+from hlo_inspect.errors import UsageError
 from hlo_inspect.inspection import comparisons
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
 from hlo_inspect.inspection.inspection import Inspection
 from hlo_inspect.report.model import Report
 from hlo_inspect.request import Request
+from tests.calling import call_text
 
 MODULE = "HloModule {name}\n\nENTRY e {{\n  p = f32[8] parameter(0)\n  ROOT n = f32[8] {opcode}(p)\n}}\n\n"
 
@@ -109,3 +113,89 @@ def test_sides_that_are_cut_off_have_no_notes_either() -> None:
     assert one.new is not None
     assert one.new.report.facts["cost.executed_flops"] is None
     assert one.new.report.notes == ()
+
+
+# -- what is compared, and from where ---------------------------------------------------------------------------------------
+
+
+def saved(text: str) -> str:
+    """The report of the only module of a text, as `--format json` writes it."""
+    return call_text("summary", "-", "--format", "json", given=text).stdout
+
+
+def test_all_facts_are_compared_but_the_fingerprint() -> None:
+    text = MODULE.format(name="m", opcode="sine")
+    (one,) = Comparisons(Request()).of(ComparedInput(text), ComparedInput(text))
+    assert one.new is not None
+    prefixes = {name.partition(".")[0] for name in one.new.report.facts}
+    assert prefixes > {"module", "params", "collectives", "optimizer", "cost", "memory", "fusions"}
+    assert "fingerprint" not in prefixes
+    assert {"params", "outputs"} <= {table.name for table in one.new.report.tables}
+
+
+def test_one_of_two_inputs_can_be_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its text is kept, since names are read after it."""
+    found = Comparisons(Request())
+    with pytest.raises(UsageError, match="only one of the two inputs can be standard input"):
+        list(found.of(ComparedInput("-"), ComparedInput("/dev/stdin")))
+    text = "".join(MODULE.format(name=name, opcode="sine") for name in "ab")
+    for at in range(2):
+        monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(text.encode())))
+        sides = [text, text]
+        sides[at] = "-"
+        assert pairs(Comparisons(Request()), sides[0], sides[1]) == [("a", "a"), ("b", "b")]
+
+
+def test_a_saved_report_is_compared_with_a_module_or_another(tmp_path: Path) -> None:
+    """Facts and tables alone, for which options that say how dumps are read do not apply."""
+    text = MODULE.format(name="m", opcode="sine")
+    (tmp_path / "a.json").write_text(saved(text))
+    (tmp_path / "b.json").write_text(saved(text))
+    old, new = ComparedInput(tmp_path / "a.json"), ComparedInput(tmp_path / "b.json")
+    for first, second in ((old, new), (old, ComparedInput(text)), (ComparedInput(text), new)):
+        (one,) = Comparisons(Request()).of(first, second)
+        assert one.verdict == SAME_FACTS
+        assert [side.context is None for side in (one.old, one.new) if side] == [first in (old, new), second in (old, new)]
+    with pytest.raises(UsageError, match="--strict, --mesh do not apply to saved reports"):
+        list(Comparisons(Request(strict=True, mesh="d=1")).of(old, new))
+    with pytest.raises(UsageError, match="--mesh does not apply"):
+        list(Comparisons(Request(mesh="d=1")).of(old, new))
+    assert len(list(Comparisons(Request(phases="names")).of(old, ComparedInput(text)))) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"a": ', "is JSON that cannot be read"),
+        ('{"a": ' * 70 + "1" + "}" * 70, "is JSON, and nested too deeply to be a report"),
+        ('{"a": 1}', "is JSON"),
+        ('{"schema_version": 99}', "99"),
+    ],
+)
+def test_json_that_is_no_report(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "old.json").write_text(text)
+    found = Comparisons(Request())
+    new = MODULE.format(name="m", opcode="sine")
+    assert list(found.of(ComparedInput(tmp_path / "old.json"), ComparedInput(new))) == []
+    (error,) = found.errors
+    assert message in error.message
+    assert error.path == str(tmp_path / "old.json")
+
+
+def test_modules_of_one_side_are_chosen_by_their_names() -> None:
+    text = "".join(MODULE.format(name=name, opcode="sine") for name in ("left", "right"))
+    (one,) = Comparisons(Request(module="left")).of(ComparedInput(text), ComparedInput(text, "right"))
+    assert (one.old.name if one.old else "", one.new.name if one.new else "") == ("left", "right")
+
+
+def test_what_has_no_mate_by_name_is_paired_by_content() -> None:
+    """The program decides, then the many arrays of a signature: those of two parameters and one result are too few."""
+    old = MODULE.format(name="a", opcode="sine") + MODULE.format(name="b", opcode="tanh")
+    new = MODULE.format(name="y", opcode="tanh") + MODULE.format(name="x", opcode="cosine")
+    assert pairs(Comparisons(Request()), old, new) == [("b", "y"), ("a", None), (None, "x")]
+    many = (
+        "HloModule {}\n\nENTRY e {{\n  p = (f32[1], f32[2], f32[3], f32[4]) parameter(0)\n  ROOT r = f32[] constant({})\n}}\n\n"
+    )
+    old += many.format("c", 1)
+    new += many.format("z", 2)
+    assert pairs(Comparisons(Request()), old, new) == [("b", "y"), ("c", "z"), ("a", None), (None, "x")]
