@@ -12,7 +12,7 @@ from hlo_inspect.hlo.module import Computation, Module
 from hlo_inspect.hlo.opcodes import opcodes_that_are
 from hlo_inspect.hlo.values.attributes import Metadata
 from hlo_inspect.hlo.values.header import Alias, Header, ShapeIndex, read_signature
-from hlo_inspect.hlo.values.op_names import StackFrames, origin_of
+from hlo_inspect.hlo.values.op_names import origin_of
 from hlo_inspect.hlo.values.shapes import ArrayShape, Layout, Shape, TupleShape, array_leaves, subshape
 from hlo_inspect.hlo.values.sharding import Sharding
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -206,8 +206,8 @@ def _paths(module: Module, instructions: dict[int, Instruction]) -> dict[int, st
     metadata = {number: instruction.attr("metadata") for number, instruction in instructions.items()}
     ways: tuple[Callable[[int], str], ...] = (
         lambda number: _path(metadata[number]),
-        lambda number: _neff_name(instructions[number]),
-        lambda number: _line(metadata[number], module.frames),
+        lambda number: (instructions[number].attr("frontend_attributes") or {}).get("neff_input_names", ""),
+        lambda number: "" if (one := metadata[number]) is None else origin_of(one, module.frames).source,
     )
     for name_of in ways:
         paths = {number: name_of(number) for number in instructions}
@@ -216,17 +216,8 @@ def _paths(module: Module, instructions: dict[int, Instruction]) -> dict[int, st
     return {}
 
 
-def _line(metadata: Metadata | None, frames: StackFrames) -> str:
-    return "" if metadata is None else origin_of(metadata, frames).source
-
-
 def _path(metadata: Metadata | None) -> str:
     return "" if metadata is None or _SCOPE.search(metadata.op_name) else metadata.op_name
-
-
-def _neff_name(instruction: Instruction) -> str:
-    attributes = instruction.attr("frontend_attributes")
-    return attributes.get("neff_input_names", "") if attributes else ""
 
 
 def _is_unused(entry: Computation | None, instruction: Instruction | None, index: ShapeIndex) -> bool | None:
@@ -260,7 +251,7 @@ def _with_reasons(leaves: list[ParameterLeaf], outputs: tuple[Output, ...], why_
 def _why_kept(leaf: ParameterLeaf, outputs: list[Output], donors: int) -> str:
     """Why a parameter of the shape of `outputs` is not donated, when so many `donors` of that shape wait for an output."""
     free = [output for output in outputs if output.alias is None]
-    same_sharding = [o for o in free if _may_be_alike(o.sharding, leaf.sharding)]
+    same_sharding = [o for o in free if o.sharding is None or leaf.sharding is None or o.sharding.text == leaf.sharding.text]
     same_layout = [o for o in same_sharding if o.shape.layout == leaf.shape.layout]
     if not outputs:
         return NO_OUTPUT
@@ -269,10 +260,6 @@ def _why_kept(leaf: ParameterLeaf, outputs: list[Output], donors: int) -> str:
     if not same_sharding:
         return OTHER_SHARDING
     return FITS if same_layout else OTHER_LAYOUT
-
-
-def _may_be_alike(one: Sharding | None, other: Sharding | None) -> bool:
-    return one is None or other is None or one.text == other.text
 
 
 def _faults(module: Module, shapes: dict[int, Shape | None], result: Shape | None) -> tuple[InterfaceFault, ...]:

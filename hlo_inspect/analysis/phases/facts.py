@@ -125,15 +125,16 @@ class StepFacts:
         self.gradients = [sorted({of[node] for node in weight.gradients}) for weight in weights]
         self.weights = [sorted({of[node] for node in weight.arrays}) for weight in weights]
         self.bits = self._dependences()
-        candidates = sorted({of[node] for node in losses if self._may_be_loss(of[node])})[:MAX_LOSSES]
-        self.losses = self._accepted(candidates)
+        candidates = {of[node] for node in losses if self.bits[of[node]] & (BEHIND_PRODUCT | UPDATED) == BEHIND_PRODUCT}
+        self.losses = self._accepted(sorted(candidates)[:MAX_LOSSES])
         self.is_loss_returned = bool(self.losses)
         self._mark(self.bits, self.losses, LOSS)
         spread_back(self.bits, self.operands, LOSS)
-        if not self.losses or self._has_weight_without_loss():
+        leads_to_loss = [any(self.bits[one] & LOSS for one in arrays) for arrays in self.weights if arrays]
+        if not self.losses or not all(leads_to_loss):  # a weight that leads to none was trained for a loss that is not returned
             self._mark_what_leads_to_all(LOSS, self.gradients)
         self._cotangents(self.bits)
-        if not self._has_cotangents():
+        if not any(self.bits[number] & COTANGENT for number in self._products):
             self._mark_what_leads_to_all(AGAIN, self.gradients)
             self._cotangents(self.bits, AGAIN)
         self._recomputation()
@@ -157,9 +158,6 @@ class StepFacts:
         return bits
 
     # -- losses ---------------------------------------------------------------------------------------------------------
-
-    def _may_be_loss(self, number: int) -> bool:
-        return self.bits[number] & (BEHIND_PRODUCT | UPDATED) == BEHIND_PRODUCT
 
     def _accepted(self, candidates: Sequence[int]) -> list[int]:
         """The losses. A norm of cotangents that is returned is none: it depends on the cotangents of a scalar with fewer
@@ -201,13 +199,6 @@ class StepFacts:
         spread_back(bits, self.operands, LOSS)
         self._cotangents(bits)
         return bits
-
-    def _has_weight_without_loss(self) -> bool:
-        """Whether a weight leads to none of the losses: then the loss that it was trained for is not returned."""
-        return any(arrays and not any(self.bits[one] & LOSS for one in arrays) for arrays in self.weights)
-
-    def _has_cotangents(self) -> bool:
-        return any(self.bits[number] & COTANGENT for number in self._products)
 
     def _mark_what_leads_to_all(self, bit: int, gradients: Iterable[Sequence[int]]) -> None:
         """Where a loss is not returned its forward pass is what leads to all its gradients, without what has no such user

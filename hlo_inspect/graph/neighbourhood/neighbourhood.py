@@ -314,7 +314,7 @@ class Ways:
         first, last = self._nodes(starts), self._nodes(goals)
         joined = joined_between(self.graph, first, last)
         of = self.graph.instruction_of
-        return shortest_ways(joined, [of[node] for node in first], [of[node] for node in last], MAX_WAYS), joined
+        return shortest_ways(joined, [of[node] for node in first], [of[node] for node in last]), joined
 
     def _nodes(self, places: Sequence[RowPlace]) -> list[int]:
         """The nodes that the instructions make, or hand on."""
@@ -409,23 +409,23 @@ def joined_between(graph: InstructionGraph, starts: Sequence[int], goals: Sequen
     down = [reached.node for reached in graph.search(graph.reads, starts) if reached.node in up]
     joined: dict[int, dict[int, None]] = {}
     for node in down:
-        own = joined.setdefault(graph.instruction_of[node], {})
-        own |= dict.fromkeys(graph.instruction_of[other] for other in graph.reads[node] if other in up)
+        fed = (graph.instruction_of[other] for other in graph.reads[node] if other in up)
+        joined.setdefault(graph.instruction_of[node], {}).update(dict.fromkeys(fed))
     return {one: [other for other in others if other != one] for one, others in joined.items()}
 
 
-def shortest_ways(joined: Mapping[int, Sequence[int]], starts: Sequence[int], goals: Sequence[int], limit: int) -> list[Way]:
-    """The `limit` shortest ways from any start to any goal, given as instructions, that pass nothing twice; the shortest first.
-    `joined` is what feeds what.
+def shortest_ways(joined: Mapping[int, Sequence[int]], starts: Sequence[int], goals: Sequence[int]) -> list[Way]:
+    """Find the shortest ways from any start to any goal, given as instructions, that pass nothing twice. `joined` is what feeds
+    what.
     """
     left = _distances(joined, goals)
     ends, order = frozenset(goals), count()
     waiting = [(left[one], left[one], next(order), [one]) for one in dict.fromkeys(starts) if one in left]  # nearly done first
     heapq.heapify(waiting)
     found: list[Way] = []
-    for _ in range(MAX_BEGUN):
-        if not waiting or len(found) >= limit:
-            break
+    begun = 0
+    while waiting and len(found) < MAX_WAYS and begun < MAX_BEGUN:
+        begun += 1
         *_, way = heapq.heappop(waiting)
         if way[-1] in ends:
             found.append(way)
@@ -445,7 +445,7 @@ def _distances(joined: Mapping[int, Sequence[int]], goals: Sequence[int]) -> dic
     found = dict.fromkeys(goals, 0)
     waiting = list(found)
     for one in waiting:
-        new = [other for other in dict.fromkeys(back[one]) if other not in found]
-        found |= dict.fromkeys(new, found[one] + 1)
+        new = {other: found[one] + 1 for other in back[one] if other not in found}
+        found |= new
         waiting += new
     return found
