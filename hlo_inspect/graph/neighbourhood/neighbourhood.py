@@ -371,9 +371,7 @@ def _fused_around(calling: Mapping[str, Sequence[Instruction]], computations: It
 
 
 def way_from_parameter(graph: InstructionGraph, node: int) -> Way:
-    """The shortest way from a parameter to a node, of several equally short ones that from the largest parameter; empty where
-    no parameter leads to it.
-    """
+    """Find the shortest way from a parameter to a node, if any; of equally short ones that from the largest parameter."""
     before: dict[int, int | None] = {}
     goals: list[int] = []
     shortest = 0
