@@ -26,26 +26,24 @@ TEST_OF_FORMAT = {"table": "terminal"}
 """Formats whose test is called otherwise."""
 
 
+def own_classes(module: str, base: type) -> set[type]:
+    """The classes of that kind that a module defines."""
+    found = vars(import_module(module)).values()
+    return {one for one in found if isinstance(one, type) and issubclass(one, base) and one.__module__ == module}
+
+
 def files_with(package: str, base: type) -> set[str]:
     """The files and folders of a package that define a class of that kind, except the file that says what the kind is."""
     paths = [path for path in (PACKAGE / package).rglob("*.py") if path.stem != "base"]
-    names = [".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__") for path in paths]
-    modules = [import_module(f"hlo_inspect.{name}") for name in names]
-    defining = [module for module in modules if any(is_own(one, base, module.__name__) for one in vars(module).values())]
-    return {module.__name__.removeprefix(f"hlo_inspect.{package}.") for module in defining}
-
-
-def is_own(one: object, base: type, module: str = "hlo_inspect.passes.workload") -> bool:
-    """Whether this is a class of that kind that the module defines."""
-    return isinstance(one, type) and issubclass(one, base) and one.__module__ == module
+    modules = [".".join(("hlo_inspect", *path.relative_to(PACKAGE).with_suffix("").parts)) for path in paths]
+    names = [module.removesuffix(".__init__") for module in modules]
+    return {name.removeprefix(f"hlo_inspect.{package}.") for name in names if own_classes(name, base)}
 
 
 def test_each_pass_is_on_the_list() -> None:
     of_modules = {name.replace("-", "_") for name in (*OTHERS.names, *PASSES.names)}
     assert files_with("passes", Question) == of_modules | {"workload"}
-    assert {one for one in vars(import_module("hlo_inspect.passes.workload")).values() if is_own(one, Question)} == {
-        type(one) for one in workload_passes()
-    }
+    assert own_classes("hlo_inspect.passes.workload", Question) == {type(one) for one in workload_passes()}
     assert [one.name for registry in (OTHERS, PASSES) for one in registry] == [*OTHERS.names, *PASSES.names]
 
 

@@ -132,13 +132,13 @@ _LONGEST_QUANTITY = 64  # characters: beyond any use, and it bounds the integers
 
 
 def decimal_factors() -> dict[Unit, dict[str, tuple[int, int]]]:
-    """What `parse_quantity` multiplies by, by unit and its name: an integer, and the power of ten that it is times."""
-    return {unit: {name: _decimal(factor) for name, factor in scale.items()} for unit, scale in _read().items()}
-
-
-def _decimal(factor: Fraction) -> tuple[int, int]:
-    """A denominator is a power of ten."""
-    return factor.numerator, 1 - len(str(factor.denominator))
+    """What `parse_quantity` multiplies by, by unit and its name: an integer, and the power of ten that it is times. Every
+    denominator is a power of ten.
+    """
+    return {
+        unit: {name: (factor.numerator, 1 - len(str(factor.denominator))) for name, factor in scale.items()}
+        for unit, scale in _read().items()
+    }
 
 
 def format_like(value: Value, unit: Unit, written: str, raw_bytes: bool = False) -> str:

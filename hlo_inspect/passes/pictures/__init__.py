@@ -75,7 +75,7 @@ def _cost_trees(context: Context) -> Iterator[Table]:
         title = "Kernels one after the other, at least and by the model"
         yield replace(step_table(parts), name="kernel_seconds", title=title, on_page=False)
     measures = (*_COST, *(_TIME if parts else ()))
-    scopes = _leaves(context, parts, "scope", _scopes)
+    scopes = _leaves(context, parts, "scope", lambda label: tuple(label.split("/")))
     yield tree_table("scope_tree", "One step by scope within scope", "scope", measures, scopes, join_chains=True)
     lines = _leaves(context, parts, "source", _file_and_line)
     yield tree_table("source_tree", "One step by line within file", "source", measures, lines, separator="")
@@ -90,10 +90,6 @@ def _leaves(
     for part in parts:
         times = (TreeAmount(time.least, time.exact is not None) for time in (part.bound, part.estimate))
         yield path(getattr(part, label)), (TreeAmount(0), TreeAmount(0), *times)
-
-
-def _scopes(label: str) -> Path:
-    return tuple(label.split("/"))
 
 
 def _file_and_line(label: str) -> Path:

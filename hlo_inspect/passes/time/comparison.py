@@ -95,7 +95,8 @@ def _rows(machines: Sequence[Context]) -> Iterator[_Compared]:
     facts = [one.facts for one in found]
     for name, label in _AT_LEAST.items():
         values = [one[name] if one[name] is not None else one.get(name + LOWER_BOUND) for one in facts]
-        gaps = [_gap(machine, one.reasons.get(name, "")) for machine, one in zip(machines, found, strict=True)]
+        reasons = [one.reasons.get(name, "") for one in found]  # which differ by the names of machines, if by nothing else
+        gaps = [reason.replace(_profile_name(machine), "") for machine, reason in zip(machines, reasons, strict=True)]
         yield _Compared(label, "seconds", values, gaps)
     for name, label in _BY_MODEL.items():
         yield _Compared(label, "seconds", [one[name] for one in facts], [""] * len(facts))
@@ -105,8 +106,3 @@ def _rows(machines: Sequence[Context]) -> Iterator[_Compared]:
     yield _Compared("next to bind", "text", [one and one.next_resource for one in binding])
     factors = [one and one.factor and round(one.factor, 2) for one in binding]
     yield _Compared("from so many times its speed on", "number", factors)
-
-
-def _gap(machine: Context, reason: str) -> str:
-    """What a time lacks, in words that are the same for all machines that lack it."""
-    return reason.replace(_profile_name(machine), "")
