@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hlo_inspect.hlo.pasted import mending
-from hlo_inspect.hlo.pasted.mended_line import JoinedLine, Line
+from hlo_inspect.hlo.pasted.mended_text import JoinedLine, Line
 from tests.fuzz import growth
 from tests.fuzz.commands import ARGUMENTS, Files
 from tests.fuzz.growth import GrowingText, growing

@@ -1,17 +1,167 @@
-"""The text of one writer as it is mended, line by line, and where it stands in the input: prefixes are taken off, wrapped lines
-joined.
+r"""The text of one writer as it is mended: its lines, and where they stand in the input.
+
+A line knows where its pieces come from. Colour codes, no-break spaces, HTML entities and escapes such as `\n` are undone in it;
+where lines were wrapped at a fixed column, `JoinedLine` says which of them continue the one before.
 """
 
 from __future__ import annotations
 
+import re
 from array import array
-from bisect import bisect_right
-from collections.abc import Iterator
-from typing import IO, cast
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from operator import itemgetter
+from typing import IO, NamedTuple, cast
 
+from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.module import Computation, Module, Problems
-from hlo_inspect.hlo.pasted.mended_line import Line
 from hlo_inspect.hlo.read.open_computation import read_skipped
+from hlo_inspect.lazy_pattern import lazy_pattern
+
+_COLOUR = lazy_pattern(r"\x1b\[[0-9;?]*+[A-Za-z]|\x1b[()][A-Z0-9]|\x1b\][^\x07\x1b]*+(?:\x07|\x1b\\)|\x1b", re.ASCII)
+_ENTITY = lazy_pattern(r"&(?:[a-z]{2,6}|#\d{1,6}|#x[0-9a-fA-F]{1,5});", re.ASCII)
+_ESCAPES = lazy_pattern(r"(?:\\(?:x[0-9A-Fa-f]{1,2}|u[0-9A-Fa-f]{4}|[0-7]{1,3}|.))++", re.DOTALL)
+
+NO_BREAK_SPACES = "\u00a0\u2007\u202f"
+_SPACES = str.maketrans(dict.fromkeys(NO_BREAK_SPACES, " "))
+
+MIN_WIDTH = 40
+WIDTH_WINDOW = 200
+"""So many lines of a module are looked at to find the column at which they are wrapped."""
+
+FRESH = lazy_pattern(
+    r"\s*+(?:(?:ROOT[ \t]++)?%?[A-Za-z_][\w.\-]*+[ \t]++=[ \t]|ENTRY[ \t]|HloModule[ \t]|\}|$"
+    r"|%?[A-Za-z_][\w.\-]*+ (?:\([^\n]*)?\{(?:$|\n)|%?[A-Za-z_][\w.\-]*+ \("
+    r"|(?:FileNames|FunctionNames|FileLocations|StackFrames)(?:$|\n)|\d+ [\"{])",
+    re.ASCII,
+)
+"""The start of a line that continues none."""
+
+Origins = tuple[tuple[int, int, int], ...]
+"""Where the pieces of a line come from: index in its text, and line and 1-based column in the input."""
+
+
+class Line(NamedTuple):
+    """A line as far as it is mended. `width` is how long the line of the input is that it ends in."""
+
+    text: str
+    origins: Origins
+    width: int
+
+    @classmethod
+    def of(cls, text: str, number: int) -> Line:
+        """A line as the input has it."""
+        return cls(text, ((0, number, 1),), len(text))
+
+    @classmethod
+    def joined(cls, lines: Sequence[Line]) -> Line:
+        """Lines one behind the other."""
+        origins: list[tuple[int, int, int]] = []
+        length = 0
+        for line in lines:
+            origins += [(length + index, number, column) for index, number, column in line.origins]
+            length += len(line.text)
+        return cls("".join([line.text for line in lines]), tuple(origins), lines[-1].width)
+
+    def part(self, start: int, end: int | None = None) -> Line:
+        """The line between two indices of its text."""
+        first = bisect_right(self.origins, start, key=itemgetter(0))
+        last = len(self.origins) if end is None else bisect_left(self.origins, end, key=itemgetter(0))
+        inside = [(index - start, number, column) for index, number, column in self.origins[first:last]]
+        return self._replace(text=self.text[start:end], origins=(self._origin(start, 0), *inside))
+
+    def _origin(self, index: int, new_index: int) -> tuple[int, int, int]:
+        """Where the character at an index of the text comes from, for a text that has it at another one."""
+        begin, number, column = self.origins[bisect_right(self.origins, index, key=itemgetter(0)) - 1]
+        return new_index, number, column + index - begin
+
+    def substituted(self, pattern: re.Pattern[str], replacement: Callable[[re.Match[str]], str]) -> Line:
+        """The line with each match replaced."""
+        pieces: list[str] = []
+        origins: dict[int, tuple[int, int, int]] = {}  # of one index the last
+        length = at = 0
+        for match in pattern.finditer(self.text):
+            for start, piece in ((at, self.text[at : match.start()]), (match.start(), replacement(match))):
+                origins[length] = self._origin(start, length)
+                pieces.append(piece)
+                length += len(piece)
+            at = match.end()
+        if not pieces:
+            return self
+        origins[length] = self._origin(at, length)
+        return self._replace(text="".join([*pieces, self.text[at:]]), origins=tuple(origins.values()))
+
+
+def without_colours(line: Line) -> Line:
+    return line.substituted(_COLOUR, lambda _: "")
+
+
+def with_plain_spaces(line: Line) -> Line:
+    return line._replace(text=line.text.translate(_SPACES))
+
+
+def without_entities(line: Line) -> Line:
+    import html
+
+    return line.substituted(_ENTITY, lambda match: html.unescape(match[0]).translate(_SPACES))
+
+
+def unescaped(line: Line) -> Iterator[Line]:
+    """The lines of a text in which line ends and quotes are written as C, Python and JSON write them in strings. What is
+    escaped twice is undone twice.
+    """
+    for _ in range(3):
+        line = line.substituted(_ESCAPES, lambda match: tokens.unquote(f'"{match[0]}"'))
+        if "\n" in line.text or "\\n" not in line.text:
+            break
+    start = 0
+    for text in line.text.split("\n"):
+        yield line.part(start, start + len(text))
+        start += len(text) + 1
+
+
+def wrapped_width(text: str, without_prefix: Callable[[str], str]) -> int:
+    """The column at which the lines of a text are wrapped, which begins with a module; 0 where they are not."""
+    lines = text.split("\n", WIDTH_WINDOW)[:WIDTH_WINDOW]
+    width = max(map(len, lines))
+    if width < MIN_WIDTH:
+        return 0
+    broken = [len(line) for line in lines[:-1]].count(width)
+    if broken < 2:
+        return 0
+    continued = {True: 0, False: 0}  # by whether the line is as wide as lines can be
+    for line, following in pairwise(lines):
+        continued[len(line) == width] += JoinedLine(Line.of(line, 0)).is_continued_by(without_prefix(following))
+    # A text whose lines end where their author liked has narrower lines too that the next one continues.
+    is_wrapped = continued[True] > max(1, continued[False]) and continued[True] >= 0.7 * broken
+    return width if is_wrapped else 0
+
+
+class JoinedLine:
+    """A line, and those that were found to continue it: they are put together when all are known."""
+
+    def __init__(self, line: Line) -> None:
+        self.lines: list[Line] = []
+        self._braces = self._parentheses = 0
+        self._opens_block = False
+        self.add(line)
+
+    def add(self, line: Line) -> None:
+        """Adds what continues it."""
+        self.lines.append(line)
+        self._braces += line.text.count("{") - line.text.count("}")
+        self._parentheses += line.text.count("(") - line.text.count(")")
+        if line.text and not line.text.isspace():
+            self._opens_block = f" {line.text.rstrip()}".endswith(" {")  # or a list of lists in the header
+
+    def is_continued_by(self, text: str) -> bool:
+        """Whether the next line continues this one, which is as wide as lines can be."""
+        is_fresh = FRESH.match(text) is not None
+        if self._opens_block and is_fresh:
+            return False
+        return self._braces > 0 or self._parentheses > 0 or not is_fresh
+
 
 PIECE_CHARS = 1 << 18
 SPOOLED_CHARS = 1 << 22

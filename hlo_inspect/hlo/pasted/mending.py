@@ -14,19 +14,20 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-from hlo_inspect.hlo.pasted.mended_line import (
+from hlo_inspect.hlo.pasted.mended_text import (
     FRESH,
     NO_BREAK_SPACES,
+    PIECE_CHARS,
     WIDTH_WINDOW,
     JoinedLine,
     Line,
+    MendedText,
     unescaped,
     with_plain_spaces,
     without_colours,
     without_entities,
     wrapped_width,
 )
-from hlo_inspect.hlo.pasted.mended_text import PIECE_CHARS, MendedText
 from hlo_inspect.hlo.pasted.prefixes import MAX_PREFIX, WINDOW, Match, Prefix, content_start, learn, prefixed_start
 from hlo_inspect.lazy_pattern import lazy_pattern
 

@@ -14,8 +14,7 @@ from typing import NamedTuple
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.module import CUT_OFF, PART, UNREADABLE, Module
 from hlo_inspect.hlo.opcodes import TABLE
-from hlo_inspect.hlo.pasted.mended_line import Line
-from hlo_inspect.hlo.pasted.mended_text import MendedText, relocate
+from hlo_inspect.hlo.pasted.mended_text import Line, MendedText, relocate
 from hlo_inspect.hlo.read import parser
 from hlo_inspect.hlo.read.cursor import TextSource
 from hlo_inspect.hlo.read.reader import read_modules
