@@ -9,7 +9,7 @@ import pytest
 
 import hlo_inspect
 from benchmarks.shapes import roots_that_disagree
-from hlo_inspect.hlo.read.roots import compatible
+from hlo_inspect.hlo.read.consistency import compatible
 from hlo_inspect.hlo.values.shapes import parse_shape
 from tests.linear_time import assert_linear
 

@@ -8,11 +8,10 @@ from itertools import chain
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation, Module
+from hlo_inspect.hlo.read.consistency import NameCheck, RootCheck
 from hlo_inspect.hlo.read.cursor import Span, count_lines
 from hlo_inspect.hlo.read.fast_path import CALLS, LineRun, Part, read_row
-from hlo_inspect.hlo.read.names import NameCheck
 from hlo_inspect.hlo.read.open_computation import CONDITION_ROOTS, OpenComputation
-from hlo_inspect.hlo.read.roots import RootCheck
 from hlo_inspect.hlo.read.selective import small_root
 from hlo_inspect.hlo.rows import ColumnTable, Head, HeadColumn, Rows
 from hlo_inspect.hlo.tokens import Row
