@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
-from operator import itemgetter
 from typing import NamedTuple
 
 from hlo_inspect.hlo.module import Computation
@@ -42,46 +41,22 @@ _COUNTED_ONE_BY_ONE = "custom-call"
 class _Body(NamedTuple):
     """What a fingerprint depends on besides the heads.
 
-    `text` is that of the tails without metadata, `names` are those of the rows and then of the callees, `calling` says how many
-    attributes name callees, and `called` are the fingerprints of these.
+    `text` is that of the tails without metadata, `calling` says how many attributes name callees, and `called` are the
+    fingerprints of these.
     """
 
     rows: Rows
     text: str
-    names: Sequence[str]
     calling: int
     called: tuple[int, ...]
 
 
-class _Template(NamedTuple):
-    """How computations of one fingerprint read that have the same heads.
-
-    `text` has a hole for each name, and `in_holes` takes the names for these from those of the rows and the callees. `places`
-    says which of these are equal, `words` are what else in the text may be a name, none of which is one of these. `called` are
-    the fingerprints of the callees.
-    """
-
-    text: str
-    in_holes: Callable[[Sequence[str]], object]
-    places: tuple[int, ...]
-    words: frozenset[str]
-    called: tuple[int, ...]
-    fingerprint: int
-
-
 class _Heads(NamedTuple):
-    """The heads of a computation's rows: their `number` is the same where they are the same and the same row is the root.
-    `templates` are those of the computations that have this very column.
-    """
+    """The heads of a computation's rows: their `number` is the same where they are the same and the same row is the root."""
 
     number: int
     is_counted_one_by_one: bool
     are_literals: bool
-    templates: list[_Template]
-
-
-_MAX_TEMPLATES = 4
-"""So many are tried before the names are taken out of a text."""
 
 
 class Fingerprints:
@@ -118,16 +93,10 @@ class Fingerprints:
             return None
         text = without_metadata("\n".join(rows.tails))
         values = _CALLS.findall(text) if rows.column.calling else ()
-        names: Sequence[str] = rows.names
-        called: tuple[int, ...] | None = ()
-        if values:
-            callees = _NAME.findall(" ".join(values))
-            names, called = [*names, *callees], self._of_all(callees, deep=deep)
+        called = self._of_all(_NAME.findall(" ".join(values)), deep=deep) if values else ()
         if called is None:
             return None
-        fingerprint = _by_template(heads.templates, text, names, called)
-        if fingerprint is None:
-            fingerprint = self._by_pattern(_Body(rows, text, names, len(values), called), heads)
+        fingerprint = self._by_pattern(_Body(rows, text, len(values), called), heads)
         if fingerprint is not None:
             self._known[name] = fingerprint
         return fingerprint
@@ -141,18 +110,12 @@ class Fingerprints:
         kept, pattern = _by_names(names, text) if is_marked else _by_numbers(names, text)
         if self._calls(kept) != body.calling:
             return None
-        words = self._words_of(kept) if is_marked else frozenset()
-        has_other_names = not words.isdisjoint(names)
-        if has_other_names:
+        if is_marked and not self._words_of(kept).isdisjoint(names):
             pattern = (tuple(names), *pattern)
-        new = len(self._numbers)
-        fingerprint = self._numbers.setdefault((heads.number, kept, is_marked, pattern, body.called), new)
+        key = heads.number, kept, is_marked, pattern, body.called
+        fingerprint = self._numbers.setdefault(key, len(self._numbers))
         if is_marked and not body.called:
             self._alone.add(fingerprint)
-        if is_marked and not has_other_names and fingerprint != new:  # what is found once may never be again
-            template = _template(body, words, fingerprint)
-            if template is not None and len(heads.templates) < _MAX_TEMPLATES:
-                heads.templates.append(template)
         return fingerprint
 
     def _heads(self, column: HeadColumn) -> _Heads:
@@ -163,7 +126,7 @@ class Fingerprints:
             number = self._texts.setdefault((texts, column.marked), len(self._texts))
             opcodes = set(column.opcodes)
             is_counted_one_by_one = any(_COUNTED_ONE_BY_ONE in opcode for opcode in opcodes)
-            known = self._columns[column] = _Heads(number, is_counted_one_by_one, opcodes <= LITERAL_OPCODES, [])
+            known = self._columns[column] = _Heads(number, is_counted_one_by_one, opcodes <= LITERAL_OPCODES)
         return known
 
     def _words_of(self, kept: str) -> frozenset[str]:
@@ -191,42 +154,6 @@ class Fingerprints:
                 return None
             found.append(fingerprint)
         return tuple(found)
-
-
-def _by_template(templates: Iterable[_Template], text: str, names: Sequence[str], called: tuple[int, ...]) -> int | None:
-    """The fingerprint of a computation that reads like one before, with as many names, of which the same ones are equal."""
-    for template in templates:
-        if (  # as many callees as it, by `called`, before their names are put into its holes
-            template.called == called
-            and template.text % template.in_holes(names) == text
-            and template.places == _places(names)
-            and template.words.isdisjoint(names)
-        ):
-            return template.fingerprint
-    return None
-
-
-def _places(names: Sequence[str]) -> tuple[int, ...]:
-    """The last place of each name in the list, nothing where all names are different: of two lists of the same length it is the
-    same where the same ones of their names are equal.
-    """
-    if len(set(names)) == len(names):
-        return ()
-    return tuple(map(dict(zip(names, count())).__getitem__, names))
-
-
-def _template(body: _Body, words: frozenset[str], fingerprint: int) -> _Template | None:
-    """How computations read that are like this one; `None` where a name in its text is of no row and no callee, or a word is
-    the name of one.
-    """
-    parts = _NAMES.split(body.text)
-    last = dict(zip(body.names, count()))
-    holes = [last.get(name) for name in parts[1::2]]
-    if None in holes or not words.isdisjoint(last):
-        return None
-    text = "%%%s".join([part.replace("%", "%%") for part in parts[::2]])
-    in_holes = itemgetter(*holes) if holes else lambda _: ()
-    return _Template(text, in_holes, _places(body.names), words, body.called, fingerprint)
 
 
 def _by_names(names: Sequence[str], text: str) -> tuple[str, tuple[object, ...]]:

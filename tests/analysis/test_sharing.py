@@ -28,7 +28,7 @@ from hlo_inspect.analysis.provenance import Labeller, Provenances
 from hlo_inspect.analysis.time import step_times
 from hlo_inspect.analysis.time.kernel_times import CompilerEstimate, KernelTime, KernelTimes
 from hlo_inspect.analysis.time.step_times import Costing, RowTimes, TimesInStep
-from hlo_inspect.graph import calls, fingerprints, view
+from hlo_inspect.graph import calls, view
 from hlo_inspect.graph.calls import Bounds, CallGraph
 from hlo_inspect.graph.canonical.module import CanonicalModule, CanonicalText, KnownRows
 from hlo_inspect.graph.canonical.spelling import Speller
@@ -475,33 +475,6 @@ def test_the_modules_share_something_and_not_everything() -> None:
         bodies = [fingerprints.of(name) for name in read.computations if name.startswith("fused")]
         shared.append(2 < len(set(bodies)) < len(bodies))
     assert sum(shared) > len(shared) // 2
-
-
-@pytest.mark.parametrize("spelled", [str, without_marks])
-def test_texts_with_names_filled_in_tell_the_same_fingerprints(
-    spelled: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def classes(text: str) -> list[tuple[int, bool]]:
-        read = next(iter(read_modules(open_source(io.StringIO(text)), Wants(graph=True))))
-        found = Fingerprints(read.computations)
-        first: dict[int | None, int] = {}
-        return [(first.setdefault(found.of(name), len(first)), found.is_alone(name)) for name in read.computations]
-
-    by_pattern: list[object] = []
-    read_pattern = Fingerprints._by_pattern
-
-    def counted(*arguments: Any) -> int | None:
-        by_pattern.append(arguments)
-        return read_pattern(*arguments)
-
-    monkeypatch.setattr(Fingerprints, "_by_pattern", counted)
-    texts = [spelled(module(seed, layers=20)) for seed in range(20)] + [spelled(calling(seed)) for seed in range(100)]
-    filled = [classes(text) for text in texts]
-    count = len(by_pattern)
-    by_pattern.clear()
-    monkeypatch.setattr(fingerprints, "_MAX_TEMPLATES", 0)
-    assert [classes(text) for text in texts] == filled
-    assert spelled is without_marks or count + 5 * len(texts) < len(by_pattern)
 
 
 def test_calls_are_copied_and_times_shared(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,12 +17,11 @@ def computation(name: str, *lines: str) -> str:
 
 
 REPEATED = 6
-"""So many equal computations, and others may be read like them."""
 
 
-def alike(one: tuple[str, ...], other: tuple[str, ...], before: str = "", *, by_template: bool = False) -> bool:
+def alike(one: tuple[str, ...], other: tuple[str, ...], before: str = "") -> bool:
     """Whether two computations have the same form, which is known of both: when the one was found once, and when it was found
-    so often that the other may be read like it. With `by_template` there has to be a template that the other is held against.
+    often.
     """
     ones = [f"one.{number}" for number in range(REPEATED)]
     text = before + "".join(computation(name, *one) for name in ones) + computation("other", *other)
@@ -31,12 +30,10 @@ def alike(one: tuple[str, ...], other: tuple[str, ...], before: str = "", *, by_
     for asked in (ones[:1], ones):
         fingerprints = Fingerprints(computations)
         numbers = {fingerprints.of(name) for name in asked}
-        templates = fingerprints._heads(computations["other"].rows.column).templates
         last = fingerprints.of("other")
         assert None not in {*numbers, last}
         assert len(numbers) == 1
         found.append((last in numbers, fingerprints.is_alone("one.0"), fingerprints.is_alone("other")))
-    assert templates or not by_template
     assert found[0] == found[1]
     return found[0][0]
 
@@ -50,7 +47,7 @@ def alike(one: tuple[str, ...], other: tuple[str, ...], before: str = "", *, by_
     ],
 )
 def test_the_same_under_other_names(other: tuple[str, ...]) -> None:
-    assert alike(LINES, other, by_template=True)
+    assert alike(LINES, other)
 
 
 @pytest.mark.parametrize(
@@ -74,9 +71,9 @@ def test_equal_names_are_told_apart_from_different_ones() -> None:
     """A name that two rows define reads the same where the second one is meant."""
     last = "ROOT %s = f32[4] subtract(%a.1, %b.1)"
     twice = ("%a.1 = f32[4] parameter(0)", "%a.1 = f32[4] parameter(1)", last.replace("%b.1", "%a.1"))
-    assert not alike((*LINES[:2], last), twice, by_template=True)
+    assert not alike((*LINES[:2], last), twice)
     again = tuple(line.replace("%a.1", "%b.1") for line in twice)
-    assert alike(twice, again, by_template=True)
+    assert alike(twice, again)
 
 
 def test_a_callee_with_the_name_of_a_row() -> None:
@@ -121,8 +118,8 @@ def test_some_names_without_a_mark(negated: str, difference: str) -> None:
 def test_a_row_with_the_name_of_a_word_of_the_text() -> None:
     """`p` without a mark is of no row in one computation, and the first parameter in the other."""
     one = (*LINES[:2], "ROOT %r.2 = f32[4] subtract(%a.1, p)")
-    assert not alike(one, tuple(line.replace("%a.1", "%p") for line in one), by_template=True)
-    assert alike(one, tuple(line.replace("%a.1", "%q") for line in one), by_template=True)
+    assert not alike(one, tuple(line.replace("%a.1", "%p") for line in one))
+    assert alike(one, tuple(line.replace("%a.1", "%q") for line in one))
 
 
 def test_names_without_a_mark_may_differ_in_their_numbers() -> None:
@@ -192,7 +189,7 @@ ROW_AS_CALLEE = choice("%b.0", "%b.1", row="b.0", operand="%b.0")
 def test_names_of_rows_and_callees_are_equal_in_the_same_places(
     one: tuple[str, ...], other: tuple[str, ...], expected: bool
 ) -> None:
-    assert alike(one, other, BRANCHES, by_template=True) == expected
+    assert alike(one, other, BRANCHES) == expected
 
 
 @pytest.mark.parametrize(
