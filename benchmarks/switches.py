@@ -1,0 +1,245 @@
+"""What each device for speed gains: a command with it and without it, on the same dump.
+
+    python -m benchmarks.switches DUMP... [--only NAME] [--rounds N]      measures each
+    python -m benchmarks.switches --without NAME -- summary DUMP          runs a command without one
+
+A switch replaces functions of the package by others that do without the device; the package knows nothing of it, and the
+answers are the same. Seconds are processor time, the least of several runs that take turns; of what works at the
+start of a command that of whole processes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from copy import copy
+from importlib import import_module
+from itertools import product
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from benchmarks.measure import least_of_commands, round_robin
+
+Function = Callable[..., Any]
+Replacement = Callable[[Any], Any]
+"""Takes a function or another value of the package, and gives what takes its place."""
+
+
+class Switch(NamedTuple):
+    """A device for speed: what it does, commands to measure it with, and replacements by `module:name` or
+    `module:class.name` in `hlo_inspect`.
+    """
+
+    what: str
+    commands: tuple[str, ...]
+    replaced: Mapping[str, Replacement]
+
+
+def _gives(value: object) -> Replacement:
+    """A function that gives this value, whatever it is asked."""
+    return lambda _: lambda *_arguments, **_options: value
+
+
+def _made_at_once(table_of: Function) -> Function:
+    return lambda *arguments, **options: table_of(*arguments, **options).made()
+
+
+def _without_fingerprints(begin: Function) -> Function:
+    """A start of an object that gets the views of a module, whose computations have no fingerprints then."""
+
+    def begun(self: object, module: object, views: object, **options: object) -> None:
+        bare = copy(views)
+        vars(bare)["fingerprints"] = SimpleNamespace(of=lambda _: None)
+        begin(self, module, bare, **options)
+
+    return begun
+
+
+def _forgetting(*names: str) -> Replacement:
+    """A method that empties these dicts of its object first."""
+
+    def forgetting(method: Function) -> Function:
+        def asked(self: object, argument: object) -> object:
+            for name in names:
+                getattr(self, name).clear()
+            return method(self, argument)
+
+        return asked
+
+    return forgetting
+
+
+_COST, _ALL = ("cost",), ("summary", "cost", "collectives", "optimizer", "time --profile h100-sxm")
+
+AT_START = "lazy patterns"
+
+SWITCHES: dict[str, Switch] = {
+    AT_START: Switch(
+        "expressions are compiled at their first use",
+        ("collectives", "summary", "memory"),
+        {"lazy_pattern:lazy_pattern": lambda _: re.compile},
+    ),
+    "rows on demand": Switch(
+        "a table that a page leaves out has no rows",
+        ("top", "time --profile h100-sxm", "collectives"),
+        {"report.model:Table.of": _made_at_once},
+    ),
+    "fingerprints": Switch(
+        "all that follows computations that are alike once",
+        _ALL,
+        {"graph.fingerprints:Fingerprints.of": _gives(None)},
+    ),
+    "equal calls": Switch(
+        "the values of called computations that are alike are those of the first one",
+        ("collectives",),
+        {"graph.value_graph:BodyTemplates.find": _gives(None), "graph.value_graph:BodyTemplates.learn": _gives(None)},
+    ),
+    "equal fusions": Switch(
+        "the expression of fusions that are alike is a copy",
+        ("optimizer", "summary"),
+        {"optimizer.dataflow:EqualFusions.recipe": _gives(None)},
+    ),
+    "equal kernels": Switch(
+        "kernels that are alike are spelled once",
+        ("fingerprint", "diff"),
+        {"graph.canonical.module:CanonicalModule.__init__": _without_fingerprints},
+    ),
+    "equal rows of two modules": Switch(
+        "rows of one text are spelled once, also those of the other module",
+        ("fingerprint", "diff"),
+        {"graph.canonical.module:KnownRows.spelling": lambda _: lambda _self, speller, view, row: speller.spell(view, row)},
+    ),
+    "costs of equal computations": Switch(
+        "fused and applied computations that are alike are counted once",
+        _COST,
+        {"analysis.cost.computation:_knows_alike": lambda _: lambda name, _fingerprints, known, _alike: name in known},
+    ),
+    "costs of equal rows": Switch(
+        "rows of one head, operand shapes and attributes are counted once",
+        _COST,
+        {"analysis.cost.computation:_alike": _gives(None)},
+    ),
+    "costs of equal custom calls": Switch(
+        "custom calls of one head, operand shapes and attributes are counted once",
+        _COST,
+        {"analysis.cost.computation:Costs._call_alike": _gives(None)},
+    ),
+    "times of equal kernels": Switch(
+        "kernels that cost, hold and say the same have one time",
+        ("time --profile h100-sxm", "top --profile h100-sxm"),
+        {
+            "analysis.time.kernel_times:KernelTimes._find_alike": _forgetting("_alike"),
+            "analysis.time.step_times:TimesInStep._find_alike": _forgetting("_alike"),
+        },
+    ),
+    "equal metadata": Switch(
+        "what metadata says is found once for all that have the same but for the number of a layer",
+        ("summary", "cost"),
+        {"analysis.provenance:Provenances.of": _forgetting("_known", "_alike")},
+    ),
+    "bounds of a packing": Switch(
+        "a second packing stops when it cannot be lower",
+        ("memory",),
+        {
+            "analysis.memory.heap:_highest_load": _gives((-1, 0)),
+            "analysis.memory.heap:_placed_before": lambda _: lambda order, _tick: order,
+        },
+    ),
+    "heads of fusions": Switch(
+        "opcodes alone say which fusions write in place, and which are elementwise",
+        ("memory",),
+        {
+            "analysis.memory.in_place:InPlace.may_end": _gives(value=True),
+            "analysis.memory.overwriting:_ELEMENT_BY_ELEMENT": lambda _: frozenset(),
+        },
+    ),
+    "attributes as printed": Switch(
+        "metadata and fusions in the spelling of printers are read by one expression, elements of tuples by none",
+        ("summary", "cost"),
+        {"graph.view:_METADATA": lambda _: re.compile("(?!)"), "graph.view:printed_element": _gives(None)},
+    ),
+    "figures of equal calls": Switch(
+        "computations with equal figures that call the like have one sum",
+        ("cost",),
+        {"graph.calls:_alike_calls": lambda _: lambda *_arguments: object()},
+    ),
+}
+"""By name. Each is a row of README.md, with what it gains."""
+
+
+@contextmanager
+def without(name: str) -> Iterator[None]:
+    """Does without a device while the context lasts."""
+    undone: list[tuple[Any, str, Any]] = []
+    try:
+        for place, replacement in SWITCHES[name].replaced.items():
+            module, _, path = place.partition(":")
+            owner: Any = import_module(f"hlo_inspect.{module}")
+            *classes, attribute = path.split(".")
+            for one in classes:
+                owner = getattr(owner, one)
+            given = vars(owner)[attribute]
+            undone.append((owner, attribute, given))
+            if isinstance(given, classmethod):
+                setattr(owner, attribute, staticmethod(replacement(getattr(owner, attribute))))
+            else:
+                setattr(owner, attribute, replacement(given))
+        yield
+    finally:
+        for owner, attribute, given in undone:
+            setattr(owner, attribute, given)
+
+
+def seconds(name: str, command: str, dump: Path, rounds: int) -> tuple[float, float]:
+    """The processor time of a command with a device and without it."""
+    first, *options = command.split()
+    arguments = [first, *[str(dump)] * (2 if first == "diff" else 1), *options, "-q"]
+    if name == AT_START:
+        called = ("-m", "benchmarks.switches", "--without")
+        least = least_of_commands({one: (*called, one, "--", *arguments) for one in ("", name)}, rounds)
+        return least[""], least[name]
+
+    def slow() -> None:
+        with without(name):
+            _run([*arguments, "-o", os.devnull])
+
+    both = round_robin({"fast": lambda: _run([*arguments, "-o", os.devnull]), "slow": slow}, rounds)
+    return both["fast"], both["slow"]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.switches", description="Measure what each device for speed gains."
+    )
+    parser.add_argument("arguments", nargs="+", metavar="DUMP", help="with --without a command and its arguments, behind --")
+    parser.add_argument("--only", action="append", choices=SWITCHES, help="measure this one (more than once: these)")
+    parser.add_argument("--rounds", type=int, default=3, help="of which the least is taken (default 3)")
+    parser.add_argument("--without", choices=["", *SWITCHES], help="run a command without this one")
+    given = parser.parse_args()
+    if given.without is None:
+        dumps = [Path(dump).resolve() for dump in given.arguments]
+        for name in given.only or SWITCHES:
+            for command, dump in product(SWITCHES[name].commands, dumps):
+                fast, slow = seconds(name, command, dump, given.rounds)
+                print(f"{name:30}{command:28}{dump.name:40.40}{fast:8.3f}{slow:8.3f}{slow / fast - 1:+8.0%}", flush=True)
+        return 0
+    if not given.without:
+        return _run(given.arguments)
+    with without(given.without):
+        return _run(given.arguments)
+
+
+def _run(arguments: list[str]) -> int:
+    from hlo_inspect.cli.main import run  # behind the switch: what it replaces is imported with it
+
+    status: int = run(arguments)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

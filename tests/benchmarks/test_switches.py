@@ -1,0 +1,56 @@
+"""The switches of devices for speed: each is there, and answers do not depend on it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from benchmarks.switches import SWITCHES, without
+from hlo_inspect.cli.main import run
+
+DATA = Path(__file__).parents[1] / "data"
+DUMPS = [str(DATA / name) for name in ("cpu/scan_fsdp.after.txt", "gpu/bf16_master.after.txt")]
+COMMANDS = (
+    ("summary", *DUMPS, "--format", "json"),
+    ("top", *DUMPS, "--profile", "h100-sxm"),
+    ("time", *DUMPS, "--profile", "h100-sxm", "--format", "json"),
+    *[(name, *DUMPS, "--format", "json") for name in ("collectives", "optimizer", "cost", "memory", "fingerprint", "diff")],
+)
+
+
+def answers(capsys: pytest.CaptureFixture[str]) -> list[tuple[int, str]]:
+    return [(run(list(command)), capsys.readouterr().out) for command in COMMANDS]
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+def test_answers_are_the_same_without_a_device(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    given = answers(capsys)
+    assert {status for status, _ in given} <= {0, 1}
+    with without(name):
+        assert answers(capsys) == given
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+def test_a_function_is_replaced_as_long_as_its_switch_is_set(name: str) -> None:
+    def functions() -> list[object]:
+        found = []
+        for place in SWITCHES[name].replaced:
+            module, _, path = place.partition(":")
+            *classes, attribute = path.split(".")
+            owner = import_module(f"hlo_inspect.{module}")
+            for one in classes:
+                owner = getattr(owner, one)
+            found.append(vars(owner)[attribute])
+        return found
+
+    given = functions()
+    with without(name):
+        assert all(one is not other for one, other in zip(given, functions(), strict=True))
+    assert functions() == given
+
+
+def test_every_switch_has_its_row_in_the_page() -> None:
+    page = (Path(__file__).parents[2] / "benchmarks/README.md").read_text()
+    assert [name for name in SWITCHES if f"| {name} |" not in page] == []
