@@ -12,7 +12,7 @@ import pytest
 import hlo_inspect
 from hlo_inspect.cli.main import run
 from hlo_inspect.errors import MissingExtraError
-from tests.hlo.test_foreign_text import HLO_PROTO, STABLEHLO
+from tests.hlo.input.test_foreign_text import HLO_PROTO, STABLEHLO
 
 DATA = Path(__file__).parents[1] / "data"
 TEXT = DATA / "cpu" / "sgd_unused.after.txt"

@@ -25,7 +25,7 @@ from hlo_inspect.passes import PASSES
 from hlo_inspect.report.model import Report
 from hlo_inspect.request import Request
 from hlo_inspect.xla_worker import Worker
-from tests.hlo.test_foreign_text import GRAPH, STABLEHLO, XPLANE, message
+from tests.hlo.input.test_foreign_text import GRAPH, STABLEHLO, XPLANE, message
 
 pytest.importorskip("jaxlib")
 hlo: Any = import_module("jaxlib._hlo")

@@ -15,7 +15,7 @@ import hlo_inspect
 from hlo_inspect.report.json import report_to_dict
 from hlo_inspect.report.model import Report
 
-DUMP = (Path(__file__).parents[1] / "data" / "gpu" / "gathered_matmul.after.txt").read_text(encoding="utf-8")
+DUMP = (Path(__file__).parents[2] / "data" / "gpu" / "gathered_matmul.after.txt").read_text(encoding="utf-8")
 """31 instructions, three collectives, tables of stack frames."""
 
 OTHER = (

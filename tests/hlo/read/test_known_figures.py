@@ -20,7 +20,7 @@ from hlo_inspect.hlo.values.device_groups import DeviceGroups
 from hlo_inspect.hlo.wants import Wants
 from tests.hlo.reading import module
 
-DATA = Path(__file__).parent.parent / "data"
+DATA = Path(__file__).parents[2] / "data"
 MACHINE: dict[str, Any] = json.loads((DATA / "expected.json").read_text(encoding="utf-8"))["dumps"]
 HAND: dict[str, Any] = json.loads((DATA / "handmade/expected.json").read_text(encoding="utf-8"))
 EXPECTED: dict[str, list[dict[str, Any]]] = {name: [entry["facts"]] for name, entry in MACHINE.items()} | {

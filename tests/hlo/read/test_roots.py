@@ -13,7 +13,7 @@ from hlo_inspect.hlo.read.consistency import compatible
 from hlo_inspect.hlo.values.shapes import parse_shape
 from tests.linear_time import assert_linear
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "data"
 HEADER = "HloModule m, entry_computation_layout={(f32[8])->(f32[8])}\n\n"
 BODY = "  q = f32[8] parameter(0)\n  n = f32[8] negate(q)\n"
 MAIN = "ENTRY e {\n  p = f32[8] parameter(0)\n  c = f32[8] CALLER\n  ROOT t = (f32[8]) tuple(c)\n}\n"

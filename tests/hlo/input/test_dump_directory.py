@@ -10,7 +10,7 @@ import pytest
 from hlo_inspect.errors import InputError, UsageError
 from hlo_inspect.hlo.input.dump_directory import DirectoryFile, dump_files, expanded, is_directory, stage_of
 
-DATA = Path(__file__).parent.parent / "data"
+DATA = Path(__file__).parents[2] / "data"
 
 
 @pytest.fixture

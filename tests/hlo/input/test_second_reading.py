@@ -8,7 +8,7 @@ from pathlib import Path
 
 import hlo_inspect
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "data"
 STEP = lzma.decompress((DATA / "phases" / "scan_hidden.txt.xz").read_bytes()).decode()
 LOG = f"I0101 a log\n{(DATA / 'cpu' / 'collectives.after.txt').read_text(encoding='utf-8')}\nbetween\n\n{STEP}\n{STEP}"
 

@@ -108,7 +108,7 @@ def test_a_log_without_a_module_says_what_it_holds() -> None:
 
 def test_sample_004() -> None:
     """The log calls the median of its eight timings their mean."""
-    found = list((Path(__file__).parents[3] / "shared/dumps/seeds").glob("004_*.txt"))
+    found = list((Path(__file__).parents[4] / "shared/dumps/seeds").glob("004_*.txt"))
     if not found:
         pytest.skip("the sample is not here")
     report = hlo_inspect.inspect(found[0], "collectives")

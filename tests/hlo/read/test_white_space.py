@@ -18,7 +18,7 @@ from hlo_inspect.hlo.input import source
 from tests.hlo.generate import ORDINARY, Writer
 from tests.hlo.reading import contents, module, problems
 
-DATA = Path(__file__).parent.parent / "data"
+DATA = Path(__file__).parents[2] / "data"
 TEXTS = [
     "handmade/replica_groups.txt",
     "handmade/operator_attributes.txt",
