@@ -1,14 +1,15 @@
-"""What Alpa's users count and compare: its communication primitives, the costs of its first search and of its device mesh.
+"""Alpa's figures: its communication primitives, the cost of its first search and the cost of its device mesh.
 
-None of these is a time or has a unit: they are for comparing one program with another.
+None of these is a time or has a unit: they compare one program with another.
 
-* `count_communication_primitives` in alpa/util.py counts texts: `channel_id`, and each kind with `(` or `-start(` behind it.
+* `count_communication_primitives` in alpa/util.py counts `channel_id` and each kind with `(` or `-start(` behind it.
 * `compute_compute_cost` and `compute_commuinication_cost` in paranum/shard_parallel.py of March 2021, Alpa's name then, match
-  lines by regular expressions: of a call of cuBLAS the last three two-dimensional f32 shapes behind the first `custom-call`, so
-  that the result counts only where the instruction is called so; the first operand of an all-reduce of two f32 dimensions, and
-  of an all-gather or all-to-all of three. Elements are counted, not bytes; groups are ignored; four devices are assumed.
-* `LogicalDeviceMesh` in alpa/shard_parallel/auto_sharding.py: alpha + beta x what a device sends, of the whole array's bytes,
-  and a constant for each kind that breaks ties. Several axes together are flattened: the largest alpha, the smallest beta.
+  lines by regular expressions. Of a cuBLAS call they take the last three two-dimensional f32 shapes behind the first
+  `custom-call`. So the result counts only if the instruction has that name. Of an all-reduce they take the first operand if it
+  has two f32 dimensions, of an all-gather or all-to-all if it has three. They count elements, not bytes, ignore groups and
+  assume four devices.
+* `LogicalDeviceMesh` in alpa/shard_parallel/auto_sharding.py: alpha + beta x the bytes that one device sends of the whole
+  array. A constant for each kind breaks ties. Several axes are flattened: the largest alpha, the smallest beta.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _PERMUTES = frozenset({"collective-permute", "collective-permute-start"})
 WANTS = Wants(opcodes=_WITH_CHANNEL | {CALL}, operands=RESIZING_OPCODES | {CALL})
 
 KINDS = (*(kind for kind in COLLECTIVE_KINDS if "global-ids" in TABLE[kind].traits), "all-to-all")
-"""The kinds that Alpa counts, in the order of its tuple."""
+"""Kinds that Alpa counts, in the order of its tuple."""
 
 _SCALAR_TYPES = ("f32", "f16")
 
@@ -47,16 +48,17 @@ _SCALAR_TYPES = ("f32", "f16")
 
 
 def primitive_counts(module: Module, *, without_scalars: bool = False) -> dict[str, int]:
-    """The tuple of `count_communication_primitives`, by name: `total` is how many instructions have a channel.
+    """Count the communication primitives as `count_communication_primitives` does, by name.
 
-    Without scalars all-reduces of one f32 or f16 are in neither the total nor their kind, whether they have a channel or not.
+    `total` counts the instructions with a channel. `without_scalars` takes all-reduces of one f32 or f16 from the total and
+    their kind, with a channel or without.
     """
-    counts = {"total": sum(_has_channel(one) for one in module.with_opcodes(_WITH_CHANNEL))}
+    counts = {"total": sum(_has_channel(collective) for collective in module.with_opcodes(_WITH_CHANNEL))}
     for kind in KINDS:
-        found = list(module.with_opcodes(frozenset({kind, f"{kind}-start"})))
-        counts[kind.replace("-", "_")] = len(found)
+        collectives = list(module.with_opcodes(frozenset({kind, f"{kind}-start"})))
+        counts[kind.replace("-", "_")] = len(collectives)
         if without_scalars and kind == "all-reduce":
-            scalars = sum(_is_scalar(one) for one in found)
+            scalars = sum(_is_scalar(collective) for collective in collectives)
             counts["total"] -= scalars
             counts["all_reduce"] -= scalars
     return counts
@@ -79,7 +81,7 @@ def _first_leaf(shape: Shape | None) -> ArrayShape | None:
 
 
 class SearchPart(NamedTuple):
-    """One kind of what the search counts: how many are matched, what they add up to, and what that costs."""
+    """A kind of instruction that the search counts: the matches, the sum of their amounts and its cost."""
 
     kind: str
     matched: int
@@ -89,7 +91,7 @@ class SearchPart(NamedTuple):
 
 
 class SearchCost(NamedTuple):
-    """The cost of the search; `value` is `None` where its own assertion would fail, for the `reason`."""
+    """The cost of the search. If Alpa's own assertion would fail, `value` is None and `reason` says why."""
 
     parts: tuple[SearchPart, ...]
     value: float | None
@@ -99,22 +101,22 @@ class SearchCost(NamedTuple):
 GEMMS = "cuBLAS calls"
 _DEVICES = 4
 _SEARCHED = (("all-reduce", 2, 2.0), ("all-gather", 3, float(_DEVICES)), ("all-to-all", 3, 1.0))
-"""Kinds, how many dimensions the first operand has, and the factor of its elements."""
+"""Kinds with the rank of the first operand and the factor of its elements."""
 
 
 def search_cost(module: Module) -> SearchCost:
-    """0.001 x the multiplications of cuBLAS calls + the elements of collectives."""
-    calls = (_multiplications(one) for one in module.with_opcodes(frozenset({CALL})))
+    """Return 0.001 x the multiplications of cuBLAS calls + the weighted elements of collectives."""
+    calls = (_multiplications(instruction) for instruction in module.with_opcodes(frozenset({CALL})))
     parts = [_part(GEMMS, [amount for amount in calls if amount is not None], 0.001)]
     for kind, rank, factor in _SEARCHED:
-        sizes = (_elements(one, rank) for one in module.with_opcodes(frozenset({kind})))
+        sizes = (_elements(instruction, rank) for instruction in module.with_opcodes(frozenset({kind})))
         parts.append(_part(kind, [size for size in sizes if size is not None], factor))
     permutes = sum(1 for _ in module.with_opcodes(_PERMUTES))
     if permutes:
         return SearchCost((*parts, SearchPart("collective-permute", permutes, None, math.inf, math.inf)), math.inf)
-    found, channels = sum(part.matched for part in parts[1:]), primitive_counts(module)["total"]
-    if found != channels:
-        reason = f"Alpa's assertion fails: it matches {found} collectives, and {channels} instructions have a channel"
+    matched, channels = sum(part.matched for part in parts[1:]), primitive_counts(module)["total"]
+    if matched != channels:
+        reason = f"Alpa's assertion fails: it matches {matched} collectives, and {channels} instructions have a channel"
         return SearchCost((*parts, SearchPart("with a channel", channels, None, None, None)), None, reason)
     return SearchCost(tuple(parts), sum(part.cost or 0.0 for part in parts))
 
@@ -125,7 +127,7 @@ def _part(kind: str, amounts: Sequence[float], factor: float) -> SearchPart:
 
 
 def _multiplications(call: Instruction) -> float | None:
-    """M x N x K of a call of cuBLAS: the root of the product of three shapes' elements. `None` where none is matched."""
+    """Return M x N x K of a cuBLAS call: the root of the product of three shapes' elements. None if fewer shapes match."""
     if "cublas" not in (call.attr("custom_call_target") or ""):
         return None
     shapes = [call.shape] if CALL in call.name else []
@@ -139,7 +141,7 @@ def _multiplications(call: Instruction) -> float | None:
 
 
 def _elements(collective: Instruction, rank: int) -> int | None:
-    """The elements of its first operand, where that is an f32 array of so many dimensions."""
+    """Return the elements of the first operand if it is an f32 array of this rank, else None."""
     shapes = collective.operand_shapes or () if collective.opcode in RESIZING_OPCODES else [collective.shape]
     first = _first_leaf(shapes[0]) if shapes else None
     return first.elements if first is not None and first.dtype == "f32" and len(first.dimensions) == rank else None
@@ -154,7 +156,7 @@ _TIES = dict(zip(KINDS, (0.01, 0.1, 0.001, 0.001), strict=True))
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
-    """The model that a page shows, and the user's alpha and beta by the names of mesh axes."""
+    """The cost model of a page, with the user's alpha and beta by mesh axis."""
 
     name: CostModelName
     alpha: Mapping[str, float] = field(default_factory=dict)
@@ -170,14 +172,14 @@ def _coefficients(name: str, text: str | None) -> dict[str, float]:
     if text is None:
         return {}
     pairs = [_PAIR.fullmatch(part) for part in text.split(",")]
-    found = {pair[1]: float(pair[2]) for pair in pairs if pair}
-    if len(found) != len(pairs):
+    coefficients = {pair[1]: float(pair[2]) for pair in pairs if pair}
+    if len(coefficients) != len(pairs):
         raise UsageError(f"{text!r} is no {name}: write it like d0=1,d1=0.1")
-    return found
+    return coefficients
 
 
 class MeshCost(NamedTuple):
-    """The cost of equal collectives along an axis: of one, and how often they run in one step."""
+    """The cost of one of several equal collectives along an axis, and the runs of each in one step."""
 
     kind: str
     axis: str | None
@@ -188,15 +190,15 @@ class MeshCost(NamedTuple):
 
     @property
     def total(self) -> float | None:
-        """Of all runs; `None` where that is not known."""
-        exact = [one.exact for one in self.runs]
+        """The cost of all runs; None if it is unknown."""
+        exact = [runs.exact for runs in self.runs]
         if self.cost is None or None in exact:
             return None
         return self.cost * sum(filter(None, exact))
 
     @property
     def least(self) -> float:
-        return (self.cost or 0.0) * sum(one.least for one in self.runs)
+        return (self.cost or 0.0) * sum(runs.least for runs in self.runs)
 
 
 def mesh_costs(
@@ -206,30 +208,30 @@ def mesh_costs(
     mesh: Mesh,
     model: CostModel | None = None,
 ) -> list[MeshCost]:
-    """The cost of each collective of a step by `LogicalDeviceMesh`, equal ones together, send and recv left out.
+    """Return the cost of the collectives of a step by `LogicalDeviceMesh`, merged if equal, without send and recv.
 
-    Collectives along no axis of the mesh have no cost, and neither have kinds for which there is no formula. `UsageError` for
-    an alpha or beta of an axis that the mesh does not have.
+    The cost is None for collectives along no axis of the mesh and for kinds without a formula. Raise UsageError if an alpha or
+    beta names an axis that the mesh lacks.
     """
-    alpha, beta = _of_axes(mesh, model or CostModel("alpa-mesh"))
-    found: dict[tuple[str, str | None, int | None, int | None], list[Bounds]] = {}
+    alpha, beta = _coefficients_by_axis(mesh, model or CostModel("alpa-mesh"))
+    runs_by_key: dict[tuple[str, str | None, int | None, int | None], list[Bounds]] = {}
     for collective, axis in zip(collectives, axes, strict=True):
         if not collective.is_point_to_point:
             key = (collective.kind, axis, collective.group_size, _whole_bytes(collective))
-            found.setdefault(key, []).append(runs_of(collective.inner.computation.name))
+            runs_by_key.setdefault(key, []).append(runs_of(collective.inner.computation.name))
     rows = []
-    for (kind, axis, devices, size), runs in found.items():
+    for (kind, axis, devices, size), runs in runs_by_key.items():
         names = axis.split(",") if axis else []
-        known = devices is not None and size is not None and kind in _TIES and bool(names)
+        has_cost = devices is not None and size is not None and kind in _TIES and bool(names)
         cost = None
-        if known and devices is not None and size is not None:
-            cost = _one(kind, devices, size, max(alpha[name] for name in names), min(beta[name] for name in names))
+        if has_cost and devices is not None and size is not None:
+            cost = _mesh_cost(kind, devices, size, max(alpha[name] for name in names), min(beta[name] for name in names))
         rows.append(MeshCost(kind, axis, devices, size, cost, tuple(runs)))
     return sorted(rows, key=lambda row: -row.least)
 
 
-def _of_axes(mesh: Mesh, model: CostModel) -> tuple[dict[str, float], dict[str, float]]:
-    """Alpha and beta of each axis: the user's, else Alpa's, 1 and 1; of two axes the second's beta is 0.1, inside of a host."""
+def _coefficients_by_axis(mesh: Mesh, model: CostModel) -> tuple[dict[str, float], dict[str, float]]:
+    """Return alpha and beta of each axis: the user's, else 1 and 1. The second of two axes, inside a host, has beta 0.1."""
     for given in (*model.alpha, *model.beta):
         if given not in mesh.names:
             names = ", ".join(mesh.names) or "none"
@@ -242,7 +244,10 @@ def _of_axes(mesh: Mesh, model: CostModel) -> tuple[dict[str, float], dict[str, 
 
 
 def _whole_bytes(collective: Collective) -> int | None:
-    """The bytes of the whole array: of what is gathered the result, of an all-to-all those of all devices together."""
+    """Return the bytes of the whole array.
+
+    For an all-gather that is the result, for an all-to-all the operands of all devices, else the operands of one device.
+    """
     if collective.kind == "all-gather":
         return collective.result_bytes
     if collective.kind == "all-to-all":
@@ -251,16 +256,16 @@ def _whole_bytes(collective: Collective) -> int | None:
     return collective.operand_bytes
 
 
-def _one(kind: str, devices: int, size: int, alpha: float, beta: float) -> float:
-    """Alpha + beta x (n-1)/n x bytes + a tie-breaker; an all-reduce twice that, an all-to-all by n, and penalised by n/2."""
+def _mesh_cost(kind: str, devices: int, size: int, alpha: float, beta: float) -> float:
+    """Return alpha + beta x factor x (n-1)/n x bytes + a tie-breaker. The factor is 2 for all-reduce, 1/2 for all-to-all."""
     factor = {"all-reduce": 2.0, "all-to-all": 1 / devices * (devices / 2)}.get(kind, 1.0)
     return alpha + beta * factor * (devices - 1) / devices * size + _TIES[kind]
 
 
 def by_axis(costs: Iterable[MeshCost]) -> Iterator[tuple[str, list[MeshCost]]]:
-    """The costs along each axis, by its name."""
-    found: dict[str, list[MeshCost]] = {}
-    for one in costs:
-        if one.axis and one.kind in _TIES:
-            found.setdefault(one.axis, []).append(one)
-    yield from sorted(found.items())
+    """Yield the name and costs of each axis, sorted by name."""
+    rows: dict[str, list[MeshCost]] = {}
+    for cost in costs:
+        if cost.axis and cost.kind in _TIES:
+            rows.setdefault(cost.axis, []).append(cost)
+    yield from sorted(rows.items())

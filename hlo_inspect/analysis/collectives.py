@@ -1,8 +1,8 @@
-"""Logical collectives: what communicates, between how many devices, and how many bytes.
+"""Logical collectives: their kind, the devices that communicate and their bytes.
 
-One logical collective can be printed in several ways: as one instruction; as a start/done pair; as `async-start` that calls a
-computation with the collective in it; on TPU as several copies of one all-gather inside of fusions, or as a fusion that
-slices an all-reduce, which is a reduce-scatter.
+XLA prints one logical collective in several ways: as one instruction, as a start/done pair, or as `async-start` that calls a
+computation with the collective. On TPU it may be several copies of one all-gather inside fusions. A TPU fusion that slices an
+all-reduce is a reduce-scatter.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from hlo_inspect.analysis.devices import (
     DeviceCounts,
     GroupMode,
     Participants,
+    device_list_fault,
     group_mode,
     participants,
-    stray_device,
 )
 from hlo_inspect.graph import calls
 from hlo_inspect.graph.slices import Transfer, transfer_of
@@ -38,29 +38,29 @@ from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, TupleShape, array_l
 from hlo_inspect.hlo.wants import Wants
 
 OPCODES = STARTING_COLLECTIVES | opcodes_that_call("run", "body", "condition", "branch")
-"""What has to be kept of a module: collectives, and what decides how and how often they run."""
+"""Opcodes that a module has to keep: collectives, and the instructions that decide how often they run."""
 
 RESIZING_OPCODES = opcodes_that_are("resized")
-"""Of these the operands can have another size than the result, or one that does not follow from the result."""
+"""Collectives whose operands can differ in size from the result, or do not follow from it."""
 
 ASYNC_START_TARGET = "AsyncCollectiveStart"
 ASYNC_DONE_TARGET = "AsyncCollectiveDone"
 TARGETS = frozenset({ASYNC_START_TARGET})
 
 WANTS = calls.WANTS | Wants(OPCODES, TARGETS, operands=RESIZING_OPCODES)
-"""What has to be kept of a module for its collectives and how often they run."""
+"""Parts of a module to keep for its collectives and their runs."""
 KERNEL_WANTS = WANTS | Wants(opcodes=frozenset({"custom-call"}), graph=True, checked=True)
-"""The same for all kernels, collectives among them, and for custom calls: how often those in fusions run is known then."""
+"""The same for all kernels, collectives included, and for custom calls: the runs of those inside fusions are then known."""
 
 _REDUCTIONS = {name: TABLE[name].written for name in ("maximum", "minimum")} | {"multiply": "mul"}
 
 
 class Collective(NamedTuple):
-    """One logical collective. Bytes are those of one device; `None` where they cannot be known.
+    """A logical collective. Bytes are those of one device, or None if unknown.
 
-    `inner` is the instruction of the collective itself. `start` is the same one, or the `async-start` or fusion that wraps
-    it. `groups` and `pairs` are its `replica_groups` and `source_target_pairs`. `transfer` is what a send or a recv between
-    slices is part of.
+    `inner` is the instruction of the collective itself. `start` is the same one, or the `async-start` or fusion that wraps it.
+    `groups` and `pairs` are its `replica_groups` and `source_target_pairs`. `transfer` is the transfer between slices that a
+    send or recv is part of.
     """
 
     kind: str
@@ -86,28 +86,28 @@ class Collective(NamedTuple):
 
     @property
     def sends_to_slices(self) -> bool:
-        """Whether it is a send between slices; the recv of the other slice is its other end."""
+        """True for a send between slices, whose other end is the recv of the other slice."""
         return self.transfer is not None and self.kind == "send"
 
     @property
     def replica_groups(self) -> str:
-        """The text of the groups, empty where there are none."""
+        """The text of the groups, empty if there are none."""
         return "" if self.groups is None else self.groups.text
 
     @property
     def source_target_pairs(self) -> str:
-        """The text of the pairs, empty where there are none."""
+        """The text of the pairs, empty if there are none."""
         return "" if self.pairs is None else self.pairs.text
 
     @property
     def group_size(self) -> int | None:
-        """Devices of one group; `None` for what has no groups."""
+        """The number of devices of one group; None for a kind without groups."""
         if self.is_point_to_point or self.kind == "collective-permute":
             return None
         return self.participants.size
 
     def configs(self) -> Iterator[Mapping[str, Any]]:
-        """The objects of the compiler's configurations of it."""
+        """Yield the objects of the collective's backend configurations."""
         for instruction in (self.inner, self.start):
             config = instruction.attr("backend_config")
             if config is not None:
@@ -115,7 +115,7 @@ class Collective(NamedTuple):
 
     @property
     def why_unknown(self) -> str:
-        """Why its bytes are not all known."""
+        """The reason why some of its bytes are unknown."""
         place = f"{self.start.name} (line {self.start.line})"
         if self.operand_bytes is None or self.result_bytes is None:
             return f"the shape of {place} or of its operands cannot be read, or has no size"
@@ -125,24 +125,24 @@ class Collective(NamedTuple):
 
 
 def find_collectives(module: Module, counts: DeviceCounts) -> list[Collective]:
-    """The logical collectives of `module`, in the order of the text."""
-    collectives = list(module.with_opcodes(STARTING_COLLECTIVES))  # a done or an update only refers to its start
-    callers = _callers(module, {i.computation.name for i in collectives if not i.computation.is_entry})
-    starting = _starting_computations(module, collectives, callers)
-    started = {_identity(i) for i in collectives if i.computation.name in starting}
+    """Return the logical collectives of `module` in the order of the text."""
+    inners = list(module.with_opcodes(STARTING_COLLECTIVES))  # a done or an update only refers to its start
+    callers = _callers(module, {i.computation.name for i in inners if not i.computation.is_entry})
+    starting = _starting_computations(module, inners, callers)
+    started = {_identity(i) for i in inners if i.computation.name in starting}
     build = _Builder(module, counts)
-    found = []
-    for inner in collectives:
+    collectives = []
+    for inner in inners:
         start = callers.get(inner.computation.name, inner)
         starts_here = inner.computation.name in starting
         if start.opcode == "fusion" and started and not starts_here and _identity(inner) in started:
             continue  # a copy of an all-gather that is started elsewhere
-        found.append(build.collective(inner, start, fused_start=starts_here))
-    return found
+        collectives.append(build.collective(inner, start, fused_start=starts_here))
+    return collectives
 
 
 def _callers(module: Module, holders: set[str]) -> dict[str, Instruction]:
-    """Each of the computations `holders` -> the first async-start or fusion that calls it."""
+    """Map each of the computations `holders` to the first async-start or fusion that calls it."""
     callers: dict[str, Instruction] = {}
     for instruction in module.with_opcodes({"async-start", "fusion"}, holders) if holders else ():
         name = instruction.callee("calls")
@@ -152,8 +152,10 @@ def _callers(module: Module, holders: set[str]) -> dict[str, Instruction]:
 
 
 def _starting_computations(module: Module, collectives: Sequence[Instruction], callers: Mapping[str, Instruction]) -> set[str]:
-    """The computations in which TPU starts an asynchronous collective fusion. Where attributes are not printed, a start shows
-    by its fusion: its tuple begins with the operand and the result of the collective, that of a copy with what it computes.
+    """Return the computations in which TPU starts an asynchronous collective fusion.
+
+    If attributes are not printed, the shape of the fusion decides: its tuple begins with the operand and result of the
+    collective. The tuple of a copy begins with its own results.
     """
     targets = {
         i.computation.name
@@ -165,20 +167,20 @@ def _starting_computations(module: Module, collectives: Sequence[Instruction], c
 
 
 def _begins_with_transfer(shape: Shape | None, collective: Instruction) -> bool:
-    """Whether a tuple begins with the operand and the result of a collective, their layouts aside."""
+    """Return True if a tuple begins with the operand and the result of a collective, layouts ignored."""
     transfer = (*(collective.operand_shapes or ())[:1], collective.shape)
     return isinstance(shape, TupleShape) and list(map(str, shape.elements[:2])) == list(map(str, transfer))
 
 
 def _identity(instruction: Instruction) -> tuple[object, ...]:
-    """What the copies of one collective agree on: kind, channel, groups and shape, the layout aside."""
+    """Return the key that copies of one collective share: kind, shape without layout, channel, groups and dimensions."""
     groups = instruction.attr("replica_groups")
     text = groups.text if groups is not None else None
     return instruction.opcode, str(instruction.shape), _channel(instruction), text, instruction.attr("dimensions")
 
 
 class _Builder:
-    """Makes collectives of instructions; who takes part is worked out once for each text of groups."""
+    """Builds collectives from instructions; participants are computed once for each text of groups."""
 
     def __init__(self, module: Module, counts: DeviceCounts) -> None:
         self._module = module
@@ -225,8 +227,10 @@ class _Builder:
     def _members(
         self, inner: Instruction, kind: str, groups: DeviceGroups | MalformedValue | None, mode: GroupMode
     ) -> Participants:
-        """Who takes part. Printers since 2019, who print the layout of the entry, always say it of a collective of several
-        devices, be it as `{}`.
+        """Return the participants.
+
+        Printers since 2019, which print the layout of the entry, always print the groups of a collective of several devices, be
+        it as `{}`.
         """
         says_it = self._module.header.prints_counts and kind not in POINT_TO_POINT and self._counts.devices != 1
         if says_it and not inner.has(groups_attribute(inner)):
@@ -238,7 +242,7 @@ class _Builder:
 
 
 def groups_attribute(collective: Instruction) -> str:
-    """The attribute in which a collective names its devices."""
+    """Return the attribute in which a collective names its devices."""
     return "source_target_pairs" if base_opcode(collective.opcode) == "collective-permute" else "replica_groups"
 
 
@@ -247,9 +251,9 @@ def _bytes(shape: Shape | None) -> int | None:
 
 
 def _result_shape(instruction: Instruction, kind: str) -> Shape | None:
-    """The shape of what the collective gives. A start's own shape holds the operands too, except for all-reduce-start.
+    """Return the shape of the collective's result.
 
-    send's holds the data, recv's as well, both first in a tuple.
+    The tuple of a start holds the operands too, except for all-reduce-start. The tuples of send and recv begin with the data.
     """
     shape = instruction.shape
     if kind in POINT_TO_POINT:
@@ -266,13 +270,13 @@ def _element(shape: Shape | None, index: int) -> Shape | None:
 
 
 def _operand_bytes(instruction: Instruction, kind: str, result: Shape | None, size: int | None) -> int | None:
-    """Bytes of the operands: as defined or printed, else by XLA's shape inference from the result."""
+    """Return the bytes of the operands: as defined or printed, else by XLA's shape inference from the result."""
     shapes = instruction.operand_shapes or ()
     if len(shapes) > 1 and instruction.has("slice_sizes"):
         shapes = shapes[:1]  # a permute in place names the output and two offsets after its operand
-    known = [_bytes(shape) for shape in shapes]
-    if known and None not in known:
-        return total(known)
+    sizes = [_bytes(shape) for shape in shapes]
+    if sizes and None not in sizes:
+        return total(sizes)
     whole = _bytes(result)
     if whole is None or kind == "ragged-all-to-all":
         return None
@@ -284,10 +288,11 @@ def _operand_bytes(instruction: Instruction, kind: str, result: Shape | None, si
 
 
 def wire_bytes(kind: str, operand_bytes: int | None, size: int | None, pairs: DevicePairs | None = None) -> int | None:
-    """Bytes that one device has to send with a bandwidth-optimal algorithm over a group of `size`, rounded up.
+    """Return the bytes that one device sends with a bandwidth-optimal algorithm over a group of `size`, rounded up.
 
     The lower bounds are those of the ring and recursive-halving algorithms: Patarasuk and Yuan, "Bandwidth optimal all-reduce
-    algorithms for clusters of workstations", 2009; also the bus-bandwidth factors in the PERFORMANCE.md of NVIDIA's nccl-tests.
+    algorithms for clusters of workstations", 2009. The bus-bandwidth factors in the PERFORMANCE.md of NVIDIA's nccl-tests are
+    the same.
     """
     if operand_bytes is None or kind in POINT_TO_POINT or kind == "ragged-all-to-all":
         return None
@@ -305,15 +310,13 @@ def wire_bytes(kind: str, operand_bytes: int | None, size: int | None, pairs: De
 
 
 def _channel(instruction: Instruction) -> int | None:
-    """The number of the channel, which texts of 2018 call otherwise."""
+    """Return the number of the channel; texts of 2018 call it `all_reduce_id`."""
     number = instruction.attr("channel_id")
     return instruction.attr("all_reduce_id") if number is None and not instruction.has("channel_id") else number
 
 
 def _reduction(module: Module, instruction: Instruction) -> str:
-    """What the root of `to_apply` computes; empty where nothing is reduced, `unknown` where the computation is not in the
-    text.
-    """
+    """Return the root opcode of `to_apply`; empty if nothing is reduced, `unknown` if the computation is not in the text."""
     name = instruction.callee("to_apply")
     if name is None:
         return "unknown" if instruction.has("to_apply") else ""
@@ -322,7 +325,7 @@ def _reduction(module: Module, instruction: Instruction) -> str:
 
 
 def _is_async(inner: Instruction, start: Instruction, *, fused_start: bool) -> bool:
-    """Whether start and done are apart: a pair, a wrapper or a TPU collective fusion whose config does not say `is_sync`."""
+    """Return True for a start/done pair, a wrapper or a TPU collective fusion, unless its config says `is_sync`."""
     if not (TABLE[inner.opcode].half == "start" or start.opcode == "async-start" or fused_start):
         return False
     configs = [config for config in (inner.attr("backend_config"), start.attr("backend_config")) if config is not None]
@@ -330,7 +333,7 @@ def _is_async(inner: Instruction, start: Instruction, *, fused_start: bool) -> b
 
 
 def leaf_dtype(shape: Shape | None) -> str:
-    """The element type of the first array of a shape."""
+    """Return the element type of the first array of a shape, empty if it has none."""
     leaves: Iterator[ArrayShape] = (leaf for _, leaf in array_leaves(shape))
     first = next(leaves, None)
     return first.dtype if first else ""
@@ -342,9 +345,10 @@ FaultKind = Literal["unreadable groups", "uneven groups", "contradictory groups"
 
 
 class CollectiveFault(NamedTuple):
-    """What does not fit in the devices of a collective; `reason` says which device, empty for groups that differ in size.
+    """A contradiction between a collective and the devices of the program.
 
-    A dump that was cut, edited or put together from two has them; XLA refuses such a module.
+    `reason` names the device, and is empty for groups that differ in size. Dumps that were truncated, edited or joined have
+    such faults; XLA refuses them.
     """
 
     kind: FaultKind
@@ -353,7 +357,7 @@ class CollectiveFault(NamedTuple):
 
 
 def collective_faults(collectives: Sequence[Collective], counts: DeviceCounts) -> list[CollectiveFault]:
-    """At most one fault of each collective, in the order of the text."""
+    """Return at most one fault of each collective, in the order of the text."""
     return [fault for collective in collectives for fault in _faults_of(collective, counts)]
 
 
@@ -371,12 +375,12 @@ def _faults_of(collective: Collective, counts: DeviceCounts) -> Iterator[Collect
 
 
 def _stray_pair(collective: Collective, counts: DeviceCounts) -> str | None:
-    """What is wrong with source-target pairs: a device may send once and receive once."""
+    """Describe the first fault of the source-target pairs: a device may send once and receive once."""
     pairs = collective.pairs
     if pairs is None or isinstance(pairs, MalformedValue):
         return pairs.reason if pairs is not None else None
     for end in (0, 1):
-        fault = stray_device((pair[end] for pair in pairs.pairs), collective.mode, counts)
+        fault = device_list_fault((pair[end] for pair in pairs.pairs), collective.mode, counts)
         if fault is not None:
             return fault
     return None

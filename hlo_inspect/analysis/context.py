@@ -1,4 +1,4 @@
-"""A module with its analyses on the machine that is asked for. Passes and rules are functions of it."""
+"""Contexts: a module with its analyses on the requested machine. Passes and rules are functions of one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ParsedOptions:
-    """The machine, the mesh, the rules for custom calls and the cost model of a request; None if it names none."""
+    """The machine, the mesh, the rules for custom calls and the cost model of a request;
+
+    None for those that it does not name.
+    """
 
     machine: AskedMachine | None = None
     mesh: NamedMesh | None = None
@@ -72,10 +75,10 @@ NO_OPTIONS = ParsedOptions()
 
 
 class OnMachine:
-    """A module on one machine: the one that `asked` names, else the one that the dump names.
+    """The analyses of a module on one machine: the one that `asked` names, else the one that the dump names.
 
-    Another machine is another object. It refers to the `analyses` weakly, because they refer to it: keep them as long as you
-    ask it.
+    Another machine is another object. `analyses` is a weak reference, because the module's analyses refer to this object: keep
+    them while you use it.
     """
 
     def __init__(self, analyses: ModuleAnalyses, asked: AskedMachine | None) -> None:
@@ -84,63 +87,67 @@ class OnMachine:
 
     @cached_property
     def profile_choice(self) -> ProfileChoice:
-        """The accelerator that times are for, and what named it."""
+        """The accelerator of the times, and what named it."""
         from hlo_inspect.analysis.time.profiles import choose_profile
 
         return choose_profile(self.asked, self._analyses.module, lambda: self._analyses.with_graph)
 
     @property
     def profile_is_named(self) -> bool:
-        """Whether the user names the accelerator, so that commands that do not ask for times show some."""
+        """True if the user names the accelerator; pages without times then show some."""
         return self._asked is not None and bool(self._asked.profiles)
 
     @property
     def asked(self) -> AskedMachine:
-        """What the user says of the machine."""
+        """The machine options of the user."""
         from hlo_inspect.analysis.time.profiles import AskedMachine
 
         return self._asked or AskedMachine()
 
     @property
     def profile(self) -> HardwareProfile | None:
-        """The accelerator that times are for, with the changes that are asked for."""
+        """The hardware profile of the times, with the user's changes."""
         return self.profile_choice.profile
 
     @cached_property
     def kernel_times(self) -> KernelTimes | None:
-        """The times of kernels, with a profile."""
+        """The times of kernels; None without a profile."""
         from hlo_inspect.analysis.time.kernel_times import KernelTimes, devices_of_work, why_no_bytes
 
         if self.profile is None:
             return None
-        of = self._analyses
-        shardings = (leaf.sharding for leaf in of.interface.parameters)
-        has_shardings = bool(of.module.device_marks.partitioning_targets) or any(one is not None for one in shardings)
-        devices = devices_of_work(of.shapes_are, of.device_counts.devices, has_shardings)
-        return KernelTimes(self.profile, of.views, why_no_bytes(of.module), devices)
+        analyses = self._analyses
+        shardings = (leaf.sharding for leaf in analyses.interface.parameters)
+        has_shardings = bool(analyses.module.device_marks.partitioning_targets) or any(
+            sharding is not None for sharding in shardings
+        )
+        devices = devices_of_work(analyses.shapes_are, analyses.device_counts.devices, has_shardings)
+        return KernelTimes(self.profile, analyses.views, why_no_bytes(analyses.module), devices)
 
     @cached_property
     def timelines(self) -> Timelines | None:
-        """What each stream does in one run of the program, with a profile, in a module that was read with its graph."""
+        """The streams of one step; None without a profile. The module has to be read with its graph."""
         if self.kernel_times is None:
             return None
         from hlo_inspect.analysis.time.program_steps import issued_work
         from hlo_inspect.analysis.time.timelines import find_timelines
 
-        of, is_scheduled = self._analyses, self._analyses.module.header.is_scheduled
-        work = issued_work(of.module, of.views, of.call_graph, of.kernels, of.collectives, in_order=is_scheduled)
+        analyses, is_scheduled = self._analyses, self._analyses.module.header.is_scheduled
+        work = issued_work(
+            analyses.module, analyses.views, analyses.call_graph, analyses.kernels, analyses.collectives, in_order=is_scheduled
+        )
         return find_timelines(work, self.kernel_times, self._collective_times_by_place, is_scheduled=is_scheduled)
 
     @cached_property
     def costings(self) -> list[Costing]:
-        """What each kernel costs in one step, the costliest first."""
+        """The cost of each kernel in one step, the most expensive first."""
         from hlo_inspect.analysis.time.step_times import find_costings
 
         return find_costings(self._analyses.kernels, self.times_in_step.of if self.times_in_step is not None else None)
 
     @cached_property
     def times_in_step(self) -> TimesInStep | None:
-        """The times of kernels as they are in the step, with a profile."""
+        """The times of kernels within the step; None without a profile."""
         from hlo_inspect.analysis.time.step_times import TimesInStep
 
         if self.kernel_times is None or self.timelines is None:
@@ -149,23 +156,25 @@ class OnMachine:
 
     @cached_property
     def costing_groups(self) -> list[Costing]:
-        """The same with kernels together that differ in their names only."""
+        """The costings, merged if they differ in the kernels' names only."""
         from hlo_inspect.analysis.time.step_times import join_costings
 
         return join_costings(self.costings)
 
     @cached_property
     def step_times(self) -> StepTimes | None:
-        """How long one run of the program takes, with a profile."""
+        """The time of one step; None without a profile."""
         if self.kernel_times is None or self.timelines is None:
             return None
         from hlo_inspect.analysis.cost.roofline import Seconds
         from hlo_inspect.analysis.time.collective_times import ALL
         from hlo_inspect.analysis.time.step_times import find_step_times
 
-        of, alone = self._analyses, self.collective_seconds.get(ALL, Seconds(0.0))
-        found = find_step_times(of.cost, of.own_kernels, self.kernel_times, self.collective_times, alone, self.timelines)
-        return found if of.module.entry is not None else found.without_entry()
+        analyses, alone = self._analyses, self.collective_seconds.get(ALL, Seconds(0.0))
+        times = find_step_times(
+            analyses.cost, analyses.own_kernels, self.kernel_times, self.collective_times, alone, self.timelines
+        )
+        return times if analyses.module.entry is not None else times.without_entry()
 
     @cached_property
     def _collective_times_by_place(self) -> dict[InstructionPlace, CollectiveTime]:
@@ -177,20 +186,20 @@ class OnMachine:
 
     @cached_property
     def collective_times(self) -> list[CollectiveTime]:
-        """The time of one run of each of `collectives`; nothing without a profile."""
+        """The time of one run of each of `collectives`; empty without a profile."""
         from hlo_inspect.analysis.mesh_axes import most_named
         from hlo_inspect.analysis.time.collective_times import collective_times
         from hlo_inspect.analysis.time.placement import CollectiveGroups
 
         if self.profile is None:
             return []
-        of = self._analyses
-        groups = CollectiveGroups(of.device_counts, most_named(of.module))
-        return collective_times(of.collectives, of.axes, groups, self.profile, self.asked.placement)
+        analyses = self._analyses
+        groups = CollectiveGroups(analyses.device_counts, most_named(analyses.module))
+        return collective_times(analyses.collectives, analyses.axes, groups, self.profile, self.asked.placement)
 
     @cached_property
     def collective_seconds(self) -> dict[str, Seconds]:
-        """The least time of all collectives of one run, together (`collective_times.ALL`) and by level of links."""
+        """The bound of all collectives of one step, in total (`collective_times.ALL`) and by level of links."""
         from hlo_inspect.analysis.time.collective_times import collective_seconds
 
         if not self.collective_times:
@@ -199,7 +208,7 @@ class OnMachine:
 
 
 class Context(ModuleAnalyses):
-    """A module with what is asked of it, as passes and rules see it. `options` are those of the request that are parsed."""
+    """The analyses of a module with the options of a request, as passes and rules see them."""
 
     def __init__(
         self,
@@ -213,17 +222,17 @@ class Context(ModuleAnalyses):
         self.cost_model = options.cost_model
 
     def on_each_profile(self) -> list[Context]:
-        """The module on each of the profiles that were asked for; itself alone where there are not several."""
+        """Return a context for each requested profile; only this one unless there are several."""
         asked = self.on_machine.asked
         return [self, *(self._on(replace(asked, profiles=(profile,))) for profile in asked.profiles[1:])]
 
     def without_changes(self) -> Context:
-        """The module on the profile as it is stated, without the changes that were asked for."""
+        """Return the context on the profile as it is stated, without the user's changes."""
         asked = self.on_machine.asked
         return self._on(replace(asked, changes=())) if asked.changes else self
 
     def _on(self, machine: AskedMachine) -> Context:
-        """The module on another machine. What is known of the module itself is shared."""
+        """Return the context on another machine. Analyses of the module itself are shared."""
         other = copy(self)
         other.on_machine = OnMachine(other, machine)
         return other

@@ -1,7 +1,7 @@
-"""The devices of a program: how many there are, and which of them take part in a collective by XLA's four group modes.
+"""Devices of a program: their number, and the groups of a collective by XLA's four group modes.
 
 Source of the modes: `GetCollectiveOpGroupMode` in xla/service/collective_ops_utils.cc. The ids in the text are replicas,
-partitions or flattened ids, by whether there is a channel and whether `use_global_device_ids` is set.
+partitions or flattened ids. The mode follows from the channel and `use_global_device_ids`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 
 
 class GroupMode(Enum):
-    """What the ids of a group are."""
+    """The meaning of the ids of a group."""
 
     CROSS_REPLICA = "replicas"
     CROSS_PARTITION = "partitions"
@@ -30,7 +30,7 @@ class GroupMode(Enum):
 
 
 def group_mode(instruction: Instruction) -> GroupMode:
-    """The mode of a collective."""
+    """Return the group mode of a collective."""
     if not (_has_channel(instruction, "channel_id") or _has_channel(instruction, "all_reduce_id")):
         return GroupMode.CROSS_REPLICA
     record = TABLE.get(instruction.opcode)
@@ -42,7 +42,7 @@ def group_mode(instruction: Instruction) -> GroupMode:
 
 
 def _has_channel(instruction: Instruction, name: Literal["channel_id", "all_reduce_id"]) -> bool:
-    """Whether there is a channel: 0 means none, `_` one whose number is not printed."""
+    """Return True if there is a channel: 0 means none, `_` one whose number is not printed."""
     number = instruction.attr(name)
     return number != 0 if number is not None else instruction.has(name)
 
@@ -51,7 +51,7 @@ def _has_channel(instruction: Instruction, name: Literal["channel_id", "all_redu
 
 
 class DeviceCounts(NamedTuple):
-    """Replicas and partitions of the program, `None` where neither the header nor any id says, in each of its `slices`.
+    """Replicas and partitions of each of the program's `slices`; None if neither the header nor any id states them.
 
     The ids of groups are those of one slice, the devices of shardings those of all slices.
     """
@@ -62,7 +62,7 @@ class DeviceCounts(NamedTuple):
 
     @property
     def of_slice(self) -> int | None:
-        """The devices of one slice."""
+        """The number of devices of one slice."""
         return None if self.replicas is None or self.partitions is None else self.replicas * self.partitions
 
     @property
@@ -71,14 +71,16 @@ class DeviceCounts(NamedTuple):
 
     @property
     def sharded(self) -> int | None:
-        """The devices that a sharding is over."""
+        """The number of devices of a sharding."""
         return None if self.partitions is None else self.partitions * self.slices
 
 
 def device_counts(module: Module) -> DeviceCounts:
-    """Replicas and partitions. Counts in the header win. Else the number of replicas follows from ids of replicas, that of
-    partitions from ids of partitions and from shardings, and what is left of flattened ids. A program is for one device where
-    the header is one of those that print counts, prints none, and nothing in the module, which is not cut off, names a device.
+    """Return the number of replicas and partitions.
+
+    Counts in the header win. Otherwise replicas follow from ids of replicas, partitions from ids of partitions and from
+    shardings. Flattened ids give the rest of the partitions. A program is for one device if its header could print counts and
+    prints none. Then nothing in the module may name a device, and the text may not be truncated.
     """
     header = module.header
     if header.states_devices:
@@ -108,7 +110,7 @@ def device_counts(module: Module) -> DeviceCounts:
 
 
 def _sharded_devices(module: Module) -> int:
-    """The devices of the first sharding, or of the meshes that the header names; 0 where there are none."""
+    """Return the devices of the first sharding, or of the meshes that the header names; 0 if there are none."""
     try:
         tiled = parse_sharding(module.device_marks.tiling).devices if module.device_marks.tiling else 0
     except DeviceListError:
@@ -119,8 +121,9 @@ def _sharded_devices(module: Module) -> int:
 
 
 def _named_devices(instruction: Instruction) -> int | None:
-    """One more than the largest id in the groups and pairs of a collective; `None` where it has neither, 0 where they are
-    empty or cannot be read.
+    """Return the largest id in the groups and pairs of a collective, plus one.
+
+    Return None if it has neither groups nor pairs, 0 if they are empty or unreadable.
     """
     groups, pairs = instruction.value("replica_groups"), instruction.value("source_target_pairs")
     if groups is None and pairs is None:
@@ -135,11 +138,10 @@ def _named_devices(instruction: Instruction) -> int | None:
 
 
 class Participants(NamedTuple):
-    """The groups that the text lists, `None` for one group of all devices, and the number of devices in a group, the largest
-    one where they differ.
+    """The groups that the text lists (None for one group of all devices), and the devices in the largest group.
 
-    `size` is `None` where it cannot be known, with the reason in `fault`. `contradicts`: the groups name a device that the
-    program does not have, or one twice.
+    If `size` is None, it is unknown and `fault` says why. `contradicts`: the groups name a device that the program lacks, or
+    one twice.
     """
 
     listed: DeviceGroups | None
@@ -150,27 +152,27 @@ class Participants(NamedTuple):
 
     @property
     def key(self) -> Groups | str:
-        """Equal for equal groups; empty for one group of all devices."""
+        """A key that equal groups share; empty for one group of all devices."""
         return self.listed.key if self.listed is not None else ()
 
 
 NOT_PRINTED = "the text does not print them"
-"""Why the groups of a collective are not known that every printer of today would print."""
+"""Reason of unknown groups that every current printer would print."""
 
 
 def participants(groups: DeviceGroups | MalformedValue | None, mode: GroupMode, counts: DeviceCounts) -> Participants:
-    """How many devices a group of these `replica_groups` has; without any all devices are in one group."""
+    """Return the groups and their size; all devices are one group if `replica_groups` lists none."""
     if isinstance(groups, MalformedValue):
         return Participants(None, None, fault=groups.reason)
     if groups is None or not groups.listed:
-        size = _everybody(mode, counts)
+        size = _participant_count(mode, counts)
         fault = None if size else "the groups are all devices, and their number is not known"
         return Participants(None, size, fault=fault)
     # compact groups name each of their ids once
     devices = (groups.largest_id,) if groups.is_compact else (device for group in groups.groups for device in group)
-    stray = stray_device(devices, mode, counts)
-    if stray is not None:
-        return Participants(groups, None, fault=stray, contradicts=True)
+    fault = device_list_fault(devices, mode, counts)
+    if fault is not None:
+        return Participants(groups, None, fault=fault, contradicts=True)
     sizes = groups.sizes
     largest = max(sizes)
     if mode is GroupMode.CROSS_REPLICA_AND_PARTITION:
@@ -180,8 +182,8 @@ def participants(groups: DeviceGroups | MalformedValue | None, mode: GroupMode, 
     return Participants(groups, largest, len(sizes) == 1)
 
 
-def stray_device(devices: Iterable[int], mode: GroupMode, counts: DeviceCounts) -> str | None:
-    """What is wrong with a list of devices: it names one that the program does not have, or one twice."""
+def device_list_fault(devices: Iterable[int], mode: GroupMode, counts: DeviceCounts) -> str | None:
+    """Describe the first device that the program lacks or the list repeats; return None if all are valid."""
     if mode is GroupMode.CROSS_PARTITION:
         count, kind = counts.partitions, "partition"
     elif mode is GroupMode.FLATTENED_ID:
@@ -198,7 +200,7 @@ def stray_device(devices: Iterable[int], mode: GroupMode, counts: DeviceCounts) 
     return None
 
 
-def _everybody(mode: GroupMode, counts: DeviceCounts) -> int | None:
+def _participant_count(mode: GroupMode, counts: DeviceCounts) -> int | None:
     if mode is GroupMode.CROSS_REPLICA:
         return counts.replicas
     if mode is GroupMode.CROSS_PARTITION:
@@ -207,7 +209,10 @@ def _everybody(mode: GroupMode, counts: DeviceCounts) -> int | None:
 
 
 def parts_among(copies: Groups, others: Groups) -> int:
-    """Into how many parts another array is divided among devices that hold the same part of one: the fewest of any group."""
+    """Return the parts of another array among the devices of one group of `copies`, the fewest of any group.
+
+    `copies` and `others` group the devices that hold the same part of one and of the other array.
+    """
     part = {device: number for number, group in enumerate(others) for device in group}
     return min((_parts(group, part) for group in copies), default=1)
 
@@ -222,16 +227,15 @@ ShapesAre = Literal["per_device", "global", "mixed"]
 
 _REGION = lazy_pattern(r"SPMD(?:FullToShard|ShardToFull)Shape|xla\.sdy\.(?:GlobalToLocal|LocalToGlobal)Shape")
 _PARTITIONED = "_spmd"
-"""What XLA's partitioner adds to the name of the entry."""
+"""Suffix that XLA's partitioner adds to the name of the entry."""
 
 
 def shapes_are(module: Module, counts: DeviceCounts) -> ShapesAre | None:
-    """Whether the printed shapes are those of one device or of the whole program; `mixed` is a whole program with regions
-    that are written for a device. `None` where the header, which would say so, is missing, and where what is missing of a text
-    that is cut off may hold such regions.
+    """Return `per_device` or `global` shapes; `mixed` for a global program with regions that are written per device.
 
-    XLA's SPMD partitioner turns a global program into one for a device. Before it, custom calls carry the shardings that the
-    front end asked for, and others lead into and out of regions that are written per device already (shard_map).
+    Return None if the header, which would tell, is missing, or if the text is truncated and the rest may hold such regions.
+    XLA's SPMD partitioner turns a global program into one per device. Before it, custom calls carry the shardings of the front
+    end. Others lead into and out of regions that are written per device already (shard_map).
     """
     targets, header, is_cut_off = module.device_marks.partitioning_targets, module.header, module.problems.hold_a_cut
     is_stated = header.states_devices or (header.prints_counts and not header.fault)
@@ -245,6 +249,6 @@ def shapes_are(module: Module, counts: DeviceCounts) -> ShapesAre | None:
         return None
     if targets:
         return "global"
-    if any(one.has("replica_groups") for one in module.with_opcodes(STARTING_COLLECTIVES)):
+    if any(collective.has("replica_groups") for collective in module.with_opcodes(STARTING_COLLECTIVES)):
         return "per_device"
     return "global" if header.printed else None

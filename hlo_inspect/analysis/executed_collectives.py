@@ -1,7 +1,7 @@
-"""The collectives of one run of the program: each as often as its computation runs.
+"""Collectives of one step, multiplied by the runs of their computations.
 
-A conditional runs one of its branches. Where all branches hold the same collectives, by kind and operand bytes, these count
-once. Else the figures are not known, and each is at least that of the branch where it is least.
+A conditional runs one of its branches. If all branches hold the same collectives, by kind and operand bytes, these count once.
+Otherwise the figures are unknown, and the branch with the smallest figure is their lower bound.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ _Label = TypeVar("_Label", bound=Hashable)
 
 
 class ExecutedFigure(NamedTuple):
-    """A figure of one run: `exact` is `None` where `reason` says why it is not known; what it is at least, and what at most
-    where that is known, as of a conditional.
+    """A figure of one step. If it is unknown, `exact` is None, `reason` says why, and `least` and `most` bound it.
+
+    `most` is None if there is no upper bound; branches of a conditional have one.
     """
 
     exact: int | None
@@ -32,7 +33,7 @@ class ExecutedFigure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """How often some collectives run in one run of the program, and what one device then reads and sends for them."""
+    """The runs of some collectives in one step, and the bytes that one device reads and sends for them."""
 
     count: ExecutedFigure
     operand_bytes: ExecutedFigure
@@ -46,16 +47,16 @@ _FIGURES = ("count", "operand_bytes", "wire_bytes")
 NOT_EXECUTED = Executed(*[ExecutedFigure(0, 0)] * 3)
 
 PhaseRuns = str | Sequence[tuple[str, Bounds]]
-"""The phase of a collective; where calls of its computation are in several phases, how often it runs in each."""
+"""The phase of a collective. If calls of its computation are in several phases, the runs in each."""
 _Size = tuple[str, int | None]
 _Sizes = tuple[str, int | None, int | None]
-"""Kind, operand and wire bytes: what collectives of a computation agree on that count together under any label."""
+"""Kind, operand bytes and sent bytes. Collectives of a computation that share them count together under any label."""
 _Key = tuple[Hashable, str | _Size]
-"""A figure of a label, or how many of its collectives are of one kind and operand size."""
+"""A figure of a label, or the number of its collectives of one kind and operand size."""
 
 
-class _Alike(NamedTuple):
-    """What the collectives of a computation agree on that count together."""
+class _CollectiveKey(NamedTuple):
+    """The key of the collectives of a computation that count together."""
 
     label: Hashable
     kind: str
@@ -64,12 +65,12 @@ class _Alike(NamedTuple):
 
 
 class ExecutedCollectives:
-    """The collectives of one run, together and by label. send and recv are counted by their kind alone."""
+    """The collectives of one step, in total and by label. send and recv count in their kind only."""
 
     def __init__(
         self, graph: CallGraph, collectives: Sequence[Collective], axes: Sequence[str | None], phases: Sequence[PhaseRuns]
     ) -> None:
-        """`axes` and `phases` are those of each of `collectives`."""
+        """Take the axes and the phase of each of `collectives`."""
         self._graph = graph
         self._collectives = collectives
         self._axes = axes
@@ -88,26 +89,26 @@ class ExecutedCollectives:
 
     @cached_property
     def kinds(self) -> Mapping[str, Executed]:
-        """By kind, with send and recv."""
+        """Figures by kind, send and recv included."""
         return self.by([c.kind for c in self._collectives], [True] * len(self._collectives))
 
     @cached_property
     def axes(self) -> Mapping[str | None, Executed]:
-        """By the mesh axes that they run over, `None` where that is not known; with what is sent between slices."""
+        """Figures by mesh axes, None if these are unknown; bytes sent between slices included."""
         return self.by(self._axes, [c.sends_to_slices or not c.is_point_to_point for c in self._collectives])
 
     @cached_property
     def between_slices(self) -> Executed:
-        """What is sent between slices, which is in no total."""
+        """Figures of the sends between slices, which are in no total."""
         return self.by([""] * len(self._collectives), [c.sends_to_slices for c in self._collectives]).get("", NOT_EXECUTED)
 
     @cached_property
     def phases(self) -> Mapping[str, Executed]:
-        """By phase; a collective that calls of several phases run counts with each as often as that runs it."""
-        in_one = [phase if isinstance(phase, str) else "" for phase in self._phases]
+        """Figures by phase. A collective that calls of several phases run counts in each with the runs of that phase."""
+        single = [phase if isinstance(phase, str) else "" for phase in self._phases]
         counted = compress(zip(self._collectives, self._phases, strict=True), self._in_totals)
-        split = ((c, one, runs) for c, phase in counted if not isinstance(phase, str) for one, runs in phase)
-        return self.by(in_one, [is_in and phase != "" for is_in, phase in zip(self._in_totals, in_one, strict=True)], split)
+        split = ((c, phase, runs) for c, phases in counted if not isinstance(phases, str) for phase, runs in phases)
+        return self.by(single, [is_in and phase != "" for is_in, phase in zip(self._in_totals, single, strict=True)], split)
 
     def by(
         self,
@@ -115,79 +116,85 @@ class ExecutedCollectives:
         chosen: Sequence[bool],
         split: Iterable[tuple[Collective, _Label, Bounds]] = (),
     ) -> dict[_Label, Executed]:
-        """The `chosen` collectives by their labels, in the order in which labels occur. There is a label for each collective;
-        `split` are more, which run so often in one run of the program.
+        """Return the figures of the `chosen` collectives by label, in the order in which labels occur.
+
+        `labels` holds the label of each collective. `split` adds further collectives, each with its label and its runs in one
+        step.
         """
-        held: defaultdict[str, list[tuple[_Alike, int]]] = defaultdict(list)
-        known: dict[tuple[int, _Label], _Alike] = {}
-        met: dict[_Label, None] = {}
+        keys_by_computation: defaultdict[str, list[tuple[_CollectiveKey, int]]] = defaultdict(list)
+        cache: dict[tuple[int, _Label], _CollectiveKey] = {}
+        seen: dict[_Label, None] = {}
         counts = Counter(compress(zip(self._computations, self._numbers, labels, strict=True), chosen))
         for (computation, number, label), count in counts.items():
-            alike = known.get((number, label))
-            if alike is None:
-                alike = known[number, label] = _Alike(label, *self._sizes[number])
-                met[label] = None
-            held[computation].append((alike, count))
+            key = cache.get((number, label))
+            if key is None:
+                key = cache[number, label] = _CollectiveKey(label, *self._sizes[number])
+                seen[label] = None
+            keys_by_computation[computation].append((key, count))
         del counts
-        own = _own_figures(held, self._first_unknown(labels, chosen))
+        own = _own_figures(keys_by_computation, self._first_unknown(labels, chosen))
         entry = next(iter(self._graph.order), "")
-        beside = dict(own.get(entry, {}))
+        entry_figures = dict(own.get(entry, {}))
         for c, label, runs in split:
-            for figure, amount in _figures(_Alike(label, c.kind, c.operand_bytes, c.wire_bytes), 1, c):
-                before, added = beside.get((label, figure)), amount.times(runs)
-                beside[label, figure] = added if before is None else before.plus(added)
-            met[label] = None
-        own[entry] = beside
+            for figure, amount in _figures(_CollectiveKey(label, c.kind, c.operand_bytes, c.wire_bytes), 1, c):
+                before, added = entry_figures.get((label, figure)), amount.times(runs)
+                entry_figures[label, figure] = added if before is None else before.plus(added)
+            seen[label] = None
+        own[entry] = entry_figures
         bounds = self._graph.bounds(own)
         differing: dict[Hashable, str] = {}
-        for (of, figure), amount in bounds.items():
+        for (total_label, figure), amount in bounds.items():
             if not isinstance(figure, str) and not amount.is_exact:
-                differing.setdefault(of, amount.reason)
+                differing.setdefault(total_label, amount.reason)
         return {
-            label: Executed(*(_figure(bounds[label, figure], differing.get(label, "")) for figure in _FIGURES)) for label in met
+            label: Executed(*(_figure(bounds[label, figure], differing.get(label, "")) for figure in _FIGURES))
+            for label in seen
         }
 
-    def _first_unknown(self, labels: Sequence[Hashable], chosen: Sequence[bool]) -> dict[_Alike, Collective]:
-        """The first of the chosen collectives of each kind whose bytes are not all known."""
+    def _first_unknown(self, labels: Sequence[Hashable], chosen: Sequence[bool]) -> dict[_CollectiveKey, Collective]:
+        """Return the first chosen collective of each key whose bytes are not all known."""
         if not any(None in sizes for sizes in self._sizes):
             return {}
-        found: dict[_Alike, Collective] = {}
+        first: dict[_CollectiveKey, Collective] = {}
         for c, label in compress(zip(self._collectives, labels, strict=True), chosen):
             if c.operand_bytes is None or c.wire_bytes is None:
-                found.setdefault(_Alike(label, c.kind, c.operand_bytes, c.wire_bytes), c)
-        return found
+                first.setdefault(_CollectiveKey(label, c.kind, c.operand_bytes, c.wire_bytes), c)
+        return first
 
 
 def _own_figures(
-    held: Mapping[str, Sequence[tuple[_Alike, int]]], unknown: Mapping[_Alike, Collective]
+    keys_by_computation: Mapping[str, Sequence[tuple[_CollectiveKey, int]]], unknown: Mapping[_CollectiveKey, Collective]
 ) -> dict[str, dict[_Key, Bounds]]:
-    """The figures of each computation; those that hold the same share them, as most do in a large module."""
-    known: dict[tuple[tuple[_Alike, int], ...], dict[_Key, Bounds]] = {}
+    """Return the figures of each computation. Computations with equal collectives share them."""
+    cache: dict[tuple[tuple[_CollectiveKey, int], ...], dict[_Key, Bounds]] = {}
     own: dict[str, dict[_Key, Bounds]] = {}
-    for name, counts in held.items():
+    for name, counts in keys_by_computation.items():
         key = tuple(counts)
-        figures = known.get(key)
+        figures = cache.get(key)
         if figures is None:
-            figures = known[key] = {}
-            for alike, count in counts:
-                for figure, amount in _figures(alike, count, unknown.get(alike)):
-                    before = figures.get((alike.label, figure))
-                    figures[alike.label, figure] = amount if before is None else before.plus(amount)
+            figures = cache[key] = {}
+            for size_key, count in counts:
+                for figure, amount in _figures(size_key, count, unknown.get(size_key)):
+                    before = figures.get((size_key.label, figure))
+                    figures[size_key.label, figure] = amount if before is None else before.plus(amount)
         own[name] = figures
     return own
 
 
-def _figures(alike: _Alike, count: int, first: Collective | None) -> Iterator[tuple[str | _Size, Bounds]]:
-    """What so many collectives add. Where bytes are not known, `first` is the first of them."""
+def _figures(key: _CollectiveKey, count: int, first: Collective | None) -> Iterator[tuple[str | _Size, Bounds]]:
+    """Yield what `count` equal collectives add. If bytes are unknown, `first` is the first of the collectives."""
     why_unknown = first.why_unknown if first is not None else ""
-    yield (alike.kind, alike.operand_bytes), Bounds.exactly(count)
+    yield (key.kind, key.operand_bytes), Bounds.exactly(count)
     yield "count", Bounds.exactly(count)
-    for name, size in (("operand_bytes", alike.operand_bytes), ("wire_bytes", alike.wire_bytes)):
+    for name, size in (("operand_bytes", key.operand_bytes), ("wire_bytes", key.wire_bytes)):
         yield name, Bounds(0, None, why_unknown) if size is None else Bounds.exactly(size * count)
 
 
 def _figure(amount: Bounds, differing: str) -> ExecutedFigure:
-    """`differing` says why it is not known which collectives run; empty where it is."""
+    """Return the figure with its bounds;
+
+    `differing` says why the executed collectives are unknown, and is empty if they are known.
+    """
     if amount.is_exact and not differing:
         return ExecutedFigure(amount.least, amount.least)
     return ExecutedFigure(None, amount.least, differing or amount.reason, amount.greatest)

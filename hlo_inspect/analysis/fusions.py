@@ -12,13 +12,13 @@ from hlo_inspect.hlo.values.attributes import Metadata
 from hlo_inspect.hlo.values.shapes import Shape, TupleShape, total
 
 OPCODES = frozenset({"fusion", "custom-call"})
-"""What has to be kept of a module."""
+"""Opcodes that a module has to keep."""
 
 CUSTOM_CALL = frozenset({"custom-call"})
 
 
 class Fusion(NamedTuple):
-    """One fusion, a row of a view. `callee` is the fused computation, `None` where the text does not hold it."""
+    """A fusion, a row of a view. `callee` is the fused computation, None if the text does not hold it."""
 
     view: View
     row: int
@@ -35,7 +35,7 @@ class Fusion(NamedTuple):
 
     @property
     def is_multi_output(self) -> bool:
-        """Whether the root is a tuple, as `HloInstruction::IsMultiOutputFusion` has it. Only then the result is one."""
+        """True if the root is a tuple, as `HloInstruction::IsMultiOutputFusion` has it. Only then the result is one."""
         return isinstance(self.shape, TupleShape) and _gives_tuple(self.callee)
 
     @property
@@ -54,7 +54,7 @@ class Fusion(NamedTuple):
 
 
 def find_fusions(views: Views) -> list[Fusion]:
-    """Every fusion of a module that was read with its graph, in the order of the text."""
+    """Return the fusions of a module that was read with its graph, in the order of the text."""
     holding = [views.of(name) for name, computation in views.computations.items() if "fusion" in computation.opcodes]
     return [
         Fusion(view, row, view.fusion_kind(row) or "", views.fused(view, row))
@@ -65,24 +65,24 @@ def find_fusions(views: Views) -> list[Fusion]:
 
 
 def metadata_of_fusions(module: Module) -> Iterator[Metadata]:
-    """The metadata that fusions have, with repetitions. Those of one metadata are taken apart once."""
-    known: set[str] = set()
+    """Yield the metadata of fusions, with repetitions. Metadata with the same text is parsed once."""
+    parsed: set[str] = set()
     for computation in module.holding:
         for fusion in computation.with_opcodes({"fusion"}):
             untouched = fusion.untouched
             if untouched is not None and '"' not in untouched[0]:  # else the text may be cut within a string
                 text, spelled = untouched
-                if spelled in known or not (spelled or "metadata" in text):
+                if spelled in parsed or not (spelled or "metadata" in text):
                     continue
                 if spelled:
-                    known.add(spelled)
+                    parsed.add(spelled)
             metadata = fusion.attr("metadata")
             if metadata is not None:
                 yield metadata
 
 
 class FusionKind(NamedTuple):
-    """How many fusions of a kind there are, and how many of these are multi-output."""
+    """A kind of fusion, with the number of its fusions and of the multi-output ones among them."""
 
     kind: str
     members: int
@@ -90,7 +90,7 @@ class FusionKind(NamedTuple):
 
 
 def fusion_kinds(module: Module) -> list[FusionKind]:
-    """The kinds of fusions, in the order of the text. What is printed as most fusions are is not taken apart for it."""
+    """Return the kinds of fusions in the order of the text. Attributes of usual texts are not parsed for it."""
     kinds: Counter[str] = Counter()
     multi_output: Counter[str] = Counter()
     for computation in module.holding:
@@ -104,10 +104,10 @@ def fusion_kinds(module: Module) -> list[FusionKind]:
 
 
 def _gives_tuple(callee: Computation | None) -> bool:
-    """Whether the root of a fused computation is a tuple, as far as is known."""
+    """Return True if the root of a fused computation is a tuple, or unknown."""
     return callee is None or callee.root_opcode in (None, "tuple")
 
 
 def custom_call_targets(module: Module) -> Counter[str]:
-    """How many custom calls of each target there are, in the order of the text."""
+    """Count the custom calls of each target, in the order of the text."""
     return Counter([call.attr("custom_call_target") or "" for call in module.with_opcodes(CUSTOM_CALL)])

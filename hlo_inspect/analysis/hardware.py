@@ -1,7 +1,7 @@
-"""Hardware profiles: what an accelerator can do at best, every figure with the document that states it.
+"""Hardware profiles: the peak figures of an accelerator, each with the document that states it.
 
-A profile is a YAML file, one of those shipped with the package (found by name) or one's own (found by path). Rates are dense
-peaks. A figure that no source states is `None`, never a guess.
+A profile is a YAML file: one that ships with the package (found by name) or the user's (found by path). Rates are dense peaks.
+A figure that no source states is None, never a guess.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ MAX_EXTENDED = 20
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A level of the interconnect. `topology` is "switch", "mesh" (each device joined with each), "torus", "network" or "host".
+    """A level of the interconnect.
 
-    `send_bandwidth` is worked out from the figures: bytes/s that one device sends over all its links of this level, in one
-    direction, while every device of its node does the same; `None` where a figure for it is missing. `figures` are the others
-    of the level, by name.
+    `topology` is "switch", "mesh" (each device joined with each), "torus", "network" or "host". `send_bandwidth` is computed:
+    the bytes/s that one device sends in one direction over all its links of this level. Every device of its node does the same
+    meanwhile. It is None if a figure for it is missing. `figures` are the others of the level, by name.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Link:
 
     @property
     def link_bandwidth(self) -> float | None:
-        """Bytes/s of one link in one direction; `None` where the links of a device are not counted."""
+        """Bytes/s of one link in one direction; None if the number of links of a device is unknown."""
         if self.bandwidth is None or self.send_bandwidth is None:
             return None
         if self.bandwidth.per == "link":
@@ -62,12 +62,12 @@ class Link:
 
     @property
     def low_latency_bandwidth(self) -> float | None:
-        """Bytes/s that the protocol for small messages reaches at most."""
+        """The largest bytes/s of the protocol for small messages."""
         return self._value("low_latency_bandwidth")
 
     @property
     def reduces(self) -> bool:
-        """Whether the network adds up what devices send."""
+        """True if the network adds up the data of the devices."""
         return bool(self._value("in_network_reduction"))
 
     @property
@@ -76,7 +76,7 @@ class Link:
         return self._value("reduction_efficiency")
 
     def wraps(self, size: int) -> bool:
-        """Whether an axis of a torus of that size is a ring."""
+        """Return True if a torus axis of this size is a ring."""
         figure = self.figures.get("wraparound")
         if figure is None or size < 3:  # two devices are joined by one link
             return False
@@ -85,10 +85,11 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class HardwareProfile:
-    """An accelerator. `figures` holds every figure by its dotted name, in the order of the file; `None` where no source states
-    one. `links` are the levels of the interconnect, from the nearest on. `changes` says which figures were changed.
+    """An accelerator.
 
-    Figures are those of a device, but where `devices_per_chip` is above 1 those of links and nodes are of a chip.
+    `figures` holds every figure by its dotted name, in the order of the file; None if no source states it. `links` are the
+    levels of the interconnect, the nearest first. `changes` lists the figures that the user changed. Figures are those of a
+    device. If `devices_per_chip` is above 1, those of links and nodes are of a chip.
     """
 
     name: str
@@ -106,7 +107,7 @@ class HardwareProfile:
         return self.maker == "Google"
 
     def value(self, name: str) -> float | None:
-        """The figure of that dotted name in its base unit: `matmul.bf16` in FLOP/s, `memory.bandwidth` in bytes/s."""
+        """Return a figure by its dotted name, in its base unit: `matmul.bf16` in FLOP/s, `memory.bandwidth` in bytes/s."""
         figure = self.figures.get(name)
         return None if figure is None else figure.value
 
@@ -127,12 +128,12 @@ class HardwareProfile:
 
     @property
     def clock(self) -> float | None:
-        """Hertz of the cores, in which compilers count cycles."""
+        """Hertz of the cores, the unit of compilers' cycles."""
         return self.value("clock")
 
     @property
     def clock_is_inferred(self) -> bool:
-        """Whether no document states the clock."""
+        """True if no document states the clock."""
         figure = self.figures.get("clock")
         return figure is not None and figure.confidence == "inferred"
 
@@ -143,17 +144,17 @@ class HardwareProfile:
 
     @property
     def matmul_efficiency(self) -> float:
-        """The share of the matrix unit's peak that kernels reach; 1 where none is stated."""
+        """The share of the matrix unit's peak that kernels reach; 1 if none is stated."""
         return self.value("efficiency.matmul") or 1.0
 
     @property
     def memory_efficiency(self) -> float:
-        """The share of the memory's bandwidth that kernels reach; 1 where none is stated."""
+        """The share of the memory bandwidth that kernels reach; 1 if none is stated."""
         return self.value("efficiency.memory") or 1.0
 
     @property
     def cores_per_device(self) -> int | None:
-        """The cores that one device of a program is."""
+        """The number of cores that form one device of a program."""
         count = self.value("cores_per_device")
         return None if count is None else int(count)
 
@@ -175,25 +176,26 @@ class HardwareProfile:
 
     @property
     def not_primary(self) -> list[str]:
-        """The names of the figures that are not stated in the maker's own documents."""
+        """The names of the figures that the maker's own documents do not state."""
         return [name for name, figure in self.figures.items() if figure is not None and figure.confidence != "primary"]
 
     def with_figures(self, figures: Mapping[str, Figure | None], changes: tuple[str, ...]) -> HardwareProfile:
-        """The same with other figures, and what follows from them."""
+        """Return the profile with other figures, and with the links that follow from them."""
         changed = {**self.figures, **figures}
         links = _links({name: link.topology for name, link in self.links.items()}, changed)
         return replace(self, figures=changed, links=links, changes=(*self.changes, *changes))
 
 
 def profile_names() -> tuple[str, ...]:
-    """The names of the shipped profiles."""
+    """Return the names of the shipped profiles."""
     return tuple(sorted(path.stem for path in shipped_configs("hardware").glob("*.yaml")))
 
 
 def load_profile(name_or_path: str | Path) -> HardwareProfile:
-    """The shipped profile of that name, or the one in that file: a path, or a text with a separator or ending in .yaml or .yml.
+    """Load a shipped profile by name, or a file by its path.
 
-    `UsageError` where there is none, or at the place of what is wrong in the file.
+    A text is a path if it has a separator or ends in .yaml or .yml. Raise UsageError if there is no such profile, or at the
+    line of a fault in the file.
     """
     path = Path(name_or_path) if isinstance(name_or_path, Path) or _is_path(name_or_path) else _shipped(name_or_path)
     contents = _contents(path, ())
@@ -223,7 +225,7 @@ def _shipped(name: str) -> Path:
 
 
 def _contents(path: Path, extended_by: tuple[Path, ...]) -> ProfileContents:
-    """The contents of a file; `extended_by` are the files that lead to it, resolved."""
+    """Read the contents of a file; `extended_by` are the files that lead to it, resolved."""
     root = configs.read(path)
     extends = extends_node(root)
     if extends is None:
@@ -239,7 +241,7 @@ def _contents(path: Path, extended_by: tuple[Path, ...]) -> ProfileContents:
 
 
 def _base(extends: Node, folder: Path) -> Path:
-    """The file of the profile that `extends` names: a shipped one, or a path relative to `folder`."""
+    """Return the path of the profile that `extends` names: a shipped one, or a path relative to `folder`."""
     name = extends.text()
     if not _is_path(name):
         try:
@@ -247,10 +249,10 @@ def _base(extends: Node, folder: Path) -> Path:
         except UsageError as error:
             raise extends.error(error.message) from error
     try:
-        found = (folder / name).is_file()
+        exists = (folder / name).is_file()
     except OSError:  # a name that is too long, a folder that may not be read
-        found = False
-    if not found:
+        exists = False
+    if not exists:
         raise extends.error(f"no file {name!r} beside this one")
     return folder / name
 

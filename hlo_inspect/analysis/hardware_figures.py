@@ -1,7 +1,7 @@
 """Figures of a hardware profile: the contents of one file, each figure with its unit and its source.
 
-Figures are kept by dotted names (`matmul.bf16`, `memory.bandwidth`, `links.nvlink.count`), so that a profile which extends
-another replaces whole figures and never half of one. The format is described in `configs/hardware/README.md`.
+Figures have dotted names (`matmul.bf16`, `memory.bandwidth`, `links.nvlink.count`). So a profile that extends another replaces
+whole figures and never half of one. `configs/hardware/README.md` describes the format.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PLAIN: dict[str, Unit] = {
     "clock": "hertz",
     "kernel_overhead": "seconds",
 }
-"""Figures that stand by themselves."""
+"""Figures outside of any section."""
 _KEYS = ("extends", "title", "maker", "matmul", "vector", "memory", "on_chip", *_PLAIN, "efficiency", "links", "sources")
 _REQUIRED = ("title", "maker", "matmul", "vector", "memory", "sources")
 _SECTIONS: dict[str, dict[str, Unit]] = {
@@ -45,7 +45,7 @@ _LEVEL: dict[str, Unit] = {
     "in_network_reduction": "flag",
     "reduction_efficiency": "ratio",
 }
-"""Figures of a level of links that say no basis."""
+"""Figures of a level of links that need no basis."""
 _SOURCE_KEYS = ("id", "title", "publisher", "version", "url", "page")
 
 _SI = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
@@ -84,7 +84,7 @@ _FRACTIONS = frozenset({"hertz", "seconds", "ratio"})
 
 @dataclass(frozen=True, slots=True)
 class SourceDocument:
-    """A document and the place in it that states the figures; the texts are as the profile gives them."""
+    """A document and the page that states the figures, with the profile's texts."""
 
     id: str
     title: str
@@ -98,11 +98,12 @@ class SourceDocument:
 class Figure:
     """A number that a source states.
 
-    `value` is in FLOP/s, bytes, bytes/s, pieces, hertz or seconds, a share, or 1 and 0 for true and false; `stated` is the text
-    of the profile; `source` is the id of a source, and `confidence` what it is: the maker's own document ("primary"), another
-    one ("secondary"), or one from which the figure is worked out ("inferred"). Of a link, `per` says whether the figure is that
-    of a "link", a "device" or a "node", and `directions` whether a bandwidth counts "one" or "both". `axes` are the sizes of a
-    torus, whose product is the value; `when` says which axes wrap round: those whose size is "exactly" the value or a
+    `value` is in FLOP/s, bytes, bytes/s, pieces, hertz or seconds, a share, or 1 and 0 for true and false. `stated` is the text
+    of the profile. `source` is the id of a source. `confidence` is "primary" for the maker's own document, "secondary" for
+    another one and "inferred" if the figure is computed from one.
+
+    For a link, `per` is "link", "device" or "node", and `directions` of a bandwidth is "one" or "both". `axes` are the sizes of
+    a torus, whose product is the value. `when` says which axes wrap round: those whose size is "exactly" the value or a
     "multiple" of it.
     """
 
@@ -120,8 +121,9 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class ProfileContents:
-    """What a file says, with what it extends: texts and figures by dotted name (`None` where the sources state no figure),
-    sources by id.
+    """The contents of a file and of those that it extends.
+
+    Texts and figures are by dotted name, sources by id. A figure is None if the sources state none.
     """
 
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -130,12 +132,12 @@ class ProfileContents:
 
 
 def extends_node(root: Node) -> Node | None:
-    """The node that names the profile which this one extends."""
+    """Return the node that names the profile which this one extends."""
     return root.fields(_KEYS).get("extends")
 
 
 def parse_contents(root: Node, base: ProfileContents | None) -> ProfileContents:
-    """The contents of a profile over those of `base`, the profile that it extends; `UsageError` at whatever is wrong."""
+    """Parse a profile over the contents of `base`, the profile that it extends. Raise UsageError at the first fault."""
     fields = root.fields(_KEYS, _REQUIRED if base is None else ())
     base = base or ProfileContents()
     texts = dict(base.texts) | {key: fields[key].text() for key in ("title", "maker") if key in fields}
@@ -158,7 +160,7 @@ def parse_contents(root: Node, base: ProfileContents | None) -> ProfileContents:
 
 
 def _named(section: Node | None) -> Iterable[tuple[str, Node]]:
-    """The entries of a section whose keys are names that the profile chooses."""
+    """Yield the entries of a section whose keys are names that the profile chooses."""
     for key, node in section.entries() if section else ():
         if not _NAME.fullmatch(key.scalar):
             raise key.error(f"{key.scalar!r} is no name: use lower-case letters, digits, '_' and '-'")
@@ -175,9 +177,11 @@ def _add_sources(section: Node, sources: dict[str, SourceDocument]) -> None:
 
 
 def _link(node: Node, name: str, texts: dict[str, str], sources: Mapping[str, SourceDocument]) -> dict[str, Figure | None]:
-    """The figures of a level of links; adds its topology to `texts`."""
-    known = f"{name}.topology" in texts
-    fields = node.fields(("topology", "bandwidth", "count", "devices", "wraparound", *_LEVEL), () if known else ("topology",))
+    """Return the figures of a level of links; add its topology to `texts`."""
+    is_extended = f"{name}.topology" in texts
+    fields = node.fields(
+        ("topology", "bandwidth", "count", "devices", "wraparound", *_LEVEL), () if is_extended else ("topology",)
+    )
     if "topology" in fields:
         texts[f"{name}.topology"] = fields["topology"].choice(TOPOLOGIES)
     figures: dict[str, Figure | None] = {}
@@ -204,7 +208,7 @@ def _link(node: Node, name: str, texts: dict[str, str], sources: Mapping[str, So
 def _figure(
     node: Node, unit: Unit, sources: Mapping[str, SourceDocument], bases: Mapping[str, tuple[str, ...]] | None = None
 ) -> Figure | None:
-    """The figure at `node`; `bases` are further keys with what each can be."""
+    """Return the figure of `node`; `bases` are further keys with their choices."""
     if node.kind == "null":
         return None
     choices = bases or {}
@@ -230,8 +234,10 @@ def _figure(
 
 
 def _quantity(node: Node, unit: Unit) -> float:
-    """A positive number in the base unit. A plain number is in it already, except of a bandwidth, which is stated in bits as
-    often as in bytes, and of times and clocks.
+    """Return a positive number in the base unit.
+
+    A number without a unit is in the base unit already. Bandwidths need a unit, because sources state them in bits as often as
+    in bytes. Times and clocks need one too.
     """
     if unit == "flag":
         if node.kind != "bool":

@@ -1,8 +1,8 @@
 """The device mesh: the fewest axes of which every group of a collective and every tile of a sharding is a product.
 
-A list of devices that steps along axes of a row-major mesh has strides that are products of the sizes of more minor axes. So
-each list says at which strides the mesh has to be cut, and the coarsest mesh is the one with just these cuts: there is one
-if each cut divides the next, and never more than one.
+A list of devices that steps along axes of a row-major mesh has strides that are products of more minor axes' sizes. So each
+list names strides at which the mesh has to be cut. The coarsest mesh has just these cuts. It exists if each cut divides the
+next, and is then unique.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from hlo_inspect.hlo.values.device_groups import MAX_DEVICES, DeviceGroups, Devi
 from hlo_inspect.hlo.values.sharding import Sharding
 
 MAX_ORDERED_DEVICES = 1 << 12
-MAX_AXES = 12  # of size 2 or more, over so many devices
+MAX_AXES = 12  # of size 2 or more, over MAX_ORDERED_DEVICES
 
 
 class Run(NamedTuple):
-    """An axis inside of a device list: `size` steps of `stride` ids."""
+    """An axis inside a device list: `size` steps of `stride` ids."""
 
     size: int
     stride: int
@@ -37,7 +37,7 @@ class Run(NamedTuple):
 
 
 def runs_of(ids: Sequence[int]) -> tuple[Run, ...] | None:
-    """The axes, minor to major, whose product lists `ids` in this order; the longest runs that do; `None` if there are none."""
+    """Return the longest axes, minor to major, whose product lists `ids` in this order; None if there are none."""
     first, runs, block = ids[0], [], 1
     while block < len(ids):
         stride, size = ids[block] - first, 1
@@ -54,16 +54,18 @@ def runs_of(ids: Sequence[int]) -> tuple[Run, ...] | None:
 
 
 def has_groups(collective: Collective) -> bool:
-    """Whether the text says between which devices, as groups."""
+    """Return True if the text states the groups of devices of a collective."""
     return not (collective.is_point_to_point or collective.kind == "collective-permute" or collective.participants.fault)
 
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """`shape` holds the sizes of the axes, major to minor, `names` what they are called; `order` the device at each position,
-    `None` for 0…n-1. Where no mesh is known, `shape` is `None` and `reason` says why; `given_up` is whether it was not looked
-    for because that would take too long. `why_partial` says why the program may have more axes; empty where it has none.
-    `note` says why the names of a mesh that the user gave cannot be used.
+    """A device mesh.
+
+    `shape` holds the sizes of the axes, major to minor, and `names` their names. `order` is the device at each position, None
+    for 0…n-1. If no mesh is known, `shape` is None and `reason` says why. `given_up` is True if the search would take too long.
+    `why_partial` says why the program may have more axes; empty if it has none. `note` says why the names of the user's mesh
+    cannot be used.
     """
 
     shape: tuple[int, ...] | None
@@ -76,7 +78,7 @@ class Mesh:
 
     @property
     def shape_text(self) -> str | None:
-        """`2x8`."""
+        """The shape as `2x8`."""
         return None if self.shape is None else "x".join(map(str, self.shape))
 
     @property
@@ -97,20 +99,20 @@ class Mesh:
         return None if self.order is None else {device: position for position, device in enumerate(self.order)}
 
     def position(self, device: int) -> int:
-        """The position of a device; -1 for one that the mesh does not have."""
+        """Return the position of a device; -1 for a device that the mesh does not have."""
         if self._positions is not None:
             return self._positions.get(device, -1)
         return device if device < math.prod(self.shape or ()) else -1
 
 
 def find_mesh(lists: Sequence[Groups], devices: int) -> Mesh:
-    """The coarsest mesh of `devices` devices, without names."""
+    """Return the coarsest mesh of `devices` devices, without names."""
     shape = _row_major_shape(lists, devices)
     if shape is not None:
         return Mesh(shape)
     order = find_order(lists, devices)
     if order is not None:
-        position = {device: at for at, device in enumerate(order)}
+        position = {device: index for index, device in enumerate(order)}
         shape = _row_major_shape([tuple(tuple(position[i] for i in group) for group in groups) for groups in lists], devices)
     if order is None or shape is None:
         return Mesh(
@@ -120,7 +122,10 @@ def find_mesh(lists: Sequence[Groups], devices: int) -> Mesh:
 
 
 def _row_major_shape(lists: Sequence[Groups], devices: int) -> tuple[int, ...] | None:
-    """By the order of each list, which distinguishes axes that the set of its devices does not; else by the sets."""
+    """Return the shape by the order of each list, else by its set.
+
+    The order distinguishes axes that the set of its devices does not. None if neither gives a row-major mesh.
+    """
     for ordered in (True, False):
         cuts = _cuts(lists, devices, ordered=ordered)
         if cuts is not None and is_chain(cuts):
@@ -129,16 +134,16 @@ def _row_major_shape(lists: Sequence[Groups], devices: int) -> tuple[int, ...] |
 
 
 def _cuts(lists: Sequence[Groups], devices: int, *, ordered: bool) -> set[int] | None:
-    """The strides at which an axis ends, `None` where a list is no product of axes."""
+    """Return the strides at which an axis ends; None if a list is no product of axes."""
     cuts = {1, devices}
-    known: dict[tuple[int, ...], tuple[Run, ...] | None] = {}
+    runs_by_pattern: dict[tuple[int, ...], tuple[Run, ...] | None] = {}
     for groups in lists:
         for group in groups:
             ids = group if ordered else sorted(group)
             pattern = tuple(device - ids[0] for device in ids)
-            if pattern not in known:
-                known[pattern] = runs_of(pattern)
-            runs = known[pattern]
+            if pattern not in runs_by_pattern:
+                runs_by_pattern[pattern] = runs_of(pattern)
+            runs = runs_by_pattern[pattern]
             if runs is None or ids[-1] >= devices or not starts_axes(ids[0], runs):
                 return None
             cuts.update(end for run in runs for end in (run.stride, run.end))
@@ -146,12 +151,12 @@ def _cuts(lists: Sequence[Groups], devices: int, *, ordered: bool) -> set[int] |
 
 
 def starts_axes(position: int, runs: Iterable[Run]) -> bool:
-    """Whether a list that starts at `position` starts each of its axes there."""
+    """Return True if a list that starts at `position` starts each of its axes there."""
     return all(position // run.stride % run.size == 0 for run in runs)
 
 
 def is_chain(strides: Iterable[int]) -> bool:
-    """Whether each stride divides the next larger one, as those of one mesh do."""
+    """Return True if each stride divides the next larger stride."""
     return all(larger % smaller == 0 for smaller, larger in pairwise(sorted(strides)))
 
 
@@ -159,9 +164,10 @@ def is_chain(strides: Iterable[int]) -> bool:
 
 
 def device_groups(groups: Groups, mode: GroupMode, counts: DeviceCounts) -> Groups:
-    """The groups of a collective as flattened ids, `replica × partitions + partition`: those of the first replica where every
-    replica has the same, those of the first partition where every partition has. No groups mean one group of all devices.
-    `DeviceListError` where there are too many devices.
+    """Return the groups of a collective as flattened ids, `replica × partitions + partition`.
+
+    These are the groups of the first replica if every replica has the same, of the first partition if every partition has. No
+    groups mean one group of all devices. Raise DeviceListError if there are too many devices.
     """
     replicas, partitions = counts.replicas or 1, counts.partitions or 1
     if replicas * partitions > MAX_DEVICES:
@@ -178,7 +184,7 @@ def device_groups(groups: Groups, mode: GroupMode, counts: DeviceCounts) -> Grou
 
 
 def ids_named(collective: Collective, counts: DeviceCounts) -> int:
-    """How many ids `device_groups` gives for a collective, without writing them out."""
+    """Return the number of ids that `device_groups` returns for a collective, without listing them."""
     replicas, partitions = counts.replicas or 1, counts.partitions or 1
     together = partitions if collective.mode is GroupMode.CROSS_REPLICA_AND_PARTITION else 1
     if isinstance(collective.groups, DeviceGroups) and collective.groups.count:
@@ -189,29 +195,29 @@ def ids_named(collective: Collective, counts: DeviceCounts) -> int:
 
 
 def device_lists(collectives: Sequence[Collective], counts: DeviceCounts, shardings: Iterable[Sharding]) -> tuple[Groups, ...]:
-    """Every distinct list of groups, in the order of the text, in all slices, and every list of tiles."""
-    found: dict[Groups, None] = {}
+    """Return every distinct list of groups, in the order of the text and in all slices, and every list of tiles."""
+    lists: dict[Groups, None] = {}
     if counts.slices > 1:
-        found[tuple(zip(*_in_slices(tuple(range(counts.of_slice or 0)), counts), strict=True))] = None
+        lists[tuple(zip(*_in_slices(tuple(range(counts.of_slice or 0)), counts), strict=True))] = None
     for groups, mode in dict.fromkeys((c.groups, c.mode) for c in collectives if has_groups(c)):
         try:
             listed = device_groups(groups.groups if isinstance(groups, DeviceGroups) else (), mode, counts)
-            found[tuple(ids for group in listed for ids in _in_slices(group, counts))] = None
+            lists[tuple(ids for group in listed for ids in _in_slices(group, counts))] = None
         except DeviceListError:
             continue  # the participants of the collective say so
     for sharding in shardings:
-        found |= dict.fromkeys(tile_groups(sharding))
-    return tuple(found)
+        lists |= dict.fromkeys(tile_groups(sharding))
+    return tuple(lists)
 
 
 def _in_slices(group: tuple[int, ...], counts: DeviceCounts) -> list[tuple[int, ...]]:
-    """The devices of every slice that a group of ids of one slice stands for."""
+    """Return the devices of every slice that a group of one slice's ids stands for."""
     devices = counts.of_slice or 1
     return [tuple(number * devices + device for device in group) for number in range(counts.slices)]
 
 
 def tile_groups(sharding: Sharding) -> tuple[Groups, ...]:
-    """For each divided dimension of one array the devices along it; for subgroups that hold the same data, those."""
+    """Return, for each divided dimension of an array, the devices along it; and the subgroups that hold the same data."""
     try:
         return tuple(sharding.device_lines())
     except DeviceListError:
@@ -219,21 +225,22 @@ def tile_groups(sharding: Sharding) -> tuple[Groups, ...]:
 
 
 def module_shardings(module: Module) -> list[Sharding]:
-    """The distinct shardings of the entry computation that can be read."""
+    """Return the distinct readable shardings of the entry computation."""
     read = (module.values.read("sharding", text) for text in module.device_marks.shardings)
     return [sharding for sharding in read if isinstance(sharding, Sharding)]
 
 
 def sharding_faults(module: Module, counts: DeviceCounts) -> list[str]:
-    """What does not fit in each sharding of the entry computation."""
+    """Return the faults of the entry computation's shardings."""
     stated = module.header.states_devices
     faults = (sharding_fault(sharding, counts, stated=stated) for sharding in module_shardings(module))
     return [fault for fault in faults if fault is not None]
 
 
 def sharding_fault(sharding: Sharding, counts: DeviceCounts, *, stated: bool) -> str | None:
-    """What is wrong with the number of devices of one array's sharding. It is for all partitions, where the header `stated` how
-    many those are.
+    """Describe the fault in the number of devices of one array's sharding; None if there is none.
+
+    If the header `stated` the number of partitions, a sharding has to be for all of them.
     """
     fault = sharding.tile_count_fault
     if fault is not None:
@@ -245,7 +252,7 @@ def sharding_fault(sharding: Sharding, counts: DeviceCounts, *, stated: bool) ->
 
 
 def tiles_of(sharding: Sharding) -> int:
-    """The devices over which an array is divided or repeated; 0 where none are named."""
+    """Return the number of devices over which an array is divided or repeated; 0 if none are named."""
     if sharding.mesh is not None:
         return sharding.mesh.size if sharding.mesh.axes else 0
     return math.prod(sharding.tile_sizes) if sharding.kind == "tiled" else 0
@@ -254,22 +261,22 @@ def tiles_of(sharding: Sharding) -> int:
 # -- device orders other than row-major -------------------------------------------------------------------------------------
 
 Labels = tuple[int, ...]
-"""For each device the number of the group that it is in."""
+"""The group number of each device."""
 
 
 def find_order(lists: Sequence[Groups], devices: int) -> tuple[int, ...] | None:
-    """The devices of a mesh in row-major order, `None` where the groups leave open which.
+    """Return the devices of a mesh in row-major order; None if the groups do not determine it.
 
-    Each axis is the smallest intersection of groups that holds device 0 and one more; the axes have to reach every device.
-    Along an axis devices are taken by id, and of two axes the one with the larger second id is the more major.
+    Each axis is the smallest intersection of groups that holds device 0 and another one. The axes have to reach every device.
+    Along an axis devices are in the order of ids. Of two axes the one with the larger second id is the more major.
     """
     if devices > MAX_ORDERED_DEVICES:
         return None
     partitions = [_labels(groups, devices) for groups in lists]
-    known = [labels for labels in dict.fromkeys(partitions) if labels is not None]
-    if not known or None in partitions:
+    distinct = [labels for labels in dict.fromkeys(partitions) if labels is not None]
+    if not distinct or None in partitions:
         return None
-    axes = _axes(known, devices)
+    axes = _axes(distinct, devices)
     if axes is None:
         return None
     axes.sort(key=lambda labels: labels.index(labels[0], 1), reverse=True)
@@ -281,13 +288,13 @@ def find_order(lists: Sequence[Groups], devices: int) -> tuple[int, ...] | None:
         coordinates = _coordinates(axes[:number] + axes[number + 1 :], line, devices)
         if coordinates is None:
             return None
-        positions = [position * len(line) + at for position, at in zip(positions, coordinates, strict=True)]
+        positions = [position * len(line) + coordinate for position, coordinate in zip(positions, coordinates, strict=True)]
     order = sorted(range(devices), key=positions.__getitem__)
     return tuple(order) if sorted(positions) == list(range(devices)) else None
 
 
 def _labels(groups: Groups, devices: int) -> Labels | None:
-    """`None` for groups that differ in size or do not hold each device once."""
+    """Label each device with its group; None if groups differ in size or do not hold each device once."""
     labels = [-1] * devices
     for number, group in enumerate(groups):
         if len(group) != len(groups[0]):
@@ -300,7 +307,10 @@ def _labels(groups: Groups, devices: int) -> Labels | None:
 
 
 def _axes(partitions: list[Labels], devices: int) -> list[Labels] | None:
-    """The smallest intersections: those of the most partitions that hold device 0 and one other device together."""
+    """For each maximal set of groupings that put device 0 and one other device together, return their intersection.
+
+    Return None above `MAX_AXES`.
+    """
     together = {
         frozenset(i for i, labels in enumerate(partitions) if labels[device] == labels[0]) for device in range(1, devices)
     }
@@ -319,7 +329,10 @@ def _intersection(partitions: list[Labels]) -> Labels:
 
 
 def _coordinates(others: list[Labels], line: list[int], devices: int) -> list[int] | None:
-    """Where each device is along an axis: at the device of its line through 0 that it reaches along the other axes."""
+    """Return the coordinate of each device along an axis.
+
+    It is that of the device on the line through device 0 that the other axes reach from it.
+    """
     parents = list(range(devices))
 
     def top(device: int) -> int:
@@ -331,7 +344,7 @@ def _coordinates(others: list[Labels], line: list[int], devices: int) -> list[in
         firsts: dict[int, int] = {}
         for device, label in enumerate(labels):
             parents[top(device)] = top(firsts.setdefault(label, device))
-    places = {top(device): at for at, device in enumerate(line)}
+    places = {top(device): coordinate for coordinate, device in enumerate(line)}
     if len(places) != len(line) or any(top(device) not in places for device in range(devices)):
         return None
     return [places[top(device)] for device in range(devices)]

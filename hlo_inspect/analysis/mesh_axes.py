@@ -1,7 +1,7 @@
-"""The axes of a mesh by name, and along which of them a collective communicates.
+"""The axes of a mesh by name, and the axes along which a collective communicates.
 
-Names are the user's, those of Shardy's meshes in the header, or those of meshes in shardings and groups. `axis_<n>` is what
-XLA's printer makes up where it knows no name.
+Names are the user's, those of Shardy's meshes in the header, or those of meshes in shardings and groups. XLA's printer makes up
+`axis_<n>` if it knows no name.
 """
 
 from __future__ import annotations
@@ -54,13 +54,14 @@ _GIVEN_AXIS = lazy_pattern(rf"\s*({_NAME.pattern})\s*=\s*([1-9]\d{{0,6}})\s*", r
 
 
 LEAST_NAMED, MOST_NAMED = 1 << 17, 1 << 21
-"""So many ids of devices are looked at for a mesh in any module, and at most in a large one, where half as many as its text has
-bytes are: 16,384 devices in a hundred lists are fewer.
+"""The number of device ids that are read for a mesh in any module, and the limit for a large one.
+
+In between it is half of the text's bytes: 16,384 devices in a hundred lists are fewer.
 """
 
 
 def mesh_of(module: Module, collectives: Sequence[Collective], counts: DeviceCounts, given: NamedMesh | None = None) -> Mesh:
-    """The mesh of a module; `given` is a mesh of the user's to take names from (`given_mesh`)."""
+    """Find the mesh of a module; `given` is the user's mesh to take names from (`given_mesh`)."""
     devices = counts.devices
     shardings = module_shardings(module)
     reason = _why_no_mesh(module, collectives, counts, shardings)
@@ -79,20 +80,20 @@ def mesh_of(module: Module, collectives: Sequence[Collective], counts: DeviceCou
     stated = [*header, *printed_meshes(collectives, shardings)]
     if names is None:
         names = axis_names(mesh, stated)
-    is_sure = not module.problems.hold_a_cut or any(_runs(_named_axes(one, mesh) or ()) == mesh.axes for one in stated)
+    is_sure = not module.problems.hold_a_cut or any(_runs(_named_axes(named, mesh) or ()) == mesh.axes for named in stated)
     why_partial = "" if is_sure else "the text is cut off, and the missing part may divide the devices further"
     return replace(mesh, names=names or _plain_names(mesh.axes, counts), note=note, why_partial=why_partial)
 
 
 def _plain_names(axes: Sequence[Run], counts: DeviceCounts) -> tuple[str, ...]:
-    """`d0`, `d1`, …; an axis that is all slices is called after the network between them."""
+    """Return `d0`, `d1`, …; an axis of all slices gets the name of the network between them."""
     between = [counts.slices > 1 and axis == (counts.slices, counts.of_slice) for axis in axes]
     numbers = count()
     return tuple(DCN if is_between else f"d{next(numbers)}" for is_between in between)
 
 
 def _why_no_mesh(module: Module, collectives: Sequence[Collective], counts: DeviceCounts, shardings: Sequence[Sharding]) -> str:
-    """Why no mesh is looked for; empty where one is."""
+    """Return the reason why no mesh is searched for; empty if one is."""
     devices = counts.devices
     if devices is None:
         return "the number of devices of the program is not known"
@@ -109,14 +110,14 @@ def _why_no_mesh(module: Module, collectives: Sequence[Collective], counts: Devi
 
 
 def most_named(module: Module) -> int:
-    """How many ids of devices are looked at, written out."""
+    """Return the largest number of device ids that are read, written out."""
     return min(max(LEAST_NAMED, module.bytes // 2), MOST_NAMED)
 
 
 def _too_many_ids(
     module: Module, collectives: Sequence[Collective], counts: DeviceCounts, shardings: Sequence[Sharding]
 ) -> str:
-    """What is said where groups and shardings, written out, are out of proportion to the text; else nothing."""
+    """Return a reason if groups and shardings, written out, are out of proportion to the text; else empty."""
     distinct = {(c.groups, c.mode): c for c in collectives if has_groups(c)}
     named = sum(ids_named(collective, counts) for collective in distinct.values())
     named = named * counts.slices + sum(max(tiles_of(sharding), counts.devices or 0) for sharding in shardings)
@@ -128,7 +129,7 @@ def _too_many_ids(
 
 
 def given_mesh(text: str) -> NamedMesh:
-    """The mesh that a user writes as `data=4,model=2`; `UsageError` for anything else."""
+    """Parse the user's mesh, written as `data=4,model=2`. Raise UsageError for any other text."""
     axes = [_GIVEN_AXIS.fullmatch(part) for part in text.split(",")]
     names = [axis[1] for axis in axes if axis]
     if len(names) != len(axes) or len(set(names)) != len(names):
@@ -137,21 +138,21 @@ def given_mesh(text: str) -> NamedMesh:
 
 
 def require_fit(given: NamedMesh, devices: int | None, module: str) -> None:
-    """`UsageError` for a mesh of the user's over another number of devices than the program has."""
+    """Raise UsageError if the user's mesh has another number of devices than the program."""
     if devices is not None and given.size != devices:
         axes = ",".join(f"{name}={size}" for name, size in given.axes)
         raise UsageError(f"the mesh {axes} has {given.size:,} devices, and the module {module} has {devices:,}")
 
 
 def printed_meshes(collectives: Iterable[Collective], shardings: Iterable[Sharding]) -> list[NamedMesh]:
-    """The meshes in groups and shardings."""
+    """Return the distinct meshes in groups and shardings."""
     of_groups = (c.groups.mesh for c in collectives if isinstance(c.groups, DeviceGroups))
     meshes = (*of_groups, *(sharding.mesh for sharding in shardings))
     return list(dict.fromkeys(mesh for mesh in meshes if mesh is not None))
 
 
 def is_made_up(name: str) -> bool:
-    """Whether a printer named an axis that the program did not name."""
+    """Return True if a printer made up the name of an axis."""
     return not name or _MADE_UP.fullmatch(name) is not None
 
 
@@ -161,15 +162,15 @@ class _Named(NamedTuple):
 
 
 def axis_names(mesh: Mesh, meshes: Iterable[NamedMesh]) -> tuple[str, ...] | None:
-    """A name for each axis of a mesh from the first of `meshes` that has these axes, else from the first that can be laid over
-    them; `None` where there is no such mesh.
+    """Name each axis of a mesh; None if none of `meshes` fits.
 
-    An axis that is several named ones is called `data,model`; one that is a part of one `data:(2)4`, as XLA writes it: 4
-    devices, after a factor of 2.
+    The names are those of the first of `meshes` that has these axes, else of the first that can be laid over them. An axis that
+    covers several named ones is called `data,model`. A part of a named axis is `data:(2)4`, as XLA writes it: 4 devices, after
+    a factor of 2.
     """
     fitting = []
-    for one in meshes:
-        named = _named_axes(one, mesh)
+    for candidate in meshes:
+        named = _named_axes(candidate, mesh)
         if named is None:
             continue
         if _runs(named) == mesh.axes:
@@ -180,13 +181,14 @@ def axis_names(mesh: Mesh, meshes: Iterable[NamedMesh]) -> tuple[str, ...] | Non
 
 
 def _named_axes(named: NamedMesh, mesh: Mesh) -> list[_Named] | None:
-    """The axes of a printed mesh with more than one device, major to minor. `None` where it has other devices than `mesh`,
-    made-up names, or axes that are no runs of device positions.
+    """Return the axes of a printed mesh with more than one device, major to minor.
+
+    Return None if it has other devices than `mesh`, made-up names, or axes that are no runs of device positions.
     """
     axes = [(name, size) for name, size in named.axes if size != 1]
     if math.prod(size for _, size in axes) != math.prod(mesh.shape or ()) or any(is_made_up(name) for name, _ in axes):
         return None
-    found = []
+    named_axes = []
     for name, _ in axes:
         try:
             positions = sorted(map(mesh.position, named.groups([AxisReference(name)])[0]))
@@ -195,8 +197,8 @@ def _named_axes(named: NamedMesh, mesh: Mesh) -> list[_Named] | None:
         runs = runs_of(positions) if positions[0] >= 0 else None
         if runs is None or len(runs) != 1:
             return None
-        found.append(_Named(name, runs[0]))
-    return sorted(found, key=lambda axis: -axis.run.stride)
+        named_axes.append(_Named(name, runs[0]))
+    return sorted(named_axes, key=lambda axis: -axis.run.stride)
 
 
 def _runs(named: Iterable[_Named]) -> tuple[Run, ...]:
@@ -217,13 +219,14 @@ def _laid_over(run: Run, named: list[_Named]) -> str:
 
 
 def axis_of(groups: Groups, mesh: Mesh) -> tuple[int, ...] | None:
-    """The numbers of the axes along which the devices of each group lie, none for groups of one. `None` where the mesh is not
-    known, where a group is no product of whole axes, or where groups lie along different ones.
+    """Return the numbers of the axes along which the devices of each group lie; empty for groups of one device.
+
+    Return None if the mesh is unknown, if a group is no product of whole axes, or if groups lie along different ones.
     """
     if mesh.shape is None:
         return None
-    found = {_axes_of_group(group, mesh) for group in groups}
-    return found.pop() if len(found) == 1 else None
+    axes = {_axes_of_group(group, mesh) for group in groups}
+    return axes.pop() if len(axes) == 1 else None
 
 
 def _axes_of_group(group: Sequence[int], mesh: Mesh) -> tuple[int, ...] | None:
@@ -241,7 +244,7 @@ def _axes_of_group(group: Sequence[int], mesh: Mesh) -> tuple[int, ...] | None:
 
 
 def axis_of_pairs(pairs: Iterable[tuple[int, int]], mesh: Mesh) -> tuple[int, ...] | None:
-    """The numbers of the axes along which senders and receivers differ; `None` where the mesh is not known."""
+    """Return the numbers of the axes along which senders and receivers differ; None if the mesh is unknown."""
     if mesh.shape is None:
         return None
     axes: set[int] = set()
@@ -254,20 +257,21 @@ def axis_of_pairs(pairs: Iterable[tuple[int, int]], mesh: Mesh) -> tuple[int, ..
 
 
 def axis_labels(collectives: Iterable[Collective], counts: DeviceCounts, mesh: Mesh) -> list[str | None]:
-    """What each collective communicates along: names of axes, joined by commas; empty where every device is alone, `None` where
-    it cannot be known.
+    """Return the mesh axes of each collective as `d0,d1`.
+
+    Empty for groups of one device, None if unknown, `dcn` between slices.
     """
-    known: dict[tuple[object, ...], str | None] = {}
+    label_by_key: dict[tuple[object, ...], str | None] = {}
     labels: list[str | None] = []
     for collective in collectives:
         if collective.transfer is not None:
             labels.append(DCN)
             continue
         key = (collective.groups, collective.pairs, collective.mode, has_groups(collective))
-        if key not in known:
+        if key not in label_by_key:
             axes = _axes_of_collective(collective, counts, mesh)
-            known[key] = None if axes is None else ",".join(mesh.names[i] for i in axes)
-        labels.append(known[key])
+            label_by_key[key] = None if axes is None else ",".join(mesh.names[i] for i in axes)
+        labels.append(label_by_key[key])
     return labels
 
 
@@ -291,11 +295,11 @@ def _axes_of_collective(collective: Collective, counts: DeviceCounts, mesh: Mesh
 
 
 Spec = tuple[tuple[str, ...], ...]
-"""For each dimension the axes that divide it, major to minor."""
+"""The axes that divide each dimension, major to minor."""
 
 
 class PartitionSpecs:
-    """The shardings of a module in the names of its axes. `mesh` is asked for where the text does not name them."""
+    """The shardings of a module in the names of its axes. `mesh` is called if the text does not name them."""
 
     def __init__(self, module: Module, mesh: Callable[[], Mesh]) -> None:
         self._header = module.header.attributes.get("frontend_attributes", "")
@@ -307,9 +311,10 @@ class PartitionSpecs:
     def _meshes(self) -> dict[str, NamedMesh]:
         return shardy_meshes(self._header)
 
-    def of(self, sharding: Sharding | None, instruction: Instruction | None = None) -> Spec | None:
-        """The spec of an array with this sharding, of which `instruction` is the whole definition; `None` where axes do not say
-        it, or not all devices hold a part.
+    def get(self, sharding: Sharding | None, instruction: Instruction | None = None) -> Spec | None:
+        """Return the spec of an array with this sharding; None if axes do not express it, or not all devices hold a part.
+
+        `instruction` is an instruction that defines the whole array.
         """
         attributes = instruction.attr("frontend_attributes") if instruction is not None else None
         shardy = attributes.get("xla.sdy.sharding", "") if attributes else ""
@@ -321,8 +326,8 @@ class PartitionSpecs:
         return self._known[key]
 
     def text(self, sharding: Sharding | None, instruction: Instruction | None = None) -> str:
-        """The spec as it is written, else the sharding's own text; empty where there is none."""
-        spec = self.of(sharding, instruction)
+        """Return the spec as text, else the sharding's own text; empty if there is none."""
+        spec = self.get(sharding, instruction)
         if spec is not None:
             return spec_text(spec)
         return sharding.text if sharding is not None else ""
@@ -336,7 +341,10 @@ class PartitionSpecs:
         return self._along_axes(sharding) if named is None else named
 
     def _along_axes(self, sharding: Sharding) -> Spec | None:
-        """The axes of the module's mesh. Devices are not written out for a mesh that is not known, or of another size."""
+        """Return the spec along the axes of the module's mesh.
+
+        Devices are not written out if the mesh is unknown or has fewer devices.
+        """
         mesh = self._mesh()
         if sharding.devices > 1 and (mesh.shape is None or sharding.devices > math.prod(mesh.shape)):
             return None
@@ -347,13 +355,15 @@ class PartitionSpecs:
             lines = list(_lines(sharding))
         except DeviceListError:
             return None
-        found = [axis_of(groups, mesh) if groups is not None else () for groups in lines]
-        known = [axes for axes in found if axes is not None]
-        return tuple(tuple(mesh.names[axis] for axis in axes) for axes in known) if len(known) == len(found) else None
+        dimensions = [axis_of(groups, mesh) if groups is not None else () for groups in lines]
+        known_axes = [axes for axes in dimensions if axes is not None]
+        if len(known_axes) != len(dimensions):
+            return None
+        return tuple(tuple(mesh.names[axis] for axis in axes) for axes in known_axes)
 
 
 def spec_text(spec: Spec) -> str:
-    """`("fsdp", None)`; `replicated` where no dimension is divided."""
+    """Format a spec as `("fsdp", None)`; `replicated` if no dimension is divided."""
     if not any(spec):
         return "replicated"
     dimensions = [_dimension_text(axes) for axes in spec]
@@ -366,7 +376,7 @@ def _dimension_text(axes: tuple[str, ...]) -> str:
 
 
 def _named(sharding: Sharding, sizes: Mapping[str, int]) -> Spec | None:
-    """The spec in the names of the sharding's own mesh, `None` where the program did not name its axes."""
+    """Return the spec in the names of the sharding's own mesh; None if the program did not name its axes."""
     if any(is_made_up(name) for name in sizes) or any(
         axis.name not in sizes for axes in sharding.dimension_axes for axis in axes
     ):
@@ -379,7 +389,7 @@ def _name(axis: AxisReference) -> str:
 
 
 def _lines(sharding: Sharding) -> Iterator[Groups | None]:
-    """For each dimension of the array the lines of devices along which it is divided, `None` where it is not."""
+    """Yield the lines of devices along which each dimension of the array is divided, None for an undivided one."""
     if sharding.mesh is not None:
         yield from (sharding.mesh.groups(axes) if axes else None for axes in sharding.dimension_axes)
         return

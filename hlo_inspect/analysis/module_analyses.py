@@ -1,4 +1,4 @@
-"""What is known of a module on any machine, each analysis imported and computed when first asked for."""
+"""The analyses of a module on any machine, each imported and computed on first use."""
 
 from __future__ import annotations
 
@@ -44,8 +44,10 @@ NO_REQUEST = Request()
 
 
 class ModuleAnalyses:
-    """A module with what is known of it. `given_mesh` and `call_rules` are the user's mesh and rules for custom calls.
-    `read_graph` reads a module with its graph that was read without it.
+    """The analyses of a module.
+
+    `given_mesh` and `call_rules` are the user's mesh and rules for custom calls. `read_graph` reads a module again with its
+    graph.
     """
 
     def __init__(
@@ -64,7 +66,7 @@ class ModuleAnalyses:
 
     @cached_property
     def with_graph(self) -> Module | None:
-        """The module with its graph, where it was read or can be read again with it."""
+        """The module with its graph; None if it was read without it and cannot be read again."""
         if self.module.wants.graph:
             return self.module
         return self._read_graph() if self._read_graph is not None else None
@@ -98,14 +100,14 @@ class ModuleAnalyses:
 
     @cached_property
     def provenances(self) -> Provenances:
-        """What the metadata of instructions says."""
+        """The provenance that the metadata of instructions states."""
         from hlo_inspect.analysis.provenance import Provenances
 
         return Provenances(self.module.frames)
 
     @cached_property
     def graph_phases(self) -> GraphPhases | None:
-        """The phases by the graph of values, `None` if names alone are asked, no graph is read, or it updates no weight."""
+        """The phases by the graph of values; None if the request uses names only, no graph is read, or it updates no weight."""
         if not self.request.uses_graph_for_phases:
             return None
         whole = self if self.module.wants.graph else self._whole()
@@ -117,7 +119,7 @@ class ModuleAnalyses:
 
     @property
     def why_no_graph(self) -> str:
-        """Why the graph of values gives no phases; empty where names alone were asked for."""
+        """The reason why the graph of values gives no phases; empty if the request uses names only."""
         if not self.request.uses_graph_for_phases:
             return ""
         if self.graph_phases is not None:
@@ -127,7 +129,7 @@ class ModuleAnalyses:
         return NO_UPDATE if self.module.wants.graph or self._read_graph is not None else "it was not read"
 
     def _whole(self) -> ModuleAnalyses | None:
-        """The module with its graph, of one that was read without it."""
+        """Return the analyses of the module with its graph, if it was read without it."""
         from hlo_inspect.graph.parameters import adds_something, may_update
 
         if not may_update(self.module.header) or self.with_graph is None:
@@ -138,11 +140,11 @@ class ModuleAnalyses:
     @cached_property
     def collective_phases(self) -> list[str]:
         """The phase of each of `collectives`."""
-        return [one.phase for one in self.phases.of_collectives]
+        return [phase.phase for phase in self.phases.of_collectives]
 
     @property
     def leaves_phases_open(self) -> bool:
-        """True if --quick leaves the phase of a collective open."""
+        """True if --quick leaves the phase of a collective unknown."""
         return NOT_SOUGHT in self.collective_phases
 
     @cached_property
@@ -153,7 +155,7 @@ class ModuleAnalyses:
 
     @cached_property
     def axes(self) -> list[str | None]:
-        """The mesh axes that each of `collectives` runs over."""
+        """The mesh axes of each of `collectives`."""
         from hlo_inspect.analysis.mesh_axes import axis_labels
 
         return axis_labels(self.collectives, self.device_counts, self.mesh)
@@ -164,10 +166,10 @@ class ModuleAnalyses:
 
     @cached_property
     def executed(self) -> ExecutedCollectives:
-        """How often the collectives run in a step, and what they move then."""
+        """The runs of collectives in a step, with the bytes that they read and send."""
         from hlo_inspect.analysis.executed_collectives import ExecutedCollectives
 
-        phases = [one.runs or one.phase for one in self.phases.of_collectives]
+        phases = [phase.runs or phase.phase for phase in self.phases.of_collectives]
         return ExecutedCollectives(self.call_graph, self.collectives, self.axes, phases)
 
     @cached_property
@@ -178,7 +180,7 @@ class ModuleAnalyses:
 
     @cached_property
     def partition_specs(self) -> PartitionSpecs:
-        """How arrays are divided, by the names of mesh axes."""
+        """The partition of arrays, in the names of mesh axes."""
         from hlo_inspect.analysis.mesh_axes import PartitionSpecs
 
         this = proxy(self)
@@ -186,28 +188,28 @@ class ModuleAnalyses:
 
     @cached_property
     def views(self) -> Views:
-        """The rows of the computations, which all that follows the graph shares."""
+        """The rows of the computations, shared by all analyses of the graph."""
         from hlo_inspect.graph.view import Views
 
         return Views(self.module.computations)
 
     @cached_property
     def canonical(self) -> CanonicalModule:
-        """The module without its names, of one that was read with its graph."""
+        """The module without its names; it has to be read with its graph."""
         from hlo_inspect.graph.canonical.module import CanonicalModule
 
         return CanonicalModule(self.module, self.views)
 
     @cached_property
     def optimizer(self) -> Overview:
-        """The updates of weights, in a module that was read with its graph."""
+        """The updates of weights; the module has to be read with its graph."""
         from hlo_inspect.optimizer.overview import find_optimizer
 
         return find_optimizer(self.module, self.interface, self.views)
 
     @cached_property
     def fusions(self) -> list[Fusion]:
-        """The fusions of a module that was read with its graph."""
+        """The fusions; the module has to be read with its graph."""
         from hlo_inspect.analysis.fusions import find_fusions
 
         return find_fusions(self.views)
@@ -238,7 +240,7 @@ class ModuleAnalyses:
 
     @cached_property
     def kernels(self) -> Kernels:
-        """What runs on the device as a kernel of its own."""
+        """The instructions that the device launches by themselves."""
         from hlo_inspect.analysis.cost.kernels import find_kernels
 
         return find_kernels(self.cost, self.call_graph)
@@ -246,12 +248,14 @@ class ModuleAnalyses:
     @cached_property
     def own_kernels(self) -> list[Kernel]:
         """The kernels that are no collectives."""
-        collectives = {place(one) for collective in self.collectives for one in (collective.inner, collective.start)}
+        collectives = {
+            place(instruction) for collective in self.collectives for instruction in (collective.inner, collective.start)
+        }
         return [kernel for kernel in self.kernels.found if kernel.place not in collectives]
 
     @cached_property
     def program(self) -> Program:
-        """What kind of program the module is; more is known where costs and optimizer are asked for."""
+        """The kind of program. Costs and optimizer, which --quick leaves out, make it more precise."""
         from hlo_inspect.analysis.program import find_program
 
         cost = None if self.request.quick else self.cost
@@ -259,22 +263,22 @@ class ModuleAnalyses:
         return find_program(self.module, self.interface, self.views, self._named_phases(cost), cost, overview)
 
     def _named_phases(self, cost: ModuleCost | None) -> Iterator[str]:
-        """The phases by names of collectives, fusions and what costs something, with repetitions."""
+        """Yield the phases by names of collectives, fusions and instructions with a cost, with repetitions."""
         from hlo_inspect.analysis.fusions import metadata_of_fusions
 
         yield from (self.phases.names.of(collective.inner) for collective in self.collectives)
-        yield from (self.provenances.of(one).scope.phase for one in dict.fromkeys(metadata_of_fusions(self.module)))
+        yield from (self.provenances.of(metadata).scope.phase for metadata in dict.fromkeys(metadata_of_fusions(self.module)))
         if cost is not None:
             yield from cost.named_phases
 
     @property
     def memory(self) -> ProgramMemory:
-        """Device memory, of a module that was read with its graph; with the figures of XLA's own files where there are some."""
+        """Device memory, with the figures of XLA's own files if there are any. The module has to be read with its graph."""
         return self._memory[0]
 
     @property
     def stated_figures(self) -> list[StatedFigure]:
-        """What XLA's files about memory state, beside what was worked out."""
+        """The figures of XLA's files about memory, beside the computed ones."""
         return self._memory[1]
 
     @cached_property
@@ -294,7 +298,7 @@ class ModuleAnalyses:
 
     @cached_property
     def live_arrays(self) -> list[LiveArray]:
-        """What is live at the peak, the largest first; nothing where that is not known."""
+        """The live arrays at the peak, the largest first; empty if the peak is unknown."""
         from hlo_inspect.analysis.memory.live_arrays import LiveArrays
 
         device = self.memory.device
@@ -312,11 +316,11 @@ class ModuleAnalyses:
         return find_gathered(device, self.largest_arrays.relation, self.phase_of) if device is not None else []
 
     def phase_of(self, view: View, row: int) -> str:
-        found = self.phases.of_row(view, row)
-        return self.labels_of(view, row).phase if found is None else found.phase
+        phase = self.phases.of_row(view, row)
+        return self.labels_of(view, row).phase if phase is None else phase.phase
 
     def labels_of(self, view: View, row: int) -> Labels:
-        """Kind, phase, source and scope of a row."""
+        """Return kind, phase, source and scope of a row."""
         return self._labeller.of(view, row)
 
     @cached_property
@@ -327,7 +331,7 @@ class ModuleAnalyses:
 
     @cached_property
     def largest_arrays(self) -> LargestArrays:
-        """The largest arrays that the text makes; gradients are known where the optimizer is asked for."""
+        """The largest arrays that the text makes. Gradients are found unless --quick leaves out the optimizer."""
         from hlo_inspect.analysis.memory.largest_arrays import LargestArrays
 
         this = proxy(self)

@@ -1,9 +1,11 @@
-"""What compiler passes did to a module, from its texts behind each of them: what it is at each moment, which pass brought an
-instruction in, and what later passes made of it.
+"""The history of a module through compiler passes, from the text behind each of them.
 
-XLA does not write down what became of an instruction. It is the one of the state before that has its name; else one of its kind
-with the same op_name, shape and groups. What takes the operands of several that are gone is these merged; what has the op_name
-of one that is gone, or at least its shape and groups, came of it.
+It has the state after each pass, the pass that introduced an instruction, and the later passes that changed it. XLA does not
+record the fate of an instruction. It is matched with one of the state before:
+
+* by name; else by kind, op_name, shape and groups;
+* by operands: an instruction with the operands of several removed ones is these merged;
+* by op_name, or shape and groups, of a removed one, from which it came then.
 """
 
 from __future__ import annotations
@@ -22,13 +24,13 @@ from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.hlo.wants import Wants
 
 STATE_WANTS = WANTS | Wants(opcodes=OPCODES, operands=OPCODES, targets=TARGETS, entry=True, graph=True, checked=True)
-"""What has to be kept of a module."""
+"""Parts of a module to keep."""
 
 _COLLECTIVES = frozenset((*COLLECTIVE_KINDS, *POINT_TO_POINT))
 
 
 class FollowedInstruction(NamedTuple):
-    """One instruction, or logical collective. `operands` are the texts of their shapes, `groups` who takes part."""
+    """An instruction, or a logical collective. `operands` are the texts of their shapes, `groups` the participants."""
 
     kind: str
     name: str
@@ -41,9 +43,10 @@ class FollowedInstruction(NamedTuple):
 
 
 class ModuleState(NamedTuple):
-    """Counts are of instructions of the text, those of `collectives` (by kind) of logical ones; FLOPs and bytes are those of
-    one run. `content` tells two states from each other: the computations, with the order of their lines where that is the
-    schedule, and the header.
+    """The counts and figures of a module after a pass.
+
+    Counts are of instructions of the text, those of `collectives` (by kind) of logical ones. FLOPs and bytes are those of one
+    step. `content` is a hash that distinguishes states: of the computations, the header and, in a schedule, the order of lines.
     """
 
     content: int
@@ -58,9 +61,10 @@ class ModuleState(NamedTuple):
     largest_array: ArrayShape | None
 
 
-class ModuleMoment(NamedTuple):
-    """A state with the name of the module and its instructions: those that are `followed`, and by what they say themselves how
-    many there are.
+class ModuleSnapshot(NamedTuple):
+    """A state with the name of the module and its `followed` instructions.
+
+    `says` counts the instructions by the hash of their own text.
     """
 
     module: str
@@ -69,21 +73,24 @@ class ModuleMoment(NamedTuple):
     says: Counter[int]
 
 
-def moment_of(context: Context, opcode: str | None) -> ModuleMoment:
-    """A module that was read with `STATE_WANTS`. Collectives are followed, and the instructions of an `opcode`."""
+def moment_of(context: Context, opcode: str | None) -> ModuleSnapshot:
+    """Take the snapshot of a module that was read with `STATE_WANTS`.
+
+    Collectives are followed, and the instructions of `opcode`.
+    """
     canonical = context.canonical
     opcodes = context.module.opcode_counts
     cost = context.cost
-    followed = [_collective(one) for one in context.collectives]
+    followed = [_collective(item) for item in context.collectives]
     if opcode is not None and opcode not in _COLLECTIVES:
         followed += _instructions(context, opcode)
     state = ModuleState(
         content=_content(context),
         is_scheduled=context.module.header.is_scheduled,
-        collectives=Counter(one.kind for one in context.collectives),
-        async_collectives=sum(one.is_async for one in context.collectives),
+        collectives=Counter(item.kind for item in context.collectives),
+        async_collectives=sum(item.is_async for item in context.collectives),
         fusions=opcodes["fusion"],
-        copies=sum(opcodes[one] for one in ("copy", "copy-start")),
+        copies=sum(opcodes[item] for item in ("copy", "copy-start")),
         instructions=sum(opcodes.values()),
         flops=cost.step["flops"],
         bytes=cost.step["bytes"],
@@ -92,47 +99,56 @@ def moment_of(context: Context, opcode: str | None) -> ModuleMoment:
     says: Counter[int] = Counter()
     for name in canonical.names:
         says.update(canonical.of(name).local)
-    return ModuleMoment(context.module.name, state, followed, says)
+    return ModuleSnapshot(context.module.name, state, followed, says)
 
 
 def _content(context: Context) -> int:
-    """Quicker than the hashes of the text in canonical names."""
+    """Hash the content of a module: quicker than hashes of the text in canonical names."""
     header, canonical = context.module.header, context.canonical
-    found = [canonical.of(name) for name in canonical.names]
-    numbers = sorted(one.ordered if header.is_scheduled else one.fingerprint for one in found)
+    computations = [canonical.of(name) for name in canonical.names]
+    numbers = sorted(computation.ordered if header.is_scheduled else computation.fingerprint for computation in computations)
     return numbers_hash([text_hash(str(sorted(header.attributes.items()))), *numbers])
 
 
 def followed_opcode(pattern: str) -> str | None:
-    """The opcode of the instructions that a pattern may name: an opcode, or the name of an instruction that begins with one;
-    that of an asynchronous pair without its ending.
+    """Return the opcode of the instructions that a pattern may name.
+
+    A pattern is an opcode, or the name of an instruction that begins with one. The opcode of an asynchronous pair has no
+    suffix.
     """
     base = pattern.removeprefix("%").partition(".")[0].partition("*")[0]
-    known = TABLE.get(base)
-    return (known.collective or known.base) if known is not None else None
+    record = TABLE.get(base)
+    return (record.collective or record.base) if record is not None else None
 
 
-def _collective(one: Collective) -> FollowedInstruction:
-    groups = one.participants.key or one.source_target_pairs
-    shape = "" if one.result_shape is None else str(one.result_shape)
-    operands = tuple("?" if shape is None else str(shape) for shape in one.inner.operand_shapes or ())
+def _collective(collective: Collective) -> FollowedInstruction:
+    groups = collective.participants.key or collective.source_target_pairs
+    shape = "" if collective.result_shape is None else str(collective.result_shape)
+    operands = tuple("?" if shape is None else str(shape) for shape in collective.inner.operand_shapes or ())
     return FollowedInstruction(
-        one.kind, one.inner.name, one.origin.op_name, shape, operands, groups, one.is_async, one.operand_bytes
+        collective.kind,
+        collective.inner.name,
+        collective.origin.op_name,
+        shape,
+        operands,
+        groups,
+        collective.is_async,
+        collective.operand_bytes,
     )
 
 
 def _instructions(context: Context, opcode: str) -> Iterator[FollowedInstruction]:
-    """The instructions of an opcode in the order of the text; of an asynchronous pair the first one."""
+    """Yield the instructions of an opcode in the order of the text; of an asynchronous pair the first one."""
     for name in context.module.computations:
         view = context.views.of(name)
-        for index, one in enumerate(view.opcodes):
-            known = TABLE.get(one)
-            if known is None or known.base != opcode or known.half in ("update", "done"):
+        for index, spelling in enumerate(view.opcodes):
+            record = TABLE.get(spelling)
+            if record is None or record.base != opcode or record.half in ("update", "done"):
                 continue
             shape = view.shapes[index]
-            operands = tuple(str(view.operand_shape(index, at)) for at in range(len(view.operand_rows(index))))
+            operands = tuple(str(view.operand_shape(index, number)) for number in range(len(view.operand_rows(index))))
             size = shape.array_bytes if shape is not None else None
-            defined, is_start = view.names[index], known.half == "start"
+            defined, is_start = view.names[index], record.half == "start"
             yield FollowedInstruction(opcode, defined, view.op_name(index), str(shape), operands, "", is_start, size)
 
 
@@ -141,8 +157,9 @@ def _instructions(context: Context, opcode: str) -> Iterator[FollowedInstruction
 
 @dataclass(slots=True)
 class PassTrace:
-    """One instruction on its way through the passes, each named by its label: `now` is what it is, or was last, `first` what it
-    was first. An empty text is no pass.
+    """The changes of one instruction, each with the label of its pass; empty for none.
+
+    `now` is its current or last state, `first` the one in which it was introduced.
     """
 
     first: FollowedInstruction
@@ -158,7 +175,7 @@ class PassTrace:
 
 
 class Traces:
-    """Follows instructions from state to state. `found` are all that there ever were."""
+    """Follows instructions from state to state. `found` holds every trace, those of removed instructions included."""
 
     def __init__(self) -> None:
         self.found: list[PassTrace] = []
@@ -166,7 +183,7 @@ class Traces:
         self._of_items: list[list[PassTrace]] = []
 
     def take(self, items: Sequence[FollowedInstruction], label: str) -> None:
-        """The instructions of the next state, which the pass of that label made."""
+        """Follow the instructions to the next state, `items`, which the pass `label` made."""
         step = _PassStep(self._items, items)
         of_items: list[list[PassTrace]] = [[] for _ in items]
         for before, after in step.pairs:
@@ -192,8 +209,10 @@ class Traces:
 
 
 class _PassStep:
-    """From one state to the next, by the numbers of instructions: `pairs` of what was and what it is now, those that are `gone`
-    and those that are `new`; `merged` are those that several became.
+    """The step from one state to the next, by the numbers of instructions.
+
+    `pairs` are the numbers before and after, `gone` those before and `new` those after without a partner. `merged` are those
+    after with several partners.
     """
 
     def __init__(self, before: Sequence[FollowedInstruction], after: Sequence[FollowedInstruction]) -> None:
@@ -201,44 +220,44 @@ class _PassStep:
         self.pairs: list[tuple[int, int]] = []
         self.merged: set[int] = set()
         self.gone, self.new = list(range(len(before))), list(range(len(after)))
-        self._match(lambda one: (one.kind, one.name, len(one.operands)))
-        self._match(lambda one: (one.kind, one.op_name, one.shape, one.groups))
+        self._match(lambda item: (item.kind, item.name, len(item.operands)))
+        self._match(lambda item: (item.kind, item.op_name, item.shape, item.groups))
         self._merge()
-        self._match(lambda one: (one.kind, one.op_name) if one.op_name else None)
-        self._match(lambda one: (one.op_name, one.groups) if one.op_name else None)
-        self._match(lambda one: (one.kind, one.shape, one.groups))
+        self._match(lambda item: (item.kind, item.op_name) if item.op_name else None)
+        self._match(lambda item: (item.op_name, item.groups) if item.op_name else None)
+        self._match(lambda item: (item.kind, item.shape, item.groups))
 
     def _match(self, key: Callable[[FollowedInstruction], Hashable | None]) -> None:
-        """Pairs those of one key in the order of the text; those whose key is `None` with nothing."""
+        """Pair instructions with equal keys in the order of the text; a key of None pairs with nothing."""
         waiting: dict[Hashable, deque[int]] = defaultdict(deque)
-        for one in self.gone:
-            if (of := key(self._before[one])) is not None:
-                waiting[of].append(one)
-        found = []
-        for one in self.new:
-            of = key(self._after[one])
-            if of is not None and waiting.get(of):
-                found.append((waiting[of].popleft(), one))
-        self._take(found)
+        for before in self.gone:
+            if (value := key(self._before[before])) is not None:
+                waiting[value].append(before)
+        pairs = []
+        for after in self.new:
+            value = key(self._after[after])
+            if value is not None and waiting.get(value):
+                pairs.append((waiting[value].popleft(), after))
+        self._take(pairs)
 
     def _merge(self) -> None:
-        """Pairs several with one that has the operands of all of them."""
+        """Pair several instructions with one that has the operands of all of them."""
         waiting: dict[Hashable, deque[int]] = defaultdict(deque)
-        for one in self.gone:
-            was = self._before[one]
+        for before in self.gone:
+            was = self._before[before]
             if len(was.operands) == 1:
-                waiting[was.kind, was.groups, was.operands[0]].append(one)
-        found = []
-        for one in self.new:
-            now = self._after[one]
+                waiting[was.kind, was.groups, was.operands[0]].append(before)
+        pairs = []
+        for after in self.new:
+            now = self._after[after]
             needed = Counter((now.kind, now.groups, operand) for operand in now.operands)
             if len(now.operands) > 1 and all(len(waiting[key]) >= count for key, count in needed.items()):
-                found += [(waiting[key].popleft(), one) for key, count in needed.items() for _ in range(count)]
-                self.merged.add(one)
-        self._take(found)
+                pairs += [(waiting[key].popleft(), after) for key, count in needed.items() for _ in range(count)]
+                self.merged.add(after)
+        self._take(pairs)
 
     def _take(self, pairs: Sequence[tuple[int, int]]) -> None:
         self.pairs += pairs
         gone, new = {before for before, _ in pairs}, {after for _, after in pairs}
-        self.gone = [one for one in self.gone if one not in gone]
-        self.new = [one for one in self.new if one not in new]
+        self.gone = [before for before in self.gone if before not in gone]
+        self.new = [after for after in self.new if after not in new]

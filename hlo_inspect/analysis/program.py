@@ -1,7 +1,7 @@
-"""What kind of program a module is, as far as its text shows: a training step, a forward pass, a decode step, one reduction.
+"""The kind of program of a module, as far as its text shows: training step, forward pass, decode step, one reduction.
 
-Updates of weights make a training step; op_names show a backward pass where JAX wrote them. A cache is a donated array whose
-shape an instruction writes a part of. A program of which one instruction computes is that operation.
+Updates of weights make a training step. op_names show a backward pass if JAX wrote them. A cache is a donated array of whose
+shape an instruction writes a part. A program in which one instruction computes is that operation.
 """
 
 from __future__ import annotations
@@ -31,16 +31,18 @@ _REDUCTIONS = opcodes_that_are("reduction")
 _COMPUTES_NOTHING = NAMING | LITERAL_OPCODES | DEVICE_NUMBERS | {"copy", "reshape"}
 _REORDERING = opcodes_that_are("relayout")
 _OF_JAX = ("jit_", "pjit_", "pmap_", "xmap_")
-"""How names of modules begin whose op_names show a backward pass."""
+"""Prefixes of the names of modules whose op_names show a backward pass."""
 
 _Dimensions = tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """`cache` are the parameters in which a decode or inference step keeps what it has seen. `opcode` is that of a program of
-    one operation or reduction. `has_matmuls` is `None` where no dot or convolution is there, and the costs were not asked for
-    or the text is cut off.
+    """The kind of program.
+
+    `cache` are the parameters in which a decode or inference step keeps earlier positions. `opcode` is that of a program of one
+    operation or reduction. `has_matmuls` is None if there is no dot or convolution, and costs were left out or the text is
+    truncated.
     """
 
     kind: Kind
@@ -57,8 +59,10 @@ def find_program(
     cost: ModuleCost | None,
     overview: Overview | None,
 ) -> Program:
-    """What the module is. `phases` are those of its instructions by op_names; without `cost` and `overview`, which --quick
-    leaves out, less is known.
+    """Find the kind of program of a module.
+
+    `phases` are those of its instructions by op_names. `cost` and `overview`, which --quick leaves out, make the kind more
+    precise.
     """
     has_matmuls = _has_matmuls(module, cost)
     has_backward = any(phase in (BACKWARD, RECOMPUTE) for phase in phases)
@@ -94,8 +98,10 @@ def _has_matmuls(module: Module, cost: ModuleCost | None) -> bool | None:
 
 
 def _only_operation(module: Module) -> str | None:
-    """The opcode of the only instruction of the entry that computes something. Of a fusion it is that of the only instruction
-    in it that computes something, or of its root where that reduces; one that multiplies matrices and does more has none.
+    """Return the opcode of the only instruction of the entry that computes something.
+
+    A fusion counts as the only instruction in it that computes something, or as its root if that reduces. One that multiplies
+    matrices and does more has no opcode.
     """
     if module.entry is None:
         return None
@@ -105,7 +111,7 @@ def _only_operation(module: Module) -> str | None:
     (only,) = computing
     if only != "fusion":
         return None if only in CONTROL_FLOW else only
-    callees = [module.computations.get(one.callee("calls") or "") for one in module.entry.with_opcodes({"fusion"})]
+    callees = [module.computations.get(fusion.callee("calls") or "") for fusion in module.entry.with_opcodes({"fusion"})]
     callee = callees[0] if callees else None
     if callee is None:
         return None
@@ -116,13 +122,13 @@ def _only_operation(module: Module) -> str | None:
 
 
 def _computing(computation: Computation) -> list[str]:
-    """The opcodes of the instructions that compute something, an asynchronous pair once."""
+    """Return the opcodes of the instructions that compute something, an asynchronous pair once."""
     opcodes = (TABLE[opcode].base if opcode in TABLE else opcode for opcode in computation.opcodes if opcode not in ASYNC_ENDS)
     return [opcode for opcode in opcodes if opcode not in _COMPUTES_NOTHING]
 
 
 def _replaced(interface: Interface) -> list[ParameterLeaf]:
-    """The donated arrays of two or more dimensions of whose shape an output is."""
+    """Return the donated arrays of two or more dimensions with an output of the same shape."""
     shapes = {str(output.shape) for output in interface.outputs}
     return [
         leaf
@@ -134,21 +140,22 @@ def _replaced(interface: Interface) -> list[ParameterLeaf]:
 def _caches(
     leaves: Sequence[ParameterLeaf], writes: Sequence[_Write], views: Views
 ) -> list[tuple[ParameterLeaf, list[_Write]]]:
-    """The arrays that something writes to, or to one element of their first dimension, and what does: in the order of their
-    dimensions, or in one that the module brings such arrays into.
+    """Return the arrays that an instruction writes to, or to one element of their first dimension, with these writes.
+
+    The dimensions are in their own order, or in one that the module brings such arrays into.
     """
     reordered = _reordered(views) if leaves and writes else {}
-    found = []
+    writes_of_leaves = []
     for leaf in leaves:
         dimensions = leaf.shape.dimensions
         orders = [dimensions, *reordered.get(dimensions, ())]
         written = {*orders, *(order[1:] for order in orders), *reordered.get(dimensions[1:], ())}
-        found.append((leaf, [write for write in writes if write.whole in written]))
-    return [(leaf, of_leaf) for leaf, of_leaf in found if of_leaf]
+        writes_of_leaves.append((leaf, [write for write in writes if write.whole in written]))
+    return [(leaf, of_leaf) for leaf, of_leaf in writes_of_leaves if of_leaf]
 
 
 def _reordered(views: Views) -> dict[_Dimensions, set[_Dimensions]]:
-    """By the dimensions of arrays the other orders of the same ones that these are brought into, or from."""
+    """Return, by the dimensions of arrays, the other orders that the module brings them into, or from."""
     orders: dict[_Dimensions, set[_Dimensions]] = defaultdict(set)
     for name in views.computations:
         view = views.of(name)
@@ -162,14 +169,14 @@ def _reordered(views: Views) -> dict[_Dimensions, set[_Dimensions]]:
 
 @dataclass(frozen=True, slots=True)
 class _Write:
-    """An instruction that writes a part of an array: the sizes of the array and of the part, of a scatter without its order."""
+    """An instruction that writes a part of an array: the sizes of the array and of the part, unordered for a scatter."""
 
     whole: _Dimensions
     part: _Dimensions
 
     @property
     def is_one_position(self) -> bool:
-        """Whether the part is one element of a dimension other than the first, which can be that of the layers of a loop."""
+        """True if the part is one element of a dimension other than the first, which may be that of a loop's layers."""
         return self.part[1:].count(1) > self.whole[1:].count(1)
 
 

@@ -1,7 +1,7 @@
-"""What the metadata of a module's instructions says, each found once for all that have the same; and the labels of a cost.
+"""Provenance of instructions by their metadata, found once for equal metadata, and the labels of costs.
 
-Layers that are written out have the same names but for a number, `jvp(layers_3)` and `jvp(layers_4)`: what such a number does
-not matter for is found once for all of them. The phase of an instruction, as analyses and tables hand it on, is declared here.
+Unrolled layers have the same names except for a number, `jvp(layers_3)` and `jvp(layers_4)`. Results that do not depend on the
+number are found once for all layers. This module declares the phase of an instruction, as analyses and tables pass it on.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ from hlo_inspect.hlo.values.op_names import (
 
 
 class Provenance(NamedTuple):
-    """Where an instruction comes from. `phase` is what its metadata says by itself, `folded` the scopes that the program named.
+    """The source of an instruction.
 
-    `scope` is that of its `op_name` with 0 for each number of a layer.
+    `phase` is the one that its metadata states by itself, `folded` the scopes that the program named. `scope` is that of its
+    `op_name` with 0 for each layer number.
     """
 
     origin: Origin
@@ -44,37 +45,38 @@ class Provenance(NamedTuple):
 
 
 class Provenances:
-    """What each metadata of a module says, with the tables of stack frames that it points into."""
+    """The provenance of each metadata of a module, with the tables of stack frames that it points into."""
 
     def __init__(self, frames: StackFrames) -> None:
         self.frames = frames
-        self._known: dict[Metadata, Provenance] = {}
-        self._alike: dict[tuple[str, str], tuple[Scope, str, str]] = {}
+        self._by_metadata: dict[Metadata, Provenance] = {}
+        self._parts_by_name: dict[tuple[str, str], tuple[Scope, str, str]] = {}
 
     def of(self, metadata: Metadata) -> Provenance:
-        known = self._known.get(metadata)
-        if known is None:
-            found = origin_of(metadata, self.frames)
-            name, innermost = without_layer_numbers(found.op_name), found.innermost
-            said = self._alike.get((name, innermost))
-            if said is None:
+        provenance = self._by_metadata.get(metadata)
+        if provenance is None:
+            origin = origin_of(metadata, self.frames)
+            name, innermost = without_layer_numbers(origin.op_name), origin.innermost
+            parts = self._parts_by_name.get((name, innermost))
+            if parts is None:
                 scope = scope_of(name)
-                said = self._alike[name, innermost] = scope, phase_of(innermost, scope), "/".join(scope.folded)
-            known = self._known[metadata] = Provenance(found, *said)
-        return known
+                parts = self._parts_by_name[name, innermost] = scope, phase_of(innermost, scope), "/".join(scope.folded)
+            provenance = self._by_metadata[metadata] = Provenance(origin, *parts)
+        return provenance
 
 
 PHASE_ORDER = (FORWARD, LOSS, RECOMPUTE, BACKWARD, OPTIMIZER, UNKNOWN)
-"""The phases as they follow each other in a step."""
+"""The phases in the order of a step."""
 
 PhaseSource = Literal["name", "graph", ""]
-"""What decided a phase: the metadata, the graph of values, or nothing."""
+"""The source of a phase: the metadata, the graph of values, or nothing."""
 
 
 class InstructionPhase(NamedTuple):
-    """One of `op_names.PHASES`, what decided it, and the other phase that uses the instruction too, empty where there is none.
+    """The phase of an instruction, of `op_names.PHASES`, its source, and the other phase that uses the instruction too.
 
-    `runs`: where calls of its computation are in several phases, how often it runs in each; else empty.
+    `also_phase` is empty if there is none. If calls of its computation are in several phases, `runs` holds the runs in each;
+    else it is empty.
     """
 
     phase: str = UNKNOWN
@@ -96,8 +98,10 @@ _FUSIONS = opcodes_that_call("fused")
 
 
 class Labels(NamedTuple):
-    """The kind of a fusion, the phase, `file:line`, the `op_name` with its scopes folded as `Scope.folded` has them, what told
-    the phase, and how often it runs in each where that is in several phases.
+    """The labels of a cost.
+
+    `kind` is that of a fusion, `source` is `file:line`, `scope` the `op_name` folded as in `Scope.folded`. `phase_runs` holds
+    the runs in each phase if there are several.
     """
 
     kind: str
@@ -110,14 +114,14 @@ class Labels(NamedTuple):
 
 
 def scope_label(provenance: Provenance | None) -> str:
-    """The scope of an instruction, of one without metadata `NOT_PRINTED`."""
+    """Return the scope of an instruction, `NOT_PRINTED` without metadata."""
     if provenance is None or not provenance.origin.op_name:
         return NOT_PRINTED
     return provenance.folded or NO_SCOPE
 
 
 def printed(label: str) -> str:
-    """A label of the text, nothing where it has none."""
+    """Return a label of the text, empty if it has none."""
     return "" if label == NOT_PRINTED else label
 
 
@@ -125,48 +129,51 @@ PhaseOf = Callable[[View, int], InstructionPhase | None]
 
 
 class Labeller:
-    """Labels rows by what their attributes say, and by what more `phase_of` knows of their phases."""
+    """Labels rows by their attributes, and by the phases that `phase_of` adds."""
 
     def __init__(self, provenances: Provenances, phase_of: PhaseOf | None = None) -> None:
         self._provenances = provenances
         self._phase_of = phase_of
-        self._alike: dict[tuple[str, Metadata | None, InstructionPhase | None], Labels] = {}
-        self._known: dict[tuple[str, int], Labels] = {}
+        self._by_metadata: dict[tuple[str, Metadata | None, InstructionPhase | None], Labels] = {}
+        self._by_row: dict[tuple[str, int], Labels] = {}
 
     def of(self, view: View, index: int) -> Labels:
-        """The labels of a row; worked out when they are first asked for, since a phase may need the graph of values."""
+        """Return the labels of a row, computed on first use, since a phase may need the graph of values."""
         key = (view.computation.name, index)
-        known = self._known.get(key)
-        if known is None:
+        labels = self._by_row.get(key)
+        if labels is None:
             phase = self._phase_of(view, index) if self._phase_of is not None else None
-            known = self._known[key] = self._with_phase(view, index, phase)
-        return known
+            labels = self._by_row[key] = self._with_phase(view, index, phase)
+        return labels
 
     def named(self, view: View, index: int) -> Labels:
-        """The labels of a row with the phase of its own name."""
+        """Return the labels of a row with the phase of its own name."""
         return self._with_phase(view, index, None)
 
     def _with_phase(self, view: View, index: int, phase: InstructionPhase | None) -> Labels:
-        """The labels of a row in a phase, one object for all rows of the same kind, metadata and phase."""
+        """Return the labels of a row in a phase, one object for all rows of the same kind, metadata and phase."""
         kind = kind_of_fusion(view, index)
         metadata = view.metadata(index)
-        known = self._alike.get((kind, metadata, phase))
-        if known is None:
+        labels = self._by_metadata.get((kind, metadata, phase))
+        if labels is None:
             provenance = self._provenances.of(metadata) if metadata is not None else None
-            known = self._alike[kind, metadata, phase] = _labels(kind, provenance, phase)
-        return known
+            labels = self._by_metadata[kind, metadata, phase] = _labels(kind, provenance, phase)
+        return labels
 
 
 def _labels(kind: str, provenance: Provenance | None, phase: InstructionPhase | None) -> Labels:
-    """The labels of what is of a kind and comes from there; without a phase in the one of its own name."""
+    """Return the labels of a kind and provenance; without a phase, that of the instruction's own name."""
     origin, named = (Origin(), UNKNOWN) if provenance is None else (provenance.origin, provenance.phase)
-    found = phase or InstructionPhase(named)
+    decided = phase or InstructionPhase(named)
     source, scope = origin.source or NOT_PRINTED, scope_label(provenance)
-    return Labels(kind, found.phase, source, origin.op_name, scope, found.phase_from, found.runs)
+    return Labels(kind, decided.phase, source, origin.op_name, scope, decided.phase_from, decided.runs)
 
 
 def kind_of_fusion(view: View, index: int) -> str:
-    """The kind of a fusion, `NOT_PRINTED` where the text lacks it or the computation, and `NOT_FUSED` of what is no fusion."""
+    """Return the kind of a fusion, `NOT_FUSED` for other instructions.
+
+    `NOT_PRINTED` if the text lacks the kind or the computation.
+    """
     if view.opcodes[index] not in _FUSIONS:
         return NOT_FUSED
     printed = view.printed_fusions.get(index)

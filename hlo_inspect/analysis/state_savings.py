@@ -1,9 +1,8 @@
-"""Memory that an optimizer's state could do without: buffers that are not donated, copies on devices that could share it.
+"""Memory that an optimizer's state could save: by donating its buffers, and by sharding its copies.
 
-State is moments, other arrays that an optimizer keeps, and master weights; scalars are left out. State counts as replicated
-where another parameter, which the step only reads, is divided among the devices that hold the same state, as the batch is in
-data parallel training. Dividing the state among n devices leaves each of them one part of n (ZeRO-1; Rajbhandari et al. 2020,
-arXiv:1910.02054).
+State is moments, other arrays that an optimizer keeps, and master weights; scalars are left out. State counts as replicated if
+the devices that hold the same state share another, read-only parameter, such as the batch in data parallel training. Sharding
+over n devices leaves each of them one part of n (ZeRO-1; Rajbhandari et al. 2020, arXiv:1910.02054).
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ MAX_SHARDINGS = 20  # of parameters that are only read, and of state
 KINDS = ("first moment", "second moment", "master weight", "accumulator")
 
 State = list[tuple[ParameterLeaf, str]]
-"""Parameters and what kind of state they are."""
+"""Parameters with their kind of state."""
 
 
 class UndonatedState(NamedTuple):
@@ -32,8 +31,9 @@ class UndonatedState(NamedTuple):
 
 
 class ReplicatedState(NamedTuple):
-    """State that is the same on `parts` devices among which parameter `among` is divided; `saved` are the bytes that dividing
-    it too would save on each of them.
+    """State that is equal on `parts` devices among which parameter `among` is sharded.
+
+    `saved` are the bytes that sharding the state too would save on each of them.
     """
 
     members: State
@@ -43,7 +43,7 @@ class ReplicatedState(NamedTuple):
 
 
 def undonated_state(overview: Overview, interface: Interface) -> UndonatedState:
-    """The state of which the buffers could be donated."""
+    """Return the state whose buffers could be donated."""
     kinds = {(leaf.number, leaf.index): role for leaf, role in _state(overview, interface)}
     candidates = [p for p in interface.parameters if p.could_be_donated and (p.number, p.index) in kinds]
     kept = [(leaf, kinds[leaf.number, leaf.index]) for leaf in fitting(candidates, interface.outputs)]
@@ -51,7 +51,10 @@ def undonated_state(overview: Overview, interface: Interface) -> UndonatedState:
 
 
 def bytes_of_a_device(interface: Interface, counts: DeviceCounts, *, per_device: bool) -> int:
-    """Bytes of the entry's parameters on each device; `per_device` says whether the text's shapes are those of one."""
+    """Return the bytes of the entry's parameters on each device.
+
+    `per_device` is True if the text's shapes are those of one device.
+    """
     tiles: dict[str, int] = {}
     total = 0
     for leaf in interface.parameters:
@@ -69,32 +72,32 @@ def _state(overview: Overview, interface: Interface) -> State:
     for key, role in overview.roles.items():
         roles[key] = next((kind for kind in KINDS if role.replace("_", " ").startswith(kind)), role)
     leaves = [leaf for leaf in interface.parameters if leaf.shape.elements != 1]
-    found = [(leaf, roles.get((leaf.number, leaf.index))) for leaf in leaves]
-    return [(leaf, role) for leaf, role in found if role in {*KINDS, "other state"} and role is not None]
+    roles_of_leaves = [(leaf, roles.get((leaf.number, leaf.index))) for leaf in leaves]
+    return [(leaf, role) for leaf, role in roles_of_leaves if role in {*KINDS, "other state"} and role is not None]
 
 
 def replicated_state(
     overview: Overview, interface: Interface, counts: DeviceCounts, *, per_device: bool
 ) -> list[ReplicatedState]:
-    """The state that devices hold in copies and could divide, one entry for each number of devices and parameter.
+    """Return the state that devices replicate and could shard, one entry for each number of devices and parameter.
 
-    `per_device` says whether the text's shapes are those of one device.
+    `per_device` is True if the text's shapes are those of one device.
     """
     state = _state(overview, interface)
     partitions = (counts.sharded or 1) if state else 1
     if not 1 < partitions <= MAX_PARTITIONS:
         return []
     read = {_text(leaf): leaf for leaf in reversed(_only_read(overview, interface))}
-    found = [(leaf, _copies(leaf, partitions)) for leaf in list(read.values())[-MAX_SHARDINGS:]]
-    divided = [(leaf, copies) for leaf, copies in found if copies is not None]
-    known: dict[str, _Spread | None] = {}
+    copies_of_leaves = [(leaf, _copies(leaf, partitions)) for leaf in list(read.values())[-MAX_SHARDINGS:]]
+    divided = [(leaf, copies) for leaf, copies in copies_of_leaves if copies is not None]
+    spreads: dict[str, _Spread | None] = {}
     groups: dict[tuple[int, int], State] = {}
     saved: Counter[tuple[int, int]] = Counter()
     for leaf, role in state:
         text = _text(leaf)
-        if text not in known and len(known) < MAX_SHARDINGS:
-            known[text] = _spread(_copies(leaf, partitions), divided)
-        spread = known.get(text)
+        if text not in spreads and len(spreads) < MAX_SHARDINGS:
+            spreads[text] = _spread(_copies(leaf, partitions), divided)
+        spread = spreads.get(text)
         if spread is not None and leaf.shape.bytes is not None:
             size = leaf.shape.bytes if per_device else leaf.shape.bytes // spread.tiles
             key = spread.parts, spread.among
@@ -108,12 +111,12 @@ def _text(leaf: ParameterLeaf) -> str:
 
 
 def _copies(leaf: ParameterLeaf, partitions: int) -> Groups | None:
-    """The partitions by what they hold of an array; `None` where its sharding does not say it."""
+    """Group the partitions that hold the same part of an array; None if its sharding does not tell."""
     return leaf.sharding.copies(partitions) if leaf.sharding is not None else None
 
 
 class _Spread(NamedTuple):
-    """A state that lies in `tiles`, each of them on devices among which parameter `among` is divided into `parts`."""
+    """A state in `tiles`, each of them on devices among which parameter `among` is divided into `parts`."""
 
     parts: int
     among: int
@@ -123,12 +126,12 @@ class _Spread(NamedTuple):
 def _spread(copies: Groups | None, divided: list[tuple[ParameterLeaf, Groups]]) -> _Spread | None:
     if copies is None:
         return None
-    found = [(parts_among(copies, others), -leaf.number) for leaf, others in divided]
-    parts, number = max(found, default=(1, 0))
+    candidates = [(parts_among(copies, others), -leaf.number) for leaf, others in divided]
+    parts, number = max(candidates, default=(1, 0))
     return _Spread(parts, -number, len(copies)) if parts > 1 else None
 
 
 def _only_read(overview: Overview, interface: Interface) -> list[ParameterLeaf]:
-    """Parameters that the step reads and neither updates nor donates."""
+    """Return the parameters that the step reads and neither updates nor donates."""
     updated = {overview.parameters.get(array.source) for step in overview.steps for array in step.arrays}
     return [leaf for leaf in interface.parameters if not leaf.donated and (leaf.number, leaf.index) not in updated]

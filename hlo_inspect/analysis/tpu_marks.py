@@ -1,8 +1,8 @@
-"""Marks of texts that XLA compiled for TPUs: which generation of TPU, and by how recent a compiler.
+"""Marks of texts that XLA compiled for TPUs: the generation of TPU, and how recent the compiler is.
 
-A text names no chip. It shows the generation of a TPU by how many cycles the compiler estimates for kernels that do next to
-nothing, by the memories that it places arrays in, and by kernels that are split over both cores of a chip. The numbers were
-read off texts that libtpu 0.0.42 to 0.0.52 compiled for each generation.
+A text names no chip. The generation shows in the cycles that the compiler estimates for kernels that do next to nothing. It
+shows also in the memories of arrays, and in kernels that are split over both cores of a chip. The numbers are from texts that
+libtpu 0.0.42 to 0.0.52 compiled for each generation.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 
 _CYCLES = lazy_pattern(r'"estimated_cycles":"(\d{3,15})"', re.ASCII)
 SPLIT_OVER_CORES = "megacore_config"
-"""Of a kernel that both cores of a chip work on."""
+"""Mark of a kernel that both cores of a chip work on."""
 _BUFFERING = "buffering_level"
 CMEM, VMEM = "S(3)", "S(1)"
-"""Memory on the chip: of v4 alone, and of all from v4 on."""
+"""Memory on the chip: CMEM of v4 alone, VMEM of all from v4 on."""
 
 
 _LEAST_CYCLES = {
@@ -30,19 +30,21 @@ _LEAST_CYCLES = {
     "tpu-v6e": range(2116, 2145),
     "tpu-7x": range(2290, 2330),
 }
-"""What kernels that touch memory are estimated at, at least. v5p has that of v6e."""
+"""Smallest estimates of kernels that touch memory. v5p has that of v6e."""
 _WITHOUT_SPACES = frozenset({"tpu-v2", "tpu-v3"})
-"""Generations for whose programs no array is placed in a memory on the chip."""
+"""Generations whose programs place no array in a memory on the chip."""
 _LEAST_MEASURED = 150
 """Kernels below it do less than any that touches memory."""
 _WITHIN_THE_CHIP = range(250, 1000)
-"""What kernels of v5e are estimated at that touch only memory on the chip. Those of v6e and 7x are at 1,024 and more."""
+"""Estimates of v5e's kernels that touch only memory on the chip. Those of v6e and 7x are 1,024 and more."""
 _SLOWER_WITHIN_THE_CHIP = frozenset({"tpu-v6e", "tpu-7x"})
 
 
 class TpuMarks(NamedTuple):
-    """What the rows of a text for TPUs show: the generation, by the name of its profile, `None` where they do not; whether
-    kernels are split over two cores; whether libtpu 0.0.46 or newer, of about 2026, compiled it.
+    """The marks of a text for TPUs.
+
+    `generation` is the name of its profile, None if the text does not show it. `is_split`: kernels are split over two cores.
+    `is_recent`: libtpu 0.0.46 or newer, of about 2026, compiled it.
     """
 
     generation: str | None
@@ -51,7 +53,7 @@ class TpuMarks(NamedTuple):
 
 
 def tpu_marks(module: Module) -> TpuMarks:
-    """The marks of a module that was read with its graph."""
+    """Return the marks of a module that was read with its graph."""
     estimates: Counter[int] = Counter()
     is_split = is_recent = False
     for computation in module.computations.values():
@@ -69,13 +71,14 @@ def tpu_marks(module: Module) -> TpuMarks:
 
 
 def has_tiles(module: Module) -> bool:
-    """Whether layouts have tiles: those of optimized texts for TPUs."""
+    """Return True if layouts have tiles, as those of optimized texts for TPUs."""
     return any(":T(" in text for text in module.heads)
 
 
 def _generation(estimates: Counter[int], *, has_vmem: bool) -> str | None:
-    """The generation whose least estimate most kernels have, of those that no kernel speaks against. That of one kernel has
-    to be the least one: another generation estimates larger kernels at as much.
+    """Return the generation whose smallest estimate most kernels have, of those that no kernel excludes.
+
+    The estimate of a single kernel has to be the smallest one, because another generation estimates larger kernels at as much.
     """
     measured = [cycles for cycles in estimates if cycles >= _LEAST_MEASURED]
     in_memory = [cycles for cycles in measured if not has_vmem or cycles >= _WITHIN_THE_CHIP.stop]
@@ -92,11 +95,11 @@ def _generation(estimates: Counter[int], *, has_vmem: bool) -> str | None:
 
 
 def estimated_cycles(tail: str) -> int | None:
-    """The cycles that the compiler estimates for a kernel, by the text behind its opcode; `None` where it states none."""
-    found = _CYCLES.search(tail)
-    return None if found is None else int(found[1])
+    """Return the cycles that the compiler estimates for a kernel, by the text behind its opcode; None if it states none."""
+    match = _CYCLES.search(tail)
+    return None if match is None else int(match[1])
 
 
 def has_arrays_in(module: Module, space: str) -> bool:
-    """Whether an array of a module is in a memory."""
+    """Return True if an array of a module is in a memory space."""
     return any(space in text for text in module.heads)

@@ -64,7 +64,7 @@ def _devices(context: Context, found: ReplicatedState) -> str:
     """The devices that hold copies, by the mesh axes that divide the other parameter and not the state."""
     leaves = {leaf.number: leaf for leaf in reversed(context.interface.parameters)}
     state, read = (
-        context.partition_specs.of(leaf.sharding, None if leaf.index else leaf.instruction)
+        context.partition_specs.get(leaf.sharding, None if leaf.index else leaf.instruction)
         for leaf in (found.members[0][0], leaves[found.among])
     )
     own = {axis for axes in state or () for axis in axes}

@@ -1,5 +1,4 @@
-"""What each opcode of HLO text is: a row of `_ROWS` for each, from which the sets of opcodes follow; and which custom calls do
-no work.
+"""The opcodes of HLO text, a row of `_ROWS` each, the sets that follow from them, and the custom calls that do no work.
 
 The opcodes are those of `HLO_OPCODE_LIST` (xla/hlo/ir/hlo_opcode.h) and of its older versions. The kinds of the attributes'
 values are in `values`.
@@ -11,8 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple, cast, get_args
 
 Role = Literal["run", "body", "condition", "branch", "fused", "applied", "custom"]
-"""What a computation is to its caller: it runs once, as the body or the condition of a loop, or as a branch; it is fused
-into one kernel, applied to elements (or to the values that a collective reduces), or run by a custom call as that likes.
+"""The role of a computation for its caller.
+
+It runs once, as the body or the condition of a loop, or as a branch. Or it is fused into one kernel, applied to elements (or to
+the values that a collective reduces), or run by a custom call.
 """
 
 CalleeAttribute = Literal[
@@ -24,9 +25,13 @@ CalleeAttribute = Literal[
 AsyncHalf = Literal["", "start", "update", "done"]
 
 Result = Literal["same", "element", "packing", "move", "part", "computed"]
-"""What a result is to the operands: the value of the first one (in another type, layout, shape or memory), an element of a
-tuple, a tuple of all; all their elements in other places or more than once; some elements of the first one, or those of
-another device, in other places; or anything else. Of an asynchronous start it is that of the whole operation.
+"""The relation of a result to the operands; of an asynchronous start that of the whole operation.
+
+* `same`: the value of the first operand, in another type, layout, shape or memory.
+* `element`: an element of a tuple; `packing`: a tuple of all operands.
+* `move`: all elements of the operands, in other places or more than once.
+* `part`: some elements of the first operand, or those of another device, in other places.
+* `computed`: anything else.
 """
 
 Trait = Literal[
@@ -203,22 +208,21 @@ topk                      1  computed
 triangular-solve          2  computed  library
 tuple-select              3  computed
 """
-"""In each row an opcode; how many operands it has, `*` if that varies; what its result is; its traits; the attributes by which
-it calls computations, each with the role of these; `written=` how formulas write it; `now=` its name of today.
-Collectives stand in the order in which reports list them.
+"""Rows of an opcode, the number of its operands (`*` if that varies), its result and its traits.
+
+Attributes by which it calls computations follow, each with the role of these. `written=` is its spelling in formulas, `now=`
+its current name. Collectives stand in the order in which reports list them.
 """
 
 
 class Opcode(NamedTuple):
-    """One opcode, or the short spelling of an asynchronous one (`reduce-scatter-start`).
+    """An opcode, or the short spelling of an asynchronous one (`reduce-scatter-start`).
 
-    `operands`: how many it has, `None` where that varies. A `parameter` and a `constant` have none: their parentheses hold a
-    literal.
-    `callees`: the attributes that name computations, each with its role.
-    `collective`: the kind of collective that it is, starts or ends: `all-reduce`, also for `all-reduce-done`; empty for
-    others, and for `async-start`, which wraps an instruction that says what it is.
-    `base`: the opcode without its asynchronous suffix `half`. `is_wrapper`: a short spelling, which means an
-    `async-start`, `-update` or `-done` of a computation that holds only a `base`.
+    `operands`: their number, None if it varies. A `parameter` and a `constant` have none, because their parentheses hold a
+    literal. `callees`: the attributes that name computations, each with its role. `collective`: the kind of collective that it
+    is, starts or ends, such as `all-reduce` for `all-reduce-done`. It is empty for others, and for `async-start`, whose
+    computation holds the kind. `base`: the opcode without its asynchronous suffix `half`. `is_wrapper`: a short spelling, which
+    means an `async-start`, `-update` or `-done` of a computation that holds only a `base`.
     """
 
     name: str
@@ -239,7 +243,7 @@ _OF_COLLECTIVES: frozenset[Trait] = frozenset({"collective", "point-to-point"})
 
 
 def base_opcode(opcode: str) -> str:
-    """The opcode without an asynchronous suffix: `all-gather-start` is an `all-gather`."""
+    """Return the opcode without an asynchronous suffix: `all-gather` for `all-gather-start`."""
     return opcode.rpartition("-")[0] if opcode.endswith(_SUFFIXES) else opcode
 
 
@@ -267,8 +271,9 @@ def _records() -> Iterator[Opcode]:
 
 
 def _short_spellings(opcodes: Mapping[str, Opcode]) -> Iterator[Opcode]:
-    """What the printer writes for an asynchronous computation that holds one instruction. An opcode that has a start and a done
-    of its own has no short spelling.
+    """Yield the spellings of asynchronous computations that hold one instruction.
+
+    An opcode that has a start and a done of its own has no short spelling.
     """
     native = {opcode.base for opcode in opcodes.values() if opcode.half}
     for wrapped in opcodes.values():
@@ -304,24 +309,24 @@ _CALLING = [opcode for opcode in TABLE.values() if opcode.callees]
 
 
 def opcodes_that_are(*traits: Trait) -> frozenset[str]:
-    """The opcodes with one of these traits. Short spellings only start collectives, if they have traits."""
+    """Return the opcodes with one of these traits. Of short spellings only the starts of collectives have traits."""
     return frozenset(opcode.name for opcode in _WITH_TRAITS if not opcode.traits.isdisjoint(traits))
 
 
 def opcodes_that_give(*results: Result) -> frozenset[str]:
-    """The opcodes with one of these results, without asynchronous halves."""
+    """Return the opcodes with one of these results, without asynchronous halves."""
     return frozenset(opcode.name for opcode in _BY_NAME.values() if opcode.result in results and not opcode.half)
 
 
 def opcodes_that_call(*roles: Role) -> frozenset[str]:
-    """The opcodes that call a computation in one of these roles."""
+    """Return the opcodes that call a computation in one of these roles."""
     return frozenset(opcode.name for opcode in _CALLING if not set(roles).isdisjoint(opcode.callees.values()))
 
 
 def callee_roles(opcode: str) -> Mapping[CalleeAttribute, Role]:
-    """The attributes by which an opcode calls computations, with the role of each; empty for an unknown opcode."""
-    known = TABLE.get(opcode)
-    return known.callees if known is not None else {}
+    """Return the attributes by which an opcode calls computations, with the role of each; empty for an unknown opcode."""
+    record = TABLE.get(opcode)
+    return record.callees if record is not None else {}
 
 
 COLLECTIVE_KINDS = tuple(dict.fromkeys(opcode.collective for opcode in TABLE.values() if "collective" in opcode.traits))
@@ -331,13 +336,13 @@ LITERAL_OPCODES = frozenset({"constant", "parameter"})
 """Opcodes whose parentheses hold no operands."""
 
 ASYNC_ENDS = frozenset(opcode.name for opcode in TABLE.values() if opcode.half in {"update", "done"})
-"""Opcodes that only wait for what another instruction started."""
+"""Opcodes that only wait for the result of another instruction."""
 
 STARTING_COLLECTIVES = frozenset(opcode.name for opcode in TABLE.values() if opcode.collective and opcode.half in {"", "start"})
-"""Collectives, of an asynchronous pair the first instruction."""
+"""Collectives; of an asynchronous pair the first instruction."""
 
 ELEMENTWISE = opcodes_that_are("flop", "transcendental", "elementwise")
-"""Each element of the result follows from the same element of each operand."""
+"""Opcodes that compute each element of the result from the same element of each operand."""
 
 COMMUTATIVE = opcodes_that_are("commutative")
 PRODUCTS = opcodes_that_are("product")
@@ -345,7 +350,7 @@ MARKERS = opcodes_that_are("marker")
 DEVICE_NUMBERS = opcodes_that_are("device-number")
 
 NAMING = opcodes_that_give("element", "packing") | {"bitcast"}
-"""Opcodes that only name values, or parts of them, that are there already."""
+"""Opcodes that only name values, or parts of them."""
 
 MOVES = opcodes_that_give("move") - opcodes_that_are("collective")
 """Opcodes that put elements of their operands elsewhere, on one device."""
@@ -361,7 +366,7 @@ CALLING_OPCODES = frozenset(
 """Opcodes that can name a computation, as all asynchronous halves of others can."""
 
 
-# -- custom calls that do no work: they say how a value is laid out or placed, or where something starts and ends --------------
+# -- custom calls that do no work: they state the layout or placement of a value, or mark a start or an end --------------------
 
 # Sources: `xla/service/spmd/shardy/constants.h`, `xla/service/memory_annotations.h`, `xla/hlo/ir/hlo_instructions.h`,
 # `xla/service/collective_ops_utils.h`, `xla/hlo/transforms/despecializer.cc`, `xla/service/memory_space_assignment/slice.h`;
@@ -387,9 +392,9 @@ TRANSFERS = frozenset({"MoveToHost", "MoveToDevice"})
 """Markers of copies between host and device memory: host offloading turns them into such copies."""
 
 _INTERNAL = "_SPMDInternalOp_"
-"""What the names of the partitioner's own intermediate calls begin with."""
+"""Prefix of the names of the partitioner's own intermediate calls."""
 
 
 def is_marker(target: str) -> bool:
-    """Whether custom calls of a target compute and move nothing themselves."""
+    """Return True if custom calls of a target compute and move nothing themselves."""
     return target in MARKER_TARGETS or target.startswith(_INTERNAL)

@@ -9,7 +9,7 @@ from functools import partial
 from hashlib import blake2b
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.pass_history import STATE_WANTS, ModuleMoment, PassTrace, Traces, followed_opcode, moment_of
+from hlo_inspect.analysis.pass_history import STATE_WANTS, ModuleSnapshot, PassTrace, Traces, followed_opcode, moment_of
 from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, ParseError, UsageError, did_you_mean
 from hlo_inspect.hlo.input.dump_directory import HOW_TO, CompiledModule, PassFile, compiled_modules
 from hlo_inspect.hlo.input.source import open_source
@@ -81,12 +81,12 @@ class PassHistory:
 
     def _moments(
         self, module: CompiledModule, opcode: str | None, left_out: list[str]
-    ) -> Iterator[tuple[PassFile, ModuleMoment]]:
+    ) -> Iterator[tuple[PassFile, ModuleSnapshot]]:
         """The module behind each pass that wrote another text; a note of each that cannot be read, or is cut off."""
         files = list(self._differing(module, left_out))
         name = ""
         for file, found in zip(files, self._read(files, opcode), strict=True):
-            if isinstance(found, ModuleMoment) and name in ("", found.module):
+            if isinstance(found, ModuleSnapshot) and name in ("", found.module):
                 name = found.module
                 yield file, found
                 continue
@@ -107,7 +107,7 @@ class PassHistory:
                 yield file
             last = text
 
-    def _read(self, files: Sequence[PassFile], opcode: str | None) -> Iterator[ModuleMoment | HloInspectError]:
+    def _read(self, files: Sequence[PassFile], opcode: str | None) -> Iterator[ModuleSnapshot | HloInspectError]:
         if self.jobs == 1:
             for file in files:
                 self.watch(file.label)
@@ -132,7 +132,7 @@ class PassHistory:
         return found
 
 
-def _moment_behind(opcode: str | None, file: PassFile) -> Iterator[ModuleMoment | HloInspectError]:
+def _moment_behind(opcode: str | None, file: PassFile) -> Iterator[ModuleSnapshot | HloInspectError]:
     """What the module is behind a pass, with the instructions of an opcode that are followed, or why that is not known."""
     xla = Xla()
     try:
