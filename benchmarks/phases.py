@@ -89,7 +89,7 @@ def compare(module: Module, hidden: Module) -> dict[str, Comparison]:
         if not collective.is_point_to_point:
             told = next((graph.of_collective(*call) for call in graph.calls_of(hidden_one.inner)), UNKNOWN)
             found["collectives"].add(named.phase, told, collective.operand_bytes or 0, collective.start.name)
-    for kernel in context.kernels.found:
+    for kernel in context.kernels.launched:
         told = next((graph.of_row(*call) for call in graph.calls_of(kernel.instruction)), UNKNOWN)
         phase = names.of(kernel.instruction).phase
         found["kernels"].add(phase, told, kernel.of_step("bytes").least, kernel.instruction.name)

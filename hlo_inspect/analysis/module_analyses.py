@@ -251,7 +251,7 @@ class ModuleAnalyses:
         collectives = {
             place(instruction) for collective in self.collectives for instruction in (collective.inner, collective.start)
         }
-        return [kernel for kernel in self.kernels.found if kernel.place not in collectives]
+        return [kernel for kernel in self.kernels.launched if kernel.place not in collectives]
 
     @cached_property
     def program(self) -> Program:

@@ -188,7 +188,7 @@ class InstructionChanges:
 
 
 def _by_line(context: Context) -> Mapping[int, Kernel]:
-    return {kernel.place[1]: kernel for kernel in context.kernels.found}
+    return {kernel.place[1]: kernel for kernel in context.kernels.launched}
 
 
 # -- kernels that hold the same instructions ----------------------------------------------------------------------------------

@@ -152,7 +152,7 @@ def _equal(rows: Sequence[_FusionRow]) -> list[_EqualFusions]:
 
 def _rows(context: Context) -> Iterator[_FusionRow]:
     """The fusions in the order of the text; equal ones share one form."""
-    kernels = {(kernel.view, kernel.row): kernel for kernel in context.kernels.found if kernel.kind == "fusion"}
+    kernels = {(kernel.view, kernel.row): kernel for kernel in context.kernels.launched if kernel.kind == "fusion"}
     known: dict[tuple[object, ...], _FusionForm] = {}
     forms: dict[_FusionForm, _FusionForm] = {}
     for fusion in context.fusions:

@@ -106,7 +106,7 @@ def _chosen(context: Context, rows: Sequence[tuple[View, int]]) -> Sequence[tupl
     """The rows, in their order; of too many parameters and loops first, then those that move most."""
     if len(rows) <= MOST_INSTRUCTIONS:
         return rows
-    moved = {kernel.place: kernel.of_step("bytes").least for kernel in context.kernels.found}
+    moved = {kernel.place: kernel.of_step("bytes").least for kernel in context.kernels.launched}
 
     def weight(at: tuple[View, int]) -> tuple[bool, int]:
         view, row = at

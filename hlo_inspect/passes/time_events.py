@@ -81,7 +81,7 @@ class _Descriptions:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._kernels = {kernel.place: kernel for kernel in context.kernels.found}
+        self._kernels = {kernel.place: kernel for kernel in context.kernels.launched}
         self._known: dict[InstructionPlace, EventRow] = {}
 
     def row(self, event: StreamEvent) -> EventRow:

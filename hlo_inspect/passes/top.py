@@ -55,7 +55,7 @@ class Top(Pass):
     )
 
     def run(self, context: Context) -> Section:
-        kernels = context.kernels.found
+        kernels = context.kernels.launched
         runs = countable(Bounds.sum(kernel.runs for kernel in kernels))
         facts: dict[str, Value] = {"kernels.count": len(kernels)}
         with_lower_bound(facts, "kernels.executed_count", runs.exact, runs.least or None)
@@ -72,14 +72,14 @@ def _about_times(context: Context, times: KernelTimes) -> Iterator[str]:
     missing = estimate_gaps(context.own_kernels, times)
     if missing:
         yield f"estimates are lower bounds: {missing}"
-    if any(times.of(kernel).compiler_cycles is not None for kernel in context.kernels.found):
+    if any(times.of(kernel).compiler_cycles is not None for kernel in context.kernels.launched):
         yield from filter(None, [inferred_clock(context)])
 
 
 def _tables(context: Context) -> Iterator[Table]:
     yield kernels_table(context)
     yield kernel_groups(context)
-    kernels = context.kernels.found
+    kernels = context.kernels.launched
     yield from differences(context, [kernel.instruction for kernel in kernels], "kernels")
     yield from stacks_of((kernel.view.metadata(kernel.row) for kernel in kernels), context.module.frames)
 

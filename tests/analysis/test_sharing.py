@@ -195,13 +195,13 @@ def share_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         looked_up, find_costings = Provenances.of, step_times.find_costings
 
         def costings_of_each(kernels: Kernels, times: Callable[[Kernel], RowTimes] | None) -> list[Costing]:
-            apart = [Kernels([kernel], ()) for kernel in kernels.found] + [Kernels((), kernels.beside)]
+            apart = [Kernels([kernel], ()) for kernel in kernels.launched] + [Kernels((), kernels.other_costs)]
             rows = [row for one in apart for row in find_costings(one, times)]
             return step_times._weighed([Costing(row.kernels, row.cost._replace(share=None)) for row in rows])
 
         monkeypatch.setattr(Fingerprints, "of", lambda *_: None)
-        monkeypatch.setattr(computation, "_alike", lambda *_: None)
-        monkeypatch.setattr(Costs, "_call_alike", lambda *_: None)
+        monkeypatch.setattr(computation, "_cost_key", lambda *_: None)
+        monkeypatch.setattr(Costs, "_call_key", lambda *_: None)
         monkeypatch.setattr(Provenances, "of", lambda known, metadata: looked_up(Provenances(known.frames), metadata))
         monkeypatch.setattr(op_names, "LAYER_NUMBER", re.compile("(?!)"))
         monkeypatch.setattr(overwriting, "_ELEMENT_BY_ELEMENT", frozenset())
@@ -236,9 +236,9 @@ TABLES = (
     (KernelTimes, "_alike"),
     (TimesInStep, "_alike"),
     (NamedPhases, "_functions"),
-    (Labeller, "_known"),
-    (Labeller, "_alike"),
-    (Provenances, "_alike"),
+    (Labeller, "_by_row"),
+    (Labeller, "_by_metadata"),
+    (Provenances, "_parts_by_name"),
     (Speller, "_forms"),
     (KnownRows, "spellings"),
     (KnownRows, "fingerprints"),

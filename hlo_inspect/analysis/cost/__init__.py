@@ -1,6 +1,6 @@
-"""What an instruction, a computation and a module cost, by the rules of XLA's HloCostAnalysis.
+"""The cost of an instruction, a computation and a module, by the rules of XLA's HloCostAnalysis.
 
-The rules were read from `xla/service/hlo_cost_analysis.cc`; each names the function it follows. Work is counted as FLOPs (a
-multiply-add is two), transcendentals, and those of the FLOPs that are matrix multiplications; bytes are those that instructions
-read and write. All are integers; only the sums that stand for XLA's own are rounded as it rounds them.
+The rules are those of `xla/service/hlo_cost_analysis.cc`; each names the function that it follows. Work is FLOPs (a
+multiply-add is two), transcendentals, and the FLOPs of matrix multiplications. Bytes are those that instructions read and
+write. All are integers, except for the sums that stand for XLA's own, which are rounded as XLA does.
 """

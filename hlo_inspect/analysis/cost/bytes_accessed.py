@@ -1,5 +1,6 @@
-"""Bytes that an instruction reads and writes, except custom calls and what runs other computations. Of a fusion: what it reads
-of each parameter, large constants, and what it writes.
+"""Bytes that an instruction reads and writes, except custom calls and instructions that run other computations.
+
+A fusion reads its parameters, as far as they are used, and large constants, and writes its results.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from hlo_inspect.hlo.opcodes import LITERAL_OPCODES, MARKERS, NAMING
 from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, TupleShape, array_leaves, subshape
 
 FREE = (NAMING | MARKERS | LITERAL_OPCODES) - {"opt-barrier", "tuple"}
-"""Neither work nor bytes: they forward pointers or order others (`HloCostAnalysis::HandleParameter`, `HandleBitcast`, …). In
-XLA's model barriers, and tuples as tables of pointers, have bytes.
+"""Opcodes with neither work nor bytes (`HloCostAnalysis::HandleParameter`, `HandleBitcast`, …).
+
+They forward pointers or order others. In XLA's model barriers, and tuples as tables of pointers, have bytes.
 """
 
 Access = tuple[int, Shape]
@@ -23,7 +25,7 @@ Access = tuple[int, Shape]
 
 
 def accessed_bytes(op: Operation) -> Traffic:
-    """By the opcode's own rule, else as `HloCostAnalysis::Preprocess` has it: all results and all operands once."""
+    """Count by the opcode's own rule, else all results and operands once, as `HloCostAnalysis::Preprocess` does."""
     traffic = Traffic()
     if op.opcode not in FREE:
         rule = _RULES.get(op.opcode)
@@ -41,7 +43,7 @@ def _operands(op: Operation) -> Iterable[Access]:
 
 
 def _leaves(shape: Shape) -> list[Access]:
-    """All leaves of a shape, without the tables of its tuples."""
+    """Return all leaves of a shape, without the tables of its tuples."""
     if isinstance(shape, TupleShape):
         return [leaf for element in shape.elements for leaf in _leaves(element)]
     return [(shape_size(shape), shape)]
@@ -53,24 +55,24 @@ def _operand(op: Operation, number: int) -> Access:
 
 
 def _slice(op: Operation) -> Iterable[Access]:
-    """`HloCostAnalysis::HandleSlice`: what is sliced out, read and written."""
+    """Count the slice, read and written (`HloCostAnalysis::HandleSlice`)."""
     size = shape_size(op.shape)
     return (size, op.operand_shape(0)), (size, op.shape)
 
 
 def _slice_at(op: Operation) -> Iterable[Access]:
-    """`HloCostAnalysis::HandleDynamicSlice`, `HandleGather`: a slice, and the first of the start indices, or the indices."""
+    """Count a slice and the first start index, or all indices (`HloCostAnalysis::HandleDynamicSlice`, `HandleGather`)."""
     return *_slice(op), _operand(op, 1)
 
 
 def _dynamic_update_slice(op: Operation) -> Iterable[Access]:
-    """`HloCostAnalysis::HandleDynamicUpdateSlice`: the update is read and written, in place, with the first start index."""
+    """Count the update, read and written in place, and its first index (`HloCostAnalysis::HandleDynamicUpdateSlice`)."""
     update = _operand(op, 1)
     return update, (update[0], op.shape), _operand(op, 2)
 
 
 def _scatter(op: Operation) -> Iterable[Access]:
-    """`HloCostAnalysis::HandleScatter`: each update is read, and what it changes read and written; and the indices."""
+    """Count each update once, the elements that it changes twice, and the indices (`HloCostAnalysis::HandleScatter`)."""
     arrays = op.operand_count // 2
     updates = [_operand(op, i) for i in range(arrays + 1, 2 * arrays + 1)]
     changed = [(2 * size, op.operand_shape(i)) for i, (size, _) in enumerate(updates)]
@@ -78,39 +80,39 @@ def _scatter(op: Operation) -> Iterable[Access]:
 
 
 def _tuple(op: Operation) -> Iterable[Access]:
-    """`HloCostAnalysis::HandleTuple`: its table of pointers."""
+    """Count the table of pointers (`HloCostAnalysis::HandleTuple`)."""
     return [(shape_size(op.shape), op.shape)]
 
 
 def _infeed(op: Operation) -> Iterable[Access]:
-    """`HloCostAnalysis::HandleInfeed`: the results."""
+    """Count the results (`HloCostAnalysis::HandleInfeed`)."""
     return _leaves(op.shape)
 
 
 def _outfeed(op: Operation) -> Iterable[Access]:
-    """`HloCostAnalysis::HandleOutfeed`: the arrays of the operands."""
+    """Count the arrays of the operands (`HloCostAnalysis::HandleOutfeed`)."""
     return [leaf for shape in op.operand_shapes() for leaf in _leaves(shape)]
 
 
 def _triangular_solve(op: Operation) -> Iterable[Access]:
-    """`HloCostAnalysis::HandleTriangularSolve`: half of the matrix is read."""
+    """Count half of the matrix, the right-hand sides and the result (`HloCostAnalysis::HandleTriangularSolve`)."""
     size, matrix = _operand(op, 0)
     return (shape_size(op.shape), op.shape), (size // 2, matrix), _operand(op, 1)
 
 
 def _cholesky(op: Operation) -> Iterable[Access]:
-    """`HloCostAnalysis::HandleCholesky`: half of the matrix is read, half is written."""
+    """Count half of the matrix read, half written (`HloCostAnalysis::HandleCholesky`)."""
     size, matrix = _operand(op, 0)
     return (size // 2, matrix), (size - size // 2, op.shape)
 
 
 def _all_reduce(op: Operation) -> Iterable[Access]:
-    """`HloCostAnalysis::HandleAllReduce`: the arrays of the result and the operands."""
+    """Count the arrays of the result and the operands (`HloCostAnalysis::HandleAllReduce`)."""
     return [*((shape_size(leaf), leaf) for _, leaf in array_leaves(op.shape)), *_operands(op)]
 
 
 def _transpose(op: Operation) -> Iterable[Access]:
-    """`HloCostAnalysis::HandleTranspose`: nothing where the layouts make it a bitcast."""
+    """Count all, but nothing if the layouts make it a bitcast (`HloCostAnalysis::HandleTranspose`)."""
     if len(op.array.dimensions) > 1:
         op.require("dimensions")
     if _is_bitcast(op.operand_shape(0), op.shape, op.integers("dimensions")):
@@ -119,7 +121,7 @@ def _transpose(op: Operation) -> Iterable[Access]:
 
 
 def _is_bitcast(operand: Shape, result: Shape, permutation: tuple[int, ...]) -> bool:
-    """`ShapeUtil::TransposeIsBitcast`: the dimensions lie in memory in the same order before and after."""
+    """Return True if the dimensions have the same order in memory before and after (`ShapeUtil::TransposeIsBitcast`)."""
     if not isinstance(operand, ArrayShape) or not isinstance(result, ArrayShape) or operand.dtype != result.dtype:
         return False
     before, after = _memory_order(operand), _memory_order(result)
@@ -129,7 +131,7 @@ def _is_bitcast(operand: Shape, result: Shape, permutation: tuple[int, ...]) -> 
 
 
 def _memory_order(shape: ArrayShape) -> tuple[int, ...]:
-    """Dimensions from the most minor one on; where no layout is printed the last dimension is the most minor one."""
+    """Return the dimensions, the most minor one first; without a printed layout the last dimension is the most minor one."""
     if shape.layout is not None and len(shape.layout.minor_to_major) == len(shape.dimensions):
         return shape.layout.minor_to_major
     return tuple(reversed(range(len(shape.dimensions))))
@@ -153,7 +155,7 @@ _RULES: dict[str, Callable[[Operation], Iterable[Access]]] = {
 }
 
 BYTES_BY_ATTRIBUTES = frozenset({"transpose"})
-"""Opcodes of which a rule above reads attributes; all other bytes are known by shapes."""
+"""Opcodes whose rule above reads attributes; all other bytes follow from shapes."""
 
 
 # -- fusions ------------------------------------------------------------------------------------------------------------------
@@ -162,15 +164,15 @@ BYTES_BY_ATTRIBUTES = frozenset({"transpose"})
 Index = tuple[int, ...]
 
 Value = int | tuple[int | None, Index] | None
-"""What an operand is: the result of a row, an element of its tuple, or nothing that a row defines."""
+"""An operand: the result of a row, an element of its tuple, or a value that no row defines."""
 
 
 @dataclass(slots=True)
 class FusedTraffic:
-    """The memory that a fused computation reads and writes, whatever calls it.
+    """The bytes that a fused computation reads and writes, whatever calls it.
 
-    `total` is that of outputs, constants and parameters (`HloCostAnalysis::HandleFusion`), `reads` the bytes read of each
-    parameter, by its number. `straight` are the numbers of the parameters that are the root, or the root's first operand.
+    `total` is that of outputs, constants and parameters (`HloCostAnalysis::HandleFusion`). `reads` holds the bytes read of each
+    parameter, by number. `straight` are the numbers of the parameters that are the root, or the root's first operand.
     """
 
     total: Traffic = field(default_factory=Traffic)
@@ -179,7 +181,11 @@ class FusedTraffic:
 
 
 def fused_traffic(view: View, nested: Mapping[int, FusedTraffic | None]) -> FusedTraffic:
-    """The traffic of a fused computation. `nested` is that of what each fusion in it calls, by the fusion's row."""
+    """Return the traffic of a fused computation.
+
+    `nested` holds the traffic of the computations that its own fusions call, by row. Raise UnknownCostError if a part is
+    unknown.
+    """
     return _FusionReader(view, nested).traffic()
 
 
@@ -213,24 +219,25 @@ class _FusionReader:
         root = self._view.root
         if root is None:
             raise UnknownCostError("the fused computation is empty")
-        found = FusedTraffic()
-        self._write(root, found.total)
+        traffic = FusedTraffic()
+        self._write(root, traffic.total)
         first_of_root = next(iter(self._operands[root]), None)
         for row, (opcode, shape) in enumerate(zip(self._view.opcodes, self._view.shapes, strict=True)):
             if opcode == "constant":
-                found.total.add(_constant_size(shape), shape)
+                traffic.total.add(_constant_size(shape), shape)
             elif opcode == "parameter":
                 number = self._view.parameter_number(row)
                 if number is None:
                     raise UnknownCostError("a parameter's number cannot be read")
-                found.reads[number] = self._read_parameter(row, shape, found.total)
+                traffic.reads[number] = self._read_parameter(row, shape, traffic.total)
                 if first_of_root is None or first_of_root == row:
-                    found.straight.add(number)
-        return found
+                    traffic.straight.add(number)
+        return traffic
 
     def _write(self, root: int, traffic: Traffic) -> None:
-        """`HloCostAnalysis::FusionProcessOutputBytesAccessed`: all arrays of the root. A dynamic-update-slice
-        works in place on its operand and writes only the update.
+        """Add all arrays of the root (`HloCostAnalysis::FusionProcessOutputBytesAccessed`).
+
+        A dynamic-update-slice works in place on its operand and writes only the update.
         """
         sources: dict[Index, int | None] = {(): root}
         if self._opcode(root) == "tuple":
@@ -248,7 +255,10 @@ class _FusionReader:
         return self._view.opcodes[row]
 
     def _read_parameter(self, row: int, shape: Shape | None, traffic: Traffic) -> int:
-        """`HloCostAnalysis::FusionProcessOperandBytesRead`: of a tuple each leaf as its get-tuple-element is used."""
+        """Return the bytes read of a parameter (`HloCostAnalysis::FusionProcessOperandBytesRead`) and add them to `traffic`.
+
+        Each leaf of a tuple is read as its get-tuple-element is used.
+        """
         if not isinstance(shape, TupleShape):
             leaves: list[tuple[int, Shape | None]] = [(self._read(row, shape), shape)]
         else:
@@ -258,7 +268,7 @@ class _FusionReader:
         return sum(size for size, _ in leaves)
 
     def _leaf(self, value: Value, shape: Shape, index: Index) -> int:
-        """What is read of one leaf of a tuple; a leaf that no instruction takes out counts as the tuple that it is part of."""
+        """Return the bytes read of a tuple's leaf; a leaf that no instruction takes out counts as the tuple around it."""
         for i in index:
             element = self._element(value, i)
             if element is not None and isinstance(shape, TupleShape):
@@ -266,7 +276,7 @@ class _FusionReader:
         return self._read(value, shape)
 
     def _element(self, value: Value, index: int) -> Value | None:
-        """An element of a tuple: the operand `value#index`, or its first get-tuple-element; `None` without either."""
+        """Return an element of a tuple: the operand `value#index`, or its first get-tuple-element; None without either."""
         row, path = value if isinstance(value, tuple) else (value, ())
         element = (row, (*path, index))
         if element in self._users:
@@ -295,7 +305,7 @@ class _FusionReader:
         return self._operands[user][0] == value
 
     def _read_by_fusion(self, value: Value, fusion: int) -> int:
-        """What a fusion in the fusion reads of a value, once for each operand that is the value."""
+        """Return the bytes that a nested fusion reads of a value, once for each operand that is the value."""
         traffic = self._nested.get(fusion)
         numbers = [i for i, operand in enumerate(self._operands[fusion]) if operand == value]
         if traffic is None or any(number not in traffic.reads for number in numbers):
@@ -303,8 +313,10 @@ class _FusionReader:
         return sum(self._read_for_users(fusion, traffic.reads[i], straight=i in traffic.straight) for i in numbers)
 
     def _read_for_users(self, fusion: int, reads: int, *, straight: bool) -> int:
-        """By the users of a fusion in the fusion: where the value goes straight to its root and they use parts of that,
-        those parts; else what the fusion reads itself, once. Without users it counts nothing.
+        """Return the bytes that a nested fusion reads of a value, by the users of that fusion.
+
+        If the value goes straight to its root and users take parts of that, count those parts. Otherwise count the fusion's own
+        reads, once. Without users count nothing.
         """
         size = 0
         shared = False
@@ -321,12 +333,12 @@ class _FusionReader:
 
 
 def _constant_size(shape: Shape | None) -> int:
-    """`HloCostAnalysis::FusionCountConstantsMemoryAccess`: a single element is an immediate value."""
+    """Return the size of a constant, 0 for a single element (`HloCostAnalysis::FusionCountConstantsMemoryAccess`)."""
     return shape_size(shape) if elements(shape) > 1 else 0
 
 
 def _leaf_indices(shape: Shape, index: Index = ()) -> list[Index]:
-    """The index of each leaf, tokens included, which `array_leaves` leaves out."""
+    """Return the index of each leaf, tokens included, which `array_leaves` leaves out."""
     if not isinstance(shape, TupleShape):
         return [index]
     return [leaf for i, element in enumerate(shape.elements) for leaf in _leaf_indices(element, (*index, i))]

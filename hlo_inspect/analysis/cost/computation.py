@@ -1,4 +1,4 @@
-"""What the rows of a computation cost, given what the computations cost that they call."""
+"""The cost of the rows of a computation, given the costs of the computations that they call."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Fused:
-    """A fused computation: what a fusion that calls it costs, and the memory that it touches, or why that is not known.
+    """A fused computation: the cost of a fusion that calls it, and its traffic, or why that is unknown.
 
-    `kernel` is what the first gather or scatter in it costs.
+    `kernel` is the cost of its first gather or scatter.
     """
 
     cost: InstructionCost
@@ -57,10 +57,10 @@ class Fused:
 
 
 class Costs:
-    """The work of applied computations by opcode and the cost of fused ones, by name, as far as they were counted.
+    """The work of applied computations by opcode and the cost of fused ones, by name, as far as they are counted.
 
-    `calls` are the custom calls with the cost of one run, by computation and name. `missing` are the attributes that the text
-    lacks, by computation and row.
+    `calls` holds the custom calls with the cost of one run, by computation and name. `missing` holds the attributes that the
+    text lacks, by computation and row.
     """
 
     def __init__(self, fingerprints: Fingerprints, user_rules: UserRules) -> None:
@@ -70,10 +70,10 @@ class Costs:
         self.missing: dict[tuple[str, int], MissingAttribute] = {}
         self._fingerprints = fingerprints
         self._user_rules = user_rules
-        self._rows_alike: dict[tuple[str, ...], InstructionCost] = {}
-        self._calls_alike: dict[tuple[Hashable, ...], tuple[CallCost, InstructionCost]] = {}
-        self._applied_alike: dict[int, Tally] = {}
-        self._fused_alike: dict[int, Fused] = {}
+        self._row_cache: dict[tuple[str, ...], InstructionCost] = {}
+        self._call_cache: dict[tuple[Hashable, ...], tuple[CallCost, InstructionCost]] = {}
+        self._applied_by_fingerprint: dict[int, Tally] = {}
+        self._fused_by_fingerprint: dict[int, Fused] = {}
 
     def gap(self, view: View, row: int, error: UnknownCostError) -> CostGap:
         """Return the gap that an error leaves at a row, and note an attribute that the text lacks."""
@@ -85,23 +85,26 @@ class Costs:
     # -- instructions ---------------------------------------------------------------------------------------------------
 
     def of_row(self, view: View, row: int) -> InstructionCost:
-        """The cost of a row that runs no other computation; rows that are alike share one."""
+        """Return the cost of a row that runs no other computation; equal rows share one."""
         opcode = wrapped(view.opcodes[row])
         if opcode == "fusion":
             return self._fusion(view, row)
         if opcode == CUSTOM_CALL:
             return self._custom_call(Operation(view, row))
-        key = _alike(view, row)
-        known = self._rows_alike.get(key) if key is not None else None
-        if known is None:
-            known = self._instruction(Operation(view, row))
-            if key is not None and not known.gaps:
-                self._rows_alike[key] = known
-        return known
+        key = _cost_key(view, row)
+        cost = self._row_cache.get(key) if key is not None else None
+        if cost is None:
+            cost = self._instruction(Operation(view, row))
+            if key is not None and not cost.gaps:
+                self._row_cache[key] = cost
+        return cost
 
     def _fusion(self, view: View, row: int) -> InstructionCost:
-        """`HloCostAnalysis::HandleFusion`: of a custom fusion the rules of its gather or scatter hold for the whole."""
-        fused = found(self.fused, callee_names(view, row)[0])
+        """Return the cost of a fusion (`HloCostAnalysis::HandleFusion`).
+
+        That of a custom fusion is the cost of its gather or scatter.
+        """
+        fused = get_counted(self.fused, callee_names(view, row)[0])
         if fused.kernel is None:
             return fused.cost
         op = Operation(view, row)
@@ -109,7 +112,7 @@ class Costs:
         return fused.kernel if op.instruction.attr("kind") == "kCustom" else fused.cost
 
     def _instruction(self, op: Operation) -> InstructionCost:
-        """The cost of an operation that is no custom call, and runs and fuses no other computation."""
+        """Return the cost of an operation that is no custom call, and runs and fuses no other computation."""
         try:
             traffic = accessed_bytes(op)
         except UnknownCostError as error:
@@ -117,7 +120,7 @@ class Costs:
         return InstructionCost.of(op.opcode, self._work(op), traffic.bytes, traffic.spaces)
 
     def _work(self, op: Operation) -> Tally:
-        """The work of what is no fusion, no custom call and runs nothing."""
+        """Return the work of an operation that is no fusion or custom call and runs no other computation."""
         work = Tally()
         if op.opcode not in WORKLESS:
             try:
@@ -131,22 +134,22 @@ class Costs:
         name = op.instruction.callee(attribute)
         if name is None:
             raise UnknownCostError(f"it has no {attribute} that can be read")
-        return found(self.applied, name).work
+        return get_counted(self.applied, name).work
 
     def _custom_call(self, op: Operation) -> InstructionCost:
-        """The cost of a custom call, which is listed; calls that are alike share one."""
-        key = self._call_alike(op)
-        known = self._calls_alike.get(key) if key is not None else None
-        if known is None:
+        """Return the cost of a custom call and note the call in `calls`; equal calls share one cost."""
+        key = self._call_key(op)
+        costs = self._call_cache.get(key) if key is not None else None
+        if costs is None:
             call = call_cost(op, self._user_rules)
-            known = call, _cost_of_call(op, call)
-            if key is not None and not known[1].gaps:
-                self._calls_alike[key] = known
-        self.calls[op.view.computation.name, op.instruction.name] = op.instruction, known[0]
-        return known[1]
+            costs = call, _cost_of_call(op, call)
+            if key is not None and not costs[1].gaps:
+                self._call_cache[key] = costs
+        self.calls[op.view.computation.name, op.instruction.name] = op.instruction, costs[0]
+        return costs[1]
 
-    def _call_alike(self, op: Operation) -> tuple[Hashable, ...] | None:
-        """What the cost of a custom call depends on; `None` where that may be its name or its metadata."""
+    def _call_key(self, op: Operation) -> tuple[Hashable, ...] | None:
+        """Return a key that custom calls of equal cost share; None if the cost may depend on name or metadata."""
         heads = _operand_heads(op.view, op.index)
         if heads is None or self._user_rules.rules or op.custom_call_target in KERNEL_TARGETS:
             return None
@@ -155,21 +158,21 @@ class Costs:
 
     # -- computations ---------------------------------------------------------------------------------------------------
 
-    def knows(self, counted: Counted, name: str) -> bool:
-        """Whether the cost of a fused or applied computation is known: its own, or that of one with the same fingerprint."""
+    def copy_counted(self, counted: Counted, name: str) -> bool:
+        """Return True if a computation is counted, after copying the cost of one with the same fingerprint."""
         if counted == "fused":
-            return _knows_alike(name, self._fingerprints, self.fused, self._fused_alike)
-        return _knows_alike(name, self._fingerprints, self.applied, self._applied_alike)
+            return _copy_counted(name, self._fingerprints, self.fused, self._fused_by_fingerprint)
+        return _copy_counted(name, self._fingerprints, self.applied, self._applied_by_fingerprint)
 
     def count(self, counted: Counted, view: View) -> None:
-        """Counts a fused or applied computation."""
+        """Count a fused or applied computation."""
         name = view.computation.name
         work = self._work_by_opcode(view)
         fingerprint = self._fingerprints.of(name)
         if counted == "applied":
             self.applied[name] = work
             if fingerprint is not None and not work.gaps:
-                self._applied_alike[fingerprint] = work
+                self._applied_by_fingerprint[fingerprint] = work
             return
         traffic = self._traffic(view)
         if isinstance(traffic, CostGap):
@@ -178,7 +181,7 @@ class Costs:
             cost = InstructionCost.of("fusion", work, traffic.total.bytes, traffic.total.spaces)
         fused = self.fused[name] = Fused(cost, traffic, self._kernel(view))
         if fingerprint is not None and not cost.gaps and not (fused.kernel and fused.kernel.gaps):
-            self._fused_alike[fingerprint] = fused
+            self._fused_by_fingerprint[fingerprint] = fused
 
     def _kernel(self, view: View) -> InstructionCost | None:
         indexed = next((row for row, opcode in enumerate(view.opcodes) if opcode in _GATHERS), None)
@@ -209,7 +212,7 @@ class Costs:
         if opcode not in RUNNERS:
             tally.add_all(self.of_row(view, row).work)
             return
-        works = [found(self.applied, name) for name in callee_names(view, row)]
+        works = [get_counted(self.applied, name) for name in callee_names(view, row)]
         if opcode == "conditional":
             tally.add_largest(works)
         else:
@@ -217,21 +220,22 @@ class Costs:
                 tally.add_all(work)
 
     def _traffic(self, view: View) -> FusedTraffic | CostGap:
-        """What memory a fused computation touches."""
+        """Return the traffic of a fused computation, or why it is unknown."""
         nested: dict[int, FusedTraffic | None] = {}
         try:
             for row in view.rows.column.calling:
                 if wrapped(view.opcodes[row]) == "fusion":
-                    known = next((self.fused.get(name) for _, name in callees(view, row, "fused")), None)
-                    nested[row] = known.traffic if known and isinstance(known.traffic, FusedTraffic) else None
+                    fused = next((self.fused.get(name) for _, name in callees(view, row, "fused")), None)
+                    nested[row] = fused.traffic if fused and isinstance(fused.traffic, FusedTraffic) else None
             return fused_traffic(view, nested)
         except UnknownCostError as error:
             return error.gap or CostGap(view.computation.line, error.reason)
 
 
 def _cost_of_call(op: Operation, call: CallCost) -> InstructionCost:
-    """A call whose work is not known adds nothing to the work of a module, which counts such calls; one whose rule lacks what
-    it needs leaves a gap.
+    """Return the cost of a custom call.
+
+    Unknown work adds nothing to the work of a module, which counts such calls. A rule that lacks its input leaves a gap.
     """
     name, line = op.instruction.name, op.instruction.line
     work = Tally()
@@ -250,9 +254,10 @@ def _cost_of_call(op: Operation, call: CallCost) -> InstructionCost:
     return InstructionCost.of(CUSTOM_CALL, work, size, bytes_by_space(op))
 
 
-def _alike(view: View, row: int) -> tuple[str, ...] | None:
-    """What the cost of a row depends on: its shape, opcode and the shapes of its operands, and for some opcodes its attributes.
-    `None` where it depends on more, or where finding that out costs more.
+def _cost_key(view: View, row: int) -> tuple[str, ...] | None:
+    """Return a key of all that the cost of a row depends on: shape, opcode, operand shapes, and attributes of some opcodes.
+
+    Return None if it depends on more, or if the key would cost more than the cost itself.
     """
     opcode = wrapped(view.opcodes[row])
     heads = _operand_heads(view, row) if opcode not in RUNNERS else None
@@ -270,24 +275,25 @@ def _alike(view: View, row: int) -> tuple[str, ...] | None:
 
 
 def _operand_heads(view: View, row: int) -> list[str] | None:
-    """Shape and opcode of each operand of a row; `None` where these do not say it all."""
+    """Return shape and opcode of each operand of a row; None if a name is ambiguous or an operand is an element."""
     whole = view.whole_operands(row)
     if view.ambiguous or whole is None:
         return None
     return list(map(view.rows.heads.__getitem__, whole))
 
 
-def found(table: Mapping[str, _T], name: str) -> _T:
+def get_counted(table: Mapping[str, _T], name: str) -> _T:
+    """Return the cost of a computation. Raise UnknownCostError if the text lacks it or it calls itself."""
     if name not in table:
         raise UnknownCostError(f"computation {name} is not in the text, or calls itself")
     return table[name]
 
 
-def _knows_alike(name: str, fingerprints: Fingerprints, known: dict[str, _T], alike: Mapping[int, _T]) -> bool:
-    """Whether a computation is known; it becomes known where one with its fingerprint is."""
-    if name not in known:
+def _copy_counted(name: str, fingerprints: Fingerprints, counted: dict[str, _T], by_fingerprint: Mapping[int, _T]) -> bool:
+    """Return True if `counted` has the computation, after copying the entry of one with the same fingerprint."""
+    if name not in counted:
         fingerprint = fingerprints.of(name)
-        if fingerprint is None or fingerprint not in alike:
+        if fingerprint is None or fingerprint not in by_fingerprint:
             return False
-        known[name] = alike[fingerprint]
+        counted[name] = by_fingerprint[fingerprint]
     return True

@@ -1,4 +1,4 @@
-"""What costs are counted in, and sums of them that keep apart what could not be counted."""
+"""The figures of costs, and sums of them that keep gaps apart."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ WORK: tuple[Figure, ...] = ("flops", "transcendentals", "matmul_flops")
 FIGURES: tuple[Figure, ...] = (*WORK, "bytes")
 
 MAX_COUNT = MAX_FIGURE
-"""More than any program computes: such a sum is not known. Runs have the same limit, so that sums over tables and over the step
-stop at one number.
+"""Larger than any program's count: a sum above it is unknown.
+
+Runs have the same limit, so that sums over tables and over the step stop at one number.
 """
 MAX_XLA_SUM = 2**127
-"""More than a float32 holds, in which XLA sums: such a sum is not known."""
+"""Larger than a float32, in which XLA sums: a sum above it is unknown."""
 TOO_LARGE = "more than can be counted"
 
 CUSTOM_CALL = "custom-call"
@@ -28,27 +29,28 @@ MASKED = "masked"
 """The unit of FLOPs that a static mask leaves out: a kernel may skip them, so that they take no time in a lower bound."""
 
 SHARED = "shared"
-"""The unit of FLOPs of windows that overlap: partial results that two of them have in common need be computed once only, so
-that they take no time in a lower bound.
+"""The unit of FLOPs of windows that overlap. Partial results that two of them share need one computation only.
+
+So they take no time in a lower bound.
 """
 
 SPACE = "space."
 
 _EXACT = FIGURES.index("matmul_flops")
 EXACT_UP_TO = 2**24
-"""No float32 rounds an integer up to here."""
+"""The integers that float32 does not round."""
 _FLOAT = struct.Struct("f")
 
 NO_LINE = 0
 
 
 def countable(amount: Bounds) -> Bounds:
-    """An amount; one that is more than can be counted has no upper bound, and a reason."""
+    """Return an amount without upper bound, and a reason, if it is too large to count."""
     return Bounds(MAX_COUNT, None, TOO_LARGE) if amount.least > MAX_COUNT else amount
 
 
 class CostGap(NamedTuple):
-    """Why something could not be counted; `line` is that of the input, `NO_LINE` where the reason names its place."""
+    """The reason why something is not counted; `line` is that of the input, `NO_LINE` if the reason names its place."""
 
     line: int
     reason: str
@@ -58,7 +60,7 @@ class CostGap(NamedTuple):
 
 
 class UnknownCostError(Exception):
-    """A rule lacks what it needs: a shape, an attribute, a computation. `gap` is set where the fault lies elsewhere."""
+    """A rule lacks a shape, an attribute or a computation. `gap` is set if the cause lies in another instruction."""
 
     def __init__(self, reason: str, gap: CostGap | None = None) -> None:
         super().__init__(reason)
@@ -67,7 +69,7 @@ class UnknownCostError(Exception):
 
 
 class MissingAttributeError(UnknownCostError):
-    """An attribute is missing that every instruction of the opcode has."""
+    """The text lacks an attribute that every instruction of the opcode has."""
 
     def __init__(self, attribute: str) -> None:
         super().__init__(f"its {attribute} is not in the text")
@@ -83,7 +85,7 @@ class MissingAttribute(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What an instruction computes. `matmul_flops` are those of its FLOPs that are matrix multiplications."""
+    """The work of an instruction. `matmul_flops` are those of its FLOPs that are matrix multiplications."""
 
     flops: int = 0
     transcendentals: int = 0
@@ -101,10 +103,10 @@ class Work(NamedTuple):
 
 
 class TallyKey(NamedTuple):
-    """What a sum is for: a label (an opcode, a phase, a line of source) and the unit of the hardware that does the work.
+    """The key of a sum: a label (an opcode, a phase, a source line) and the unit of the hardware that does the work.
 
-    A unit is named as in hardware profiles: `matmul.bf16`, `vector.f32`; empty where it is not known. Of bytes it is the
-    memory space, `space.1` for `S(1)`; empty for the default one. `operands` are the types that a product multiplies.
+    A unit has the name of a hardware profile's figure, `matmul.bf16`, `vector.f32`, and is empty if unknown. For bytes it is
+    the memory space, `space.1` for `S(1)`, and empty for the default one. `operands` are the types that a product multiplies.
     """
 
     label: str
@@ -113,9 +115,9 @@ class TallyKey(NamedTuple):
 
 
 class Tally:
-    """Sums of the figures by label and unit, and which of them have gaps.
+    """Sums of the figures by label and unit, with their gaps.
 
-    A row holds one amount for each of `FIGURES`, as far as it is known.
+    A row holds the known amount of each of `FIGURES`.
     """
 
     __slots__ = ("gaps", "rows")
@@ -125,7 +127,7 @@ class Tally:
         self.gaps: dict[tuple[TallyKey, Figure], CostGap] = {}
 
     def add(self, key: TallyKey, amounts: Sequence[int], times: int = 1) -> None:
-        """Adds amounts of the first few figures."""
+        """Add amounts of the first few figures."""
         row = self.rows.get(key)
         if row is None:
             row = self.rows[key] = [0] * len(FIGURES)
@@ -139,24 +141,24 @@ class Tally:
         row[column] += amount
 
     def miss(self, key: TallyKey, figures: Iterable[Figure], gap: CostGap) -> None:
-        """Notes that figures of a key are not known."""
+        """Note that figures of a key are unknown."""
         for figure in figures:
             self.gaps.setdefault((key, figure), gap)
 
     def add_all(self, other: Tally) -> None:
-        """Adds the sums and gaps of `other`."""
+        """Add the sums and gaps of `other`."""
         for key, row in other.rows.items():
             self.add(key, row)
         for (key, figure), gap in other.gaps.items():
             self.miss(key, (figure,), gap)
 
     def add_runs(self, key: TallyKey, amounts: Sequence[int], least: Sequence[int], gap: CostGap) -> None:
-        """Adds the amounts of all figures, each as often as it is at least. All that is not 0 has the gap."""
+        """Add the amounts of all figures times their `least` runs. Every figure that is not 0 gets the gap."""
         self.add(key, [amount * runs for amount, runs in zip(amounts, least, strict=True)])
         self.miss(key, [figure for figure, amount in zip(FIGURES, amounts, strict=True) if amount], gap)
 
     def add_largest(self, others: Sequence[Tally]) -> None:
-        """Adds of each figure the tally in which it is largest, and the gaps of all."""
+        """Add, for each figure, the tally in which it is largest; and the gaps of all."""
         for i in range(len(FIGURES) if others else 0):
             amounts = [other.known[i] for other in others]
             for key, row in others[amounts.index(max(amounts))].rows.items():
@@ -166,7 +168,7 @@ class Tally:
                 self.miss(key, (figure,), gap)
 
     def by_label(self) -> Iterator[tuple[str, Tally]]:
-        """The tally of each label of which something is not 0, or not known."""
+        """Return the tally of each label, without labels whose figures are all 0 and known."""
         split: dict[str, Tally] = {}
         for key, row in self.rows.items():
             if any(row):
@@ -176,23 +178,27 @@ class Tally:
         return iter(split.items())
 
     def bounds(self, figure: Figure) -> Bounds:
-        """The sum over all keys; where some of it is not known, the sum of what is known is the least."""
+        """Return the sum over all keys as Bounds. If a part is unknown, the sum of the known parts is the lower bound."""
         column, gap = FIGURES.index(figure), self.first_gap(figure)
         least = sum([row[column] for row in self.rows.values()])
         return countable(Bounds.exactly(least)) if gap is None else Bounds(min(least, MAX_COUNT), None, str(gap))
 
     def first_gap(self, figure: Figure) -> CostGap | None:
-        """The first gap in the order of the text."""
-        return min((gap for (_, of), gap in self.gaps.items() if of == figure), default=None) if self.gaps else None
+        """Return the first gap of a figure in the order of the text."""
+        return (
+            min((gap for (_, gap_figure), gap in self.gaps.items() if gap_figure == figure), default=None)
+            if self.gaps
+            else None
+        )
 
     @property
     def known(self) -> tuple[int, ...]:
-        """The sums over all keys, one for each of `FIGURES`, as far as they are known."""
+        """The known sums over all keys, one for each of `FIGURES`."""
         return tuple(map(sum, zip(*self.rows.values(), strict=True))) or (0,) * len(FIGURES)
 
     @property
     def work(self) -> Work:
-        """The work of all keys; raises `UnknownCostError` where some of it is not known."""
+        """The work of all keys. Raise UnknownCostError if a part is unknown."""
         for figure in WORK:
             gap = self.first_gap(figure)
             if gap is not None:
@@ -202,12 +208,11 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InstructionCost:
-    """The cost of one run of an instruction; a figure with a gap is not known. Instructions that are alike share one.
+    """The cost of one run of an instruction; a figure with a gap is unknown. Equal instructions share one.
 
-    `work` is by the opcodes that do it: of a fusion those inside of it. `amounts` are the sums, one for each of `FIGURES`.
-    `as_xla` and `gaps_of_xla` are the same without custom calls, except that matrix multiplications count in
-    `matmul_flops`, which is no figure of XLA's. `spaces` are those of the bytes that are in other memory spaces than the
-    default one, by the number of the space.
+    `work` is by the opcodes that do it, for a fusion those inside it. `amounts` are the sums, one for each of `FIGURES`.
+    `as_xla` and `gaps_of_xla` leave out custom calls, except in `matmul_flops`, which is no figure of XLA's. `spaces` holds the
+    bytes outside the default memory, by number of the memory space.
     """
 
     opcode: str
@@ -220,49 +225,49 @@ class InstructionCost:
 
     @classmethod
     def of(cls, opcode: str, work: Tally, size: int | CostGap, spaces: Mapping[int, int] | None = None) -> InstructionCost:
-        """From the work of an instruction and the bytes that it accesses."""
+        """Make the cost from the work of an instruction and the bytes that it accesses."""
         amounts, gaps = _figures(work, size)
-        held = _at_most(spaces or {}, amounts[-1])
+        limited = _limit_spaces(spaces or {}, amounts[-1])
         if opcode != CUSTOM_CALL and all(key.label != CUSTOM_CALL for key in (*work.rows, *(key for key, _ in work.gaps))):
-            return cls(opcode, work, amounts, gaps, amounts, gaps, held)
+            return cls(opcode, work, amounts, gaps, amounts, gaps, limited)
         counted = Tally()
         counted.rows = {key: row for key, row in work.rows.items() if key.label != CUSTOM_CALL}
-        counted.gaps = {(key, of): gap for (key, of), gap in work.gaps.items() if key.label != CUSTOM_CALL}
+        counted.gaps = {(key, figure): gap for (key, figure), gap in work.gaps.items() if key.label != CUSTOM_CALL}
         (flops, transcendentals, *_, moved), gaps_of_xla = _figures(counted, 0 if opcode == CUSTOM_CALL else size)
         if "matmul_flops" in gaps:
             gaps_of_xla["matmul_flops"] = gaps["matmul_flops"]
-        return cls(opcode, work, amounts, gaps, (flops, transcendentals, amounts[2], moved), gaps_of_xla, held)
+        return cls(opcode, work, amounts, gaps, (flops, transcendentals, amounts[2], moved), gaps_of_xla, limited)
 
     @property
     def bytes_by_unit(self) -> Iterator[tuple[str, int]]:
-        """The bytes of each memory space, which is named as a unit of `TallyKey`."""
+        """The bytes of each memory space, named as a unit of `TallyKey`."""
         return bytes_by_unit(self.amounts[-1], self.spaces)
 
     @classmethod
     def unknown(cls, opcode: str, gap: CostGap) -> InstructionCost:
-        """The cost of an instruction of which nothing is known."""
+        """Make the cost of an instruction whose figures are all unknown."""
         work = Tally()
         work.miss(TallyKey(opcode), WORK, gap)
         return cls.of(opcode, work, gap)
 
 
 def bytes_by_unit(size: int, spaces: Mapping[int, int]) -> Iterator[tuple[str, int]]:
-    """Bytes, and those of them that are in other memory spaces than the default one, each under the name of a unit."""
+    """Yield the bytes in the default memory and in each other memory space, under the name of a unit."""
     yield "", size - sum(spaces.values())
     yield from ((f"{SPACE}{space}", part) for space, part in spaces.items())
 
 
-def _at_most(spaces: Mapping[int, int], size: int) -> Mapping[int, int]:
-    """The bytes of memory spaces, as far as there are so many: a custom call may say that it moves less than its operands."""
-    held: dict[int, int] = {}
+def _limit_spaces(spaces: Mapping[int, int], size: int) -> Mapping[int, int]:
+    """Limit the bytes of memory spaces to `size`: a custom call may state that it moves less than its operands."""
+    limited: dict[int, int] = {}
     for space, part in spaces.items():
-        held[space] = min(part, size)
-        size -= held[space]
-    return held
+        limited[space] = min(part, size)
+        size -= limited[space]
+    return limited
 
 
 def _figures(work: Tally, size: int | CostGap) -> tuple[tuple[int, ...], dict[Figure, CostGap]]:
-    """The amounts of all figures, and why some of them are not known."""
+    """Return the amounts of all figures, and the gaps of the unknown ones."""
     gaps: dict[Figure, CostGap] = {}
     for figure in WORK if work.gaps else ():
         gap = work.first_gap(figure)
@@ -275,11 +280,11 @@ def _figures(work: Tally, size: int | CostGap) -> tuple[tuple[int, ...], dict[Fi
 
 
 class XlaSum:
-    """Sums of the four figures as XLA adds them up, in float32, one instruction after the other, and why they may not be known.
+    """Sums of the four figures as XLA adds them, in float32, one instruction after the other; and their gaps.
 
-    What is small beside the sum so far is rounded away, up to some millionths of the whole. The same order and rounding give
-    what `compiled.cost_analysis()` of JAX prints, in nearly all modules to the last digit. The FLOPs of matrix multiplications,
-    which XLA has no sum of, are exact.
+    Rounding drops amounts that are small beside the sum, up to some millionths of the whole. With the same order and rounding
+    the sums equal `compiled.cost_analysis()` of JAX, in nearly all modules to the last digit. The FLOPs of matrix
+    multiplications, which XLA does not sum, are exact.
     """
 
     __slots__ = ("_addends", "amounts", "gaps")
@@ -295,10 +300,10 @@ class XlaSum:
             if amount:
                 whole = sums[i] + amount
                 if whole > EXACT_UP_TO and i != _EXACT:
-                    known = self._addends.get(amount)
-                    if known is None:
-                        known = self._addends[amount] = _rounded(amount)
-                    whole = _rounded(sums[i] + known)
+                    addend = self._addends.get(amount)
+                    if addend is None:
+                        addend = self._addends[amount] = _rounded(amount)
+                    whole = _rounded(sums[i] + addend)
                 sums[i] = whole
 
     def miss(self, figures: Iterable[Figure], gap: CostGap) -> None:
@@ -310,7 +315,7 @@ class XlaSum:
         self._add_gaps(other)
 
     def add_largest(self, others: Sequence[XlaSum]) -> None:
-        """Adds of each figure the largest sum, and the gaps of all."""
+        """Add the largest sum of each figure, and the gaps of all."""
         if others:
             self.add([max(amounts) for amounts in zip(*(other.amounts for other in others), strict=True)])
         for other in others:
@@ -321,7 +326,7 @@ class XlaSum:
             self.miss((figure,), gap)
 
     def bounds(self, figure: Figure) -> Bounds:
-        """The sum; where some of it is not known, the sum of what is known is the least."""
+        """Return the sum as Bounds. If a part is unknown, the sum of the known parts is the lower bound."""
         amount = self.amounts[FIGURES.index(figure)]
         reason = str(self.gaps.get(figure, TOO_LARGE if amount > MAX_XLA_SUM else ""))
         least = int(min(amount, MAX_XLA_SUM))
@@ -329,7 +334,7 @@ class XlaSum:
 
 
 def _rounded(value: float) -> float:
-    """The float32 next to `value`. A sum of two of them is exact enough in float64 to be rounded once more."""
+    """Return the float32 next to `value`. A sum of two of them is exact enough in float64 to be rounded once more."""
     try:
         rounded: float = _FLOAT.unpack(_FLOAT.pack(float(value)))[0]
     except OverflowError:

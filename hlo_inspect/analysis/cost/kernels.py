@@ -1,7 +1,8 @@
-"""What runs on the device as a kernel of its own: how often, what it costs then, and where it comes from.
+"""Kernels: the instructions that the device launches by themselves, with their runs, their cost and their labels.
 
-A kernel is an instruction of a computation that runs itself: a fusion, a dot, a custom call, a collective, a copy. What only
-names, orders or forwards values is none, nor is what runs other computations. A start and its done are one kernel.
+A kernel is an instruction of a computation that runs itself: a fusion, a dot, a custom call, a collective, a copy. Instructions
+that only name, order or forward values are none, nor are those that run other computations. A start and its done are one
+kernel.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from hlo_inspect.hlo.opcodes import ASYNC_ENDS, DEVICE_NUMBERS, LITERAL_OPCODES,
 from hlo_inspect.hlo.values.shapes import Shape, array_leaves
 
 NO_KERNELS = NAMING | MARKERS | LITERAL_OPCODES | DEVICE_NUMBERS | RUNNERS
-"""Opcodes of which no kernel comes."""
+"""Opcodes that make no kernel."""
 
 _NO_KERNEL_SPELLINGS = NO_KERNELS | {name for name in TABLE if wrapped(name) in NO_KERNELS}
 SLICING = frozenset({"slice", "dynamic-slice"})
@@ -39,16 +40,14 @@ _KINDS = {name: opcode.base for name, opcode in TABLE.items()}
 
 
 class CountedCost(NamedTuple):
-    """An instruction that costs something: what one run of it costs, how often its computation runs, and how often at least by
-    figure.
-    """
+    """The cost of one run of an instruction, the runs of its computation in a step, and their lower bound by figure."""
 
     cost: InstructionCost
     runs: Bounds
     least: FigureRuns
 
     def of_step(self, figure: Figure) -> Bounds:
-        """A figure of all its runs in one run of the program."""
+        """Return a figure of all its runs in one step."""
         index = FIGURES.index(figure)
         amount, gap = self.cost.amounts[index], self.cost.gaps.get(figure)
         if self.runs.greatest == 0 or (amount == 0 and gap is None):
@@ -60,15 +59,16 @@ class CountedCost(NamedTuple):
 
 
 RowKey = tuple[str, int]
-"""Computation and row, which no two kernels share; a text may define one name twice on one line, at one `InstructionPlace`."""
+"""Computation and row, which no two kernels share. A text may define one name twice on one line, at one `InstructionPlace`."""
 
 
 class Kernel(NamedTuple):
-    """One instruction that runs as a kernel, or a start with its done.
+    """An instruction that runs as a kernel, or a start with its done.
 
-    `kind` is its opcode, of an asynchronous one that of what it starts. `parts` are the instruction and its dones; XLA's model
-    counts the bytes of both, more than are moved: `started` are those that a start reads and its done leaves. What work a
-    custom call without a rule does `is_unknown`. `row` is that of its `instruction` in its computation, `view`.
+    `kind` is its opcode, of an asynchronous one that of the wrapped operation. `parts` are the instruction and its dones. XLA's
+    model counts the bytes of both, more than are moved: `started` holds the bytes that a start reads and its done writes. A
+    custom call without a rule `is_unknown`: its work is not counted. `row` is that of its `instruction` in its computation,
+    `view`.
     """
 
     place: InstructionPlace
@@ -98,72 +98,73 @@ class Kernel(NamedTuple):
 
     @property
     def labels(self) -> Labels:
-        """What the kernel's cost is attributed to."""
+        """The labels of the kernel's cost."""
         return self.labeller.of(self.view, self.row)
 
     @property
     def fusion_kind(self) -> str:
-        """The kind of a fusion, `NOT_PRINTED` where the text lacks it, and `NOT_FUSED` of what is no fusion."""
+        """The kind of a fusion, `NOT_PRINTED` if the text lacks it, `NOT_FUSED` for other instructions."""
         return kind_of_fusion(self.view, self.row)
 
     @property
     def moved(self) -> Iterator[tuple[str, int]]:
-        """The bytes that one run moves in each memory space, which is named as a unit of a tally."""
+        """The bytes that one run moves in each memory space, named as a unit of a tally."""
         if self.started is None:
             return self.parts[0].cost.bytes_by_unit
         return bytes_by_unit(self.started.bytes, self.started.spaces)
 
     @property
     def runs(self) -> Bounds:
-        """How often it runs in one run of the program."""
+        """The number of its runs in one step."""
         return self.parts[0].runs
 
     def of_step(self, figure: Figure) -> Bounds:
-        """A figure of all its runs in one run of the program."""
+        """Return a figure of all its runs in one step."""
         if self.is_unknown and figure != "bytes":
             return Bounds(0, None, f"there is no rule for {self.instruction.attr('custom_call_target')}")
         return sum_of_step(self.parts, figure)
 
 
 def sum_of_step(parts: Iterable[CountedCost], figure: Figure) -> Bounds:
-    """A figure of all runs of several instructions."""
+    """Sum a figure over all runs of several instructions."""
     return Bounds.sum(part.of_step(figure) for part in parts)
 
 
 @dataclass(frozen=True)
 class Kernels:
-    """The kernels of a module in the order of the text, and what costs something without being one: tables of pointers and
-    barriers, and calls of computations that are not known.
+    """The kernels of a module in the order of the text, and the costs outside kernels.
+
+    The latter are those of tables of pointers, barriers, and calls of unknown computations.
     """
 
-    found: Sequence[Kernel]
-    beside: Sequence[CountedCost]
+    launched: Sequence[Kernel]
+    other_costs: Sequence[CountedCost]
 
 
 def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
-    """The kernels of a module whose cost is known."""
+    """Find the kernels of a module with its cost."""
     unknown = {call.line for call in cost.unknown_calls}
     ends: dict[tuple[str, int], list[CountedCost]] = {}
     results: dict[tuple[str, int], Shape | None] = {}
     kernels: list[tuple[str, int, tuple[CountedCost]]] = []
-    beside: list[CountedCost] = []
+    other_costs: list[CountedCost] = []
     for name, running in cost.running.items():
         view, starts, opcodes = running.view, StartRows(running.view), running.view.opcodes
         counted: dict[InstructionCost, tuple[CountedCost]] = {}  # most instructions are like some others
-        for row, one in running.rows:
-            part = counted.get(one)
+        for row, row_cost in running.rows:
+            part = counted.get(row_cost)
             if part is None:
-                part = counted[one] = (CountedCost(one, graph.runs(name), cost.runs[name]),)
+                part = counted[row_cost] = (CountedCost(row_cost, graph.runs(name), cost.runs[name]),)
             opcode = opcodes[row]
             if opcode in ASYNC_ENDS:
                 start = _kernel_of_start(cost, name, starts.of(row))
                 ends.setdefault(start, []).extend(part)
                 results[start] = view.shapes[row]
             elif opcode in _NO_KERNEL_SPELLINGS or (opcode == CUSTOM_CALL and _is_marker(view, row)):
-                beside += part
+                other_costs += part
             else:
                 kernels.append((name, row, part))
-    found = []
+    launched = []
     for name, row, part in kernels:
         view = cost.running[name].view
         opcode = view.opcodes[row]
@@ -172,14 +173,15 @@ def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
         started = _started(view, row, results.get((name, row))) if opcode in _STARTS else None
         parts = (*part, *ends.pop((name, row))) if (name, row) in ends else part
         place = name, view.lines[row], view.names[row]
-        found.append(Kernel(place, row, kind, view, cost.labeller, parts, is_unknown, started))
-    beside += [part for parts in ends.values() for part in parts]
-    return Kernels(sorted(found, key=lambda kernel: kernel.place[1]), beside)
+        launched.append(Kernel(place, row, kind, view, cost.labeller, parts, is_unknown, started))
+    other_costs += [part for parts in ends.values() for part in parts]
+    return Kernels(sorted(launched, key=lambda kernel: kernel.place[1]), other_costs)
 
 
 def _started(view: View, row: int, result: Shape | None) -> Traffic:
-    """The bytes of the operands of a start and of the result of its done; sizes that are not known are left out. Of what is
-    sliced only the slice is read.
+    """Return the bytes of the operands of a start and of the result of its done. Sizes that are unknown are left out.
+
+    A slicing start reads only the slice.
     """
     traffic = Traffic()
     results = [leaf for _, leaf in array_leaves(result)]
@@ -199,7 +201,7 @@ def _is_marker(view: View, row: int) -> bool:
 
 
 def _kernel_of_start(cost: ModuleCost, name: str, start: int) -> tuple[str, int]:
-    """The computation and row of the kernel that a row starts: its own, or the root of the computation that it runs."""
+    """Return the computation and row of the kernel that a row starts: its own, or the root of the computation that it runs."""
     view = cost.running[name].view
     if wrapped(view.opcodes[start]) in RUNNERS:
         try:
@@ -212,18 +214,18 @@ def _kernel_of_start(cost: ModuleCost, name: str, start: int) -> tuple[str, int]
 
 
 class StartRows:
-    """Which row started what an update or a done waits for, in however many steps."""
+    """The rows that started the operations of updates and dones, in however many steps."""
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self._known: dict[int, int] = {}
+        self._starts: dict[int, int] = {}
 
     def of(self, row: int) -> int:
         steps: dict[int, None] = {}
-        while row not in self._known and row not in steps and self._view.opcodes[row] in ASYNC_ENDS:
+        while row not in self._starts and row not in steps and self._view.opcodes[row] in ASYNC_ENDS:
             steps[row] = None
             source = self._view.operand_row(row, 0)
             row = row if source is None else source
-        start = self._known.get(row, row)
-        self._known |= dict.fromkeys(steps, start)
+        start = self._starts.get(row, row)
+        self._starts |= dict.fromkeys(steps, start)
         return start

@@ -1,4 +1,4 @@
-"""From the entry computation down: the cost of a module as XLA counts it, and as often as it runs."""
+"""The cost of a module, from the entry computation down: as XLA counts it, and as often as it runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from hlo_inspect.analysis.cost.bytes_accessed import FREE
-from hlo_inspect.analysis.cost.computation import Costs, found
+from hlo_inspect.analysis.cost.computation import Costs, get_counted
 from hlo_inspect.analysis.cost.custom_calls.calls import StepCall
 from hlo_inspect.analysis.cost.custom_calls.user_rules import NO_USER_RULES, UserRules
 from hlo_inspect.analysis.cost.figures import (
@@ -49,10 +49,10 @@ OwnFigures = Mapping[str, Mapping[Figure, Bounds]]
 
 
 class FigureRuns(NamedTuple):
-    """How often a computation runs. `least` is how often at least, for each of `FIGURES`; `gap` says why it is not known.
+    """The runs of a computation in one step: `least` for each of `FIGURES`; `gap` says why they are unknown.
 
-    `least` is 0 in a branch of a conditional, except for the figures of which no other branch has less: so the sum of
-    figures × `least` is a lower bound of each figure.
+    `least` is 0 in a branch of a conditional unless no other branch has less of the figure. So the sum of figures × `least` is
+    a lower bound of each figure.
     """
 
     least: tuple[int, ...]
@@ -64,7 +64,7 @@ _NEVER = (0,) * len(FIGURES)
 
 
 def figure_runs(graph: CallGraph, own: OwnFigures) -> dict[str, FigureRuns]:
-    """How often each computation of `own` runs for one run of the entry."""
+    """Return the runs of each computation of `own` for one run of the entry."""
     each = graph.bounds_of_each(own)
     least = dict.fromkeys(graph.order, _NEVER) | dict.fromkeys(graph.order[:1], _ONCE)
     for name in graph.order:
@@ -73,18 +73,18 @@ def figure_runs(graph: CallGraph, own: OwnFigures) -> dict[str, FigureRuns]:
                 if callee in least:
                     both = zip(least[callee], runs, strict=True)
                     least[callee] = tuple(min(before + more, MAX_FIGURE) for before, more in both)
-    found = {}
+    runs_by_name = {}
     for name in own:
-        known = graph.runs(name)
-        gap = None if known.is_exact else CostGap(NO_LINE, known.reason)
-        found[name] = FigureRuns(least.get(name, _NEVER), gap)
-    return found
+        bounds = graph.runs(name)
+        gap = None if bounds.is_exact else CostGap(NO_LINE, bounds.reason)
+        runs_by_name[name] = FigureRuns(least.get(name, _NEVER), gap)
+    return runs_by_name
 
 
 def _runs_of_call(
     calls: Sequence[Call], caller: tuple[int, ...], each: Mapping[str, Mapping[Figure, Bounds]]
 ) -> list[tuple[str, tuple[int, ...]]]:
-    """How often at least the calls of one instruction run what they call: of a conditional the cheapest branch."""
+    """Return the least runs of the computations that one instruction calls; a conditional runs its cheapest branch."""
     if len(calls) == 1 or calls[0].instruction.opcode != "conditional":
         return [(call.callee, tuple(runs * call.times.least for runs in caller)) for call in calls]
     chosen = [min(calls, key=lambda call: _least(each, call.callee, figure)).callee for figure in FIGURES]
@@ -102,8 +102,10 @@ def _least(each: Mapping[str, Mapping[Figure, Bounds]], name: str, figure: Figur
 
 @dataclass(slots=True)
 class RunningComputation:
-    """A computation that runs itself. `rows` are its own instructions with what one run of them costs, without those that run
-    other computations. `as_xla` is what XLA counts for one run, with those computations and without custom calls.
+    """A computation that runs itself.
+
+    `rows` are its own instructions with the cost of one run, without those that run other computations. `as_xla` is XLA's count
+    of one run, with those computations and without custom calls.
     """
 
     view: View
@@ -129,11 +131,11 @@ class RunningComputation:
 class ModuleCost:
     """The cost of a module.
 
-    `as_xla` is that of the entry computation as XLA's HloCostAnalysis counts it: a loop once, a custom call not at all.
-    `step` is what one run of the program does: loops as often as they run, custom calls with a rule, one branch of a
-    conditional. `running` are the computations that run themselves, `runs` how often they do, by name.
-    `calls` are the custom calls, in the order of the text. `has_xla_order`: the text says in which order XLA adds `as_xla` up.
-    `missing_attributes` are those that the text lacks, as far as costs depend on them.
+    `as_xla` is that of the entry computation as XLA's HloCostAnalysis counts it: a loop once, a custom call not at all. `step`
+    is that of one step: loops with all iterations, custom calls with a rule, one branch of a conditional. `running` are the
+    computations that run themselves, `runs` the number of their runs, by name. `calls` are the custom calls, in the order of
+    the text. `has_xla_order`: the text shows the order in which XLA adds up `as_xla`. `missing_attributes` are those that the
+    text lacks and costs depend on.
     """
 
     as_xla: XlaSum
@@ -148,55 +150,58 @@ class ModuleCost:
 
     @cached_property
     def unknown_calls(self) -> tuple[StepCall, ...]:
-        """The custom calls whose work is not known."""
+        """The custom calls whose work is unknown."""
         return tuple(call for call in self.calls if call.is_unknown)
 
     @cached_property
     def opcodes(self) -> Tally:
-        """One run by opcode: the work of a fusion stands with the opcodes inside of it, its bytes with the fusion."""
+        """The figures of one step by opcode. The work of a fusion counts in the opcodes inside it, its bytes in the fusion."""
         tally = Tally()
-        for name, one in self.running.items():
-            for cost, count in Counter([cost for _, cost in one.rows]).items():
+        for name, running in self.running.items():
+            for cost, count in Counter([cost for _, cost in running.rows]).items():
                 _add_cost(tally, None, cost, count, self.runs[name])
         return tally
 
     def by(self, label: Label) -> Tally:
-        """One run by one of its labels."""
-        known = self._by_label.get(label)
-        if known is None:
-            known = self._by_label[label] = self._find_by(label)
-        return known
+        """Return the figures of one step by one of its labels."""
+        tally = self._by_label.get(label)
+        if tally is None:
+            tally = self._by_label[label] = self._find_by(label)
+        return tally
 
     def _find_by(self, label: Label) -> Tally:
         tally, value_of = Tally(), attrgetter(label)
         for name, counts in self._counts_by_labels.items():
-            alike: Counter[tuple[InstructionCost, str]] = Counter()
+            counts_by_value: Counter[tuple[InstructionCost, str]] = Counter()
             for (cost, labels), count in counts.items():
                 if label != "phase" or not labels.phase_runs:
-                    alike[cost, value_of(labels)] += count
+                    counts_by_value[cost, value_of(labels)] += count
                     continue
                 for phase, runs in labels.phase_runs:
                     gap = None if runs.is_exact else CostGap(NO_LINE, runs.reason)
                     _add_cost(tally, phase, cost, count, FigureRuns((runs.least,) * len(FIGURES), gap))
-            for (cost, value), count in alike.items():
+            for (cost, value), count in counts_by_value.items():
                 _add_cost(tally, value, cost, count, self.runs[name])
         return tally
 
     @cached_property
     def _counts_by_labels(self) -> dict[str, Counter[tuple[InstructionCost, Labels]]]:
-        """How many rows of each computation of `running` have the same cost and labels."""
-        of = self.labeller.of
-        return {name: Counter([(cost, of(one.view, row)) for row, cost in one.rows]) for name, one in self.running.items()}
+        """The number of rows of each computation of `running` that have the same cost and labels."""
+        labels_of = self.labeller.of
+        return {
+            name: Counter([(cost, labels_of(running.view, row)) for row, cost in running.rows])
+            for name, running in self.running.items()
+        }
 
     @property
     def named_phases(self) -> Iterator[str]:
-        """The phases by names of what costs something, with repetitions."""
+        """The phases by names of instructions with a cost, with repetitions."""
         named = self.labeller.named
-        return (named(one.view, row).phase for one in self.running.values() for row, _ in one.rows)
+        return (named(running.view, row).phase for running in self.running.values() for row, _ in running.rows)
 
 
 def _add_cost(tally: Tally, label: str | None, cost: InstructionCost, count: int, runs: FigureRuns) -> None:
-    """Adds instructions of one cost and label, of which there are so many, as often as their computation runs."""
+    """Add `count` instructions of one cost and label, as often as their computation runs."""
     for key, row in cost.work.rows.items():
         _add_runs(tally, key if label is None else TallyKey(label, key.unit), row, count, runs)
     named = label or cost.opcode
@@ -226,8 +231,9 @@ def module_cost(
     user_rules: UserRules | None = None,
     labeller: Labeller | None = None,
 ) -> ModuleCost:
-    """The cost of a module whose whole graph was read; `user_rules` are those for custom calls. `labeller` says to what costs
-    are attributed, by names alone where it is left out.
+    """Return the cost of a module whose whole graph was read.
+
+    `user_rules` are those for custom calls. `labeller` labels costs; without it, by names alone.
     """
     labeller = labeller or Labeller(Provenances(module.frames))
     if module.entry is None:
@@ -238,7 +244,10 @@ def module_cost(
     counter.count_from(module.entry.name)
     own = {name: running.figures for name, running in counter.runs.items()}
     step = graph.bounds(own)
-    calls = [StepCall(one, cost, graph.runs(one.computation.name)) for one, cost in counter.costs.calls.values()]
+    calls = [
+        StepCall(instruction, cost, graph.runs(instruction.computation.name))
+        for instruction, cost in counter.costs.calls.values()
+    ]
     return ModuleCost(
         counter.runs[module.entry.name].as_xla,
         {figure: countable(step.get(figure, NOTHING)) for figure in FIGURES},
@@ -252,9 +261,10 @@ def module_cost(
 
 
 class _ModuleCounter:
-    """Counts computations, callees first and each once for each way in which it counts. Of fused and applied computations with
-    the same fingerprint only the first is counted. The cost of a computation that calls itself is not known when it is asked
-    for, which leaves a gap.
+    """Counts computations, callees first and each once for each of its roles.
+
+    Of fused and applied computations with the same fingerprint only the first is counted. A computation that calls itself has
+    no known cost when the call needs it, which leaves a gap.
     """
 
     def __init__(self, module: Module, views: Views, user_rules: UserRules) -> None:
@@ -264,7 +274,7 @@ class _ModuleCounter:
         self._views = views
 
     def count_from(self, entry: str) -> None:
-        """Counts a computation that runs itself, and all that it needs."""
+        """Count a computation that runs itself, and all that it needs."""
         start: tuple[Counted, str] = ("running", entry)
         for counted, name in operands_first([start], self._needed):
             if counted == "running":
@@ -272,11 +282,9 @@ class _ModuleCounter:
             else:
                 self.costs.count(counted, self._views.of(name))
 
-    def _needed(self, one: tuple[Counted, str]) -> Iterable[tuple[Counted, str]]:
-        """The computations whose costs are parts of that of one, and are not known when they are asked for, as far as the text
-        names them.
-        """
-        counted, name = one
+    def _needed(self, role_and_name: tuple[Counted, str]) -> Iterable[tuple[Counted, str]]:
+        """Return the uncounted computations whose costs are parts of one computation's cost, as far as the text names them."""
+        counted, name = role_and_name
         view = self._views.of(name)
         needed: list[tuple[Counted, str]] = []
         for row in view.rows.column.calling:
@@ -286,13 +294,13 @@ class _ModuleCounter:
                 continue
         return filter(self._is_missing, reversed(dict.fromkeys(needed)))
 
-    def _is_missing(self, one: tuple[Counted, str]) -> bool:
-        """Whether a computation is in the text, and its cost not known."""
-        counted, name = one
-        return name in self._views.computations and (counted == "running" or not self.costs.knows(counted, name))
+    def _is_missing(self, role_and_name: tuple[Counted, str]) -> bool:
+        """Return True if a computation is in the text and not counted yet."""
+        counted, name = role_and_name
+        return name in self._views.computations and (counted == "running" or not self.costs.copy_counted(counted, name))
 
     def _run(self, view: View) -> RunningComputation:
-        """The cost of a computation that runs itself; a computation that it runs leaves a gap where its cost is not known."""
+        """Return the cost of a computation that runs itself; an uncounted computation that it runs leaves a gap."""
         running = RunningComputation(view)
         for row in xla_order(view):
             opcode = view.opcodes[row]
@@ -313,26 +321,33 @@ class _ModuleCounter:
         return running
 
     def _sum_of_run(self, view: View, row: int) -> XlaSum:
-        """`HloCostAnalysis::HandleWhile` (body and condition once), `HandleConditional` (of each figure the largest branch),
-        `HandleCall` and `HandleAsyncStart`.
+        """Sum what XLA counts for the computations that a row runs.
+
+        These are body and condition of a loop once (`HloCostAnalysis::HandleWhile`), the largest branch for each figure
+        (`HandleConditional`), or the callee (`HandleCall`, `HandleAsyncStart`).
         """
-        sums = [found(self.runs, name).as_xla for name in callee_names(view, row)]
+        sums = [get_counted(self.runs, name).as_xla for name in callee_names(view, row)]
         whole = XlaSum()
         if wrapped(view.opcodes[row]) == "conditional":
             whole.add_largest(sums)
         else:
-            for one in sums:
-                whole.add_sum(one)
+            for part in sums:
+                whole.add_sum(part)
         return whole
 
 
 def xla_order(view: View) -> Iterator[int]:
-    """Every row in the order of `HloComputation::Accept`: depth first, operands before their users, first from what nothing
-    uses and last from the root. Control dependencies are ignored.
+    """Yield every row in the order of `HloComputation::Accept`: depth first, operands before their users.
+
+    Rows that nothing uses come first, the root last. Control dependencies are ignored.
     """
     rows = range(len(view.rows))
     operands = [view.operand_rows(row) for row in rows]
     used = {view.root}.union(*operands)
     roots = [view.root] if view.root is not None else []
-    ends = (*(row for row in rows if row not in used), *roots, *rows)  # the last for what uses itself, as no program does
-    return operands_first(ends, lambda row: [one for one in operands[row] if one is not None])
+    ends = (
+        *(row for row in rows if row not in used),
+        *roots,
+        *rows,
+    )  # the last for rows that use themselves, as in no valid program
+    return operands_first(ends, lambda row: [operand for operand in operands[row] if operand is not None])

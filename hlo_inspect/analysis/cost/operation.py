@@ -1,6 +1,6 @@
-"""One row as the rules of costs see it, the sizes of shapes, and the computations that a row calls.
+"""A row as the rules of costs read it, the sizes of shapes, and the computations that a row calls.
 
-What a rule needs and the text does not say raises `UnknownCostError`.
+Raise UnknownCostError if the text lacks the input of a rule.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from hlo_inspect.hlo.values.attributes import IntegersAttribute, MalformedValue,
 from hlo_inspect.hlo.values.shapes import POINTER_BYTES, ArrayShape, Shape, TupleShape, subshape
 
 DYNAMIC_DIMENSION_BYTES = 4
-"""The CPU and GPU backends keep the size of each dimension, an s32, beside an array that has a dynamic one."""
+"""Bytes of the size of a dimension, an s32, that the CPU and GPU backends keep beside an array with a dynamic one."""
 
 Counted = Literal["running", "fused", "applied"]
-"""How a computation counts: it runs itself, is fused into one kernel, or is applied to elements."""
+"""The role of a computation in a count: it runs itself, is fused into one kernel, or is applied to elements."""
 
 APPLYING = frozenset(name for name in opcodes_that_call("applied") & OPCODES if not TABLE[name].collective) - {"sort"}
-"""Opcodes whose cost is that of the computation that they apply. XLA does not count what a sort or a collective applies."""
+"""Opcodes whose cost is that of the computation that they apply. XLA does not count that of a sort or a collective."""
 
 RUNNERS = frozenset(
     opcode for opcode in opcodes_that_call("run", "body", "condition", "branch") if not TABLE[opcode].is_wrapper
@@ -35,7 +35,7 @@ CALLERS = RUNNERS | APPLYING | {"fusion"}
 
 
 def _counting(runners: Counted) -> dict[str, Counted]:
-    """How what they call counts, by the opcode and its short spellings, where what `RUNNERS` call counts as `runners`."""
+    """Map opcodes and their short spellings to the role of their callees; those of `RUNNERS` count as `runners`."""
     counted: dict[str, Counted] = dict.fromkeys(APPLYING, "applied")
     counted |= dict.fromkeys(RUNNERS, runners) | {"fusion": "fused"}
     return counted | {spelled: counted[opcode] for spelled, opcode in _WRAPPED.items() if opcode in counted}
@@ -49,10 +49,9 @@ _COUNTED: dict[Counted, dict[str, Counted]] = {
 
 
 class Operation:
-    """One row of a view.
+    """A row of a view.
 
-    A short spelling `X-start` of an asynchronous operation stands for the `X` that it wraps: `opcode` and `shape` are that
-    one's.
+    A short spelling `X-start` of an asynchronous operation stands for the `X` that it wraps, with the opcode and shape of `X`.
     """
 
     __slots__ = ("index", "instruction", "opcode", "view")
@@ -82,13 +81,16 @@ class Operation:
 
     @property
     def operand_count(self) -> int:
-        """How many operands there are; `UnknownCostError` where the text leaves some out."""
+        """The number of operands. Raise UnknownCostError if the text leaves some out."""
         if self.view.leaves_out_operands(self.index):
             raise UnknownCostError("operands of it are left out")
         return len(self.view.operand_rows(self.index))
 
     def operand_shape(self, number: int) -> Shape:
-        """The shape of an operand: that of its definition, else the one that is printed."""
+        """Return the shape of an operand: that of its definition, else the printed one.
+
+        Raise UnknownCostError if it is unknown.
+        """
         if number >= len(self.view.operand_rows(self.index)):
             raise UnknownCostError(f"operand {number} is missing")
         shape = self.view.operand_shape(self.index, number)
@@ -99,14 +101,14 @@ class Operation:
         return shape
 
     def operand_array(self, number: int) -> ArrayShape:
-        """The shape of an operand, or of its first array."""
+        """Return the shape of an operand, or of its first array."""
         return first_array(self.operand_shape(number))
 
     def operand_shapes(self) -> list[Shape]:
         return [self.operand_shape(number) for number in range(self.operand_count)]
 
     def integers(self, attribute: IntegersAttribute) -> tuple[int, ...]:
-        """The numbers of a list `{0,1}`; none where the attribute is missing, as printers leave out empty lists."""
+        """Return the numbers of a list `{0,1}`; empty if the attribute is missing, as printers leave out empty lists."""
         return self.instruction.attr(attribute) or ()
 
     def require(self, attribute: str) -> None:
@@ -119,7 +121,7 @@ class Operation:
 
     @property
     def window(self) -> tuple[WindowDimension, ...]:
-        """The dimensions of the window; none where the attribute is missing, as for scalars."""
+        """The dimensions of the window; empty if the attribute is missing, as for scalars."""
         if isinstance(self.instruction.value("window"), MalformedValue):
             raise UnknownCostError("its window cannot be read")
         return self.instruction.attr("window") or ()
@@ -130,7 +132,7 @@ class Operation:
 
 
 def row_gap(view: View, index: int, error: UnknownCostError) -> CostGap:
-    """The gap that an error leaves at a row."""
+    """Return the gap that an error leaves at a row."""
     return error.gap or CostGap(view.lines[index], f"{view.rows[index][1]}: {error.reason}")
 
 
@@ -138,9 +140,9 @@ def row_gap(view: View, index: int, error: UnknownCostError) -> CostGap:
 
 
 def callees(view: View, row: int, caller: Counted) -> list[tuple[Counted, str]]:
-    """The computations whose cost adds to that of a row, and how they count; `caller` says how its own one does.
+    """Return the computations whose cost adds to that of a row, with their roles; `caller` is the role of its own computation.
 
-    What runs inside of a fused or applied computation touches no memory of its own: it counts as applied.
+    Computations that run inside a fused or applied one touch no memory of their own: they count as applied.
     """
     counted = _COUNTED[caller].get(view.opcodes[row])
     return [(counted, name) for name in _called(view, row)] if counted is not None else []
@@ -154,7 +156,7 @@ def _called(view: View, row: int) -> list[str]:
 
 
 def callee_names(view: View, row: int) -> list[str]:
-    """The names of the computations that a row runs or fuses; `UnknownCostError` where it names none."""
+    """Return the names of the computations that a row runs or fuses. Raise UnknownCostError if it names none."""
     called = _called(view, row)
     if not called:
         raise UnknownCostError("the computation that it calls is not named")
@@ -162,7 +164,7 @@ def callee_names(view: View, row: int) -> list[str]:
 
 
 def wrapped(opcode: str) -> str:
-    """The `X` of a short spelling `X-start`; any other opcode as it is."""
+    """Return the `X` of a short spelling `X-start`; any other opcode unchanged."""
     return _WRAPPED.get(opcode, opcode)
 
 
@@ -178,7 +180,7 @@ def first_array(shape: Shape) -> ArrayShape:
 
 
 def elements(shape: Shape | None) -> int:
-    """Elements of an array (`ShapeUtil::ElementsIn`), a bounded dimension counted with its bound."""
+    """Return the elements of an array (`ShapeUtil::ElementsIn`), a bounded dimension counted with its bound."""
     count = shape.elements if isinstance(shape, ArrayShape) else None
     if count is None:
         raise UnknownCostError(f"{'a shape that cannot be read' if shape is None else shape} has no known number of elements")
@@ -193,7 +195,10 @@ def dimension(shape: ArrayShape, index: int) -> int:
 
 
 def shape_size(shape: Shape | None) -> int:
-    """`HloCostAnalysis::GetShapeSize` with the sizes of the CPU client: of a tuple only its table of pointers counts."""
+    """Return the bytes of a shape, as `HloCostAnalysis::GetShapeSize` with the sizes of the CPU client.
+
+    A tuple counts with its table of pointers only.
+    """
     if isinstance(shape, TupleShape):
         return POINTER_BYTES * len(shape.elements)
     size = shape.bytes if shape is not None else None
@@ -204,15 +209,13 @@ def shape_size(shape: Shape | None) -> int:
 
 @dataclass(slots=True)
 class Traffic:
-    """Bytes that are read and written. `spaces` are those of arrays outside of the default memory, by the memory space that
-    their layout names.
-    """
+    """Bytes that are read and written. `spaces` holds those outside the default memory, by the memory space of the layout."""
 
     bytes: int = 0
     spaces: dict[int, int] = field(default_factory=dict)
 
     def add(self, size: int, shape: Shape | None) -> None:
-        """Adds bytes of an array, or of a tuple's table of pointers."""
+        """Add bytes of an array, or of a tuple's table of pointers."""
         self.bytes += size
         space = memory_space(shape)
         if space and size:
@@ -220,6 +223,6 @@ class Traffic:
 
 
 def memory_space(shape: Shape | None) -> int:
-    """The number of the memory space that holds an array, as `S(1)` of its layout; 0 for the default one."""
+    """Return the number of the memory space of an array, as `S(1)` of its layout; 0 for the default one."""
     layout = shape.layout if isinstance(shape, ArrayShape) else None
     return 0 if layout is None else layout.memory_space

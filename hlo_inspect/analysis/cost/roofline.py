@@ -1,7 +1,7 @@
 """Time by the plain roofline: work at a device's dense peak, bytes at its memory bandwidth, each as if the other took no time.
 
-All times are lower bounds. FLOPs run at the peak of the unit that does them, in the type that they have; transcendentals take
-no time of their own, as no profile states a rate for them. What has no rate takes no time: the reason says its share.
+All times are lower bounds. FLOPs run at the peak of the unit that does them, in their own type. Transcendentals take no time of
+their own, as no profile states a rate for them. FLOPs without a rate take no time, and the reason states their share.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ _OTHER_RATES = {
     "vector.f16": ("vector.f32",),
     "matmul.f16": ("matmul.bf16",),
 }
-"""Where a profile states no rate of a unit, the first of these that it states: matrix units round f32 where the precision is
-not the highest, to tf32 on NVIDIA's GPUs and to bf16 on TPUs (JAX's documentation of `jax.lax.Precision`); a vector unit
-without 16-bit arithmetic computes in f32.
+"""Replacements for a rate that a profile does not state: the first of these that it states.
+
+Matrix units round f32 unless the precision is the highest, to tf32 on NVIDIA's GPUs and to bf16 on TPUs (JAX's documentation of
+`jax.lax.Precision`). A vector unit without 16-bit arithmetic computes in f32.
 """
 
 NOT_KNOWN = ""
-"""The unit of work of which it is not known what does it, or in which type."""
+"""The unit of work whose hardware or type is unknown."""
 
 _ENGINES = ("matmul.", "vector.")
 HOST_MEMORY = f"{SPACE}{HOST_SPACE}"
@@ -38,20 +39,21 @@ _TPU_ON_CHIP = range(1, 7)
 
 
 class Seconds(NamedTuple):
-    """A time that is `least` or more; `reason` says what is missing where it is not known."""
+    """A time that is `least` or more; if it is unknown, `reason` names the missing part."""
 
     least: float
     reason: str = ""
 
     @property
     def exact(self) -> float | None:
-        """The time, `None` where a part of it is not known."""
+        """The time, None if a part of it is unknown."""
         return None if self.reason else self.least
 
 
 def rate(unit: str, profile: HardwareProfile) -> tuple[float, str] | None:
-    """The rate of a unit in operations/s and the figure of the profile that it is; `None` where none fits. Work whose unit or
-    type is not known takes the fastest rate that there is.
+    """Return the rate of a unit in operations/s and the figure of the profile that states it; None if none fits.
+
+    Work whose unit or type is unknown gets the fastest rate of the profile.
     """
     if unit == NOT_KNOWN:
         stated = {name: profile.value(name) or 0 for name in profile.figures if name.startswith(_ENGINES)}
@@ -68,16 +70,18 @@ def rate(unit: str, profile: HardwareProfile) -> tuple[float, str] | None:
 
 
 def rates_taken(tally: Tally, profile: HardwareProfile) -> dict[str, str]:
-    """The units with FLOPs for which the rate of another figure is taken, with that figure."""
+    """Return the units with FLOPs that take the rate of another figure, with that figure."""
     taken = {unit: rate(unit, profile) for unit in sorted(_by_unit(tally))}
-    return {unit: found[1] for unit, found in taken.items() if found is not None and found[1] != unit}
+    return {unit: unit_rate[1] for unit, unit_rate in taken.items() if unit_rate is not None and unit_rate[1] != unit}
 
 
 def compute_time(tally: Tally, profile: HardwareProfile) -> Seconds:
-    """The time of all FLOPs."""
+    """Return the time of all FLOPs."""
     by_unit = _by_unit(tally)
     rates = {unit: rate(unit, profile) for unit in sorted(by_unit)}
-    seconds = math.fsum(min(by_unit[unit], MAX_COUNT) / found[0] for unit, found in rates.items() if found is not None)
+    seconds = math.fsum(
+        min(by_unit[unit], MAX_COUNT) / unit_rate[0] for unit, unit_rate in rates.items() if unit_rate is not None
+    )
     missing = [unit for unit, _ in by_unit.most_common() if rates[unit] is None]
     if not missing:
         return Seconds(seconds, tally.bounds("flops").reason)
@@ -88,25 +92,28 @@ def compute_time(tally: Tally, profile: HardwareProfile) -> Seconds:
 
 
 def engine_times(tally: Tally, profile: HardwareProfile) -> dict[str, float]:
-    """The time of the FLOPs of each engine, `matmul` and `vector`, which work at the same time; of FLOPs with a rate."""
+    """Return the time of the FLOPs of each engine, `matmul` and `vector`, which work at the same time;
+
+    FLOPs without a rate left out.
+    """
     times: dict[str, float] = {}
     for unit, flops in _by_unit(tally).items():
-        found = rate(unit, profile)
-        if found is not None:
-            engine = found[1].partition(".")[0]
-            times[engine] = times.get(engine, 0.0) + min(flops, MAX_COUNT) / found[0]
+        unit_rate = rate(unit, profile)
+        if unit_rate is not None:
+            engine = unit_rate[1].partition(".")[0]
+            times[engine] = times.get(engine, 0.0) + min(flops, MAX_COUNT) / unit_rate[0]
     return times
 
 
 def percent(share: float) -> str:
-    """A share with two digits that say something: 0.09 %, 99.987 %, 12 %, 250 %."""
+    """Format a share with two significant digits: 0.09 %, 99.987 %, 12 %, 250 %."""
     small = min(share, abs(1 - share))
     digits = min(12, max(0, 1 - math.floor(math.log10(small * 100)))) if small and share < 1 else 0
     return f"{share * 100:.{digits}f} %"
 
 
 def memory_time(tally: Tally, profile: HardwareProfile) -> Seconds:
-    """The time of all bytes that the device's memory has to move."""
+    """Return the time of all bytes that the device's memory has to move."""
     bandwidth = profile.memory_bandwidth
     if bandwidth is None:
         return Seconds(0.0, f"the profile {profile.name} states no memory bandwidth")
@@ -116,22 +123,24 @@ def memory_time(tally: Tally, profile: HardwareProfile) -> Seconds:
 
 
 def units_elsewhere(profile: HardwareProfile) -> frozenset[str]:
-    """The memory spaces, as units of a tally, that are not in the memory whose bandwidth the profile states: the host's, and
-    on TPUs those on the chip (`S(1)` is VMEM). GPUs number the memory that collectives share, which is no other one, `S(1)`.
+    """Return the memory spaces, as units of a tally, outside the memory whose bandwidth the profile states.
+
+    These are the host's, and on TPUs those on the chip (`S(1)` is VMEM). On GPUs `S(1)` is the memory that collectives share,
+    which is no other one.
     """
     spaces = _TPU_ON_CHIP if profile.is_tpu else (HOST_SPACE,)
     return frozenset(f"{SPACE}{space}" for space in spaces)
 
 
 def bound(compute: float | None, memory: float | None) -> str | None:
-    """What takes longer: `compute` or `memory`."""
+    """Return the longer of the two, `compute` or `memory`; None if one is unknown or both are equal."""
     if compute is None or memory is None or compute == memory:
         return None
     return "compute" if compute > memory else "memory"
 
 
 def _by_unit(tally: Tally) -> Counter[str]:
-    """FLOPs by the unit that does them; units without FLOPs are left out."""
+    """Return FLOPs by the unit that does them; units without FLOPs are left out."""
     by_unit: Counter[str] = Counter()
     for key, row in tally.rows.items():
         if row[_FLOPS] and key.unit not in (MASKED, SHARED):

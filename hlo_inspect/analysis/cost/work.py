@@ -1,4 +1,4 @@
-"""The work of one instruction, except fusions, custom calls and what runs other computations, and the hardware that does it."""
+"""The work of an instruction and the unit that does it, except for fusions, custom calls and runs of other computations."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from hlo_inspect.hlo.values.shapes import BITS, ArrayShape, TupleShape, array_le
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 Applied = Callable[[Operation, CalleeAttribute], Work]
-"""The work of one run of the computation that an attribute names."""
+"""Function that returns the work of one run of the computation that an attribute names."""
 
 ELEMENTWISE: dict[str, int] = {
     **dict.fromkeys(opcodes_that_are("flop"), WORK.index("flops")),
     **dict.fromkeys(opcodes_that_are("transcendental"), WORK.index("transcendentals")),
 }
-"""The figure of which an operation takes one for each element of its result, whatever the element's type: a transcendental
-is no FLOP (`HloCostAnalysis::HandleElementwiseOp`).
+"""The figure that an opcode adds 1 to for each element of its result, whatever the element's type.
+
+A transcendental is no FLOP (`HloCostAnalysis::HandleElementwiseOp`).
 """
 
 MAX_KERNEL = 1 << 17
-"""Positions of a kernel along one dimension; what has more is not counted, so that no text keeps the program busy."""
+"""Positions of a kernel along one dimension. A larger one is not counted, so that no text keeps the program busy."""
 
 _GROUP_COUNTS: tuple[IntegerAttribute, ...] = ("feature_group_count", "batch_group_count")
 
@@ -34,7 +35,7 @@ _NO_WORK = Work()
 
 
 def work_of(op: Operation, applied: Applied) -> Work:
-    """By the opcode's rule; an opcode without one moves data and computes nothing."""
+    """Return the work by the opcode's rule; an opcode without one moves data and computes nothing."""
     column = ELEMENTWISE.get(op.opcode)
     if column is not None:
         return Work(**{WORK[column]: elements(op.shape)})
@@ -53,32 +54,33 @@ def work_of(op: Operation, applied: Applied) -> Work:
 
 
 def mapped(op: Operation, applied: Applied) -> Work:
-    """`HloCostAnalysis::HandleMap`: once per element of the result."""
+    """Apply once per element of the result (`HloCostAnalysis::HandleMap`)."""
     return applied(op, "to_apply").times(elements(op.shape))
 
 
 def reduced(op: Operation, applied: Applied) -> Work:
-    """`HloCostAnalysis::HandleReduce`: once per element that vanishes, however many arrays are reduced together. An array
-    without elements costs nothing, where XLA's count is below 0.
+    """Apply once per element that vanishes, however many arrays are reduced (`HloCostAnalysis::HandleReduce`).
+
+    An array without elements costs nothing; XLA's count of it is below 0.
     """
     return applied(op, "to_apply").times(max(elements(op.operand_shape(0)) - elements(op.array), 0))
 
 
 def scanned(op: Operation, applied: Applied) -> Work:
-    """`HloCostAnalysis::HandleScan`: once per element of the second operand."""
+    """Apply once per element of the second operand (`HloCostAnalysis::HandleScan`)."""
     return applied(op, "to_apply").times(elements(op.operand_shape(1)))
 
 
 def scattered(op: Operation, applied: Applied) -> Work:
-    """`HloCostAnalysis::HandleScatter`: once per element of the first update."""
+    """Apply once per element of the first update (`HloCostAnalysis::HandleScatter`)."""
     first_update = op.operand_count // 2 + 1
     return applied(op, "to_apply").times(elements(op.operand_shape(first_update)))
 
 
 def reduce_window(op: Operation, applied: Applied) -> Work:
-    """`HloCostAnalysis::HandleReduceWindow`: a window of n elements takes n - 1 applications.
+    """Apply n - 1 times for a window of n elements (`HloCostAnalysis::HandleReduceWindow`).
 
-    A window that spans one whole dimension from every position is taken for a reduce and a broadcast.
+    A window that spans one whole dimension from every position counts as a reduce and a broadcast.
     """
     _require_window(op)
     dimensions = op.window
@@ -96,7 +98,7 @@ def _require_window(op: Operation) -> None:
 
 
 def _spanned_dimension(op: Operation, dimensions: tuple[WindowDimension, ...]) -> int:
-    """The size of the only dimension that is reduced, padded and spanned as a whole; 0 if there is none."""
+    """Return the size of the only dimension that is reduced, padded and spanned as a whole; 0 if there is none."""
     reducing = [i for i, d in enumerate(dimensions) if d.size != 1]
     padded = [i for i, d in enumerate(dimensions) if d.pad_low or d.pad_high]
     if len(reducing) != 1 or reducing != padded or isinstance(op.shape, TupleShape):
@@ -107,7 +109,7 @@ def _spanned_dimension(op: Operation, dimensions: tuple[WindowDimension, ...]) -
 
 
 def select_and_scatter(op: Operation, applied: Applied) -> Work:
-    """`HloCostAnalysis::HandleSelectAndScatter`: for each source element n - 1 selects and one scatter."""
+    """Count n - 1 selects and one scatter for each source element (`HloCostAnalysis::HandleSelectAndScatter`)."""
     _require_window(op)
     sources = elements(op.operand_shape(1))
     size = math.prod([d.size for d in op.window])
@@ -118,24 +120,24 @@ def select_and_scatter(op: Operation, applied: Applied) -> Work:
 
 
 def sort(op: Operation) -> Work:
-    """`HloCostAnalysis::HandleSort`: n · ⌈log2 n⌉, whatever the comparison costs."""
+    """Count n · ⌈log2 n⌉, whatever the comparison costs (`HloCostAnalysis::HandleSort`)."""
     count = elements(op.operand_shape(0))
     return Work(count * (count - 1).bit_length()) if count else Work()
 
 
 def fft(op: Operation) -> Work:
-    """`HloCostAnalysis::HandleFft`: four multiply-adds per element and the product of ⌊log2⌋ of the lengths."""
+    """Count four multiply-adds per element and the product of ⌊log2⌋ of the lengths (`HloCostAnalysis::HandleFft`)."""
     op.require("fft_length")
     return Work(8 * math.prod([max(n.bit_length() - 1, 0) for n in op.integers("fft_length")]) * elements(op.operand_array(0)))
 
 
 def triangular_solve(op: Operation) -> Work:
-    """`HloCostAnalysis::HandleTriangularSolve`: n multiply-adds per element of the right-hand side."""
+    """Count n multiply-adds per element of the right-hand side (`HloCostAnalysis::HandleTriangularSolve`)."""
     return Work(2 * _last_dimension(op) * elements(op.operand_shape(1)))
 
 
 def cholesky(op: Operation) -> Work:
-    """`HloCostAnalysis::HandleCholesky`: n³ / 3 for each matrix."""
+    """Count n³ / 3 for each matrix (`HloCostAnalysis::HandleCholesky`)."""
     return Work(_last_dimension(op) * elements(op.operand_shape(0)) // 3)
 
 
@@ -147,12 +149,12 @@ def _last_dimension(op: Operation) -> int:
 
 
 def random(op: Operation) -> Work:
-    """`HloCostAnalysis::HandleRng` and `HandleRngBitGenerator`: a transcendental per element of every result."""
+    """Count a transcendental per element of every result (`HloCostAnalysis::HandleRng`, `HandleRngBitGenerator`)."""
     return Work(transcendentals=_all_elements(op))
 
 
 def all_reduce(op: Operation) -> Work:
-    """`HloCostAnalysis::HandleAllReduce`: an operation per element of every result, as if between two replicas."""
+    """Count an operation per element of every result, as if between two replicas (`HloCostAnalysis::HandleAllReduce`)."""
     return Work(_all_elements(op))
 
 
@@ -164,13 +166,15 @@ def _all_elements(op: Operation) -> int:
 
 
 def dot_flops(lhs: ArrayShape, result_elements: int, contracting: tuple[int, ...]) -> int:
-    """`HloCostAnalysis::GetDotFlops`: each element of the result takes a multiply-add per contracted element."""
+    """Count a multiply-add per contracted element for each element of the result (`HloCostAnalysis::GetDotFlops`)."""
     return 2 * result_elements * math.prod([dimension(lhs, i) for i in contracting])
 
 
 def dot(op: Operation) -> Work:
-    """`HloCostAnalysis::HandleDot` and `HandleScaledDot`. Each contracted dimension is in both operands and not in the result,
-    each batch dimension in all three: where the ranks allow no contracted one, there is none though nothing says so.
+    """Count a dot (`HloCostAnalysis::HandleDot`, `HandleScaledDot`).
+
+    Each contracted dimension is in both operands and not in the result, each batch dimension in all three. If the ranks allow
+    no contracted one, there is none even if no attribute says so.
     """
     ranks = [len(shape.dimensions) for shape in (op.operand_array(0), op.operand_array(1), op.array)]
     if ranks[0] + ranks[1] > ranks[2] + 1:
@@ -179,9 +183,9 @@ def dot(op: Operation) -> Work:
 
 
 def ragged_dot(op: Operation) -> Work:
-    """`HloCostAnalysis::HandleRaggedDot`: as a dot whose result lacks as many leading dimensions as there are group ones.
+    """Count a dot whose result lacks one leading dimension per group dimension (`HloCostAnalysis::HandleRaggedDot`).
 
-    The i-th group dimension removes dimension i of what is left, as XLA does it.
+    The i-th group dimension removes dimension i of the remaining ones, as in XLA.
     """
     op.require("lhs_contracting_dims")
     left = [dimension(op.array, i) for i in range(len(op.array.dimensions))]
@@ -193,7 +197,7 @@ def ragged_dot(op: Operation) -> Work:
 
 
 def convolution(op: Operation) -> Work:
-    """`HloCostAnalysis::HandleConvolution`."""
+    """Count a convolution (`HloCostAnalysis::HandleConvolution`)."""
     return matmul(convolution_flops(op, op.operand_array(0), op.operand_array(1), op.array))
 
 
@@ -202,7 +206,7 @@ def matmul(flops: int) -> Work:
 
 
 def convolution_flops(op: Operation, lhs: ArrayShape, rhs: ArrayShape, result: ArrayShape) -> int:
-    """`HloCostAnalysis::GetConvolutionFlops`: multiply-adds whose input is neither padding nor a hole of dilation."""
+    """Count multiply-adds whose input is neither padding nor a hole of dilation (`HloCostAnalysis::GetConvolutionFlops`)."""
     op.require("dim_labels")
     labels = op.instruction.attr("dim_labels")
     groups = [1 if (count := op.instruction.attr(name)) is None else count for name in _GROUP_COUNTS]
@@ -231,10 +235,11 @@ def _labelled(shape: ArrayShape, labels: str, label: str) -> int:
 
 
 def valid_positions(inputs: int, kernel: int, outputs: int, step: WindowDimension) -> int:
-    """Pairs of a kernel position k and an output o that meet an input element.
+    """Count pairs of a kernel position k and an output o that meet an input element.
 
-    Those are the pairs for which u = o·stride - pad_low + k·window_dilation is a multiple of the base dilation and
-    0 <= u / base_dilation < inputs. For each k, the matching o are every so-many-th of an interval.
+    Pairs count if u = o·stride - pad_low + k·window_dilation is a multiple of the base dilation and `0 <= u / base_dilation <
+    inputs`. For each k, the matching o lie at a fixed distance within an interval. Raise UnknownCostError if the window is too
+    large or makes no sense.
     """
     if kernel > MAX_KERNEL or step.stride < 1 or step.base_dilation < 1:
         raise UnknownCostError("its window is too large or makes no sense")
@@ -281,7 +286,7 @@ _APPLYING: dict[str, Callable[[Operation, Applied], Work]] = {
 WORKLESS = OPCODES - set(ELEMENTWISE) - set(_RULES) - CALLERS - {CUSTOM_CALL}
 """Opcodes that move data, or not even that, and compute nothing."""
 BY_SHAPES = WORKLESS | set(ELEMENTWISE) | {opcode for opcode, rule in _RULES.items() if rule in (all_reduce, random)}
-"""Opcodes whose work, if there is any, is known by the shapes of results and operands."""
+"""Opcodes whose work, if there is any, follows from the shapes of results and operands."""
 
 
 # -- units --------------------------------------------------------------------------------------------------------------------
@@ -291,7 +296,7 @@ BY_SHAPES = WORKLESS | set(ELEMENTWISE) | {opcode for opcode, rule in _RULES.ite
 # Integers narrower than 32 bits and predicates take the vector unit's 32-bit lanes.
 
 COMPARING = frozenset({"compare", "is-finite"})
-"""Opcodes whose result says nothing of the type in which they compute."""
+"""Opcodes whose result does not show the type in which they compute."""
 
 _FLOATS = {"f64": "f64", "f32": "f32", "bf16": "bf16", "f16": "f16"}
 _MATMUL = _FLOATS | {"s32": "s32", "u32": "s32", "s8": "s8", "u8": "s8", "s4": "s4", "u4": "s4"}
@@ -299,7 +304,7 @@ _VECTOR = _FLOATS | dict.fromkeys(["pred", *(f"{sign}{bits}" for sign in "su" fo
 
 
 def tally_key(op: Operation, work: Work) -> TallyKey:
-    """The sum that an instruction's work belongs to."""
+    """Return the key of the sum that an instruction's work belongs to."""
     try:
         if work.matmul_flops:
             unit = matmul_unit(op.operand_array(0).dtype, op.operand_array(1).dtype)
@@ -313,7 +318,7 @@ def tally_key(op: Operation, work: Work) -> TallyKey:
 
 
 def gap_key(op: Operation) -> TallyKey:
-    """The sum that the work of an instruction would belong to if it were known."""
+    """Return the key of the sum that the unknown work of an instruction would belong to."""
     try:
         return TallyKey(op.opcode, operands=operand_types(op) if op.opcode in PRODUCTS else "")
     except UnknownCostError:
@@ -326,7 +331,7 @@ def operand_types(op: Operation) -> str:
 
 
 def _windows_overlap(op: Operation) -> bool:
-    """Whether elements are in several windows, as those of a running sum."""
+    """Return True if elements are in several windows, as those of a running sum."""
     return any(d.size > d.stride and size != 1 for d, size in zip(op.window, op.array.dimensions, strict=False))
 
 
@@ -337,30 +342,31 @@ def elementwise_key(opcode: str, dtype: str) -> TallyKey:
 
 
 def matmul_unit(lhs: str, rhs: str) -> str:
-    """The unit that multiplies matrices of two types."""
+    """Return the unit that multiplies matrices of two types."""
     wider = max(lhs, rhs, key=lambda dtype: BITS.get(dtype, 0))
     name = _name(_MATMUL, wider)
     return f"matmul.{name}" if name else ""
 
 
 HIGHEST = "matmul.f32.highest"
-"""Products of f32 that are asked for in full precision, which no matrix unit computes in one pass."""
+"""The unit of f32 products in full precision, which no matrix unit computes in one pass."""
 
 _ALGORITHM = lazy_pattern(r"(?:ALG_)?DOT_(?:ANY_)?([A-Z0-9]+)_", re.ASCII | re.IGNORECASE)
 _GIVEN_PRECISION = lazy_pattern(r'"algorithm":"([A-Z0-9_]+)"', re.ASCII)
 
 
 def _with_precision(unit: str, op: Operation) -> str:
-    """The unit of a product of f32 by its `algorithm`, else by its `operand_precision`: as XLA has it, each operand may be
-    rounded unless its precision is the highest (`IsTf32Allowed` in xla/service/gpu/matmul_utils.cc). Library calls have both
-    in their `backend_config`.
+    """Return the unit of an f32 product by its `algorithm`, else by its `operand_precision`.
+
+    XLA may round each operand unless its precision is the highest (`IsTf32Allowed` in xla/service/gpu/matmul_utils.cc). Library
+    calls have both in their `backend_config`.
     """
     if unit != "matmul.f32":
         return unit
     config = op.instruction.attr("backend_config")
     text = config.text if config is not None and op.opcode == CUSTOM_CALL else ""
-    given = _GIVEN_PRECISION.search(text)
-    algorithm = _ALGORITHM.match(op.instruction.attr("algorithm") or (given[1] if given else ""))
+    stated = _GIVEN_PRECISION.search(text)
+    algorithm = _ALGORITHM.match(op.instruction.attr("algorithm") or (stated[1] if stated else ""))
     if algorithm is not None:
         dtype = algorithm[1].lower()
         return HIGHEST if dtype == "f32" else f"matmul.{dtype}"
@@ -369,7 +375,7 @@ def _with_precision(unit: str, op: Operation) -> str:
 
 
 def _name(names: dict[str, str], dtype: str) -> str:
-    """A type as profiles call it; nothing for one that they have no figure for."""
+    """Return a type as profiles call it; empty if they have no figure for it."""
     if dtype.startswith("f8"):
         return "f8"
     return names.get(dtype, "")

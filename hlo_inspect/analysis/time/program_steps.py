@@ -135,7 +135,7 @@ class _StepBuilder:
         self.steps: dict[str, list[Step]] = {}
         self.beside: dict[InstructionPlace, str] = {}
         self.streams: dict[InstructionPlace, tuple[str, ...]] = {}
-        self.kernels = {kernel.place: kernel for kernel in kernels.found}
+        self.kernels = {kernel.place: kernel for kernel in kernels.launched}
         self.collectives = {place(one.start): one for one in collectives}
         self.inner = {place(one.inner): one for one in self.collectives.values()}
         self._loops = {place(loop.instruction): loop for loop in graph.loops}

@@ -282,7 +282,7 @@ def find_costings(kernels: Kernels, times: Callable[[Kernel], RowTimes] | None) 
     """
     known: dict[tuple[int, int], StepCost] = {}
     rows: list[Costing] = []
-    for kernel in kernels.found:
+    for kernel in kernels.launched:
         time = None if times is None else times(kernel)
         alike = id(kernel.parts), id(time)  # which the kernels and the times keep
         cost = known.get(alike)
@@ -291,8 +291,8 @@ def find_costings(kernels: Kernels, times: Callable[[Kernel], RowTimes] | None) 
             if not kernel.is_unknown:
                 known[alike] = cost
         rows.append(Costing((kernel,), cost))
-    if kernels.beside:
-        figures = tuple(sum_of_step(kernels.beside, figure) for figure in _FIGURES)
+    if kernels.other_costs:
+        figures = tuple(sum_of_step(kernels.other_costs, figure) for figure in _FIGURES)
         if any(figure != NOTHING for figure in figures):
             rows.append(Costing((), StepCost(NOTHING, figures, None if times is None else NO_TIME)))
     return _weighed(rows)

@@ -287,6 +287,6 @@ def _amounts(context: Context, *, with_cost: bool) -> Iterator[tuple[str, _Insid
             sent = Bounds(0, None) if collective.wire_bytes is None else Bounds.exactly(collective.wire_bytes)
             runs = graph.runs(name)
             yield name, _InsideOfLoop(runs, sent.times(runs), NOTHING, NOTHING)
-    for kernel in context.kernels.found if with_cost else ():
+    for kernel in context.kernels.launched if with_cost else ():
         figures = _InsideOfLoop(NOTHING, NOTHING, kernel.of_step("flops"), kernel.of_step("bytes"))
         yield kernel.place[0], figures

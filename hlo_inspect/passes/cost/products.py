@@ -96,7 +96,7 @@ def _runs(context: Context) -> defaultdict[str, list[Bounds]]:
     """How often each kernel with products runs, by type of operands; kernels of one cost have one set of types."""
     known: dict[InstructionCost, set[str]] = {}
     found: defaultdict[str, list[Bounds]] = defaultdict(list)
-    for kernel in context.kernels.found:
+    for kernel in context.kernels.launched:
         cost = kernel.parts[0].cost
         if cost not in known:
             known[cost] = {key.operands for key, amounts in cost.work.rows.items() if amounts[_FLOPS]}

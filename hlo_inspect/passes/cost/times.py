@@ -49,7 +49,7 @@ def time_facts(context: Context) -> TimeFacts:
     for name, time in zip(_NAMES, times, strict=True):
         with_lower_bound(facts, name, time.exact, time.least or None)
         reasons[name] = time.reason
-    cycles = compiler_cycles(context.kernels.found, kernel_times)
+    cycles = compiler_cycles(context.kernels.launched, kernel_times)
     with_lower_bound(facts, "time.compiler_cycles", cycles.exact, cycles.least or None)
     reasons["time.compiler_cycles"] = inferred_clock(context) if cycles.is_exact else cycles.reason
     model = model_seconds(context.cost, kernel_times)

@@ -230,7 +230,7 @@ def _compiler(context: Context) -> Parts:
     times = context.on_machine.kernel_times
     if times is None:
         return
-    kernels = context.kernels.found
+    kernels = context.kernels.launched
     cycles, seconds = compiler_cycles(kernels, times), compiler_seconds(kernels, times)
     if not cycles.least:
         return

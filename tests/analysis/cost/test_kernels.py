@@ -33,7 +33,7 @@ def kernels_of(*lines: str, before: str = "") -> Kernels:
 def by_name(kernels: Kernels) -> dict[str, tuple[str, int | None, int | None, int | None]]:
     """Kind, runs, FLOPs and bytes of each kernel."""
     found = {}
-    for kernel in kernels.found:
+    for kernel in kernels.launched:
         flops, size = kernel.of_step("flops").exact, kernel.of_step("bytes").exact
         found[kernel.instruction.name] = (kernel.kind, kernel.runs.exact, flops, size)
     return found
@@ -51,7 +51,7 @@ def test_what_runs_on_the_device() -> None:
     ]
     kernels = kernels_of(P, *lines, before=TWICE)
     assert by_name(kernels) == {"f": ("fusion", 1, 8, 64), "c": ("copy", 1, 0, 64)}
-    assert sum_of_step(kernels.beside, "bytes").exact == 2 * 8 + 8  # tables of three pointers
+    assert sum_of_step(kernels.other_costs, "bytes").exact == 2 * 8 + 8  # tables of three pointers
 
 
 def test_runs_of_a_loop() -> None:
@@ -76,7 +76,7 @@ def test_a_done_of_what_is_wrapped_belongs_to_the_kernel_inside() -> None:
 
 def test_work_of_a_custom_call_without_a_rule_is_not_known() -> None:
     kernels = kernels_of(P, '%k = f32[8] custom-call(%p), custom_call_target="odd"')
-    (kernel,) = kernels.found
+    (kernel,) = kernels.launched
     assert kernel.of_step("flops") == Bounds(0, None, "there is no rule for odd")
     assert kernel.of_step("bytes").exact == 64
 
@@ -85,7 +85,7 @@ def test_branches_may_not_run() -> None:
     """Of the two the cheaper one counts: 8 FLOPs and 64 bytes, for which the other has 16 and 128."""
     dear = "%dear {\n  %x = f32[8] parameter(0)\n  %y = f32[8] abs(%x)\n  ROOT %z = f32[8] abs(%y)\n}\n"
     line = "%i = f32[8] conditional(%p, %p, %p), branch_computations={%step, %dear}"
-    found = {k.instruction.name: k for k in kernels_of(P, line, before=STEP + dear).found}
+    found = {k.instruction.name: k for k in kernels_of(P, line, before=STEP + dear).launched}
     assert [found[name].of_step("flops")[:2] for name in "nyz"] == [(8, None), (0, None), (0, None)]
     assert [found[name].runs[:2] for name in "nyz"] == [(0, 1), (0, 1), (0, 1)]
 
@@ -102,8 +102,8 @@ def test_all_kernels_cost_what_the_module_costs(name: str) -> None:
     (module,) = read_modules(open_source(DATA / name), Cost.wants)
     context = Context(module)
     for figure in FIGURES:
-        total = sum_of_step(context.kernels.beside, figure)
-        for kernel in context.kernels.found:
+        total = sum_of_step(context.kernels.other_costs, figure)
+        for kernel in context.kernels.launched:
             if not kernel.is_unknown or figure == "bytes":
                 total = total.plus(kernel.of_step(figure))
         assert total.least == context.cost.step[figure].least
@@ -114,7 +114,7 @@ def test_updates_in_a_chain() -> None:
     """Long chains take linear time."""
     lines = ["%s = ((f32[8]), f32[8], s32[]) async-start(%p), calls=%step"]
     lines += [f"%u{i} = ((f32[8]), f32[8], s32[]) async-update(%{f'u{i - 1}' if i else 's'})" for i in range(3000)]
-    (kernel,) = kernels_of(P, *lines, "ROOT %d = f32[8] async-done(%u2999)", before=STEP).found
+    (kernel,) = kernels_of(P, *lines, "ROOT %d = f32[8] async-done(%u2999)", before=STEP).launched
     assert isinstance(kernel, Kernel)
     assert len(kernel.parts) == 3002
     assert sum_of_step((), "flops") == NOTHING

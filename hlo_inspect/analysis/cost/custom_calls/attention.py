@@ -1,8 +1,8 @@
 """Attention of TransformerEngine and of cuDNN.
 
-Of `x` = batch * query heads * queries * keys, one matrix multiplication of scores has 2x FLOPs for each element of a head.
-Forward there are two (scores, and their product with the values). A backward that keeps no scores has five: the scores again,
-and the gradients of the values, the probabilities, the queries and the keys, as counted in Dao-AILab/flash-attention,
+With `x` = batch * query heads * queries * keys, one matrix multiplication of scores has 2x FLOPs for each element of a head.
+The forward has two: the scores, and their product with the values. A backward that keeps no scores has five: the scores again,
+and the gradients of values, probabilities, queries and keys. That is the count of Dao-AILab/flash-attention,
 `benchmarks/benchmark_flash_attention.py`. Each score takes one exponential, in the backward once more. Heads that share keys
 change bytes and no FLOPs.
 """
@@ -21,8 +21,10 @@ from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 Kernel = Literal["forward", "backward", "kept_backward", "key_gradient", "query_gradient", "split_backward"]
-"""What a kernel computes. `kept_backward` reads the scores that the forward kept; `split_backward` is a kernel of the gradients
-of keys and values and one of that of the queries, each of which computes the scores again.
+"""The kinds of attention kernels.
+
+`kept_backward` reads the scores that the forward kept. `split_backward` is a kernel of the gradients of keys and values and one
+of that of the queries, each of which computes the scores again.
 """
 
 _MULTIPLICATIONS: dict[Kernel, tuple[int, int]] = {
@@ -36,12 +38,13 @@ _MULTIPLICATIONS: dict[Kernel, tuple[int, int]] = {
 """Matrix multiplications over the elements of a head of queries and keys, and over those of the values."""
 
 _SCORES: dict[Kernel, int] = {"split_backward": 2, "kept_backward": 0}
-"""How often a kernel computes the scores, where not once."""
+"""The number of times that a kernel computes the scores, unless it is once."""
 
 
 class Mask(NamedTuple):
-    """Which keys a query sees: from `left` before it to `right` after it, `None` without a limit. The last query is at the last
-    key where it `is_bottom_right`, else the first at the first.
+    """The keys that a query sees: from `left` before it to `right` after it, None without a limit.
+
+    The last query is at the last key if `is_bottom_right`, else the first at the first.
     """
 
     left: int | None = None
@@ -49,7 +52,7 @@ class Mask(NamedTuple):
     is_bottom_right: bool = False
 
     def pairs(self, queries: int, keys: int) -> int:
-        """The pairs of a query and a key that it sees."""
+        """Count the pairs of a query and a key that it sees."""
         shift = keys - queries if self.is_bottom_right else 0
         below = queries * keys if self.right is None else _pairs_up_to(queries, keys, shift + self.right)
         before = 0 if self.left is None else _pairs_up_to(queries, keys, shift - self.left - 1)
@@ -57,7 +60,7 @@ class Mask(NamedTuple):
 
 
 def _pairs_up_to(queries: int, keys: int, diagonal: int) -> int:
-    """The pairs (i, j) with `j <= i + diagonal`: the sum over i of `i + diagonal + 1`, between 0 and `keys`."""
+    """Count the pairs (i, j) with `j <= i + diagonal`: the sum over i of `i + diagonal + 1`, between 0 and `keys`."""
     first = min(max(0, -diagonal), queries)  # the first query that sees a key
     full = min(max(first, keys - diagonal - 1), queries)  # the first that sees all
     partial_rows = full - first
@@ -78,25 +81,26 @@ class Attention(NamedTuple):
     value_size: int
 
     def work(self, kernel: Kernel, pairs: int | None = None) -> Work:
-        """The work of a kernel, for all pairs of queries and keys or so many."""
+        """Return the work of a kernel, for `pairs` of queries and keys or for all."""
         scores = self.batch * self.heads * (self.queries * self.keys if pairs is None else pairs)
         over_keys, over_values = _MULTIPLICATIONS[kernel]
         flops = 2 * scores * (over_keys * self.key_size + over_values * self.value_size)
         return Work(flops, scores * _SCORES.get(kernel, 1), flops)
 
     def recomputed(self, kernel: Kernel) -> int:
-        """FLOPs of scores that the forward had already."""
+        """Return the FLOPs of scores that the forward computed already."""
         times = 0 if kernel == "forward" else _SCORES.get(kernel, 1)
         return 2 * times * self.batch * self.heads * self.queries * self.keys * self.key_size
 
     def cost(self, op: Operation, kernel: Kernel, mask: Mask, *, at_full_lengths: bool = False) -> CallCost:
-        """The cost of a call whose configuration states the sizes and the mask; `UnknownCostError` where its first operand, the
-        queries alone or with keys and values, has another number of elements.
+        """Return the cost of a call whose configuration states the sizes and the mask.
+
+        Raise UnknownCostError if its first operand, the queries alone or with keys and values, has another number of elements.
         """
         queries = self.batch * self.queries * self.heads * self.key_size
-        found = elements(op.operand_array(0))
-        if found not in (queries, queries + 2 * self.batch * self.keys * self.heads * self.key_size):
-            raise UnknownCostError(f"its queries have {found:,} elements where its backend_config states {queries:,}")
+        size = elements(op.operand_array(0))
+        if size not in (queries, queries + 2 * self.batch * self.keys * self.heads * self.key_size):
+            raise UnknownCostError(f"its queries have {size:,} elements where its backend_config states {queries:,}")
         least = self.work(kernel, mask.pairs(self.queries, self.keys)).flops
         return CallCost(
             self.work(kernel),
@@ -119,15 +123,16 @@ _TE_MASKS: dict[int, tuple[Mask, bool]] = {
     4: (CAUSAL._replace(is_bottom_right=True), False),
     5: (CAUSAL._replace(is_bottom_right=True), True),
 }
-"""`NVTE_Mask_Type` of `transformer_engine/common/include/transformer_engine/fused_attn.h`, and whether sequences are padded."""
+"""`NVTE_Mask_Type` of `transformer_engine/common/include/transformer_engine/fused_attn.h`, and True for padded sequences."""
 
 _TE_PACKED_LAYOUTS = frozenset({10, 11, 12, 13, 14, 17, 18})
-"""Of `NVTE_QKV_Layout` those in which a row holds several sequences (THD)."""
+"""Numbers of `NVTE_QKV_Layout` in which a row holds several sequences (THD)."""
 
 
 def _te(op: Operation, kernel: Kernel) -> CallCost:
-    """Its attributes give every number (`FusedAttnFwdPrimitive`, `FusedAttnBwdPrimitive`). Lengths of padded and packed
-    sequences are operands, known when it runs.
+    """Return the cost by the call's attributes (`FusedAttnFwdPrimitive`, `FusedAttnBwdPrimitive`).
+
+    Lengths of padded and packed sequences are operands, known at run time only.
     """
     fields = config_of(op).fields
     number = whole(fields, "mask_type")
@@ -141,7 +146,7 @@ def _te(op: Operation, kernel: Kernel) -> CallCost:
 
 
 def _te_sizes(fields: Mapping[str, Any]) -> Attention:
-    """Before version 2.5 there was one `head_dim`."""
+    """Return the sizes by the attributes. Before version 2.5 there was one `head_dim`."""
     key_size = size(fields, "qk_head_dim" if "qk_head_dim" in fields else "head_dim")
     value_size = size(fields, "v_head_dim") if "v_head_dim" in fields else key_size
     batch, heads = size(fields, "input_batch"), size(fields, "attn_heads")
@@ -149,7 +154,7 @@ def _te_sizes(fields: Mapping[str, Any]) -> Attention:
 
 
 def _te_window(mask: Mask, fields: Mapping[str, Any]) -> Mask:
-    """-1 is no limit."""
+    """Add the window of the attributes to a mask; -1 is no limit."""
     left, right = whole(fields, "window_size_left", -1), whole(fields, "window_size_right", -1)
     if min(left, right) < -1:
         raise UnknownCostError("the window in its backend_config makes no sense (window_size_left, window_size_right)")
@@ -159,8 +164,9 @@ def _te_window(mask: Mask, fields: Mapping[str, Any]) -> Mask:
 
 
 def _te_opaque(op: Operation, kernel: Kernel) -> CallCost:
-    """Until version 2.0 the attributes are a packed C struct; the shapes `[batch, length, heads, size]` of queries, keys and
-    values tell the sizes. Of the mask nothing is known.
+    """Return the cost by the shapes `[batch, length, heads, size]` of queries, keys and values.
+
+    Until version 2.0 the attributes are a packed C struct, so that the mask is unknown.
     """
     return by_shapes(op, kernel, length_first=True)
 
@@ -174,21 +180,21 @@ _CUDNN_MASKS: dict[str, tuple[Mask, bool]] = {
     "PADDING_CAUSAL": (CAUSAL, True),
     "ALIBI": (CAUSAL, False),
 }
-"""`CudnnfMHAMaskKind` of `xla/service/gpu/backend_configs.proto`, and whether sequences are padded."""
+"""`CudnnfMHAMaskKind` of `xla/service/gpu/backend_configs.proto`, and True for padded sequences."""
 _CUDNN_NUMBERS = dict(zip("01234", _CUDNN_MASKS.values(), strict=True))
 
 _CUDNN = lazy_pattern(r"__cudnn\$fmha\w*?(Backward)?(?:F8)?", re.ASCII)
 
 
 def _cudnn(op: Operation) -> CallCost:
-    """`CudnnfMHABackendConfig`: `intermediate_tensor_shape` are batch, query heads, queries and keys."""
+    """Return the cost by `CudnnfMHABackendConfig`: `intermediate_tensor_shape` is batch, query heads, queries and keys."""
     config = config_of(op).member("cudnn_fmha_backend_config")
     is_backward = op.custom_call_target.removesuffix("F8").endswith("Backward")
     shape = config.get("intermediate_tensor_shape")
     sizes = shape.get("dimensions") if isinstance(shape, dict) else None
     if not isinstance(sizes, list) or len(sizes) != 4:
         raise UnknownCostError("its backend_config does not state the shape of the scores (intermediate_tensor_shape)")
-    batch, heads, queries, keys = (size({"intermediate_tensor_shape": one}, "intermediate_tensor_shape") for one in sizes)
+    batch, heads, queries, keys = (size({"intermediate_tensor_shape": number}, "intermediate_tensor_shape") for number in sizes)
     key_size, value_size = _last_dimension(op, 0), _last_dimension(op, 2)
     kernel: Kernel = "forward"
     if is_backward:
@@ -200,15 +206,17 @@ def _cudnn(op: Operation) -> CallCost:
 
 
 def _cudnn_mask(config: Mapping[str, Any]) -> tuple[Mask, bool]:
-    """The mask and whether sequences are padded. Early in 2024 there was `is_causal_mask` in the place of `mask_type`; the
-    length of a sliding window has the query's own key in it.
+    """Return the mask, and True if sequences are padded.
+
+    Early in 2024 `is_causal_mask` stood in the place of `mask_type`. The length of a sliding window includes the query's own
+    key.
     """
     named = str(config.get("mask_type", "CAUSAL" if config.get("is_causal_mask") is True else "NO_MASK"))
-    found = _CUDNN_MASKS.get(named) or _CUDNN_NUMBERS.get(named)
-    if found is None:
+    entry = _CUDNN_MASKS.get(named) or _CUDNN_NUMBERS.get(named)
+    if entry is None:
         raise UnknownCostError(f"mask_type in its backend_config is {named[:40]}, which has no meaning here")
     window = whole(config, "sliding_window_length", 0)
-    return (found[0]._replace(left=window - 1), found[1]) if window > 0 else found
+    return (entry[0]._replace(left=window - 1), entry[1]) if window > 0 else entry
 
 
 def _last_dimension(op: Operation, number: int) -> int:
@@ -217,13 +225,15 @@ def _last_dimension(op: Operation, number: int) -> int:
 
 
 def by_shapes(op: Operation, kernel: Kernel, *, length_first: bool) -> CallCost:
-    """Attention of which only queries, keys and values are known: the first three operands of floating-point numbers. They are
-    `[batch, length, heads, size]`, or `[…, heads, length, size]`, and keys may lack heads.
+    """Return the cost of an attention by queries, keys and values, its first three operands of floating-point numbers.
+
+    They are `[batch, length, heads, size]` if `length_first`, else `[…, heads, length, size]`; keys may lack heads. Raise
+    UnknownCostError if they have other shapes.
     """
-    found = [shape for shape in op.operand_shapes() if isinstance(shape, ArrayShape) and _is_float(shape)][:3]
-    if len(found) < 3 or min(len(shape.dimensions) for shape in found) < 2:
+    shapes = [shape for shape in op.operand_shapes() if isinstance(shape, ArrayShape) and _is_float(shape)][:3]
+    if len(shapes) < 3 or min(len(shape.dimensions) for shape in shapes) < 2:
         raise UnknownCostError("queries, keys and values are not its first operands of floating-point numbers")
-    queries, keys, values = ([dimension(one, i) for i in range(len(one.dimensions))] for one in found)
+    queries, keys, values = ([dimension(shape, i) for i in range(len(shape.dimensions))] for shape in shapes)
     if length_first:
         if {len(queries), len(keys), len(values)} != {4}:
             raise UnknownCostError("queries, keys and values do not have four dimensions each")
@@ -240,12 +250,12 @@ def _is_float(shape: ArrayShape) -> bool:
 
 
 def cudnn_rule(target: str) -> Rule | None:
-    """The rule of cuDNN's attention, whose targets name what is fused into it."""
+    """Return the rule of cuDNN's attention, whose targets name the operations fused into it; None for other targets."""
     return _cudnn if _CUDNN.fullmatch(target) else None
 
 
 def _both(prefix: str, suffix: str, rule: Callable[[Operation, Kernel], CallCost]) -> dict[str, Rule]:
-    """The targets of a forward and its backward."""
+    """Return the rules of a forward and its backward, by target."""
     return {
         f"{prefix}_forward{suffix}": lambda op: rule(op, "forward"),
         f"{prefix}_backward{suffix}": lambda op: rule(op, "backward"),

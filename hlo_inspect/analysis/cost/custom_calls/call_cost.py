@@ -1,4 +1,4 @@
-"""What a rule says of one custom call, and what the rules read: configurations, matrices and sizes."""
+"""The result of a rule for a custom call, and the inputs of rules: configurations, matrices and sizes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from hlo_inspect.hlo.values.attributes import BackendConfig
 from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, array_leaves
 
 KnownBy = Literal["config", "shapes", "estimate", "name", "leading term", "marker", "user", ""]
-"""How a cost is known: from the `backend_config`; from target and shapes; from the kernel's own estimate; from the name of the
-kernel; as the leading term of a count that depends on the algorithm; as that of a marker, which does nothing; from a file of
-the user's. Empty where it is not known.
+"""The source of a cost, empty if the cost is unknown.
+
+It is the `backend_config`, target and shapes, the kernel's own estimate, the name of the kernel, or a file of the user's. Or it
+is the leading term of a count that depends on the algorithm, or a marker, which does nothing.
 """
 
 MAX_FIGURE = 10**19
-"""More FLOPs or bytes than one custom call has: such a figure of a configuration makes no sense."""
+"""Larger than the FLOPs or bytes of any custom call: such a figure of a configuration makes no sense."""
 MAX_DIMENSION = 10**12
 
 _SCRATCH = frozenset({"u8", "s8"})
@@ -26,11 +27,11 @@ _SCRATCH = frozenset({"u8", "s8"})
 class CallCost(NamedTuple):
     """The cost of one run of a custom call.
 
-    `work` is `None` where it is not known, `bytes` are those of operands and results without the workspace, or what an estimate
-    says. `least_flops` count only what a static mask lets through, `None` where the text does not say; `at_full_lengths`: the
-    sequences or groups can be shorter than the arrays that hold them, so that all figures are upper bounds. `has_matmuls_known`
-    is unset where it is not known how much of the work is matrix multiplications. `recomputed_flops` are those of scores
-    that the forward had already. `fault` says why the `backend_config` or an operand of a known target cannot be used.
+    `work` is None if unknown. `bytes` are those of operands and results without the workspace, or of an estimate. `least_flops`
+    count only the pairs that a static mask lets through; None if the text does not tell. `at_full_lengths`: sequences or groups
+    can be shorter than their arrays, so that all figures are upper bounds. `has_matmuls_known` is False if the share of matrix
+    multiplications is unknown. `recomputed_flops` are those of scores that the forward computed already. `fault` says why the
+    `backend_config` or an operand of a known target is unusable.
     """
 
     work: Work | None
@@ -45,7 +46,7 @@ class CallCost(NamedTuple):
 
     @property
     def masked_flops(self) -> int:
-        """FLOPs that a static mask leaves out, as far as the text says: a kernel may skip them."""
+        """FLOPs that a static mask leaves out, as far as the text states it: a kernel may skip them."""
         return self.work.flops - self.least_flops if self.work is not None and self.least_flops is not None else 0
 
     @property
@@ -59,7 +60,7 @@ MARKER = CallCost(Work(), 0, "marker", 0)
 
 
 def unknown(op: Operation, fault: str = "") -> CallCost:
-    """A call of which only the bytes are known."""
+    """Make the cost of a call of which only the bytes are known."""
     try:
         return CallCost(None, call_bytes(op), fault=fault)
     except UnknownCostError as error:
@@ -67,12 +68,12 @@ def unknown(op: Operation, fault: str = "") -> CallCost:
 
 
 def matmul_cost(op: Operation, flops: int, known_by: KnownBy = "config", *, at_full_lengths: bool = False) -> CallCost:
-    """A call that is one matrix multiplication."""
+    """Make the cost of a call that is one matrix multiplication."""
     return CallCost(Work(flops, 0, flops), call_bytes(op), known_by, flops, at_full_lengths=at_full_lengths)
 
 
 def plain_cost(op: Operation, flops: int, known_by: KnownBy = "shapes") -> CallCost:
-    """A call without matrix multiplications."""
+    """Make the cost of a call without matrix multiplications."""
     return CallCost(Work(flops), call_bytes(op), known_by, flops)
 
 
@@ -80,14 +81,16 @@ def plain_cost(op: Operation, flops: int, known_by: KnownBy = "shapes") -> CallC
 
 
 def call_bytes(op: Operation) -> int:
-    """Operands read once and results written once. The last of several results is left out where it is a workspace of bytes,
-    as `GpuHloCostAnalysis::HandleCustomCall` leaves it out.
+    """Return the bytes of operands read once and results written once.
+
+    The last of several results is left out if it is a workspace of bytes, as in `GpuHloCostAnalysis::HandleCustomCall`. Raise
+    UnknownCostError if a size is unknown.
     """
     return _traffic(op).bytes
 
 
 def bytes_by_space(op: Operation) -> dict[int, int]:
-    """The part of these bytes outside of the default memory, by memory space."""
+    """Return the part of these bytes outside the default memory, by memory space."""
     try:
         return _traffic(op).spaces
     except UnknownCostError:
@@ -106,23 +109,23 @@ def _traffic(op: Operation) -> Traffic:
 
 
 def is_matrix(shape: Shape) -> bool:
-    """Whether a shape is an array of floating-point or complex numbers with two dimensions at least."""
+    """Return True for an array of floating-point or complex numbers with at least two dimensions."""
     return isinstance(shape, ArrayShape) and shape.dtype[:1] in {"f", "b", "c"} and len(shape.dimensions) > 1
 
 
 def matrices(op: Operation, count: int) -> list[ArrayShape]:
-    """The first so many operands that are matrices; `UnknownCostError` where there are fewer."""
-    found = [shape for shape in op.operand_shapes() if isinstance(shape, ArrayShape) and is_matrix(shape)]
-    if len(found) < count:
-        raise UnknownCostError(f"it has {len(found)} matrices among its operands where {count} are needed")
-    return found[:count]
+    """Return the first `count` operands that are matrices. Raise UnknownCostError if there are fewer."""
+    operands = [shape for shape in op.operand_shapes() if isinstance(shape, ArrayShape) and is_matrix(shape)]
+    if len(operands) < count:
+        raise UnknownCostError(f"it has {len(operands)} matrices among its operands where {count} are needed")
+    return operands[:count]
 
 
 # -- configurations -----------------------------------------------------------------------------------------------------------
 
 
 def config_of(op: Operation) -> BackendConfig:
-    """The `backend_config`; `UnknownCostError` where it cannot be read."""
+    """Return the `backend_config`. Raise UnknownCostError if it is no JSON."""
     config = op.instruction.attr("backend_config") or BackendConfig("")
     if config.fault:
         raise UnknownCostError("its backend_config is no JSON")
@@ -130,7 +133,7 @@ def config_of(op: Operation) -> BackendConfig:
 
 
 def whole(fields: Mapping[str, Any], name: str, default: int | None = None) -> int:
-    """A whole number of a configuration, as a number or a string; `UnknownCostError` that names the field where it is none."""
+    """Return a whole number of a configuration, written as a number or a string. Raise UnknownCostError if it is none."""
     value = fields.get(name, default)
     text = str(value)
     if value is None:
@@ -141,7 +144,7 @@ def whole(fields: Mapping[str, Any], name: str, default: int | None = None) -> i
 
 
 def size(fields: Mapping[str, Any], name: str) -> int:
-    """A whole number that is not negative."""
+    """Return a whole number that is not negative. Raise UnknownCostError if it is none."""
     number = whole(fields, name)
     if number < 0:
         raise UnknownCostError(f"{name} in its backend_config is {number}, which makes no sense")

@@ -1,4 +1,4 @@
-"""The cost of each custom call by the rule of its target, and what those of a module do in one run of the program."""
+"""The cost of each custom call by the rule of its target, and the figures of a module's custom calls in one step."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _RULES: dict[str, Rule] = attention.RULES | libraries.RULES | pallas.RULES
 
 
 def call_cost(op: Operation, user_rules: UserRules = NO_USER_RULES) -> CallCost:
-    """The cost of a custom call, by the user's rules first. Where a rule lacks what it needs, `fault` says what."""
+    """Return the cost of a custom call, by the user's rules first. If a rule lacks its input, `fault` names it."""
     target = op.custom_call_target
     users = user_rules.find(target, kernel_name(op.instruction)) if user_rules.rules else None
     if users is None and is_marker(target):
         return MARKER
-    known = users.cost if users is not None else _RULES.get(target)
-    rule = known or attention.cudnn_rule(target) or libraries.library_rule(target)
+    by_target = users.cost if users is not None else _RULES.get(target)
+    rule = by_target or attention.cudnn_rule(target) or libraries.library_rule(target)
     if rule is None:
         return unknown(op)
     try:
@@ -56,7 +56,7 @@ _MISSING: dict[CallFigure, str] = {
 
 
 class StepCall(NamedTuple):
-    """A custom call, the cost of one run of it, and how often it runs in one run of the program."""
+    """A custom call, the cost of one run of it, and the number of its runs in one step."""
 
     instruction: Instruction
     cost: CallCost
@@ -72,7 +72,7 @@ class StepCall(NamedTuple):
 
     @property
     def is_kernel(self) -> bool:
-        """Whether one target stands for kernels of many names."""
+        """True if one target stands for kernels of many names."""
         return self.target in KERNEL_TARGETS
 
     @property
@@ -82,11 +82,11 @@ class StepCall(NamedTuple):
 
     @property
     def is_unknown(self) -> bool:
-        """Whether no rule gives its work."""
+        """True if no rule gives its work."""
         return self.cost.work is None
 
     def of_step(self, figure: CallFigure) -> Bounds:
-        """A figure of all its runs; one that is not known has no upper bound."""
+        """Return a figure of all its runs; an unknown one has no upper bound."""
         if self.runs.greatest == 0:
             return NOTHING
         amount = _AMOUNTS[figure](self.cost)
@@ -100,15 +100,15 @@ class StepCall(NamedTuple):
 
 
 def total_of_step(calls: Iterable[StepCall], figure: CallFigure) -> Bounds:
-    """A figure of all runs of several custom calls, most of which are like some others."""
-    alike: dict[tuple[int, int], list[StepCall]] = {}
-    for one in calls:
-        alike.setdefault((id(one.cost), id(one.runs)), []).append(one)
-    return Bounds.sum(same[0].of_step(figure).times(Bounds.exactly(len(same))) for same in alike.values())
+    """Sum a figure over all runs of several custom calls. Calls of equal cost and runs are summed at once."""
+    groups: dict[tuple[int, int], list[StepCall]] = {}
+    for call in calls:
+        groups.setdefault((id(call.cost), id(call.runs)), []).append(call)
+    return Bounds.sum(group[0].of_step(figure).times(Bounds.exactly(len(group))) for group in groups.values())
 
 
 def with_unknown(amount: Bounds, calls: Iterable[StepCall]) -> Bounds:
-    """A figure to which a call may add of whose work nothing is known."""
+    """Remove the upper bound of a figure if the work of one of the calls is unknown."""
     unknown = next((call for call in calls if call.is_unknown), None)
     if unknown is None or not amount.is_exact:
         return amount
@@ -116,12 +116,12 @@ def with_unknown(amount: Bounds, calls: Iterable[StepCall]) -> Bounds:
 
 
 def attention_of_step(calls: Sequence[StepCall]) -> Bounds:
-    """FLOPs of all runs of attention kernels."""
+    """Return the FLOPs of all runs of attention kernels."""
     return with_unknown(total_of_step((call for call in calls if call.cost.is_attention), "flops"), calls)
 
 
 def step_by_target(calls: Iterable[StepCall]) -> list[Sequence[StepCall]]:
-    """The custom calls of each target, the one with most FLOPs first, then with most bytes."""
+    """Group the custom calls by target, sorted by most FLOPs, then by most bytes."""
     targets: dict[str, list[StepCall]] = {}
     for call in calls:
         targets.setdefault(call.target, []).append(call)

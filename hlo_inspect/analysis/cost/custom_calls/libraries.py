@@ -1,13 +1,12 @@
 """Routines of libraries: linear algebra and sorting, convolutions and normalizations, matrix multiplications.
 
 Factorizations and solvers are those of LAPACK, cuSOLVER, hipSOLVER and TPUs. Counts are leading terms of LAPACK Working Note
-41, appendix, for real matrices; a complex one takes four times as many. Cholesky and triangular solves count as XLA counts
-those opcodes (`HandleCholesky`, `HandleTriangularSolve`). Eigenvalues and singular values are found by iteration, which has no
-count.
+41, appendix, for real matrices; complex ones take four times that. Cholesky and triangular solves count as XLA counts those
+opcodes (`HandleCholesky`, `HandleTriangularSolve`). Eigenvalues and singular values are found by iteration, which has no count.
 
-Matrix multiplications are those of cuBLAS, cuBLASLt and what AMD's libraries run under the same names, block-scaled dots,
-oneDNN and TransformerEngine: two FLOPs for each multiply-add, as `HloCostAnalysis::GetDotFlops`; alpha, beta and epilogues are
-not counted, as in `GpuHloCostAnalysis::HandleCustomCall`.
+Matrix multiplications are those of cuBLAS, cuBLASLt and AMD's libraries under the same names, block-scaled dots, oneDNN and
+TransformerEngine. Each multiply-add is two FLOPs, as in `HloCostAnalysis::GetDotFlops`. Alpha, beta and epilogues are not
+counted, as in `GpuHloCostAnalysis::HandleCustomCall`.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ _COMPLEX = 4
 
 
 def _sizes(shape: ArrayShape) -> tuple[int, int, int]:
-    """Matrices, and the rows and columns of one."""
+    """Return the number of matrices, and the rows and columns of each; a complex matrix counts as four."""
     rank = len(shape.dimensions)
     batch = math.prod(dimension(shape, i) for i in range(rank - 2))
     return batch * (_COMPLEX if shape.dtype.startswith("c") else 1), dimension(shape, rank - 2), dimension(shape, rank - 1)
 
 
 def _third(count: int) -> int:
-    """A third, rounded to the nearest whole number."""
+    """Return a third, rounded to the nearest whole number."""
     return (count + 1) // 3
 
 
@@ -48,21 +47,21 @@ def _cholesky(op: Operation) -> int:
 
 
 def _lu(op: Operation) -> int:
-    """m·n² - n³/3, of the m rows and n columns of a matrix that is not wider than high."""
+    """Count m·n² - n³/3, for m rows and n columns of a matrix that is not wider than high."""
     batch, *sides = _sizes(matrices(op, 1)[0])
     m, n = max(sides), min(sides)
     return _third(batch * (3 * m * n * n - n**3))
 
 
 def _qr(op: Operation) -> int:
-    """2·m·n² - 2/3·n³; to make Q from n reflectors takes as many."""
+    """Count 2·m·n² - 2/3·n³; Q from n reflectors takes the same."""
     batch, *sides = _sizes(matrices(op, 1)[0])
     m, n = max(sides), min(sides)
     return _third(batch * (6 * m * n * n - 2 * n**3))
 
 
 def _apply_q(op: Operation) -> int:
-    """2·n·k·(2·m - k): k reflectors applied to a matrix of m rows and n columns, from the left."""
+    """Count 2·n·k·(2·m - k): k reflectors applied to a matrix of m rows and n columns, from the left."""
     reflectors, matrix = matrices(op, 2)
     _, _, k = _sizes(reflectors)
     batch, m, n = _sizes(matrix)
@@ -70,20 +69,20 @@ def _apply_q(op: Operation) -> int:
 
 
 def _triangular_solve(op: Operation) -> int:
-    """Two FLOPs for each element of the right-hand sides and row of the triangle."""
+    """Count two FLOPs for each element of the right-hand sides and row of the triangle."""
     triangle, sides = matrices(op, 2)
     scale, _, columns = _sizes(triangle)
     return 2 * columns * elements(sides) * (_COMPLEX if scale and triangle.dtype.startswith("c") else 1)
 
 
 def _to_bands(op: Operation, factor: int) -> int:
-    """`factor`/3·n³: 10/3·n³ to a Hessenberg matrix, 4/3·n³ to a tridiagonal one."""
+    """Count `factor`/3·n³: 10/3·n³ to a Hessenberg matrix, 4/3·n³ to a tridiagonal one."""
     batch, _, n = _sizes(matrices(op, 1)[0])
     return _third(batch * factor * n**3)
 
 
 def _rank_k_update(op: Operation) -> int:
-    """A·Aᵀ of n rows and k columns, one triangle of it."""
+    """Count A·Aᵀ of n rows and k columns, one triangle of it."""
     batch, n, k = _sizes(matrices(op, 1)[0])
     return batch * n * (n + 1) * k
 
@@ -103,7 +102,7 @@ _ROUTINES: dict[str, tuple[Callable[[Operation], int], bool]] = {
     "hetrd": (partial(_to_bands, factor=4), False),
     "syrk": (_rank_k_update, False),
 }
-"""The FLOPs of a routine by its name, and whether XLA counts it as this does."""
+"""The FLOPs of a routine by its name, and True if XLA counts the same."""
 
 
 def _routine(op: Operation, name: str) -> CallCost:
@@ -112,12 +111,12 @@ def _routine(op: Operation, name: str) -> CallCost:
 
 
 def _on_tpu(op: Operation, name: str) -> CallCost:
-    """What a TPU runs in its place works in blocks, by matrix multiplications as well."""
+    """Return the cost of a TPU's routine, which works in blocks, partly by matrix multiplications."""
     return _routine(op, name)._replace(has_matmuls_known=False)
 
 
 def library_rule(target: str) -> Rule | None:
-    """The rule of a routine: `lapack_spotrf_ffi`, `cusolver_potrf_ffi`, `blas_dtrsm`."""
+    """Return the rule of a routine, such as `lapack_spotrf_ffi`, `cusolver_potrf_ffi`, `blas_dtrsm`; None for other targets."""
     match = _LIBRARY.fullmatch(target)
     if match is None:
         return None
@@ -128,18 +127,18 @@ def library_rule(target: str) -> Rule | None:
 
 
 def _comparing(op: Operation) -> CallCost:
-    """`HloCostAnalysis::HandleTopK`: comparisons are no FLOPs."""
+    """Return the cost of a call that compares: comparisons are no FLOPs (`HloCostAnalysis::HandleTopK`)."""
     return plain_cost(op, 0)
 
 
 def _sort(op: Operation) -> CallCost:
-    """`HloCostAnalysis::HandleSort`: n·ceil(log2 n) for the n elements of its first operand."""
+    """Count n·ceil(log2 n) for the n elements of the first operand (`HloCostAnalysis::HandleSort`)."""
     count = elements(op.operand_array(0))
     return plain_cost(op, count * max(0, count - 1).bit_length())
 
 
 def _scan(op: Operation) -> CallCost:
-    """One operation an element."""
+    """Count one operation an element."""
     return plain_cost(op, elements(op.operand_array(0)))
 
 
@@ -159,7 +158,7 @@ _COMPARING = (
     "__cudnn$convReorderFilter",
     "__cudnn$convReorderFilterAndBias",
 )
-"""What compares, moves or computes integers."""
+"""Targets that compare, move or compute integers."""
 
 
 # -- convolutions and normalizations of cuDNN and oneDNN ----------------------------------------------------------------------
@@ -168,8 +167,9 @@ _COMPARING = (
 _NORM_FORWARD = 7
 """FLOPs an element: its share of mean and variance (4), times the reciprocal deviation, times the scale, plus the bias."""
 _NORM_BACKWARD = 13
-"""FLOPs an element: the normalized value (2), two means of the scaled gradient (4), the gradient of the input (4), its share in
-those of scale and bias (3).
+"""FLOPs an element: the normalized value (2), two means of the scaled gradient (4), the gradient of the input (4).
+
+The element's share in the gradients of scale and bias adds 3.
 """
 
 
@@ -178,18 +178,25 @@ def _forward(op: Operation) -> CallCost:
 
 
 def _input_gradient(op: Operation) -> CallCost:
-    """Its operands are the output's gradient and the kernel; `dim_labels` are those of the forward convolution."""
+    """Count the gradient of the input, from the output's gradient and the kernel.
+
+    `dim_labels` are those of the forward convolution.
+    """
     return matmul_cost(op, convolution_flops(op, op.array, op.operand_array(1), op.operand_array(0)))
 
 
 def _kernel_gradient(op: Operation) -> CallCost:
-    """Its operands are the input and the output's gradient; `dim_labels` are those of the forward convolution."""
+    """Count the gradient of the kernel, from the input and the output's gradient.
+
+    `dim_labels` are those of the forward convolution.
+    """
     return matmul_cost(op, convolution_flops(op, op.operand_array(0), op.array, op.operand_array(1)))
 
 
 def _norm(op: Operation) -> CallCost:
-    """`CudnnNormBackendConfig`: `kind` is LAYER_FWD_INFER (0), LAYER_FWD_TRAIN (1) or LAYER_BWD (2). Elementwise work and
-    reductions over the first operand.
+    """Return the cost of elementwise work and reductions over the first operand.
+
+    `kind` of `CudnnNormBackendConfig` is LAYER_FWD_INFER (0), LAYER_FWD_TRAIN (1) or LAYER_BWD (2).
     """
     kind = str(config_of(op).member("cudnn_norm_backend_config").get("kind", "LAYER_FWD_INFER"))
     each = {"LAYER_BWD": _NORM_BACKWARD, "2": _NORM_BACKWARD}.get(kind, _NORM_FORWARD)
@@ -202,13 +209,16 @@ def _norm(op: Operation) -> CallCost:
 
 
 def _gemm(op: Operation) -> CallCost:
-    """The dot that `GemmBackendConfig` describes; texts of 2023 have it without an object round it."""
+    """Return the cost of the dot in `GemmBackendConfig`; texts of 2023 have it without an object around it."""
     config = config_of(op)
     return matmul_cost(op, _dot(op, config.member("gemm_backend_config") or config.fields))
 
 
 def _grouped_gemm(op: Operation) -> CallCost:
-    """`lhs[m,k]`, `rhs[g,k,n]`: each row is multiplied by the matrix of its group; rows beyond the last group count."""
+    """Return the cost of `lhs[m,k]`, `rhs[g,k,n]`: each row is multiplied by the matrix of its group.
+
+    Rows beyond the last group count.
+    """
     gemm = config_of(op).member("grouped_gemm_backend_config").get("gemm_backend_config")
     return matmul_cost(op, _dot(op, gemm if isinstance(gemm, dict) else {}), at_full_lengths=True)
 
@@ -216,24 +226,24 @@ def _grouped_gemm(op: Operation) -> CallCost:
 def _dot(op: Operation, gemm: Mapping[str, Any]) -> int:
     numbers = gemm.get("dot_dimension_numbers")
     contracting = numbers.get("lhs_contracting_dimensions") if isinstance(numbers, dict) else None
-    if not isinstance(contracting, list) or not all(_is_dimension(one) for one in contracting):
+    if not isinstance(contracting, list) or not all(_is_dimension(number) for number in contracting):
         raise UnknownCostError("its backend_config does not state what it contracts (lhs_contracting_dimensions)")
     return dot_flops(op.operand_array(0), elements(op.array), tuple(map(int, contracting)))
 
 
 def _is_dimension(number: object) -> bool:
-    """Whether JSON holds the number of a dimension, as a number or as a string."""
+    """Return True for the number of a dimension, in JSON a number or a string."""
     return str(number).isdecimal() and len(str(number)) < 4
 
 
 def _block_scaled_dot(op: Operation) -> CallCost:
-    """Operands `lhs`, `rhs` and their scales; the last dimension of both is contracted (`block_scaling_rewriter.h`)."""
+    """Count operands `lhs`, `rhs` with their scales; the last dimension of both is contracted (`block_scaling_rewriter.h`)."""
     lhs = op.operand_array(0)
     return matmul_cost(op, dot_flops(lhs, elements(op.array), _last_of(lhs, 1)), "shapes")
 
 
 def _onednn(op: Operation) -> CallCost:
-    """The last dimension of the first operand is contracted, the one before when that is transposed."""
+    """Return the cost of a product over the last dimension of the first operand, or the one before if that is transposed."""
     transposed = config_of(op).member("onednn_matmul_config").get("transpose_a") is True
     lhs = op.operand_array(0)
     return matmul_cost(op, dot_flops(lhs, elements(op.array), _last_of(lhs, 1 + transposed)))
@@ -246,8 +256,9 @@ def _last_of(lhs: ArrayShape, back: int) -> tuple[int]:
 
 
 def _te_gemm(op: Operation) -> CallCost:
-    """TransformerEngine's `GemmPrimitive`: `lhs_axis_boundary` splits the dimensions of `lhs` into rows and what is contracted,
-    which comes first where `lhs_transposed`.
+    """Return the cost of TransformerEngine's `GemmPrimitive`.
+
+    `lhs_axis_boundary` splits the dimensions of `lhs` into rows and contracted ones, which come first if `lhs_transposed`.
     """
     fields = config_of(op)
     config = fields.member("config") or fields.fields
@@ -261,8 +272,9 @@ def _te_gemm(op: Operation) -> CallCost:
 
 
 def _te_grouped_gemm(op: Operation) -> CallCost:
-    """`lhs[m,k]`, `rhs[g,k,n]`, from which each row of `lhs` is taken once: an upper bound where groups do not fill `m`. Data
-    that is flattened to one dimension does not tell.
+    """Return the cost of `lhs[m,k]`, `rhs[g,k,n]`, with each row of `lhs` taken once.
+
+    It is an upper bound if groups do not fill `m`. Raise UnknownCostError for data that is flattened to one dimension.
     """
     lhs, result = op.operand_array(0), op.array
     if len(lhs.dimensions) < 2 or len(result.dimensions) < 2:

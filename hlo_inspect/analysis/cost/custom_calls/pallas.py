@@ -1,7 +1,7 @@
-"""Kernels that Pallas, Triton and Mosaic compile: what they do is in their bytecode, which the text holds encoded.
+"""Kernels that Pallas, Triton and Mosaic compile: the text holds their code only as encoded bytecode.
 
-The kernel's own estimate comes first; then names of kernels of JAX's library, and of those that the compiler for TPUs makes of
-`ragged-dot`, say their work. Else only operands and results are known. Sources: `jax/_src/tpu_custom_call.py`
+The kernel's own estimate comes first. Then names give the work of kernels of JAX's library, and of those that the TPU compiler
+makes of `ragged-dot`. Else only operands and results are known. Sources: `jax/_src/tpu_custom_call.py`
 (`CustomCallBackendConfig`), `jax/_src/pallas/cost_estimate.py`, `jax/experimental/pallas/ops/{tpu,gpu}`,
 `GpuHloCostAnalysis::ExtractCustomCallCostEstimate`.
 """
@@ -45,15 +45,16 @@ _FIGURES = ("flops", "transcendentals", "bytes_accessed")
 
 
 def kernel_names(op: Operation) -> str:
-    """Where the name of a kernel can stand: the instruction, its op_name, and the `name` of a Triton kernel."""
+    """Join the texts that can hold the name of a kernel: the instruction, its op_name, and the `name` of a Triton kernel."""
     metadata = op.instruction.attr("metadata")
     named = config_of(op).fields.get("name", "") if op.custom_call_target in GPU_KERNELS else ""
     return f"/{op.instruction.name}/{metadata.op_name if metadata is not None else ''}/{named}"
 
 
 def kernel_name(instruction: Instruction) -> str:
-    """The name of a kernel: that of its configuration, else that of the instruction without its number, or where that is only
-    `pallas_call` the scope round it.
+    """Return the name of a kernel: that of its configuration, else that of the instruction without its number.
+
+    If that is only `pallas_call`, return the scope around it.
     """
     config = instruction.attr("backend_config") if instruction.attr("custom_call_target") in GPU_KERNELS else None
     named = config.fields.get("name") if config is not None else None
@@ -65,7 +66,7 @@ def kernel_name(instruction: Instruction) -> str:
 
 
 def _kernel(op: Operation) -> CallCost:
-    """A kernel by its estimate, else by its name."""
+    """Return the cost of a kernel by its estimate, else by its name."""
     estimate = _estimate(op)
     named = next((rule for pattern, rule in _NAMED if pattern.search(kernel_names(op))), None)
     if estimate is None:
@@ -77,7 +78,7 @@ def _kernel(op: Operation) -> CallCost:
 
 
 def _with_matmuls_of(rule: Rule, op: Operation, estimate: CallCost) -> CallCost:
-    """An estimate of a kernel whose name says its matrix multiplications."""
+    """Add to an estimate the matrix multiplications that the rule of the kernel's name counts."""
     try:
         named = rule(op)
     except UnknownCostError:
@@ -94,15 +95,18 @@ def _with_matmuls_of(rule: Rule, op: Operation, estimate: CallCost) -> CallCost:
 
 
 def _estimate(op: Operation) -> CallCost | None:
-    """What a kernel says of itself. It does not say how much of the work is matrix multiplications; 0 bytes are no estimate."""
+    """Return the kernel's own estimate, None if there is none.
+
+    It does not state the share of matrix multiplications. 0 bytes are no estimate.
+    """
     config = config_of(op)
-    found = config.member("custom_call_config").get("cost_estimate")
-    if not isinstance(found, dict):
+    estimate = config.member("custom_call_config").get("cost_estimate")
+    if not isinstance(estimate, dict):
         text = config.fields.get("cost_estimate_json")
-        found = _json_object(text) if isinstance(text, str) else None
-    if found is None:
+        estimate = _json_object(text) if isinstance(text, str) else None
+    if estimate is None:
         return None
-    flops, transcendentals, moved = (_figure(found, name) for name in _FIGURES)
+    flops, transcendentals, moved = (_figure(estimate, name) for name in _FIGURES)
     return CallCost(
         Work(flops, transcendentals), moved or call_bytes(op), "estimate", None if flops else 0, has_matmuls_known=flops == 0
     )
@@ -129,15 +133,17 @@ def _figure(estimate: Mapping[str, Any], name: str) -> int:
 
 
 def _splash_key_gradient(op: Operation) -> CallCost:
-    """Fused with the gradient of the queries it has a third result of whole heads."""
+    """Return the cost of the key gradient. Fused with the gradient of the queries it has a third result of whole heads."""
     sizes = by_shapes(op, "key_gradient", length_first=False)
     heads = [leaf for _, leaf in array_leaves(op.shape) if len(leaf.dimensions) > 2 and is_matrix(leaf)]
     return by_shapes(op, "backward", length_first=False) if len(heads) > 2 else sizes
 
 
 def _paged(op: Operation) -> CallCost:
-    """Queries `[batch, heads, …, size]` over pages `[key heads, pages, tokens, size]`: at most all pages of a sequence, of
-    which the second table has an equal share for each. How many tokens there are is known when it runs.
+    """Return the cost of queries `[batch, heads, …, size]` over pages `[key heads, pages, tokens, size]`.
+
+    The figures are those of all pages of a sequence, an equal share of the second table. The number of tokens is known at run
+    time only.
     """
     arrays = [shape for shape in op.operand_shapes() if isinstance(shape, ArrayShape)]
     tables = [shape for shape in arrays if shape.dtype == "s32"]
@@ -154,12 +160,15 @@ def _paged(op: Operation) -> CallCost:
 
 
 def _row_sums(op: Operation) -> CallCost:
-    """The sum over each head of the output times its gradient: two FLOPs an element."""
+    """Return the cost of the sum over each head of the output times its gradient: two FLOPs an element."""
     return plain_cost(op, 2 * elements(op.operand_array(0)), "leading term")
 
 
 def _ragged_product(op: Operation) -> CallCost:
-    """`[rows, k]` and a matrix `[groups, k, columns]`, after the tables of groups: each row is in one group at most."""
+    """Return the cost of `[rows, k]` and a matrix `[groups, k, columns]`, after the tables of groups.
+
+    Each row is in one group at most.
+    """
     rows, matrix = matrices(op, 2)
     if len(rows.dimensions) != 2 or len(matrix.dimensions) != 3:
         raise UnknownCostError("its operands are not those of a product of groups of rows")

@@ -25,7 +25,7 @@ _FIGURES: tuple[UserFigure, ...] = get_args(UserFigure)
 
 
 class UserRule(NamedTuple):
-    """What custom calls of a target do; `kernel` is the name of the kernel that it is about. Both may hold `*` and `?`."""
+    """A rule for custom calls of a target; `kernel` is the name of the kernel. Both may hold `*` and `?`."""
 
     target: str
     kernel: str
@@ -36,7 +36,7 @@ class UserRule(NamedTuple):
         return fnmatchcase(target, self.target) and fnmatchcase(kernel, self.kernel)
 
     def cost(self, op: Operation) -> CallCost:
-        """The cost by its formulas. Matrix multiplications are FLOPs too where only they are given."""
+        """Return the cost by the formulas. Matrix multiplications count as FLOPs too if only they are stated."""
         matmul_flops = self._figure("matmul_flops", op)
         flops = self._figure("flops", op) if "flops" in self.formulas else matmul_flops
         work = Work(flops, self._figure("transcendentals", op), min(flops, matmul_flops))
@@ -57,7 +57,7 @@ class UserRule(NamedTuple):
 
 
 def _value(op: Operation, reference: Reference) -> int:
-    """The number that a reference stands for; `UnknownCostError` where a custom call has no such number."""
+    """Return the number that a reference stands for. Raise UnknownCostError if a custom call has no such number."""
     if reference.array is None:
         return whole(config_of(op).fields, reference.field)
     is_operand, number = reference.array
@@ -86,7 +86,7 @@ NO_USER_RULES = UserRules()
 
 
 def load_user_rules(path: str) -> UserRules:
-    """The rules of a YAML file; `UsageError` with its line and column where it cannot be read."""
+    """Load the rules of a YAML file. Raise UsageError with line and column if it is unreadable."""
     fields = configs.read(path).fields(allowed=("custom_calls",), required=("custom_calls",))
     return UserRules(tuple(map(_rule, fields["custom_calls"].items())))
 
@@ -130,7 +130,7 @@ Values = Callable[["Reference"], int]
 
 
 class FormulaError(Exception):
-    """What is wrong with a formula, and at which character, from 0."""
+    """A fault in a formula, with the index of its character."""
 
     def __init__(self, message: str, position: int) -> None:
         super().__init__(message)
@@ -139,26 +139,24 @@ class FormulaError(Exception):
 
 
 class Reference(NamedTuple):
-    """A number of a custom call: of an operand or a result a dimension, the elements or the bytes, or a field of its
-    configuration.
-    """
+    """A number of a custom call: a dimension, the elements or bytes of an operand or result, or a configuration field."""
 
     text: str
     array: tuple[bool, int] | None = None
-    """Whether it is an operand, and its number."""
+    """True for an operand, False for a result; and its number."""
     dimension: int | None = None
     size: str = ""
     field: str = ""
 
 
 class Formula(NamedTuple):
-    """A formula as it is computed: numbers and references in reverse Polish notation, with the signs between them."""
+    """A formula in reverse Polish notation: numbers and references, with the operators behind them."""
 
     text: str
     steps: tuple[Fraction | Reference | str, ...]
 
     def value(self, values: Values) -> Fraction:
-        """The number that it has for a custom call; `FormulaError` where it divides by zero."""
+        """Compute the formula for a custom call. Raise FormulaError if it divides by zero."""
         stack: list[Fraction] = []
         for step in self.steps:
             if isinstance(step, Fraction):
@@ -184,7 +182,7 @@ _OPERATIONS: Mapping[str, Callable[[Fraction, Fraction], Fraction]] = {
 
 
 def parse_formula(text: str) -> Formula:
-    """Raises `FormulaError` at the first character that does not fit, and where a constant is divided by zero."""
+    """Parse a formula. Raise FormulaError at the first character that does not fit, and if a constant is divided by zero."""
     if len(text) > MAX_LENGTH:
         raise FormulaError(f"a formula has at most {MAX_LENGTH:,} characters, this one {len(text):,}", 0)
     parser = _Parser(text)
@@ -198,7 +196,7 @@ def parse_formula(text: str) -> Formula:
 
 
 class _Parser:
-    """Reads a formula from left to right; `token` is the next one, `None` at the end."""
+    """Parses a formula from left to right; `token` is the next one, None at the end."""
 
     def __init__(self, text: str) -> None:
         self.steps: list[Fraction | Reference | str] = []
@@ -278,8 +276,8 @@ class _Parser:
 def _reference(text: str, position: int) -> Reference:
     match = _REFERENCE.fullmatch(text)
     if match is None:
-        known = "operands[N].dims[N], .elements, .bytes, the same of results[N] and result, config.NAME, min(…), max(…)"
-        raise FormulaError(f"unknown name {text[:40]!r}; there are {known}", position)
+        references = "operands[N].dims[N], .elements, .bytes, the same of results[N] and result, config.NAME, min(…), max(…)"
+        raise FormulaError(f"unknown name {text[:40]!r}; there are {references}", position)
     if match["field"]:
         return Reference(text, field=match["field"])
     dimension = None if match["dimension"] is None else int(match["dimension"])
