@@ -23,12 +23,12 @@ def regularized_gradient(forms: NormalForms, states: Iterable[Sum], find: Callab
     return next(iter(found.values())) if len(found) == 1 else None
 
 
-def put_together(forms: NormalForms, form: Sum, weight: int, gradient: Sum) -> Sum:
+def factor_out_gradient(forms: NormalForms, form: Sum, weight: int, gradient: Sum) -> Sum:
     """A sum with `gradient` as one factor of the terms that it was multiplied with, also below the powers in it."""
     inner: Sum = {}
     for monomial, value in form.items():
         add_to(inner, _below_powers(forms, monomial, value, weight, gradient))
-    return _put_together(forms, inner, weight, gradient)
+    return _factor_out_of_sum(forms, inner, weight, gradient)
 
 
 def _below_powers(forms: NormalForms, monomial: Monomial, value: float, weight: int, gradient: Sum) -> Sum:
@@ -36,14 +36,14 @@ def _below_powers(forms: NormalForms, monomial: Monomial, value: float, weight: 
     for atom, exponent in monomial:
         if forms.atoms[atom].op == "sum":
             (part,) = forms.atoms[atom].parts
-            whole = _put_together(forms, part, weight, gradient)
+            whole = _factor_out_of_sum(forms, part, weight, gradient)
             if whole != part:
                 rest: Sum = {product(monomial, ((atom, -exponent),)): value}
                 return forms.multiply(rest, forms.power(whole, exponent))
     return {monomial: value}
 
 
-def _put_together(forms: NormalForms, form: Sum, weight: int, gradient: Sum) -> Sum:
+def _factor_out_of_sum(forms: NormalForms, form: Sum, weight: int, gradient: Sum) -> Sum:
     content, whole = forms.factored(gradient)
     ((first, value), *others) = sorted(gradient.items(), key=lambda term: weight in dict(term[0]))
     held = {atom for atom, _ in first}

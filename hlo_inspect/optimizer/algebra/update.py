@@ -22,7 +22,7 @@ from hlo_inspect.optimizer.algebra.normal_form import (
     scaled,
 )
 from hlo_inspect.optimizer.algebra.reductions import Reductions
-from hlo_inspect.optimizer.algebra.regularized import put_together, regularized_gradient
+from hlo_inspect.optimizer.algebra.regularized import factor_out_gradient, regularized_gradient
 from hlo_inspect.optimizer.step.state_arrays import StateArray
 
 
@@ -148,9 +148,9 @@ class Update:
         if gradient is None:
             return self.form
         self.states = [
-            replace(state, form=put_together(self.forms, state.form, self.weight, gradient)) for state in self.states
+            replace(state, form=factor_out_gradient(self.forms, state.form, self.weight, gradient)) for state in self.states
         ]
-        return put_together(self.forms, self.form, self.weight, gradient)
+        return factor_out_gradient(self.forms, self.form, self.weight, gradient)
 
     def _without_nothing(self, form: Sum) -> Sum:
         """A sum without terms that are 0 times the weight in a gradient that is scaled: a loss may be regularized by nothing. A

@@ -1,4 +1,4 @@
-"""Which arrays of a step can be weights and which can be states, before any rule sees them."""
+"""Arrays of a step that can be weights or states, before any rule sees them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ MAX_STATES = 64  # of one array
 
 
 class StateChains:
-    """The states of each array: the other arrays in its expression, and in theirs. `weights` are nodes of new values that are
-    no states. The field `_chains` is a cache.
+    """The states of each array: the other arrays in its expression, and in theirs.
+
+    `weights` are nodes of new values that are no states. The field `_chains` is a cache.
     """
 
     def __init__(self, expressions: StepExpressions, weights: frozenset[int]) -> None:
@@ -64,9 +65,7 @@ class StateChains:
 
 
 class StateInputs:
-    """The inputs that hold `arrays`, which can be states, by the weight to which these can belong. The field `_by_sizes` is a
-    cache.
-    """
+    """The inputs of `arrays`, which can be states, by the weight of these states. The field `_by_sizes` is a cache."""
 
     def __init__(self, expressions: StepExpressions, arrays: Sequence[StateArray]) -> None:
         self.arrays = arrays
@@ -90,8 +89,8 @@ class StateInputs:
 class Candidates:
     """The arrays of a step by what they can be.
 
-    `changed_by_gradients` can be weights. Gradients depend on the inputs `read`, as bits, and so on the arrays
-    `without_gradient`, which have none: frozen weights, averages of weights that the loss reads. `states` can be states.
+    `changed_by_gradients` can be weights, `states` can be states. Gradients depend on the inputs `read`, as bits. So they
+    depend on the arrays `without_gradient`: frozen weights, averages of weights that the loss reads.
     """
 
     changed_by_gradients: list[StateArray]
@@ -117,8 +116,9 @@ def find_candidates(expressions: StepExpressions) -> Candidates:
 
 
 def _find_changed_by_gradients(expressions: StepExpressions) -> list[StateArray]:
-    """Find the arrays that can be weights: their gradients depend on themselves. If gradients are inputs, a weight is an array
-    to which the step adds something made of two or more states and of such an input.
+    """Find the arrays that can be weights: their gradients depend on themselves.
+
+    If gradients are inputs, a weight is an array that gets an addend made of two or more states and such an input.
     """
     if not expressions.gradients_are_inputs:
         return [array for array in expressions.moving if expressions.feeds_itself(array)]

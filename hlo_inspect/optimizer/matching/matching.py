@@ -1,4 +1,4 @@
-"""Which arrays of a training step are weights, and by which rule each is updated.
+"""The weights among the arrays of a training step, and the rule that updates each.
 
 Each step of the matching hands a plain value to the next one:
 
@@ -38,8 +38,10 @@ MAX_ROUNDS = 4
 
 @dataclass(frozen=True, slots=True)
 class GradientVerdict:
-    """An update that can be one of a weight. `claim` is None if the one of the proposal cannot be right; `is_learnt` is True if
-    its gradient comes from a backward pass, None if that is unknown.
+    """An update that can be one of a weight.
+
+    `claim` is None if the proposal's claim cannot be right. `is_learnt` is True if the gradient comes from a backward pass,
+    None if that is unknown.
     """
 
     proposal: Proposal
@@ -103,8 +105,9 @@ class Matcher:
     # -- rounds ---------------------------------------------------------------------------------------------------------
 
     def _find_linear_weights(self) -> list[Weight]:
-        """Find what may be weights in which the loss is linear, such as those of a critic's last layer: their gradient depends
-        on other weights alone, and gradients of others on them.
+        """Find arrays that may be weights in which the loss is linear, such as those of a critic's last layer.
+
+        Their gradient depends on other weights alone, and gradients of others depend on them.
         """
         expressions, chains = self.expressions, self.candidates.chains
         states = StateInputs(self.expressions, self.candidates.states)
@@ -141,8 +144,9 @@ class Matcher:
         return Round(self._match(proposals, is_training=is_training), states, is_training)
 
     def _explain_states(self, first: Round) -> Round:
-        """Match what no rule explains again, without the states that other claims explain: the gradient of one network may go
-        through the update of another.
+        """Match arrays without a rule again, without the states that other claims explain.
+
+        The gradient of one network may go through the update of another.
         """
         last = first
         for _ in range(MAX_ROUNDS):
@@ -208,8 +212,9 @@ class Matcher:
         return GradientVerdict(proposal, claim, is_learnt)
 
     def _is_learnt(self, proposal: Proposal, *, is_training: bool) -> bool | None:
-        """Return True if what changes a weight comes from a backward pass, None if that is unknown. If gradients are inputs, or
-        the step trains, two states show it: no field has them.
+        """Return True if the change of a weight comes from a backward pass, None if that is unknown.
+
+        If gradients are inputs, or the step trains, two states show it: no field has them.
         """
         if self.expressions.gradients_are_inputs or (proposal.has_two_states and is_training):
             return proposal.has_two_states

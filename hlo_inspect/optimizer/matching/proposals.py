@@ -1,5 +1,6 @@
-"""The update of an array as the rules see it, the first claim that one of them makes on it, and steps that no rule explains in
-which the new weight is kept within bounds.
+"""The update of an array as the rules see it, and the first claim of a rule on it.
+
+Bounded steps, which keep the new weight within bounds, have no rule and are found here too.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from hlo_inspect.optimizer.step.state_arrays import StateArray
 class Proposal:
     """The first claim on an update; None if no rule explains it.
 
-    `chain` are the new values of the array and of its states. `refused_states` are inputs, as bits: rules took forms that
-    depend on them for no gradients, as states are in these inputs.
+    `chain` are the new values of the array and of its states. `refused_states` are inputs, as bits, that hold states: rules
+    refused forms that depend on them as gradients.
     """
 
     update: Update
@@ -129,8 +130,9 @@ def _is_sum_with(expressions: StepExpressions, update: Update, form: Sum, values
 
 
 def _holds_last_step(update: Update) -> bool:
-    """Return True for `w + b * (w - last) + ...` with the value of the step before: momentum without a state of its own. With
-    b = 1 it is a wave.
+    """Return True for `w + b * (w - last) + ...` with the previous step's value: momentum without a state of its own.
+
+    With b = 1 it is a wave.
     """
     again = update.kept.get(ONE, 0.0) - 1.0
     if len(update.kept) != 1 or not 0.0 < again < 1.0:

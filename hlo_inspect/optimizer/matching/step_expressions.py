@@ -49,9 +49,9 @@ class StepExpressions:
             if self.forms.is_cut(array.new):
                 self.by_atom.setdefault(self.forms.leaf(array.new), array)
             self.by_atom.setdefault(self.forms.leaf(array.old), array)
-        beside = [self.forms.leaf(array.old) for array in self.counters + self.accumulators]
+        other_atoms = [self.forms.leaf(array.old) for array in self.counters + self.accumulators]
         inputs_of = partial(_inputs_of, flow, self.forms, self.input_dependence)
-        values = dict.fromkeys([*self.by_atom, *beside])
+        values = dict.fromkeys([*self.by_atom, *other_atoms])
         self.dependence = AtomDependence(self.forms, values, inputs_of, reads_inputs=gradients_are_inputs)
         self._new = self.dependence.bits(atom for atom, array in self.by_atom.items() if self.forms.leaf(array.new) == atom)
         self._inputs: dict[int, int] = {}
@@ -74,17 +74,17 @@ class StepExpressions:
 
     @cached_property
     def averages(self) -> dict[int, list[WeightAverage]]:
-        """The averages `x' = x + mu * (w' - x)` of weights, by the atoms of these."""
-        found: dict[int, list[WeightAverage]] = {}
+        """The averages `x' = x + mu * (w' - x)` of weights, by the atoms of `w'`."""
+        averages: dict[int, list[WeightAverage]] = {}
         for array in [array for array in self.moving if array.shape.elements != 1]:
             form = self.forms.definition(array.new)
-            held = {atom for monomial in form for atom, _ in monomial} if 2 <= len(form) <= MAX_AVERAGED else ()
-            for atom in [atom for atom in held if self.forms.atoms[atom].op == "value"]:
+            atoms = {atom for monomial in form for atom, _ in monomial} if 2 <= len(form) <= MAX_AVERAGED else ()
+            for atom in [atom for atom in atoms if self.forms.atoms[atom].op == "value"]:
                 share, rest = split(form, atom)
                 kept, others = split(rest, self.forms.leaf(array.old))
                 if share and kept and not others and key_of(split_zero(added(kept, share))) == key_of({ONE: 1.0}):
-                    found.setdefault(atom, []).append(WeightAverage(array, share))
-        return found
+                    averages.setdefault(atom, []).append(WeightAverage(array, share))
+        return averages
 
     @cached_property
     def returned_scalars(self) -> list[Sum]:
@@ -113,31 +113,31 @@ class StepExpressions:
         return self.forms.definition(array.new)
 
     def inputs_behind(self, array: StateArray) -> int:
-        """The inputs behind what is opaque in a new value, as bits."""
-        known = self._inputs.get(array.new)
-        if known is None:
-            known = self._inputs[array.new] = self.dependence.inputs(self.definition(array))
-        return known
+        """Return the inputs, as bits, behind the opaque values in a new value."""
+        bits = self._inputs.get(array.new)
+        if bits is None:
+            bits = self._inputs[array.new] = self.dependence.inputs(self.definition(array))
+        return bits
 
     def values_in(self, array: StateArray) -> int:
-        """The values of the training state in a new value, as bits."""
-        known = self._values.get(array.new)
-        if known is None:
-            known = self._values[array.new] = self.dependence.values(self.definition(array))
-        return known
+        """Return the values of the training state in a new value, as bits."""
+        bits = self._values.get(array.new)
+        if bits is None:
+            bits = self._values[array.new] = self.dependence.values(self.definition(array))
+        return bits
 
     def own(self, array: StateArray) -> int:
-        """The inputs that hold the old value of an array: its own and those of its copies."""
-        known = self._own_bits.get(array.new)
-        if known is None:
-            known = 0
-            for one in (array, *array.same_value, *self.copies.get(array.new, ())):
-                known |= self.input_dependence.bit(one.source)
-            self._own_bits[array.new] = known
-        return known
+        """Return the inputs, as bits, that hold the old value of an array: its own and those of its copies."""
+        bits = self._own_bits.get(array.new)
+        if bits is None:
+            bits = 0
+            for copy in (array, *array.same_value, *self.copies.get(array.new, ())):
+                bits |= self.input_dependence.bit(copy.source)
+            self._own_bits[array.new] = bits
+        return bits
 
     def _find_copies(self) -> dict[int, list[StateArray]]:
-        """Arrays that are nothing but the new value of another one, apart from `+ 0 * x`, by that value's node."""
+        """Find arrays that are the new value of another one, apart from `+ 0 * x`, by that value's node."""
         copies: dict[int, list[StateArray]] = {}
         for array in self.moving:
             atom = self.forms.only_atom(split_zero(self.definition(array)))
@@ -146,24 +146,26 @@ class StepExpressions:
         return copies
 
     def _find_running_products(self) -> dict[int, float | None]:
-        """Scalars that each step multiplies by the same number, a bias correction's power, by the atoms of both values: that
-        number, `None` where it is handed in.
+        """Find scalars that each step multiplies by the same number, such as a bias correction's power.
+
+        Return the number by the atoms of both values; None if it is an input.
         """
-        found: dict[int, float | None] = {}
+        decays: dict[int, float | None] = {}
         for array in [array for array in self.moving if array.shape.elements == 1]:
             factor, rest = split(self.definition(array), self.forms.leaf(array.old))
             if not rest and len(factor) == 1:
                 decay = factor.get(ONE)
                 if decay is None or 0.0 < decay < 1.0:
-                    found |= dict.fromkeys((self.forms.leaf(array.old), self.forms.leaf(array.new)), decay)
-        return found
+                    decays |= dict.fromkeys((self.forms.leaf(array.old), self.forms.leaf(array.new)), decay)
+        return decays
 
     @cached_property
     def histories(self) -> dict[int, int]:
-        """The inputs, as bits, that keep what an array was in the last steps or how it changed, by the node of its new value.
+        """The inputs, as bits, that keep an array's last values or changes, by the node of its new value.
+
         An output is such an input with a part that is made of that array, other inputs and new values alone: L-BFGS has them.
         """
-        found = {array.new: 0 for array in self.by_atom.values()}
+        histories = {array.new: 0 for array in self.by_atom.values()}
         written: list[tuple[int, int]] = []
         for node in dict.fromkeys(self.step.results):
             source, parts = self._written_parts(node)
@@ -176,21 +178,21 @@ class StepExpressions:
             if opaque.isdisjoint(atom for monomial in form for atom, _ in monomial):
                 for atom in self.dependence.atoms(self.dependence.values(form)):
                     if atom in self.by_atom:
-                        found[self.by_atom[atom].new] |= bit
-        return found
+                        histories[self.by_atom[atom].new] |= bit
+        return histories
 
     def _with_opaque_arrays(self, sums: Iterable[Sum]) -> set[int]:
-        """The atoms below sums that are or hold something opaque that is no scalar."""
-        found: set[int] = set()
+        """Return the atoms below sums that are or hold an opaque array (no scalar)."""
+        atoms: set[int] = set()
         for number in sorted(self.forms.atoms_below({monomial: 1.0 for form in sums for monomial in form})):
             atom = self.forms.atoms[number]
-            inner = (held for part in atom.parts for monomial in part for held, _ in monomial)
-            if (atom.op == "opaque" and not self.dependence.are_scalars(number)) or not found.isdisjoint(inner):
-                found.add(number)
-        return found
+            inner = (inner_number for part in atom.parts for monomial in part for inner_number, _ in monomial)
+            if (atom.op == "opaque" and not self.dependence.are_scalars(number)) or not atoms.isdisjoint(inner):
+                atoms.add(number)
+        return atoms
 
     def _written_parts(self, node: int) -> tuple[Input | None, list[int]]:
-        """The input of which an output is the other rows, and the nodes of the rows that are new."""
+        """Return the input whose other rows an output keeps, and the nodes of the new rows."""
         graph, frames = self.flow.graph, self.flow.frames
         place = graph.places.get(node)
         if place is not None and frames.opcode(place) in IN_PLACE:
@@ -204,24 +206,26 @@ class StepExpressions:
         return None, []
 
     def feeds_itself(self, array: StateArray) -> bool:
-        """Whether the new value depends on the old one through something opaque: a gradient does. What other arrays become in
-        the step is looked into where it holds that, not where it holds what they were.
+        """Return True if the new value depends on the old one through something opaque, as a gradient does.
+
+        Other arrays are followed through their new values, not through their old ones.
         """
         own = self.own(array)
         stack = [array]
         unseen = self._new & ~self.dependence.bit(self.forms.leaf(array.new))
         while stack:
-            one = stack.pop()
-            if self.inputs_behind(one) & own:
+            member = stack.pop()
+            if self.inputs_behind(member) & own:
                 return True
-            values = self.values_in(one) & unseen
+            values = self.values_in(member) & unseen
             unseen ^= values
             stack += [self.by_atom[atom] for atom in self.dependence.atoms(values)]
         return False
 
     def is_state(self, array: StateArray) -> bool:
-        """Whether an array that is not a weight can be state of an optimizer: scalars cannot, nor can outputs that are merely
-        computed from an input of their shape.
+        """Return True if an array that is not a weight can be state of an optimizer.
+
+        Scalars cannot, nor can outputs that are merely computed from an input of their shape.
         """
         if array.shape.elements == 1:
             return False
@@ -230,18 +234,18 @@ class StepExpressions:
         return array.is_given or (bool(factor) and all(self.dependence.are_scalars(atom) for atom in atoms))
 
     def is_kept(self, array: StateArray) -> bool:
-        """Whether a new value is the old one, all or most of it, and something added."""
+        """Return True if the new value is `k * old + rest` with `LEAST_KEPT <= k <= 1` and a rest."""
         factor, rest = split(self.definition(array), self.forms.leaf(array.old))
         return bool(rest) and LEAST_KEPT <= factor.get(ONE, 0.0) <= 1.0
 
     def primary(self, array: StateArray) -> StateArray:
-        """Of arrays with the same new value the one whose old value it holds."""
+        """Return the array whose old value the new value holds, among arrays with the same new value."""
         values = self.values_in(array)
         return next((s for s in (array, *array.same_value) if self.dependence.bit(self.forms.leaf(s.old)) & values), array)
 
 
 def _inputs_of(flow: Dataflow, forms: NormalForms, dependence: InputDependence, leaf: int) -> int:
-    """The inputs behind an opaque leaf, or an input itself; all that there can be, -1, behind what could not be followed."""
+    """Return the inputs, as bits, behind an opaque leaf, or an input itself. Return -1, all, if it was not followed."""
     node = forms.atoms[leaf].node
     if node in flow.graph.sources:
         return dependence.bit(flow.graph.sources[node])
@@ -251,7 +255,7 @@ def _inputs_of(flow: Dataflow, forms: NormalForms, dependence: InputDependence, 
     frames = flow.frames
     if frames.opcode(place) != "scatter" or frames.applies(place, "add") is frames.applies(place, "subtract"):
         return dependence.inputs(place)
-    found = 0
+    bits = 0
     for operand in frames.operands(place)[1:]:  # the leaf stands for the rows, not for what they are added to
-        found |= dependence.inputs(operand)
-    return found
+        bits |= dependence.inputs(operand)
+    return bits

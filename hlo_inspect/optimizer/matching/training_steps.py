@@ -29,7 +29,9 @@ _SCALING = opcodes_that_are("scale") | {"negate"}
 
 @dataclass(slots=True)
 class WeightUpdates:
-    """`weights` by step and output; `steps` begin with the entry, and those of them that have arrays have `expressions`.
+    """The weights of a module with the steps that update them.
+
+    `weights` are by step and output. `steps` begin with the entry; those of them that have arrays have `expressions`.
     `parameters` holds the entry parameter that an input of a step comes from. `is_cut_off`: the text does not hold the whole
     module.
     """
@@ -43,76 +45,79 @@ class WeightUpdates:
 
 
 def find_updates(module: Module, interface: Interface, views: Views | None = None) -> WeightUpdates:
-    """The updates of weights in a module that was read with its graph."""
+    """Find the updates of weights in a module that was read with its graph."""
     flow = Dataflow(views or Views(module.computations))
-    found = WeightUpdates(flow, module.problems.hold_a_cut)
+    updates = WeightUpdates(flow, module.problems.hold_a_cut)
     frame = flow.frames.open(module.entry.name) if module.entry is not None else None
     if frame is None:
-        return found
+        return updates
     inputs = {(frame, leaf.number, leaf.index): leaf.shape for leaf in interface.parameters}
-    found.parameters = {(at, number, index): (number, index) for at, number, index in inputs}
+    updates.parameters = {(input_frame, number, index): (number, index) for input_frame, number, index in inputs}
     is_partitioned = module.header.num_partitions > 1
     results = [Result(o.index, o.shape, _taken(frame, o), is_partitioned=is_partitioned) for o in interface.outputs]
-    _match_step(found, frame, inputs, results, MAX_NESTING)
-    return found
+    _match_step(updates, frame, inputs, results, MAX_NESTING)
+    return updates
 
 
 def _taken(frame: int, output: Output) -> Input | None:
-    """The input whose buffer an output takes: that in the parameter, of an output in a tuple that is aliased."""
+    """Return the input whose buffer an aliased output uses, inside of an aliased tuple too."""
     alias = output.alias
     if alias is None:
         return None
     return frame, alias.parameter, alias.parameter_index + output.index[len(alias.output_index) :]
 
 
-def _match_step(found: WeightUpdates, frame: int, inputs: dict[Input, ArrayShape], results: list[Result], nesting: int) -> None:
-    step = find_state_arrays(found.flow, frame, inputs, results)
-    found.steps.append(step)
-    weights = _match_arrays(found, step) if step.arrays else []
-    found.weights += weights
-    for loop in _loops_over_steps(found.flow, step) if nesting else ():
+def _match_step(
+    updates: WeightUpdates, frame: int, inputs: dict[Input, ArrayShape], results: list[Result], nesting: int
+) -> None:
+    step = find_state_arrays(updates.flow, frame, inputs, results)
+    updates.steps.append(step)
+    weights = _match_arrays(updates, step) if step.arrays else []
+    updates.weights += weights
+    for loop in _loops_over_steps(updates.flow, step) if nesting else ():
         if not weights:
-            _match_body(found, loop, nesting - 1)
+            _match_body(updates, loop, nesting - 1)
         else:  # the layers of a model may be updated one by one beside the weights seen here
-            before = len(found.weights)
-            _match_body(found, loop, 0, needs_stack=True)
-            inner = [weight for weight in found.weights[before:] if weight.claim is not None and weight.is_learnt]
-            found.weights[before:] = [weight for weight in inner if weight.array.source in found.parameters]
+            before = len(updates.weights)
+            _match_body(updates, loop, 0, needs_stack=True)
+            inner = [weight for weight in updates.weights[before:] if weight.claim is not None and weight.is_learnt]
+            updates.weights[before:] = [weight for weight in inner if weight.array.source in updates.parameters]
 
 
-def _match_arrays(found: WeightUpdates, step: TrainingStep) -> list[Weight]:
+def _match_arrays(updates: WeightUpdates, step: TrainingStep) -> list[Weight]:
     """Return the weights among the arrays of a step."""
     from hlo_inspect.optimizer.matching.matching import Matcher
 
-    matcher = Matcher(found.flow, step)
-    weights = [weight for weight in matcher.weights() if not _is_loop_invariant(found, weight)]
+    matcher = Matcher(updates.flow, step)
+    weights = [weight for weight in matcher.weights() if not _is_loop_invariant(updates, weight)]
     arrays = [array for array in matcher.expressions.moving if array.shape.elements != 1]
     has_gradients = bool(matcher.candidates.changed_by_gradients)
     if not weights and not has_gradients and len(arrays) > 2:  # a weight and two states: perhaps an update alone
-        matcher = Matcher(found.flow, step, gradients_are_inputs=True)
+        matcher = Matcher(updates.flow, step, gradients_are_inputs=True)
         weights = matcher.weights()
-    found.expressions.append(matcher.expressions)
+    updates.expressions.append(matcher.expressions)
     return weights
 
 
-def _is_loop_invariant(found: WeightUpdates, weight: Weight) -> bool:
-    """Whether a frozen weight is only what a loop over steps hands on: the batch is too."""
-    entry = found.steps[0]
+def _is_loop_invariant(updates: WeightUpdates, weight: Weight) -> bool:
+    """Return True if a loop over steps only hands a frozen weight on, as it does with the batch."""
+    entry = updates.steps[0]
     if not weight.is_frozen or not weight.array.is_unchanged or weight.array.source[0] == entry.frame:
         return False
-    returned = {found.parameters.get(array.source) for array in entry.arrays if array.is_unchanged}
-    return found.parameters.get(weight.array.source) not in returned
+    returned = {updates.parameters.get(array.source) for array in entry.arrays if array.is_unchanged}
+    return updates.parameters.get(weight.array.source) not in returned
 
 
 def _loops_over_steps(flow: Dataflow, step: TrainingStep) -> list[Place]:
-    """The loops whose results are results of the step, or are averaged over devices to be that."""
+    """Return the loops whose results, or their averages over devices, are results of the step."""
     places = [place for node in step.results if (place := flow.graph.places.get(_averaged(flow, node))) is not None]
     return list(dict.fromkeys((place[0], place[1], ()) for place in places if flow.frames.opcode(place) == "while"))
 
 
 def _averaged(flow: Dataflow, node: int) -> int:
-    """What a node is the average of: over devices, or with an input that it leads away from (Reptile, Lookahead); the node
-    itself where it is none.
+    """Return the node that `node` is the average of, else `node` itself.
+
+    The average is over devices, or with an input that the node leads away from (Reptile, Lookahead).
     """
     graph, frames = flow.graph, flow.frames
     leaves = _arrays_in_sum(flow, node)
@@ -125,9 +130,9 @@ def _averaged(flow: Dataflow, node: int) -> int:
 
 
 def _arrays_in_sum(flow: Dataflow, node: int) -> set[int]:
-    """The arrays, other than inputs, of which a node is a sum with scalar factors."""
+    """Return the arrays, other than inputs, of which a node is a sum with scalar factors."""
     graph = flow.graph
-    found: set[int] = set()
+    arrays: set[int] = set()
     seen: set[int] = set()
     stack = [node]
     while stack and len(seen) < MAX_TERMS:
@@ -140,15 +145,17 @@ def _arrays_in_sum(flow: Dataflow, node: int) -> set[int]:
         if is_sum or (graph.ops[top] in _SCALING and len(large) == 1):
             stack += large
         else:
-            found.add(top)
-    return found
+            arrays.add(top)
+    return arrays
 
 
-def _match_body(found: WeightUpdates, loop: Place, nesting: int, *, needs_stack: bool = False) -> None:
-    """Takes the body of a loop as a step: each element of its state is the new value of itself, and what is stacked, one row in
-    each iteration, may be that of another array of its shape. With `needs_stack` only where something is stacked.
+def _match_body(updates: WeightUpdates, loop: Place, nesting: int, *, needs_stack: bool = False) -> None:
+    """Match the body of a loop as a step: each element of its state is the new value of itself.
+
+    A stacked value, one row in each iteration, may be the new value of another array of its shape. With `needs_stack`, skip
+    loops that stack nothing.
     """
-    flow, frames = found.flow, found.flow.frames
+    flow, frames = updates.flow, updates.flow.frames
     frame = frames.open(frames.callee(loop, "body"))
     if frame is None:
         return
@@ -159,11 +166,11 @@ def _match_body(found: WeightUpdates, loop: Place, nesting: int, *, needs_stack:
     if needs_stack and not written:
         return
     inputs = {(frame, 0, index): shape for index, shape in leaves}
-    for at, row, first in frames.operands(loop)[:1]:
+    for operand_frame, row, first in frames.operands(loop)[:1]:
         for index, _ in leaves:
-            source = flow.graph.sources.get(flow.node((at, row, first + index)))
-            if source in found.parameters:
-                found.parameters[frame, 0, index] = found.parameters[source]
+            source = flow.graph.sources.get(flow.node((operand_frame, row, first + index)))
+            if source in updates.parameters:
+                updates.parameters[frame, 0, index] = updates.parameters[source]
     stacks = {str(shape) for index, shape in leaves if index in written}
     results = []
     for index, shape in leaves:
@@ -171,25 +178,26 @@ def _match_body(found: WeightUpdates, loop: Place, nesting: int, *, needs_stack:
             results.append(Result(index, shape, None, place=written[index]))
         elif str(shape) not in stacks or flow.graph.sources.get(flow.node(frames.root(frame, index))) != (frame, 0, index):
             results.append(Result(index, shape, (frame, 0, index), is_certain=True))
-    _match_step(found, frame, inputs, results, nesting)
+    _match_step(updates, frame, inputs, results, nesting)
 
 
 def _constants(flow: Dataflow, loop: Place, frame: int, leaves: Iterable[tuple[ShapeIndex, ArrayShape]]) -> set[ShapeIndex]:
-    """The elements of a loop's state that are one number in all iterations: TPU takes constants out of loops. The body has the
-    numbers in their places.
+    """Return the elements of a loop's state that are one number in all iterations: TPU takes constants out of loops.
+
+    Enter the numbers into `flow.constants`, by their place in the body.
     """
     frames = flow.frames
-    for at, row, first in frames.operands(loop)[:1]:
+    for operand_frame, row, first in frames.operands(loop)[:1]:
         for index, _ in leaves:
             if frames.is_carried((*loop[:2], index)):
-                initial = flow.node((at, row, first + index))
+                initial = flow.node((operand_frame, row, first + index))
                 if flow.graph.value(initial) is not None:
                     flow.constants[frame, 0, index] = initial
-    return {index for one, _, index in flow.constants if one == frame}
+    return {index for body, _, index in flow.constants if body == frame}
 
 
 def _written_row(frames: Frames, place: Place) -> Place | None:
-    """The value that is written into an array of one row for each iteration, `None` for another element of a loop's state."""
+    """Return the value that is written into an array of one row per iteration, None for another element of a loop's state."""
     for before in frames.back_from(place):
         if frames.opcode(before) == "dynamic-update-slice":
             return frames.operand(before, 1)

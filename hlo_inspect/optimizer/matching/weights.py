@@ -1,5 +1,6 @@
-"""Weights of a training step, and which arrays that look like weights are none: what simulations and samplers move, averages
-of weights, states.
+"""Weights of a training step, and the filter for arrays that only look like weights.
+
+Such arrays are averages of weights, states, and positions that simulations and samplers move.
 """
 
 from __future__ import annotations
@@ -23,15 +24,16 @@ from hlo_inspect.optimizer.step.state_arrays import StateArray
 MAX_ATOMS = 20_000  # of one update that are looked at
 
 Part = SliceDimension | None
-"""A range of the elements of a flattened array; all of them for `None`."""
+"""Range of the elements of a flattened array; None for all."""
 
 
 @dataclass(slots=True)
 class Weight:
-    """One weight. `claim` is `None` where no rule explains it; `copy` is the copy that the forward pass reads. A weight
-    `is_frozen` that has no gradient: it is returned as it came, or updated by decay alone.
-    `is_learnt`: whether the gradient comes from a backward pass, `None` where that is not known. `is_linear`: whether the
-    loss is linear in it, so that its gradient depends on no cotangent that the loss decides.
+    """A weight. `claim` is None if no rule explains it; `copy` is the copy that the forward pass reads.
+
+    `is_frozen`: it has no gradient; the step returns it unchanged, or updated by decay alone. `is_learnt`: its gradient comes
+    from a backward pass, None if unknown. `is_linear`: the loss is linear in it, so no cotangent from the loss is in its
+    gradient.
     """
 
     array: StateArray
@@ -51,11 +53,11 @@ class Weight:
         return self.claim.rule if self.claim is not None else "unknown"
 
     def gradient_places(self) -> list[tuple[Place, Part]]:
-        """Return where the opaque values are that stand for the gradient in the update, and of long arrays which part of them.
+        """Return the places of the opaque values that stand for the gradient, with their parts of long arrays.
 
-        Of the opaque values in the form of the gradient, without a rule in that of the new value, these are the factors with
-        exponent 1 that are as large as the weight; inside of regions with manual sharding, where arrays are smaller, the
-        largest. The norm of a clip is a scalar, and a second moment holds a square. The condition of a `select` is left out.
+        They are factors with exponent 1 in the form of the gradient, or without a rule in that of the new value. They are as
+        large as the weight; inside of regions with manual sharding, which have smaller arrays, the largest. The norm of a clip
+        is a scalar, and a second moment holds a square. The condition of a `select` is left out.
         """
         forms = self.update.forms
         waiting: list[tuple[Sum, Part]] = [(self.update.form if self.claim is None else self.claim.gradient, None)]
@@ -73,7 +75,7 @@ class Weight:
 
 
 def _below(forms: NormalForms, atom: Atom, part: Part, places: list[tuple[int, Place, Part]]) -> list[tuple[Sum, Part]]:
-    """What an atom is made of; the size and place of an opaque one are added to `places`."""
+    """Return the forms that an atom is made of. Append the size and place of an opaque atom to `places`."""
     if atom.node is None:
         cut = atom.attribute
         if atom.op == "slice" and isinstance(cut, tuple) and len(cut) == 1 and isinstance(cut[0], SliceDimension):
@@ -87,29 +89,32 @@ def _below(forms: NormalForms, atom: Atom, part: Part, places: list[tuple[int, P
 
 
 class Exclusions:
-    """What is left out of the weights that were found in a step. `moved` are the bits of the inputs that the step changes."""
+    """Filter for arrays that are no weights. `moved` are the bits of the inputs that the step changes."""
 
     def __init__(self, forms: NormalForms, dependence: AtomDependence, moved: Iterable[int]) -> None:
         self._forms = forms
         self._dependence = dependence
         self._moved = reduce(or_, moved, 0)
 
-    def without_unseen(self, found: list[Weight]) -> list[Weight]:
-        """Leaves out steps without a rule where no gradient is seen in the whole training step: those of simulations."""
-        if any(weight.claim is not None or weight.is_learnt for weight in found):
-            return found
-        return [weight for weight in found if weight.is_learnt is None]
+    def without_unseen(self, weights: list[Weight]) -> list[Weight]:
+        """Leave out steps without a rule if the whole training step has no known gradient: those of simulations."""
+        if any(weight.claim is not None or weight.is_learnt for weight in weights):
+            return weights
+        return [weight for weight in weights if weight.is_learnt is None]
 
-    def without_doubtful(self, found: list[Weight]) -> list[Weight]:
-        """Leaves out steps that are only perhaps those of a gradient, unless one beside them is learnt by the same rule."""
-        learnt = {weight.rule for weight in found if weight.is_learnt}
-        return [weight for weight in found if weight.is_learnt or weight.rule in learnt or not self._is_doubtful(weight)]
+    def without_doubtful(self, weights: list[Weight]) -> list[Weight]:
+        """Leave out doubtful steps, unless the same rule learns another weight."""
+        learnt = {weight.rule for weight in weights if weight.is_learnt}
+        return [weight for weight in weights if weight.is_learnt or weight.rule in learnt or not self._is_doubtful(weight)]
 
     def _is_doubtful(self, weight: Weight) -> bool:
-        """Whether a step without a state goes up where all scalars are positive, has its length from other arrays that the step
-        changes, or its direction from elsewhere than the weight: samplers, and the method of conjugate gradients. Or whether it
-        goes part of the way to another value, `w + rate * (f(w) - w)`: a fixed point is looked for. Or whether it takes
-        off what is the same along a dimension: a softmax takes off the maximum, a normalization the mean.
+        """Return True if a step without a state may not descend along a gradient:
+
+        * it goes up if all scalars are positive
+        * its length comes from other arrays that the step changes, or its direction from elsewhere than the weight: samplers,
+          and the method of conjugate gradients
+        * it goes part of the way to another value, `w + rate * (f(w) - w)`, to find a fixed point
+        * it subtracts what is the same along a dimension, as a softmax its maximum and a normalization its mean
         """
         claim, update = weight.claim, weight.update
         if claim is None or claim.roles:
@@ -124,20 +129,20 @@ class Exclusions:
         )
 
     def _is_repeated(self, form: Sum) -> bool:
-        """Whether the arrays in a sum are repeated ones of fewer dimensions."""
+        """Return True if all arrays in a sum are broadcasts of fewer dimensions."""
         arrays = {atom for monomial in form for atom, _ in monomial if not self._dependence.are_scalars(atom)}
         return all(self._forms.atoms[atom].op == "broadcast" for atom in arrays)
 
-    def without_followers(self, found: list[Weight]) -> list[Weight]:
-        """Leaves out what follows another weight (an average of it) or serves one as its state."""
-        serving = {id(array) for w in found if w.claim for array in (*w.claim.roles.values(), *w.claim.extra)}
+    def without_followers(self, weights: list[Weight]) -> list[Weight]:
+        """Leave out arrays that follow another weight (an average of it) or serve one as its state."""
+        serving = {id(array) for w in weights if w.claim for array in (*w.claim.roles.values(), *w.claim.extra)}
         new = old = 0
-        for weight in found:
+        for weight in weights:
             new |= self._dependence.bit(self._forms.leaf(weight.array.new))
             if weight.claim is not None:
                 old |= self._dependence.bit(self._forms.leaf(weight.array.old))
         kept = []
-        for weight in found:
+        for weight in weights:
             form = weight.update.form
             follows = self._dependence.values(form) & new or self._values_added(form) & old
             if id(weight.array) in serving or (weight.claim is None and follows):
@@ -146,19 +151,20 @@ class Exclusions:
         return kept
 
     def _values_added(self, form: Sum) -> int:
-        """The values that are terms of a sum, or of a choice in it, with scalar factors: an average may take in what a weight
-        was before the step, while a gradient holds other weights as factors.
+        """Return the values, as bits, that are terms of a sum, or of a choice in it, with scalar factors.
+
+        An average may add what a weight was before the step, while a gradient holds other weights as factors.
         """
-        found = 0
+        values = 0
         stack = [form]
         while stack:
             for monomial in stack.pop():
                 arrays = [atom for atom, _ in monomial if not self._dependence.are_scalars(atom)]
                 if len(arrays) == 1:
-                    found |= self._dependence.bit(arrays[0])
+                    values |= self._dependence.bit(arrays[0])
                     inner = self._forms.atoms[arrays[0]]
                     stack += inner.parts[1:] if inner.op == "select" else inner.parts if inner.op == "sum" else ()
-        return found
+        return values
 
 
 # -- frozen weights ----------------------------------------------------------------------------------------------------
@@ -167,8 +173,9 @@ class Exclusions:
 def find_frozen_weights(
     expressions: StepExpressions, candidates: Candidates, states: StateInputs, weights: list[Weight]
 ) -> list[Weight]:
-    """Find the arrays without a gradient on which gradients of `weights` depend, and that hold no weight's value, such as an
-    average of it. A weight is frozen, unless an array of the caller is added to it.
+    """Find the arrays without a gradient that gradients of `weights` depend on, averages of weights excluded.
+
+    A weight is frozen, unless an array of the caller is added to it.
     """
     forms, dependence, chains = expressions.forms, expressions.dependence, candidates.chains
     read = values = 0

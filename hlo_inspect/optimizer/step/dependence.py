@@ -1,7 +1,7 @@
-"""On which inputs of a region of the text the values at its places depend.
+"""The inputs of a region on which values depend.
 
-Inputs are kept as bits of integers. A clipped gradient holds the norms of all gradients: with a set for each of them a model of
-many weights would take the square of their number, while integers are joined at no cost.
+Inputs are bits of integers, which are joined at no cost. A clipped gradient holds the norms of all gradients: a set for each
+would take the square of the number of weights.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from hlo_inspect.hlo.opcodes import opcodes_that_give
 from hlo_inspect.optimizer.graph import with_bits
 
 EVERYTHING = -1
-"""All inputs there can be: what is assumed of a place where there are too many to follow."""
+"""All possible inputs: the assumption for a place with too many to follow."""
 
 _OF_ONE_RESULT = opcodes_that_give("element") | {"async-update", "call"}
-"""What hands on, whole, one of several results; anything else depends on its operands, if it only moves one of them too."""
+"""Opcodes that hand on one of several results, whole. Any other opcode depends on its operands, even if it only moves one."""
 
 
 class InputDependence:
-    """On which inputs a place depends: through products of matrices, reductions, loops and collectives.
+    """The inputs on which a place depends: through products of matrices, reductions, loops and collectives.
 
     Instructions are followed one by one; a fusion with one result, a loop or a conditional counts as depending on all its
     operands. With `marked`, bits of instructions by frame and row, it gives those of them from which a place follows.
@@ -33,19 +33,19 @@ class InputDependence:
         self._known: dict[Place, int] = {}
         self._joined: dict[tuple[int, int], int] = {}
 
-    def bit(self, one: Input) -> int:
-        """The bit of one input."""
-        return 1 << self._bits.setdefault(one, len(self._bits))
+    def bit(self, source: Input) -> int:
+        """Return the bit of an input."""
+        return 1 << self._bits.setdefault(source, len(self._bits))
 
     def inputs(self, place: Place) -> int:
-        """The inputs on which the values at a place depend."""
-        known = self._known
+        """Return the inputs, as bits, on which the value of a place depends."""
+        bits = self._known
         stack = [place]
         followed: dict[Place, Sequence[Place]] = {}
-        begun = len(known)
+        begun = len(bits)
         while stack:
             top = stack[-1]
-            if top in known:
+            if top in bits:
                 stack.pop()
                 continue
             before = followed.get(top)
@@ -55,25 +55,25 @@ class InputDependence:
                     self._frames.give_up(top, "depends on too many others to follow")
                 sources = EVERYTHING if is_over else self._sources(top)
                 if isinstance(sources, int):
-                    known[top] = sources
+                    bits[top] = sources
                     continue
                 before = followed[top] = sources
                 for source in sources:
-                    if source not in known and source not in followed:
+                    if source not in bits and source not in followed:
                         stack.append(source)
                 if stack[-1] is not top:
                     continue
             total = 0 if self._marked is None else self._marked.get(top[:2], 0)
             for source in before:
-                total = with_bits(total, known.get(source, 0))
-            known[top] = total
+                total = with_bits(total, bits.get(source, 0))
+            bits[top] = total
             stack.pop()
             if top[2] and len(before) > 1:  # so these are all operands
                 self._joined[top[:2]] = total
-        return known[place]
+        return bits[place]
 
     def _sources(self, place: Place) -> int | tuple[Place, ...]:
-        """The places from which a place follows, or the bit of an input."""
+        """Return the places from which a place follows, or the bit of an input."""
         frames = self._frames
         opcode = frames.opcode(place)
         if not opcode:

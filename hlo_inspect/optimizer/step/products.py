@@ -1,4 +1,4 @@
-"""Products of matrices, convolutions, lookups and scatters in the text: their factors, and where these are made."""
+"""Products of matrices, convolutions, lookups and scatters in the text, with the origins of their factors."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ _PRODUCT_PREFIXES = ("__cudnn$conv",)
 _HIDING = (CONTROL_FLOW - {"call"}) | opcodes_that_are("library") | {"custom-call", "ragged-dot"}
 CALLING = {name: next(iter(callee_roles(name))) for name in opcodes_that_call("run", "fused") & OPCODES}
 OF_INTEREST = _PRODUCTS | _HIDING | frozenset(CALLING)
-"""Opcodes of products, of what may hide them, and of what calls computations that may hold them."""
+"""Opcodes of products, of instructions that may hide them, and of calls of computations that may hold them."""
 
 _MADE = ELEMENTWISE | {"tuple", "reduce"}
 _GATHERS = {"all-gather", "all-gather-start"}
 _RESHAPING = (opcodes_that_are("relayout") - {"copy"}) | _GATHERS | {"broadcast", "custom-call"}
 
 Order = tuple[int, ...] | None
-"""The numbers that dimensions have elsewhere, `None` where they cannot be followed."""
+"""The numbers of dimensions in another array, None if they cannot be followed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """One factor of a product, by the number of its operand, and where its value is made."""
+    """Factor of a product: the number of its operand, its place, and the `origin` that computes its value."""
 
     product: tuple[int, int]
     place: Place
@@ -58,7 +58,7 @@ class Products:
         self._frames = frames
         self._with_products: dict[str, bool] = {}
         self._origins: dict[Place, Place] = {}
-        self._put_together: dict[Place, frozenset[Place]] = {}
+        self._concatenation_origins: dict[Place, frozenset[Place]] = {}
         self._handing_on: dict[str, bool] = {}
 
     def is_product(self, place: Place) -> bool:
@@ -69,21 +69,21 @@ class Products:
         return opcode in _PRODUCTS
 
     def factors(self, place: Place) -> list[Factor]:
-        """The factors of a product."""
+        """Return the factors of a product."""
         operands = self._frames.operands(place)[:2]
         return [Factor(place[:2], operand, self._origin(operand), number) for number, operand in enumerate(operands)]
 
-    def put_together(self, place: Place) -> frozenset[Place]:
-        """Where the parts of a concatenation are made."""
-        known = self._put_together.get(place)
-        if known is None:
+    def concatenation_origins(self, place: Place) -> frozenset[Place]:
+        """Return the origins of the parts of a concatenation."""
+        origins = self._concatenation_origins.get(place)
+        if origins is None:
             parts = self._frames.operands(place) if self._frames.opcode(place) == "concatenate" else ()
-            known = self._put_together[place] = frozenset(map(self._origin, parts))
-        return known
+            origins = self._concatenation_origins[place] = frozenset(map(self._origin, parts))
+        return origins
 
     def below(self, place: Place) -> list[Place]:
-        """The products of which a value is made element by element."""
-        found: list[Place] = []
+        """Return the products of which a value is made element by element."""
+        products: list[Place] = []
         seen: set[Place] = set()
         stack = [place]
         while stack and len(seen) < MAX_BETWEEN:
@@ -95,22 +95,22 @@ class Products:
             if before is not None:
                 stack.append(before)
             elif self.is_product(top):
-                found.append(top)
+                products.append(top)
             elif self._frames.opcode(top) in ELEMENTWISE or self._frames.opcode(top) in MOVING:
                 stack += self._frames.operands(top)
-        return found
+        return products
 
     def may_hold(self, name: str) -> bool:
-        """Whether there is anything to be found in a fused computation."""
-        known = self._with_products.get(name)
-        if known is None:
+        """Return True if a fused computation may hold products."""
+        has_products = self._with_products.get(name)
+        if has_products is None:
             computation = self._frames.views.computations.get(name)
             opcodes = computation.rows.opcodes if computation is not None else ()
-            known = self._with_products[name] = not OF_INTEREST.isdisjoint(opcodes)
-        return known
+            has_products = self._with_products[name] = not OF_INTEREST.isdisjoint(opcodes)
+        return has_products
 
     def contracted(self, factor: Factor) -> frozenset[int] | None:
-        """The numbers that the contracted dimensions of a factor have where it is made, `None` where that is not known."""
+        """Return the numbers that the contracted dimensions of a factor have at its origin, None if unknown."""
         frames = self._frames
         product = (*factor.product, ())
         instruction = frames.instruction(product) if frames.opcode(product) in {"dot", "convolution"} else None
@@ -130,49 +130,52 @@ class Products:
         return frozenset(order[axis] for axis in axes if axis < len(order))
 
     def has_window(self, product: tuple[int, int]) -> bool:
-        """Whether a product is a convolution along some dimensions; for TPUs a matrix product is one along none."""
+        """Return True if a product is a convolution along some dimensions; for TPUs a matrix product is one along none."""
         instruction = self._frames.instruction((*product, ())) if self._frames.opcode((*product, ())) == "convolution" else None
         return instruction is not None and instruction.attr("window") is not None
 
     def are_indices(self, scattered: Factor, looked_up: Factor) -> bool:
-        """Whether two factors are as many indices, of a scatter and of a lookup."""
+        """Return True if two factors are equally large indices, of a scatter and of a lookup."""
         frames = self._frames
         opcodes = tuple(frames.opcode((*factor.product, ())) for factor in (scattered, looked_up))
         is_second = scattered.number == looked_up.number == 1
         return is_second and opcodes == ("scatter", "gather") and frames.size(scattered.place) == frames.size(looked_up.place)
 
     def _origin(self, start: Place) -> Place:
-        """Where a value is made; a fusion without products is not looked into unless it only hands something on."""
-        known = self._origins.get(start)
-        if known is None:
+        """Return the place that computes a value.
+
+        A fusion without products ends the search unless it only hands something on.
+        """
+        origin = self._origins.get(start)
+        if origin is None:
             place = start
             for _ in range(MAX_STEPS):
                 before = self._frames.step_back(place) if self._hands_on(place) else None
                 if before is None:
                     break
                 place = before
-            known = self._origins[start] = place
-        return known
+            origin = self._origins[start] = place
+        return origin
 
     def _hands_on(self, place: Place) -> bool:
-        """Whether a value can come unchanged from before a place."""
+        """Return True if a value can come unchanged from before a place."""
         frames = self._frames
         if frames.opcode(place) != "fusion":
             return True
         name = frames.callee(place, "calls")
-        known = self._handing_on.get(name)
-        if known is None:
-            known = self._handing_on[name] = self.may_hold(name) or self._is_handed_on(name)
-        return known
+        hands_on = self._handing_on.get(name)
+        if hands_on is None:
+            hands_on = self._handing_on[name] = self.may_hold(name) or self._is_handed_on(name)
+        return hands_on
 
     def _is_handed_on(self, name: str) -> bool:
-        """Whether the root of a computation may be one of its parameters, moved or converted."""
+        """Return True if the root of a computation may be one of its parameters, moved or converted."""
         computation = self._frames.views.computations.get(name)
         rows = computation.rows if computation is not None else NO_ROWS
         return not rows.column.marked or rows.opcodes[max(rows.column.marked)] not in _MADE
 
     def _reordered(self, place: Place, before: Place, order: tuple[int, ...]) -> Order:
-        """The numbers of dimensions one step further back."""
+        """Return the numbers of dimensions one step further back."""
         frames = self._frames
         opcode = frames.opcode(place)
         if opcode not in _RESHAPING:
@@ -181,15 +184,20 @@ class Products:
             instruction = frames.instruction(place)
             moved = instruction.attr("dimensions")
             return tuple(moved[axis] for axis in order) if moved is not None and max(order, default=0) < len(moved) else None
-        here, there = frames.shape(place), frames.shape(before)
-        if not isinstance(here, ArrayShape) or not isinstance(there, ArrayShape) or here.dimensions != there.dimensions:
+        shape, shape_before = frames.shape(place), frames.shape(before)
+        if (
+            not isinstance(shape, ArrayShape)
+            or not isinstance(shape_before, ArrayShape)
+            or shape.dimensions != shape_before.dimensions
+        ):
             return None
-        return None if opcode == "bitcast" and _minor_to_major(here) != _minor_to_major(there) else order
+        return None if opcode == "bitcast" and _minor_to_major(shape) != _minor_to_major(shape_before) else order
 
 
 def _contracted_axes(product: Instruction, operand: int) -> Sequence[int] | None:
-    """The dimensions of an operand that a product contracts, `None` of a convolution along some dimensions; one along none is
-    how products of matrices are written for TPUs.
+    """Return the dimensions of an operand that a product contracts, None for a convolution along some dimensions.
+
+    A convolution along none is how TPUs write products of matrices.
     """
     if product.opcode == "dot":
         return product.attr("rhs_contracting_dims" if operand else "lhs_contracting_dims") or ()
@@ -241,7 +249,7 @@ class StepProducts:
 
     def direct_cofactors_read(self, own: int) -> list[Factor]:
         """Return the cofactors of products that were read and have one of the inputs `own` itself as a factor."""
-        return _of(own, self._direct)
+        return _cofactors_of(own, self._direct)
 
     # -- of the whole step ----------------------------------------------------------------------------------------------
 
@@ -256,11 +264,11 @@ class StepProducts:
         """Return the cofactors of all products that have one of the inputs `own` itself as a factor."""
         while self.read_next():
             pass
-        return _of(own, self._direct)
+        return _cofactors_of(own, self._direct)
 
     def cofactors(self, own: int) -> list[Factor]:
         """Return the cofactors of all products with a factor that holds one of the inputs `own`, element by element."""
-        return _of(own, self._indirect)
+        return _cofactors_of(own, self._indirect)
 
     @cached_property
     def hidden(self) -> int:
@@ -285,7 +293,7 @@ class StepProducts:
 
     @cached_property
     def _marks(self) -> dict[tuple[int, int], int]:
-        """A bit for each product, by its instruction and those that call it: of a fusion the operands are followed."""
+        """A bit for each product, by its instruction and the instructions that call it."""
         marks: dict[tuple[int, int], int] = {}
         for number, place in enumerate(self.places):
             instruction: tuple[int, int] | None = place[:2]
@@ -333,5 +341,5 @@ def _rows_of_interest(frames: Frames, frame: int) -> Iterator[Place]:
     return ((frame, row, ()) for row, opcode in enumerate(opcodes) if opcode in OF_INTEREST)
 
 
-def _of(own: int, cofactors: Cofactors) -> list[Factor]:
+def _cofactors_of(own: int, cofactors: Cofactors) -> list[Factor]:
     return [factor for bit in each_bit(max(own, 0)) for factor in cofactors.get(bit, ())]  # negative: unknown which

@@ -34,10 +34,10 @@ _JOINING = frozenset({"concatenate", "select"})
 class StateArray:
     """An array of the training state: an output and the input of which it is the new value.
 
-    `old` is the node of the old value, `new` that of the new one under the assumption that every guard lets the update
-    through. `is_given`: the text says which input it is, or it is kept in place of that input. `same_value` are arrays of the
-    same new value, such as a working copy beside its master. `whole`: the shape of the input of which it is a part.
-    `is_resharded`: the output has another shape than the input, in another sharding.
+    `old` is the node of the old value, `new` that of the new one, assumed that every guard lets the update through. `is_given`:
+    the text says which input it is, or it is kept in place of that input. `same_value` are arrays of the same new value, such
+    as a working copy of its master. `whole`: the shape of the input of which it is a part. `is_resharded`: the output has
+    another shape than the input, in another sharding.
     """
 
     source: Input
@@ -60,16 +60,18 @@ class StateArray:
 
     @property
     def bytes(self) -> int:
-        """Bytes of the input, whole."""
+        """Bytes of the whole input."""
         return (self.whole or self.shape).bytes or 0
 
 
 @dataclass(slots=True)
 class TrainingStep:
-    """`arrays` by output; `guards` are the conditions assumed to hold (or not);
-    `parts` the slices that replace a whole input, because no other part of it is used; `results` the nodes of all outputs.
-    Where arrays come back in another sharding `is_move` says which nodes are left out since they only move values between
-    devices, or cut out a device's own; `exchanged` are those that stay, and that are no parts.
+    """The arrays of one step by output, and what is assumed about it.
+
+    `guards` are the conditions assumed to hold (or not). `parts` are the slices that replace a whole input, because no other
+    part of it is used. `results` are the nodes of all outputs. If arrays come back in another sharding, `is_move` tells the
+    nodes to leave out. They only move values between devices, or cut out a device's own. `exchanged` are those that stay, and
+    that are no parts.
     """
 
     frame: int
@@ -82,13 +84,13 @@ class TrainingStep:
     is_move: Callable[[int], bool] | None = None
 
     def resolved(self, graph: Graph, nodes: Iterable[int]) -> dict[int, int]:
-        """The nodes below `nodes`, by what they become when parts replace their inputs and guards let new values through."""
-        known: dict[int, int] = {}
+        """Return what the nodes below `nodes` become when parts replace inputs and guards let new values through."""
+        resolved: dict[int, int] = {}
         for node in graph.below(nodes):
             if node in self.parts:
-                known[node] = self.parts[node]
+                resolved[node] = self.parts[node]
                 continue
-            args = tuple(map(known.__getitem__, graph.args[node]))
+            args = tuple(map(resolved.__getitem__, graph.args[node]))
             is_left_out = self.is_move is not None and node not in self.exchanged and self.is_move(node)
             same = args[0] if is_left_out else node if args == graph.args[node] else None
             if same is None:
@@ -96,15 +98,15 @@ class TrainingStep:
             if same is None:
                 same = graph.make(graph.ops[node], args, graph.attributes[node], graph.sizes[node])
                 self.exchanged |= {same} if node in self.exchanged else set()
-            known[node] = graph.truth(self.guards[same]) if same in self.guards else same
-        return known
+            resolved[node] = graph.truth(self.guards[same]) if same in self.guards else same
+        return resolved
 
 
 _DECIDED = (opcodes_that_are("sum", "scale") - {"divide", "negate"}) | {"and", "or"}
 
 
 def _decided(graph: Graph, op: str, args: tuple[int, ...]) -> int | None:
-    """The result of an operation of which an operand is assumed; `None` where that does not decide it."""
+    """Return the result of an operation with an assumed operand; None if that does not decide it."""
     if graph.assumed.isdisjoint(args):
         return None
     values = [graph.value(arg) for arg in args]
@@ -125,17 +127,17 @@ def _computed(graph: Graph, op: str, args: tuple[int, ...]) -> int | None:
     return _with_truth(graph, op, bool(right), args[0])
 
 
-def _with_truth(graph: Graph, op: str, known: bool, other: int) -> int | None:
-    """An operation on 0 or 1 and something else."""
+def _with_truth(graph: Graph, op: str, truth: bool, other: int) -> int | None:
+    """Return an operation on 0 or 1 and something else."""
     if op in {"multiply", "and"}:
-        return other if known else graph.truth(0)
+        return other if truth else graph.truth(0)
     if op == "or":
-        return graph.truth(1) if known else other
-    return None if known else other
+        return graph.truth(1) if truth else other
+    return None if truth else other
 
 
 def find_state_arrays(flow: Dataflow, frame: int, inputs: dict[Input, ArrayShape], results: Sequence[Result]) -> TrainingStep:
-    """The arrays of a step, with its guards assumed."""
+    """Find the arrays of a step, with its guards assumed."""
     graph = flow.graph
     places = [result.place or flow.frames.root(frame, result.index) for result in results]
     nodes = [flow.node(place) for place in places]
@@ -143,25 +145,25 @@ def find_state_arrays(flow: Dataflow, frame: int, inputs: dict[Input, ArrayShape
     moves = {node for node in graph.below(nodes) if graph.ops[node] in MOVES and is_move(node)}
     exchanged = exchanges(graph, nodes, moves)
     step = TrainingStep(frame, InputDependence(flow.frames), parts=_whole_inputs(graph, nodes, exchanged), exchanged=exchanged)
-    step.is_move = is_move if come_back_resharded(graph, nodes, inputs, results, moves - exchanged) else None
+    step.is_move = is_move if has_resharded_output(graph, nodes, inputs, results, moves - exchanged) else None
     whole = step.resolved(graph, nodes)
     cuts = Cuts(graph)
     nodes = cuts.moved([whole[node] for node in nodes])
     step.results = tuple(nodes)
-    own = {one: graph.input(one, shape.elements or 0) for one, shape in inputs.items()}
-    successions = Successions(graph, nodes, results, inputs, own, step.input_dependence).found()
+    own = {source: graph.input(source, shape.elements or 0) for source, shape in inputs.items()}
+    successions = Successions(graph, nodes, results, inputs, own, step.input_dependence).find()
     step.arrays = [
         StateArray(
-            found.source,
-            inputs[found.source],
+            succession.source,
+            inputs[succession.source],
             place,
-            own[found.source],
+            own[succession.source],
             node,
-            found.is_given,
-            is_resharded=is_resharded(result.shape, inputs[found.source]),
+            succession.is_given,
+            is_resharded=is_resharded(result.shape, inputs[succession.source]),
         )
-        for result, place, node, found in zip(results, places, nodes, successions, strict=True)
-        if found is not None and found.source in own
+        for result, place, node, succession in zip(results, places, nodes, successions, strict=True)
+        if succession is not None and succession.source in own
     ]
     step.arrays = _in_parts(graph, cuts, step.arrays)
     _assume_guards(flow, step)
@@ -170,42 +172,42 @@ def find_state_arrays(flow: Dataflow, frame: int, inputs: dict[Input, ArrayShape
 
 
 def _whole_inputs(graph: Graph, nodes: list[int], exchanged: set[int]) -> dict[int, int]:
-    """Parts that replace their input: where only one part of it is ever used, such as a device's own shard."""
+    """Return parts that replace their input because only one part of it is used, such as a device's own shard."""
     parts: dict[int, set[int]] = {}
     for node in graph.below(nodes):
         if graph.ops[node] in SOME_VALUES and node not in exchanged and _is_input(graph, graph.args[node][0]):
             parts.setdefault(graph.args[node][0], set()).add(node)
-    return {part: source for source, found in parts.items() if len(found) == 1 for part in found}
+    return {part: source for source, parts_of_source in parts.items() if len(parts_of_source) == 1 for part in parts_of_source}
 
 
 def _in_parts(graph: Graph, cuts: Cuts, arrays: list[StateArray]) -> list[StateArray]:
-    """The arrays, with those in parts of which the new values of others hold parts: long arrays of state for many weights."""
+    """Split long arrays of state for many weights into the parts that the new values of other arrays hold."""
     users = _users_of_parts(graph, arrays)
     if not users:
         return arrays
-    found: list[StateArray] = []
+    split: list[StateArray] = []
     for array in arrays:
         parts = sorted(users.get(array.old, {}))
-        if parts and all(one.limit <= other.start for one, other in pairwise(parts)):
-            found += [_part(cuts, array, part, users[array.old][part]) for part in parts]
+        if parts and all(left.limit <= right.start for left, right in pairwise(parts)):
+            split += [_part(cuts, array, part, users[array.old][part]) for part in parts]
         else:
-            found.append(array)
-    return found
+            split.append(array)
+    return split
 
 
 def _users_of_parts(graph: Graph, arrays: Sequence[StateArray]) -> dict[int, dict[SliceDimension, StateArray]]:
-    """By the old value of an array its parts, each with the first other array whose new value holds that part."""
+    """Return the parts of an array by its old value, each with the first other array whose new value holds that part."""
     by_old = {array.old: array for array in arrays if array.is_float and not array.is_unchanged}
     below = graph.below([array.new for array in arrays])
     parts = [node for node in flat_ranges(graph, below) if graph.args[node][0] in by_old]
     if not parts:
         return {}
     bits = {node: 1 << number for number, node in enumerate(parts)}
-    held = graph.held([array.new for array in by_old.values()], bits)
+    parts_held = graph.held([array.new for array in by_old.values()], bits)
     users: dict[int, dict[SliceDimension, StateArray]] = {}
     free = (1 << len(parts)) - 1
     for array in by_old.values():
-        for bit in each_bit(held[array.new] & free):
+        for bit in each_bit(parts_held[array.new] & free):
             node = parts[bit.bit_length() - 1]
             whole, part = by_old[graph.args[node][0]], flat_range(graph, node)
             if part is not None and whole is not array:
@@ -220,14 +222,14 @@ def _part(cuts: Cuts, array: StateArray, part: SliceDimension, user: StateArray)
 
 
 def _is_input(graph: Graph, node: int) -> bool:
-    """Whether a node is an input, or inputs joined."""
+    """Return True if a node is an input, or inputs joined."""
     if graph.ops[node] != "concatenate":
         return graph.ops[node] == "input"
     return all(graph.ops[arg] in {"input", "constant"} for arg in graph.args[node])
 
 
 def _assume_guards(flow: Dataflow, step: TrainingStep) -> None:
-    """Assumes of each condition that chooses between a new value and the old one that it chooses the new one."""
+    """Assume that each condition between a new value and the old one chooses the new one."""
     graph = flow.graph
     for _ in range(MAX_ROUNDS):
         guards: dict[int, bool] = {}
@@ -240,9 +242,9 @@ def _assume_guards(flow: Dataflow, step: TrainingStep) -> None:
         if not guards:
             return
         step.guards |= guards
-        known = step.resolved(graph, [array.new for array in step.arrays])
+        resolved = step.resolved(graph, [array.new for array in step.arrays])
         for array in step.arrays:
-            array.new = known[array.new]
+            array.new = resolved[array.new]
 
 
 def _link_equal_values(arrays: list[StateArray]) -> None:
@@ -259,7 +261,7 @@ def _link_equal_values(arrays: list[StateArray]) -> None:
 
 
 def is_move_between_devices(flow: Dataflow, node: int) -> bool:
-    """Whether a node only moves values between devices, or cuts out a device's own."""
+    """Return True if a node only moves values between devices, or cuts out a device's own."""
     graph = flow.graph
     if graph.ops[node] not in MOVES or graph.sizes[graph.args[node][0]] == 1:
         return False
@@ -267,8 +269,9 @@ def is_move_between_devices(flow: Dataflow, node: int) -> bool:
 
 
 def exchanges(graph: Graph, nodes: Sequence[int], moves: set[int]) -> set[int]:
-    """The permutes among `moves` of which the result meets what they permute, as it was or permuted in another way: in another
-    order of devices an array would take the place of the one before. What is only chosen or joined does not meet.
+    """Return the permutes among `moves` whose result meets their operand, as it was or permuted in another way.
+
+    In another order of devices an array would replace the previous one. Values that are only chosen or joined do not meet.
     """
     permutes = {node: graph.args[node][0] for node in moves if graph.ops[node] == "collective-permute"}
     if not permutes:
@@ -288,35 +291,40 @@ def exchanges(graph: Graph, nodes: Sequence[int], moves: set[int]) -> set[int]:
     permuted = sum(bits[node] for node in permutes)
     own: dict[int, int] = {}  # the bases that a node holds as they are
     moved: dict[int, int] = {}  # those that it holds otherwise
-    beside: dict[int, int] = {}  # the other permutes of what the permutes among them permute
+    of_operands: dict[int, int] = {}  # the other permutes of what the permutes among them permute
     met = 0
     for node in order:
         args = graph.args[node]
-        here, there, others = (reduce(with_bits, map(known.__getitem__, args), 0) for known in (own, moved, beside))
-        if node in moves or (graph.ops[node] in _JOINING and here & permuted) or not args:
-            here, there = bits.get(node, 0), with_bits(here, there)
-            others = of_operand[permutes[node]] & ~here if node in permutes else 0
-        own[node], moved[node], beside[node] = here, there, others
-        met |= here & (there | others)
+        unmoved_here, moved_here, others = (
+            reduce(with_bits, map(bits_by_node.__getitem__, args), 0) for bits_by_node in (own, moved, of_operands)
+        )
+        if node in moves or (graph.ops[node] in _JOINING and unmoved_here & permuted) or not args:
+            unmoved_here, moved_here = bits.get(node, 0), with_bits(unmoved_here, moved_here)
+            others = of_operand[permutes[node]] & ~unmoved_here if node in permutes else 0
+        own[node], moved[node], of_operands[node] = unmoved_here, moved_here, others
+        met |= unmoved_here & (moved_here | others)
     return {node for node in permutes if (bits[node] | moved[node]) & met}
 
 
-def come_back_resharded(
+def has_resharded_output(
     graph: Graph, nodes: Sequence[int], inputs: Mapping[Input, ArrayShape], results: Sequence[Result], moves: set[int]
 ) -> bool:
-    """Whether one of the outputs of a step, which are `nodes`, is made through one of the `moves` of an input of which it can
-    be the new value in another sharding.
+    """Return True if an output may be the new value of an input in another sharding, computed through one of `moves`.
+
+    `nodes` are the outputs of a step.
     """
     below = graph.below(moves)
     own = {node: _key(inputs[graph.sources[node]]) for node in below if graph.sources.get(node) in inputs}
     if not own:
         return False
     bits = {key: 1 << number for number, key in enumerate(list(dict.fromkeys(own.values()))[:MAX_SHAPES])}
-    held = graph.held(moves, {node: bits[key] for node, key in own.items() if key in bits})
-    moved = graph.held(nodes, {node: held[node] for node in moves})
+    shapes_held = graph.held(moves, {node: bits[key] for node, key in own.items() if key in bits})
+    moved = graph.held(nodes, {node: shapes_held[node] for node in moves})
     ends = {(_key(result.shape), moved[node]) for node, result in zip(nodes, results, strict=True) if result.is_partitioned}
     shapes = {key: ArrayShape(*key) for key, _ in ends} | {key: ArrayShape(*key) for key in bits}
-    return any(is_resharded(shapes[end], shapes[key]) for end, there in ends for key, bit in bits.items() if there & bit)
+    return any(
+        is_resharded(shapes[end], shapes[key]) for end, shapes_moved in ends for key, bit in bits.items() if shapes_moved & bit
+    )
 
 
 def _key(shape: ArrayShape) -> tuple[str, tuple[int | None, ...]]:

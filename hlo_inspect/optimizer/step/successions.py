@@ -1,19 +1,18 @@
-"""Which input each output of a step is the new value of.
+"""Pairs of the outputs and inputs of a step: an output is the new value of its input.
 
-An alias (`input_output_alias`) only says whose buffer an output takes: JAX gives a donated buffer to the first result of its
+An alias (`input_output_alias`) only says whose buffer an output uses: JAX gives a donated buffer to the first result of its
 shape and type, whatever that holds. Data flow decides first, by what an output is made of, element by element:
 
-1. an input of its shape, all or most of it, and something added: a new weight, the next value of an average; the factor may
-   be 1 and something computed, such as a decay that is an argument
-2. the same with another factor, or one that is computed: an average whose decay is an argument
-3. the input itself: what the step returns as it came
-4. an input times an array, and something added: a masked weight, a step size that grows and shrinks with each element
-5. a function of an input, or what is kept in place of one: where a new value holds an input that nothing else succeeds, and
-   with it the output, the output is what the next step finds in that input, such as the last gradient; so is a reduction that
-   depends on that input
+1. an input of its shape, all or most of it, and an addend: a new weight, the next value of an average; the factor may be 1 and
+   something computed, such as a decay that is an argument
+2. the same with another factor, or a computed one: an average whose decay is an argument
+3. the input itself, returned unchanged
+4. an input times an array, and an addend: a masked weight, a step size that grows and shrinks with each element
+5. a function of an input, or its replacement, such as the last gradient: a new value holds the output and an input without
+   a successor; so does a reduction that depends on that input
 
 An output with one possible input takes it before those with several, so `m' = 0.9 * m + g` leaves `w' = w - 0.1 * m'` its `w`.
-The alias decides between what is left, and gives an input to outputs of which the data flow says nothing.
+The alias decides among the remaining inputs. It also gives an input to outputs of which the data flow says nothing.
 """
 
 from __future__ import annotations
@@ -40,14 +39,15 @@ MAX_HELD = 32  # inputs in one sum: an average of many models is no update
 MOST = 0.5  # of the old value, in what an update keeps of it
 
 KEPT, SCALED, UNCHANGED, MULTIPLIED = range(4)
-"""How an output holds an input: 1. to 4. of the above."""
+"""Kinds of terms with which an output holds an input: 1. to 4. of the above."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """An output of a step as it is given: its index, shape, and the input whose buffer it takes. `is_certain`: that input is
-    the same element of a loop's state. `place` is where its value is made, if that is not at its index. `is_partitioned`: the
-    program runs on one device of several, and what it returns can lie in another sharding than what it was given.
+    """An output of a step: its index, shape, and the input whose buffer it uses.
+
+    `is_certain`: that input is the same element of a loop's state. `place` is that of its value, if not at its index.
+    `is_partitioned`: the program runs on one of several devices, and an output can have another sharding than its input.
     """
 
     index: ShapeIndex
@@ -59,23 +59,24 @@ class Result:
 
 
 class Succession(NamedTuple):
-    """The input that an output succeeds; `is_given` where the text says so, or where it is kept in place of that input."""
+    """The input that an output succeeds; `is_given` if the text says so, or if the output is kept in place of that input."""
 
     source: Input
     is_given: bool
 
 
-def is_resharded(one: ArrayShape, other: ArrayShape) -> bool:
-    """Whether two shapes can be those of one array in two shardings."""
-    if one.dtype != other.dtype or len(one.dimensions) != len(other.dimensions) or one.dimensions == other.dimensions:
+def is_resharded(first: ArrayShape, second: ArrayShape) -> bool:
+    """Return True if two shapes can be those of one array in two shardings."""
+    if first.dtype != second.dtype or len(first.dimensions) != len(second.dimensions) or first.dimensions == second.dimensions:
         return False
-    pairs = zip(one.dimensions, other.dimensions, strict=True)
+    pairs = zip(first.dimensions, second.dimensions, strict=True)
     return all(a and b and (a % b == 0 or b % a == 0) for a, b in pairs)
 
 
 class _Factor(NamedTuple):
-    """What an input is multiplied with in a sum: a number, or the known part of one, by all elements alike or not; `computed`
-    is how many numbers are multiplied that are not known.
+    """Factor of an input in a sum: a number, or the known part of one.
+
+    `computed` counts the unknown numbers in it. `is_uniform`: all elements have the same factor.
     """
 
     value: float
@@ -109,8 +110,9 @@ _Held = dict[int, _Factor]
 
 
 class _Sums:
-    """The sums that nodes are, as far as they are linear in inputs; operands come first in `order`. `held` are the inputs that
-    each node holds as terms, with their factors.
+    """Nodes as sums, as far as they are linear in inputs; operands come first in `order`.
+
+    `held` are the inputs that each node holds as terms, with their factors.
     """
 
     def __init__(self, graph: Graph, order: Iterable[int]) -> None:
@@ -144,51 +146,51 @@ class _Sums:
     def _terms(self, node: int, args: Sequence[_Held]) -> _Held:
         op, operands = self._graph.ops[node], self._graph.args[node]
         if op in {"add", "subtract"}:
-            return _joined(args[0], args[1], lambda one, other: one.plus(other, 1.0 if op == "add" else -1.0), _NOTHING)
+            return _joined(args[0], args[1], lambda left, right: left.plus(right, 1.0 if op == "add" else -1.0), _NOTHING)
         if op == "negate":
-            return {one: _Factor(-1.0).times(factor) for one, factor in args[0].items()}
+            return {term: _Factor(-1.0).times(factor) for term, factor in args[0].items()}
         if op == "multiply":
             return _joined(self._times(args[0], operands[1]), self._times(args[1], operands[0]), _Factor.either)
         return self._times(args[0], operands[1], is_divided=True) if op == "divide" else self._choice(op, operands, args)
 
     def _choice(self, op: str, operands: Sequence[int], args: Sequence[_Held]) -> _Held:
-        """One of several sums."""
+        """Return the terms of a choice between sums."""
         if op == "select":
             whole = self._graph.sizes[operands[0]] == 1
             both = args[1].keys() & args[2].keys()
             chosen = _joined(args[1], args[2], _Factor.either)
-            return {one: f if whole or one in both else f.times(_ARRAY) for one, f in chosen.items()}
+            return {node: f if whole or node in both else f.times(_ARRAY) for node, f in chosen.items()}
         if op in {"maximum", "minimum"}:
             return _joined(args[0], args[1], _Factor.either)
         return args[1] if op == "clamp" else {}
 
-    def _times(self, held: _Held, other: int, *, is_divided: bool = False) -> _Held:
-        if not held:
-            return held
+    def _times(self, terms: _Held, other: int, *, is_divided: bool = False) -> _Held:
+        if not terms:
+            return terms
         if self._graph.sizes[other] != 1:
-            return dict.fromkeys(held, _ARRAY)
+            return dict.fromkeys(terms, _ARRAY)
         number = self._numbers[other]
         if is_divided:
             number = _Factor(1 / number.value) if number.is_known and number.value else _COMPUTED
-        return {one: factor.times(number) for one, factor in held.items()}
+        return {node: factor.times(number) for node, factor in terms.items()}
 
 
 _LINEAR = opcodes_that_are("sum", "scale", "choice")
 
 
 def _joined(left: _Held, right: _Held, join: Callable[[_Factor, _Factor], _Factor], missing: _Factor | None = None) -> _Held:
-    """The factors of two sums joined; what one of them lacks has the factor `missing`, or is taken as it is."""
+    """Join the factors of two sums; a missing one counts as `missing`, or the other is copied."""
     if not right:
         return left
     total = dict(left)
-    for one, factor in right.items():
-        before = total.get(one, missing)
-        total[one] = factor if before is None else join(before, factor)
+    for node, factor in right.items():
+        before = total.get(node, missing)
+        total[node] = factor if before is None else join(before, factor)
     return total if len(total) <= MAX_HELD else {}
 
 
 class Successions:
-    """Pairs the outputs of a step, whose values are `nodes`, with its inputs, of which `own` are the nodes."""
+    """Pairs of the outputs of a step, whose values are `nodes`, with its inputs, of which `own` are the nodes."""
 
     def __init__(
         self,
@@ -204,46 +206,46 @@ class Successions:
         self._nodes = nodes
         self._results = results
         self._texts = [str(result.shape) for result in results]
-        self._inputs = {one: str(shape) for one, shape in inputs.items()}
+        self._inputs = {source: str(shape) for source, shape in inputs.items()}
         self._shapes = inputs
-        self._order = {one: number for number, one in enumerate(inputs)}
-        self._by_node = {node: one for one, node in own.items()}
-        self._found: list[Succession | None] = [
+        self._order = {source: number for number, source in enumerate(inputs)}
+        self._by_node = {node: source for source, node in own.items()}
+        self._successions: list[Succession | None] = [
             Succession(result.taken, is_given=True) if result.is_certain and result.taken else None for result in results
         ]
         self._aliases = [
             result.taken if result.taken is not None and self._inputs.get(result.taken) == text else None
             for result, text in zip(results, self._texts, strict=True)
         ]
-        self._taken = {found.source for found in self._found if found is not None}
+        self._taken = {succession.source for succession in self._successions if succession is not None}
 
-    def found(self) -> list[Succession | None]:
-        """The input of which each output is the new value, `None` for an output that nothing comes before."""
-        if self._open():
-            self._by_terms()
-            self._by_what_is_held()
-            self._copies()
-        return self._found
+    def find(self) -> list[Succession | None]:
+        """Return the input of which each output is the new value, None for an output that succeeds none."""
+        if self._unpaired():
+            self._pair_by_terms()
+            self._pair_by_held_inputs()
+            self._pair_copies()
+        return self._successions
 
-    def _open(self) -> list[int]:
-        return [number for number, found in enumerate(self._found) if found is None]
+    def _unpaired(self) -> list[int]:
+        return [number for number, succession in enumerate(self._successions) if succession is None]
 
     def _take(self, number: int, source: Input, *, is_given: bool = False) -> None:
-        self._found[number] = Succession(source, is_given or source == self._results[number].taken)
+        self._successions[number] = Succession(source, is_given or source == self._results[number].taken)
         self._taken.add(source)
 
     # -- by terms: 1. to 4. ---------------------------------------------------------------------------------------------
 
-    def _by_terms(self) -> None:
-        for number in self._open():  # what comes back as it came, in its own buffer
+    def _pair_by_terms(self) -> None:
+        for number in self._unpaired():  # what comes back as it came, in its own buffer
             if self._aliases[number] is not None and self._by_node.get(self._nodes[number]) == self._aliases[number]:
                 self._take(number, self._by_node[self._nodes[number]])
         sums = _Sums(self._graph, self._graph.below(self._nodes))
         returned = {self._by_node[node] for node in self._nodes if node in self._by_node}
         pairs: dict[int, list[tuple[bool, bool, int, float, bool, int, Input]]] = {}
         holders: Counter[Input] = Counter()
-        for number in self._open():
-            handed_in = self._handed_in(number)
+        for number in self._unpaired():
+            handed_in = self._averaged_input(number)
             for node, factor in sums.held[self._nodes[number]].items():
                 source = self._by_node.get(node)
                 if source is None or source in self._taken or not self._fits(number, source):
@@ -268,15 +270,16 @@ class Successions:
             self._assign([(number, source) for *_, number, source in best])
 
     def _fits(self, number: int, source: Input) -> bool:
-        """Whether an output has the shape of an input, or a shape that this can have in another sharding."""
+        """Return True if an output has the shape of an input, or a shape that this can have in another sharding."""
         result = self._results[number]
         if self._inputs[source] == self._texts[number]:
             return True
         return result.is_partitioned and is_resharded(result.shape, self._shapes[source])
 
-    def _handed_in(self, number: int) -> Input | None:
-        """Of an output `k * a + (1 - k) * b` the input that is averaged, not the old average: the one that is no alias, or on
-        which more outputs depend.
+    def _averaged_input(self, number: int) -> Input | None:
+        """Return the input of an output `k * a + (1 - k) * b` that is averaged, not the old average.
+
+        It is the one that is no alias, or on which more outputs depend.
         """
         averaged = self._averaged(self._nodes[number])
         if averaged is None:
@@ -288,7 +291,7 @@ class Successions:
         return max(averaged, key=reached.__getitem__) if reached[averaged[0]] != reached[averaged[1]] else averaged[1]
 
     def _averaged(self, node: int) -> tuple[Input, Input] | None:
-        """The inputs `a` and `b` of `k * a + (1 - k) * b`."""
+        """Return the inputs `a` and `b` of `k * a + (1 - k) * b`."""
         graph = self._graph
         if graph.ops[node] != "add":
             return None
@@ -303,18 +306,18 @@ class Successions:
         return None
 
     def _reached(self, sources: Iterable[Input]) -> Counter[Input]:
-        """How many outputs depend on each of some inputs."""
-        bits = {node: 1 << number for number, (node, one) in enumerate(self._by_node.items()) if one in sources}
+        """Return the number of outputs that depend on each of `sources`."""
+        bits = {node: 1 << number for number, (node, source) in enumerate(self._by_node.items()) if source in sources}
         below = self._graph.held(self._nodes, bits)
         return Counter(self._by_node[node] for node, bit in bits.items() for output in self._nodes if below[output] & bit)
 
     def _assign(self, fitting: Iterable[tuple[int, Input]]) -> None:
-        """Takes pairs of outputs and inputs, the best ones first; outputs of which only one input is left before others."""
+        """Take pairs of outputs and inputs, the best ones first; outputs with only one free input precede others."""
         left: dict[int, dict[Input, None]] = {}
         outputs: dict[Input, list[int]] = {}
         ranks: dict[tuple[int, Input], int] = {}
         for number, source in fitting:
-            if self._found[number] is None and source not in self._taken:
+            if self._successions[number] is None and source not in self._taken:
                 left.setdefault(number, {})[source] = None
                 outputs.setdefault(source, []).append(number)
                 ranks[number, source] = len(ranks)
@@ -336,68 +339,71 @@ class Successions:
 
     # -- by what is held at any depth, and by aliases: 5. ---------------------------------------------------------------
 
-    def _by_what_is_held(self) -> None:
-        """Functions of an input, what is kept in place of one, and what only the alias shows."""
-        open_ = self._open()
-        held, kept = self._held_and_kept(open_)
-        for number in open_:
+    def _pair_by_held_inputs(self) -> None:
+        """Pair outputs that are functions of an input, that are kept in place of one, or that only an alias pairs."""
+        unpaired = self._unpaired()
+        inputs_held, kept = self._held_and_kept(unpaired)
+        for number in unpaired:
             alias = self._aliases[number]
-            fitting = held.get(number, []) + kept.get(number, [])
+            fitting = inputs_held.get(number, []) + kept.get(number, [])
             if alias is None or alias in self._taken or (fitting and alias not in fitting):
                 continue
             if self._results[number].shape.elements != 1 or not self._is_float(number) or alias in fitting:
                 self._take(number, alias)
-        self._assign([(number, one) for number, found in held.items() for one in found])
-        for number in self._open():
-            free = [one for one in kept.get(number, []) if one not in self._taken]
+        self._assign([(number, source) for number, sources in inputs_held.items() for source in sources])
+        for number in self._unpaired():
+            free = [source for source in kept.get(number, []) if source not in self._taken]
             if free:
                 self._take(number, free[0], is_given=True)
 
-    def _held_and_kept(self, open_: Sequence[int]) -> tuple[dict[int, list[Input]], dict[int, list[Input]]]:
-        """For each output that is left the inputs of its shape that are left: those in its expression, and those that a new
-        value holds which also holds the output.
+    def _held_and_kept(self, unpaired: Sequence[int]) -> tuple[dict[int, list[Input]], dict[int, list[Input]]]:
+        """Return the free inputs of its shape for each unpaired output: those in its expression, and those beside it.
+
+        The latter are inputs that a new value holds which also holds the output.
         """
         graph = self._graph
-        free = [one for one in self._by_node.items() if one[1] not in self._taken]
-        bits = {node: self._dependence.bit(one) for node, one in free}
-        by_bit = {bits[node]: (place, one) for place, (node, one) in enumerate(free)}
+        free = [source for source in self._by_node.items() if source[1] not in self._taken]
+        bits = {node: self._dependence.bit(source) for node, source in free}
+        by_bit = {bits[node]: (place, source) for place, (node, source) in enumerate(free)}
         of_shape: dict[str, int] = {}
-        for node, one in free:
-            of_shape[self._inputs[one]] = of_shape.get(self._inputs[one], 0) | bits[node]
-        if not any(self._texts[number] in of_shape for number in open_):
+        for node, source in free:
+            of_shape[self._inputs[source]] = of_shape.get(self._inputs[source], 0) | bits[node]
+        if not any(self._texts[number] in of_shape for number in unpaired):
             return {}, {}
         first = max(by_bit).bit_length()
-        for number in open_:
+        for number in unpaired:
             if graph.args[self._nodes[number]] or graph.ops[self._nodes[number]] == "opaque":
                 bits.setdefault(self._nodes[number], 1 << (first + len(bits)))
         below = graph.held(self._nodes, bits)
-        matched = [below[self._nodes[number]] for number, found in enumerate(self._found) if found is not None]
+        matched = [below[self._nodes[number]] for number, succession in enumerate(self._successions) if succession is not None]
         anywhere = reduce(or_, matched, 0)
-        beside = self._beside(matched, reduce(or_, (bits.get(self._nodes[number], 0) for number in open_), 0))
-        held: dict[int, list[Input]] = {}
+        inputs_by_bit = self._inputs_by_output_bit(
+            matched, reduce(or_, (bits.get(self._nodes[number], 0) for number in unpaired), 0)
+        )
+        inputs_held: dict[int, list[Input]] = {}
         kept: dict[int, list[Input]] = {}
-        for number in open_:
+        for number in unpaired:
             node, result = self._nodes[number], self._results[number]
             mine, fitting = below[node], of_shape.get(self._texts[number], 0)
-            inside = [one for _, one in sorted(map(by_bit.__getitem__, each_bit(fitting & mine)))]
+            inside = [source for _, source in sorted(map(by_bit.__getitem__, each_bit(fitting & mine)))]
             if inside and (self._is_float(number) or (result.shape.elements == 1 and mine.bit_count() <= 2)):
-                held[number] = inside
+                inputs_held[number] = inside
             if fitting and self._is_float(number) and result.shape.elements != 1:
-                around = beside.get(bits.get(node, 0), 0) | (anywhere & self._followed(number))
-                kept[number] = [one for _, one in sorted(map(by_bit.__getitem__, each_bit(fitting & ~mine & around)))]
-        return held, kept
+                around = inputs_by_bit.get(bits.get(node, 0), 0) | (anywhere & self._followed(number))
+                kept[number] = [source for _, source in sorted(map(by_bit.__getitem__, each_bit(fitting & ~mine & around)))]
+        return inputs_held, kept
 
     @staticmethod
-    def _beside(matched: Iterable[int], own: int) -> dict[int, int]:
-        """For each bit of outputs that are left, `own`, what the new values hold that hold it."""
-        beside: dict[int, int] = {}
+    def _inputs_by_output_bit(matched: Iterable[int], own: int) -> dict[int, int]:
+        """Return the inputs, as bits, that new values hold together with each bit of `own`, the unpaired outputs."""
+        inputs_by_bit: dict[int, int] = {}
         for holding in matched:
             for bit in each_bit(holding & own):
-                beside[bit] = beside.get(bit, 0) | holding
-        return beside
+                inputs_by_bit[bit] = inputs_by_bit.get(bit, 0) | holding
+        return inputs_by_bit
 
     def _followed(self, number: int) -> int:
-        """The inputs, as bits, on which an output depends that is opaque."""
+        """Return the inputs, as bits, on which an opaque output depends."""
         place = self._graph.places.get(self._nodes[number])
         return max(0, self._dependence.inputs(place)) if place is not None else 0
 
@@ -406,17 +412,18 @@ class Successions:
 
     # -- copies ---------------------------------------------------------------------------------------------------------
 
-    def _copies(self) -> None:
-        """Pairs outputs that hold another one's new value in another type with the inputs of their shape that are left, in
-        order: the working copy of a master weight is read only by the forward pass.
+    def _pair_copies(self) -> None:
+        """Pair outputs that hold another one's new value in another type with the remaining inputs of their shape.
+
+        The working copy of a master weight is read only by the forward pass.
         """
-        known = {node for node, found in zip(self._nodes, self._found, strict=True) if found is not None}
+        paired = {node for node, succession in zip(self._nodes, self._successions, strict=True) if succession is not None}
         left: dict[str, list[Input]] = {}
-        for one, text in self._inputs.items():
-            if one not in self._taken:
-                left.setdefault(text, []).append(one)
-        for number in self._open():
-            if self._nodes[number] in known and self._is_float(number) and left.get(self._texts[number]):
+        for source, text in self._inputs.items():
+            if source not in self._taken:
+                left.setdefault(text, []).append(source)
+        for number in self._unpaired():
+            if self._nodes[number] in paired and self._is_float(number) and left.get(self._texts[number]):
                 self._take(number, left[self._texts[number]].pop(0))
 
 
