@@ -168,7 +168,7 @@ class Overview:
     @cached_property
     def decayed(self) -> int:
         decays = [(row.hyperparameter("weight_decay"), row.hyperparameter("l2")) for row in self.rows]
-        return sum(any(one.known != "absent" and one.value != 0.0 for one in both) for both in decays)
+        return sum(any(one.status != "absent" and one.value != 0.0 for one in both) for both in decays)
 
     def bytes_of(self, arrays: Iterable[StateArray | None]) -> int:
         """Bytes of distinct arrays."""

@@ -112,11 +112,11 @@ def _why_unknown(overview: Overview, name: str) -> str:
     if name == "clip_norm":
         limits = {row.clip.limit for row in overview.rows if row.clip is not None and row.clip.kind == "norm"}
         return "the updates differ in it" if limits else ""
-    states = {row.hyperparameter(name).known for row in overview.rows}
+    states = {row.hyperparameter(name).status for row in overview.rows}
     if states <= {"absent"}:
         return ""
     if states & {"computed"}:
-        rates = {overview.rate_of(row) for row in overview.rows if row.hyperparameter(name).known == "computed"}
+        rates = {overview.rate_of(row) for row in overview.rows if row.hyperparameter(name).status == "computed"}
         rate = rates.pop() if name == "learning_rate" and len(rates) == 1 else ""
         if rate.startswith("parameter "):
             return f"it is {rate} of the step"

@@ -28,7 +28,7 @@ def test_two_rules_are_mixed() -> None:
 def test_a_computed_rate_is_no_value() -> None:
     overview = overview_of(text_of("adamw_clip.after"))
     assert overview.shared("learning_rate") is None
-    assert {row.hyperparameter("learning_rate").known for row in overview.rows} == {"computed"}
+    assert {row.hyperparameter("learning_rate").status for row in overview.rows} == {"computed"}
     assert overview.clip_norm == 0.5
 
 
@@ -106,7 +106,7 @@ def test_bfloat16_has_two_to_three_digits() -> None:
 def test_what_is_no_number_stays() -> None:
     assert shortest(math.inf) == math.inf
     assert math.isnan(shortest(math.nan))
-    assert constant(0.1).known == "constant"
+    assert constant(0.1).status == "constant"
 
 
 # -- Where rates come from, with the numbers that the programs were given -----------------------------------------------

@@ -1,4 +1,4 @@
-"""What the atoms of normal forms depend on: values of the training state, and inputs, as bits of integers."""
+"""Dependences of the atoms of normal forms on values of the training state and on inputs, as bits of integers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from hlo_inspect.optimizer.graph import each_bit, with_bits
 
 
 class AtomDependence:
-    """What atoms hold at any depth: `values` of the training state, old and new, and the `inputs` behind opaque leaves.
+    """Dependences of atoms at any depth: `values` of the training state, old and new, and `inputs` behind opaque leaves.
 
-    `inputs_of` gives the inputs behind an opaque leaf, as bits, with `reads_inputs` also that of a leaf that is an input and no
-    value of the training state. The parts of an atom have smaller numbers than itself.
+    `inputs_of` returns the inputs behind an opaque leaf, as bits. With `reads_inputs` it also counts leaves that are inputs and
+    no values of the training state. The parts of an atom have smaller numbers than itself.
     """
 
     def __init__(
@@ -29,22 +29,22 @@ class AtomDependence:
         self._scalar: list[bool] = []
 
     def bit(self, atom: int) -> int:
-        """The bit of an old or new value of the training state."""
+        """Return the bit of an old or new value of the training state."""
         return self._bits.get(atom, 0)
 
     def bits(self, atoms: Iterable[int]) -> int:
-        """The bits of several of these values."""
-        found = 0
+        """Return the bits of several of these values."""
+        bits = 0
         for atom in atoms:
-            found |= self.bit(atom)
-        return found
+            bits |= self.bit(atom)
+        return bits
 
     def atoms(self, bits: int) -> Iterator[int]:
-        """The atoms of bits."""
+        """Return the atoms of bits."""
         return (self._atoms[bit.bit_length() - 1] for bit in each_bit(bits))
 
     def values(self, form: Sum) -> int:
-        """The values of the training state that a sum holds."""
+        """Return the values of the training state that a sum holds, as bits."""
         self._extend()
         return self._joined(form, self._values)
 
@@ -54,7 +54,7 @@ class AtomDependence:
         return self._values[atom]
 
     def inputs(self, form: Sum) -> int:
-        """The inputs behind what is opaque in a sum."""
+        """Return the inputs, as bits, behind the opaque values in a sum."""
         self._extend()
         return self._joined(form, self._inputs)
 
@@ -64,21 +64,24 @@ class AtomDependence:
         return self._inputs[atom]
 
     def are_scalars(self, atom: int) -> bool:
-        """Whether every leaf of an atom has one element, or one is taken of it and nothing in it is computed or a state."""
+        """Return True if every leaf of an atom has one element.
+
+        An atom that takes one element also counts, if nothing in it is computed or a state.
+        """
         if atom >= len(self._scalar):
             self._extend()
         return self._scalar[atom]
 
     @staticmethod
     def _joined(form: Sum, bits: list[int]) -> int:
-        found = 0
+        total = 0
         for monomial in form:
             for atom, _ in monomial:
-                found |= bits[atom]
-        return found
+                total |= bits[atom]
+        return total
 
     def _extend(self) -> None:
-        """Takes in the atoms that were made since the last time."""
+        """Read the atoms that were added since the last call."""
         atoms, sizes = self._forms.atoms, self._forms.graph.sizes
         for number in range(len(self._values), len(atoms)):
             atom = atoms[number]

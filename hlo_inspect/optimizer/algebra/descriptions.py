@@ -1,4 +1,4 @@
-"""Expressions in short form, and how far the nearest rule gets with an update that none explains."""
+"""Expressions in short form, and how far the nearest rule gets with an unexplained update."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KINDS = {"opaque": "x", "value": "v"}
 
 
 def describe(forms: NormalForms, form: Sum, depth: int = 6) -> str:
-    """A sum as one line; what lies deeper than `depth` is an ellipsis."""
+    """Format a sum as one line; replace what lies deeper than `depth` by an ellipsis."""
     if not form:
         return "0"
     if depth == 0:
@@ -35,7 +35,7 @@ def describe(forms: NormalForms, form: Sum, depth: int = 6) -> str:
 
 
 def _number(value: float) -> str:
-    """Six digits, and more of a number that is nearly 1 but is not."""
+    """Format a number with six digits, or more if it is nearly 1 but is not."""
     short = f"{value:.6g}"
     return short if abs(float(short)) != 1.0 else f"{value:.10g}"
 
@@ -59,7 +59,7 @@ def _atom(forms: NormalForms, number: int, depth: int) -> str:
 
 
 def describe_update(update: Update) -> str:
-    """The new value of a weight and its states, and how far the nearest rule gets."""
+    """Format the new value of a weight and its states, and how far the nearest rule gets."""
     text = describe(update.forms, update.form)
     for state in update.states[:MAX_STATES]:
         form = describe(update.forms, state.form, 4)
@@ -68,22 +68,24 @@ def describe_update(update: Update) -> str:
 
 
 def _nearest_rule(update: Update) -> str:
-    """A sentence: the nearest rule by the states that it would have, and the factors and states that it has no place for."""
+    """Describe the nearest rule, by the states that it would have, and the factors and states that it lacks."""
     first, gradients = _averages(update)
     second = next((state for state in update.states if state is not first and _is_square(update, state, gradients)), None)
     rule = _BY_STATES[first is not None, second is not None]
-    known = [f"{what} {_name(update, state)}" for what, state in (("the momentum", first), ("the squares", second)) if state]
+    explained = [
+        f"{what} {_name(update, state)}" for what, state in (("the momentum", first), ("the squares", second)) if state
+    ]
     others = [_name(update, state) for state in update.states if state is not first and state is not second]
     factors = _unexplained(update, first, second)
     missing = [f"state {name}" for name in others[:MAX_FACTORS]] + [f"factor {text}" for text in factors[:MAX_FACTORS]]
     lacks = ", ".join(missing) or "how these are put together"
     return f"the nearest rule is {rule}, which " + (
-        f"explains {' and '.join(known)}, not {lacks}" if known else f"does not explain {lacks}"
+        f"explains {' and '.join(explained)}, not {lacks}" if explained else f"does not explain {lacks}"
     )
 
 
 def _averages(update: Update) -> tuple[State | None, list[Sum]]:
-    """The state that adds up gradients, and what may be the gradient."""
+    """Return the state that adds up gradients, and the forms that may be the gradient."""
     for state in update.states:
         average = gradient_average(update, state)
         if average is not None and not _are_squares(update, average.rest):
@@ -92,10 +94,10 @@ def _averages(update: Update) -> tuple[State | None, list[Sum]]:
 
 
 def _is_square(update: Update, state: State, gradients: list[Sum]) -> bool:
-    found = update.recursion(state)
-    if found is None:
+    recursion = update.recursion(state)
+    if recursion is None:
         return False
-    return _are_squares(update, found[1]) or any(holds_square(update, found[1], gradient) for gradient in gradients)
+    return _are_squares(update, recursion[1]) or any(holds_square(update, recursion[1], gradient) for gradient in gradients)
 
 
 def _are_squares(update: Update, form: Sum) -> bool:
@@ -103,16 +105,16 @@ def _are_squares(update: Update, form: Sum) -> bool:
 
 
 def _unexplained(update: Update, first: State | None, second: State | None) -> list[str]:
-    """The factors of the step that are no scalar, no moment, no root of one, and no gradient."""
-    known = {atom for state in (first, second) if state is not None for atom in (state.old, state.new)}
-    found: dict[str, None] = {}
+    """Return the factors of the step that are no scalar, no moment, no root of one, and no gradient."""
+    moments = {atom for state in (first, second) if state is not None for atom in (state.old, state.new)}
+    texts: dict[str, None] = {}
     for monomial in update.rest:
         root = find_root(update, monomial, second.new) if second is not None else None
         for atom, exponent in root.rest if root is not None else monomial:
             is_opaque = update.forms.atoms[atom].node is not None
-            if atom not in known and not update.is_scalar(atom) and (not is_opaque or exponent != 1.0):
-                found[describe(update.forms, {((atom, exponent),): 1.0}, DEPTH)] = None
-    return list(found)
+            if atom not in moments and not update.is_scalar(atom) and (not is_opaque or exponent != 1.0):
+                texts[describe(update.forms, {((atom, exponent),): 1.0}, DEPTH)] = None
+    return list(texts)
 
 
 def _name(update: Update, state: State) -> str:

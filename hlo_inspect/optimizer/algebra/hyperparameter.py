@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from typing import Literal, NamedTuple
 
-Known = Literal["constant", "computed", "absent"]
+Status = Literal["constant", "computed", "absent"]
 
 EXACT = 3e-7  # a few roundings of float32
 COARSE = 4e-3  # one of bfloat16
 
 
 class Hyperparameter(NamedTuple):
-    """A value that was read; `None` where it is computed from something else, or where the formula has no such term."""
+    """A hyper-parameter's value. None if it is computed from something else, or if the formula has no such term."""
 
     value: float | None
-    known: Known
+    status: Status
 
 
 ABSENT = Hyperparameter(None, "absent")
@@ -27,7 +27,7 @@ def constant(value: float, tolerance: float = EXACT) -> Hyperparameter:
 
 
 def shortest(value: float, tolerance: float = EXACT) -> float:
-    """The shortest decimal within a relative tolerance: the number that somebody wrote."""
+    """Return the shortest decimal within a relative tolerance: the number that somebody wrote."""
     if value == 0 or not math.isfinite(value):
         return value
     for digits in range(1, 9):

@@ -1,4 +1,4 @@
-"""Moments, bias corrections, the root of a second moment that a step is divided by, and Adam's step that is made of them."""
+"""Moments, bias corrections, the root of a second moment that divides a step, and Adam's step that is made of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hlo_inspect.optimizer.algebra.update import Claim, State, Update, expanded,
 class Root:
     """`(value + inner) ** 0.5 + epsilon` with `value` a second moment times `correction`, taken to the power of -1.
 
-    `rest` are the other factors of the step, `scale` what has to be multiplied to them to make the factor of the root 1.
+    `rest` are the other factors of the step. `scale` is multiplied to them to make the factor of the root 1.
     """
 
     epsilon: Sum
@@ -30,8 +30,9 @@ class Root:
 
 
 def find_root(update: Update, monomial: Monomial, moment: int, mean: int | None = None) -> Root | None:
-    """The root of the atom `moment` that a product is divided by, `None` unless it holds the moment in just that way. With
-    `mean`, the square of that atom is taken from the moment.
+    """Return the root of the atom `moment` that divides a product, None unless it holds the moment in just that way.
+
+    With `mean`, the square of that atom is subtracted from the moment.
     """
     forms = update.forms
     holding = [(a, e) for a, e in monomial if update.holds(a, moment)]
@@ -45,13 +46,16 @@ def find_root(update: Update, monomial: Monomial, moment: int, mean: int | None 
         return None
     part = forms.atoms[atom].parts[0]
     if exponent == -0.5:
-        found = _inside(update, part, moment, mean)
-        return None if found is None else Root({}, found[0], found[1], found[2], rest)
+        inside = _inside(update, part, moment, mean)
+        return None if inside is None else Root({}, inside[0], inside[1], inside[2], rest)
     return _outside(update, part, moment, mean, rest)
 
 
 def _inside(update: Update, form: Sum, moment: int, mean: int | None) -> tuple[Sum, Monomial, float] | None:
-    """`moment * correction * k + inner` below a root: `inner / k`, the correction and `1 / sqrt(k)`."""
+    """Match `moment * correction * k + inner` below a root.
+
+    Return `inner / k`, the square root of the correction, and `1 / sqrt(k)`.
+    """
     factor, inner = split(form, moment)
     if mean is not None:
         square = product(next(iter(factor), ONE), ((mean, 2.0),))
@@ -66,7 +70,7 @@ def _inside(update: Update, form: Sum, moment: int, mean: int | None) -> tuple[S
 
 
 def _outside(update: Update, divisor: Sum, moment: int, mean: int | None, rest: Monomial) -> Root | None:
-    """`root * k + epsilon` as a divisor; scalars that both share are factors of the step."""
+    """Match `root * k + epsilon` as a divisor; scalars that both share are factors of the step."""
     forms = update.forms
     form = update.without_scalars(divisor)
     rest = product(rest, product(next(iter(form), ONE), inverse(next(iter(divisor), ONE))))
@@ -81,13 +85,13 @@ def _outside(update: Update, divisor: Sum, moment: int, mean: int | None, rest: 
         inner: Sum = {}
         scale = 1.0
     else:
-        held = [atom for atom in exponents if update.holds(atom, moment)]
-        if len(held) != 1 or exponents.pop(held[0]) != 0.5 or forms.atoms[held[0]].op != "sum":
+        holders = [atom for atom in exponents if update.holds(atom, moment)]
+        if len(holders) != 1 or exponents.pop(holders[0]) != 0.5 or forms.atoms[holders[0]].op != "sum":
             return None
-        found = _inside(update, forms.atoms[held[0]].parts[0], moment, mean)
-        if found is None:
+        inside = _inside(update, forms.atoms[holders[0]].parts[0], moment, mean)
+        if inside is None:
             return None
-        inner, correction, scale = found
+        inner, correction, scale = inside
         correction = product(correction, tuple(sorted(exponents.items())))
     value /= scale
     if value <= 0 or not all(update.is_scalar(atom) for atom, _ in correction):
@@ -96,14 +100,19 @@ def _outside(update: Update, divisor: Sum, moment: int, mean: int | None, rest: 
 
 
 def base_of(update: Update, atom: int) -> Hyperparameter | None:
-    """`b` of an atom `1 - b ** t`, where `t` is a counter or computed from one, or `b ** t` is kept as a product."""
+    """Return `b` of an atom `1 - b ** t`, if `t` is a counter or computed from one, or `b ** t` is kept as a product."""
     forms = update.forms
-    found = forms.atoms[atom]
-    if found.op != "sum" or len(found.parts[0]) != 2:
+    whole = forms.atoms[atom]
+    if whole.op != "sum" or len(whole.parts[0]) != 2:
         return None
-    one = found.parts[0].get(ONE)
-    (power, factor) = next((m, v) for m, v in found.parts[0].items() if m != ONE)
-    if one is None or abs(one + factor) > 1e-5 * abs(one) or len(power) != 1 or power[0][1] != 1.0:
+    constant_term = whole.parts[0].get(ONE)
+    (power, factor) = next((m, v) for m, v in whole.parts[0].items() if m != ONE)
+    if (
+        constant_term is None
+        or abs(constant_term + factor) > 1e-5 * abs(constant_term)
+        or len(power) != 1
+        or power[0][1] != 1.0
+    ):
         return None
     if power[0][0] in update.running_products:
         decay = update.running_products[power[0][0]]
@@ -119,20 +128,23 @@ def base_of(update: Update, atom: int) -> Hyperparameter | None:
 
 
 def take_corrections(update: Update, monomial: Monomial) -> tuple[list[tuple[Hyperparameter, float]], Monomial]:
-    """The bias corrections among the factors, with their exponents, and the other factors."""
-    found: list[tuple[Hyperparameter, float]] = []
+    """Split factors into the bias corrections, with their exponents, and the others."""
+    corrections: list[tuple[Hyperparameter, float]] = []
     rest: list[tuple[int, float]] = []
     for atom, exponent in monomial:
         base = base_of(update, atom)
         if base is None:
             rest.append((atom, exponent))
         else:
-            found.append((base, exponent))
-    return found, tuple(rest)
+            corrections.append((base, exponent))
+    return corrections, tuple(rest)
 
 
 def exact_decay(coefficient: Hyperparameter, base: Hyperparameter | None) -> Hyperparameter:
-    """A decay as read from its coefficient, or from the base of a power where that is the same number: it is never rounded."""
+    """Return the base of a power if it is the same number as the coefficient, else the coefficient.
+
+    The base is never rounded.
+    """
     if base is None or base.value is None or coefficient.value is None:
         return coefficient
     return base if abs(base.value - coefficient.value) <= 0.006 * base.value else coefficient
@@ -148,17 +160,18 @@ class Average:
 
 
 def gradient_average(update: Update, state: State) -> Average | None:
-    """A state that adds up gradients."""
-    found = update.recursion(state)
-    if found is None or not update.is_gradient(found[1]):
+    """Return a state as an average if it adds up gradients."""
+    recursion = update.recursion(state)
+    if recursion is None or not update.is_gradient(recursion[1]):
         return None
-    return Average(state, update.read(found[0]), found[1])
+    return Average(state, update.read(recursion[0]), recursion[1])
 
 
 @dataclass(frozen=True, slots=True)
 class Momentum:
-    """Steps that a state adds up: `factor * m'` with `m' = decay * m + step`, or with Nesterov's look ahead, if `is_ahead`,
-    `factor * (decay * m' + step)`.
+    """Steps that a state adds up: `factor * m'` with `m' = decay * m + step`.
+
+    With Nesterov's look ahead, if `is_ahead`, it is `factor * (decay * m' + step)`.
     """
 
     state: State
@@ -173,30 +186,34 @@ class Momentum:
 
 
 def find_momentum(update: Update, form: Sum, state: State) -> Momentum | None:
-    """The momentum of a form that is a step along a state."""
-    factor, beside = split(form, state.new)
-    found = update.recursion(state)
-    if found is None or len(factor) != 1 or not update.are_scalar(factor):
+    """Return the momentum of a form that is a step along a state."""
+    factor, others = split(form, state.new)
+    recursion = update.recursion(state)
+    if recursion is None or len(factor) != 1 or not update.are_scalar(factor):
         return None
-    if beside:
-        factor = update.forms.multiply(factor, update.forms.power(found[0], -1.0))
-        if key_of(beside) != key_of(update.forms.multiply(factor, found[1])):
+    if others:
+        factor = update.forms.multiply(factor, update.forms.power(recursion[0], -1.0))
+        if key_of(others) != key_of(update.forms.multiply(factor, recursion[1])):
             return None
-    return Momentum(state, *found, factor, bool(beside))
+    return Momentum(state, *recursion, factor, bool(others))
 
 
 def square_average(update: Update, state: State, gradient: Sum) -> Average | None:
-    """A state that adds up the squares of `gradient`. Under a root it cannot change its sign from step to step."""
-    found = update.recursion(state)
-    if found is None or not holds_square(update, found[1], gradient):
+    """Return a state as an average if it adds up squares of `gradient`.
+
+    Under a root its sign cannot change from step to step.
+    """
+    recursion = update.recursion(state)
+    if recursion is None or not holds_square(update, recursion[1], gradient):
         return None
-    decay = update.read(found[0])
-    return None if decay.value is not None and decay.value < 0 else Average(state, decay, found[1])
+    decay = update.read(recursion[0])
+    return None if decay.value is not None and decay.value < 0 else Average(state, decay, recursion[1])
 
 
 def holds_square(update: Update, form: Sum, gradient: Sum) -> bool:
-    """Whether a form is a positive factor times the square of another one. The gradient of an embedding is a sum of rows, the
-    moment may take in the sum of their squares.
+    """Return True if a form is a positive factor times the square of another one.
+
+    The gradient of an embedding is a sum of rows; the moment may add the sum of their squares.
     """
     if not form or not gradient:
         return False
@@ -210,7 +227,7 @@ def _squared(monomial: Monomial) -> Monomial:
 
 
 def _are_scattered_squares(update: Update, squares: Monomial, gradient: Monomial) -> bool:
-    """Whether a sum of rows has the squares of those of another one, in the same places."""
+    """Return True if a sum of rows has the squares of the rows of another one, at the same indices."""
     if len(squares) != 1 or len(gradient) != 1 or squares[0][1] != 1.0 or gradient[0][1] != 1.0:
         return False
     left, right = update.reductions.scattered(squares[0][0]), update.reductions.scattered(gradient[0][0])
@@ -220,19 +237,21 @@ def _are_scattered_squares(update: Update, squares: Monomial, gradient: Monomial
 
 
 def l2_of(update: Update, average: Average) -> Hyperparameter:
-    """The factor of the weight inside the gradient that a first moment `b1 * m + (1 - b1) * (g + l2 * w)` takes in."""
+    """Return the factor of the weight inside the gradient of a first moment `b1 * m + (1 - b1) * (g + l2 * w)`."""
     decay = average.decay.value
-    found = l2_in(update, average.rest, None if decay is None else 1 - decay)
-    return COMPUTED if decay is None and found != ABSENT else found
+    factor = l2_in(update, average.rest, None if decay is None else 1 - decay)
+    return COMPUTED if decay is None and factor != ABSENT else factor
 
 
 def l2_in(update: Update, gradient: Sum, share: float | None = None) -> Hyperparameter:
-    """The factor of the weight in a gradient `g + l2 * w`, of which that is a `share` unless it holds `g` whole. Both may be
-    clipped together. Another factor that depends on the weight belongs to `g`: the loss reads `w / norm(w)`.
+    """Return the factor of the weight in a gradient `g + l2 * w`.
+
+    `share` is the factor of that gradient, unless it holds `g` whole. Both may be clipped together. Another factor that depends
+    on the weight belongs to `g`: the loss reads `w / norm(w)`.
     """
     factor, rest = split(expanded(update, gradient), update.weight)
     shared = set.intersection(*map(set, rest)) if rest else set()
-    factor = {tuple([one for one in monomial if one not in shared]): value for monomial, value in factor.items()}
+    factor = {tuple([power for power in monomial if power not in shared]): value for monomial, value in factor.items()}
     factor = {monomial: value for monomial, value in factor.items() if update.are_scalar({monomial: 1.0})}
     if not factor:
         return ABSENT
@@ -248,8 +267,9 @@ def l2_in(update: Update, gradient: Sum, share: float | None = None) -> Hyperpar
 
 @dataclass(frozen=True, slots=True)
 class AdamStep:
-    """One term of a new value: `-rate * first' / root(second')`. `bases` are those of the corrections of the two moments.
-    `kept` is what keeps the weight if that is not as in the update.
+    """A term of a new value: `-rate * first' / root(second')`.
+
+    `bases` are those of the corrections of the two moments. `kept` is the factor of the weight if it differs from the update's.
     """
 
     first: State
@@ -261,7 +281,7 @@ class AdamStep:
 
 
 def find_adam_step(update: Update, rest: Sum | None = None) -> AdamStep | None:
-    """The step as a single term with two states, each explained; the moments themselves are left to the caller."""
+    """Return the step as a single term with two states, each explained; the moments themselves are left to the caller."""
     if rest is None and not update.is_plain():
         return None
     rest = update.rest if rest is None else rest
@@ -294,7 +314,7 @@ def _with_rate(update: Update, first: State, second: State, root: Root, value: f
 
 
 def adam_claim(update: Update, step: AdamStep, first: Average, second: Average) -> Claim:
-    """The claim of a rule with Adam's two moments."""
+    """Return the claim of a rule with Adam's two moments."""
     return Claim(
         step.rate,
         first.rest,
@@ -312,16 +332,16 @@ def adam_claim(update: Update, step: AdamStep, first: Average, second: Average) 
 
 
 SecondMoment = Callable[[Update, State, Average], Average | None]
-"""What a rule takes for the second moment: the update, the state below the root, the first moment."""
+"""Function that returns a rule's second moment from the update, the state below the root and the first moment."""
 
 
 def squares_of(update: Update, state: State, first: Average) -> Average | None:
-    """Adam's second moment: an average of the squares of what the first one adds up."""
+    """Return Adam's second moment: an average of the squares of what the first one adds up."""
     return square_average(update, state, first.rest)
 
 
 def averages_of(update: Update, step: AdamStep | None, second: SecondMoment = squares_of) -> tuple[Average, Average] | None:
-    """Both moments of a step, where the first one is an average of gradients."""
+    """Return both moments of a step if the first one is an average of gradients."""
     first = gradient_average(update, step.first) if step is not None else None
-    found = second(update, step.second, first) if step is not None and first is not None else None
-    return (first, found) if first is not None and found is not None else None
+    second_average = second(update, step.second, first) if step is not None and first is not None else None
+    return (first, second_average) if first is not None and second_average is not None else None

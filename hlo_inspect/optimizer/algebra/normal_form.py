@@ -1,8 +1,8 @@
 """The normal form of expressions: sums of monomials with real exponents.
 
 A monomial is a product of powers of atoms. An atom is a leaf, a function that is not simplified (select, maximum, sign, ...),
-or a sum under a power or in a product. Sums in a product are only multiplied out where they hold a `live` atom, one of the
-values that rules look for: `rate * (update + decay * w)` has to show its `w`, while `1 - beta ** t` stays one atom.
+or a sum under a power or in a product. Sums in a product are only multiplied out if they hold a `live` atom, one of the values
+that rules look for. So `rate * (update + decay * w)` shows its `w`, while `1 - beta ** t` stays one atom.
 
 Two sums that differ by a constant factor share one atom, so that `(a / b) / c` and `a / (b * c)`, or `g * g / 4` and `(g / 2)
 ** 2`, have the same form. Coefficients are compared to six digits: float32 constants keep that many when XLA folds them.
@@ -33,8 +33,10 @@ MAX_FACTORS = 50  # of each node of the graph, beside these
 
 
 class Atom(NamedTuple):
-    """`op` is the operation of a leaf ("input", "opaque", ...) or function, "sum", or "value" for a node that is cut; `node`
-    the leaf; `parts` the operands' forms.
+    """A leaf, a function, a sum or a cut node.
+
+    `op` is the operation of a leaf ("input", "opaque", ...) or function, "sum", or "value" for a cut node. `node` is the leaf;
+    `parts` are the operands' forms.
     """
 
     op: str
@@ -44,7 +46,10 @@ class Atom(NamedTuple):
 
 
 class NormalForms:
-    """Normal forms of the nodes of `graph`. Nodes in `cut` are atoms; of these and of the nodes in `live` sums are opened."""
+    """Normal forms of the nodes of `graph`.
+
+    Nodes in `cut` are atoms. Sums that hold these or nodes in `live` are multiplied out.
+    """
 
     def __init__(self, graph: Graph, cut: frozenset[int] = frozenset(), live: frozenset[int] = frozenset()) -> None:
         self.graph = graph
@@ -63,21 +68,21 @@ class NormalForms:
     # -- atoms ----------------------------------------------------------------------------------------------------------
 
     def leaf(self, node: int) -> int:
-        """The atom of a node that is not expanded."""
-        known = self._leaves.get(node)
-        if known is None:
+        """Return the atom of a node that is not expanded."""
+        number = self._leaves.get(node)
+        if number is None:
             op = "value" if self.graph.args[node] else self.graph.ops[node]
-            known = self._leaves[node] = self._atom(("leaf", node), op, node, (), self.graph.attributes[node])
+            number = self._leaves[node] = self._atom(("leaf", node), op, node, (), self.graph.attributes[node])
             if node in self._live_nodes:
-                self._live.add(known)
-        return known
+                self._live.add(number)
+        return number
 
     def is_cut(self, node: int) -> bool:
-        """Whether a node is an atom although it has operands."""
+        """Return True if a node is an atom although it has operands."""
         return node in self._cut
 
     def function(self, op: str, parts: tuple[Sum, ...], attribute: Hashable = None) -> Sum:
-        """A function of sums as an atom."""
+        """Return a function of sums as an atom."""
         key = (op, attribute, tuple(key_of(part) for part in parts))
         return {((self._atom(key, op, None, parts, attribute), 1.0),): 1.0}
 
@@ -89,7 +94,7 @@ class NormalForms:
         return number
 
     def factored(self, form: Sum) -> tuple[float, Monomial]:
-        """A sum as content times one monomial: itself, or a sum atom whose largest coefficient is 1."""
+        """Return a sum as content times one monomial: itself, or a sum atom whose largest coefficient is 1."""
         if len(form) == 1:
             ((monomial, coefficient),) = form.items()
             return coefficient, monomial
@@ -104,7 +109,7 @@ class NormalForms:
         return content, ((number, 1.0),)
 
     def is_live(self, form: Sum) -> bool:
-        """Whether a sum is linear in a live atom, in one of its terms."""
+        """Return True if a term of a sum is linear in a live atom."""
         return any(atom in self._live and exponent == 1.0 for monomial in form for atom, exponent in monomial)
 
     # -- arithmetic -----------------------------------------------------------------------------------------------------
@@ -127,11 +132,11 @@ class NormalForms:
         return {self._product(first, second): a * b}
 
     def _opens(self, form: Sum, factor: Monomial) -> bool:
-        """Whether a sum is multiplied out: one that a weight or state is a term of, and that does not get too large."""
+        """Return True to multiply a sum out: a weight or state is a term of it, and the result is not too large."""
         return self.is_live(form) and len(form) * (len(factor) + 1) <= MAX_OPENED
 
     def _nothing(self, form: Sum) -> Sum:
-        """0 times a sum: its terms stay visible, each with the factor `zero`."""
+        """Return 0 times a sum: its terms stay visible, each with the factor `zero`."""
         return {self._product(monomial, ((self.zero, 1.0),)): 0.0 for monomial in form if monomial} or {ONE: 0.0}
 
     def power(self, form: Sum, exponent: float) -> Sum:
@@ -154,7 +159,7 @@ class NormalForms:
     # -- nodes ----------------------------------------------------------------------------------------------------------
 
     def form(self, node: int) -> Sum:
-        """The normal form of a node."""
+        """Return the normal form of a node."""
         forms = self._forms
         stack = [node]
         while stack:
@@ -173,17 +178,17 @@ class NormalForms:
         return forms[node]
 
     def definition(self, node: int) -> Sum:
-        """The normal form of a node even where it is cut; of its operands in any case."""
-        known = self._definitions.get(node)
-        if known is None:
+        """Return the normal form of a node even if it is cut."""
+        form = self._definitions.get(node)
+        if form is None:
             operands = self._operands(node)
             for arg in operands:
                 self.form(arg)
-            known = self._definitions[node] = self._form_of(node, operands)
-        return known
+            form = self._definitions[node] = self._form_of(node, operands)
+        return form
 
     def _form_of(self, node: int, operands: Sequence[int]) -> Sum:
-        """The normal form of a node by those of its operands."""
+        """Return the normal form of a node from those of its operands."""
         if not operands:
             value = self.graph.value(node)
             return {((self.leaf(node), 1.0),): 1.0} if value is None or not math.isfinite(value) else {ONE: value}
@@ -195,17 +200,17 @@ class NormalForms:
         return form
 
     def _operands(self, node: int) -> Sequence[int]:
-        """What a node is made of; of an addition of additions all that is added up, so that long sums are made once."""
+        """Return the operands of a node, or all addends of nested additions, so that long sums are made once."""
         graph = self.graph
         args = graph.args[node]
         if graph.ops[node] != "add" or args[0] == args[1] or "add" not in (graph.ops[args[0]], graph.ops[args[1]]):
             return args
         if self.is_cut_short:  # of sums in sums, too, there can be any number
             return args
-        found: list[int] = []
+        addends: list[int] = []
         seen: set[int] = set()
         stack = [*reversed(args)]
-        while stack and len(found) <= MAX_TERMS:
+        while stack and len(addends) <= MAX_TERMS:
             top = stack.pop()
             if top in seen:
                 self._work += len(seen)
@@ -214,13 +219,13 @@ class NormalForms:
                 seen.add(top)
                 stack += reversed(graph.args[top])
             else:
-                found.append(top)
+                addends.append(top)
         self._work += len(seen)
-        return found if not stack else args
+        return addends if not stack else args
 
     @staticmethod
     def _total(parts: Iterable[Sum]) -> Sum:
-        """The sum of many."""
+        """Return the sum of many forms."""
         total: Sum = {}
         for part in parts:
             add_to(total, part)
@@ -228,7 +233,7 @@ class NormalForms:
 
     @property
     def is_cut_short(self) -> bool:
-        """Whether there was more than can be looked at; what came last is opaque then."""
+        """True if the limit of work is exceeded; nodes after that are opaque."""
         return self._work > LEAST_WORK + MAX_FACTORS * len(self.graph.ops)
 
     def _operation(self, node: int, parts: tuple[Sum, ...]) -> Sum:
@@ -245,7 +250,7 @@ class NormalForms:
         return simple if simple is not None else self.function(op, parts, self.graph.attributes[node])
 
     def _unary(self, op: str, parts: tuple[Sum, ...]) -> Sum | None:
-        """A sign, a root or a power with a constant exponent; a choice between equals."""
+        """Simplify a sign, a root or a power with a constant exponent; a choice between equals."""
         if op == "negate":
             return scaled(parts[0], -1.0)
         if op in _ROOTS:
@@ -257,7 +262,7 @@ class NormalForms:
         return parts[1] if key_of(parts[1]) == key_of(parts[2]) else self._compared(parts) or self._sign(parts)
 
     def _compared(self, parts: tuple[Sum, ...]) -> Sum | None:
-        """A choice between what is compared, as the larger or the smaller one; what is equal to itself is no NaN."""
+        """Return a choice between the compared values as their maximum or minimum; a value equal to itself is no NaN."""
         atom = self.only_atom(parts[0])
         if atom is None or atom.op != "compare" or len(atom.parts) != 2:
             return None
@@ -274,7 +279,7 @@ class NormalForms:
         return self.function("minimum" if is_smaller else "maximum", atom.parts)
 
     def _sign(self, parts: tuple[Sum, ...]) -> Sum | None:
-        """The sign, written as `x > 0 ? 1 : x < 0 ? -1 : 0`."""
+        """Return the sign, written as `x > 0 ? 1 : x < 0 ? -1 : 0`."""
         inner = self.only_atom(parts[2])
         if inner is None or inner.op != "select" or not is_constant(parts[1]) or not all(map(is_constant, inner.parts[1:])):
             return None
@@ -286,16 +291,16 @@ class NormalForms:
         return scaled(self.function("sign", (ways[0][1],)), values[0] * ways[0][0]) if is_sign else None
 
     def only_atom(self, form: Sum) -> Atom | None:
-        """The atom that a form is, `None` where it is more."""
+        """Return the atom that a form is, None if it is more."""
         monomial, value = only_term(form)
         return self.only_factor(monomial) if value == 1.0 else None
 
     def only_factor(self, monomial: Monomial) -> Atom | None:
-        """The atom that a product is, `None` where it is more."""
+        """Return the atom that a product is, None if it is more."""
         return self.atoms[monomial[0][0]] if len(monomial) == 1 and monomial[0][1] == 1.0 else None
 
     def _direction(self, condition: Sum) -> tuple[int, Sum] | None:
-        """1 and x of the condition `x > 0`, -1 and x of `x < 0`."""
+        """Return 1 and x of the condition `x > 0`, -1 and x of `x < 0`."""
         atom = self.only_atom(condition)
         way = {"GT": 1, "LT": -1}.get(str(atom.attribute), 0) if atom is not None and atom.op == "compare" else 0
         return (way, atom.parts[0]) if atom is not None and way and not any(atom.parts[1].values()) else None
@@ -303,23 +308,23 @@ class NormalForms:
     # -- what an atom holds ---------------------------------------------------------------------------------------------
 
     def atoms_below(self, form: Sum) -> set[int]:
-        """The atoms that a sum holds at any depth."""
-        found: set[int] = set()
+        """Return the atoms that a sum holds at any depth."""
+        atoms: set[int] = set()
         stack = [atom for monomial in form for atom, _ in monomial]
         while stack:
             number = stack.pop()
-            if number not in found:
-                found.add(number)
+            if number not in atoms:
+                atoms.add(number)
                 stack += [inner for part in self.atoms[number].parts for monomial in part for inner, _ in monomial]
-        return found
+        return atoms
 
     def leaves(self, form: Sum) -> frozenset[int]:
-        """The leaf atoms that a sum holds at any depth."""
+        """Return the leaf atoms that a sum holds at any depth."""
         return frozenset(atom for atom in self.atoms_below(form) if self.atoms[atom].node is not None)
 
 
 class FormKinds:
-    """Numbers of forms that differ only in their numbers and leaves, and in what is repeated."""
+    """Numbers of forms; forms that differ only in coefficients, leaves and broadcast values share one."""
 
     def __init__(self, forms: NormalForms) -> None:
         self._forms = forms
@@ -327,14 +332,14 @@ class FormKinds:
         self._known: dict[int, int] = {}
 
     def of(self, form: Sum) -> int:
-        """The number of a form."""
+        """Return the number of a form."""
         for atom in sorted(self._forms.atoms_below(form)):
             if atom not in self._known:
-                found = self._forms.atoms[atom]
-                inner = next(iter(found.parts[0]), ONE) if found.op == "broadcast" else ONE
-                is_repeated = len(inner) == 1 and found.parts[0] == {((inner[0][0], 1.0),): 1.0}
-                known = self._known[inner[0][0]] if is_repeated else self._number((found.op, *map(self._sum, found.parts)))
-                self._known[atom] = known
+                record = self._forms.atoms[atom]
+                inner = next(iter(record.parts[0]), ONE) if record.op == "broadcast" else ONE
+                is_repeated = len(inner) == 1 and record.parts[0] == {((inner[0][0], 1.0),): 1.0}
+                kind = self._known[inner[0][0]] if is_repeated else self._number((record.op, *map(self._sum, record.parts)))
+                self._known[atom] = kind
         return self._number(self._sum(form))
 
     def _sum(self, form: Sum) -> Hashable:
@@ -349,12 +354,12 @@ _ROOTS = {"sqrt": 0.5, "rsqrt": -0.5, "cbrt": 1 / 3}
 
 
 def inverse(monomial: Monomial) -> Monomial:
-    """1 over a product."""
+    """Return 1 over a product."""
     return tuple([(atom, -exponent) for atom, exponent in monomial])
 
 
 def product(left: Monomial, right: Monomial) -> Monomial:
-    """Exponents added; a factor to the power of 0 is gone."""
+    """Multiply two monomials: add their exponents, and drop powers of 0."""
     if not left or not right:
         return left or right
     exponents = dict(left)
@@ -364,14 +369,14 @@ def product(left: Monomial, right: Monomial) -> Monomial:
 
 
 def added(left: Sum, right: Sum, factor: float = 1.0) -> Sum:
-    """`left + factor * right`."""
+    """Return `left + factor * right`."""
     total = dict(left)
     add_to(total, right, factor)
     return total
 
 
 def add_to(total: Sum, right: Sum, factor: float = 1.0) -> None:
-    """Adds `factor * right` to a sum in place."""
+    """Add `factor * right` to a sum in place."""
     for monomial, value in right.items():
         before = total.get(monomial)
         after = factor * value + (before or 0.0)
@@ -390,17 +395,17 @@ def is_constant(form: Sum) -> bool:
 
 
 def key_of(form: Sum) -> Hashable:
-    """What two equal sums share: coefficients are cut to six digits, terms with the coefficient 0 left out."""
+    """Return a key that equal sums share: coefficients have six digits, terms with the coefficient 0 are left out."""
     return tuple(sorted([(monomial, f"{value:.6g}") for monomial, value in form.items() if value != 0.0]))
 
 
 def only_term(form: Sum) -> tuple[Monomial, float]:
-    """The product and the number of a sum with one term; of any other sum 1 and 0."""
+    """Return the product and the number of a sum with one term; for any other sum 1 and 0."""
     return next(iter(form.items())) if len(form) == 1 else (ONE, 0.0)
 
 
 def split_zero(form: Sum) -> Sum:
-    """The terms that are not 0."""
+    """Return the terms that are not 0."""
     return {monomial: value for monomial, value in form.items() if value != 0.0}
 
 

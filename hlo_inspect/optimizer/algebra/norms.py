@@ -30,7 +30,7 @@ from hlo_inspect.optimizer.algebra.update import State, Update, split
 
 
 def squares_in(update: Update, form: Sum) -> list[Sum] | None:
-    """The forms whose squares a norm `sqrt(a + b + ...)` adds up, `None` where it is no norm."""
+    """Return the forms whose squares a norm `sqrt(a + b + ...)` adds up, None if it is no norm."""
     if len(form) != 1:
         return None
     ((monomial, _),) = form.items()
@@ -44,31 +44,31 @@ def squares_in(update: Update, form: Sum) -> list[Sum] | None:
         return squares_in(update, inner) if inner is not None else None
     if exponent != 0.5:
         return None
-    found = update.forms.atoms[atom]
-    terms = list(found.parts[0]) if found.op == "sum" else [((atom, 1.0),)]
+    radicand = update.forms.atoms[atom]
+    terms = list(radicand.parts[0]) if radicand.op == "sum" else [((atom, 1.0),)]
     summed = [update.reductions.summed(term[0][0]) if len(term) == 1 and term[0][1] == 1.0 else None for term in terms]
-    return None if any(one is None for one in summed) else [one for one in summed if one is not None]
+    return None if any(squares is None for squares in summed) else [squares for squares in summed if squares is not None]
 
 
 def unguarded(update: Update, atom: int) -> Sum | None:
-    """The value of which an atom is the safe form: `select(n <= least, least, n)` or `max(n, least)`."""
-    found = update.forms.atoms[atom]
-    if found.op == "select" and set(found.parts[1]) <= {ONE}:
-        return found.parts[2]
-    if found.op == "maximum":
-        others = [part for part in found.parts if not set(part) <= {ONE}]
+    """Return the value of which an atom is the safe form: `select(n <= least, least, n)` or `max(n, least)`."""
+    guard = update.forms.atoms[atom]
+    if guard.op == "select" and set(guard.parts[1]) <= {ONE}:
+        return guard.parts[2]
+    if guard.op == "maximum":
+        others = [part for part in guard.parts if not set(part) <= {ONE}]
         return others[0] if len(others) == 1 else None
     return None
 
 
 def is_norm_of(update: Update, form: Sum, direction: Monomial) -> bool:
-    """Whether a form is a number times the norm of one tensor, given by its direction."""
+    """Return True if a form is a number times the norm of one tensor, given by its direction."""
     squares = squares_in(update, form)
     return squares is not None and len(squares) == 1 and is_square_of(update, squares[0], direction)
 
 
 def is_square_of(update: Update, form: Sum, direction: Monomial) -> bool:
-    """Whether a form is a number times the square of a direction, or of its safe form."""
+    """Return True if a form is a number times the square of a direction, or of its safe form."""
     _, monomial = update.forms.factored(form)
     if len(monomial) == 1 and monomial[0][1] == 2.0:
         inner = unguarded(update, monomial[0][0]) or _decayed(update, monomial[0][0])
@@ -77,9 +77,9 @@ def is_square_of(update: Update, form: Sum, direction: Monomial) -> bool:
 
 
 def _decayed(update: Update, atom: int) -> Sum | None:
-    """The weight, where an atom is a scalar times it: weights that decay before the step."""
-    found = update.forms.atoms[atom]
-    factor, rest = split(found.parts[0], update.weight) if found.op == "sum" else ({}, {})
+    """Return the weight if an atom is a scalar times it: weights that decay before the step."""
+    whole = update.forms.atoms[atom]
+    factor, rest = split(whole.parts[0], update.weight) if whole.op == "sum" else ({}, {})
     return {((update.weight, 1.0),): 1.0} if factor and not rest and update.are_scalar(factor) else None
 
 
@@ -93,15 +93,15 @@ class TrustRatio:
 
 
 def trust_ratio_of(update: Update, atom: int) -> TrustRatio | None:
-    """The ratio of an atom that chooses, perhaps twice, between 1 and a ratio of norms."""
+    """Return the ratio of an atom that chooses, perhaps twice, between 1 and a ratio of norms."""
     for _ in range(MAX_CHOICES):
-        found = update.forms.atoms[atom]
-        ratios = [part for part in found.parts[1:] if key_of(part) != key_of({ONE: 1.0})] if found.op == "select" else []
+        choice = update.forms.atoms[atom]
+        ratios = [part for part in choice.parts[1:] if key_of(part) != key_of({ONE: 1.0})] if choice.op == "select" else []
         if len(ratios) != 1 or len(ratios[0]) != 1:
             return None
         ((monomial, value),) = ratios[0].items()
-        above = [(one, exponent) for one, exponent in monomial if exponent > 0]
-        below = [(one, -exponent) for one, exponent in monomial if exponent < 0]
+        above = [(number, exponent) for number, exponent in monomial if exponent > 0]
+        below = [(number, -exponent) for number, exponent in monomial if exponent < 0]
         if len(above) != 1:
             return None
         if below:
@@ -117,7 +117,7 @@ def _ratio(update: Update, value: float, above: list[tuple[int, float]], below: 
 
 
 def trust_factor(update: Update, monomials: Iterable[Monomial]) -> int | None:
-    """The factor that terms share and that chooses between 1 and a ratio of norms."""
+    """Return the factor that terms share and that chooses between 1 and a ratio of norms."""
     shared: set[int] | None = None
     for monomial in monomials:
         here = {atom for atom, exponent in monomial if exponent == 1.0 and trust_ratio_of(update, atom) is not None}
@@ -126,11 +126,11 @@ def trust_factor(update: Update, monomials: Iterable[Monomial]) -> int | None:
 
 
 def is_trust_ratio(update: Update, atom: int, step: Sum) -> float | None:
-    """The coefficient `k` of a trust ratio `k * norm(w) / norm(step)`, `None` where the norms are of something else."""
-    found = trust_ratio_of(update, atom)
-    if found is None or not is_norm_of(update, found.above, ((update.weight, 1.0),)):
+    """Return the coefficient `k` of a trust ratio `k * norm(w) / norm(step)`, None if the norms are of something else."""
+    ratio = trust_ratio_of(update, atom)
+    if ratio is None or not is_norm_of(update, ratio.above, ((update.weight, 1.0),)):
         return None
-    return found.coefficient if is_norm_of(update, found.below, update.forms.factored(step)[1]) else None
+    return ratio.coefficient if is_norm_of(update, ratio.below, update.forms.factored(step)[1]) else None
 
 
 MAX_CHOICES = 3  # between a trust ratio and 1
@@ -139,19 +139,19 @@ CHECKED_TERMS = 2  # of a norm over many tensors
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """`limit` is `None` where it is computed."""
+    """A limit on gradients, by norm or by value; `limit` is None if it is computed."""
 
     kind: Literal["norm", "value"]
     limit: float | None
 
 
 def find_clip(update: Update, gradient: Sum) -> Clip | None:
-    """How a gradient is clipped, `None` where it is not; all of its terms have to be clipped alike."""
+    """Return the clip of a gradient, None if it has none; all of its terms must have the same."""
     try:
-        found = {_clip_of_term(update, monomial) for monomial in gradient if update.weight not in dict(monomial)}
+        clips = {_clip_of_term(update, monomial) for monomial in gradient if update.weight not in dict(monomial)}
     except ArithmeticError:
         return None  # a limit of 0 or infinity clips nothing
-    return found.pop() if len(found) == 1 else None
+    return clips.pop() if len(clips) == 1 else None
 
 
 def _clip_of_term(update: Update, monomial: tuple[tuple[int, float], ...]) -> Clip | None:
@@ -160,24 +160,24 @@ def _clip_of_term(update: Update, monomial: tuple[tuple[int, float], ...]) -> Cl
 
 
 def clip_of(update: Update, atom: int, exponent: float) -> Clip | None:
-    """The clipping that a factor of a gradient does."""
-    found = update.forms.atoms[atom]
-    if found.op == "sum" and exponent == 1.0:
-        return find_clip(update, found.parts[0])
-    if found.op == "select" and exponent == 1.0:
-        return _by_choice(update, found)
-    if found.op == "minimum" and exponent == 1.0:
-        return _by_factor(update, found) or _by_value(update, found)
-    if found.op == "maximum":
-        return _by_divisor(update, found) if exponent == -1.0 else _by_value(update, found)
-    if found.op == "clamp" and exponent == 1.0:
-        low, _, high = found.parts
+    """Return the clip that a factor of a gradient is."""
+    factor = update.forms.atoms[atom]
+    if factor.op == "sum" and exponent == 1.0:
+        return find_clip(update, factor.parts[0])
+    if factor.op == "select" and exponent == 1.0:
+        return _by_choice(update, factor)
+    if factor.op == "minimum" and exponent == 1.0:
+        return _by_factor(update, factor) or _by_value(update, factor)
+    if factor.op == "maximum":
+        return _by_divisor(update, factor) if exponent == -1.0 else _by_value(update, factor)
+    if factor.op == "clamp" and exponent == 1.0:
+        low, _, high = factor.parts
         return _symmetric(low, high)
     return None
 
 
 def _bare_root(update: Update, form: Sum) -> Sum:
-    """The root of which a form is the safe one: `x > 0 ? sqrt(x > 0 ? x : 1) : x`."""
+    """Return the root of which a form is the safe one: `x > 0 ? sqrt(x > 0 ? x : 1) : x`."""
     monomial, value = only_term(form)
     atom = update.forms.only_factor(monomial)
     if atom is None or atom.op != "select" or len(atom.parts[1]) != 1:
@@ -192,7 +192,7 @@ def _bare_root(update: Update, form: Sum) -> Sum:
 
 
 def is_norm(update: Update, form: Sum) -> bool:
-    """Whether a form is the root of a sum of sums of squares of opaque things. Of many terms the first few are looked into."""
+    """Return True if a form is the root of a sum of sums of squares of opaque values. Only the first few terms are checked."""
     form = _bare_root(update, form)
     if len(form) != 1:
         return False
@@ -218,7 +218,7 @@ def _is_sum_of_squares(update: Update, term: tuple[tuple[int, float], ...], stag
 
 
 def _by_choice(update: Update, select: Atom) -> Clip | None:
-    """`norm < limit ? g : g * limit / norm`, of a gradient or of a factor."""
+    """Match `norm < limit ? g : g * limit / norm`, of a gradient or of a factor."""
     condition, then, other = select.parts
     atoms = [update.forms.atoms[a] for monomial in condition for a, _ in monomial]
     if len(atoms) != 1 or atoms[0].op != "compare":
@@ -238,7 +238,7 @@ def _by_choice(update: Update, select: Atom) -> Clip | None:
 
 
 def _is_scaled_by_norms(update: Update, then: Sum, other: Sum) -> bool:
-    """Whether one form is another one times a power of norms, as where each unit has a limit of its own."""
+    """Return True if one form is the other one times a power of norms, as if each unit has a limit of its own."""
     if len(then) != 1 or len(other) != 1:
         return False
     (left,), (right,) = then, other
@@ -247,15 +247,15 @@ def _is_scaled_by_norms(update: Update, then: Sum, other: Sum) -> bool:
 
 
 def _is_safe_norm(update: Update, atom: int, exponent: float) -> bool:
-    """Whether a factor is a norm, or the larger one of a norm and a number, repeated or not."""
+    """Return True if a factor is a norm, or the maximum of a norm and a number, repeated or not."""
     form: Sum = {((atom, exponent),): 1.0}
     for _ in range(4):
         if is_norm(update, form):
             return True
         monomial, _ = only_term(form)
-        found = update.forms.only_factor(monomial)
-        inner = found.parts[0] if found is not None and found.op == "broadcast" else None
-        inner = unguarded(update, monomial[0][0]) if found is not None and inner is None else inner
+        factor = update.forms.only_factor(monomial)
+        inner = factor.parts[0] if factor is not None and factor.op == "broadcast" else None
+        inner = unguarded(update, monomial[0][0]) if factor is not None and inner is None else inner
         if inner is None or len(inner) != 1:
             return False
         form = inner
@@ -263,7 +263,7 @@ def _is_safe_norm(update: Update, atom: int, exponent: float) -> bool:
 
 
 def _by_factor(update: Update, minimum: Atom) -> Clip | None:
-    """`min(1, limit / (norm + epsilon))`, or that times a number; the limit and epsilon may be handed in."""
+    """Match `min(1, limit / (norm + epsilon))`, or that times a number; the limit and epsilon may be inputs."""
     ratios = [part for part in minimum.parts if not is_constant(part)]
     most = _most(minimum)
     if len(ratios) != 1 or len(ratios[0]) != 1 or most <= 0.0:
@@ -272,23 +272,23 @@ def _by_factor(update: Update, minimum: Atom) -> Clip | None:
     scalars, monomial = update.split_scalars(whole)
     if not monomial or any(exponent > 0 for _, exponent in monomial):
         return None
-    found = _limit(update, update.forms.power({monomial: 1.0}, -1.0), limit / most)
-    return Clip("norm", None) if found is not None and scalars else found
+    clip = _limit(update, update.forms.power({monomial: 1.0}, -1.0), limit / most)
+    return Clip("norm", None) if clip is not None and scalars else clip
 
 
 def _most(minimum: Atom) -> float:
-    """The number that is the smaller one where no norm is over its limit."""
+    """Return the number that is the smaller one if no norm is over its limit."""
     return min((part.get(ONE, 0.0) for part in minimum.parts if is_constant(part)), default=0.0)
 
 
 def unclipped_factor(update: Update, monomial: Monomial) -> float:
-    """The number that the clippings among the factors of a gradient are where no norm is over its limit."""
+    """Return the product of the clips among the factors of a gradient if no norm is over its limit."""
     atoms = [(update.forms.atoms[atom], exponent) for atom, exponent in monomial]
     return math.prod(_most(a) for a, exponent in atoms if a.op == "minimum" and exponent == 1.0 and _by_factor(update, a))
 
 
 def _by_divisor(update: Update, maximum: Atom) -> Clip | None:
-    """`max(norm, limit)` or `max(1, norm / limit)` below the gradient."""
+    """Match `max(norm, limit)` or `max(1, norm / limit)` below the gradient."""
     constants = [part for part in maximum.parts if is_constant(part)]
     others = [part for part in maximum.parts if not is_constant(part)]
     if len(constants) != 1 or len(others) != 1 or not is_norm(update, others[0]):
@@ -298,7 +298,7 @@ def _by_divisor(update: Update, maximum: Atom) -> Clip | None:
 
 
 def _limit(update: Update, divisor: Sum, limit: float) -> Clip | None:
-    """The limit over a norm, to which a small number may have been added."""
+    """Return the limit over a norm, to which a small number may have been added."""
     ((monomial, factor),) = divisor.items()
     inner = update.forms.atoms[monomial[0][0]]
     if len(monomial) == 1 and monomial[0][1] == 1.0 and inner.op == "sum":
@@ -312,44 +312,46 @@ def _limit(update: Update, divisor: Sum, limit: float) -> Clip | None:
 
 
 def unclipped(update: Update, form: Sum) -> Sum:
-    """A form, or what it is where no norm is over its limit."""
+    """Return a form as it is if no norm is over its limit."""
     monomial, value = only_term(form)
     for atom, exponent in monomial:
-        found = update.forms.atoms[atom]
-        clip = _by_choice(update, found) if found.op == "select" and exponent == 1.0 else None
+        factor = update.forms.atoms[atom]
+        clip = _by_choice(update, factor) if factor.op == "select" and exponent == 1.0 else None
         if clip is not None:
             scalars: Sum = {product(monomial, ((atom, -1.0),)): value}
-            return update.forms.multiply(scalars, _chosen_below(update, found))
+            return update.forms.multiply(scalars, _chosen_below(update, factor))
     return form
 
 
 def _chosen_below(update: Update, select: Atom) -> Sum:
-    """The branch of a choice that is not divided by the norm that is compared."""
+    """Return the branch of a choice that is not divided by the compared norm."""
     compared = {atom for monomial in select.parts[0] for atom, _ in monomial}
-    norms = {atom for one in compared for part in update.forms.atoms[one].parts for monomial in part for atom, _ in monomial}
+    norms = {
+        atom for number in compared for part in update.forms.atoms[number].parts for monomial in part for atom, _ in monomial
+    }
     branches = select.parts[1:]
     return next((part for part in branches if not any(atom in norms for monomial in part for atom, _ in monomial)), branches[0])
 
 
 def within_limits(update: Update, atom: int) -> Sum:
-    """The value of which an atom is the one between two limits, an empty form where it is something else."""
-    found = update.forms.atoms[atom]
-    if found.op == "clamp":
-        return found.parts[1]
-    for part in found.parts if found.op in {"minimum", "maximum"} else ():
+    """Return the value that an atom keeps between two limits, an empty form if it is something else."""
+    bound = update.forms.atoms[atom]
+    if bound.op == "clamp":
+        return bound.parts[1]
+    for part in bound.parts if bound.op in {"minimum", "maximum"} else ():
         monomial, value = only_term(part)
         inner = update.forms.only_factor(monomial) if value == 1.0 else None
-        if inner is None or {inner.op, found.op} != {"minimum", "maximum"}:
+        if inner is None or {inner.op, bound.op} != {"minimum", "maximum"}:
             continue
-        limits = [one for one in (*found.parts, *inner.parts) if update.are_scalar(one)]
-        others = [one for one in inner.parts if not update.are_scalar(one)]
+        limits = [part_form for part_form in (*bound.parts, *inner.parts) if update.are_scalar(part_form)]
+        others = [part_form for part_form in inner.parts if not update.are_scalar(part_form)]
         if len(limits) == 2 and len(others) == 1:
             return others[0]
     return {}
 
 
 def _by_value(update: Update, bound: Atom) -> Clip | None:
-    """`min(max(g, -limit), limit)`, in either order."""
+    """Match `min(max(g, -limit), limit)`, in either order."""
     constants = [part for part in bound.parts if is_constant(part)]
     others = [part for part in bound.parts if not is_constant(part)]
     if len(constants) != 1 or len(others) != 1 or len(others[0]) != 1:
@@ -370,8 +372,9 @@ def _symmetric(low: Sum, high: Sum) -> Clip | None:
 
 
 def is_norm_of_clip(update: Update, state: State) -> bool:
-    """Whether a state is nothing but the norm, added up from what is in its place before the step, by which gradients are kept
-    within a limit. A norm that a step is divided by is a state of the optimizer.
+    """Return True if a state is only the norm by which gradients are clipped, added up in its place of the step before.
+
+    A norm that divides a step is a state of the optimizer.
     """
     if state.array.shape.elements != 1:
         return False

@@ -10,7 +10,10 @@ from hlo_inspect.optimizer.algebra.update import Update
 
 
 def plain_rate(update: Update, form: Sum) -> Sum | None:
-    """The factor that all terms of a gradient share; of `acc + (g - acc) / n`, the average of several, that of `acc`."""
+    """Return the factor that all terms of a gradient share.
+
+    For `acc + (g - acc) / n`, the average of several gradients, return that of `acc`.
+    """
     if not is_plain_gradient(update, form):
         return None
     factors = {
@@ -20,12 +23,12 @@ def plain_rate(update: Update, form: Sum) -> Sum | None:
     kept = [monomial for monomial in form if _is_accumulator(update, monomial, form) or _is_turned(update, monomial)]
     if update.is_normalized:  # the other terms have numbers of their own
         kept = [monomial for monomial in form if update.weight not in dict(monomial)]
-    found = [factors[monomial] for monomial in kept or form]
-    return found[0] if all(factor == found[0] for factor in found) else None
+    rates = [factors[monomial] for monomial in kept or form]
+    return rates[0] if all(factor == rates[0] for factor in rates) else None
 
 
 def _is_accumulator(update: Update, monomial: Monomial, form: Sum) -> bool:
-    """Whether a term is an array beside the weight that the other terms hold too."""
+    """Return True if a term is another array than the weight that the other terms hold too."""
     gradient = update.split_scalars(monomial)[1]
     if len(form) != 2 or len(gradient) != 1 or update.forms.atoms[gradient[0][0]].op != "input":
         return False
@@ -34,20 +37,22 @@ def _is_accumulator(update: Update, monomial: Monomial, form: Sum) -> bool:
 
 
 def _is_turned(update: Update, monomial: Monomial) -> bool:
-    """Whether a term is what is turned in `a - a.T`, with the numbers of `a` in it."""
+    """Return True if a term is transposed in `a - a.T`, with the numbers of `a` in it."""
     atom = update.forms.only_factor(update.split_scalars(monomial)[1])
     return atom is not None and atom.op == "transpose"
 
 
 def is_plain_gradient(update: Update, form: Sum) -> bool:
-    """Whether each term of a form is what a backward pass can end with."""
+    """Return True if a backward pass can end with each term of a form."""
     terms = [update.split_scalars(monomial)[1] for monomial in form]
     return update.is_gradient(form) and all(is_backward(update, term) for term in terms)
 
 
 def is_backward(update: Update, monomial: Monomial, depth: int = 4) -> bool:
-    """Whether a product can be what a backward pass ends with: opaque things and functions of activations, in sums, choices and
-    outer products; each may be clipped. No sign, and no root or divisor that is made of the gradient, a norm of it.
+    """Return True if a backward pass can end with a product.
+
+    It holds opaque values and functions of activations, in sums, choices and outer products; each may be clipped. It has no
+    sign, and no root or divisor that is made of the gradient, such as a norm of it.
     """
     if update.is_normalized:  # norms of the weight are repeated
         monomial = _unrepeated(update, monomial)
@@ -60,35 +65,36 @@ def is_backward(update: Update, monomial: Monomial, depth: int = 4) -> bool:
     if not whole or not depth or any(_is_made_of(update, *other, parts_of_gradient) for other in others):
         return False
     for atom in whole:
-        found = update.forms.atoms[atom]
-        if found.node is None and update.forms.leaves({((atom, 1.0),): 1.0}) == {update.weight}:
+        factor = update.forms.atoms[atom]
+        if factor.node is None and update.forms.leaves({((atom, 1.0),): 1.0}) == {update.weight}:
             return False  # a function of the weight alone scales the gradient
-        parts = found.parts[1:] if found.op == "select" else found.parts if found.op in {"sum", "broadcast"} else ()
+        parts = factor.parts[1:] if factor.op == "select" else factor.parts if factor.op in {"sum", "broadcast"} else ()
         terms = [update.split_scalars(term)[1] for part in parts for term, value in part.items() if value != 0.0]
-        if found.op == "sign" or not all(
-            is_backward(update, term, depth - 1) for term in terms if term or found.op == "select"
+        if factor.op == "sign" or not all(
+            is_backward(update, term, depth - 1) for term in terms if term or factor.op == "select"
         ):
             return False
     return True
 
 
 def _unrepeated(update: Update, monomial: Monomial) -> Monomial:
-    """A product in which products that are repeated along a dimension stand as they are."""
+    """Replace products that are repeated along a dimension by the products themselves."""
     opened: Monomial = ONE
     for atom, exponent in monomial:
         inner = update.forms.atoms[atom]
         is_repeated = inner.op == "broadcast" and len(inner.parts[0]) == 1
         factors = next(iter(inner.parts[0])) if is_repeated else ((atom, 1.0),)
-        opened = product(opened, tuple((one, power * exponent) for one, power in factors))
+        opened = product(opened, tuple((number, power * exponent) for number, power in factors))
     return opened
 
 
 def _is_made_of(update: Update, atom: int, exponent: float, gradient: list[int]) -> bool:
-    """Whether a factor is a function of the gradient or the weight, or of a sum over one; statistics of a batch are not: of a
-    gradient that is a sum these share values with some terms alone. Nor is the norm of the weight that a loss divides by,
-    `w / stop_gradient(norm(w))`: with it the gradient is divided, not multiplied.
+    """Return True if a factor is a function of the gradient or the weight, or of a sum over one.
+
+    Statistics of a batch are not: they share values with only some terms of a gradient that is a sum. Nor is the norm of the
+    weight that a loss divides by, `w / stop_gradient(norm(w))`: it divides the gradient.
     """
-    terms = [[_names(update, leaves) for leaves in _leaves_by_term(update, one)] for one in gradient]
+    terms = [[_names(update, leaves) for leaves in _leaves_by_term(update, part_atom)] for part_atom in gradient]
     level = set(update.forms.leaves({((atom, 1.0),): 1.0}))
     seen: set[Hashable] = set()
     for _ in range(4):
@@ -106,19 +112,19 @@ def _is_made_of(update: Update, atom: int, exponent: float, gradient: list[int])
 
 
 def _leaves_by_term(update: Update, atom: int) -> list[frozenset[int]]:
-    """The leaves of each term of a sum, or of the one term that an atom is."""
-    found = update.forms.atoms[atom]
-    forms: list[Sum] = [{term: 1.0} for term in found.parts[0]] if found.op == "sum" else [{((atom, 1.0),): 1.0}]
+    """Return the leaves of each term of a sum, or of the one term that an atom is."""
+    whole = update.forms.atoms[atom]
+    forms: list[Sum] = [{term: 1.0} for term in whole.parts[0]] if whole.op == "sum" else [{((atom, 1.0),): 1.0}]
     return [update.forms.leaves(form) for form in forms]
 
 
 def _names(update: Update, leaves: Iterable[int]) -> set[Hashable]:
-    """What tells leaves apart: products are equal where their factors are, for they may be computed twice."""
-    found = [(leaf, update.reductions.factors(leaf)) for leaf in leaves]
-    return {leaf if factors is None else tuple(sorted(map(str, map(key_of, factors)))) for leaf, factors in found}
+    """Return names of leaves. Products are equal if their factors are, for they may be computed twice."""
+    factors_by_leaf = [(leaf, update.reductions.factors(leaf)) for leaf in leaves]
+    return {leaf if factors is None else tuple(sorted(map(str, map(key_of, factors)))) for leaf, factors in factors_by_leaf}
 
 
 def _operands(update: Update, leaf: int) -> tuple[Sum, ...]:
-    """What a leaf adds up, or multiplies."""
+    """Return the operands that a leaf adds up or multiplies."""
     summed = update.reductions.summed(leaf)
     return (summed,) if summed is not None else update.reductions.factors(leaf) or ()

@@ -1,6 +1,4 @@
-"""The operands of opaque leaves: what a sum over elements or devices adds up, what a product of matrices multiplies, and what a
-loop begins with and makes of it.
-"""
+"""The operands of opaque leaves: of reductions over elements or devices, of matrix products, and of loops."""
 
 from __future__ import annotations
 
@@ -22,8 +20,8 @@ _OVER_ELEMENTS = opcodes_that_are("reduction") - STARTING_COLLECTIVES
 
 
 @dataclass(frozen=True, slots=True)
-class Iterated:
-    """A value that an iteration of a loop makes `new` of the atom `old`; it begins as `initial`."""
+class CarriedAtom:
+    """A value of a loop: an iteration computes `new` from the atom `old`; it begins as `initial`."""
 
     initial: Sum
     old: int
@@ -38,19 +36,22 @@ class Reductions:
         self._frames = flow.frames
         self._step = step
         self._forms = forms
-        self._known: dict[tuple[int, str], Sum | None] = {}
+        self._sums: dict[tuple[int, str], Sum | None] = {}
         self._over_devices: dict[int, Sum | None] = {}
         self._totals: dict[int, dict[int, list[Sum]]] = {}
 
     def summed(self, atom: int, kind: str = "add") -> Sum | None:
-        """The form whose elements a leaf adds up (with `kind` "maximum": takes the largest of), `None` for another leaf."""
+        """Return the form whose elements a leaf adds up, None for another leaf.
+
+        With `kind` "maximum", the leaf takes the largest element.
+        """
         key = (atom, kind)
-        if key not in self._known:
-            self._known[key] = self._summed(atom, kind)
-        return self._known[key]
+        if key not in self._sums:
+            self._sums[key] = self._summed(atom, kind)
+        return self._sums[key]
 
     def over_devices(self, atom: int) -> Sum | None:
-        """The form whose values a leaf, or a part of one, adds up over devices and nothing else."""
+        """Return the form whose values a leaf, or a part of one, adds up over devices and nothing else."""
         if atom not in self._over_devices:
             self._over_devices[atom] = self._summed_over_devices(atom)
         return self._over_devices[atom]
@@ -64,7 +65,7 @@ class Reductions:
         return None if opcode in _OVER_ELEMENTS else self._form(operand)
 
     def scattered(self, atom: int) -> tuple[int, Sum] | None:
-        """Where a leaf adds up rows and which: the node of the indices and the form of the rows, of a scatter."""
+        """Return the node of the indices and the form of the rows that a leaf, a scatter, adds up."""
         node = self._forms.atoms[atom].node
         place = self._flow.graph.places.get(node) if node is not None else None
         if place is None or self._frames.opcode(place) != "scatter":
@@ -76,7 +77,7 @@ class Reductions:
         return self._flow.node(operands[1]), self._form_of(rows)
 
     def factors(self, atom: int) -> tuple[Sum, Sum] | None:
-        """The two matrices of which a leaf is the product, each perhaps transposed; `None` for another leaf."""
+        """Return the two matrices of which a leaf is the product, each perhaps transposed; None for another leaf."""
         node = self._forms.atoms[atom].node
         place = self._flow.graph.places.get(node) if node is not None else None
         if place is None or not self._is_product(place):
@@ -84,8 +85,8 @@ class Reductions:
         operands = self._frames.operands(place)[:2]
         return (self._form(operands[0]), self._form(operands[1])) if len(operands) == 2 else None
 
-    def iterated(self, atom: int) -> Iterated | None:
-        """What a loop iterates whose last value a leaf is, `None` for another leaf."""
+    def iterated(self, atom: int) -> CarriedAtom | None:
+        """Return the carried value of a loop whose last value a leaf is, None for another leaf."""
         node = self._forms.atoms[atom].node
         place = self._flow.graph.places.get(node) if node is not None else None
         if place is None or self._frames.opcode(place) != "while":
@@ -94,29 +95,30 @@ class Reductions:
         if body is None or initial is None:
             return None
         old = self._flow.graph.input((body, 0, place[2]), self._frames.size(place))
-        return Iterated(self._form(initial), self._forms.leaf(old), self._form(self._frames.root(body, place[2])))
+        return CarriedAtom(self._form(initial), self._forms.leaf(old), self._form(self._frames.root(body, place[2])))
 
     def added_up(self, atom: int) -> dict[int, list[Sum]]:
-        """What the reductions of which an atom is the sum add up, or the inner products, by the atoms in it. The size of a
-        value is found by the atoms in its definition. Empty where a term is something else.
+        """Return the operands of the reductions or inner products whose sum an atom is, by the atoms in them.
+
+        The size of a value counts by the atoms in its definition. The result is empty if a term is something else.
         """
         if atom not in self._totals:
             self._totals[atom] = self._added_up(atom)
         return self._totals[atom]
 
     def _added_up(self, atom: int) -> dict[int, list[Sum]]:
-        found = self._forms.atoms[atom]
-        found_by: dict[int, list[Sum]] = {}
-        for monomial, value in (found.parts[0] if found.op == "sum" else {((atom, 1.0),): 1.0}).items():
+        whole = self._forms.atoms[atom]
+        forms_by_atom: dict[int, list[Sum]] = {}
+        for monomial, value in (whole.parts[0] if whole.op == "sum" else {((atom, 1.0),): 1.0}).items():
             inner = self._term(monomial) if close(value, 1.0) else None
             if inner is None:
                 return {}
-            for one in {one for m in self._opened(inner) for one, _ in m}:
-                found_by.setdefault(one, []).append(inner)
-        return found_by
+            for number in {number for m in self._opened(inner) for number, _ in m}:
+                forms_by_atom.setdefault(number, []).append(inner)
+        return forms_by_atom
 
     def _term(self, monomial: Monomial) -> Sum | None:
-        """What one term adds up: a sum over all elements, or the product of two arrays of which one element is left."""
+        """Return the form that one term adds up: of a sum over all elements, or of an inner product."""
         if len(monomial) != 1 or monomial[0][1] != 1.0:
             return None
         atom = monomial[0][0]
@@ -127,7 +129,7 @@ class Reductions:
         return self._forms.multiply(*factors) if factors is not None else self.summed(atom)
 
     def _opened(self, form: Sum) -> Sum:
-        """A form, or the definition of the value of which it is the size."""
+        """Return a form, or the definition of the value of which it is the size."""
         atom = self._forms.only_atom(form)
         inner = self._forms.only_atom(atom.parts[0]) if atom is not None and atom.op == "abs" else None
         return self._forms.definition(inner.node) if inner is not None and inner.node is not None else form
@@ -152,21 +154,21 @@ class Reductions:
         return split_zero(self._forms.form(self._step.resolved(self._flow.graph, [node])[node]))
 
     def _reduced(self, atom: int, kind: str) -> Place | None:
-        """Where the operand of a reduction is; of a part of a combined all-reduce the operand of that part."""
-        found = self._forms.atoms[atom]
+        """Return the place of the operand of a reduction; for a part of a combined all-reduce, that of the part's operand."""
+        record = self._forms.atoms[atom]
         places = self._flow.graph.places
-        if found.node is not None:
-            return self._operand(places[found.node], kind) if found.node in places else None
-        if found.op == "slice" and len(found.parts[0]) == 1:
-            ((monomial, _),) = found.parts[0].items()
+        if record.node is not None:
+            return self._operand(places[record.node], kind) if record.node in places else None
+        if record.op == "slice" and len(record.parts[0]) == 1:
+            ((monomial, _),) = record.parts[0].items()
             node = self._forms.atoms[monomial[0][0]].node if len(monomial) == 1 else None
-            first = found.attribute[0] if isinstance(found.attribute, tuple) and found.attribute else None
+            first = record.attribute[0] if isinstance(record.attribute, tuple) and record.attribute else None
             if node in places and isinstance(first, SliceDimension):
                 return self._part(places[node], first.start, kind)
         return None
 
     def _part(self, place: Place, offset: int, kind: str) -> Place | None:
-        """Where the element at an offset of a combined reduction comes from: an operand of the concatenation below."""
+        """Return the source of the element at an offset of a combined reduction: an operand of the concatenation below."""
         frames, operand = self._frames, self._operand(place, kind)
         if operand is None:
             return None

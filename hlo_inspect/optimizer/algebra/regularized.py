@@ -1,8 +1,7 @@
-"""The gradient of a regularized loss, `g + l2 * w`, put together again where it was multiplied out.
+"""The gradient of a regularized loss, `g + l2 * w`, factored out again after it was multiplied out.
 
 Sums that hold the weight are multiplied out, so that `w' = w - rate * (g + l2 * w) / sqrt(v')` has the weight in two of its
-terms, one of them with a factor that is no scalar. Where a state takes in the square or the size of `g + l2 * w`, that sum is
-known.
+terms. One of these has a factor that is no scalar. If a state adds the square or the size of `g + l2 * w`, that sum is known.
 """
 
 from __future__ import annotations
@@ -13,18 +12,18 @@ from hlo_inspect.optimizer.algebra.normal_form import Monomial, NormalForms, Sum
 
 
 def regularized_gradient(forms: NormalForms, states: Iterable[Sum], find: Callable[[Sum], bool]) -> Sum | None:
-    """The one sum below states, inside of a power or a function, that `find` takes for a regularized gradient."""
+    """Return the one sum below states, inside of a power or a function, that `find` takes for a regularized gradient."""
     inner = {atom for form in states for atom in forms.atoms_below(form)}
-    found = {}
+    gradients = {}
     for atom in sorted(inner):
         for part in forms.atoms[atom].parts:
             if len(part) > 1 and find(part):
-                found[forms.factored(part)[1]] = part
-    return next(iter(found.values())) if len(found) == 1 else None
+                gradients[forms.factored(part)[1]] = part
+    return next(iter(gradients.values())) if len(gradients) == 1 else None
 
 
 def factor_out_gradient(forms: NormalForms, form: Sum, weight: int, gradient: Sum) -> Sum:
-    """A sum with `gradient` as one factor of the terms that it was multiplied with, also below the powers in it."""
+    """Factor `gradient` out of the terms of a sum, also below the powers in it."""
     inner: Sum = {}
     for monomial, value in form.items():
         add_to(inner, _below_powers(forms, monomial, value, weight, gradient))
@@ -32,7 +31,7 @@ def factor_out_gradient(forms: NormalForms, form: Sum, weight: int, gradient: Su
 
 
 def _below_powers(forms: NormalForms, monomial: Monomial, value: float, weight: int, gradient: Sum) -> Sum:
-    """A term in which the sums that are factors of it are put together."""
+    """Factor the gradient out of the sums that are factors of a term."""
     for atom, exponent in monomial:
         if forms.atoms[atom].op == "sum":
             (part,) = forms.atoms[atom].parts
@@ -46,10 +45,10 @@ def _below_powers(forms: NormalForms, monomial: Monomial, value: float, weight: 
 def _factor_out_of_sum(forms: NormalForms, form: Sum, weight: int, gradient: Sum) -> Sum:
     content, whole = forms.factored(gradient)
     ((first, value), *others) = sorted(gradient.items(), key=lambda term: weight in dict(term[0]))
-    held = {atom for atom, _ in first}
+    atoms_of_first = {atom for atom, _ in first}
     total = dict(form)
     for monomial, coefficient in form.items():
-        if not held.issubset(atom for atom, _ in monomial):
+        if not atoms_of_first.issubset(atom for atom, _ in monomial):
             continue
         factor, scale = product(monomial, inverse(first)), coefficient / value
         if not factor and len(form) == len(gradient):
@@ -62,6 +61,6 @@ def _factor_out_of_sum(forms: NormalForms, form: Sum, weight: int, gradient: Sum
 
 
 def _has(form: Sum, term: Monomial, number: float, weight: int) -> bool:
-    """Whether a sum has a term with that coefficient; the weight may have more, since most of it is kept."""
+    """Return True if a sum has a term with that coefficient; the weight may have more, since most of it is kept."""
     value = form.get(term)
     return value is not None and (close(value, number) or term == ((weight, 1.0),))

@@ -1,4 +1,4 @@
-"""One new value as rules see it: a sum over the old value, the states and the gradient."""
+"""A new value as rules see it: a sum over the old value, the states and the gradient."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class WeightAverage:
-    """An array that takes in `share` of another one's new value."""
+    """An array that adds `share` of another one's new value."""
 
     array: StateArray
     share: Sum
@@ -46,10 +46,10 @@ class WeightAverage:
 
 @dataclass(slots=True)
 class Claim:
-    """What a rule says of an update.
+    """A rule's explanation of an update.
 
-    `rate` is the factor of the step, positive for descent; `gradient` the form of what the rule calls the gradient.
-    `roles` are the arrays of the rule's state, `extra` those beside them. `rule` is filled in by `OptimizerRule.claim`.
+    `rate` is the factor of the step, positive for descent; `gradient` the form of what the rule calls the gradient. `roles` are
+    the arrays of the rule's state, `extra` the other ones. `OptimizerRule.claim` fills in `rule`.
     """
 
     rate: Sum
@@ -62,11 +62,11 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class OptimizerRule:
-    """An optimizer: what facts, help, README and tests say of it, and `match`, which gives a claim for an update that the rule
-    explains wholly.
+    """An optimizer, as facts, help, README and tests describe it.
 
-    `hyperparameters` and `state` are the names that a claim can have: facts of `optimizer`, and roles of parameters.
-    `with_decay` is the name that goes with weight decay beside the step, where that has one of its own.
+    `match` returns a claim if the rule wholly explains an update. `hyperparameters` and `state` are the names that a claim can
+    have: facts of `optimizer`, and roles of parameters. `with_decay` is the rule's name with decoupled weight decay, if that
+    has its own.
     """
 
     name: str
@@ -82,7 +82,7 @@ class OptimizerRule:
         return (self.name,) if self.with_decay is None else (self.name, self.with_decay)
 
     def claim(self, update: Update) -> Claim | None:
-        """The claim of the rule, by its name."""
+        """Return the claim of the rule, by its name."""
         claim = self.match(update)
         if claim is not None:
             decay = claim.hyperparameters.get("weight_decay", ABSENT)
@@ -92,11 +92,13 @@ class OptimizerRule:
 
 @dataclass(slots=True)
 class UpdateContext:
-    """What an update knows of its step: dependences, and as bits the inputs that hold its own old value, those of which its
-    gradient depends on at least one, and those that hold states. `running_products` are atoms of scalars that each step
-    multiplies by the same number, with that number; `None` where it is handed in. `arrays` are those of the training state by
-    the nodes of their values. `averages` gives those of weights by the atoms of the new weights, `returned_scalars` the scalars
-    that the step returns. `refused_states` are those of the `state_inputs` because of which a form was taken for no gradient.
+    """The step's data that an update reads.
+
+    `own_inputs` hold its own old value. Its gradient depends on one or more of `gradient_inputs`, and states are in
+    `state_inputs`; all are bits. `running_products` are atoms of scalars that each step multiplies by the same number, with
+    that number; None if it is an input. `arrays` are those of the training state by the nodes of their values. `averages`
+    returns those of weights by the atoms of the new weights, `returned_scalars` the scalars that the step returns.
+    `refused_states` are those of `state_inputs` that kept a form from being a gradient.
     """
 
     dependence: AtomDependence
@@ -141,7 +143,7 @@ class Update:
         self.rest = self._decayed_whole(rest)
 
     def _with_whole_gradient(self) -> Sum:
-        """The new value in which a regularized gradient is one factor, as it is then in the states too."""
+        """Factor a regularized gradient out of the new value, and out of the states."""
         own = self._dependence.bit(self.weight)
         holding = [state.form for state in self.states if self._dependence.values(state.form) & own]
         gradient = regularized_gradient(self.forms, holding, self._is_regularized) if holding else None
@@ -153,8 +155,9 @@ class Update:
         return factor_out_gradient(self.forms, self.form, self.weight, gradient)
 
     def _without_nothing(self, form: Sum) -> Sum:
-        """A sum without terms that are 0 times the weight in a gradient that is scaled: a loss may be regularized by nothing. A
-        decay of 0 stays, and 0 times a state or a gradient.
+        """Drop terms of a sum that are 0 times the weight in a scaled gradient: a loss may be regularized by nothing.
+
+        A decay of 0 stays, and 0 times a state or a gradient.
         """
         if 0.0 not in form.values():
             return form
@@ -166,7 +169,10 @@ class Update:
         }
 
     def _split(self, form: Sum) -> tuple[Sum, Sum]:
-        """What keeps the weight, and the rest. The gradient of a standardized weight holds the weight itself."""
+        """Split a form into the factor of the weight and the rest.
+
+        The gradient of a standardized weight holds the weight itself.
+        """
         kept, rest = split(form, self.weight)
         are_scalars = self._dependence.are_scalars
         inner = {m for m in kept if self.depends_on_itself({m: 1.0}) and not all(are_scalars(atom) for atom, _ in m)}
@@ -176,8 +182,9 @@ class Update:
         return {monomial: value for monomial, value in kept.items() if monomial not in inner}, rest
 
     def _decayed_whole(self, form: Sum) -> Sum:
-        """What is added to the weight as one term, where the sum of both is decayed: `(w + s) * k` with a `k` of several
-        scalars, such as `1 - rate * decay`, adds `s * k`.
+        """Return the rest as one term if the sum of weight and step is decayed.
+
+        `(w + s) * k` with a `k` of several scalars, such as `1 - rate * decay`, adds `s * k`.
         """
         parts = [self.split_scalars(monomial) for monomial in form]
         if len(form) != len(self.kept) or len(form) < 2 or ONE not in self.kept or len({others for _, others in parts}) != 1:
@@ -192,7 +199,7 @@ class Update:
 
     @cached_property
     def is_normalized(self) -> bool:
-        """Whether the gradient holds the weight itself times something that depends on it: the loss reads `w / norm(w)`."""
+        """True if the gradient holds the weight times something that depends on it: the loss reads `w / norm(w)`."""
         for form in (self.form, *(state.form for state in self.states)):
             factor, _ = split(form, self.weight)
             if any(self.depends_on_itself({m: 1.0}) and not self.are_scalar({m: 1.0}) for m in factor):
@@ -200,27 +207,27 @@ class Update:
         return False
 
     def _is_regularized(self, form: Sum) -> bool:
-        """Whether a form is a gradient and a scalar times the weight."""
+        """Return True if a form is a gradient and a scalar times the weight."""
         factor, rest = split(form, self.weight)
         return bool(factor) and bool(rest) and self.are_scalar(factor) and self.is_gradient(rest)
 
     # -- what an atom is ------------------------------------------------------------------------------------------------
 
     def is_scalar(self, atom: int) -> bool:
-        """Whether an atom is made only of constants, counters and other scalars, and does not depend on the weight."""
+        """Return True if an atom is made only of constants, counters and other scalars, and does not depend on the weight."""
         dependence = self._dependence
         if not dependence.are_scalars(atom) or dependence.values_in(atom) & self._special:
             return False
         return not dependence.inputs_in(atom) & self._context.gradient_inputs
 
     def is_bound(self, atom: int) -> bool:
-        """Whether an atom is one number beside an array: the smaller or larger one of several, or one that is chosen."""
+        """Return True if the weight is an array and the atom one number: a minimum or maximum of several, or a chosen one."""
         if self.array.shape.elements == 1 or self.forms.atoms[atom].op not in _BOUNDS:
             return False
         return self._dependence.are_scalars(atom)
 
     def holds(self, atom: int, value: int) -> bool:
-        """Whether an atom holds a array's value at any depth."""
+        """Return True if an atom holds an array's value at any depth."""
         return bool(self._dependence.values_in(atom) & self._dependence.bit(value))
 
     @property
@@ -234,11 +241,14 @@ class Update:
         return self._context.own_inputs
 
     def depends_on_itself(self, form: Sum) -> bool:
-        """Whether something opaque in a form depends on what the gradient does, mostly on the old value of the weight."""
+        """Return True if an opaque value in a form depends on what the gradient depends on.
+
+        That is mostly the old value of the weight.
+        """
         return bool(self._dependence.inputs(form) & self._context.gradient_inputs)
 
     def turns(self, form: Sum) -> bool:
-        """Whether the direction of a form, not only its length, depends on what the gradient does."""
+        """Return True if the direction of a form, not only its length, depends on what the gradient depends on."""
         own, inputs_in = self._context.gradient_inputs, self._dependence.inputs_in
         atoms = {atom for monomial in form for atom, _ in monomial if not self._dependence.are_scalars(atom)}
         return self.array.shape.elements == 1 or any(inputs_in(atom) & own for atom in atoms)
@@ -247,7 +257,10 @@ class Update:
         return all(self.is_scalar(atom) for monomial in form for atom, _ in monomial)
 
     def is_gradient(self, form: Sum) -> bool:
-        """Whether a form can be a gradient: it depends on the old value through something opaque, and holds no state."""
+        """Return True if a form can be a gradient.
+
+        It depends on the old value through something opaque, and holds no state.
+        """
         if self._dependence.values(form) & self._special & ~self._dependence.bit(self.weight):
             return False
         inputs = self._dependence.inputs(form)
@@ -258,12 +271,12 @@ class Update:
         return not states
 
     def split_scalars(self, monomial: Monomial) -> tuple[Monomial, Monomial]:
-        """The scalar factors of a product, and the other ones."""
+        """Split a product into its scalar factors and the other ones."""
         scalars = tuple([factor for factor in monomial if self.is_scalar(factor[0])])
         return scalars, tuple([factor for factor in monomial if factor not in scalars])
 
     def without_scalars(self, form: Sum) -> Sum:
-        """A form without the scalar factors that all of its terms share."""
+        """Divide a form by the scalar factors that all of its terms share."""
         shared: dict[int, float] | None = None
         for monomial, value in form.items():
             if value != 0.0:
@@ -273,22 +286,22 @@ class Update:
         return {product(monomial, divisor): value for monomial, value in form.items()} if divisor else form
 
     def direction(self, form: Sum) -> tuple[float, Monomial]:
-        """A form up to scalar factors, as content times monomial."""
+        """Return a form up to scalar factors, as content times monomial."""
         return self.forms.factored(self.without_scalars(form))
 
     def same_direction(self, left: Sum, right: Sum) -> bool:
-        """Whether two forms differ only by scalar factors."""
+        """Return True if two forms differ only by scalar factors."""
         return bool(left) and bool(right) and self.direction(left)[1] == self.direction(right)[1]
 
     # -- states ---------------------------------------------------------------------------------------------------------
 
     def used(self, form: Sum) -> list[State]:
-        """The states that a form holds, as old or as new values."""
+        """Return the states that a form holds, as old or as new values."""
         values = self._dependence.values(form)
         return [state for state in self.states if values & (self._dependence.bit(state.old) | self._dependence.bit(state.new))]
 
     def recursion(self, state: State) -> tuple[Sum, Sum] | None:
-        """A state's new value as `decay * old + rest`, if it is linear in the old one."""
+        """Return a state's new value as `decay * old + rest`, if it is linear in the old one."""
         decay, rest = split(state.form, state.old)
         if not decay or self._dependence.values(rest) & self._dependence.bit(state.old) or not self.are_scalar(decay):
             return None
@@ -296,7 +309,7 @@ class Update:
 
     @property
     def averages(self) -> Sequence[WeightAverage]:
-        """The arrays that take in some of the new weight."""
+        """The arrays that add some of the new weight."""
         return self._context.averages().get(self.forms.leaf(self.array.new), ())
 
     @property
@@ -305,26 +318,26 @@ class Update:
         return self._context.returned_scalars()
 
     def array_of(self, atom: int) -> StateArray | None:
-        """The array of the training state of which an atom is the old or the new value."""
+        """Return the array of the training state of which an atom is the old or the new value."""
         node = self.forms.atoms[atom].node
         return self._context.arrays.get(node) if node is not None else None
 
     def state_of(self, atom: int) -> State | None:
-        """The state of which an atom is the new value, also where it is only found below a product of matrices or a loop."""
+        """Return the state of which an atom is the new value, even if it is only below a product of matrices or a loop."""
         array = self.array_of(atom)
         if array is None or atom != self.forms.leaf(array.new) or array.is_unchanged:
             return None
         return State(array, self.forms.leaf(array.old), atom, self.forms.definition(array.new))
 
     def without(self, states: Iterable[State]) -> Update:
-        """The same update where some states with one element count as scalars that are handed in."""
+        """Return the same update in which some states with one element count as scalar inputs."""
         left = [state for state in self.states if state not in states]
         return Update(self.forms, self.array, left, self._context, tolerance=self.tolerance)
 
     # -- hyperparameters -------------------------------------------------------------------------------------------------------
 
     def read(self, form: Sum, *, tolerance: float | None = None) -> Hyperparameter:
-        """The hyper-parameter that a coefficient gives: its number, or `COMPUTED`."""
+        """Return the hyper-parameter of a coefficient: its number, or `COMPUTED`."""
         if not any(form.values()):
             return constant(0.0)
         if not is_constant(form):
@@ -332,11 +345,11 @@ class Update:
         return constant(form.get(ONE, 0.0), self.tolerance if tolerance is None else tolerance)
 
     def round(self, value: float) -> float:
-        """The shortest decimal within the tolerance of the update."""
+        """Return the shortest decimal within the tolerance of the update."""
         return shortest(value, self.tolerance)
 
     def decay_of(self, rate: Sum, kept: Sum | None = None) -> Hyperparameter:
-        """The decoupled weight decay: the factor of the weight is `1 - rate * decay`."""
+        """Return the decoupled weight decay: the factor of the weight is `1 - rate * decay`."""
         kept = self.kept if kept is None else kept
         marker = ((self.forms.zero, 1.0),)
         has_zero = any(self.forms.zero in dict(monomial) for monomial in kept)
@@ -352,11 +365,11 @@ class Update:
         return constant(ratio.get(ONE, 0.0), max(self.tolerance, min(rounding, 0.006)))
 
     def is_plain(self) -> bool:
-        """Whether the new value is linear in the weight, with a scalar factor, apart from gradients."""
+        """Return True if the new value is linear in the weight, with a scalar factor, apart from gradients."""
         return bool(self.kept) and self.are_scalar(self.kept)
 
     def is_step(self) -> bool:
-        """Whether something is added to the weight, which is itself kept or decayed by a scalar factor."""
+        """Return True if a term is added to the weight, which a scalar factor keeps or decays."""
         scalars = all(self._dependence.are_scalars(atom) for monomial in self.kept for atom, _ in monomial)
         if not self.kept or not scalars or not self.rest:
             return False
@@ -366,23 +379,23 @@ class Update:
 _BOUNDS = opcodes_that_are("choice")
 
 LEAST_KEPT = 0.5
-"""No weight decay keeps less than this."""
+"""The least factor of the weight: no weight decay keeps less."""
 
 
 def split(form: Sum, atom: int) -> tuple[Sum, Sum]:
-    """The factor of an atom in a sum, and the terms in which it is no factor of exponent 1."""
+    """Return the factor of an atom in a sum, and the terms in which it is no factor of exponent 1."""
     factor: Sum = {}
     rest: Sum = {}
     for monomial, value in form.items():
         if (atom, 1.0) in monomial:
-            factor[tuple([one for one in monomial if one[0] != atom])] = value
+            factor[tuple([power for power in monomial if power[0] != atom])] = value
         else:
             rest[monomial] = value
     return factor, rest
 
 
 def quotient(forms: NormalForms, form: Sum, divisor: Sum) -> Sum | None:
-    """`form / divisor` where the result is one monomial, `None` else."""
+    """Return `form / divisor` if the result is one monomial, else None."""
     (a, left), (b, right) = forms.factored(form), forms.factored(divisor)
     if b == 0.0:
         return None
@@ -390,7 +403,7 @@ def quotient(forms: NormalForms, form: Sum, divisor: Sum) -> Sum | None:
 
 
 def expanded(update: Update, form: Sum) -> Sum:
-    """A sum in which terms that are a sum are expanded."""
+    """Expand the terms of a sum that are a sum."""
     total: Sum = {}
     for monomial, value in form.items():
         atom = update.forms.only_factor(monomial)

@@ -93,7 +93,7 @@ def _direct(update: Update, step: Sum) -> Claim | None:
     share = moments[1].share if divisor.has_sum and len(moments) == 2 else None  # the root of how many elements the mean was of
     rate: Sum = {tuple(parts.scalars): -value * divisor.coefficient * (share**-0.5 if share else 1.0)}
     first = moments[0]
-    is_own = first.decay.known == "computed" and (first.epsilon.value or divisor.is_limited)
+    is_own = first.decay.status == "computed" and (first.epsilon.value or divisor.is_limited)
     if len(moments) == 1 and not is_own and not any(exponent < 0 for _, exponent in parts.norms):
         return None
     hyperparameters = {

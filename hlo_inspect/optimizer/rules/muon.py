@@ -251,7 +251,7 @@ def match(update: Update) -> Claim | None:
     if not factor or not update.are_scalar(factor) or (beside and not update.same_direction(beside, average.rest)):
         return None
     rate, decay = scaled(iteration.factor, -1.0), update.decay_of(iteration.factor)
-    decay = COMPUTED if decay.known != "absent" and decay.value != 0.0 else decay
+    decay = COMPUTED if decay.status != "absent" and decay.value != 0.0 else decay
     shared = _shared_factor(update)
     if shared is not None:
         rate, decay = shared[0], update.read(shared[1])

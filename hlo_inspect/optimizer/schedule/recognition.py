@@ -144,7 +144,7 @@ class Rates:
 
     def text(self, weight: Weight) -> str:
         claim, forms = weight.claim, weight.update.forms
-        state = (claim.hyperparameters.get("learning_rate", ABSENT) if claim is not None else ABSENT).known
+        state = (claim.hyperparameters.get("learning_rate", ABSENT) if claim is not None else ABSENT).status
         if claim is None or state != "computed":
             return state
         key = (id(forms), frozenset(claim.rate.items()))

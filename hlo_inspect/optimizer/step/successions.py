@@ -3,8 +3,8 @@
 An alias (`input_output_alias`) only says whose buffer an output uses: JAX gives a donated buffer to the first result of its
 shape and type, whatever that holds. Data flow decides first, by what an output is made of, element by element:
 
-1. an input of its shape, all or most of it, and an addend: a new weight, the next value of an average; the factor may be 1 and
-   something computed, such as a decay that is an argument
+1. an input of its shape, all or most of it, and an addend: a new weight, the next value of an average; a computed part may be
+   in the factor, such as a decay that is an argument
 2. the same with another factor, or a computed one: an average whose decay is an argument
 3. the input itself, returned unchanged
 4. an input times an array, and an addend: a masked weight, a step size that grows and shrinks with each element
