@@ -117,17 +117,17 @@ SWITCHES: dict[str, Switch] = {
     "costs of equal computations": Switch(
         "fused and applied computations that are alike are counted once",
         _COST,
-        {"analysis.cost.computation:_knows_alike": lambda _: lambda name, _fingerprints, known, _alike: name in known},
+        {"analysis.cost.computation:_copy_counted": lambda _: lambda name, _fingerprints, counted, _others: name in counted},
     ),
     "costs of equal rows": Switch(
         "rows of one head, operand shapes and attributes are counted once",
         _COST,
-        {"analysis.cost.computation:_alike": _gives(None)},
+        {"analysis.cost.computation:_cost_key": _gives(None)},
     ),
     "costs of equal custom calls": Switch(
         "custom calls of one head, operand shapes and attributes are counted once",
         _COST,
-        {"analysis.cost.computation:Costs._call_alike": _gives(None)},
+        {"analysis.cost.computation:Costs._call_key": _gives(None)},
     ),
     "times of equal kernels": Switch(
         "kernels that cost, hold and say the same have one time",
@@ -140,7 +140,7 @@ SWITCHES: dict[str, Switch] = {
     "equal metadata": Switch(
         "what metadata says is found once for all that have the same but for the number of a layer",
         ("summary", "cost"),
-        {"analysis.provenance:Provenances.of": _forgetting("_known", "_alike")},
+        {"analysis.provenance:Provenances.of": _forgetting("_by_metadata", "_parts_by_name")},
     ),
     "bounds of a packing": Switch(
         "a second packing stops when it cannot be lower",

@@ -79,32 +79,36 @@ def wrapped(kind: Kind) -> tuple[list[str], str]:
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.opcode)
 def test_each_kind_in_each_form(find: Find, kind: Kind, form: Callable[[Kind], tuple[list[str], str]]) -> None:
     lines, before = form(kind)
-    (found,) = find(f"%p = {kind.operand} parameter(0)", *lines, "ROOT %out = pred[] constant(true)", before=before)
-    assert (found.kind, found.start.name) == (kind.opcode, "c")
-    assert (found.operand_bytes, found.result_bytes, found.wire_bytes) == kind[4:7]
-    assert (found.group_size, found.is_async) == (kind.size, form is not plain)
-    assert found.inner.name == ("inner" if form is wrapped else "c")
-    assert found.reduction == ("add" if "to_apply" in kind.attributes else "")
+    (collective,) = find(f"%p = {kind.operand} parameter(0)", *lines, "ROOT %out = pred[] constant(true)", before=before)
+    assert (collective.kind, collective.start.name) == (kind.opcode, "c")
+    assert (collective.operand_bytes, collective.result_bytes, collective.wire_bytes) == kind[4:7]
+    assert (collective.group_size, collective.is_async) == (kind.size, form is not plain)
+    assert collective.inner.name == ("inner" if form is wrapped else "c")
+    assert collective.reduction == ("add" if "to_apply" in kind.attributes else "")
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.opcode)
 def test_the_done_that_is_the_root_is_no_collective_of_its_own(find: Find, kind: Kind) -> None:
     (start, done), _ = start_and_done(kind)
-    found = find(f"%p = {kind.operand} parameter(0)", start, f"ROOT {done}")
-    assert [(one.kind, one.start.name, one.operand_bytes) for one in found] == [(kind.opcode, "c", kind.operand_bytes)]
+    collectives = find(f"%p = {kind.operand} parameter(0)", start, f"ROOT {done}")
+    assert [(collective.kind, collective.start.name, collective.operand_bytes) for collective in collectives] == [
+        (kind.opcode, "c", kind.operand_bytes)
+    ]
 
 
 def test_wire_bytes_are_rounded_up_one_by_one(find: Find) -> None:
     """Three times 6.67 bytes are 7 each, so 21 and not 20."""
     line = "u8[5]{0} all-reduce(%p), replica_groups={{0,1,2}}, to_apply=%add"
-    found = find("%p = u8[5]{0} parameter(0)", *(f"%r.{n} = {line}" for n in range(3)), "ROOT %out = pred[] constant(true)")
-    assert sum(one.wire_bytes or 0 for one in found) == 21
+    collectives = find(
+        "%p = u8[5]{0} parameter(0)", *(f"%r.{n} = {line}" for n in range(3)), "ROOT %out = pred[] constant(true)"
+    )
+    assert sum(collective.wire_bytes or 0 for collective in collectives) == 21
 
 
 @pytest.mark.parametrize("mark", ["ROOT ", ""], ids=["marked", "the last line"])
 def test_the_root_counts_once(find: Find, mark: str) -> None:
     line = f"{mark}%r = f32[4]{{0}} all-reduce(%p), replica_groups={{{{0,1}}}}, to_apply=%add"
-    assert [one.start.name for one in find("%p = f32[4]{0} parameter(0)", line)] == ["r"]
+    assert [collective.start.name for collective in find("%p = f32[4]{0} parameter(0)", line)] == ["r"]
 
 
 @pytest.mark.parametrize(
@@ -118,8 +122,8 @@ def test_the_root_counts_once(find: Find, mark: str) -> None:
 )
 def test_a_group_of_one_sends_nothing(find: Find, opcode: str, attributes: str) -> None:
     line = f"ROOT %c = f32[4]{{0}} {opcode}(%p), replica_groups={{{{0}},{{1}}}}, {attributes}"
-    (found,) = find("%p = f32[4]{0} parameter(0)", line)
-    assert (found.operand_bytes, found.wire_bytes, found.group_size) == (16, 0, 1)
+    (collective,) = find("%p = f32[4]{0} parameter(0)", line)
+    assert (collective.operand_bytes, collective.wire_bytes, collective.group_size) == (16, 0, 1)
 
 
 @pytest.mark.parametrize(
@@ -141,21 +145,21 @@ def test_a_group_of_one_sends_nothing(find: Find, opcode: str, attributes: str) 
 )
 def test_group_modes(find: Find, line: str, header: str, mode: GroupMode, size: int, wire: int) -> None:
     lines = ("%p = f32[4]{0} parameter(0)", f"ROOT %r = f32[4]{{0}} all-reduce(%p), {line}, to_apply=%add")
-    (found,) = find(*lines, header=header)
-    assert (found.mode, found.group_size, found.wire_bytes) == (mode, size, wire)
+    (collective,) = find(*lines, header=header)
+    assert (collective.mode, collective.group_size, collective.wire_bytes) == (mode, size, wire)
 
 
 def test_an_exchange_between_partitions(find: Find) -> None:
-    """With a channel the ids are partitions, so that everybody is four of them whatever the replicas."""
+    """With a channel the ids are partitions, so that a group of all has four whatever the replicas."""
     line = "ROOT %e = f32[8]{0} all-to-all(%p), channel_id=1, replica_groups={}, dimensions={0}"
-    (found,) = find("%p = f32[8]{0} parameter(0)", line, header=", replica_count=2, num_partitions=4")
-    assert (found.mode, found.group_size, found.wire_bytes) == (GroupMode.CROSS_PARTITION, 4, 24)
+    (collective,) = find("%p = f32[8]{0} parameter(0)", line, header=", replica_count=2, num_partitions=4")
+    assert (collective.mode, collective.group_size, collective.wire_bytes) == (GroupMode.CROSS_PARTITION, 4, 24)
 
 
 def test_everybody_where_nothing_tells_how_many(find: Find) -> None:
-    (found,) = find("%p = f32[4]{0} parameter(0)", "ROOT %r = f32[4]{0} all-reduce(%p), replica_groups={}, to_apply=%add")
-    assert (found.operand_bytes, found.group_size, found.wire_bytes) == (16, None, None)
-    assert found.participants.fault
+    (collective,) = find("%p = f32[4]{0} parameter(0)", "ROOT %r = f32[4]{0} all-reduce(%p), replica_groups={}, to_apply=%add")
+    assert (collective.operand_bytes, collective.group_size, collective.wire_bytes) == (16, None, None)
+    assert collective.participants.fault
 
 
 def test_the_attributes_as_printed(find: Find) -> None:
@@ -163,9 +167,9 @@ def test_the_attributes_as_printed(find: Find) -> None:
         "ROOT %g = f32[8]{0} all-gather(%p), channel_id=12, replica_groups=[4,2]<=[8], dimensions={0}, "
         'use_global_device_ids=true, metadata={op_name="jit(f)/all_gather" source_file="a.py" source_line=4}'
     )
-    (found,) = find("%p = f32[4]{0} parameter(0)", line)
-    assert (found.channel_id, found.replica_groups, found.source_target_pairs) == (12, "[4,2]<=[8]", "")
-    assert (found.origin.op_name, found.origin.source) == ("jit(f)/all_gather", "a.py:4")
+    (collective,) = find("%p = f32[4]{0} parameter(0)", line)
+    assert (collective.channel_id, collective.replica_groups, collective.source_target_pairs) == (12, "[4,2]<=[8]", "")
+    assert (collective.origin.op_name, collective.origin.source) == ("jit(f)/all_gather", "a.py:4")
 
 
 def test_inside_a_loop_it_stands_once(find: Find) -> None:
@@ -183,5 +187,5 @@ def test_inside_a_loop_it_stands_once(find: Find) -> None:
 }
 """
     loop = "ROOT %w = (s32[], f32[4]{0}) while(%p), condition=%never, body=%body"
-    (found,) = find("%p = (s32[], f32[4]{0}) parameter(0)", loop, before=body)
-    assert (found.start.name, found.start.computation.name, found.operand_bytes) == ("r", "body", 16)
+    (collective,) = find("%p = (s32[], f32[4]{0}) parameter(0)", loop, before=body)
+    assert (collective.start.name, collective.start.computation.name, collective.operand_bytes) == ("r", "body", 16)

@@ -1,4 +1,4 @@
-"""What is asynchronous, and TPU's collectives inside of fusions, whose copies are one transfer."""
+"""Asynchronous collectives, and TPU's collectives inside fusions, whose copies are one collective."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ STEPS = """%START (a: f32[4]) -> (f32[4], f32[8], u32[]) {
 
 
 def steps(suffix: str) -> str:
-    """The three fused computations between which TPU splits an all-gather."""
+    """Return the three fused computations between which TPU splits an all-gather."""
     text = STEPS.replace("ATTRIBUTES", GATHER)
     for name in ("START", "STEP", "DONE"):
         text = text.replace(name, name.lower() + suffix)
@@ -140,8 +140,9 @@ def test_a_fusion_that_slices_an_all_reduce_is_a_reduce_scatter(entry: Entry) ->
 
 @pytest.mark.parametrize("wants", [None, SKIPPING], ids=["whole", "skipping"])
 def test_gathered_matmul_on_tpu(read: Entry, wants: Wants | None) -> None:
-    """The program gathers 2048x2048 and 8192x512 bf16 over 4 devices and scatters 4096x2048, which TPU pads to 4160 rows and
-    puts right with a permute of 48 rows; one gather is printed three times.
+    """The program gathers 2048x2048 and 8192x512 bf16 over 4 devices and scatters 4096x2048.
+
+    TPU pads the latter to 4160 rows and moves 48 rows back with a permute; one gather is printed three times.
     """
     text = (DATA / "tpu/gathered_matmul.after.txt").read_text(encoding="utf-8")
     collectives = (read(text) if wants is None else read(text, wants)).collectives

@@ -65,16 +65,21 @@ def test_a_permute_in_place_sends_its_first_operand(entry: Entry) -> None:
     [("{{0,0}}", 0), ("{{0,0},{1,1}}", 0), ("{ {0, 0}, {1 , 1} }", 0), ("{{0,0},{1,2}}", 32), ("{{1,0},{0,1}}", 32), ("{}", 0)],
 )
 def test_a_permute_to_itself_sends_nothing(entry: Entry, pairs: str, wire: int) -> None:
-    found = one(entry(P, f"ROOT %c = f32[8]{{0}} collective-permute(%p), source_target_pairs={pairs}"))
-    assert (found.operand_bytes, found.wire_bytes, found.source_target_pairs) == (32, wire, pairs)
-    assert found.group_size is None
+    collective = one(entry(P, f"ROOT %c = f32[8]{{0}} collective-permute(%p), source_target_pairs={pairs}"))
+    assert (collective.operand_bytes, collective.wire_bytes, collective.source_target_pairs) == (32, wire, pairs)
+    assert collective.group_size is None
 
 
 def test_what_a_ragged_exchange_sends_is_in_its_operands(entry: Entry) -> None:
     offsets = "%i = s64[2]{0} parameter(1)"
     line = "ROOT %c = f32[8]{0} ragged-all-to-all(%p, %p, %i, %i, %i, %i), replica_groups={{0,1}}"
-    found = one(entry(P, offsets, line))
-    assert (found.kind, found.group_size, found.result_bytes, found.wire_bytes) == ("ragged-all-to-all", 2, 32, None)
+    collective = one(entry(P, offsets, line))
+    assert (collective.kind, collective.group_size, collective.result_bytes, collective.wire_bytes) == (
+        "ragged-all-to-all",
+        2,
+        32,
+        None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -83,18 +88,18 @@ def test_what_a_ragged_exchange_sends_is_in_its_operands(entry: Entry) -> None:
 )
 def test_cross_replica_sum_is_the_old_name_of_all_reduce(entry: Entry, attributes: str, size: int) -> None:
     line = f"ROOT %c = f32[8]{{0}} cross-replica-sum(f32[8]{{0}} %p), {attributes}, to_apply=%add"
-    found = one(entry(P, line, header=", replica_count=4"))
-    assert (found.kind, found.start.opcode, found.group_size) == ("all-reduce", "cross-replica-sum", size)
-    assert found.channel_id == (3 if "all_reduce_id" in attributes else None)
+    collective = one(entry(P, line, header=", replica_count=4"))
+    assert (collective.kind, collective.start.opcode, collective.group_size) == ("all-reduce", "cross-replica-sum", size)
+    assert collective.channel_id == (3 if "all_reduce_id" in attributes else None)
 
 
 @pytest.mark.parametrize("wants", [{}, {"wants": SKIPPING}], ids=["whole", "skipping"])
 def test_all_reduce_scatter_is_the_name_of_reduce_scatter_in_2021(entry: Entry, wants: dict[str, Wants]) -> None:
     """f32[8] has 32 bytes: of four devices each sends three quarters of it and keeps one."""
     line = "ROOT %c = f32[2]{0} all-reduce-scatter(%p), replica_groups={{0,1,2,3}}, dimensions={0}, to_apply=%add"
-    found = one(entry(P, line, header=", replica_count=4", **wants))
-    assert (found.kind, found.start.opcode, found.group_size) == ("reduce-scatter", "all-reduce-scatter", 4)
-    assert (found.operand_bytes, found.result_bytes, found.wire_bytes) == (32, 8, 24)
+    collective = one(entry(P, line, header=", replica_count=4", **wants))
+    assert (collective.kind, collective.start.opcode, collective.group_size) == ("reduce-scatter", "all-reduce-scatter", 4)
+    assert (collective.operand_bytes, collective.result_bytes, collective.wire_bytes) == (32, 8, 24)
 
 
 @pytest.mark.parametrize("wants", [None, Wants(opcodes=OPCODES, targets=TARGETS)], ids=["whole", "skipping"])
@@ -132,12 +137,12 @@ def test_send_and_recv(entry: Entry) -> None:
         "%r = (f32[4]{0}, u32[], token[]) recv(%t), channel_id=8",
         "ROOT %rd = (f32[4]{0}, token[]) recv-done(%r), channel_id=8",
     )
-    found = entry(*lines).collectives
-    assert [(c.kind, c.start.name, c.channel_id, c.group_size, c.wire_bytes) for c in found] == [
+    collectives = entry(*lines).collectives
+    assert [(c.kind, c.start.name, c.channel_id, c.group_size, c.wire_bytes) for c in collectives] == [
         ("send", "s", 7, None, None),
         ("recv", "r", 8, None, None),
     ]
-    assert all(c.is_point_to_point for c in found)
+    assert all(c.is_point_to_point for c in collectives)
 
 
 @pytest.mark.parametrize(
@@ -158,9 +163,9 @@ def test_an_operand_without_a_shape_is_inferred(entry: Entry, line: str, expecte
     "name", ["long", "no_operand_names", "operand_shapes", "no_percent", "short_parsable", "no_signatures"]
 )
 def test_all_prints_of_a_module_hold_the_same_collectives(read: Entry, name: str) -> None:
-    """Seven collectives, worked out by hand from their shapes and groups; all-to-all's operand comes in four slices."""
-    found = read((DATA / f"prints/{name}.txt").read_text(encoding="utf-8")).collectives
-    assert [(c.kind, *sizes(c), c.group_size, c.reduction) for c in found] == [
+    """Seven collectives, computed by hand from their shapes and groups; all-to-all's operand comes in four slices."""
+    collectives = read((DATA / f"prints/{name}.txt").read_text(encoding="utf-8")).collectives
+    assert [(c.kind, *sizes(c), c.group_size, c.reduction) for c in collectives] == [
         ("all-reduce", 256, 256, 384, 4, "add"),
         ("all-reduce", 256, 256, 256, 2, "max"),
         ("collective-permute", 1024, 1024, 1024, None, ""),

@@ -107,8 +107,8 @@ def test_with_a_channel_the_flag_decides(kind: str, attributes: dict[str, str], 
     ],
 )
 def test_devices_of_a_group_among_2_replicas_of_4_partitions(mode: GroupMode, text: str | None, size: int) -> None:
-    found = participants(spelled(text), mode, TWO_BY_FOUR)
-    assert (found.size, found.uniform, found.fault) == (size, True, None)
+    members = participants(spelled(text), mode, TWO_BY_FOUR)
+    assert (members.size, members.uniform, members.fault) == (size, True, None)
 
 
 @pytest.mark.parametrize(
@@ -116,8 +116,8 @@ def test_devices_of_a_group_among_2_replicas_of_4_partitions(mode: GroupMode, te
     [(FLATTENED, "{{0,1,2},{3}}", 3), (PARTITIONS, "{{0},{1,2,3}}", 3)],
 )
 def test_of_groups_that_differ_the_largest_counts(mode: GroupMode, text: str, size: int) -> None:
-    found = participants(spelled(text), mode, TWO_BY_FOUR)
-    assert (found.size, found.uniform) == (size, False)
+    members = participants(spelled(text), mode, TWO_BY_FOUR)
+    assert (members.size, members.uniform) == (size, False)
 
 
 @pytest.mark.parametrize(
@@ -131,34 +131,34 @@ def test_of_groups_that_differ_the_largest_counts(mode: GroupMode, text: str, si
     ],
 )
 def test_groups_that_contradict_the_program_have_no_size(mode: GroupMode, text: str, fault: str) -> None:
-    found = participants(spelled(text), mode, TWO_BY_FOUR)
-    assert (found.size, found.fault, found.contradicts) == (None, fault, True)
+    members = participants(spelled(text), mode, TWO_BY_FOUR)
+    assert (members.size, members.fault, members.contradicts) == (None, fault, True)
 
 
 def test_groups_keep_the_order_of_the_text() -> None:
-    found = participants(spelled("{{1,0},{3,2}}"), FLATTENED, TWO_BY_FOUR)
-    assert found.key == ((1, 0), (3, 2))
+    members = participants(spelled("{{1,0},{3,2}}"), FLATTENED, TWO_BY_FOUR)
+    assert members.key == ((1, 0), (3, 2))
     assert participants(spelled("[2,2]<=[2,2]T(1,0)"), FLATTENED, TWO_BY_FOUR).key == ((0, 2), (1, 3))
     assert participants(spelled("{}"), REPLICAS, TWO_BY_FOUR).key == ()
 
 
 @pytest.mark.parametrize("mode", list(GroupMode))
 def test_everybody_is_unknown_where_nothing_tells_the_devices(mode: GroupMode) -> None:
-    found = participants(spelled("{}"), mode, DeviceCounts(None, None))
-    assert found.size is None
-    assert found.fault
+    members = participants(spelled("{}"), mode, DeviceCounts(None, None))
+    assert members.size is None
+    assert members.fault
 
 
 def test_replicas_with_an_unknown_number_of_partitions() -> None:
-    found = participants(spelled("{{0,1}}"), BOTH, DeviceCounts(2, None))
-    assert found.size is None
-    assert found.fault == "the number of partitions is not known"
+    members = participants(spelled("{{0,1}}"), BOTH, DeviceCounts(2, None))
+    assert members.size is None
+    assert members.fault == "the number of partitions is not known"
 
 
 def test_groups_that_make_no_sense_are_a_fault() -> None:
-    found = participants(spelled("{{0,1},{2"), FLATTENED, TWO_BY_FOUR)
-    assert (found.key, found.size) == ((), None)
-    assert found.fault
+    members = participants(spelled("{{0,1},{2"), FLATTENED, TWO_BY_FOUR)
+    assert (members.key, members.size) == ((), None)
+    assert members.fault
 
 
 @pytest.mark.parametrize(
@@ -171,12 +171,14 @@ def test_devices_are_replicas_times_partitions(counts: DeviceCounts, devices: in
 
 def test_every_spelling_of_groups(read: Callable[[str], Context]) -> None:
     """As spelled out by hand for the dump; `{}` stands for all eight devices."""
-    known = json.loads((DATA / "handmade/expected.json").read_text(encoding="utf-8"))["replica_groups.txt"]["groups"]
+    expected = json.loads((DATA / "handmade/expected.json").read_text(encoding="utf-8"))["replica_groups.txt"]["groups"]
     collectives = read((DATA / "handmade/replica_groups.txt").read_text(encoding="utf-8")).collectives
-    found = {one.start.name: one.participants for one in collectives if one.kind != "collective-permute"}
-    assert found.pop("everybody").size == 8
-    assert known.pop("everybody") == [list(range(8))]
-    assert {name: [list(group) for group in members.key] for name, members in found.items()} == known
+    groups = {
+        collective.start.name: collective.participants for collective in collectives if collective.kind != "collective-permute"
+    }
+    assert groups.pop("everybody").size == 8
+    assert expected.pop("everybody") == [list(range(8))]
+    assert {name: [list(group) for group in members.key] for name, members in groups.items()} == expected
 
 
 # -- counts

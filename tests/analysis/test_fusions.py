@@ -86,14 +86,14 @@ def test_one_output(entry: Entry) -> None:
     ],
 )
 def test_kinds(attributes: str, kind: tuple[str, int, int]) -> None:
-    """Those of fusions that stay text are those of the instructions."""
+    """Kinds of fusions that are not parsed are those of the instructions."""
     rows = [P, f"ROOT %f = (f32[4]{{0}}, pred[4]{{0}}) fusion(%p, /*index=1*/%p), {attributes}"]
     text = f"HloModule m\n\n{TWO}\n{WITH_INDEX}\nENTRY %e (p: f32[4]) -> f32[4] {{\n  " + "\n  ".join(rows) + "\n}\n"
-    found = module(text, Wants(frozenset({"fusion"}), graph=True, checked=True))
-    assert fusion_kinds(found) == [kind]
-    fusions = find_fusions(Views(found.computations))
+    read = module(text, Wants(frozenset({"fusion"}), graph=True, checked=True))
+    assert fusion_kinds(read) == [kind]
+    fusions = find_fusions(Views(read.computations))
     assert [(fusion.kind, int(fusion.is_multi_output)) for fusion in fusions] == [(kind[0], kind[2])]
-    assert fusion_kinds(found) == [kind]
+    assert fusion_kinds(read) == [kind]
 
 
 def test_two_outputs(entry: Entry) -> None:
@@ -139,12 +139,12 @@ def test_metadata_is_read_once_for_all_fusions_that_have_the_same() -> None:
     rows += ["ROOT %r = f32[4]{0} fusion(%p, %q), kind=kLoop, calls=%added"]
     text = f"HloModule m\n\n{ADDED}\nENTRY %e {{\n  {P}\n  {Q}\n  " + "\n  ".join(rows) + "\n}\n"
     for graph in (False, True):
-        found = module(text, Wants(frozenset({"fusion"}), checked=True, graph=graph))
-        assert {one.op_name for one in metadata_of_fusions(found)} == {"a", "b"}
-    found = module(text, Wants(frozenset({"fusion"}), checked=True))
-    assert [one.op_name for one in metadata_of_fusions(found)] == ["a", "b", "a"]
-    assert found.entry is not None
-    assert [one.name for one in found.entry.instructions if one.untouched] == ["f.1", "f.3", "f.4", "r"]
+        read = module(text, Wants(frozenset({"fusion"}), checked=True, graph=graph))
+        assert {metadata.op_name for metadata in metadata_of_fusions(read)} == {"a", "b"}
+    read = module(text, Wants(frozenset({"fusion"}), checked=True))
+    assert [metadata.op_name for metadata in metadata_of_fusions(read)] == ["a", "b", "a"]
+    assert read.entry is not None
+    assert [metadata.name for metadata in read.entry.instructions if metadata.untouched] == ["f.1", "f.3", "f.4", "r"]
 
 
 def test_without_operands(entry: Entry) -> None:
@@ -198,8 +198,8 @@ def test_targets(entry: Entry, printed: str, target: str) -> None:
 
 def test_fusions_of_a_dump_counted_by_hand(read: Entry) -> None:
     fusions = read((DATA / "handmade/fusions.txt").read_text(encoding="utf-8")).fusions
-    found = [(f.name, f.kind, root_of(f), f.outputs, f.operand_bytes, f.result_bytes) for f in fusions]
-    assert found == [
+    rows = [(f.name, f.kind, root_of(f), f.outputs, f.operand_bytes, f.result_bytes) for f in fusions]
+    assert rows == [
         ("b", "kLoop", "negate", 1, 16, 16),
         ("two", "kInput", "tuple", 2, 16, 32),
         ("custom", "kCustom", "iota", 1, 0, 16),

@@ -341,7 +341,7 @@ every = pytest.mark.parametrize("name", profile_names())
 
 
 def is_about_time(key: str) -> bool:
-    """Whether a figure is one that models of time need beside the peaks."""
+    """Return True for a figure that models of time need beside the peaks."""
     ends = ("clock", "kernel_overhead", "latency", "reduction", "wraparound", "low_latency_bandwidth")
     return key.startswith(("links.host.", "efficiency.", "cores_per_")) or key.endswith((*ends, "efficiency"))
 
@@ -376,7 +376,7 @@ TIME_FIGURES: dict[str, tuple[float | None, ...]] = {
 def test_figures_that_times_need(name: str) -> None:
     profile = load_profile(name)
     near = profile.networks[0]
-    found = (
+    figures = (
         in_units(profile.clock, 1e9),
         in_units(profile.kernel_overhead, 1e-6),
         near.efficiency,
@@ -385,7 +385,7 @@ def test_figures_that_times_need(name: str) -> None:
         in_units(profile.value("matmul.bf16") or profile.value("matmul.f16"), TERA),
         in_units(profile.memory_bandwidth, GIGA),
     )
-    assert found == pytest.approx(TIME_FIGURES[name])
+    assert figures == pytest.approx(TIME_FIGURES[name])
     assert "links.host.bandwidth" in profile.figures
 
 
@@ -488,7 +488,7 @@ def test_unknown_name_lists_the_closest_first(name: str, closest: str) -> None:
     with pytest.raises(UsageError) as caught:
         load_profile(name)
     assert caught.value.message.startswith(f"no profile {name!r}; there are: {closest}, ")
-    assert all(known in caught.value.message for known in profile_names())
+    assert all(shipped in caught.value.message for shipped in profile_names())
 
 
 def test_missing_file(tmp_path: Path) -> None:

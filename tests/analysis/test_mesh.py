@@ -38,7 +38,7 @@ from hlo_inspect.hlo.wants import Wants
 
 
 def reduced(*groups: str, prefix: str = "use_global_device_ids=true, ") -> list[str]:
-    """A parameter, and an all-reduce over each of the groups."""
+    """Return a parameter, and an all-reduce over each of the groups."""
     lines = ["%r0 = f32[8] parameter(0)"]
     for n, text in enumerate(groups, 1):
         attributes = f"channel_id={n}, {prefix}replica_groups={text}, to_apply=%add"
@@ -262,7 +262,7 @@ def test_a_thousand_devices() -> None:
 
 
 def factorizations(devices: int) -> Iterator[tuple[int, ...]]:
-    """Every mesh of so many devices without an axis of one."""
+    """Yield every mesh of `devices` devices without an axis of one."""
     if devices == 1:
         yield ()
     for size in range(2, devices + 1):
@@ -271,10 +271,10 @@ def factorizations(devices: int) -> Iterator[tuple[int, ...]]:
 
 
 def groups_along(shape: tuple[int, ...], axes: tuple[int, ...]) -> Groups:
-    """The devices that agree in all other axes, by counting the places of the mesh."""
+    """Return the devices that agree in all other axes, by counting the places of the mesh."""
     groups: dict[tuple[int, ...], list[int]] = {}
     for device, place in enumerate(itertools.product(*map(range, shape))):
-        groups.setdefault(tuple(at for axis, at in enumerate(place) if axis not in axes), []).append(device)
+        groups.setdefault(tuple(coordinate for axis, coordinate in enumerate(place) if axis not in axes), []).append(device)
     return tuple(map(tuple, groups.values()))
 
 
@@ -423,7 +423,7 @@ def test_lists_are_those_of_groups_and_tiles_but_not_of_pairs(entry: Callable[..
 
 
 def lines(devices: list[int], shape: tuple[int, ...], axis: int) -> Groups:
-    """The groups along one axis of a mesh that holds `devices` row-major."""
+    """Return the groups along one axis of a mesh that holds `devices` row-major."""
     groups: dict[tuple[int, ...], list[int]] = {}
     for place, device in zip(itertools.product(*map(range, shape)), devices, strict=True):
         groups.setdefault(place[:axis] + place[axis + 1 :], []).append(device)
@@ -436,7 +436,7 @@ def test_rows_and_columns() -> None:
 
 
 def test_axes_that_only_intersections_tell() -> None:
-    """Planes of a 2x2x2 cube with device 6 and 7 exchanged: each axis is where two planes meet."""
+    """Planes of a 2x2x2 cube with device 6 and 7 exchanged: each axis is the intersection of two planes."""
     cube = [0, 1, 2, 3, 4, 5, 7, 6]
     rows, columns, files = (lines(cube, (2, 2, 2), axis) for axis in (2, 1, 0))
     planes = [((0, 1, 2, 3), (4, 5, 6, 7)), ((0, 1, 4, 5), (2, 3, 6, 7)), ((0, 2, 4, 7), (1, 3, 5, 6))]
@@ -509,7 +509,7 @@ def test_iota_lists_of_many_devices_are_not_written_out() -> None:
 )
 @pytest.mark.parametrize("entry", ["ENTRY e", "e"])
 def test_short_lists_of_many_devices_are_not_written_out(line: str, entry: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of them stands for 500,000 ids, which are as many as the whole module may have, with what they are looked at for."""
+    """Each of them stands for 500,000 ids, the most that a module may have, together with its users."""
     written: list[int] = []
 
     def ids(self: Iota, count: int) -> list[int]:

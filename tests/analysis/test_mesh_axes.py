@@ -15,9 +15,9 @@ from hlo_inspect.hlo.values.sharding import parse_sharding
 
 
 def mesh(text: str) -> NamedMesh:
-    found = parse_sharding(f"{{{text}, replicated}}").mesh
-    assert found is not None
-    return found
+    named_mesh = parse_sharding(f"{{{text}, replicated}}").mesh
+    assert named_mesh is not None
+    return named_mesh
 
 
 def test_given_mesh_is_written_as_xla_does() -> None:
@@ -54,8 +54,11 @@ def test_meshes_in_groups_and_shardings_are_told_once(entry: Callable[..., Conte
         "%b = f32[8] all-reduce(%a), replica_groups={{0,1}}, to_apply=%add",
         "ROOT %c = f32[8] all-reduce(%b), replica_groups=mesh['data'=4] {'data'}, to_apply=%add",
     )
-    found = printed_meshes(context.collectives, module_shardings(context.module))
-    assert [one for one in found if one.axes] == [mesh("mesh['a'=2,'b'=2], device_ids=([2,2]T(1,0))"), mesh("mesh['data'=4]")]
+    meshes = printed_meshes(context.collectives, module_shardings(context.module))
+    assert [named_mesh for named_mesh in meshes if named_mesh.axes] == [
+        mesh("mesh['a'=2,'b'=2], device_ids=([2,2]T(1,0))"),
+        mesh("mesh['data'=4]"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ HEADERS = {
 }
 OPCODES = sorted(set(TABLE) - LITERAL_OPCODES)
 BATCH = 8
-"""How many opcodes share a module, since each module takes a while."""
+"""The number of opcodes that share a module, since each module takes a while."""
 
 VARYING = 3
 """The usual number of operands of an opcode whose number of operands varies."""

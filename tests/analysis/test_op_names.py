@@ -1,4 +1,4 @@
-"""Where an instruction comes from, in both spellings."""
+"""The source of an instruction, in both spellings."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ TABLES = (
 
 
 def frames(*tables: str) -> StackFrames:
-    found = StackFrames()
+    stack = StackFrames()
     for table in tables:
-        found.add(table)
-    return found
+        stack.add(table)
+    return stack
 
 
 def from_metadata(metadata: str, *tables: str) -> Origin:
@@ -99,15 +99,15 @@ SITE = "/venv/lib/python3.11/site-packages"
 )
 def test_the_line_of_the_user(files: tuple[str, ...], source: str) -> None:
     outermost_first = list(enumerate(reversed(files), 1))
-    found = from_metadata(
+    origin = from_metadata(
         f'op_name="f" stack_frame_id={len(files)}',
         "FileNames\n" + "".join(f'{n} "{file}"\n' for n, file in outermost_first),
         "FileLocations\n" + "".join(f"{n} {{file_name_id={n} line={n}}}\n" for n, _ in outermost_first),
         "StackFrames\n" + "".join(f"{n} {{file_location_id={n} parent_frame_id={n}}}\n" for n, _ in outermost_first),
     )
-    assert found.source == source
-    assert found.innermost == f"{files[0]}:{len(files)}"
-    assert [line.place for line in found.stack] == [f"{file}:{n}" for n, file in reversed(outermost_first)]
+    assert origin.source == source
+    assert origin.innermost == f"{files[0]}:{len(files)}"
+    assert [line.place for line in origin.stack] == [f"{file}:{n}" for n, file in reversed(outermost_first)]
 
 
 def test_no_metadata() -> None:
@@ -127,8 +127,8 @@ def test_a_dump_that_points_into_its_tables(read: Callable[..., Context]) -> Non
     module = read(
         text.replace("%outer = f32[4]{0} negate(%p)", '%outer = f32[4]{0} custom-call(%p), custom_call_target="x"')
     ).module
-    found = {i.name: origin_of(i.attr("metadata"), module.frames).source for i in module.instructions if i.name in places}
-    assert found == {name: f"{file}:{line}" for name, (file, line) in places.items()}
+    sources = {i.name: origin_of(i.attr("metadata"), module.frames).source for i in module.instructions if i.name in places}
+    assert sources == {name: f"{file}:{line}" for name, (file, line) in places.items()}
 
 
 # -- scopes
@@ -247,13 +247,13 @@ def test_senseless_names_are_passed_over(op_name: str) -> None:
     ],
 )
 def test_the_number_of_a_layer_tells_nothing(name: str) -> None:
-    """What is found for another layer is that of this one."""
+    """The provenance of another layer is that of this one."""
     provenances = Provenances(StackFrames())
     provenances.of(Metadata(re.sub(r"(?<=[_/])\d+", "0", name)))
-    found, scope = provenances.of(Metadata(name)), scope_of(name)
-    assert found.origin == Origin(name)
-    assert (found.phase, found.folded) == (phase_of("", scope), "/".join(scope.folded))
-    assert (found.scope.phase, found.scope.parts) == (scope.phase, scope.parts)
+    provenance, scope = provenances.of(Metadata(name)), scope_of(name)
+    assert provenance.origin == Origin(name)
+    assert (provenance.phase, provenance.folded) == (phase_of("", scope), "/".join(scope.folded))
+    assert (provenance.scope.phase, provenance.scope.parts) == (scope.phase, scope.parts)
 
 
 def test_one_name_is_of_the_phase_that_its_source_tells() -> None:

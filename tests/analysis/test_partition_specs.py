@@ -18,7 +18,7 @@ REDUCED = f"%r = f32[8,8] all-reduce(%p), {PAIRS}, to_apply=%add"
 
 
 def spec_of(read: Callable[..., Context], attributes: str, header: str = "HloModule m, num_partitions=8") -> str:
-    """The spec of a parameter with these attributes, in a program whose collectives run over pairs of 8 devices."""
+    """Return the spec of a parameter with these attributes, in a program whose collectives run over pairs of 8 devices."""
     parameter = f"  %p = f32[8,8] parameter(0){attributes and ', '}{attributes}"
     context = read("\n".join((header, "", "ENTRY %main {", parameter, f"  ROOT {REDUCED}", "}", "")))
     (leaf,) = context.interface.parameters

@@ -1,4 +1,4 @@
-"""What kind of program a module is. Names of the dumps and programs say what was compiled."""
+"""The kind of program of a module. Names of the dumps and programs say what was compiled."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from hlo_inspect.request import Request
 
 DATA = Path(__file__).parents[1] / "data"
 WANTS = next(iter(PASSES)).wants
-for one in PASSES:
-    WANTS |= one.wants
+for pass_ in PASSES:
+    WANTS |= pass_.wants
 
 SUM = "sum {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT c = f32[] add(a, b)\n}\n"
 
@@ -58,7 +58,7 @@ ENTRY e {
 
 
 def test_a_text_that_is_cut_off_is_no_forward_pass() -> None:
-    """What is missing may be the backward pass, or the updates."""
+    """The missing part may be the backward pass, or the updates."""
     text = """HloModule jit_f
 
 ENTRY e {
@@ -108,12 +108,12 @@ ENTRY e {{
   {line}
 }}
 """
-    found = program(text)
-    assert (found.kind, found.opcode) == (kind, opcode)
+    operation = program(text)
+    assert (operation.kind, operation.opcode) == (kind, opcode)
 
 
 @pytest.mark.parametrize(
-    ("lines", "result", "found"),
+    ("lines", "result", "expected"),
     [
         ("ROOT c = bf16[8]{0} convert(a)", "bf16[8]{0}", Program("operation", opcode="convert")),
         ("n = f32[8]{0} negate(a)\n  ROOT c = bf16[8]{0} convert(n)", "bf16[8]{0}", Program("operation", opcode="fusion")),
@@ -124,8 +124,8 @@ ENTRY e {{
         ),
     ],
 )
-def test_a_fusion_is_what_its_only_instruction_is(lines: str, result: str, found: Program) -> None:
-    """Of several instructions it is a fusion, or a reduction where its root is one."""
+def test_a_fusion_is_what_its_only_instruction_is(lines: str, result: str, expected: Program) -> None:
+    """A fusion of several instructions is a fusion, or a reduction if its root is one."""
     text = f"""HloModule jit_f
 
 {SUM}
@@ -139,7 +139,7 @@ ENTRY e {{
   ROOT r = {result} fusion(p), kind=kLoop, calls=fused
 }}
 """
-    assert program(text) == found
+    assert program(text) == expected
 
 
 def test_a_fusion_that_ends_with_something_else_than_its_multiplication_is_no_operation() -> None:
@@ -216,9 +216,9 @@ ENTRY e {{
 
 @pytest.mark.parametrize(("new", "kind"), [(1, "decode step"), (32, "inference step")])
 def test_a_cache_is_a_donated_array_of_which_a_part_is_written(new: int, kind: str) -> None:
-    """One new position is a decode step; many are not."""
-    found = program(CACHE.format(new=new))
-    assert (found.kind, [leaf.number for leaf in found.cache]) == (kind, [1])
+    """A step that writes a single position is a decode step; many are not."""
+    step = program(CACHE.format(new=new))
+    assert (step.kind, [leaf.number for leaf in step.cache]) == (kind, [1])
     undonated = CACHE.format(new=new).replace(", input_output_alias={ {0}: (1, {}, may-alias) }", "")
     assert program(undonated).kind == "forward pass"
 
@@ -233,12 +233,12 @@ def test_a_cache_may_be_written_in_another_order_of_its_dimensions() -> None:
   written = f32[4,8,256]{2,1,0} dynamic-update-slice(across, one, zero, zero, position)
   new = f32[4,256,8]{2,1,0} transpose(written), dimensions={0,2,1}""",
     )
-    found = program(text)
-    assert (found.kind, [leaf.number for leaf in found.cache]) == ("decode step", [1])
+    step = program(text)
+    assert (step.kind, [leaf.number for leaf in step.cache]) == ("decode step", [1])
 
 
 def test_a_write_to_an_array_of_other_dimensions_is_none_to_a_cache() -> None:
-    """One that the module does not make of the donated array, although it has as many elements in each of its dimensions."""
+    """The array does not come from the donated one, although its dimensions have equal sizes in another order."""
     text = """HloModule jit_f, input_output_alias={ {0}: (0, {}, may-alias) }
 
 ENTRY e {
@@ -272,5 +272,5 @@ SHARED = Path(__file__).parents[3] / "shared" / "dumps"
     ],
 )
 def test_dumps_of_compilers(name: str, kind: str, caches: int) -> None:
-    found = program(lzma.decompress((SHARED / f"{name}.hlo.txt.xz").read_bytes()).decode())
-    assert (found.kind, len(found.cache)) == (kind, caches)
+    step = program(lzma.decompress((SHARED / f"{name}.hlo.txt.xz").read_bytes()).decode())
+    assert (step.kind, len(step.cache)) == (kind, caches)

@@ -78,8 +78,8 @@ def test_sources_inline() -> None:
         '%d = f32[8] negate(%c), metadata={op_name="d"}',
         "%e = f32[8] negate(%d)",
     ]
-    found = by_label(cost_of(P, *lines).by("source"))
-    assert {label: row[0] for label, row in found.items()} == {"x.py:7": 16, "y.py": 8, NOT_PRINTED: 16}
+    sources = by_label(cost_of(P, *lines).by("source"))
+    assert {label: row[0] for label, row in sources.items()} == {"x.py:7": 16, "y.py": 8, NOT_PRINTED: 16}
 
 
 def test_sources_by_frame() -> None:

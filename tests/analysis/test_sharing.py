@@ -1,5 +1,6 @@
-"""What repeats is worked out once: the same is reported where nothing is shared, also of modules whose parts differ in one
-attribute, shape, constant, callee, name or order of operands.
+"""Work that repeats is done once, and reports are the same if nothing is shared.
+
+The modules include some whose parts differ in one attribute, shape, constant, callee, name or order of operands.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ MIXED = """%{name} {{
   ROOT %s = f32[8,8] subtract(p, %x)
 }}
 """
-"""Of the operand without a mark it depends on the names which parameter it is."""
+"""The operand without a mark names one of the two parameters."""
 
 CONTRACTED = "lhs_contracting_dims={{{}}}, rhs_contracting_dims={{{}}}"
 APPLIED = "".join(
@@ -112,8 +113,9 @@ APPLIED = "".join(
 
 
 def module(seed: int, layers: int = 8) -> str:
-    """A scheduled step of a network of products. Each weight is updated by a fusion, some gradients go through another one, and
-    half of what is fused is changed.
+    """Write a scheduled step of a network of products.
+
+    A fusion updates each weight, some gradients go through another one, and half of the fusions are changed.
     """
     chance = random.Random(seed)  # noqa: S311 - no secrets
     changes = chance.sample(CHANGES, 3)
@@ -153,7 +155,7 @@ def fused(lines: Sequence[str], number: int, change: tuple[str, str] | None) -> 
 
 
 def calling(seed: int) -> str:
-    """Computations with the same heads, whose rows and callees have any of the same few names; the first ones are the same."""
+    """Write computations with the same heads; rows and callees have any of a few names. The first computations are equal."""
     chance = random.Random(seed)  # noqa: S311 - no secrets
     callees = ("add.1", "add.2", "power.1")
 
@@ -171,7 +173,7 @@ def calling(seed: int) -> str:
 
 
 def without_marks(text: str) -> str:
-    """The same as printers write it that have no `%`."""
+    """Return the text as printers write it that have no `%`."""
     return text.replace("%", "")
 
 
@@ -196,13 +198,13 @@ def share_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
         def costings_of_each(kernels: Kernels, times: Callable[[Kernel], RowTimes] | None) -> list[Costing]:
             apart = [Kernels([kernel], ()) for kernel in kernels.launched] + [Kernels((), kernels.other_costs)]
-            rows = [row for one in apart for row in find_costings(one, times)]
+            rows = [row for part in apart for row in find_costings(part, times)]
             return step_times._weighed([Costing(row.kernels, row.cost._replace(share=None)) for row in rows])
 
         monkeypatch.setattr(Fingerprints, "of", lambda *_: None)
         monkeypatch.setattr(computation, "_cost_key", lambda *_: None)
         monkeypatch.setattr(Costs, "_call_key", lambda *_: None)
-        monkeypatch.setattr(Provenances, "of", lambda known, metadata: looked_up(Provenances(known.frames), metadata))
+        monkeypatch.setattr(Provenances, "of", lambda self, metadata: looked_up(Provenances(self.frames), metadata))
         monkeypatch.setattr(op_names, "LAYER_NUMBER", re.compile("(?!)"))
         monkeypatch.setattr(overwriting, "_ELEMENT_BY_ELEMENT", frozenset())
         monkeypatch.setattr(view, "printed_element", lambda _: None)
@@ -249,7 +251,7 @@ TABLES = (
 
 
 def forget(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> None:
-    """Has each object of a class that is made from now on keep nothing in a table."""
+    """Make each object of a class that is created from now on keep nothing in a table."""
     start = owner.__init__
 
     def forgetful(self: object, *arguments: object, **options: object) -> None:
@@ -272,14 +274,14 @@ def test_the_same_is_reported_where_nothing_is_shared(spelled: Callable[[str], s
 def test_two_modules_are_compared_the_same_where_nothing_is_shared(share_nothing: Callable[[], None]) -> None:
     pairs = [(module(seed), without_marks(module(seed + 1)) if seed % 3 == 0 else module(seed + 1)) for seed in range(12)]
 
-    def told(old: str, new: str) -> list[tuple[object, ...]]:
-        found = Comparisons(Request()).of(ComparedInput(old), ComparedInput(new))
-        return [(one.verdict, one.report.headline, [table.rows for table in one.report.tables]) for one in found]
+    def compare(old: str, new: str) -> list[tuple[object, ...]]:
+        comparisons = Comparisons(Request()).of(ComparedInput(old), ComparedInput(new))
+        return [(c.verdict, c.report.headline, [table.rows for table in c.report.tables]) for c in comparisons]
 
-    shared = [told(*pair) for pair in pairs]
+    shared = [compare(*pair) for pair in pairs]
     share_nothing()
     for pair, differences in zip(pairs, shared, strict=True):
-        assert told(*pair) == differences, pair
+        assert compare(*pair) == differences, pair
 
 
 def test_phases_of_collectives_are_in_no_shared_table(share_nothing: Callable[[], None]) -> None:
@@ -291,13 +293,13 @@ def test_phases_of_collectives_are_in_no_shared_table(share_nothing: Callable[[]
     text = f"HloModule m\n\n{APPLIED}ENTRY %main {{\n  %r.0 = f32[8] parameter(0)\n{rows}  ROOT %n = f32[8] negate(%r.4)\n}}\n"
 
     def phases() -> list[tuple[str, str]]:
-        table = next(one for one in hlo_inspect.inspect(text, "collectives").tables if one.name == "collectives")
+        table = next(t for t in hlo_inspect.inspect(text, "collectives").tables if t.name == "collectives")
         return sorted((str(row["name"]), str(row["phase"])) for row in table.records())
 
-    found = phases()
-    assert [phase for _, phase in found[:2]] == ["forward", "backward"]
+    shared = phases()
+    assert [phase for _, phase in shared[:2]] == ["forward", "backward"]
     share_nothing()
-    assert phases() == found
+    assert phases() == shared
 
 
 GEMM = (
@@ -336,7 +338,7 @@ BY_ATTRIBUTES = (
     ("reduce.1", "f32[8] reduce(%a, %z), dimensions={0}, to_apply=%add.1"),
     ("reduce.2", "f32[8] reduce(%a, %z), dimensions={0}, to_apply=%power.1"),
 )
-"""What differs in attributes alone."""
+"""Instructions that differ in attributes alone."""
 
 USER_RULES = """custom_calls:
   - {target: tpu_custom_call, kernel: add_vectors, flops: 7}
@@ -355,14 +357,14 @@ def test_calls_that_cost_the_same_are_worked_out_once(share_nothing: Callable[[]
         rows += [f"%{name} = {call}" for name, call in chance.sample((*CALLS, *BY_ATTRIBUTES), k=len(CALLS + BY_ATTRIBUTES))]
         texts.append("\n".join(("HloModule calls", "", APPLIED, "ENTRY %main {", *rows, "ROOT %r = () tuple()", "}", "")))
 
-    def told(text: str) -> list[object]:
+    def report(text: str) -> list[object]:
         passes = ("cost", "summary", "top")
         reports = [hlo_inspect.inspect(text, passes, profile="h100-sxm", custom_calls=rules) for rules in (None, str(of_user))]
-        return [(dict(one.facts), [(table.name, table.rows) for table in one.tables], one.notes) for one in reports]
+        return [(dict(r.facts), [(table.name, table.rows) for table in r.tables], r.notes) for r in reports]
 
-    shared = [told(text) for text in texts]
+    shared = [report(text) for text in texts]
     share_nothing()
-    assert [told(text) for text in texts] == shared
+    assert [report(text) for text in texts] == shared
 
 
 CYCLES = ', backend_config={"window_config":{"estimated_cycles":"%d"}}'
@@ -382,13 +384,13 @@ def test_kernels_cost_the_same_where_nothing_is_shared(profile: str | None, shar
     rows += [f"%k.{number} = {kernel}" for number, kernel in enumerate(KERNELS)]
     text = "\n".join(("HloModule m, is_scheduled=true", "", "ENTRY %main {", *rows, "ROOT %r = () tuple()", "}", ""))
 
-    def told() -> list[object]:
-        found = hlo_inspect.inspect(text, ("top", *(["time"] if profile else [])), profile=profile)
-        return [dict(found.facts), [(table.name, table.rows) for table in found.tables], found.notes]
+    def contents() -> list[object]:
+        report = hlo_inspect.inspect(text, ("top", *(["time"] if profile else [])), profile=profile)
+        return [dict(report.facts), [(table.name, table.rows) for table in report.tables], report.notes]
 
-    shared = told()
+    shared = contents()
     share_nothing()
-    assert told() == shared
+    assert contents() == shared
 
 
 CALLING = (
@@ -447,17 +449,17 @@ def test_what_fusions_move_is_found_by_the_heads_of_their_rows(share_nothing: Ca
     text = "\n".join(("HloModule m", "", *bodies, *entry, ""))
 
     def relations() -> dict[str, Value]:
-        table = next(one for one in hlo_inspect.inspect(text, "memory").tables if one.name == "largest_arrays")
+        table = next(t for t in hlo_inspect.inspect(text, "memory").tables if t.name == "largest_arrays")
         return {str(row["name"]): row["relation"] for row in table.records()}
 
-    found = relations()
-    alike = [n for n, (_, _, relation) in enumerate(MOVES) if relation == MOVES[0][2]]
-    assert found.pop(f"f.* × {len(alike)}") == MOVES[0][2]
-    assert {n: found.get(f"f.{n}") for n in range(len(MOVES)) if n not in alike and MOVES[n][2]} == {
-        n: relation for n, (_, _, relation) in enumerate(MOVES) if n not in alike and relation
+    shared = relations()
+    merged = [n for n, (_, _, relation) in enumerate(MOVES) if relation == MOVES[0][2]]
+    assert shared.pop(f"f.* × {len(merged)}") == MOVES[0][2]
+    assert {n: shared.get(f"f.{n}") for n in range(len(MOVES)) if n not in merged and MOVES[n][2]} == {
+        n: relation for n, (_, _, relation) in enumerate(MOVES) if n not in merged and relation
     }
     share_nothing()
-    assert relations() == {**found, f"f.* × {len(alike)}": MOVES[0][2]}
+    assert relations() == {**shared, f"f.* × {len(merged)}": MOVES[0][2]}
 
 
 def test_the_modules_share_something_and_not_everything() -> None:
@@ -504,20 +506,20 @@ def test_calls_are_copied_and_times_shared(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("seed", range(4))
 def test_rules_say_the_same_of_each_value_by_itself(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of values with any facts, in any place; of three kinds of collectives one has a twin in the forward pass."""
+    """Values with any facts, in any place. One of three kinds of collectives has a twin in the forward pass."""
     chance, size = random.Random(seed), 3000  # noqa: S311 - no secrets
     graph = ValueGraph()
     graph.kinds = bytearray(chance.choices([0, PRODUCT, MOVING, COLLECTIVE, COLLECTIVE | MOVING, COLLECTIVE | SUMS], k=size))
     some = [chance.choice([facts.LOSS, facts.GRADIENT, facts.UPDATED, 0]) | chance.getrandbits(16) for _ in range(8)]
     some += [facts.LOSS, facts.UPDATED, facts.GRADIENT, facts.GRADIENT | facts.RECOMPUTED]
-    bits, of = chance.choices(some, k=size), range(size)
-    known = SimpleNamespace(parts=SimpleNamespace(of=of), bits=bits, operands=[[] for _ in of])
+    bits, nodes = chance.choices(some, k=size), range(size)
+    value_facts = SimpleNamespace(parts=SimpleNamespace(of=nodes), bits=bits, operands=[[] for _ in nodes])
     flags = [bytearray(chance.choices([0, 1], weights=[4, 1], k=size)) for _ in range(2)]
     monkeypatch.setattr(graph_phases, "collective_key", lambda _, node: (str(node % 3),))
     for is_scheduled in (False, True):
         step = graph_phases.StepValues(
-            graph, cast(StepFacts, known), flags[0], size // 2, frozenset({("1",)}), flags[1], is_scheduled
+            graph, cast(StepFacts, value_facts), flags[0], size // 2, frozenset({("1",)}), flags[1], is_scheduled
         )
-        alone = [graph_phases.phase_of(step, node, node) for node in of]
+        alone = [graph_phases.phase_of(step, node, node) for node in nodes]
         assert len(set(alone)) > 3
         assert graph_phases.phases_of_values(step) == alone

@@ -1,4 +1,4 @@
-"""Which maker writes which opcode; and modules that mix them."""
+"""The maker of each opcode; and modules that mix them."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def mixed(m: Modules, b: Block, depth: int = 0) -> None:
 
 
 def generated(seed: int, each: int, mixes: int) -> Iterator[tuple[str, str]]:
-    """So many modules `each` of every opcode, and `mixes`: what it is about, and the text."""
+    """Yield `each` modules of every opcode, then `mixes` mixed ones: the opcode and the text."""
     modules = Modules(seed)
     for opcode, maker in MAKERS.items():
         for _ in range(each):

@@ -43,7 +43,7 @@ def array(dims: Sequence[int], dtype: str = "f32") -> Shape:
 
 
 class Block:
-    """One computation while it is written."""
+    """A computation while it is written."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -60,7 +60,7 @@ class Block:
         return name
 
     def root(self, name: str) -> None:
-        """Makes an earlier instruction the root."""
+        """Make an earlier instruction the root."""
         self.lines.append(self.lines.pop(next(i for i, line in enumerate(self.lines) if line.startswith(f"{name} = "))))
 
     def text(self, *, entry: bool = False) -> str:
@@ -103,7 +103,7 @@ class Modules:
         return f"%{block.name}"
 
     def reducer(self, count: int = 1, opcode: str | None = None) -> str:
-        """A computation of 2 × count scalars; it computes a few things more than it has to."""
+        """Write a computation of 2 × count scalars; it computes a few things more than it has to."""
         block = self.block()
         scalars = [block.input(array([])) for _ in range(2 * count)]
         for _ in range(self.random.randint(0, 2)):

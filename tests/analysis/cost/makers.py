@@ -1,4 +1,4 @@
-"""One maker for each opcode: it adds such an instruction to a block, valid and otherwise at random."""
+"""A maker for each opcode: it adds such an instruction to a block, valid and otherwise at random."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ def rng_state(m: Modules, b: Block) -> None:
 
 
 def scan(m: Modules, b: Block) -> None:
-    """One carry and one array: the carry comes last among the operands of scan, the array first."""
+    """Add a scan of a carry and an array: the carry comes last among the operands, the array first."""
     block = m.block()
     x, carry = block.input(array([])), block.input(array([]))
     total = block.op(array([]), m.random.choice(BINARY), f"{x}, {carry}")

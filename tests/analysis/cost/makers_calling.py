@@ -1,4 +1,4 @@
-"""Makers of what calls computations, or holds tuples and tokens."""
+"""Makers of instructions that call computations, or hold tuples and tokens."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TRUE = "pred[]"
 
 
 def some(m: Modules, b: Block, shape: Shape) -> str:
-    """A few elementwise instructions over inputs of a shape."""
+    """Add a few elementwise instructions over inputs of a shape."""
     value = b.input(shape)
     for _ in range(m.random.randint(1, 3)):
         other = b.input(shape) if m.random.random() < 0.3 else value
@@ -146,7 +146,7 @@ class Fused:
         self.values.append(nested(self.m, self.block, self.row, self.any()))
 
     def close(self) -> None:
-        """Adds the root: a tuple of all results, or one of them, as it is or negated."""
+        """Add the root: a tuple of all results, or a single result, as it is or negated."""
         results, random = self.results, self.m.random
         results.append((self.row, self.block.op(self.row, "add", f"{self.values[-1]}, {self.values[0]}")))
         random.shuffle(results)
@@ -174,7 +174,7 @@ STEPS = (
 
 
 def nested(m: Modules, block: Block, row: Shape, value: str) -> str:
-    """A fusion in a fusion, used by slices, updates or others, or by nothing."""
+    """Add a fusion in a fusion, used by slices, updates or others, or by nothing."""
     inner = m.block()
     a, c = inner.input(row), inner.input(row)
     inner.op(row, m.random.choice(BINARY), f"{a}, {c}" if m.random.random() < 0.5 else f"{a}, {a}")
@@ -188,15 +188,15 @@ def nested(m: Modules, block: Block, row: Shape, value: str) -> str:
         elif use == 1:
             block.op(array([1]), "dynamic-slice", f"{fused}, {offset}", "dynamic_slice_sizes={1}")
         elif use == 2:
-            one = block.op(array([1]), "constant", "{1}")
-            block.op(row, "dynamic-update-slice", f"{fused}, {one}, {offset}")
+            update = block.op(array([1]), "constant", "{1}")
+            block.op(row, "dynamic-update-slice", f"{fused}, {update}, {offset}")
         else:
             block.op(row, "negate", fused)
     return fused if m.random.random() < 0.5 else value
 
 
 def indexed_fusion(m: Modules, b: Block) -> None:
-    """A custom fusion round a gather or scatter, by whose rules it counts."""
+    """Add a custom fusion around a gather or scatter, by whose rules it counts."""
     block = m.block()
     block.op(array([9]), "negate", block.input(array([9])))
     m.random.choice([gather, scatter])(m, block)

@@ -1,4 +1,4 @@
-"""Makers of collectives and of what else communicates."""
+"""Makers of collectives and of other communication."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def all_reduce_of_two(m: Modules, b: Block) -> None:
 
 
 def pair(kind: str) -> Maker:
-    """A start and its done."""
+    """Return a maker of a start and its done."""
 
     def make(m: Modules, b: Block) -> None:
         shape = array([m.size(), 3])
@@ -52,7 +52,7 @@ def pair(kind: str) -> Maker:
 
 
 def sugar(m: Modules, b: Block) -> None:
-    """The short spelling of an asynchronous operation, without its computation."""
+    """Add the short spelling of an asynchronous operation, without its computation."""
     rows = m.size()
     shape, result = array([2 * rows]), array([rows])
     attributes = f"{GROUPS}, dimensions={{0}}, to_apply={m.reducer()}"

@@ -1,4 +1,4 @@
-"""Small texts, written in a test, and what they cost."""
+"""Small texts, written in a test, and their cost."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Figures = tuple[int | None, ...]
 
 
 def module_of(*lines: str, before: str = "", header: str = "") -> Module:
-    """The module of an entry of these lines, with `%add` and what else stands `before` it."""
+    """Read the module of an entry of these lines, with `%add` and the text `before` it."""
     body = "".join(f"  {line}\n" for line in lines)
     text = f"HloModule test{header}\n\n{ADD}\n{before}\nENTRY %main {{\n{body}}}\n"
     (module,) = read_modules(open_source(text), calls.WANTS | Wants(graph=True))
@@ -33,19 +33,19 @@ def module_of(*lines: str, before: str = "", header: str = "") -> Module:
 
 
 def cost_of(*lines: str, before: str = "") -> ModuleCost:
-    """The cost of that module."""
+    """Return the cost of that module."""
     module = module_of(*lines, before=before)
     return module_cost(module, CallGraph(module))
 
 
 def as_xla(*lines: str, before: str = "") -> Figures:
-    """The figures as XLA counts them."""
+    """Return the figures as XLA counts them."""
     cost = cost_of(*lines, before=before).as_xla
     return tuple(cost.bounds(figure).exact for figure in FIGURES)
 
 
 def executed(cost: ModuleCost) -> Figures:
-    """The figures of one run, which the rows of every table add up to."""
+    """Return the figures of one step, which the rows of every table add up to."""
     figures = tuple(cost.step[figure].exact for figure in FIGURES)
     for tally in (cost.opcodes, cost.by("kind"), cost.by("phase"), cost.by("source"), cost.by("scope")):
         assert [tally.bounds(figure).least for figure in FIGURES] == [cost.step[figure].least for figure in FIGURES]
@@ -53,17 +53,17 @@ def executed(cost: ModuleCost) -> Figures:
 
 
 def by_label(tally: Tally) -> dict[str, tuple[int, ...]]:
-    """The known sums of each label, one for each of `FIGURES`."""
-    return {label: one.known for label, one in tally.by_label()}
+    """Return the known sums of each label, one for each of `FIGURES`."""
+    return {label: part.known for label, part in tally.by_label()}
 
 
 def view_of(*lines: str, before: str = "") -> View:
-    """The view of the entry, whose first line is line 11."""
+    """Return the view of the entry, whose first line is line 11."""
     entry = module_of(*lines, before=before).entry
     assert entry is not None
     return View(entry)
 
 
 def operation(*lines: str) -> Operation:
-    """The last of these lines."""
+    """Return the last of these lines as an operation."""
     return Operation(view_of(*lines), len(lines) - 1)

@@ -31,11 +31,11 @@ DATA = Path(__file__).parents[2] / "data"
 PROGRAM = Path(__file__).with_name("xla_costs.py")
 SEED = int(os.environ.get("HLO_INSPECT_ORACLE_SEED", "20"))
 MODULES = int(os.environ.get("HLO_INSPECT_ORACLE_MODULES", "420"))
-"""How many are generated: so many of each opcode, and the others mixed. `HLO_INSPECT_ORACLE_MODULES=5000` takes minutes."""
+"""The number of generated modules: `EACH` of each opcode, the others mixed. `HLO_INSPECT_ORACLE_MODULES=5000` takes minutes."""
 EACH = 3
 
 NOT_GENERATED = OTHER_OPCODES | {"custom-call", "mulhi"}
-"""What this jaxlib does not have, or costs by a rule of ours."""
+"""Opcodes that this jaxlib does not have, or costs by a rule of ours."""
 
 Figures = tuple[int | None, ...]
 Opcodes = dict[str, int]
@@ -109,6 +109,6 @@ def test_dots_of_a_type_have_the_flops_that_xla_counts() -> None:
     texts = [DOT.replace("LEFT", left).replace("RIGHT", right) for left, right in pairs.values()]
     for name, text, ((flops, *_), _) in zip(pairs, texts, by_xla(texts), strict=True):
         facts = hlo_inspect.inspect(text, "cost").facts
-        found = {fact: value for fact, value in facts.items() if fact.startswith("cost.matmul_flops.")}
-        assert found == {f"cost.matmul_flops.{name}": flops}
+        by_type = {fact: value for fact, value in facts.items() if fact.startswith("cost.matmul_flops.")}
+        assert by_type == {f"cost.matmul_flops.{name}": flops}
         assert flops == 2 * 3 * 32 * 8 * 16

@@ -132,7 +132,7 @@ ROW, ROWS = "f32[8]{0}", "f32[5,8]{1,0}"
 
 
 def moved(inner: list[str], *shapes: str, result: str = ROW, kind: str = "kLoop", before: str = "") -> int | None:
-    """The bytes of a fusion of these instructions; parameters are %p0, %p1, …"""
+    """Return the bytes of a fusion of these instructions; parameters are %p0, %p1, …"""
     parameters = [f"%p{i} = {shape} parameter({i})" for i, shape in enumerate(shapes)]
     body = "".join(f"  {line}\n" for line in [*parameters, *inner])
     names = ", ".join(f"%p{i}" for i in range(len(shapes)))
@@ -262,7 +262,7 @@ def test_those_that_are_alike_are_counted_once_and_cost_the_same() -> None:
         "f3": (f"%a = {ROWS} broadcast(%p), dimensions={{1}}", f"%b = {ROWS} broadcast(%p), dimensions={{1}}"),
     }
     head = f"  %p = {ROW} parameter(0)\n  %q = {ROW} parameter(1)\n"
-    before = "".join(f"%{name} {{\n{head}  {one}\n  {two}\n}}\n" for name, (one, two) in bodies.items())
+    before = "".join(f"%{name} {{\n{head}  {first}\n  {second}\n}}\n" for name, (first, second) in bodies.items())
     before = before.replace("  %d = ", "  ROOT %d = ")
     calls = [f"%x{i} = {ROWS} fusion(%p, %p), kind=kLoop, calls=%{name}" for i, name in enumerate(bodies)]
     each = [cost_of(f"%p = {ROW} parameter(0)", call, before=before).as_xla.bounds("bytes").exact for call in calls]

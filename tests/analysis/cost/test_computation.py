@@ -43,8 +43,8 @@ def test_fusions_in_fusions_calls_and_loops_in_them() -> None:
 }
 """
     )
-    found = as_xla(P, "ROOT %f = f32[8] fusion(%p), kind=kLoop, calls=%outer", before=before)
-    assert found == (8 + 1 + 8, 8 + 8 + 8, 0, 64)
+    figures = as_xla(P, "ROOT %f = f32[8] fusion(%p), kind=kLoop, calls=%outer", before=before)
+    assert figures == (8 + 1 + 8, 8 + 8 + 8, 0, 64)
 
 
 def test_a_scatter_in_a_custom_fusion_counts_alone() -> None:
@@ -108,7 +108,7 @@ def test_custom_calls_without_a_rule() -> None:
 
 
 def test_a_library_call_whose_configuration_is_broken() -> None:
-    """What depends on it is not known; XLA counts no custom call."""
+    """Figures that depend on it are unknown; XLA counts no custom call."""
     line = '%g = f32[3,7] custom-call(%x, %y), custom_call_target="__cublas$gemm", backend_config="odd"'
     cost = cost_of("%x = f32[3,5] parameter(0)", "%y = f32[5,7] parameter(1)", line, "%n = f32[3,7] negate(%g)")
     fault = "its backend_config is no JSON"

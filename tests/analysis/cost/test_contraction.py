@@ -24,7 +24,7 @@ def matmul(flops: int) -> Work:
 
 
 def binary(opcode: str, lhs: str, rhs: str, result: str, attributes: str) -> str:
-    """What `operation` takes, joined: two parameters and the instruction."""
+    """Join two parameters and the instruction, as `operation` takes them."""
     return f"%x = {lhs} parameter(0)\n  %y = {rhs} parameter(1)\n  %z = {result} {opcode}(%x, %y), {attributes}"
 
 

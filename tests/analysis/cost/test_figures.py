@@ -26,18 +26,18 @@ HERE, THERE = CostGap(3, "no shape"), CostGap(9, "no window")
 
 
 def tally(**rows: tuple[int, ...]) -> Tally:
-    found = Tally()
+    sums = Tally()
     for label, amounts in rows.items():
-        found.add(TallyKey(label.replace("_", "-")), amounts)
-    return found
+        sums.add(TallyKey(label.replace("_", "-")), amounts)
+    return sums
 
 
-def get(found: Tally, label: str, figure: Figure) -> int | None:
-    return dict(found.by_label()).get(label, Tally()).bounds(figure).exact
+def get(sums: Tally, label: str, figure: Figure) -> int | None:
+    return dict(sums.by_label()).get(label, Tally()).bounds(figure).exact
 
 
-def labels(found: Tally) -> set[str]:
-    return {label for label, _ in found.by_label()}
+def labels(sums: Tally) -> set[str]:
+    return {label for label, _ in sums.by_label()}
 
 
 def test_work() -> None:
@@ -46,12 +46,12 @@ def test_work() -> None:
 
 
 def test_sums_by_label_and_over_all() -> None:
-    found = tally(add=(4, 0, 0, 32), dot=(16, 0, 16))
-    found.add_one(TallyKey("add"), FIGURES.index("flops"), 6)
-    assert by_label(found) == {"add": (10, 0, 0, 32), "dot": (16, 0, 16, 0)}
-    assert found.known == (26, 0, 16, 32)
-    assert [found.bounds(figure).exact for figure in FIGURES] == [26, 0, 16, 32]
-    assert found.work == Work(26, 0, 16)
+    sums = tally(add=(4, 0, 0, 32), dot=(16, 0, 16))
+    sums.add_one(TallyKey("add"), FIGURES.index("flops"), 6)
+    assert by_label(sums) == {"add": (10, 0, 0, 32), "dot": (16, 0, 16, 0)}
+    assert sums.known == (26, 0, 16, 32)
+    assert [sums.bounds(figure).exact for figure in FIGURES] == [26, 0, 16, 32]
+    assert sums.work == Work(26, 0, 16)
 
 
 def test_nothing_is_0() -> None:
@@ -62,20 +62,20 @@ def test_nothing_is_0() -> None:
 
 
 def test_a_gap_hides_a_label_and_the_total_of_its_figure() -> None:
-    found = tally(add=(4, 0, 0, 32), dot=(16, 0, 16, 8))
-    found.miss(TallyKey("dot"), WORK, THERE)
-    found.miss(TallyKey("pad"), ("flops",), HERE)
-    found.miss(TallyKey("dot"), ("flops",), HERE)  # the first reason stays
-    assert get(found, "dot", "flops") is None
-    assert get(found, "dot", "bytes") == 8
-    assert get(found, "add", "flops") == 4
-    assert (found.bounds("flops").exact, found.bounds("bytes").exact) == (None, 40)
-    assert found.bounds("flops").reason == "line 3: no shape"
-    assert found.bounds("transcendentals").reason == "line 9: no window"
-    assert found.bounds("bytes").reason == ""
-    assert labels(found) == {"add", "dot", "pad"}
+    sums = tally(add=(4, 0, 0, 32), dot=(16, 0, 16, 8))
+    sums.miss(TallyKey("dot"), WORK, THERE)
+    sums.miss(TallyKey("pad"), ("flops",), HERE)
+    sums.miss(TallyKey("dot"), ("flops",), HERE)  # the first reason stays
+    assert get(sums, "dot", "flops") is None
+    assert get(sums, "dot", "bytes") == 8
+    assert get(sums, "add", "flops") == 4
+    assert (sums.bounds("flops").exact, sums.bounds("bytes").exact) == (None, 40)
+    assert sums.bounds("flops").reason == "line 3: no shape"
+    assert sums.bounds("transcendentals").reason == "line 9: no window"
+    assert sums.bounds("bytes").reason == ""
+    assert labels(sums) == {"add", "dot", "pad"}
     with pytest.raises(UnknownCostError) as raised:
-        _ = found.work
+        _ = sums.work
     assert raised.value.gap == HERE
 
 
@@ -86,47 +86,47 @@ def test_a_label_of_zeros_is_none() -> None:
 def test_sums_and_gaps_are_added() -> None:
     more = tally(add=(4, 1, 0, 32))
     more.miss(TallyKey("dot"), ("flops",), HERE)
-    found = tally(add=(1, 0, 0, 1))
-    found.add_all(more)
-    assert found.rows[TallyKey("add")] == [5, 1, 0, 33]
-    assert found.bounds("flops").reason == "line 3: no shape"
+    sums = tally(add=(1, 0, 0, 1))
+    sums.add_all(more)
+    assert sums.rows[TallyKey("add")] == [5, 1, 0, 33]
+    assert sums.bounds("flops").reason == "line 3: no shape"
 
 
 def test_run_unknown_times() -> None:
-    """What is 0 stays 0, however often it runs; of the rest the least is known."""
-    found = Tally()
-    found.add_runs(TallyKey("add"), (4, 0, 0, 32), (2, 2, 2, 1), CostGap(7, "a loop"))
-    found.add(TallyKey("copy"), (0, 0, 0, 8), 3)
-    assert [found.bounds(figure).exact for figure in FIGURES] == [None, 0, 0, None]
-    assert found.known == (8, 0, 0, 32 + 24)
-    assert (get(found, "copy", "flops"), get(found, "copy", "bytes")) == (0, 24)
-    assert found.bounds("bytes").reason == "line 7: a loop"
+    """A figure of 0 stays 0, however often it runs; the others have a lower bound."""
+    sums = Tally()
+    sums.add_runs(TallyKey("add"), (4, 0, 0, 32), (2, 2, 2, 1), CostGap(7, "a loop"))
+    sums.add(TallyKey("copy"), (0, 0, 0, 8), 3)
+    assert [sums.bounds(figure).exact for figure in FIGURES] == [None, 0, 0, None]
+    assert sums.known == (8, 0, 0, 32 + 24)
+    assert (get(sums, "copy", "flops"), get(sums, "copy", "bytes")) == (0, 24)
+    assert sums.bounds("bytes").reason == "line 7: a loop"
 
 
 def test_the_largest_of_each_figure() -> None:
-    found = tally(add=(1, 0, 0, 0))
+    sums = tally(add=(1, 0, 0, 0))
     few, many = tally(dot=(5, 0, 5, 100)), tally(tanh=(0, 9, 0, 10), add=(7, 0, 0, 20))
     few.miss(TallyKey("pad"), ("bytes",), HERE)
-    found.add_largest([few, many])
-    assert by_label(found) == {"add": (8, 0, 0, 0), "tanh": (0, 9, 0, 0), "dot": (0, 0, 5, 100), "pad": (0, 0, 0, 0)}
-    assert found.bounds("bytes").exact is None
-    found.add_largest([])
-    assert get(found, "add", "flops") == 8
+    sums.add_largest([few, many])
+    assert by_label(sums) == {"add": (8, 0, 0, 0), "tanh": (0, 9, 0, 0), "dot": (0, 0, 5, 100), "pad": (0, 0, 0, 0)}
+    assert sums.bounds("bytes").exact is None
+    sums.add_largest([])
+    assert get(sums, "add", "flops") == 8
 
 
 def test_more_than_can_be_counted() -> None:
-    found = tally(dot=(MAX_COUNT + 1,))
-    assert (found.bounds("flops").exact, get(found, "dot", "flops")) == (None, None)
-    assert found.bounds("flops").reason == TOO_LARGE
+    sums = tally(dot=(MAX_COUNT + 1,))
+    assert (sums.bounds("flops").exact, get(sums, "dot", "flops")) == (None, None)
+    assert sums.bounds("flops").reason == TOO_LARGE
 
 
 def test_parts_of_a_label_add_up() -> None:
-    """What runs on other units is told apart, and goes under one label."""
-    found = Tally()
-    found.add(TallyKey("add", "vector.f32"), (4,), 2)
-    found.add(TallyKey("add", "vector.s32"), (1,))
-    assert found.rows == {TallyKey("add", "vector.f32"): [8, 0, 0, 0], TallyKey("add", "vector.s32"): [1, 0, 0, 0]}
-    assert by_label(found) == {"add": (9, 0, 0, 0)}
+    """Work on other units has its own row, under one label."""
+    sums = Tally()
+    sums.add(TallyKey("add", "vector.f32"), (4,), 2)
+    sums.add(TallyKey("add", "vector.s32"), (1,))
+    assert sums.rows == {TallyKey("add", "vector.f32"): [8, 0, 0, 0], TallyKey("add", "vector.s32"): [1, 0, 0, 0]}
+    assert by_label(sums) == {"add": (9, 0, 0, 0)}
 
 
 # -- one instruction -----------------------------------------------------------------------------------------------------------
@@ -175,14 +175,14 @@ EXACT = 2**24  # from here on a float32 holds every second integer only
 
 
 def summed(*rows: tuple[int, ...]) -> XlaSum:
-    found = XlaSum()
+    total = XlaSum()
     for row in rows:
-        found.add(row)
-    return found
+        total.add(row)
+    return total
 
 
-def totals(found: XlaSum) -> list[int | None]:
-    return [found.bounds(figure).exact for figure in FIGURES]
+def totals(total: XlaSum) -> list[int | None]:
+    return [total.bounds(figure).exact for figure in FIGURES]
 
 
 def test_small_sums_are_exact() -> None:
@@ -202,15 +202,15 @@ def test_an_amount_is_rounded_before_it_is_added() -> None:
 
 def test_another_sum_is_added_as_a_whole() -> None:
     other = summed((1,), (1,))
-    found = summed((EXACT,))
-    found.add_sum(other)
-    assert found.bounds("flops").exact == EXACT + 2
+    total = summed((EXACT,))
+    total.add_sum(other)
+    assert total.bounds("flops").exact == EXACT + 2
 
 
 def test_the_largest_sum_of_each_figure() -> None:
-    found = summed((1, 1, 1, 1))
-    found.add_largest([summed((5, 0, 0, 9)), summed((3, 4, 0, 10))])
-    assert totals(found) == [6, 5, 1, 11]
+    total = summed((1, 1, 1, 1))
+    total.add_largest([summed((5, 0, 0, 9)), summed((3, 4, 0, 10))])
+    assert totals(total) == [6, 5, 1, 11]
 
 
 def test_gaps_go_with_the_sums() -> None:
@@ -220,13 +220,13 @@ def test_gaps_go_with_the_sums() -> None:
     called, chosen = XlaSum(), XlaSum()
     called.add_sum(branch)
     chosen.add_largest([branch, summed((6,))])
-    for found in (branch, called, chosen):
-        assert found.bounds("flops").exact is None
-        assert found.bounds("flops").reason == "line 4: earlier"
-        assert (found.bounds("bytes").exact, found.bounds("bytes").reason) == (9, "")
+    for total in (branch, called, chosen):
+        assert total.bounds("flops").exact is None
+        assert total.bounds("flops").reason == "line 4: earlier"
+        assert (total.bounds("bytes").exact, total.bounds("bytes").reason) == (9, "")
 
 
 def test_more_than_a_float32_holds() -> None:
-    found = summed((10**5000, 10**40, MAX_XLA_SUM + 1, MAX_XLA_SUM), (1, 0, 0, 1))
-    assert totals(found) == [None, None, None, MAX_XLA_SUM]
-    assert found.bounds("flops").reason == TOO_LARGE
+    total = summed((10**5000, 10**40, MAX_XLA_SUM + 1, MAX_XLA_SUM), (1, 0, 0, 1))
+    assert totals(total) == [None, None, None, MAX_XLA_SUM]
+    assert total.bounds("flops").reason == TOO_LARGE

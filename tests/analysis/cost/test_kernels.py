@@ -32,11 +32,11 @@ def kernels_of(*lines: str, before: str = "") -> Kernels:
 
 def by_name(kernels: Kernels) -> dict[str, tuple[str, int | None, int | None, int | None]]:
     """Kind, runs, FLOPs and bytes of each kernel."""
-    found = {}
+    figures = {}
     for kernel in kernels.launched:
         flops, size = kernel.of_step("flops").exact, kernel.of_step("bytes").exact
-        found[kernel.instruction.name] = (kernel.kind, kernel.runs.exact, flops, size)
-    return found
+        figures[kernel.instruction.name] = (kernel.kind, kernel.runs.exact, flops, size)
+    return figures
 
 
 def test_what_runs_on_the_device() -> None:
@@ -82,12 +82,12 @@ def test_work_of_a_custom_call_without_a_rule_is_not_known() -> None:
 
 
 def test_branches_may_not_run() -> None:
-    """Of the two the cheaper one counts: 8 FLOPs and 64 bytes, for which the other has 16 and 128."""
+    """The cheaper of the two counts: 8 FLOPs and 64 bytes, against 16 and 128."""
     dear = "%dear {\n  %x = f32[8] parameter(0)\n  %y = f32[8] abs(%x)\n  ROOT %z = f32[8] abs(%y)\n}\n"
     line = "%i = f32[8] conditional(%p, %p, %p), branch_computations={%step, %dear}"
-    found = {k.instruction.name: k for k in kernels_of(P, line, before=STEP + dear).launched}
-    assert [found[name].of_step("flops")[:2] for name in "nyz"] == [(8, None), (0, None), (0, None)]
-    assert [found[name].runs[:2] for name in "nyz"] == [(0, 1), (0, 1), (0, 1)]
+    kernels = {k.instruction.name: k for k in kernels_of(P, line, before=STEP + dear).launched}
+    assert [kernels[name].of_step("flops")[:2] for name in "nyz"] == [(8, None), (0, None), (0, None)]
+    assert [kernels[name].runs[:2] for name in "nyz"] == [(0, 1), (0, 1), (0, 1)]
 
 
 def dumps() -> list[str]:
@@ -98,7 +98,7 @@ def dumps() -> list[str]:
 
 @pytest.mark.parametrize("name", dumps())
 def test_all_kernels_cost_what_the_module_costs(name: str) -> None:
-    """With what costs something beside them: figure by figure the least, and where it is known the figure itself."""
+    """With the costs outside kernels: lower bounds agree figure by figure, and figures if they are known."""
     (module,) = read_modules(open_source(DATA / name), Cost.wants)
     context = Context(module)
     for figure in FIGURES:

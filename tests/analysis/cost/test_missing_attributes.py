@@ -1,4 +1,4 @@
-"""What instructions cost, and where collectives run, in a text that was printed without attributes."""
+"""The cost of instructions, and the devices of collectives, in a text that was printed without attributes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def flops(*lines: str) -> tuple[object, object]:
 
 
 @pytest.mark.parametrize(
-    ("operands", "result", "attributes", "known"),
+    ("operands", "result", "attributes", "expected"),
     [
         ("f32[4,8] f32[8,16]", "f32[4,16]", ", lhs_contracting_dims={1}, rhs_contracting_dims={0}", 2 * 4 * 8 * 16),
         ("f32[4,8] f32[8,16]", "f32[4,16]", "", None),
@@ -32,10 +32,12 @@ def flops(*lines: str) -> tuple[object, object]:
         ("f32[2,8] f32[2,16]", "f32[2,8,16]", "", 2 * 2 * 8 * 16),  # one of the batch, none contracted
     ],
 )
-def test_a_dot_that_contracts_something_has_to_say_what(operands: str, result: str, attributes: str, known: int | None) -> None:
+def test_a_dot_that_contracts_something_has_to_say_what(
+    operands: str, result: str, attributes: str, expected: int | None
+) -> None:
     lhs, rhs = operands.split()
     lines = (f"a = {lhs} parameter(0)", f"b = {rhs} parameter(1)", f"c = {result} dot(a, b){attributes}", "m = f32[5] iota()")
-    assert flops(*lines, "ROOT n = f32[5] negate(m)") == ((known + 5, None) if known is not None else (None, 5))
+    assert flops(*lines, "ROOT n = f32[5] negate(m)") == ((expected + 5, None) if expected is not None else (None, 5))
 
 
 @pytest.mark.parametrize(
@@ -81,22 +83,23 @@ ENTRY"""
 def test_one_finding_says_that_attributes_are_missing() -> None:
     products = [f'c.{n} = f32[4,4] dot(a, a), metadata={{op_name="c"}}' for n in range(30)]
     report = hlo_inspect.inspect(entry("a = f32[4,4] parameter(0)", *products, "ROOT z = f32[4,4] negate(a)"), "cost")
-    (finding,) = [one for one in report.findings if one.rule == "HI001"]
+    (finding,) = [reported for reported in report.findings if reported.rule == "HI001"]
     assert finding.subject == "c.0"
     assert "lhs_contracting_dims" in finding.message
     assert "(30 times, first here)" in finding.message
 
 
 def test_collectives_without_groups_run_between_unknown_devices() -> None:
-    """Printers that write the layout of the entry write groups too, those of all devices as `{}`. The tiles of the sharding
-    alone would be a mesh of one axis.
+    """Printers that write the layout of the entry write groups too, those of all devices as `{}`.
+
+    The tiles of the sharding alone would be a mesh of one axis.
     """
     sharded = "a = f32[4] parameter(0), sharding={devices=[8]<=[8]}"
     bare = "ROOT r = f32[4] all-reduce(a), to_apply=add"
     printed = f"{bare}, channel_id=1, use_global_device_ids=true, replica_groups="
-    found = {}
+    results = {}
     for line in (bare, printed + "{{0,1},{2,3},{4,5},{6,7}}", printed + "{}"):
         report = hlo_inspect.inspect(entry(sharded, line), "collectives")
         sent = report.facts["collectives.wire_bytes"]
-        found[line] = (report.facts["mesh.shape"], sent, [one.rule for one in report.findings])
-    assert list(found.values()) == [(None, None, ["HI001"]), ("4x2", 16, []), ("8", 28, [])]
+        results[line] = (report.facts["mesh.shape"], sent, [finding.rule for finding in report.findings])
+    assert list(results.values()) == [(None, None, ["HI001"]), ("4x2", 16, []), ("8", 28, [])]

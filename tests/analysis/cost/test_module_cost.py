@@ -36,7 +36,7 @@ def test_a_loop_that_does_not_run() -> None:
 
 
 def test_a_loop_that_runs_unknown_times() -> None:
-    """What it has nothing of stays known; at least it runs once, and its condition once more."""
+    """Figures that are 0 in the loop stay known. It runs at least once, and its condition once more."""
     cost = cost_of(*LOOP, before=STEP + TEST)
     assert executed(cost) == (None, 0, 0, None)
     assert cost.step["flops"][:2] == (8 + 8 + 2, None)
@@ -112,8 +112,8 @@ ADDS = 2 * 3 * 32
 
 
 def test_a_loop_counts_its_body_and_its_condition_once() -> None:
-    found = as_xla(P, "%w = f32[8] while(%p), condition=%test, body=%flops", before=FLOPS + TEST)
-    assert found == (16 + 1, 0, 0, ADDS + 1 + 32 + 32)
+    figures = as_xla(P, "%w = f32[8] while(%p), condition=%test, body=%flops", before=FLOPS + TEST)
+    assert figures == (16 + 1, 0, 0, ADDS + 1 + 32 + 32)
 
 
 def test_of_branches_the_largest_of_each_figure() -> None:
@@ -138,8 +138,8 @@ def test_branches_that_cost_the_same() -> None:
 
 def test_calls_and_asynchronous_computations_count_what_they_run() -> None:
     lines = ("%c = f32[8] call(%p), to_apply=%flops", "%s = ((f32[8]), f32[8], u32[]) async-start(%c), calls=%tanh")
-    found = as_xla(P, *lines, "%d = f32[8] async-done(%s)", before=FLOPS + TANH)
-    assert found == (16, 8, 0, ADDS + 64 + (32 + 3 * 8))  # the done reads three pointers and writes the result
+    figures = as_xla(P, *lines, "%d = f32[8] async-done(%s)", before=FLOPS + TANH)
+    assert figures == (16, 8, 0, ADDS + 64 + (32 + 3 * 8))  # the done reads three pointers and writes the result
 
 
 def test_what_is_run_is_not_in_the_own_tallies() -> None:
@@ -157,13 +157,13 @@ def test_a_gap_is_noted_everywhere() -> None:
 
 
 def test_the_sum_is_rounded_in_the_order_of_xla() -> None:
-    """An addition of one element is lost beside 2^24 FLOPs that come before it, and counted where it comes first."""
+    """An addition of one element is lost behind 2^24 FLOPs, and counted before them."""
     big = ("%q = f32[4096,4096] parameter(1)", "%b = f32[4096,4096] negate(%q)")
-    one = ("%o = f32[] parameter(2)", "%n = f32[] negate(%o)")
-    for first, second in ((big, one), (one, big)):
+    small = ("%o = f32[] parameter(2)", "%n = f32[] negate(%o)")
+    for first, second in ((big, small), (small, big)):
         root = f"ROOT %t = (f32[], f32[]) tuple({second[1].split()[0]}, {first[1].split()[0]})"
-        found = as_xla(*big, *one, root)
-        assert found[0] == 2**24 + (0 if second is one else 1) - (1 if second is big else 0)
+        figures = as_xla(*big, *small, root)
+        assert figures[0] == 2**24 + (0 if second is small else 1) - (1 if second is big else 0)
 
 
 # -- the order in which XLA adds -----------------------------------------------------------------------------------------------

@@ -131,7 +131,7 @@ def test_lines_of_gaps() -> None:
 
 
 def test_operands_that_are_not_closed() -> None:
-    """A row that was kept although its parenthesis stays open, as where another one makes up for it."""
+    """A row that the reader kept though its parenthesis stays open, because another one makes up for it."""
     computation = Computation("broken", 3, is_entry=False)
     computation.rows = rows_of([("", "f", "f32[4] fusion", "%a, kind=kLoop, calls=%c")], 4)
     with pytest.raises(UnknownCostError, match="not closed"):

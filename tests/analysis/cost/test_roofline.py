@@ -14,24 +14,24 @@ H100, V5E = load_profile("h100-sxm"), load_profile("tpu-v5e")
 
 
 def tally(**flops: int) -> Tally:
-    found = Tally()
+    sums = Tally()
     for unit, count in flops.items():
-        found.add(TallyKey("x", unit.replace("_", ".")), (count, 3 * count, 0, 0))
-    return found
+        sums.add(TallyKey("x", unit.replace("_", ".")), (count, 3 * count, 0, 0))
+    return sums
 
 
 def test_each_unit_at_its_own_peak() -> None:
     """989.4 TFLOP/s of bf16 on the matrix unit, 66.9 TFLOP/s of f32 on the vector unit; transcendentals take no time."""
-    found = compute_time(tally(matmul_bf16=989_400_000_000, vector_f32=669_000_000), H100)
-    assert found.exact == pytest.approx(1e-3 + 1e-5, rel=1e-12)
+    time = compute_time(tally(matmul_bf16=989_400_000_000, vector_f32=669_000_000), H100)
+    assert time.exact == pytest.approx(1e-3 + 1e-5, rel=1e-12)
 
 
 def test_a_rate_that_no_source_states() -> None:
     """66.9 TFLOP/s of f32; what has no rate is left out."""
-    found = compute_time(tally(matmul_s32=3, vector_f32=66_900_000), H100)
-    assert found.exact is None
-    assert found.least == pytest.approx(1e-6, rel=1e-12)
-    assert found.reason == "0.0000045 % of the FLOPs have no rate: the profile h100-sxm states none for matmul.s32"
+    time = compute_time(tally(matmul_s32=3, vector_f32=66_900_000), H100)
+    assert time.exact is None
+    assert time.least == pytest.approx(1e-6, rel=1e-12)
+    assert time.reason == "0.0000045 % of the FLOPs have no rate: the profile h100-sxm states none for matmul.s32"
     assert compute_time(tally(matmul_s32=8), H100).reason.startswith("100 % of the FLOPs")
 
 
@@ -44,19 +44,19 @@ def test_shares(share: float, text: str) -> None:
 
 def test_products_of_f32_are_rounded() -> None:
     """To tf32 on the GPU, 494.7 TFLOP/s; to bf16 on the TPU, 197 TFLOP/s."""
-    found = tally(matmul_f32=4947 * 197 * 10**9)
-    assert compute_time(found, H100).exact == pytest.approx(1.97, rel=1e-12)
-    assert compute_time(found, V5E).exact == pytest.approx(4.947, rel=1e-12)
-    assert rates_taken(found, H100) == {"matmul.f32": "matmul.tf32"}
-    assert rates_taken(found, V5E) == {"matmul.f32": "matmul.bf16"}
+    sums = tally(matmul_f32=4947 * 197 * 10**9)
+    assert compute_time(sums, H100).exact == pytest.approx(1.97, rel=1e-12)
+    assert compute_time(sums, V5E).exact == pytest.approx(4.947, rel=1e-12)
+    assert rates_taken(sums, H100) == {"matmul.f32": "matmul.tf32"}
+    assert rates_taken(sums, V5E) == {"matmul.f32": "matmul.bf16"}
 
 
 def test_products_in_full_precision() -> None:
     """By the vector unit on the GPU, 66.9 TFLOP/s; in passes of bf16 on the TPU."""
-    found = Tally()
-    found.add(TallyKey("dot", HIGHEST), (669 * 197 * 10**9, 0, 0, 0))
-    assert compute_time(found, H100).exact == pytest.approx(1.97, rel=1e-12)
-    assert rates_taken(found, V5E) == {HIGHEST: "matmul.bf16"}
+    sums = Tally()
+    sums.add(TallyKey("dot", HIGHEST), (669 * 197 * 10**9, 0, 0, 0))
+    assert compute_time(sums, H100).exact == pytest.approx(1.97, rel=1e-12)
+    assert rates_taken(sums, V5E) == {HIGHEST: "matmul.bf16"}
 
 
 @pytest.mark.parametrize(
@@ -87,10 +87,10 @@ def test_how_precise_a_library_call_is(precision: str, unit: str) -> None:
 
 def test_work_of_a_unit_that_is_not_told_runs_at_the_fastest_rate() -> None:
     """1978.9 TFLOP/s of f8."""
-    found = Tally()
-    found.add(TallyKey("x"), (1_978_900_000,))
-    assert compute_time(found, H100).exact == pytest.approx(1e-6, rel=1e-12)
-    assert rates_taken(found, H100) == {"": "matmul.f8"}
+    sums = Tally()
+    sums.add(TallyKey("x"), (1_978_900_000,))
+    assert compute_time(sums, H100).exact == pytest.approx(1e-6, rel=1e-12)
+    assert rates_taken(sums, H100) == {"": "matmul.f8"}
 
 
 def test_nothing_takes_no_time() -> None:
@@ -99,27 +99,27 @@ def test_nothing_takes_no_time() -> None:
 
 def test_bytes_at_the_bandwidth() -> None:
     """3352 GB/s."""
-    found = Tally()
-    found.add(TallyKey("x"), (0, 0, 0, 3_352_000))
-    assert memory_time(found, H100).exact == pytest.approx(1e-6, rel=1e-12)
+    sums = Tally()
+    sums.add(TallyKey("x"), (0, 0, 0, 3_352_000))
+    assert memory_time(sums, H100).exact == pytest.approx(1e-6, rel=1e-12)
 
 
 def test_bytes_on_the_chip_are_not_charged() -> None:
     """`S(1)` is VMEM on a TPU, and memory like all other on a GPU; `S(5)` is the host's on both."""
-    found = Tally()
+    sums = Tally()
     for unit, size in (("", 819_000), ("space.1", 100_000), ("space.5", 10_000)):
-        found.add(TallyKey("x", unit), (0, 0, 0, size))
-    assert memory_time(found, V5E).exact == pytest.approx(819_000 / 819e9)
-    assert memory_time(found, H100).exact == pytest.approx(919_000 / 3352e9)
+        sums.add(TallyKey("x", unit), (0, 0, 0, size))
+    assert memory_time(sums, V5E).exact == pytest.approx(819_000 / 819e9)
+    assert memory_time(sums, H100).exact == pytest.approx(919_000 / 3352e9)
 
 
 def test_a_figure_of_which_a_part_is_not_known() -> None:
-    found = tally(vector_f32=669)
-    found.miss(TallyKey("y"), (*WORK, "bytes"), CostGap(4, "no shape"))
-    found_time = compute_time(found, H100)
-    assert found_time.least == pytest.approx(1e-11)
-    assert (found_time.exact, found_time.reason) == (None, "line 4: no shape")
-    assert memory_time(found, H100) == Seconds(0, "line 4: no shape")
+    sums = tally(vector_f32=669)
+    sums.miss(TallyKey("y"), (*WORK, "bytes"), CostGap(4, "no shape"))
+    time = compute_time(sums, H100)
+    assert time.least == pytest.approx(1e-11)
+    assert (time.exact, time.reason) == (None, "line 4: no shape")
+    assert memory_time(sums, H100) == Seconds(0, "line 4: no shape")
 
 
 @pytest.mark.parametrize(

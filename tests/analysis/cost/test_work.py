@@ -13,7 +13,7 @@ from hlo_inspect.hlo.opcodes import OPCODES, opcodes_that_are
 from tests.analysis.cost.small import cost_of, operation
 
 ONCE = Work(2, 1)
-"""One run of what is applied."""
+"""A run of the applied computation."""
 
 # HloCostAnalysis::HandleElementwiseOp lists these; every other elementwise opcode is a FLOP.
 _TRANSCENDENTAL = """
@@ -106,7 +106,7 @@ def test_reduce_counts_what_vanishes() -> None:
 
 
 def test_what_has_no_elements_costs_nothing() -> None:
-    """Of which XLA's count is -10 and -8."""
+    """XLA's counts are -10 and -8."""
     op = operation(*inputs("f32[0,10]", "f32[]"), "%r = f32[10] reduce(%p0, %p1), dimensions={0}")
     assert work.reduced(op, applied) == ONCE.times(0)
     assert work.fft(operation(*inputs("c64[1]"), "%r = c64[1] fft(%p0), fft_type=FFT, fft_length={0}")).flops == 0
@@ -170,7 +170,7 @@ def test_select_and_scatter() -> None:
 
 @pytest.mark.parametrize(("count", "flops"), [(0, 0), (1, 0), (2, 2), (5, 15), (8, 24), (9, 36)])
 def test_sort(count: int, flops: int) -> None:
-    """As many comparisons as n · ⌈log2 n⌉."""
+    """It makes n · ⌈log2 n⌉ comparisons."""
     assert work.sort(operation(*inputs(f"f32[{count}]"), f"%r = f32[{count}] sort(%p0), dimensions={{0}}")) == Work(flops)
 
 
@@ -248,7 +248,7 @@ def test_units_are_figures_of_profiles() -> None:
     named = {work.elementwise_key("add", dtype).unit for dtype in dtypes} | {
         work.matmul_unit(d, d) for d in dtypes if d != "pred"
     }
-    assert all(named <= known for known in figures)
+    assert all(named <= stated for stated in figures)
 
 
 def test_a_comparison_runs_in_the_type_that_it_compares() -> None:

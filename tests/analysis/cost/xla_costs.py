@@ -1,7 +1,7 @@
-"""What XLA says that modules cost: HloCostAnalysis of jaxlib, without compiling. A program of its own, as some texts abort it.
+"""XLA's own cost of modules: HloCostAnalysis of jaxlib, without compiling. A separate program, because some texts abort it.
 
-Reads a JSON list of texts on standard input and writes a line of JSON for each: FLOPs, transcendentals, bytes, and how many
-instructions of each opcode there are.
+It reads a JSON list of texts from standard input and writes a line of JSON for each. A line holds FLOPs, transcendentals,
+bytes, and the number of instructions of each opcode.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FIGURES = ("flops", "transcendentals", "bytes accessed")
 
 
 def opcodes_of(data: bytes) -> Iterator[str]:
-    """The opcode of every instruction, by the numbers of the fields in XLA's hlo.proto."""
+    """Yield the opcode of every instruction, by the numbers of the fields in XLA's hlo.proto."""
     for computation in oracle.decode(data)[3]:
         for instruction in oracle.decode(computation).get(2, []):
             yield oracle.first(oracle.decode(instruction), 2).decode()
@@ -33,9 +33,9 @@ def main() -> None:
     client = jax.get_tfrt_cpu_client(asynchronous=False)
     for text in json.load(sys.stdin):
         module = hlo.hlo_module_from_text(text)
-        found = jax.hlo_module_cost_analysis(client, module)
+        costs = jax.hlo_module_cost_analysis(client, module)
         opcodes = Counter(opcodes_of(module.as_serialized_hlo_module_proto()))
-        sys.stdout.write(json.dumps([*(found.get(figure, 0.0) for figure in FIGURES), opcodes]) + "\n")
+        sys.stdout.write(json.dumps([*(costs.get(figure, 0.0) for figure in FIGURES), opcodes]) + "\n")
         sys.stdout.flush()
 
 

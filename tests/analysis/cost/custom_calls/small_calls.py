@@ -1,4 +1,4 @@
-"""One custom call, written in a test, and what it costs."""
+"""A custom call, written in a test, and its cost."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.analysis.cost.small import operation
 
 
 def call(target: str, result: str, *shapes: str, attributes: str = "", name: str = "c") -> CallCost:
-    """The cost of a call of operands of these shapes."""
+    """Return the cost of a call of operands of these shapes."""
     lines = [f"%p{i} = {shape} parameter({i})" for i, shape in enumerate(shapes)]
     names = ", ".join(f"%p{i}" for i in range(len(shapes)))
     return call_cost(operation(*lines, f'%{name} = {result} custom-call({names}), custom_call_target="{target}"{attributes}'))

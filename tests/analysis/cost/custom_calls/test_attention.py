@@ -34,7 +34,7 @@ def test_pairs_of_long_sequences() -> None:
 
 
 def te_attributes(**changed: object) -> str:
-    """Of the attention of Llama 405B on each of 128 devices, forward."""
+    """Return the attributes of the attention of Llama 405B on each of 128 devices, forward."""
     attributes: dict[str, object] = {
         "attn_heads": 128,
         "input_batch": 1,
@@ -59,7 +59,7 @@ ENDS = ("s32[2]", "s32[2]", *[EMPTY] * 6)
 
 
 def te(kernel: str, **changed: object) -> CallCost:
-    """Of Llama 405B: x = 128 · 8192 · 8192 · 128 = 1,099,511,627,776."""
+    """Return the cost for Llama 405B: x = 128 · 8192 · 8192 · 128 = 1,099,511,627,776."""
     if kernel == "forward":
         result, operands = f"({Q}, {STATISTICS}, u32[2,4], u8[48])", (Q, KV, KV, "bf16[0]", "u32[2]", *ENDS)
     else:
@@ -70,19 +70,19 @@ def te(kernel: str, **changed: object) -> CallCost:
 
 def test_llama_405b_forward() -> None:
     """4 x; 2 · 128 heads · 33,558,528 pairs · 256; one exponential a score."""
-    found = te("forward")
-    assert found.work == Work(4_398_046_511_104, 8_589_934_592, 4_398_046_511_104)
-    assert found.least_flops == 2 * 128 * 33_558_528 * 256 == 2_199_291_691_008
-    assert found.bytes == 2 * 268_435_456 + 2 * 16_777_216 + 4_194_304 + 32 + 8 + 16
-    assert (found.known_by, found.is_attention, found.at_full_lengths) == ("config", True, True)
+    cost = te("forward")
+    assert cost.work == Work(4_398_046_511_104, 8_589_934_592, 4_398_046_511_104)
+    assert cost.least_flops == 2 * 128 * 33_558_528 * 256 == 2_199_291_691_008
+    assert cost.bytes == 2 * 268_435_456 + 2 * 16_777_216 + 4_194_304 + 32 + 8 + 16
+    assert (cost.known_by, cost.is_attention, cost.at_full_lengths) == ("config", True, True)
 
 
 def test_llama_405b_backward() -> None:
     """10 x."""
-    found = te("backward")
-    assert found.work == Work(10_995_116_277_760, 8_589_934_592, 10_995_116_277_760)
-    assert found.least_flops == 5_498_229_227_520
-    assert found.bytes == 1_145_045_040
+    cost = te("backward")
+    assert cost.work == Work(10_995_116_277_760, 8_589_934_592, 10_995_116_277_760)
+    assert cost.least_flops == 5_498_229_227_520
+    assert cost.bytes == 1_145_045_040
 
 
 def test_masks_of_transformer_engine() -> None:
@@ -109,22 +109,22 @@ def test_masks_of_transformer_engine() -> None:
     ],
 )
 def test_attributes_that_make_no_sense_leave_the_work_unknown(changed: dict[str, object], field: str) -> None:
-    found = te("forward", **changed)
-    assert found.work is None
-    assert field in found.fault
+    cost = te("forward", **changed)
+    assert cost.work is None
+    assert field in cost.fault
 
 
 def test_values_of_a_smaller_head_than_keys() -> None:
     """2 · scores · (128 + 64)."""
-    found = te("forward", v_head_dim=64, mask_type=0)
-    assert found.work is not None
-    assert found.work.flops == 2 * 128 * 8192 * 8192 * 192
+    cost = te("forward", v_head_dim=64, mask_type=0)
+    assert cost.work is not None
+    assert cost.work.flops == 2 * 128 * 8192 * 8192 * 192
 
 
 def test_shapes_that_contradict_the_configuration_leave_the_work_unknown() -> None:
-    found = te("forward", attn_heads=64)
-    assert found.work is None
-    assert found.fault == "its queries have 134,217,728 elements where its backend_config states 67,108,864"
+    cost = te("forward", attn_heads=64)
+    assert cost.work is None
+    assert cost.fault == "its queries have 134,217,728 elements where its backend_config states 67,108,864"
 
 
 def test_queries_keys_and_values_in_one_operand() -> None:
@@ -132,8 +132,8 @@ def test_queries_keys_and_values_in_one_operand() -> None:
     packed = "bf16[2,512,3,8,64]"
     sizes = {"attn_heads": 8, "input_batch": 2, "q_max_seqlen": 512, "kv_max_seqlen": 512, "qk_head_dim": 64, "v_head_dim": 64}
     attributes = te_attributes(**sizes, qkv_layout=5, mask_type=0)
-    found = call("te_fused_attn_forward_ffi", "(bf16[2,512,8,64], u8[48])", packed, "bf16[0]", "bf16[0]", attributes=attributes)
-    assert found.work == Work(1_073_741_824, 4_194_304, 1_073_741_824)
+    cost = call("te_fused_attn_forward_ffi", "(bf16[2,512,8,64], u8[48])", packed, "bf16[0]", "bf16[0]", attributes=attributes)
+    assert cost.work == Work(1_073_741_824, 4_194_304, 1_073_741_824)
 
 
 def cudnn(target: str, config: str, *, dimensions: str = '["2","8","512","512"]') -> CallCost:
@@ -145,9 +145,9 @@ def cudnn(target: str, config: str, *, dimensions: str = '["2","8","512","512"]'
 
 def test_cudnn() -> None:
     """4 · 2 · 8 · 512 · 512 · 64; four arrays of a mebibyte."""
-    found = cudnn("__cudnn$fmhaSoftmax", ',"mask_type":"NO_MASK"')
-    assert found.work == Work(1_073_741_824, 4_194_304, 1_073_741_824)
-    assert (found.least_flops, found.bytes) == (1_073_741_824, 4 << 20)
+    cost = cudnn("__cudnn$fmhaSoftmax", ',"mask_type":"NO_MASK"')
+    assert cost.work == Work(1_073_741_824, 4_194_304, 1_073_741_824)
+    assert (cost.least_flops, cost.bytes) == (1_073_741_824, 4 << 20)
     assert cudnn("__cudnn$fmhaSoftmax", ',"mask_type":"CAUSAL"').least_flops == 537_919_488
     assert cudnn("__cudnn$fmhaScaleBiasSoftmaxDropout", ',"is_causal_mask":true').least_flops == 537_919_488
 
@@ -170,6 +170,6 @@ def test_a_backward_that_reads_kept_scores_computes_none() -> None:
     ],
 )
 def test_a_cudnn_configuration_that_makes_no_sense(config: str, dimensions: str, field: str) -> None:
-    found = cudnn("__cudnn$fmhaSoftmax", config, dimensions=dimensions)
-    assert found.work is None
-    assert field in found.fault
+    cost = cudnn("__cudnn$fmhaSoftmax", config, dimensions=dimensions)
+    assert cost.work is None
+    assert field in cost.fault

@@ -16,8 +16,8 @@ def estimated(estimate: str, name: str = "c") -> CallCost:
 
 def test_a_kernel_that_brings_an_estimate() -> None:
     """It does not say how much of it is matrix multiplications."""
-    found = estimated('{"flops":"2048","transcendentals":7,"bytes_accessed":96}')
-    assert found == CallCost(Work(2048, 7), 96, "estimate", has_matmuls_known=False)
+    cost = estimated('{"flops":"2048","transcendentals":7,"bytes_accessed":96}')
+    assert cost == CallCost(Work(2048, 7), 96, "estimate", has_matmuls_known=False)
 
 
 def test_an_estimate_of_no_bytes_is_none() -> None:
@@ -30,9 +30,9 @@ def test_an_estimate_over_several_lines() -> None:
 
 @pytest.mark.parametrize("flops", ["-1", '"1e9"', "1e30", '"10000000000000000000000"', "[]", "true"])
 def test_an_estimate_that_makes_no_sense(flops: str) -> None:
-    found = estimated(f'{{"flops":{flops}}}')
-    assert found.work is None
-    assert "flops in its cost_estimate" in found.fault
+    cost = estimated(f'{{"flops":{flops}}}')
+    assert cost.work is None
+    assert "flops in its cost_estimate" in cost.fault
 
 
 @pytest.mark.parametrize("config", ["", ', backend_config={"custom_call_config":{"body":"TUzv"}}'])
@@ -45,8 +45,8 @@ def test_an_estimate_of_a_gpu_kernel(quote: str) -> None:
     """MLIR prints a quote in a string in hexadecimal; what follows it may be another such digit."""
     estimate = r'{"flops": 123456, "bytes_accessed": 10}'.replace('"', quote)
     config = f', backend_config={{cost_estimate_json = "{estimate}", name = "k"}}'
-    found = call("__gpu$xla.gpu.triton", "f32[8]", "f32[8]", attributes=config)
-    assert (found.work, found.bytes) == (Work(123_456), 10)
+    cost = call("__gpu$xla.gpu.triton", "f32[8]", "f32[8]", attributes=config)
+    assert (cost.work, cost.bytes) == (Work(123_456), 10)
 
 
 RAGGED = ("s32[1]", "s32[9]", "s32[8]", "s32[8]", "s32[1]", "bf16[1024,512]", "bf16[8,512,256]")
@@ -60,18 +60,18 @@ def test_a_product_of_groups_of_rows(estimate: int | None) -> None:
         f'"cost_estimate":{{"flops":"{estimate}","bytes_accessed":"3670048"}}' if estimate is not None else '"body":"TUzv"'
     )
     config = f', backend_config={{"custom_call_config":{{{figures}}}}}'
-    found = call("tpu_custom_call", "bf16[1024,256]", *RAGGED, attributes=config, name="ragged-dot-none.2")
-    assert found.work == Work(268_435_456, 0, 268_435_456)
-    assert (found.has_matmuls_known, found.at_full_lengths) == (True, True)
-    assert found.known_by == ("name" if estimate is None else "estimate")
+    cost = call("tpu_custom_call", "bf16[1024,256]", *RAGGED, attributes=config, name="ragged-dot-none.2")
+    assert cost.work == Work(268_435_456, 0, 268_435_456)
+    assert (cost.has_matmuls_known, cost.at_full_lengths) == (True, True)
+    assert cost.known_by == ("name" if estimate is None else "estimate")
 
 
 @pytest.mark.parametrize("operands", [RAGGED, ("f32[8]",)])
 def test_an_estimate_that_is_less_than_the_product_of_groups(operands: tuple[str, ...]) -> None:
     """A kernel of somebody else of the same name: its estimate is what is known."""
     config = ', backend_config={"custom_call_config":{"cost_estimate":{"flops":"7","bytes_accessed":"1"}}}'
-    found = call("tpu_custom_call", "bf16[1024,256]", *operands, attributes=config, name="ragged-dot-none")
-    assert (found.work, found.has_matmuls_known) == (Work(7), False)
+    cost = call("tpu_custom_call", "bf16[1024,256]", *operands, attributes=config, name="ragged-dot-none")
+    assert (cost.work, cost.has_matmuls_known) == (Work(7), False)
 
 
 def test_the_tables_of_groups_are_no_work() -> None:
@@ -92,9 +92,9 @@ X = 2 * 4 * 512 * 512 * 128
     ],
 )
 def test_flash_attention_by_name(name: str, result: str, multiplications: int) -> None:
-    found = call("tpu_custom_call", result, HEADS, HEADS, HEADS, STATISTICS, name=name)
-    assert found.work == Work(2 * multiplications * X, X // 128, 2 * multiplications * X)
-    assert (found.known_by, found.least_flops) == ("name", None)
+    cost = call("tpu_custom_call", result, HEADS, HEADS, HEADS, STATISTICS, name=name)
+    assert cost.work == Work(2 * multiplications * X, X // 128, 2 * multiplications * X)
+    assert (cost.known_by, cost.least_flops) == ("name", None)
 
 
 def test_the_kernels_of_splash_attention_follow_their_tables() -> None:
@@ -104,16 +104,19 @@ def test_the_kernels_of_splash_attention_follow_their_tables() -> None:
     separate = call("tpu_custom_call", f"({kv}, {kv})", *tables, q, kv, kv, name="splash_mha_dkv_no_residuals.1")
     fused = call("tpu_custom_call", f"({q}, {kv}, {kv})", *tables, q, kv, kv, name="splash_mha_dkv_no_residuals.1")
     of_one_head = call("tpu_custom_call", q, *tables, q, "bf16[1024,128]", "bf16[1024,128]", name="splash_mqa_fwd.1")
-    works = [found.work and found.work.flops for found in (forward, separate, fused, of_one_head)]
+    works = [cost.work and cost.work.flops for cost in (forward, separate, fused, of_one_head)]
     assert works == [4 * x, 8 * x, 10 * x, 4 * x]
 
 
 def test_paged_attention_reads_all_pages_at_most() -> None:
-    """4 sequences of 8 pages of 16 tokens, 8 heads: 4 · 4 · 8 · 128 · 128 FLOPs, 4 · 8 · 128 exponentials."""
+    """4 sequences of 8 pages of 16 tokens, 8 heads: 4 · 4 · 8 · 128 · 128 FLOPs.
+
+    4 · 8 · 128 exponentials.
+    """
     shapes = ("s32[4]", "s32[32]", "s32[1]", "s32[1]", "f32[4,8,1,128]", "bf16[8,64,16,128]", "bf16[8,64,16,128]")
-    found = call("tpu_custom_call", "f32[4,8,1,128]", *shapes, name="paged_attention.1")
-    assert found.work == Work(2_097_152, 4096, 2_097_152)
-    assert (found.least_flops, found.at_full_lengths) == (0, True)
+    cost = call("tpu_custom_call", "f32[4,8,1,128]", *shapes, name="paged_attention.1")
+    assert cost.work == Work(2_097_152, 4096, 2_097_152)
+    assert (cost.least_flops, cost.at_full_lengths) == (0, True)
     assert call("tpu_custom_call", "f32[4,8,1,128]", *shapes, name="ragged_paged_attention.1").work is None
 
 
@@ -129,9 +132,9 @@ def test_attention_of_pallas_on_gpus() -> None:
 
 
 def test_a_named_kernel_of_other_operands() -> None:
-    found = call("tpu_custom_call", "f32[8]", "s32[8]", name="flash_attention.1")
-    assert found.work is None
-    assert found.fault
+    cost = call("tpu_custom_call", "f32[8]", "s32[8]", name="flash_attention.1")
+    assert cost.work is None
+    assert cost.fault
 
 
 MATRIX = "f32[2,128,128]"
@@ -163,5 +166,5 @@ def test_linear_algebra_and_sorting(target: str, result: str, operands: tuple[st
 
 
 def test_factorizations_of_tpus_work_in_blocks() -> None:
-    found = call("Cholesky", MATRIX, MATRIX)
-    assert (found.work, found.has_matmuls_known) == (Work(32768 * 128 // 3), False)
+    cost = call("Cholesky", MATRIX, MATRIX)
+    assert (cost.work, cost.has_matmuls_known) == (Work(32768 * 128 // 3), False)

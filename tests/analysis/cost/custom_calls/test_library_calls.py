@@ -34,8 +34,8 @@ def test_cublas(target: str, config: str) -> None:
 def test_the_workspace_is_not_accessed() -> None:
     config = f', backend_config={{"gemm_backend_config":{{{DIMENSIONS}}}}}'
     shapes = ("f8e4m3fn[4,16]", "f8e4m3fn[16,8]", "f32[]", "f32[]")
-    found = call("__cublas$lt$matmul$f8", "(bf16[4,8], s8[4194304])", *shapes, attributes=config)
-    assert found == matmul(2 * 32 * 16, 64 + 128 + 4 + 4 + 64)
+    cost = call("__cublas$lt$matmul$f8", "(bf16[4,8], s8[4194304])", *shapes, attributes=config)
+    assert cost == matmul(2 * 32 * 16, 64 + 128 + 4 + 4 + 64)
 
 
 def test_a_batched_product_contracts_what_the_config_says() -> None:
@@ -47,7 +47,7 @@ def test_a_batched_product_contracts_what_the_config_says() -> None:
 
 WINDOW = ", window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f"
 POSITIONS = 10 * 10
-"""Of a window of 3 with a border of 1 over 4: ten pairs in each dimension."""
+"""Positions of a window of 3 with a border of 1 over 4: ten pairs in each dimension."""
 IMAGE, KERNEL, RESULT = "f32[2,4,4,5]", "f32[3,3,5,6]", "f32[2,4,4,6]"
 SIZE = 4 * (160 + 270 + 192)
 
@@ -77,16 +77,16 @@ def test_onednn() -> None:
 def test_block_scaled_dots_contract_the_last_dimension() -> None:
     """2 · 3 · 7 · 32 FLOPs; scales are read too."""
     shapes = ("f8e4m3fn[3,32]", "f8e4m3fn[7,32]", "f8e8m0fnu[3,1]", "f8e8m0fnu[7,1]")
-    found = call("__op$block_scaled_dot", "f32[3,7]", *shapes)
-    assert (found.work, found.bytes) == (Work(1344, 0, 1344), 96 + 224 + 3 + 7 + 84)
+    cost = call("__op$block_scaled_dot", "f32[3,7]", *shapes)
+    assert (cost.work, cost.bytes) == (Work(1344, 0, 1344), 96 + 224 + 3 + 7 + 84)
 
 
 def test_grouped_multiplications_are_an_upper_bound() -> None:
     """Each of 8 rows times one of 4 matrices [5,7]: 2 · 8 · 5 · 7."""
     dot = '{"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"]}}'
     config = f', backend_config={{"grouped_gemm_backend_config":{{"gemm_backend_config":{dot}}}}}'
-    found = call("__cublas$lt$groupedMatmul", "(f32[8,7], s8[64])", "f32[8,5]", "f32[4,5,7]", "s32[4]", attributes=config)
-    assert (found.work, found.at_full_lengths) == (Work(560, 0, 560), True)
+    cost = call("__cublas$lt$groupedMatmul", "(f32[8,7], s8[64])", "f32[8,5]", "f32[4,5,7]", "s32[4]", attributes=config)
+    assert (cost.work, cost.at_full_lengths) == (Work(560, 0, 560), True)
 
 
 @pytest.mark.parametrize(
@@ -97,8 +97,8 @@ def test_transformer_engine_splits_the_dimensions_at_a_boundary(boundary: int, t
     """2 · 6 rows · 7 columns · 5 contracted."""
     config = f"{{lhs_axis_boundary = {boundary} : i64, lhs_transposed = {transposed}}}"
     shapes = (lhs, "f32[0]", "bf16[5,7]", "f32[0]", "bf16[0]", "f32[1]", "f32[1]")
-    found = call("te_gemm_v2_ffi", "(bf16[2,3,7], u8[99])", *shapes, attributes=f", backend_config={{config={config}}}")
-    assert (found.work, found.bytes) == (Work(420, 0, 420), 60 + 70 + 8 + 84)
+    cost = call("te_gemm_v2_ffi", "(bf16[2,3,7], u8[99])", *shapes, attributes=f", backend_config={{config={config}}}")
+    assert (cost.work, cost.bytes) == (Work(420, 0, 420), 60 + 70 + 8 + 84)
 
 
 @pytest.mark.parametrize(
@@ -112,10 +112,10 @@ def test_transformer_engine_splits_the_dimensions_at_a_boundary(boundary: int, t
     ],
 )
 def test_a_library_call_that_does_not_tell_its_dimensions(config: str) -> None:
-    """What it moves is known all the same."""
-    found = call("__cublas$gemm", "f32[3,7]", "f32[3,5]", "f32[5,7]", attributes=config)
-    assert (found.work, found.bytes) == (None, 4 * (15 + 35 + 21))
-    assert "lhs_contracting_dimensions" in found.fault or found.fault == "dimension 7 of f32[3,5] is not known"
+    """Its bytes are known all the same."""
+    cost = call("__cublas$gemm", "f32[3,7]", "f32[3,5]", "f32[5,7]", attributes=config)
+    assert (cost.work, cost.bytes) == (None, 4 * (15 + 35 + 21))
+    assert "lhs_contracting_dimensions" in cost.fault or cost.fault == "dimension 7 of f32[3,5] is not known"
 
 
 @pytest.mark.parametrize("config", ['"not json"', "{broken}", '"{\\"dot_dimension_numbers\\":"'])
@@ -135,5 +135,5 @@ def test_of_other_targets_only_the_bytes_are_known(target: str) -> None:
 
 @pytest.mark.parametrize("target", [*sorted(MARKER_TARGETS), "_SPMDInternalOp_RotateRight"])
 def test_markers_cost_nothing(target: str) -> None:
-    found = call(target, "f32[8]", "f32[8]")
-    assert (found.work, found.bytes, found.is_marker) == (Work(), 0, True)
+    cost = call(target, "f32[8]", "f32[8]")
+    assert (cost.work, cost.bytes, cost.is_marker) == (Work(), 0, True)
