@@ -1,7 +1,7 @@
-"""One instruction of the text.
+"""Instructions of the text.
 
-`Instruction` is a view of its text: operands and attributes are parsed when they are asked for, so that an instruction which
-nothing looks into costs no more than its text.
+`Instruction` is a view of its text: operands and attributes are parsed on first use. An instruction that nothing reads costs
+only its text.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _TUPLE = r"\((?:[^()%\"\n/]++|/\*index=[0-9]++\*/|\((?:[^()%\"\n/]++|/\*index=[0
 _PRINTED = rf"(?:/\*index=[0-9]++\*/)?+(?:(?:{_ARRAY}|{_TUPLE}) )?+%"
 _NAMES = lazy_pattern(rf"(?:%?{_NAME}(?:, %?{_NAME})*+)?+(?=\))")
 _PRINTED_OPERANDS = lazy_pattern(rf"{_PRINTED}({_NAME})(?:, {_PRINTED}({_NAME})((?:, {_PRINTED}{_NAME})*+))?+\)")
-"""The names of the first two, and the rest: most rows have no more than two."""
+"""Captures the first two names and the rest: most rows have no more than two operands."""
 _MARKED = lazy_pattern(rf"%({_NAME})")
 _PRINTED_OPERAND = lazy_pattern(rf"(?:({_ARRAY}|{_TUPLE}) )?+%({_NAME})")
 _ELEMENT = lazy_pattern(rf"(?:(?:{_ARRAY}|{_TUPLE}) )?+%?{_NAME}\), index=([0-9]{{1,9}}+)(?=,|$)")
@@ -55,16 +55,16 @@ _INDEX = r"/\*index=[0-9]++\*/"
 _INNER = rf"\({_TEXT}(?:(?:\({_TEXT}\)|{_INDEX}){_TEXT})*+\)"
 _NESTED = rf"{_TEXT}(?:(?:\({_TEXT}(?:(?:{_INNER}|{_INDEX}){_TEXT})*+\)|{_INDEX}){_TEXT})*+"
 _SHAPED = lazy_pattern(rf"{_NESTED}\)(?=, [A-Za-z_][\w.\-]*+=|$)", re.ASCII)
-"""Operands with shapes, tuples of tuples at most, and what printers write behind them."""
+"""Matches operands with shapes, tuples of tuples at most, and what printers write after them."""
 
 LEFT_OUT = "...(+"
-"""How a printer with `compact_operands` begins the number of operands that it leaves out, behind the first four."""
+"""Start of the number of operands that a printer with `compact_operands` leaves out, after the first four."""
 
 
 class Operand(NamedTuple):
-    """A use: the instruction's name with the tuple index of `name#0#1`, and the text of the shape where one is printed.
+    """A use: the instruction's name, the tuple index of `name#0#1`, and the text of a printed shape.
 
-    `name` is `None` where no instruction is named: an operand that the printer left out, or an instruction written in place.
+    `name` is None if the printer left the operand out, or if an instruction is written in its place.
     """
 
     name: str | None
@@ -73,9 +73,7 @@ class Operand(NamedTuple):
 
 
 def operand_names(tail: str) -> list[str] | None:
-    """The names of the operands where they are printed as most are, with a shape or without; `None` for all others, which
-    `operands_of` reads.
-    """
+    """Return the names of operands printed in the usual way, with or without shapes; None for others."""
     printed = _PRINTED_OPERANDS.match(tail)
     if printed is not None:
         if printed[3]:
@@ -85,7 +83,7 @@ def operand_names(tail: str) -> list[str] | None:
 
 
 def _names_alone(tail: str) -> list[str] | None:
-    """The names of operands that are printed without shapes; `None` for all others."""
+    """Return the names of operands printed without shapes; None for others."""
     bare = _NAMES.match(tail)
     if bare is None:
         return None
@@ -94,14 +92,15 @@ def _names_alone(tail: str) -> list[str] | None:
 
 
 def printed_element(tail: str) -> int | None:
-    """Which element a get-tuple-element takes, where it is printed as most are; `None` for all others."""
+    """Return the index of a get-tuple-element that is printed in the usual way; None for others."""
     printed = _ELEMENT.match(tail)
     return int(printed[1]) if printed is not None else None
 
 
 def operands_of(tail: str, end: int | None = None) -> tuple[Operand, ...]:
-    """The operands of a tail; `end` is that of `operands_end` where it is known. `ScanError` where the parenthesis is not
-    closed.
+    """Return the operands of a tail. `end` is the result of `operands_end`, if known.
+
+    Raise ScanError if the parenthesis is not closed.
     """
     names = _names_alone(tail)
     if names is not None:
@@ -114,7 +113,7 @@ def operands_of(tail: str, end: int | None = None) -> tuple[Operand, ...]:
 
 
 def operands_end(tail: str) -> int:
-    """The index of the parenthesis that closes the operands; `ScanError` where none does."""
+    """Return the index of the parenthesis that closes the operands. Raise ScanError if none does."""
     printed = _PLAIN.match(tail) or _SHAPED.match(tail)
     if printed is not None:
         return printed.end() - 1
@@ -122,7 +121,7 @@ def operands_end(tail: str) -> int:
 
 
 def _operand(text: str) -> Operand:
-    """One item of an operand list: `[shape] [%]name[#i…]`; anything else has no name."""
+    """Parse an item of an operand list, `[shape] [%]name[#i…]`; any other text has no name."""
     use = _USE.fullmatch(text)
     if use is None or text == "null":
         return Operand(None, (), text)
@@ -140,8 +139,9 @@ class Definitions(Protocol):
 
 
 class EnclosingComputation:
-    """What an instruction asks of its computation. It does not hold the computation, which holds the instruction: a module is
-    freed when nobody refers to it any more, without a search for cycles.
+    """The part of a computation that its instructions refer to.
+
+    It does not refer to the computation, which holds the instructions. So a module is freed without a search for cycles.
     """
 
     __slots__ = ("is_entry", "name", "values")
@@ -153,7 +153,7 @@ class EnclosingComputation:
 
 
 class Callee(NamedTuple):
-    """A computation that an instruction calls by `attribute`."""
+    """A computation that an instruction calls through `attribute`."""
 
     attribute: CalleeAttribute
     role: Role
@@ -161,8 +161,10 @@ class Callee(NamedTuple):
 
 
 class Instruction:
-    """One instruction. `operand_shapes` are the shapes of its operands as they are printed, else as their definitions print
-    them, and `None` where `resolve_operands` was not asked for them.
+    """An instruction of the text.
+
+    `operand_shapes`: the shapes of its operands as printed, else as their definitions print them. None unless
+    `resolve_operands` was called.
     """
 
     __slots__ = (
@@ -182,7 +184,7 @@ class Instruction:
     )
 
     def __init__(self, computation: EnclosingComputation, row: Row, head: Head, line: int, metadata: str = "") -> None:
-        """`metadata` is the end of the row's text where that is kept apart, as one text for all that have the same."""
+        """Create a view of `row`. `metadata` is the end of its text, if stored apart to be shared."""
         root, self.name, _, self._text = row
         self.computation = computation
         self.opcode = head.opcode
@@ -197,9 +199,7 @@ class Instruction:
         self._places: tuple[str, ...] = ()
 
     def split(self) -> None:
-        """Finds where the operands end, before something is read of the text; `ScanError` where their parenthesis is not
-        closed.
-        """
+        """Separate operands from attributes, before either is read. Raise ScanError if the parenthesis is not closed."""
         if not self._is_split:
             close = operands_end(self._text)
             self._text, self._attributes = self._text[:close], self._text[close + 1 :] + self._attributes
@@ -207,17 +207,17 @@ class Instruction:
 
     @property
     def untouched(self) -> tuple[str, str] | None:
-        """Its text and the metadata that is kept apart from it, as long as nobody has asked what they say."""
+        """Its text, and the metadata stored apart; None once `split` was called."""
         return None if self._is_split else (self._text, self._attributes)
 
     @property
     def printed_fusion(self) -> tuple[str | None, str] | None:
-        """The kind of a fusion, and what it calls, if it is printed as most are and nobody has asked what its text says."""
+        """Kind and callee of a fusion that is printed in the usual way; None once `split` was called."""
         return None if self._is_split else printed_fusion(self._text)
 
     @property
     def tail(self) -> str:
-        """Its text behind the opening parenthesis."""
+        """Its text after the opening parenthesis."""
         if not self._is_split:
             return self._text + self._attributes
         attributes = self._form.filled(self._places) if self._form is not None else self._attributes
@@ -239,7 +239,7 @@ class Instruction:
         return self._operands
 
     def read_operands(self) -> tuple[Operand, ...]:
-        """The operands, read from the text and not kept: of many instructions they are looked at once."""
+        """Parse the operands without caching them, as most are read once."""
         self.split()
         return () if self.opcode in LITERAL_OPCODES else operands_of(f"{self._text})", len(self._text))
 
@@ -249,7 +249,7 @@ class Instruction:
         return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
     def resolve_operands(self, definitions: Definitions) -> None:
-        """Fills `operand_shapes`; a shape is `None` where it is not printed and the definition is not known."""
+        """Fill `operand_shapes`; a shape is None if it is not printed and the definition is unknown."""
         shapes = self.computation.values.shapes
         self.operand_shapes = tuple([_operand_shape(operand, definitions, shapes) for operand in self.read_operands()])
 
@@ -288,7 +288,7 @@ class Instruction:
     @overload
     def attr(self, name: Literal["window"]) -> tuple[WindowDimension, ...] | None: ...
     def attr(self, name: str) -> Value | None:
-        """The value of an attribute; `None` where there is none of that name, or its text makes no sense."""
+        """Return the value of an attribute; None if it is absent or malformed."""
         form = self._form
         value = form.known[name] if form is not None and name in form.known else self.value(name)
         return None if isinstance(value, MalformedValue) else value
@@ -300,7 +300,7 @@ class Instruction:
     @overload
     def value(self, name: str) -> Value | MalformedValue | None: ...
     def value(self, name: str) -> Value | MalformedValue | None:
-        """The same, with the reason where the text makes no sense."""
+        """Return the value of an attribute, None if absent, or a MalformedValue with the reason."""
         form = self._form or self.take_apart()
         if name in form.known:
             return form.known[name]
@@ -313,11 +313,11 @@ class Instruction:
         return form.known[name]
 
     def has(self, name: str) -> bool:
-        """Whether there is an attribute of that name, whatever its value."""
+        """Return True if there is an attribute of this name, even a malformed one."""
         return self.value(name) is not None
 
     def take_apart(self) -> AttributeForm[Value | MalformedValue]:
-        """Takes the text of the attributes apart into what many instructions have in common and what is of this one."""
+        """Split the text of the attributes into a form, shared by many instructions, and its own places."""
         self.split()
         self._form, self._places = self.computation.values.forms.take_apart(self._attributes)
         self._attributes = ""
@@ -325,28 +325,31 @@ class Instruction:
 
     @property
     def attribute_parts(self) -> tuple[AttributeForm[Value | MalformedValue], tuple[str, ...]]:
-        """The form of its attributes, and the places of this instruction in it."""
+        """The form of its attributes, and its own places in it."""
         return self._form or self.take_apart(), self._places
 
     def parts_without(self, name: str) -> tuple[AttributeForm[Value | MalformedValue], tuple[str, ...]]:
-        """The same without the place of one attribute."""
+        """Return `attribute_parts` without the place of one attribute."""
         form, places = self.attribute_parts
-        at = form.places.get(name, len(places))
-        return form, (*places[:at], *places[at + 1 :])
+        index = form.places.get(name, len(places))
+        return form, (*places[:index], *places[index + 1 :])
 
     def callee(self, attribute: CalleeAttribute) -> str | None:
-        """The first computation that an attribute names."""
+        """Return the first computation that an attribute names."""
         names = self.attr(attribute)
         return names[0] if names else None
 
     @property
     def called(self) -> list[Callee]:
-        """The computations that are called, in the order of the opcode's attributes; empty for an unknown opcode."""
+        """The called computations, in the order of the opcode's attributes; empty for an unknown opcode."""
         roles = callee_roles(self.opcode)
         return [Callee(attribute, role, name) for attribute, role in roles.items() for name in self.attr(attribute) or ()]
 
     def may_call(self, callees: Set[str]) -> bool:
-        """Whether it may call one of some computations. That it calls none is known of what is printed as most fusions are."""
+        """Return False if the instruction certainly calls none of `callees`.
+
+        That is known only of fusions and async-starts that are printed in the usual way.
+        """
         printed = self.printed_fusion if self.opcode in _CALLING_BY_ONE_ATTRIBUTE else None
         return printed is None or printed[1] in callees
 

@@ -1,4 +1,4 @@
-"""What a module's text says, as far as somebody wanted it kept."""
+"""The content of a module's text, as far as it is wanted."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from hlo_inspect.hlo.values.sharding import DeviceMarks
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
 
-# -- what is wrong with a text ----------------------------------------------------------------------------------------------
+# -- faults of a text -------------------------------------------------------------------------------------------------------
 
 MAX_OF_A_KIND = 20
-"""So many different faults of one code are kept with their place; the others are counted."""
+"""Faults of one code that are kept with their location; further ones are counted."""
 
 
 UNREADABLE = "HI001"
@@ -33,7 +33,7 @@ PART = "HI011"
 
 
 class Problem(NamedTuple):
-    """Something in the text that is not as the language has it. `code` is the rule of the finding that it becomes."""
+    """A fault of the text. `code` is that of the finding that it becomes."""
 
     code: str
     message: str
@@ -43,8 +43,10 @@ class Problem(NamedTuple):
 
 
 class Problems:
-    """The faults of one module. The same fault again is counted, not kept; of lines that cannot be read each is a fault.
-    `left_out` is how many more of a code there are.
+    """The faults of one module.
+
+    A repeated fault is counted, not kept again; each unreadable line is a fault of its own. `left_out` counts the faults that
+    are not kept, by code.
     """
 
     def __init__(self) -> None:
@@ -54,9 +56,9 @@ class Problems:
 
     def add(self, problem: Problem, times: int = 1) -> None:
         key = (problem.code, problem.message, problem.location.line if problem.code == UNREADABLE else None)
-        known = self._found.get(key)
-        if known is not None:
-            self._found[key] = known._replace(times=known.times + times)
+        duplicate = self._found.get(key)
+        if duplicate is not None:
+            self._found[key] = duplicate._replace(times=duplicate.times + times)
         elif self._kinds[problem.code] >= MAX_OF_A_KIND:
             self.left_out[problem.code] += times
         else:
@@ -65,17 +67,17 @@ class Problems:
 
     @property
     def hold_a_cut(self) -> bool:
-        """Whether the module is cut off."""
+        """True if the module is truncated."""
         return bool(self._kinds[CUT_OFF])
 
     def drop_from(self, code: str, line: int) -> None:
-        """Forgets those of `code` that were first seen at `line` or later."""
+        """Drop the faults of `code` that were first seen at `line` or later."""
         for key in [k for k, p in self._found.items() if p.code == code and (p.location.line or 0) >= line]:
             del self._found[key]
             self._kinds[code] -= 1
 
     def drop(self, codes: frozenset[str]) -> None:
-        """Forgets those of these codes."""
+        """Drop the faults of these codes."""
         self._found = {key: problem for key, problem in self._found.items() if key[0] not in codes}
         for code in codes:
             self._kinds.pop(code, None)
@@ -85,15 +87,16 @@ class Problems:
         return iter(self._found.values())
 
 
-# -- what a module holds ----------------------------------------------------------------------------------------------------
+# -- parts of a module ------------------------------------------------------------------------------------------------------
 
 MAX_UNPACKED = 1 << 6
 
 
 class ParameterReads:
-    """What reads the parameters of one computation: `unread` are those that no instruction reads, `elements` says which
-    elements are read of the tuples that are only taken apart. Both hold only if they are `known`: operands can be printed
-    without names.
+    """The reads of one computation's parameters.
+
+    `unread` are the parameters without a user. `elements` are the indices that are read of tuples used only element by element.
+    Both hold only if they are `known`: operands can be printed without names.
     """
 
     def __init__(self) -> None:
@@ -103,12 +106,14 @@ class ParameterReads:
 
 
 class SharedByComputations:
-    """What the computations of a module have in common: what the attributes of its instructions mean, its heads, the forms of
-    packed scalars, and the scalars that were looked at last, by name and line of their computation.
+    """The tables that the computations of a module share.
+
+    `values`: the values of attributes. `heads`: parsed heads. `scalar_forms`: forms of packed scalars. `unpacked`: the scalars
+    used last, by name and line of their computation.
     """
 
     def __init__(self, wanted: frozenset[str] = frozenset()) -> None:
-        """`wanted` are the opcodes that are kept."""
+        """Keep instructions of the opcodes `wanted`."""
         self.values = ValueTable()
         self.heads = HeadTable(self.values.shapes, wanted)
         self.scalar_forms: dict[bytes, bytes] = {}
@@ -116,14 +121,14 @@ class SharedByComputations:
 
 
 class Computation:
-    """One computation, as far as it is kept. Most of a module's many computations hold next to nothing, and take no more room.
+    """A computation, as far as it is kept.
 
-    `opcodes`: one opcode per instruction where every line was read, else nothing.
-    `instructions`: those that were kept, in the order of the text.
-    `reads`: of the entry, where asked for, which parameters something reads.
-    `is_cut_off`: its end is not in the text.
+    `opcodes`: the opcode of each instruction if every line was read, else empty.
+    `instructions`: the kept instructions, in text order.
+    `reads`: the reads of the entry's parameters, if wanted.
+    `is_cut_off`: True if the text ends inside the computation.
     `packed_scalars`: the rows of `scalars`, with their lines.
-    `rows`: every instruction where the graph is wanted.
+    `rows`: every instruction, if the graph is wanted.
     """
 
     __slots__ = (
@@ -157,16 +162,19 @@ class Computation:
 
     @property
     def values(self) -> ValueTable:
-        """What the attributes of the module's instructions mean."""
+        """The attribute values of the module's instructions."""
         return self._shared.values
 
     def with_opcodes(self, opcodes: Set[str], callees: Set[str] | None = None) -> list[Instruction]:
-        """The kept instructions of some opcodes. `callees` leaves out some that call none of these computations."""
-        found = [i for i in self.instructions if i.opcode in opcodes]
-        return found if callees is None else [i for i in found if i.may_call(callees)]
+        """Return the kept instructions of `opcodes`.
+
+        With `callees`, instructions that certainly call none of these computations are left out.
+        """
+        instructions = [i for i in self.instructions if i.opcode in opcodes]
+        return instructions if callees is None else [i for i in instructions if i.may_call(callees)]
 
     def enclosing(self) -> EnclosingComputation:
-        """What its instructions know of it."""
+        """Return the part of the computation that its instructions refer to."""
         if self._enclosing is None:
             self._enclosing = EnclosingComputation(self.name, self._shared.values, is_entry=self.is_entry)
         return self._enclosing
@@ -175,45 +183,45 @@ class Computation:
         self.name = self.enclosing().name = name
 
     def make_entry(self) -> None:
-        """Takes it for the entry, which it is not marked as."""
+        """Make the computation the entry, though the text does not mark it."""
         self.is_entry = self.enclosing().is_entry = True
 
     def keep_scalars(self, rows: Iterable[tuple[Row, int]]) -> None:
-        """Keeps rows with their lines for `scalars`."""
+        """Pack rows and their lines as `scalars`."""
         self.packed_scalars = packed(rows, self.line, self._shared.scalar_forms)
 
     def scalar_rows(self) -> list[tuple[Row, int]]:
-        """The rows of `scalars`, with their lines."""
+        """Return the rows of `scalars` and their lines."""
         return list(self.packed_scalars.rows(self.line)) if self.packed_scalars is not None else []
 
     @property
     def scalars(self) -> Mapping[str, Instruction]:
-        """By name, what feeds its loops, calls and root as integer scalars, where asked for."""
+        """The integer scalars that feed its loops, calls and root, by name; empty unless wanted."""
         if self.packed_scalars is None:
             return {}
-        known, key = self._shared.unpacked, (self.name, self.line)
-        if key not in known:
-            if len(known) >= MAX_UNPACKED:
-                known.clear()
+        cache, key = self._shared.unpacked, (self.name, self.line)
+        if key not in cache:
+            if len(cache) >= MAX_UNPACKED:
+                cache.clear()
             heads, enclosing = self._shared.heads, self.enclosing()
-            known[key] = {row[1]: Instruction(enclosing, row, heads[row[2]], line) for row, line in self.scalar_rows()}
-        return known[key]
+            cache[key] = {row[1]: Instruction(enclosing, row, heads[row[2]], line) for row, line in self.scalar_rows()}
+        return cache[key]
 
     @property
     def parameters(self) -> dict[int, Instruction]:
-        """The kept parameters by their numbers, in the order of these; of a number that is taken twice the last."""
+        """The kept parameters by number, in ascending order; the last one if a number repeats."""
         numbered = [(i.parameter_number, i) for i in self.with_opcodes({"parameter"})]
         return dict(sorted([(number, i) for number, i in numbered if number is not None], key=itemgetter(0)))
 
     @property
     def root(self) -> Instruction | None:
-        """The kept root: the one marked so, else the last instruction."""
+        """The kept instruction marked ROOT, or taken for the root."""
         marked = [i for i in self.instructions if i.is_root]
         return marked[-1] if marked else None
 
 
 class Measurement(NamedTuple):
-    """One number of a log. `unit` is as it is written, `of` where `72/81` is; `element` is its place in a list."""
+    """A number of a log. `unit` is as printed, `of 81` for `72/81`; `element` is the index in a list."""
 
     line: int
     key: str
@@ -223,7 +231,7 @@ class Measurement(NamedTuple):
 
 
 class LogEntry(NamedTuple):
-    """A measurement in the text around a module, and whether it stands before it or behind it."""
+    """A measurement in the text around a module. `is_before`: it precedes the module."""
 
     measurement: Measurement
     module: str
@@ -231,7 +239,7 @@ class LogEntry(NamedTuple):
 
 
 class SkippedComputation(NamedTuple):
-    """A computation that was passed over although it may be a part of a loop: its text, which starts on `line`."""
+    """A skipped computation that may belong to a loop. Its `text` starts on `line`."""
 
     root_opcode: str
     line: int
@@ -239,21 +247,22 @@ class SkippedComputation(NamedTuple):
 
 
 class Module:
-    """One module, as far as it was read.
+    """A module, as far as it was read.
 
-    `computations`: those in which something was kept, all of them where every line was read.
+    `computations`: those in which something was kept; all of them if every line was read.
     `entry_signature`: the first line of the entry.
-    `skipped`: those that may be parts of loops, until `read_skipped` of `open_computation` reads them.
-    `root_opcodes`: the root of those besides that are small or give a scalar, since reducers are among them.
-    `shared` is what its computations have in common.
-    `device_marks`: what its lines say of how it is spread over devices.
-    `lines` and `bytes` are of the input, line ends included. `origin` is what XLA made the text of, where the input is no text:
-    the counts of partitions and replicas are lost in it.
-    `memory_lines` are those around it, with their numbers, in which XLA says that memory did not suffice.
-    `quoted_lines` is how many instruction lines it has where these stand in no computation, and are only a part of a module.
-    `mends` say what was undone in the text that a log or a mail did to it; `text_line` is its first line in the mended text,
-    and 0 where that is not what pieces of the source hold. `log` are the measurements in the text around it.
-    `values` are what its attributes mean, `heads` what the heads of its lines do.
+    `skipped`: skipped computations that may belong to loops, until `open_computation.read_skipped` reads them.
+    `root_opcodes`: the roots of other computations that are small or return a scalar, as reducers do.
+    `shared`: the tables that its computations share. `values` and `heads` are two of them.
+    `device_marks`: the signs in its lines of how it is spread over devices.
+    `lines` and `bytes`: its size in the input, line ends included.
+    `origin`: the format from which XLA made the text. The counts of partitions and replicas are lost in it. None if the input
+    is text.
+    `memory_lines`: numbered lines around it in which XLA reports that it ran out of memory.
+    `quoted_lines`: the number of its instruction lines if it is a partial module.
+    `mends`: notes on what was undone in a pasted text. `text_line`: its first line in the mended text; 0 if the source's pieces
+    do not hold it.
+    `log`: the measurements in the text around it.
     """
 
     def __init__(self, header: Header, path: str, first_line: int, wants: Wants) -> None:
@@ -284,7 +293,7 @@ class Module:
 
     @property
     def name(self) -> str:
-        """The header's name; a module without a header is called after its entry, as XLA's parser does."""
+        """The name in the header. Without a header it derives from the entry's, as in XLA's parser."""
         if self.quoted_lines:
             return "quoted_lines"
         if self.header.printed or self.entry is None:
@@ -292,15 +301,15 @@ class Module:
         return f"module_{self.entry.name}"
 
     def root_opcode(self, computation: str) -> str | None:
-        """The opcode of a computation's root; `None` where it is not known."""
-        known = self.computations.get(computation) or self.skipped.get(computation)
-        return known.root_opcode if known is not None else self.root_opcodes.get(computation)
+        """Return the opcode of a computation's root, or None if it is unknown."""
+        read = self.computations.get(computation) or self.skipped.get(computation)
+        return read.root_opcode if read is not None else self.root_opcodes.get(computation)
 
     def location(self, line: int | None, column: int | None = None) -> Location:
         return Location(self.path, line, column)
 
     def note(self, code: str, message: str, line: int | None, subject: str | None = None) -> None:
-        """Notes something wrong at a line of the input."""
+        """Record a fault on a line of the input."""
         self.problems.add(Problem(code, message, self.location(line), subject))
 
     @cached_property
@@ -310,23 +319,23 @@ class Module:
 
     @cached_property
     def instructions(self) -> tuple[Instruction, ...]:
-        """Every kept instruction, in the order of the text."""
+        """The kept instructions, in text order."""
         return tuple(i for computation in self.holding for i in computation.instructions)
 
     def with_opcodes(self, opcodes: Set[str], callees: Set[str] | None = None) -> Iterator[Instruction]:
-        """The kept instructions of some opcodes in all computations, as `Computation.with_opcodes` has them."""
+        """Iterate over the kept instructions of `opcodes`; `callees` as in `Computation.with_opcodes`."""
         return chain.from_iterable(computation.with_opcodes(opcodes, callees) for computation in self.holding)
 
     @cached_property
     def opcode_counts(self) -> Counter[str]:
-        """Instructions of each opcode over all computations, where every line was read."""
+        """Instructions of each opcode over all computations, if every line was read."""
         return count_opcodes(self.computations.values())
 
 
 def count_opcodes(computations: Iterable[Computation]) -> Counter[str]:
-    """Instructions of each opcode in some computations, of which those with the same heads share the list of their opcodes."""
+    """Count the instructions of each opcode. Computations with the same heads share their list of opcodes."""
     opcodes = [computation.opcodes for computation in computations]
-    lists = {id(one): one for one in opcodes}
+    lists = {id(names): names for names in opcodes}
     counts: Counter[str] = Counter()
     for same, times in Counter(map(id, opcodes)).items():
         for opcode, count in Counter(lists[same]).items():
@@ -334,14 +343,14 @@ def count_opcodes(computations: Iterable[Computation]) -> Counter[str]:
     return counts
 
 
-# -- attributes that stop making sense --------------------------------------------------------------------------------------
+# -- malformed attributes ---------------------------------------------------------------------------------------------------
 
 _PLAIN = lazy_pattern(rf"""[^()"'/=]*+\)(?:, [A-Za-z_][\w.\-]*+=(?:{"|".join(tokens.COMMON_VALUES)})(?=, |$))*+""")
-"""Most rows: operands without shapes, and attributes as printers write most."""
+"""Matches most tails: operands without shapes, and attributes as most printers write them."""
 
 
 class MalformedRow(NamedTuple):
-    """An instruction of which the attributes behind a place cannot be read."""
+    """An instruction with unreadable attributes."""
 
     name: str
     line: int
@@ -349,7 +358,7 @@ class MalformedRow(NamedTuple):
 
 
 def malformed_rows(module: Module) -> Iterator[MalformedRow]:
-    """Yield the instructions that were kept of a module and whose attributes stop making sense, in the order of the text."""
+    """Yield the kept instructions whose attributes cannot be read to their end, in text order."""
     for computation in module.computations.values():
         if len(computation.rows):
             yield from _of_rows(computation)
@@ -372,7 +381,7 @@ def _of_rows(computation: Computation) -> Iterator[MalformedRow]:
 
 
 def _fault(tail: str) -> str:
-    """Why the attributes of a tail stop making sense; empty if they do not, or if its operands are not closed."""
+    """Return the fault of a tail's attributes; empty if they are valid or the operands are not closed."""
     try:
         end = operands_end(tail)
     except tokens.ScanError:  # the reader says so

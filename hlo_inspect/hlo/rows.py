@@ -1,8 +1,7 @@
-"""The text of rows, as it is kept until somebody asks what a row says.
+"""The text of rows, kept until it is read.
 
-All rows of a computation stand in columns; what depends on their heads alone is worked out once for all computations that have
-the same. The scalars that loops count with are packed: a large module has many loops, and what counts in them is alike but for
-names.
+The rows of a computation are stored by column. Computations with equal heads share what depends on heads only. The scalars of
+loops are packed: a large module has many loops, which differ little but for names.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, ShapeError, ShapeTa
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 _MAX_HEADS = 1 << 17
-"""A text may have any number of heads, though that of a compiler has some thousands."""
+"""Bound on distinct heads, since a text may have any number; a compiler prints some thousands."""
 
 _SCALAR = lazy_pattern(r"[su]\d{1,2}|pred", re.ASCII)
 _HOLDING = {TABLE[name].base for name in opcodes_that_call("run", "custom", "fused")}
@@ -30,14 +29,14 @@ _MAY_HOLD_WANTED = frozenset(opcode.name for opcode in TABLE.values() if opcode.
 
 
 class Head(NamedTuple):
-    """A head and what it is to the reader.
+    """A head, parsed.
 
-    `shape`: `None` where it is left out, or of an element type that XLA does not have.
-    `problem`: code and message where XLA has no such opcode, element type or layout.
+    `shape`: None if the text leaves it out or its element type is unknown.
+    `problem`: code and message of an unknown opcode, element type or layout.
     `is_wanted`: the opcode is one to keep.
-    `may_be_kept`: another one that can run a computation of its own or, as a custom call, be wanted for its target.
-    `holds_scalar`: the shape is an integer or truth value without dimensions, or a tuple that holds one.
-    `may_call`: an instruction of the opcode can name a computation, as one of an unknown opcode may.
+    `may_be_kept`: another opcode that can run a computation or be wanted for its custom-call target.
+    `holds_scalar`: the shape is an integer or Boolean scalar, or a tuple with one.
+    `may_call`: the opcode can name a computation, or is unknown.
     """
 
     opcode: str
@@ -51,12 +50,12 @@ class Head(NamedTuple):
 
     @property
     def is_special(self) -> bool:
-        """Whether more may have to be kept of its row than the opcode."""
+        """True if more than the opcode of its row may have to be kept."""
         return self.is_wanted or self.may_be_kept or self.problem is not None
 
 
 class HeadTable(dict[str, Head]):
-    """`shape opcode` -> `Head`, parsed once for each text of a module; `ShapeError` where the shape makes no sense."""
+    """`shape opcode` -> `Head`, parsed once per text of a module. Raises ShapeError for a wrong shape."""
 
     def __init__(self, shapes: ShapeTable | None = None, wanted: frozenset[str] = frozenset()) -> None:
         super().__init__()
@@ -89,7 +88,7 @@ class HeadTable(dict[str, Head]):
         return head
 
     def find(self, text: str) -> Head | None:
-        """The head of a text; `None` where it is no head."""
+        """Return the head of a text, or None if its shape is wrong."""
         try:
             return self[text]
         except ShapeError:
@@ -98,7 +97,7 @@ class HeadTable(dict[str, Head]):
 
 _MAX_COLUMNS = 1 << 14
 _MAX_SHARED_ROWS = 1 << 7
-"""A text may have any number of computations that differ, and long ones are rarely the same."""
+"""Longest shared column: longer computations are rarely equal."""
 
 _MAX_PACKED_FORMS = 1 << 16
 
@@ -106,11 +105,10 @@ _MARKED_NAMES = lazy_pattern(r"%([\w.\-]++)", re.ASCII)
 
 
 class HeadColumn:
-    """The heads of some rows of one computation, one below the other, and which of these are `marked` ROOT, by index.
+    """The heads of rows of one computation.
 
-    `is_special` says that of one of the rows more may have to be kept than its opcode, `holds_scalar` that one of them holds an
-    integer scalar. `root` is the head of the row that is marked, where one is, and `calling` are the rows that can name a
-    computation.
+    `marked`: indices of the rows marked ROOT. `root`: the head of the marked row, if exactly one is. `is_special` and
+    `holds_scalar`: True if they are for any head. `calling`: indices of the rows that can name a computation.
     """
 
     def __init__(self, heads: Sequence[Head] = (), marked: frozenset[int] = frozenset()) -> None:
@@ -125,28 +123,28 @@ class HeadColumn:
 
     @cached_property
     def shapes(self) -> Sequence[Shape | None]:
-        """`None` where one is left out, or of an element type that XLA does not have."""
+        """The shapes of the heads; None if left out or of an unknown element type."""
         return [head.shape for head in self.heads]
 
 
 class ColumnTable:
-    """The heads of a module's rows by columns; those of short computations are kept."""
+    """The head columns of a module. Columns of short computations are cached."""
 
     def __init__(self, heads: HeadTable) -> None:
         self._heads = heads
         self._known: dict[tuple[Sequence[str], Sequence[str]], HeadColumn] = {}
 
     def column(self, texts: Sequence[str], marks: Sequence[str]) -> HeadColumn:
-        """The heads of some rows, each of which is marked by `ROOT ` or by nothing; `ShapeError` where one is no head."""
-        known = self._known.get((texts, marks))
-        if known is None:
-            known = HeadColumn(list(map(self._heads.__getitem__, texts)), frozenset(compress(count(), marks)))
+        """Return the heads of rows; `marks` has `"ROOT "` or `""` for each. Raise ShapeError for a wrong shape."""
+        column = self._known.get((texts, marks))
+        if column is None:
+            column = HeadColumn(list(map(self._heads.__getitem__, texts)), frozenset(compress(count(), marks)))
             if len(texts) <= _MAX_SHARED_ROWS and len(self._known) < _MAX_COLUMNS:
-                self._known[known.texts, marks] = known
-        return known
+                self._known[column.texts, marks] = column
+        return column
 
     def joined(self, parts: Sequence[Rows]) -> Rows:
-        """The rows of a computation that was read in several parts."""
+        """Join the rows of a computation that was read in parts."""
         if len(parts) == 1:
             return parts[0]
         names, heads, tails, marks = (
@@ -159,8 +157,9 @@ class ColumnTable:
 
 
 class Rows:
-    """Rows by columns: `names`, heads, `tails` (the text behind the opening parenthesis) and the `lines` on which they stand.
-    A row that is asked for is made of these.
+    """Rows by column; indexing builds a row.
+
+    `names`, heads, `tails` (the text after the opening parenthesis) and `lines` (line numbers).
     """
 
     __slots__ = ("column", "lines", "names", "tails")
@@ -173,7 +172,7 @@ class Rows:
 
     @property
     def heads(self) -> Sequence[str]:
-        """`shape opcode` of each."""
+        """The texts `shape opcode`."""
         return self.column.texts
 
     @property
@@ -188,7 +187,7 @@ class Rows:
 
     @property
     def marks(self) -> Sequence[str]:
-        """`"ROOT "` or nothing."""
+        """`"ROOT "` or `""` for each row."""
         marks = [""] * len(self)
         for index in self.column.marked:
             marks[index] = "ROOT "
@@ -202,28 +201,29 @@ NO_ROWS = Rows((), HeadColumn(), (), range(0))
 
 
 class PackedRows(NamedTuple):
-    """Rows of one computation: their form, which is what they are with numbers for names and lines counted from that of the
-    computation, and the names.
+    """Packed rows of one computation.
+
+    `form`: the rows with numbers for names, and lines relative to the computation's. `names`: the names, separated by blanks.
     """
 
     form: bytes
     names: str
 
     def rows(self, first: int) -> Iterator[tuple[Row, int]]:
-        """The rows with their lines, of a computation at line `first`."""
+        """Yield the rows and their lines. `first` is the line of the computation."""
         names = self.names.split(" ")
         for root, number, head, (operand, *pieces), marked, line in marshal.loads(self.form):  # noqa: S302 - of `packed`
-            tail = operand + "".join([f"%{names[one]}{piece}" for one, piece in zip(marked, pieces, strict=True)])
+            tail = operand + "".join([f"%{names[mark]}{piece}" for mark, piece in zip(marked, pieces, strict=True)])
             yield (root, names[number], head, tail), first + line
 
 
 def packed(rows: Iterable[tuple[Row, int]], first: int, forms: dict[bytes, bytes]) -> PackedRows:
-    """Rows with their lines, of a computation at line `first`. `forms` are those of the module."""
+    """Pack rows with their lines. `first` is the line of the computation, `forms` are those of the module."""
     numbers: defaultdict[str, int] = defaultdict(count().__next__)
     nameless = []
     for (root, name, head, tail), line in rows:
         pieces = _MARKED_NAMES.split(tail)
-        nameless.append((root, numbers[name], head, pieces[::2], [numbers[one] for one in pieces[1::2]], line - first))
+        nameless.append((root, numbers[name], head, pieces[::2], [numbers[operand] for operand in pieces[1::2]], line - first))
     form = marshal.dumps(nameless, 2)  # later versions write the same in several ways
     if len(forms) < _MAX_PACKED_FORMS:
         form = forms.setdefault(form, form)

@@ -1,6 +1,6 @@
-"""Steps over HLO text that need no meaning: white space, comments, strings, balanced brackets, the comma-separated tail.
+"""Steps over HLO text that need no meaning: space, comments, strings, brackets, comma-separated attributes.
 
-Everything works on a text and a position and is linear in what it passes over.
+Each function takes a text and a position, and is linear in the text that it passes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 Row = tuple[str, str, str, str]
-"""An instruction: `"ROOT "` or nothing, name, head (`shape opcode`), and the tail, the text behind the opening parenthesis."""
+"""An instruction: `"ROOT "` or `""`, name, head (`shape opcode`), tail (the text after the opening parenthesis)."""
 
 SPACE = lazy_pattern(r"(?:[ \t\r\n]++|/\*(?:[^*]++|\*(?!/))*+\*/|//[^\n]*+)*+")
 NAME = r"[A-Za-z_][A-Za-z0-9_.\-]*+"  # faster than with \w
@@ -19,13 +19,13 @@ NAME = r"[A-Za-z_][A-Za-z0-9_.\-]*+"  # faster than with \w
 
 IDENTIFIER = lazy_pattern(NAME, re.ASCII)
 
-# What a row of attributes can start with after its comma; `device_ids=` continues a mesh.
+# The start of an attribute, after its comma; `device_ids=` continues a mesh.
 ATTRIBUTE = lazy_pattern(r"([A-Za-z_][\w.\-]*+)=", re.ASCII)
 
 DICTIONARIES = frozenset({"backend_config", "frontend_attributes"})
-"""Attributes whose value in braces is free text but for its braces."""
+"""Attributes whose braces hold free text, except for nested braces."""
 
-# A line that starts an instruction, a computation or a module: it never continues what stands before it.
+# The start of an instruction, a computation or a module: such a line never continues the previous one.
 FRESH_LINE = lazy_pattern(
     r"[ \t]*+(?:(?:ROOT[ \t]++)?(?:%[A-Za-z_][\w.\-]*+[ \t]*+|[A-Za-z_][\w.\-]*+[ \t]++)=[ \t][^\n]*\("
     r"|ENTRY[ \t]|HloModule[ \t]"
@@ -40,7 +40,7 @@ _TOKEN = lazy_pattern(
 _WITHOUT_COMMAS = lazy_pattern(
     r'\[[^()\[\]{}"\'\n/]*+\]|\{[^()\[\]{}"\'\n/]*+\}|' + _TOKEN.pattern.replace("\\n,]", "\\n]"), re.ASCII | re.DOTALL
 )
-"""The same without commas, and with whole brackets that hold no others, which is what most are: `[2,3]`, `{1,0}`."""
+"""`_TOKEN` without commas; innermost brackets such as `[2,3]` and `{1,0}`, the most common, match whole."""
 
 _STRING_OR_COMMENT = lazy_pattern(
     r'("(?:[^"\\]++|\\.)*+"|\'(?:[^\'\\\n]++|\\.)*+\')|/\*(?:[^*]++|\*(?!/))*+\*/|//[^\n]*+', re.DOTALL
@@ -60,11 +60,11 @@ class ScanError(ValueError):
 
 
 class IncompleteError(ScanError):
-    """The text ends inside of something: with more text it may be right."""
+    """The text ends inside an item: with more text it may be valid."""
 
 
 def skip_space(text: str, position: int) -> int:
-    """The index of the next thing that is neither white space nor a comment."""
+    """Return the index after white space and comments. Raise IncompleteError for an open comment."""
     match = SPACE.match(text, position)
     end = match.end() if match else position
     if text.startswith("/*", end):
@@ -73,17 +73,17 @@ def skip_space(text: str, position: int) -> int:
 
 
 def without_comments(text: str) -> str:
-    """`text` with blanks in place of its comments, so that what is left keeps its position."""
+    """Return `text` with its comments blanked, so that positions stay."""
     if "/*" not in text and "//" not in text:
         return text
     return _STRING_OR_COMMENT.sub(lambda match: match[1] or " " * len(match[0]), text)
 
 
 def balanced_end(text: str, start: int, *, holds_lines: bool = False) -> int:
-    """The index after the bracket that closes the one at `start`.
+    """Return the index after the bracket that closes the one at `start`.
 
-    A bracket may stay open over line ends (literals do), but not past a line that starts an instruction, unless it
-    `holds_lines` (a computation written in place, a quoted module).
+    A bracket may stay open over line ends, as in literals, but not past a line that starts an instruction. `holds_lines` lifts
+    that, for a computation in place or a quoted module. Raise ScanError if it is not closed.
     """
     stack: list[tuple[str, int]] = []
     for match in _WITHOUT_COMMAS.finditer(text, start):
@@ -107,7 +107,7 @@ def balanced_end(text: str, start: int, *, holds_lines: bool = False) -> int:
 
 
 def _mismatch(text: str, opened: tuple[str, int], closing: re.Match[str]) -> ScanError:
-    """The fault is on the first of the two lines: what closes further down may well be right."""
+    """Return the fault at the first of the two lines: the closing bracket further down may be right."""
     bracket, position = opened
     if text.find("\n", position, closing.start()) >= 0:
         return ScanError(f"{bracket!r} is not closed", position)
@@ -124,7 +124,7 @@ def _refuse_fresh_line(text: str, token: re.Match[str], opened: tuple[str, int])
 
 
 def _dict_end(text: str, start: int) -> int:
-    """The index after a `{…}` of JSON or MLIR text, in which only braces outside double quotes count."""
+    """Return the index after a `{…}` of JSON or MLIR; only braces outside double quotes count."""
     depth = 0
     for match in _BRACE.finditer(text, start):
         token = match[0]
@@ -139,11 +139,11 @@ def _dict_end(text: str, start: int) -> int:
 
 
 def value_end(text: str, start: int, *, name: str = "", holds_lines: bool = False, single: bool = False) -> int:
-    """The index after the value of attribute `name` that starts at `start`.
+    """Return the index after the value of attribute `name` that starts at `start`.
 
-    A value is a run of atoms and brackets without white space; after white space may follow what starts nothing else (a
-    bracket, as in `mesh['a'=2] {'a'}`, `<=[8]`, `T(1,0)`), and after a comma what is no attribute of its own (`calls=%a,
-    %b`, `mesh[…], device_ids=(…) {…}`). A `single` value ends with the run.
+    A value is a run of atoms and brackets without white space. After white space a bracket can continue it (`mesh['a'=2]
+    {'a'}`, `<=[8]`, `T(1,0)`). After a comma, anything but an attribute can (`calls=%a, %b`, `mesh[…], device_ids=(…) {…}`). A
+    `single` value ends with the run.
     """
     begin = skip_space(text, start)
     if name in DICTIONARIES and text.startswith("{", begin):
@@ -183,7 +183,7 @@ def _chunk_end(text: str, start: int, *, holds_lines: bool) -> int:
 
 
 def split_items(text: str, start: int = 0, end: int | None = None) -> Iterator[tuple[int, int]]:
-    """The extents between top-level commas of `text[start:end]`; one empty text has no items."""
+    """Yield the extents between top-level commas of `text[start:end]`; an empty text has no items."""
     end = len(text) if end is None else end
     depth = 0
     item = start
@@ -209,15 +209,19 @@ COMMON_VALUES = (
 )
 _COMMON = rf", ([A-Za-z_][\w.\-]*+)=({'|'.join(COMMON_VALUES)})(?=, (?!device_ids=)[a-z]"
 COMMON_ATTRIBUTE = lazy_pattern(rf"{_COMMON}|$)", re.ASCII)
-"""The comma, name and value of an attribute as printers write most: a word, a string, braces nested at most once, groups.
-`attributes` reads the others by the grammar.
+"""Matches comma, name and value of an attribute as printers write most.
+
+Such a value is a word, a string, braces nested at most once, or groups. `attributes` reads the others by the grammar.
 """
 COMMON_HEADER_ATTRIBUTE = lazy_pattern(rf"{_COMMON}|\n)", re.ASCII)
-"""The same of a module's header, which ends with its line."""
+"""`COMMON_ATTRIBUTE` for a module's header, which ends with its line."""
 
 
 def attributes(text: str, start: int = 0) -> Iterator[tuple[str, str]]:
-    """Name and value text of each attribute of a tail `, name=value, name=value`; `ScanError` where it is no attribute."""
+    """Yield name and value text of each attribute of a tail `, name=value, name=value`.
+
+    Raise ScanError if anything else follows.
+    """
     position = start
     while True:
         common = COMMON_ATTRIBUTE.match(text, position)
@@ -245,7 +249,7 @@ _SIMPLE_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "
 
 
 def unquote(text: str) -> str:
-    r"""The contents of a quoted string, its C escapes undone; text without quotes as it is.
+    r"""Return the contents of a quoted string without C escapes; a text without quotes stays.
 
     XLA escapes the bytes of UTF-8 one by one; bytes that are not UTF-8 become `\xNN`.
     """
@@ -260,7 +264,7 @@ def unquote(text: str) -> str:
 
 
 def unquote_mlir(text: str) -> str:
-    r"""The contents of a string as MLIR prints it: `\22` is a byte, in two hexadecimal digits."""
+    r"""Return the contents of a string as MLIR prints it: `\22` is a byte in two hexadecimal digits."""
     return unquote(_MLIR_BYTE.sub(lambda match: match[1] or f"\\x{match[2]}", text))
 
 

@@ -1,4 +1,4 @@
-"""What a command needs of a module."""
+"""The parts of a module that a command needs."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import NamedTuple
 
 
 class Wants(NamedTuple):
-    """What a pass needs of a module; the reader reads for the union and skips the rest.
+    """The parts of a module that a pass needs; the reader reads their union and skips the rest.
 
-    `opcodes`: instructions to keep, wherever they are, and what calls the computations that hold them.
-    `targets`: custom calls to keep beside them, in the same computations.
-    `operands`: kept instructions of which the shapes of the operands are wanted too.
-    `entry`: the entry computation's parameters and root.
-    `unused`: which of the entry's parameters nothing reads; goes with `entry`.
-    `every_line`: each instruction is read: opcodes per computation, unreadable lines counted.
-    `checked`: every name that is used has to be defined, once; implies `every_line`.
-    `graph`: every instruction is kept, in `Computation.rows`; implies `every_line`.
-    `loops`: the integer scalars are kept that the trip counts of kept loops depend on, in `Computation.scalars`.
+    `opcodes`: instructions to keep in any computation, and the instructions that call a computation with kept ones.
+    `targets`: custom calls to keep too, in the same computations.
+    `operands`: opcodes of kept instructions whose operand shapes are needed.
+    `entry`: the entry's parameters and root.
+    `unused`: the entry parameters without users; goes with `entry`.
+    `every_line`: read each instruction: opcodes per computation, count of unreadable lines.
+    `checked`: report names that are undefined or defined twice; implies `every_line`.
+    `graph`: keep every instruction in `Computation.rows`; implies `every_line`.
+    `loops`: keep the integer scalars that decide trip counts of kept loops in `Computation.scalars`.
     """
 
     opcodes: frozenset[str] = frozenset()

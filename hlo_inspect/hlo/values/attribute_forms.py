@@ -1,9 +1,8 @@
-"""What the attributes of many instructions have in common.
+"""Forms: the part of the attributes' text that many instructions share.
 
-The form of a text of attributes is that text without what is of one instruction alone: the computations that it calls, its
-channel and its metadata. These stay with the instruction as its places. A value that the form has is read once for all
-instructions of that form. A form and its places give the text back as it was: texts that differ in anything else, even in a
-blank, have different forms.
+A form is the text without the parts of a single instruction: its callees, channel and metadata. The instruction keeps these as
+its places. A value in the form is read once for all its instructions. A form and its places give back the exact text: texts
+that differ elsewhere, even in a blank, have different forms.
 """
 
 from __future__ import annotations
@@ -31,9 +30,10 @@ V = TypeVar("V")
 class AttributeForm(Generic[V]):
     """A text of attributes with numbered holes for its places.
 
-    `texts` are the texts of the attributes by name, of several of one name the first; where the text stops making sense they
-    end, with a `fault`. `places` are the numbers of the places by attribute. `known` are the values that were asked for and
-    need no place, `None` of attributes that are not there.
+    `texts`: the text of each attribute by name; the first if a name repeats. If the text stops making sense, they end there and
+    `fault` says why.
+    `places`: the number of the place of each attribute that has one.
+    `known`: the values read so far that need no place; None for absent attributes.
     """
 
     __slots__ = ("fault", "known", "places", "text", "texts")
@@ -54,7 +54,7 @@ class AttributeForm(Generic[V]):
             self.fault = error.message
 
     def filled(self, places: Sequence[str]) -> str:
-        """The text with its places in it."""
+        """Return the text with `places` in its holes."""
         return _HOLE_NUMBER.sub(lambda hole: hole[1] + places[int(hole[2])], self.text) if places else self.text
 
 
@@ -66,8 +66,9 @@ class FormTable(Generic[V]):
         self._texts: dict[str, str] = {}
 
     def take_apart(self, attributes: str) -> tuple[AttributeForm[V], tuple[str, ...]]:
-        """The form of a text of attributes, and its places. Where one of these is not the whole value of an attribute, but in a
-        string, a comment or braces, the text is its own form.
+        """Split a text of attributes into its form and its places.
+
+        The text is its own form if a place is not a whole value, but part of a string, a comment or braces.
         """
         pieces = _PLACE.split(attributes)
         places = pieces[2::3]
@@ -90,13 +91,13 @@ class FormTable(Generic[V]):
         return form
 
     def shared(self, text: str) -> str:
-        """A text, metadata nearly always: one object for all that are equal, while there is room for more."""
-        known = self._texts.get(text)
-        if known is None:
-            known = text
+        """Return a text, nearly always metadata, as an object shared by equal texts, within `MAX_FORMS`."""
+        first = self._texts.get(text)
+        if first is None:
+            first = text
             if len(self._texts) < MAX_FORMS:
                 self._texts[text] = text
-        return known
+        return first
 
 
 _PRINTED_FUSION = lazy_pattern(
@@ -104,14 +105,17 @@ _PRINTED_FUSION = lazy_pattern(
     r"(?:, kind=(k[A-Za-z]++))?+, calls=%?([A-Za-z_][\w.\-]*+)(?=, (?!device_ids=)[a-z]|$)",
     re.ASCII,
 )
-"""Operands with the comments that printers write among them, and tuple shapes and tiles, but no string: it may hold what looks
-like the end of them. Behind what is called the next attribute follows, or nothing.
+"""Matches operands, with comments and shapes of tuples and tiles, then kind and callee.
+
+Operands with strings do not match: a string may hold what looks like their end. The next attribute or nothing follows the
+callee.
 """
 
 
 def printed_fusion(tail: str) -> tuple[str | None, str] | None:
-    """The kind of a fusion, and what it calls, by its text behind the opening parenthesis; `None` where this is not written as
-    usual. An `async-start` has no kind.
+    """Return kind and callee of a fusion from its tail; None unless it is printed in the usual way.
+
+    An `async-start` has no kind.
     """
-    found = _PRINTED_FUSION.match(tail)
-    return None if found is None else (found[1], found[2])
+    fusion = _PRINTED_FUSION.match(tail)
+    return None if fusion is None else (fusion[1], fusion[2])

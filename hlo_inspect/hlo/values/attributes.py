@@ -1,7 +1,7 @@
-"""The values of attributes: which kind of value each attribute has, and how that is read from its text.
+"""The values of attributes: the kind of each attribute's value, and how it is read from text.
 
-The grammar is that of `HloParserImpl::ParseAttributeHelper` (xla/hlo/parser/hlo_parser.cc), and of older printers where these
-wrote otherwise. A text that is no such value becomes a `MalformedValue`.
+The grammar is that of `HloParserImpl::ParseAttributeHelper` (xla/hlo/parser/hlo_parser.cc) and of older printers. A text that
+does not fit becomes a `MalformedValue`.
 """
 
 from __future__ import annotations
@@ -48,12 +48,13 @@ TextAttribute = Literal[
     "outfeed_shape", "output_to_operand_aliasing", "parameter_replication", "result_accuracy", "sparsity",
     "sparsity_config", "statistics",
 ]  # fmt: skip
-"""Attributes that no analysis looks into: their text is their value."""
+"""Attributes that no analysis reads: their text is their value."""
 
 
 class WindowDimension(NamedTuple):
-    """One dimension of a `window={…}`, with the values that a printer leaves out. `lhs_dilate` is the base dilation,
-    `rhs_dilate` the window's.
+    """A dimension of a `window={…}`, with the defaults that printers leave out.
+
+    `lhs_dilate` is the base dilation, `rhs_dilate` the window's.
     """
 
     size: int = 1
@@ -66,7 +67,7 @@ class WindowDimension(NamedTuple):
 
 
 class PaddingDimension(NamedTuple):
-    """Elements added before, after and between those of one dimension."""
+    """Elements added before, after and between those of a dimension."""
 
     low: int
     high: int
@@ -74,7 +75,7 @@ class PaddingDimension(NamedTuple):
 
 
 class SliceDimension(NamedTuple):
-    """`[start:limit:stride]` of one dimension."""
+    """`[start:limit:stride]` of a dimension."""
 
     start: int
     limit: int
@@ -82,7 +83,10 @@ class SliceDimension(NamedTuple):
 
 
 class ConvolutionLabels(NamedTuple):
-    """What each dimension is: `b` batch, `f` feature, `i` and `o` input and output feature, or the number of a spatial one."""
+    """Labels of the dimensions.
+
+    `b` is batch, `f` feature, `i` input feature, `o` output feature; a digit numbers a spatial dimension.
+    """
 
     input: str
     kernel: str
@@ -102,7 +106,7 @@ def _integers(text: str) -> tuple[int, ...]:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    """Names of computations or instructions. A computation that is written in place has no name here."""
+    """Return names of computations or instructions; none for a computation written in place."""
     return tuple(_NAME.findall(text)) if "=" not in text else ()
 
 
@@ -111,15 +115,15 @@ def _window(text: str) -> tuple[WindowDimension, ...]:
     sizes = fields.get("size", [])
     if sizes and any(len(values) != len(sizes) for values in fields.values()):
         raise ValueError("the parts of the window differ in dimensions")
-    found = []
+    dimensions = []
     for i, size in enumerate(sizes):
         low, high = fields["pad"][i].split("_") if "pad" in fields else ("0", "0")
         stride, rhs, lhs, is_reversed = (
             int(fields[field][i]) if field in fields else default
             for field, default in (("stride", 1), ("rhs_dilate", 1), ("lhs_dilate", 1), ("rhs_reversal", 0))
         )
-        found.append(WindowDimension(int(size), stride, int(low), int(high), rhs, lhs, bool(is_reversed)))
-    return tuple(found)
+        dimensions.append(WindowDimension(int(size), stride, int(low), int(high), rhs, lhs, bool(is_reversed)))
+    return tuple(dimensions)
 
 
 def _padding(text: str) -> tuple[PaddingDimension, ...]:
@@ -134,27 +138,27 @@ def _labels(text: str) -> ConvolutionLabels:
     return ConvolutionLabels(*_LABELS_BREAK.split(text))
 
 
-# -- text about the instruction ---------------------------------------------------------------------------------------------
+# -- metadata and configurations --------------------------------------------------------------------------------------------
 
-# One field of the metadata. A string is matched as a whole: it may hold text that looks like a field.
+# A field of the metadata. A string is matched whole: it may hold text that looks like a field.
 _FIELD = lazy_pattern(r'(\w+)\s*=\s*(?:"((?:[^"\\]++|\\.)*+)"|([^\s,"{}]++)|\{[^{}]*\})', re.ASCII | re.DOTALL)
 _SMALL_NUMBER = lazy_pattern(r"\d{1,9}", re.ASCII)
 _FFI_NAME = lazy_pattern(r"[\w.$\-]++", re.ASCII)
 _BOOLS = {"true": True, "false": False}
 
 MAX_ATTRIBUTE_DEPTH = 8
-"""Dictionaries within dictionaries of a typed FFI call; what nests deeper is not read."""
+"""Deepest nesting of dictionaries that is read in a typed FFI call."""
 
 _PRINTED_METADATA = lazy_pattern(
     r'\{(?:op_type="([^"\\]*+)")?+(?: ?op_name="([^"\\]*+)")?+(?: source_file="([^"\\]*+)")?+(?: source_line=(\d{1,9}))?+'
     r"(?: source_end_line=\d++ source_column=\d++ source_end_column=\d++)?+(?: stack_frame_id=(\d{1,9}))?+\}",
     re.ASCII,
 )
-"""The fields that most have, in the order in which they are printed."""
+"""Matches metadata with the most common fields, in their printed order."""
 
 
 class Metadata(NamedTuple):
-    """What the front end says of an instruction; empty and `None` where it does not."""
+    """The front end's description of an instruction; absent fields are empty or None."""
 
     op_name: str = ""
     op_type: str = ""
@@ -164,7 +168,10 @@ class Metadata(NamedTuple):
 
 
 def parse_metadata(text: str) -> Metadata:
-    """`{op_name="…" source_file="…" source_line=1}`; fields of other names are passed over, as `preserve_layout` of 2023."""
+    """Parse `{op_name="…" source_file="…" source_line=1}`.
+
+    Other fields are skipped, such as `preserve_layout` of 2023.
+    """
     printed = _PRINTED_METADATA.fullmatch(text)
     if printed is not None:
         op_type, op_name, file, line, frame = printed.groups()
@@ -190,7 +197,7 @@ def parse_metadata(text: str) -> Metadata:
 
 
 class BackendConfig:
-    """What a backend notes of an instruction: the `text` without quotes and escapes."""
+    """A backend's notes on an instruction. `text` is without quotes and escapes."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -200,12 +207,12 @@ class BackendConfig:
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        """The fields of a JSON object, or the attributes of a typed FFI call; none of any other text."""
+        """The fields of a JSON object or the attributes of a typed FFI call; empty for other text."""
         return self._content or {}
 
     @property
     def fault(self) -> str:
-        """Set for text that is neither JSON nor such attributes, and not empty."""
+        """Set if the text is neither empty, nor JSON, nor attributes of an FFI call."""
         return "it is no JSON" if self._content is None else ""
 
     @cached_property
@@ -221,7 +228,10 @@ class BackendConfig:
         return value if isinstance(value, dict) else {}
 
     def member(self, *names: str) -> Mapping[str, Any]:
-        """The object that the first of these fields holds, which may be JSON in a string; empty where there is none."""
+        """Return the object in the first of these fields that has one; JSON in a string is parsed.
+
+        Return an empty one if no field has.
+        """
         for name in names:
             value = self.fields.get(name)
             if isinstance(value, str) and value.lstrip().startswith("{"):
@@ -231,27 +241,28 @@ class BackendConfig:
         return {}
 
     def objects(self) -> Iterator[Mapping[str, Any]]:
-        """The configuration and every object in it, at any depth; JSON in a string is parsed too."""
+        """Yield the configuration and each object in it, at any depth, also in JSON strings."""
         waiting: list[object] = [self.fields]
         while waiting:
-            one = waiting.pop()
-            if isinstance(one, str):
-                one = _json_object(one) if one.startswith("{") else None
-            if isinstance(one, dict):
-                yield one
-                waiting += one.values()
-            elif isinstance(one, list):
-                waiting += one
+            node = waiting.pop()
+            if isinstance(node, str):
+                node = _json_object(node) if node.startswith("{") else None
+            if isinstance(node, dict):
+                yield node
+                waiting += node.values()
+            elif isinstance(node, list):
+                waiting += node
 
 
 def _backend_config(text: str) -> BackendConfig:
-    """`{…}`, or the same in quotes with escapes."""
+    """Parse `{…}`, or the same in quotes with escapes."""
     return BackendConfig(tokens.unquote(text).strip())
 
 
 def _ffi_attributes(text: str, depth: int = 0) -> dict[str, Any] | None:
-    """`{mask_type = 2 : i64, causal = true, name = "f", config = {…}}`, MLIR's spelling of the attributes of a typed FFI call;
-    `None` for what is no such dictionary.
+    """Parse MLIR's attributes of a typed FFI call; None for any other text.
+
+    An example is `{mask_type = 2 : i64, causal = true, name = "f", config = {…}}`.
     """
     if depth > MAX_ATTRIBUTE_DEPTH or len(text) < 2 or text[0] != "{" or text[-1] != "}":
         return None
@@ -265,7 +276,7 @@ def _ffi_attributes(text: str, depth: int = 0) -> dict[str, Any] | None:
 
 
 def _ffi_value(text: str, depth: int) -> object:
-    """A number, a bool, a string, a dictionary; else the text."""
+    """Return a number, bool, string or dictionary; the text itself for any other value."""
     if text.startswith("{"):
         return _ffi_attributes(text, depth + 1)
     if text.startswith('"'):
@@ -289,24 +300,27 @@ def _json_object(text: str) -> dict[str, Any] | None:
 
 
 def _frontend_attributes(text: str) -> Mapping[str, str]:
-    """`{key="value",other={…}}`: the values without quotes, dictionaries as they are."""
-    found: dict[str, str] = {}
+    """Parse `{key="value",other={…}}`: values without quotes, dictionaries as text.
+
+    Raise ValueError for any other text.
+    """
+    values: dict[str, str] = {}
     for start, end in tokens.split_items(text, 1, len(text) - 1):
         name, equals, value = text[start:end].partition("=")
         if not equals or _WORD.fullmatch(name.strip()) is None:
             raise ValueError('expected attributes such as {key="value"}')
-        found[name.strip()] = tokens.unquote(value.strip())
-    return found
+        values[name.strip()] = tokens.unquote(value.strip())
+    return values
 
 
-# -- the table --------------------------------------------------------------------------------------------------------------
+# -- table of kinds ---------------------------------------------------------------------------------------------------------
 
 Value = bool | int | float | str | tuple[Any, ...] | Mapping[str, str] | DeviceGroups | BackendConfig | Shape
-"""Tuples are named ones, or hold such: `Metadata`, `Sharding`, `DevicePairs`, the dimensions of a window."""
+"""Tuples are NamedTuples or hold such: `Metadata`, `Sharding`, `DevicePairs`, the dimensions of a window."""
 
 
 class AttributeKind(NamedTuple):
-    """One kind of value: how a text of it is read, and the pattern that such a text fits, in words what the pattern asks."""
+    """A kind of value: `read` parses texts that fit `pattern`; `expected` describes the pattern in messages."""
 
     read: Callable[[str], Value]
     pattern: re.Pattern[str] | None = None
@@ -318,7 +332,7 @@ def _kind(read: Callable[[str], Value], pattern: str, expected: str) -> Attribut
 
 
 def _listed(item: str) -> str:
-    """The pattern of a list in braces."""
+    """Return the pattern of a list of items in braces."""
     return rf"\{{\s*+(?:{item}(?:\s*+,\s*+{item})*+)?+\s*+\}}"
 
 
@@ -362,26 +376,27 @@ _KINDS: dict[str, AttributeKind] = {
 _VERBATIM = frozenset(
     {"backend_config", "frontend_attributes", "metadata", *get_args(StringAttribute), *get_args(TextAttribute)}
 )
-"""Attributes whose text may hold what looks like a comment."""
+"""Attributes whose text may hold `/*` or `//` that starts no comment."""
 
 _REPEATED = frozenset(
     {"backend_config", "index", "kind", "metadata", "replica_groups", "sharding", "source_target_pairs", "window"}
 )
-"""Attributes of which many instructions of a module have the same."""
+"""Attributes with equal values in many instructions of a module."""
 
 _MAX_KEPT = 1 << 22
 
 
 class MalformedValue(NamedTuple):
-    """An attribute whose text makes no sense, and why."""
+    """An attribute text that does not parse, and the reason."""
 
     text: str
     reason: str
 
 
 class ValueTable:
-    """The values of the attributes of one module. A text that many instructions share is parsed once. `shapes` and `forms` are
-    those of the module.
+    """The attribute values of a module. A text that many instructions share is parsed once.
+
+    `shapes` and `forms` are the module's.
     """
 
     def __init__(self) -> None:
@@ -391,7 +406,7 @@ class ValueTable:
         self._kept = 0
 
     def read(self, name: str, text: str) -> Value | MalformedValue:
-        """The value that the text of an attribute has."""
+        """Return the value of an attribute's text; a MalformedValue if it does not parse."""
         value = self._known.get((name, text)) if name in _REPEATED else None
         if value is not None:
             return value

@@ -1,6 +1,6 @@
-"""Lists of devices as values: meshes, replica groups in their three spellings, and source-target pairs.
+"""Lists of devices as values: meshes, replica groups in their three spellings, source-target pairs.
 
-Each is parsed once from its text, which it keeps. `DeviceListError` says why a text is no such value.
+Each is parsed once and keeps its text. `DeviceListError` says why a text does not parse.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ Groups = tuple[tuple[int, ...], ...]
 """Lists of device ids."""
 
 MAX_DEVICES = 1 << 20
-"""More than any machine has; a text that names more is refused before it is expanded."""
+"""Bound on devices, more than any system has; a larger list is rejected before it is expanded."""
 
 MAX_KEY_IDS = 1 << 12
 
 NUMBER = r"\d{1,10}"
 NUMBERS = rf"\s*{NUMBER}(?:\s*,\s*{NUMBER})*\s*"
 IOTA_TEXT = rf"\[({NUMBERS})\]\s*(?:T\s*\(({NUMBERS})\))?"
-"""What an iota is made of: its shape and its permutation."""
+"""Pattern of an iota: its shape and its permutation."""
 
 NAMED_MESH = lazy_pattern(r"(maximal_)?mesh\s*\[([^\]]*)\](?:\s*,\s*device_ids\s*=\s*\(((?:[^()]|\([^()]*\))*)\))?", re.ASCII)
-"""A mesh whose axes have names; `named_mesh` makes the value of a match."""
+"""Matches a mesh with named axes; `named_mesh` parses the match."""
 
 _LIST = lazy_pattern(r"\{([\d,\s]*)\}", re.ASCII)
 _NESTED_LIST = lazy_pattern(r"\{\s*(?:\{[\d,\s]*\}\s*,?\s*)*\}", re.ASCII)
@@ -43,27 +43,27 @@ _AXIS_REFERENCE = lazy_pattern(rf"(?:'([^']*)'|\"([^\"]*)\")\s*(?::\s*\(\s*({NUM
 
 
 class DeviceListError(ValueError):
-    """Text that is no device list, or one that contradicts itself."""
+    """Text that is no device list, or contradicts itself."""
 
 
 # -- lists of devices -------------------------------------------------------------------------------------------------------
 
 
 class Iota(NamedTuple):
-    """`[4,2]T(1,0)`: the ids 0…n-1 in this shape, transposed unless the permutation is empty, in row-major order."""
+    """`[4,2]T(1,0)`: the ids 0…n-1 in this shape, transposed by the permutation if it has one, in row-major order."""
 
     shape: tuple[int, ...]
     permutation: tuple[int, ...] = ()
 
     def require(self, count: int) -> None:
-        """`DeviceListError` where these are not `count` ids."""
+        """Raise DeviceListError unless these are `count` ids."""
         if count > MAX_DEVICES or math.prod(self.shape) != count:
             raise DeviceListError(f"{count} devices in {list(self.shape)}")
         if self.permutation and sorted(self.permutation) != list(range(len(self.shape))):
             raise DeviceListError(f"{list(self.permutation)} is no permutation of {len(self.shape)} dimensions")
 
     def ids(self, count: int) -> list[int]:
-        """The ids, of which there have to be `count`."""
+        """Return the ids. Raise DeviceListError unless there are `count`."""
         self.require(count)
         if not self.permutation:
             return list(range(count))
@@ -75,7 +75,10 @@ class Iota(NamedTuple):
 
 
 def integers(text: str | None) -> tuple[int, ...]:
-    """The numbers of a list with commas; `DeviceListError` where something in it is no number of at most ten digits."""
+    """Return the numbers of a comma-separated list.
+
+    Raise DeviceListError if an item is no number of at most ten digits.
+    """
     parts = [part.strip() for part in (text or "").split(",") if part.strip()]
     if not all(part.isascii() and part.isdigit() and len(part) <= 10 for part in parts):
         raise DeviceListError(f"{(text or '')[:40]!r} is no list of device ids")
@@ -86,7 +89,7 @@ def integers(text: str | None) -> tuple[int, ...]:
 
 
 class AxisReference(NamedTuple):
-    """An axis, or the part `'a':(before)size` of it: `before` is the product of the sizes in front of that part."""
+    """An axis, or its part `'a':(before)size`; `before` is the product of the sizes before the part."""
 
     name: str
     before: int | None = None
@@ -94,7 +97,7 @@ class AxisReference(NamedTuple):
 
 
 def axis_references(text: str) -> tuple[AxisReference, ...]:
-    """The axes of a mesh that a text names, whole or a part of one: `'x', 'y':(2)4`."""
+    """Return the mesh axes, or parts of axes, in a text such as `'x', 'y':(2)4`."""
     return tuple(
         AxisReference(match[1] or match[2] or "", *((int(match[3]), int(match[4])) if match[3] else ()))
         for match in _AXIS_REFERENCE.finditer(text)
@@ -102,15 +105,17 @@ def axis_references(text: str) -> tuple[AxisReference, ...]:
 
 
 class _Steps(NamedTuple):
-    """A run of devices in a mesh: `size` steps of `stride` positions."""
+    """Devices of a mesh in `size` steps of `stride` positions."""
 
     size: int
     stride: int
 
 
 class NamedMesh(NamedTuple):
-    """`mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0))`: names and sizes of the axes, major to minor, and the devices in row-major
-    order (`None` for 0…n-1). `device` is the only one of `maximal_mesh[device_id=3]`.
+    """`mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0))`.
+
+    `axes`: names and sizes, major to minor. `device_ids`: the devices in row-major order; None for 0…n-1. `device`: the only
+    one of `maximal_mesh[device_id=3]`.
     """
 
     axes: tuple[tuple[str, int], ...]
@@ -118,24 +123,27 @@ class NamedMesh(NamedTuple):
     device: int | None = None
 
     def __str__(self) -> str:
-        """The axes as XLA prints them, without the order of the devices."""
+        """Return the axes as XLA prints them, without the order of the devices."""
         return "mesh[" + ",".join(f"'{name}'={size}" for name, size in self.axes) + "]"
 
     @property
     def size(self) -> int:
-        """How many devices the axes have; 1 without axes."""
+        """The number of devices of the axes; 1 without axes."""
         return math.prod(size for _, size in self.axes)
 
     def group_size(self, references: Iterable[AxisReference]) -> int:
-        """How many devices a group of `groups` has. None is written out; `DeviceListError` where there are no such groups."""
+        """Return the number of devices in each of `groups`, without expanding them.
+
+        Raise DeviceListError if there are no such groups.
+        """
         if self.device is not None:
             return 1
         total = self.size
         if total > MAX_DEVICES or total == 0:
             raise DeviceListError(f"a mesh of {total} devices")
         steps = self._steps()
-        found = [_part_of_axis(steps, one) for one in references]
-        parts = sorted([part for part in found if part.size > 1], key=lambda part: part.stride)
+        axis_parts = [_part_of_axis(steps, reference) for reference in references]
+        parts = sorted([part for part in axis_parts if part.size > 1], key=lambda part: part.stride)
         if any(above.stride % (below.stride * below.size) for below, above in pairwise(parts)):
             raise DeviceListError("the mesh axes of the groups overlap")
         if isinstance(self.device_ids, Iota):
@@ -143,7 +151,7 @@ class NamedMesh(NamedTuple):
         return math.prod(part.size for part in parts)
 
     def groups(self, references: Iterable[AxisReference]) -> Groups:
-        """Devices that differ along the referenced axes only form one group, listed axes major to minor."""
+        """Group the devices that differ only along the given axes, which are listed major to minor."""
         if self.device is not None:
             return ((self.device,),)
         references = tuple(references)
@@ -162,7 +170,7 @@ class NamedMesh(NamedTuple):
         return tuple(tuple([ids[start + offset] for offset in offsets]) for start in starts)
 
     def _steps(self) -> dict[str, _Steps]:
-        """The axes by name, and by number, which XLA writes where an axis has no name."""
+        """Return the axes by name, and by number, which XLA writes for an axis without a name."""
         steps: dict[str, _Steps] = {}
         stride = self.size
         for number, (name, size) in enumerate(self.axes):
@@ -196,7 +204,7 @@ def _part_of_axis(steps: dict[str, _Steps], reference: AxisReference) -> _Steps:
 
 
 def named_mesh(match: re.Match[str]) -> NamedMesh:
-    """The mesh that `NAMED_MESH` found."""
+    """Parse a match of `NAMED_MESH`."""
     maximal, axes, device_ids = match.groups()
     if maximal:
         devices = integers(axes.partition("=")[2])
@@ -211,20 +219,20 @@ def named_mesh(match: re.Match[str]) -> NamedMesh:
 
 
 def shardy_meshes(text: str) -> dict[str, NamedMesh]:
-    """The meshes of `xla.sdy.meshes` in the header's `frontend_attributes`, by their names."""
-    found: dict[str, NamedMesh] = {}
+    """Return the meshes of `xla.sdy.meshes` in the header's `frontend_attributes`, by name."""
+    meshes: dict[str, NamedMesh] = {}
     for name, axes, ids in _SHARDY_MESH.findall(text.replace("\\", "")):
         listed = tuple(int(part) for part in ids.split(",") if part.strip().isdigit() and len(part.strip()) < 10)
         named = tuple((axis[1] or axis[2] or "", int(axis[3])) for axis in _AXIS.finditer(axes))
-        found[name or str(len(found))] = NamedMesh(named, listed or None)
-    return found
+        meshes[name or str(len(meshes))] = NamedMesh(named, listed or None)
+    return meshes
 
 
 # -- groups and pairs -------------------------------------------------------------------------------------------------------
 
 
 class MeshGroups(NamedTuple):
-    """The devices of a mesh that differ along these axes only."""
+    """Groups of devices that differ only along these axes."""
 
     mesh: NamedMesh
     references: tuple[AxisReference, ...]
@@ -232,12 +240,11 @@ class MeshGroups(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DeviceGroups:
-    """The groups of `replica_groups`, in order; none for `{}`, which means one group of all devices. `mesh` is the mesh that
-    the text names.
+    """The groups of `replica_groups`, in order; none for `{}`, which means one group of all devices.
 
-    `listed` are the groups as the text has them. An iota list or axes of a mesh, which are short and may stand for a million
-    devices, are written out when `groups` is read; they name each device once. `sizes` are those that groups have, `count` is
-    how many ids they have together, and `largest_id` is -1 where there are none.
+    `mesh`: the mesh that the text names. `listed`: the groups as the text has them. An iota list or mesh axes are short and may
+    stand for a million devices, each once. `groups` expands them on first use.
+    `sizes`: the sizes of groups. `count`: the number of ids in all groups. `largest_id`: -1 without ids.
     """
 
     text: str
@@ -249,12 +256,12 @@ class DeviceGroups:
 
     @property
     def is_compact(self) -> bool:
-        """Whether the text is shorter than the groups."""
+        """True if the text is shorter than the groups."""
         return isinstance(self.listed, Iota | MeshGroups)
 
     @property
     def key(self) -> Groups | str:
-        """Equal for equal groups, but for long compact ones that are written in different ways."""
+        """Equal for equal groups, except for long compact ones in different spellings."""
         return self.text if self.is_compact and self.count > MAX_KEY_IDS else self.groups
 
     @cached_property
@@ -268,7 +275,10 @@ class DeviceGroups:
 
 
 def parse_groups(text: str) -> DeviceGroups:
-    """`{{0,1},{2,3}}`, `[2,4]<=[4,2]T(1,0)` or `mesh['a'=2,'b'=4] {'a'}`, without comments."""
+    """Parse `{{0,1},{2,3}}`, `[2,4]<=[4,2]T(1,0)` or `mesh['a'=2,'b'=4] {'a'}`, without comments.
+
+    Raise DeviceListError for any other text.
+    """
     plain = text.strip()
     iota = _IOTA_GROUPS.fullmatch(plain)
     if iota is not None:
@@ -300,14 +310,14 @@ def _listed(text: str, groups: Groups, mesh: NamedMesh | None = None) -> DeviceG
 
 
 class DevicePairs(NamedTuple):
-    """The pairs of `source_target_pairs`: who sends to whom."""
+    """The pairs of `source_target_pairs`: source, target."""
 
     text: str
     pairs: tuple[tuple[int, int], ...]
 
 
 def parse_pairs(text: str) -> DevicePairs:
-    """`{{0,1},{1,0}}`, without comments."""
+    """Parse `{{0,1},{1,0}}`, without comments. Raise DeviceListError for any other text."""
     plain = text.strip()
     if _NESTED_LIST.fullmatch(plain) is None:
         raise DeviceListError(f"no source-target pairs: {text.strip()[:60]!r}")

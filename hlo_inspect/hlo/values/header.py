@@ -23,7 +23,7 @@ _FLAG = lazy_pattern(r"([A-Za-z_][\w.\-]*+)(?=[ \t]*+[,\n])", re.ASCII)
 
 
 class Alias(NamedTuple):
-    """An output that takes the buffer of a parameter. `kind` is `may-alias` or `must-alias`."""
+    """An output that uses a parameter's buffer. `kind` is `may-alias` or `must-alias`."""
 
     output_index: ShapeIndex
     parameter: int
@@ -32,18 +32,19 @@ class Alias(NamedTuple):
 
 
 class Donor(NamedTuple):
-    """A parameter whose buffer is given away without an output that takes it."""
+    """A parameter that is donated without an output that uses its buffer (`buffer_donor`)."""
 
     parameter: int
     parameter_index: ShapeIndex
 
 
 class Header:
-    """What the header says. `attributes` keeps every attribute's text; `printed` is false for a module without a header.
+    """The contents of an `HloModule` line.
 
-    `faults` are what it has wrong, as messages, of which `fault` is why it was not read to its end; `tells_donation` says
-    whether `aliases` and `donors` are all that there are, `states_devices` whether a device count is printed at all,
-    `prints_counts` whether it is one of those that print each count that is not 1.
+    `attributes`: the text of every attribute. `printed`: False for a module without a header.
+    `fault`: the reason why it was not read to its end. `faults`: messages for all that is wrong, `fault` included.
+    `tells_donation`: True if `aliases` and `donors` are complete. `states_devices`: True if a device count is printed.
+    `prints_counts`: True if its printer prints each count other than 1.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class Header:
         self.tells_donation = printed and not fault and not unread
 
     def _plain(self, name: str) -> str:
-        """The text of an attribute without comments; empty where there is none."""
+        """Return the text of an attribute without comments; empty if absent."""
         return tokens.without_comments(self.attributes.get(name, ""))
 
     @cached_property
@@ -87,7 +88,7 @@ class Header:
 
     @cached_property
     def entry_layout(self) -> tuple[Shape, Shape] | None:
-        """The shapes of the parameters (as one tuple) and of the result that `entry_computation_layout` prints."""
+        """The shapes of parameters (as a tuple) and result in `entry_computation_layout`; None if absent."""
         text = self._plain("entry_computation_layout")
         try:
             parameters, end = scan_shape(text, text.index("(") if "(" in text else len(text))
@@ -99,8 +100,9 @@ class Header:
 
 
 def read_signature(text: str) -> tuple[TupleShape, Shape] | None:
-    """The shapes of parameters and result in the first line of a computation, as of `main (p: f32[8]) -> f32[] {`: what
-    the text says of them before it is cut off. `None` where the line names none.
+    """Return the shapes of parameters and result in `main (p: f32[8]) -> f32[] {`; None if not printed.
+
+    They are the shapes that a truncated text states of the computation.
     """
     text = tokens.without_comments(text)
     opening = text.find("(")
@@ -119,9 +121,10 @@ def _index(text: str) -> ShapeIndex:
 
 
 def scan_header(text: str, start: int, *, final: bool) -> tuple[Header, int]:
-    """The header at `start` (at `HloModule`) and the index after it. Where it stops making sense it ends, with a fault.
+    """Return the header at `start` (at `HloModule`) and the index after it.
 
-    `IncompleteError` where the header may continue after the text, unless that is `final`.
+    A header that stops making sense ends there, with a fault. Raise IncompleteError if it may continue after the text, unless
+    that is `final`.
     """
     position = tokens.skip_space(text, start + len("HloModule"))
     name = tokens.IDENTIFIER.match(text, position + text.startswith("%", position))
@@ -143,7 +146,10 @@ def scan_header(text: str, start: int, *, final: bool) -> tuple[Header, int]:
 
 
 def _scan_attributes(text: str, position: int, attributes: dict[str, str]) -> int:
-    """Fills `attributes`; the index after them. An attribute without a value is a flag; a trailing comma is allowed."""
+    """Fill `attributes` and return the index after them.
+
+    An attribute without a value is a flag; a trailing comma is allowed.
+    """
     while True:
         common = tokens.COMMON_HEADER_ATTRIBUTE.match(text, position)
         if common is not None and common[2].count("(") == common[2].count(")"):

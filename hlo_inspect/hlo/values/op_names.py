@@ -1,9 +1,9 @@
-"""Where an instruction comes from by its metadata: the scopes of its `op_name`, the line of source, the phase that both name.
+"""The origin of an instruction in its metadata: scopes of its `op_name`, source line, phase.
 
-An `op_name` is the path of scopes that JAX writes for an operation. Operations of the forward pass are in a scope `jvp(…)`,
-those of the backward pass in `transpose(jvp(…))`; what checkpoint computes again is below `rematted_computation`, but not yet
-in JAX 0.4.16. XLA's combiners write the names of what they combine as
-`jit(step)/(jvp()/gather:jvp(layer_0)/dot_general)`, other passes join two names by a semicolon.
+An `op_name` is the path of scopes that JAX writes for an operation. Forward operations are in a scope `jvp(…)`, backward ones
+in `transpose(jvp(…))`. Recomputation of a checkpoint is below `rematted_computation`, but not in JAX 0.4.16. XLA's combiners
+write `jit(step)/(jvp()/gather:jvp(layer_0)/dot_general)` for the names that they combine. Other passes join two names by a
+semicolon.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 TABLE = lazy_pattern(
     r"[ \t]*+(?:FileNames|FunctionNames|FileLocations|StackFrames)[ \t]*\n(?:\s*+\d+[ \t][^\n]*\n)*+", re.ASCII
 )
-"""A table; blank lines may stand between its rows, as between all lines of some mails."""
+"""Matches a table of stack frames. Blank lines may separate its rows, as in some mails."""
 
 _ROW = lazy_pattern(r"^[ \t]*+\d+[ \t]+(.*)$", re.ASCII | re.MULTILINE)
 _FIELD = lazy_pattern(r"(\w+)=(\d{1,18})", re.ASCII)
 
 MAX_FRAMES = 32
-"""JAX writes ten; of more the innermost are kept."""
+"""Innermost frames that are kept of a stack. JAX writes ten."""
 
 
 class SourceLine(NamedTuple):
-    """A line of the program that was compiled."""
+    """A line of the compiled program's source."""
 
     file: str
     line: int
@@ -42,8 +42,10 @@ class SourceLine(NamedTuple):
 
 
 class StackFrames:
-    """The four tables that metadata points into by `stack_frame_id`. Rows count from 1; they are parsed when first asked
-    for. `user_lines` is where an analysis notes which line of a stack it takes for the user's, by frame.
+    """The four tables to which `stack_frame_id` in metadata refers.
+
+    Rows count from 1; they are parsed on first use. `user_lines` caches the line of each stack that an analysis takes for the
+    user's.
     """
 
     def __init__(self) -> None:
@@ -54,7 +56,7 @@ class StackFrames:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the text has none of the tables."""
+        """True if the text has none of the tables."""
         return not self._texts
 
     @property
@@ -67,18 +69,16 @@ class StackFrames:
         self._texts[name] = table
 
     def stack(self, frame_id: int) -> tuple[SourceLine, ...]:
-        """The lines of a frame and of those that it was called from, innermost first; without those that the tables do not
-        have.
-        """
+        """Return the lines of a frame and its callers, innermost first, without lines that the tables lack."""
         missing: list[int] = []
         while frame_id not in self._stacks and self._row("StackFrames", frame_id) and len(missing) < MAX_FRAMES:
             missing.append(frame_id)
             caller = self._cells("StackFrames", frame_id).get("parent_frame_id", 0) - 1  # printed is one more than the number
             frame_id = caller if caller < frame_id else 0  # callers are numbered first
         stack = self._stacks.get(frame_id, ())
-        for one in reversed(missing):
-            line = self._source_line(one)
-            stack = self._stacks[one] = (line, *stack[: MAX_FRAMES - 1]) if line is not None else stack
+        for number in reversed(missing):
+            line = self._source_line(number)
+            stack = self._stacks[number] = (line, *stack[: MAX_FRAMES - 1]) if line is not None else stack
         return stack
 
     def _source_line(self, frame_id: int) -> SourceLine | None:
@@ -92,7 +92,7 @@ class StackFrames:
         return {name: int(value) for name, value in _FIELD.findall(self._row(table, number))}
 
     def _row(self, table: str, number: int) -> str:
-        """A row of a table behind its number; empty where there is none."""
+        """Return a row of a table without its number; empty if absent."""
         rows = self._rows.get(table)
         if rows is None:
             rows = self._rows[table] = _ROW.findall(self._texts.get(table, ""))
@@ -102,9 +102,9 @@ class StackFrames:
 UNKNOWN, FORWARD, LOSS, BACKWARD, RECOMPUTE, OPTIMIZER = "unknown", "forward", "loss", "backward", "recompute", "optimizer"
 PHASES = (FORWARD, RECOMPUTE, BACKWARD, LOSS, OPTIMIZER, UNKNOWN)
 NOT_SOUGHT = ""
-"""The phase that names leave open if nothing else is asked (`--quick`)."""
+"""The phase of instructions whose names leave it open, if no other sign is used (`--quick`)."""
 
-_OUTER_FIRST = (UNKNOWN, FORWARD, BACKWARD, RECOMPUTE)  # an operation in one of these is in all before it, or in none of them
+_OUTER_FIRST = (UNKNOWN, FORWARD, BACKWARD, RECOMPUTE)  # each implies those before it, or none of them
 
 _BRACKET = lazy_pattern(r"[()\[\]{}]")
 _TRANSPOSE = lazy_pattern(r"(?<![\w.])transpose\(")
@@ -117,14 +117,19 @@ _NOT_NAMES = lazy_pattern(
 )
 _INNERMOST = lazy_pattern(r"([\w.\-]+)\)*")
 NUMBER = lazy_pattern(r"\d++(?![^\W_])")
-"""A number to the end of a word, not that of `conv2d`."""
+"""Matches a number that ends a word, unlike the one in `conv2d`."""
 LAYER_NUMBER = lazy_pattern(r"[0-9](?<=[_/][0-9])[0-9]*+(?![^\W_])")
-"""A number behind an underscore, or one that begins a scope: no phase, scope of JAX or function is known by it."""
+"""Matches a number after an underscore or at the start of a scope.
+
+Such a number distinguishes no phase, JAX scope or function.
+"""
 
 
 class Scope(NamedTuple):
-    """`path` are the scopes, outermost first, the primitive last; empty where the name joins several. `phase` is what the
-    scopes say, `parts` what they say of each that a combined operation does, in the order of its operands.
+    """The scopes of an `op_name`.
+
+    `path`: the scopes, outermost first, the primitive last; empty if the name joins several. `phase`: the phase by the scopes.
+    `parts`: the phases of the operations of a combined one, in the order of its operands.
     """
 
     path: tuple[str, ...] = ()
@@ -137,49 +142,51 @@ class Scope(NamedTuple):
 
     @property
     def parameters(self) -> str:
-        """The primitive's parameters, which JAX wrote until 2024: `[axes=(2,)]`."""
+        """The primitive's parameters, as JAX wrote them until 2024: `[axes=(2,)]`."""
         return self.path[-1].removeprefix(self.primitive) if self.path else ""
 
     @property
     def is_bare(self) -> bool:
-        """Whether the operation is directly in the compiled function, in no scope of its own."""
+        """True if the operation is in the compiled function itself, in no scope of its own."""
         if len(self.path) < 2 or not _FUNCTION.fullmatch(self.path[0]) or self.path[0].startswith(("jvp(", "transpose(")):
             return False
         return all(scope in {"jit(main)", "jvp()"} for scope in self.path[1:-1])
 
     @property
     def has_name(self) -> bool:
-        """Whether a scope has a name that the program gave it, such as that of a layer."""
+        """True if a scope has a name from the program, such as a layer's."""
         return bool(_given_names(self.path[1:-1]))
 
     @property
     def folded(self) -> tuple[str, ...]:
-        """The names that the program gave its scopes, outermost first, with `*` for numbers: `("layers_*", "attention")` of
-        `jit(step)/transpose(jvp(layers_3))/attention/dot_general`. Of equal names that follow each other one is kept.
+        """The program's names of its scopes, outermost first, with `*` for numbers.
+
+        `jit(step)/transpose(jvp(layers_3))/attention/dot_general` gives `("layers_*", "attention")`. Consecutive equal names
+        count once.
         """
         names = [NUMBER.sub("*", name) for name in _given_names(self.path[:-1])]
         return tuple(name for name, before in zip(names, ["", *names], strict=False) if name != before)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The innermost name of each scope below the compiled function: `log_softmax` of `jvp(jit(log_softmax))`."""
-        found = (_INNERMOST.search(scope.partition("[")[0].rpartition("(")[2]) for scope in self.path[1:-1])
-        return tuple(name[1] for name in found if name and name[1] != "main")
+        """The innermost name of each scope in the compiled function: `log_softmax` of `jvp(jit(log_softmax))`."""
+        matches = (_INNERMOST.search(scope.partition("[")[0].rpartition("(")[2]) for scope in self.path[1:-1])
+        return tuple(name[1] for name in matches if name and name[1] != "main")
 
 
 def _given_names(path: Sequence[str]) -> list[str]:
-    """The names among scopes that are no transformation, function or control flow."""
-    found = [match[1] or match[2] for match in map(_NAMED.fullmatch, path) if match]
-    return [name for name in found if not _NOT_NAMES.fullmatch(name)]
+    """Return the names of scopes that are no transformation, function or control flow."""
+    names = [match[1] or match[2] for match in map(_NAMED.fullmatch, path) if match]
+    return [name for name in names if not _NOT_NAMES.fullmatch(name)]
 
 
 def without_layer_numbers(op_name: str) -> str:
-    """A name with 0 for each `LAYER_NUMBER`, by which layers differ that are written out."""
+    """Replace each `LAYER_NUMBER` by 0, so that unrolled layers have equal names."""
     return LAYER_NUMBER.sub("0", op_name)
 
 
 def scope_of(op_name: str) -> Scope:
-    """What an op_name says."""
+    """Parse an `op_name`."""
     names = _split(op_name, ";")
     if len(names) > 1:
         scopes = [scope_of(name) for name in names if "/" in name]  # the others are bare primitives
@@ -194,7 +201,7 @@ def scope_of(op_name: str) -> Scope:
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """The parts between the separators that are outside of brackets."""
+    """Split a text at the separators outside brackets."""
     if separator not in text:
         return [text]
     pieces: list[str] = []
@@ -230,8 +237,10 @@ _FRAMEWORK = lazy_pattern(
 
 
 class Origin(NamedTuple):
-    """`op_name` is the scope that the front end gave, `source` is `file:line` of the user's program; both are empty where the
-    text does not say. `stack` has the lines of the call stack, innermost first, where the text has stack frames.
+    """Origin of an instruction in the compiled program.
+
+    `op_name`: the front end's scope. `source`: `file:line` of the user's program. Both are empty if unknown. `stack`: the lines
+    of the call stack, innermost first, if the text has stack frames.
     """
 
     op_name: str = ""
@@ -240,7 +249,7 @@ class Origin(NamedTuple):
 
     @property
     def innermost(self) -> str:
-        """`file:line` at which the operation was made, which may be in a library."""
+        """`file:line` that created the operation, possibly in a library."""
         return self.stack[0].place if self.stack else self.source
 
 
@@ -248,7 +257,7 @@ _NO_ORIGIN = Origin()
 
 
 def origin_of(metadata: Metadata | None, frames: StackFrames) -> Origin:
-    """Return the place in the compiled program that metadata names: inline, or by a frame of the module's tables."""
+    """Return the origin that metadata states, inline or by a frame of the module's tables."""
     if metadata is None:
         return _NO_ORIGIN
     op_name, file, line = sys.intern(metadata.op_name), metadata.source_file, metadata.source_line
@@ -264,13 +273,14 @@ def origin_of(metadata: Metadata | None, frames: StackFrames) -> Origin:
 
 
 def _user_line(stack: Sequence[SourceLine]) -> str:
-    """The innermost line that is neither in an installed package nor in a framework; else the innermost that is in no
-    installed package, else the innermost.
+    """Return the innermost line outside installed packages and frameworks.
+
+    Fall back to the innermost outside installed packages, then to the innermost.
     """
     not_installed = [line for line in stack if not _INSTALLED.search(line.file)]
     users = (line for line in not_installed if not _FRAMEWORK.search(line.file))
-    found = next(users, next(iter(not_installed or stack), None))
-    return found.place if found is not None else ""
+    innermost = next(users, next(iter(not_installed or stack), None))
+    return innermost.place if innermost is not None else ""
 
 
 # -- phases -----------------------------------------------------------------------------------------------------------------
@@ -282,7 +292,7 @@ _OPTIMIZER_FILES = ("/optax/", "/flax/optim/", "/jax/example_libraries/optimizer
 
 
 def phase_of(innermost: str, scope: Scope) -> str:
-    """What an instruction's metadata says by itself: the innermost line of its origin and the scope of its `op_name`."""
+    """Return the phase by an instruction's own metadata: innermost source line and scope."""
     if scope.parts:
         return scope.parts[0] if len(set(scope.parts)) == 1 else UNKNOWN
     sources = innermost.split(",")  # of combined instructions XLA lists all

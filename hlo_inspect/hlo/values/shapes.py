@@ -1,8 +1,8 @@
 """Shapes: `f32[8,128]{1,0:T(8,128)S(1)}`, tuples of them, tokens.
 
-Sizes follow `ShapeUtil::ByteSizeOfElements`: elements × byte width, or packed when the layout gives the element's bits. A
-dimension bounded by `<=n` counts n; one of unknown size (`?`) makes every size `None`. A type narrower than a byte is stored
-one element a byte, unless the layout says otherwise (`E(4)`): `s4[8]{0}` holds 8 bytes, `s4[8]{0:E(4)}` 4.
+Sizes follow `ShapeUtil::ByteSizeOfElements`: elements × byte width, or packed if the layout gives the bits of an element. A
+dimension bounded by `<=n` counts n; a dimension of unknown size (`?`) makes every size None. Types narrower than a byte take
+one byte an element unless the layout packs them (`E(4)`): `s4[8]{0}` has 8 bytes, `s4[8]{0:E(4)}` 4.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from hlo_inspect.hlo import tokens
 from hlo_inspect.lazy_pattern import lazy_pattern
 
-# -- element types, as XLA's `primitive_util` has them -----------------------------------------------------------------------
+# -- element types, as XLA's `primitive_util` has them ----------------------------------------------------------------------
 
 _BITS_TO_NAMES = {
     1: "s1 u1",
@@ -35,16 +35,16 @@ BITS: dict[str, int] = {name: bits for bits, names in _BITS_TO_NAMES.items() for
 """Stored bits of one element of each array type."""
 
 POINTER_BYTES = 8
-"""What XLA counts for one entry of a tuple's index table and for an opaque value."""
+"""Bytes that XLA counts for an entry of a tuple's index table and for an opaque value."""
 
 HOST_SPACE = 5
-"""The memory space of what is in the host's memory."""
+"""The memory space of host memory."""
 
 NOT_ARRAYS = frozenset({"token", "opaque"})
-"""Spelled like an array (`token[]`), but without elements."""
+"""Types spelled like an array (`token[]`), but without elements."""
 
 TYPE_NAMES = "|".join(sorted({*BITS, *NOT_ARRAYS}, key=len, reverse=True))
-"""The pattern of all of these names."""
+"""Pattern of all type names."""
 
 
 # -- shapes -----------------------------------------------------------------------------------------------------------------
@@ -53,10 +53,10 @@ MAX_ELEMENTS = 2**63 - 1  # XLA refuses more
 
 
 class Layout(NamedTuple):
-    """How an array lies in memory.
+    """The layout of an array in memory.
 
-    `minor_to_major` numbers the dimensions; `tiles` hold their dimensions, `None` for one that is combined with the next
-    (`*`); `element_bits` is 0 for the natural width; `tail_padding` the multiple to which elements are rounded up.
+    `minor_to_major` numbers the dimensions. `tiles` hold dimensions; None for one that is combined with the next (`*`).
+    `element_bits` is 0 for the natural width. Elements are rounded up to a multiple of `tail_padding`.
     """
 
     minor_to_major: tuple[int, ...] = ()
@@ -68,7 +68,10 @@ class Layout(NamedTuple):
 
 @dataclass(frozen=True)
 class ArrayShape:
-    """An array, token or opaque. `dimensions` holds bounds, `None` for an unbounded one; `dynamic` says which can shrink."""
+    """An array, token or opaque.
+
+    `dimensions`: bounds; None for an unbounded one. `dynamic`: True for each dimension that can shrink.
+    """
 
     dtype: str
     dimensions: tuple[int | None, ...] = ()
@@ -86,7 +89,7 @@ class ArrayShape:
 
     @cached_property
     def bytes(self) -> int | None:
-        """Bytes of the elements without padding; 0 for a token, a pointer for an opaque; `None` where it cannot be known."""
+        """Bytes of the elements without padding; 0 for a token, a pointer's for an opaque; None if unknown."""
         if self.dtype in NOT_ARRAYS:
             return POINTER_BYTES if self.dtype == "opaque" else 0
         return self._stored(self.elements)
@@ -98,7 +101,7 @@ class ArrayShape:
 
     @cached_property
     def padded_bytes(self) -> int | None:
-        """Bytes with the layout's tiles and tail padding, as `ShapeUtil::ArraySize` counts them."""
+        """Bytes with the layout's tiles and tail padding, as in `ShapeUtil::ArraySize`."""
         if self.layout is None or self.dtype in NOT_ARRAYS or self.elements is None:
             return self.bytes
         dims = [d or 0 for d in self.dimensions]
@@ -118,7 +121,7 @@ class ArrayShape:
 
     @property
     def arrays(self) -> int:
-        """1, but for what is no array."""
+        """1 for an array, 0 for a token or an opaque."""
         return 0 if self.dtype in NOT_ARRAYS else 1
 
     def leaves(self) -> Iterator[tuple[tuple[int, ...], ArrayShape]]:
@@ -126,7 +129,7 @@ class ArrayShape:
             yield (), self
 
     def __str__(self) -> str:
-        """The shape without its layout, as in a computation's signature."""
+        """Return the shape without its layout, as in a computation's signature."""
         return self._text
 
     @cached_property
@@ -143,14 +146,14 @@ class TupleShape:
     elements: tuple[Shape, ...] = ()
 
     def leaves(self) -> Iterator[tuple[tuple[int, ...], ArrayShape]]:
-        """Each array below, with its shape index (outermost first); tokens and empty tuples are left out."""
+        """Yield each array at any depth with its shape index (outermost first); skip tokens and empty tuples."""
         for i, element in enumerate(self.elements):
             for index, leaf in element.leaves():
                 yield (i, *index), leaf
 
     @cached_property
     def bytes(self) -> int | None:
-        """Bytes of all elements; the tuple's own index table is not counted."""
+        """Bytes of all elements, without the tuple's own index table."""
         return total(element.bytes for element in self.elements)
 
     @cached_property
@@ -160,7 +163,7 @@ class TupleShape:
 
     @cached_property
     def arrays(self) -> int:
-        """How many arrays there are, at any depth."""
+        """The number of arrays, at any depth."""
         return sum([element.arrays for element in self.elements])
 
     def __str__(self) -> str:
@@ -175,17 +178,17 @@ Shape = ArrayShape | TupleShape
 
 
 def total(sizes: Iterable[int | None]) -> int | None:
-    """The sum, or `None` as soon as one of the sizes is unknown."""
-    known = 0
+    """Sum the sizes; return None if one is unknown."""
+    result = 0
     for size in sizes:
         if size is None:
             return None
-        known += size
-    return known
+        result += size
+    return result
 
 
 def subshape(shape: Shape, index: Iterable[int]) -> Shape | None:
-    """The shape at a shape index, `None` where the index leads nowhere."""
+    """Return the shape at a shape index; None if there is none."""
     for i in index:
         if not isinstance(shape, TupleShape) or i >= len(shape.elements):
             return None
@@ -194,8 +197,9 @@ def subshape(shape: Shape, index: Iterable[int]) -> Shape | None:
 
 
 def _tiled(dims: list[int], tile: tuple[int | None, ...]) -> list[int]:
-    """Dimensions after one level of tiling: the most minor ones divided by the tile, rounded up, followed by the tile
-    itself.
+    """Return the dimensions after one level of tiling.
+
+    The most minor ones are divided by the tile, rounded up, and followed by the tile itself.
     """
     dims = [1] * (len(tile) - len(dims)) + dims
     outer, inner = dims[: len(dims) - len(tile)], dims[len(dims) - len(tile) :]
@@ -211,26 +215,26 @@ def _tiled(dims: list[int], tile: tuple[int | None, ...]) -> list[int]:
 
 
 def array_leaves(shape: Shape | None) -> list[tuple[tuple[int, ...], ArrayShape]]:
-    """The arrays of a shape with their shape index; an unknown shape has none."""
+    """Return the arrays of a shape with their shape indices; none for an unknown shape."""
     return list(shape.leaves()) if shape is not None else []
 
 
 def distinct_arrays(shape: Shape | None) -> list[ArrayShape]:
-    """The arrays, tokens and opaque values of a shape, those that are one object once: a module's equal arrays are."""
+    """Return the arrays, tokens and opaques of a shape, each object once: a module shares equal arrays."""
     arrays: list[ArrayShape] = []
     waiting = [shape] if shape is not None else []
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, ArrayShape):
-            arrays.append(one)
+        element = waiting.pop()
+        if isinstance(element, ArrayShape):
+            arrays.append(element)
         else:
-            waiting += dict(zip(map(id, one.elements), one.elements, strict=True)).values()
+            waiting += dict(zip(map(id, element.elements), element.elements, strict=True)).values()
     return arrays
 
 
 MAX_NESTING = 100
 MAX_KEPT = 1 << 16
-"""So many texts of shapes are kept with what they spell; a module has a few hundred."""
+"""Bound on cached texts of shapes; a module has a few hundred."""
 
 _MAX_DIGITS = 19  # an int64; longer numbers are refused before Python converts them
 _SPACE = lazy_pattern(r"\s*+", re.ASCII)
@@ -244,7 +248,7 @@ _FIELD = lazy_pattern(r"(SC|[DTLESPM])((?:\((?:[^()]|\([^()]*\))*\))+)|#\((\w+)\
 
 
 class ShapeError(ValueError):
-    """Text that is not a shape; `position` is the 0-based index into it."""
+    """Text that is no shape; `position` is a 0-based index into it."""
 
     def __init__(self, message: str, position: int) -> None:
         super().__init__(message)
@@ -256,17 +260,17 @@ class UnknownTypeError(ShapeError):
 
 
 class ShapeTable:
-    """The shapes of one module; each text is parsed once."""
+    """The shapes of a module; each text is parsed once."""
 
     def __init__(self) -> None:
         self._arrays: dict[str, ArrayShape] = {}
         self._known: dict[str, Shape | None] = {}
 
     def parse(self, text: str) -> Shape:
-        """The shape of a text; `ShapeError` where it is not a shape."""
-        known = self._arrays.get(text)
-        if known is not None:
-            return known
+        """Parse a shape. Raise ShapeError if the text is none."""
+        cached = self._arrays.get(text)
+        if cached is not None:
+            return cached
         printed = _PRINTED_ARRAY.fullmatch(text)
         if printed is not None and printed[1] in BITS:
             dtype, sizes, order = printed.groups()
@@ -287,7 +291,7 @@ class ShapeTable:
         return shape
 
     def get(self, text: str) -> Shape | None:
-        """The shape of a text, `None` where it is not a shape."""
+        """Parse a shape; return None if the text is none."""
         if text in self._known:
             return self._known[text]
         try:
@@ -300,30 +304,36 @@ class ShapeTable:
 
 
 def parse_shape(text: str) -> Shape:
-    """The shape of a text by itself; `ShapeError` where it is not a shape."""
+    """Parse a shape without a table. Raise ShapeError if the text is none."""
     return ShapeTable().parse(text)
 
 
 def _flat_tuple(text: str, arrays: dict[str, ArrayShape]) -> TupleShape | None:
-    """A tuple of arrays as printers write it: thousands of elements are not rare, and few different ones among them."""
+    """Parse a tuple of arrays as printers write it; return None for any other text.
+
+    Tuples of thousands of elements, few of them different, are common.
+    """
     if not text.startswith("(") or not text.endswith(")"):
         return None
     elements = []
     for part in map(str.lstrip, text[1:-1].split(", ")):  # a comment has become blanks
-        known = arrays.get(part)
-        if known is None:
+        element = arrays.get(part)
+        if element is None:
             try:
-                known, end = _scan_array(part, 0, arrays)
+                element, end = _scan_array(part, 0, arrays)
             except ShapeError:
                 return None  # the general parser says what is wrong, and where
             if end != len(part):
                 return None
-        elements.append(known)
+        elements.append(element)
     return TupleShape(tuple(elements))
 
 
 def scan_shape(text: str, start: int, arrays: dict[str, ArrayShape] | None = None, depth: int = 0) -> tuple[Shape, int]:
-    """The shape that starts at `start` in a text without comments, and the index after it."""
+    """Return the shape at `start` in a text without comments, and the index after it.
+
+    Raise ShapeError if there is none.
+    """
     if depth > MAX_NESTING:
         raise ShapeError(f"tuples nested deeper than {MAX_NESTING}", start)
     arrays = {} if arrays is None else arrays
@@ -363,15 +373,15 @@ def _scan_array(text: str, start: int, arrays: dict[str, ArrayShape]) -> tuple[A
     layout = _LAYOUT.match(text, end)
     end = layout.end() if layout else end
     spelled = text[start:end]
-    known = arrays.get(spelled)
-    if known is None:
+    array = arrays.get(spelled)
+    if array is None:
         try:
-            known = _array(match[1], match[2], layout[1] if layout else None)
+            array = _array(match[1], match[2], layout[1] if layout else None)
         except ShapeError as error:
             raise type(error)(str(error), start + error.position) from None
         if len(arrays) < MAX_KEPT:
-            arrays[spelled] = known
-    return known, end
+            arrays[spelled] = array
+    return array, end
 
 
 def _array(dtype: str, dimensions: str, layout: str | None) -> ArrayShape:
@@ -394,7 +404,10 @@ def _dimensions(text: str, start: int) -> tuple[tuple[int | None, ...], tuple[bo
 
 
 def parse_layout(text: str) -> Layout:
-    """The text between a layout's braces: `1,0:T(8,128)(2,1)S(1)`. Fields that do not affect sizes are skipped."""
+    """Parse the text in a layout's braces, `1,0:T(8,128)(2,1)S(1)`, without fields that do not affect sizes.
+
+    Raise ShapeError if it is wrong.
+    """
     order, _, fields = text.partition(":")
     minor_to_major = _integers(order)
     values: dict[str, int] = {}

@@ -1,6 +1,6 @@
-"""Shardings as values: how an array is divided among devices, in XLA's spellings and in Shardy's.
+"""Shardings as values: how an array is divided over devices, in the spellings of XLA and Shardy.
 
-Each is parsed once from its text, which it keeps. `DeviceListError` says why a text is no sharding.
+Each keeps the text from which it is parsed. `DeviceListError` says why a text is no sharding.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _LIST_OF_AXES = lazy_pattern(r"\{([^{}]*+)\}")
 
 
 class Sharding(NamedTuple):
-    """How an array is divided over devices, or for a `tuple` the shardings of its `elements`.
+    """Division of an array over devices, or for a `tuple` the shardings of its `elements`.
 
-    `tiled`: the devices lie in a grid of `tile_sizes`, in the order of `device_ids`. Its first dimensions divide those of the
-    array; the `subgroups` say what the last ones do (`replicated`, `manual`), from the major one on.
-    `named`: `dimension_axes` are the axes of `mesh` that divide each dimension of the array, `other_axes` those that are named
-    for another purpose, with that purpose.
+    `tiled`: the devices form a grid of `tile_sizes`, in the order of `device_ids`. Its first dimensions divide those of the
+    array. `subgroups` are the kinds of the last ones (`replicated`, `manual`), major to minor.
+    `named`: `dimension_axes` are the axes of `mesh` that divide each dimension of the array. `other_axes` are pairs of another
+    purpose and its axes.
     `maximal`: the whole array is on `device`.
     """
 
@@ -64,7 +64,7 @@ class Sharding(NamedTuple):
 
     @property
     def devices(self) -> int:
-        """One more than the largest device id that is named; 0 where none is."""
+        """The largest device id plus one; 0 if no device is named."""
         if self.kind == "tuple":
             return max((element.devices for element in self.elements), default=0)
         if self.kind == "maximal":
@@ -77,7 +77,7 @@ class Sharding(NamedTuple):
 
     @property
     def tile_count_fault(self) -> str | None:
-        """What is wrong with a grid of tiles for another number of devices than it lists."""
+        """The fault of a grid whose tiles and listed devices differ in number."""
         if self.kind != "tiled":
             return None
         tiles = math.prod(self.tile_sizes)
@@ -85,8 +85,9 @@ class Sharding(NamedTuple):
         return f"has tiles for {tiles} devices and lists {listed}" if tiles != listed else None
 
     def device_lines(self) -> Iterator[Groups]:
-        """For each divided dimension, and for each set of axes that is named, the lines of devices along it. The order of the
-        devices means nothing where a line is one of subgroups; these are sorted.
+        """Yield the lines of devices along each divided dimension and each named set of axes.
+
+        The order within a line of subgroups has no meaning; these are sorted.
         """
         if self.mesh is not None:
             for axes in (*self.dimension_axes, *(axes for _, axes in self.other_axes)):
@@ -112,8 +113,9 @@ class Sharding(NamedTuple):
             yield tuple(tuple(sorted(line) if is_subgroup else line) for line in lines)
 
     def copies(self, partitions: int) -> Groups | None:
-        """The devices by what they hold: each group has the same part. `None` where that cannot be known for
-        so many partitions. Partitions are numbered as in the sharding.
+        """Group the partitions that hold the same part of the array.
+
+        Return None if the sharding does not tell for this number of partitions.
         """
         if not 0 < partitions <= MAX_DEVICES or (self.kind != "replicated" and self.devices != partitions):
             return None
@@ -149,7 +151,7 @@ class Sharding(NamedTuple):
 
 
 def split_sharding(text: str) -> tuple[str, ...] | None:
-    """The texts of the shardings of a tuple's elements, `None` for a single one."""
+    """Return the texts of the shardings of a tuple's elements; None for a single sharding."""
     text = tokens.without_comments(text).strip()
     inside = text[1:-1].strip()
     if text == "{}" or not inside.startswith("{"):
@@ -158,7 +160,10 @@ def split_sharding(text: str) -> tuple[str, ...] | None:
 
 
 def parse_sharding(text: str) -> Sharding:
-    """`{replicated}`, `{devices=[2,2]<=[4] last_tile_dim_replicate}`, `{mesh['a'=2], [{'a'}, {}]}`, or a tuple of them."""
+    """Parse `{replicated}`, `{devices=[2,2]<=[4] last_tile_dim_replicate}` or `{mesh['a'=2], [{'a'}, {}]}`.
+
+    Also parse a tuple of them. Raise DeviceListError for any other text.
+    """
     parts = split_sharding(text)
     if parts is not None:
         return Sharding(text, "tuple", tuple(map(parse_sharding, parts)))
@@ -188,15 +193,15 @@ def parse_sharding(text: str) -> Sharding:
 
 
 def _named_sharding(text: str, mesh: NamedMesh, rest: str) -> Sharding:
-    """A sharding over the axes of a mesh; `rest` follows the mesh."""
+    """Parse a sharding over mesh axes; `rest` is the text after the mesh."""
     if mesh.device is not None:
         return Sharding(text, "maximal", mesh=mesh, device=mesh.device)
     dimensions, others = [], []
-    for found in _AXES_OF_KIND.finditer(rest):
-        if found[1]:
-            others.append((found[1], axis_references(found[2])))
+    for listed in _AXES_OF_KIND.finditer(rest):
+        if listed[1]:
+            others.append((listed[1], axis_references(listed[2])))
         else:
-            dimensions.append(axis_references(found[2]))
+            dimensions.append(axis_references(listed[2]))
     word = _WORD.match(rest.lstrip(", \t\n"))
     if word is not None and not dimensions and word[1] == "replicated" and not others:
         return Sharding(text, "replicated", mesh=mesh)
@@ -207,39 +212,41 @@ def _named_sharding(text: str, mesh: NamedMesh, rest: str) -> Sharding:
 
 
 def parse_shardy_shardings(text: str, meshes: Mapping[str, NamedMesh]) -> tuple[Sharding, ...]:
-    """The shardings of `xla.sdy.sharding`, as `#sdy.sharding<@mesh, [{"data"}, {}]>`: one, or one for each value. An axis that
-    a dimension may be divided by further (`?`) and priorities are left out.
+    """Parse `xla.sdy.sharding`: a sharding, or one per value, as `#sdy.sharding<@mesh, [{"data"}, {}]>`.
+
+    Priorities, and the mark `?` of a dimension that further axes may divide, are left out.
     """
-    found = []
-    for one in _SHARDY_SHARDING.finditer(text.replace("\\", "")):
-        dimensions = tuple(axis_references(axes) for axes in _LIST_OF_AXES.findall(one[2]))
-        others = tuple((kind, axis_references(axes)) for kind, axes in _AXES_OF_KIND.findall(one[3]) if kind)
-        mesh = meshes.get(one[1], NamedMesh(()))
-        found.append(Sharding(one[0], "named", mesh=mesh, dimension_axes=dimensions, other_axes=others))
-    return tuple(found)
+    shardings = []
+    for match in _SHARDY_SHARDING.finditer(text.replace("\\", "")):
+        dimensions = tuple(axis_references(axes) for axes in _LIST_OF_AXES.findall(match[2]))
+        others = tuple((kind, axis_references(axes)) for kind, axes in _AXES_OF_KIND.findall(match[3]) if kind)
+        mesh = meshes.get(match[1], NamedMesh(()))
+        shardings.append(Sharding(match[0], "named", mesh=mesh, dimension_axes=dimensions, other_axes=others))
+    return tuple(shardings)
 
 
-# -- marks in the lines of a module -----------------------------------------------------------------------------------------
+# -- signs of devices in the lines of a module ------------------------------------------------------------------------------
 
 _TILING = lazy_pattern(r"devices=\[[\d,]++\](?:<=\[[\d,]++\]|[\d,]++)", re.ASCII)
 _NAMED_MESH = lazy_pattern(r"sharding=\{mesh\[[^\]{\n]*+\]")
 _SHARDING = lazy_pattern(r', sharding=(\{(?:[^{}"\n]++|"(?:[^"\\\n]++|\\.)*+"|\{(?:[^{}\n]++|\{[^{}\n]*+\})*+\})*+\})')
 _TARGET = 'custom_call_target="'
 _CROSS_MESH = "__builtin$CrossMeshAllReduce"
-"""Alpa's sum over the devices of several meshes, the only sign that a stage of its pipelines is for several."""
+"""Alpa's sum over the devices of several meshes, the only sign of several meshes in a pipeline stage."""
 _TELLING = lazy_pattern(rf'custom_call_target="(Sharding|SPMD\w+|xla\.sdy\.\w+|{re.escape(_CROSS_MESH)})"', re.ASCII)
 
 
 class DeviceMarks:
-    """What the lines of one module say of how it is spread over devices, noted while they are read.
+    """Signs in the lines of a module of how it is spread over devices, collected while it is read.
 
-    `partitioning_targets`: the custom-call targets that occur only before partitioning. `shardings`: the distinct ones in the
-    entry, a tuple's one by one. `tiling`: the first sharding over devices where the header does not count them, and
-    `crosses_meshes` whether a custom call then sums over devices of other meshes.
+    `partitioning_targets`: the custom-call targets that occur only before partitioning.
+    `shardings`: the distinct ones in the entry; a tuple counts as its elements.
+    `tiling`: the first sharding over devices, if the header does not count them. `crosses_meshes`: a custom call then sums over
+    devices of several meshes.
     """
 
     def __init__(self, *, states_devices: bool = False, is_scheduled: bool = False) -> None:
-        """`states_devices` and `is_scheduled` are those of the header."""
+        """Take `states_devices` and `is_scheduled` from the header."""
         self._states_devices = states_devices
         self._is_scheduled = is_scheduled
         self.partitioning_targets: set[str] = set()
@@ -248,13 +255,13 @@ class DeviceMarks:
         self.shardings: dict[str, None] = {}
 
     def note(self, text: str, start: int, end: int, *, of_entry: bool = False) -> None:
-        """Looks for marks in `text[start:end]`, which are whole lines."""
+        """Collect the signs in `text[start:end]`, which are whole lines."""
         counts_devices = self._states_devices
         if self._is_scheduled:
             crosses_meshes = not counts_devices and text.find(f'{_TARGET}{_CROSS_MESH}"', start, end) >= 0
         else:
-            is_there = text.rfind(_TARGET, start, end) >= 0  # found much faster than the pattern, and than by `find`
-            targets = set(_TELLING.findall(text, start, end)) if is_there else set()
+            has_target = text.rfind(_TARGET, start, end) >= 0  # found much faster than the pattern, and than by `find`
+            targets = set(_TELLING.findall(text, start, end)) if has_target else set()
             crosses_meshes = not counts_devices and _CROSS_MESH in targets
             self.partitioning_targets |= targets - {_CROSS_MESH}
         self.crosses_meshes |= crosses_meshes
