@@ -1,5 +1,6 @@
-"""The findings, in one explicit list: a rule is one file here, imported when it is asked for. Problems of reading, of policies
-and of workload files have a table each.
+"""The findings, in one explicit list: a rule is one file here, imported when it is used.
+
+Problems of reading, of policies and of workload files have a table each.
 """
 
 from __future__ import annotations
@@ -19,16 +20,17 @@ if TYPE_CHECKING:
 _CODE = lazy_pattern(r"HI[0-9]{3}", re.ASCII)
 
 LARGE_MODULE = 10_000
-"""Above so many instructions a summary does not work out device memory and times, which takes long. Only `check` runs the rules
-on device memory then, if it counts findings.
+"""Above this number of instructions a summary skips device memory and times, which take long.
+
+Only `check` runs the rules on device memory then, if it counts findings.
 """
 
 Reads = Literal["lines", "graph", "memory"]
-"""What a rule looks at: lines that are read one by one, values that are followed through the graph, or device memory too."""
+"""Input of a rule: lines read one by one, values followed through the graph, or device memory too."""
 
 
 class RuleEntry(NamedTuple):
-    """The questions (names of passes) that a rule belongs to, and what it looks at."""
+    """The questions (names of passes) that a rule belongs to, and its input."""
 
     passes: tuple[str, ...]
     reads: Reads
@@ -80,12 +82,12 @@ def rule_pages() -> tuple[RulePage, ...]:
 
 
 def find_rule(name: str) -> RulePage:
-    """The documentation of the rule of that code or kebab-case name; `UsageError` with the nearest codes and names."""
+    """Return the documentation of a rule by code or kebab-case name. Raise UsageError with the nearest codes and names."""
     pages = rule_pages()
     for page in pages:
         if name in (page.code, page.name):
             return page
-    hint = did_you_mean(name, [one for page in pages for one in (page.code, page.name)])
+    hint = did_you_mean(name, [label for page in pages for label in (page.code, page.name)])
     if _CODE.fullmatch(name):  # the codes of a group are neighbours
         nearest = sorted((page.code for page in pages), key=lambda code: abs(int(code[2:]) - int(name[2:])))[:3]
         hint = did_you_mean(name, nearest, cutoff=0)

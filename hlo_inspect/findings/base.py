@@ -1,4 +1,4 @@
-"""What a rule is: one kind of finding, with its code, name and severity; its docstring is its documentation."""
+"""The base of a rule: one kind of finding, with code, name and severity. Its docstring is its documentation."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class RulePage(NamedTuple):
 
 
 class Rule(ABC):
-    """One kind of finding.
+    """A kind of finding.
 
-    `code` and `name` (in kebab-case) are what policies and scripts name it by and never change. The docstring is a line, then
-    the four `HEADINGS`, each in a line of its own, with their texts indented below them.
+    Policies and scripts use `code` and `name` (in kebab-case), which never change. The docstring is a line, then the four
+    `HEADINGS`, each in a line of its own, with their texts indented below them.
     """
 
     code: ClassVar[str]
@@ -54,7 +54,7 @@ class Rule(ABC):
 
     @abstractmethod
     def check(self, context: Context) -> Iterator[Finding]:
-        """The findings on a module, in the order of its text."""
+        """Yield the findings on a module, in the order of its text."""
 
     def finding(
         self,
@@ -65,7 +65,7 @@ class Rule(ABC):
         bytes_at_stake: int = 0,
         severity: Severity | None = None,
     ) -> Finding:
-        """A finding of this rule at a line of the input; `severity` where it is less severe than the rule."""
+        """Return a finding of this rule at a line of the input. `severity` replaces that of the rule if it is less severe."""
         return Finding(self.code, severity or self.severity, message, context.module.location(line), subject, bytes_at_stake)
 
     def finding_on(self, context: Context, collective: Collective, message: str) -> Finding:
@@ -88,7 +88,7 @@ class Rule(ABC):
 
 
 def is_worth_it(context: Context, of_bytes: int) -> bool:
-    """Whether an array of this size is worth a finding on device memory: 1 MiB and 1 % of the peak."""
+    """Return True if an array of `of_bytes` bytes is worth a finding on device memory: 1 MiB and 1 % of the peak."""
     return of_bytes >= least_worth(context)
 
 
@@ -98,7 +98,7 @@ def least_worth(context: Context) -> int:
 
 
 def entry_line(context: Context) -> int:
-    """The line of the entry computation, where findings on its parameters are reported; else that of the header."""
+    """Return the line of the entry computation for findings on its parameters, or that of the header if there is no entry."""
     entry = context.module.entry
     return entry.line if entry is not None else context.module.first_line
 

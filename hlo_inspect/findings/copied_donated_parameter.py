@@ -45,18 +45,19 @@ class CopiedDonatedParameter(Rule):
 
     def check(self, context: Context) -> Iterator[Finding]:
         live = context.live_arrays
-        given = {one.relation.parameter: one for one in live if one.kind == "parameter" and one.relation is not None}
+        given = {array.relation.parameter: array for array in live if array.kind == "parameter" and array.relation is not None}
         donated = {leaf.number for leaf in context.interface.parameters if leaf.donated}
-        for one in live:
-            relation = one.relation
-            if relation is None or one.kind == "parameter" or not relation.steps or relation.parameter not in donated:
+        for array in live:
+            relation = array.relation
+            if relation is None or array.kind == "parameter" or not relation.steps or relation.parameter not in donated:
                 continue
             parameter = given.get(relation.parameter)
-            if parameter is None or not _COPIES.issuperset(relation.steps) or one.space != parameter.space:
+            if parameter is None or not _COPIES.issuperset(relation.steps) or array.space != parameter.space:
                 continue
-            if is_worth_it(context, one.bytes) and 2 * one.bytes > parameter.bytes:
+            if is_worth_it(context, array.bytes) and 2 * array.bytes > parameter.bytes:
                 words = ", ".join(relation.steps)
                 message = (
-                    f"{size(one.bytes)} of {one.shape} are a {words} of the donated parameter {relation.parameter} beside it"
+                    f"{size(array.bytes)} of {array.shape} are a {words} of the donated parameter "
+                    f"{relation.parameter} beside it"
                 )
-                yield self.finding(context, message, one.line, one.name, one.bytes)
+                yield self.finding(context, message, array.line, array.name, array.bytes)

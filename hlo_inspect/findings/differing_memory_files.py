@@ -39,9 +39,9 @@ class DifferingMemoryFiles(Rule):
         if sidecars.refused:
             names = ", ".join(sidecars.found)
             yield self.finding(context, f"{names}: not used, since {sidecars.refused}", line)
-        for one in context.stated_figures:
-            if one.differs and one.computed is not None:
-                what = one.name.removesuffix("_bytes")
-                message = f"{sidecars.found[0]} gives {one.stated:,} bytes of {what}, the text {one.computed:,}"
-                at_stake = abs(one.stated - one.computed)
+        for figure in context.stated_figures:
+            if figure.differs and figure.computed is not None:
+                what = figure.name.removesuffix("_bytes")
+                message = f"{sidecars.found[0]} gives {figure.stated:,} bytes of {what}, the text {figure.computed:,}"
+                at_stake = abs(figure.stated - figure.computed)
                 yield self.finding(context, f"{message} ({size(at_stake)} apart)", line, what, at_stake)

@@ -1,8 +1,8 @@
 """HI309: donated parameters whose memory is idle while temporaries take other memory.
 
-`BufferAssigner` places temporaries into the memory of a parameter only where `input_output_alias` names it
-(`AssignSpecialHloBuffer`, xla/service/buffer_assignment.cc); a `buffer_donor` alone is not enough. Into the aliased ones it
-places every temporary that fits, so nothing is left to find there.
+`BufferAssigner` places temporaries into the memory of a parameter only if `input_output_alias` names it
+(`AssignSpecialHloBuffer`, xla/service/buffer_assignment.cc); a `buffer_donor` alone is not enough. It places every
+temporary that fits into the aliased parameters, so none of those is idle.
 """
 
 from __future__ import annotations
@@ -53,18 +53,19 @@ class IdleDonatedParameter(Rule):
         if device is None:
             return
         for idle in find_idle_donations(device, context.interface.parameters, context.live_arrays, least_worth(context)):
-            one = idle.temporary
+            temporary = idle.temporary
             since = f"after {idle.last_read}" if idle.last_read else "all the time"
             message = (
                 f"{size(idle.bytes)} of the donated parameter {idle.leaf.number} are idle {since}, as no output takes "
-                f"their place: {one.name}, {size(one.bytes)}, could be there"
+                f"their place: {temporary.name}, {size(temporary.bytes)}, could be there"
             )
-            yield self.finding(context, message, idle.leaf.line, idle.leaf.name, one.bytes)
+            yield self.finding(context, message, idle.leaf.line, idle.leaf.name, temporary.bytes)
 
 
 class IdleDonation(NamedTuple):
-    """A donated parameter that no output takes, and a temporary of the peak that is made after `last_read`, which reads the
-    parameter last (`""` where nothing does), and fits into it.
+    """A donated parameter that no output takes, and a temporary of the peak that fits into it.
+
+    `last_read` is the last instruction that reads the parameter, `""` if none does. The temporary is made after it.
     """
 
     leaf: ParameterLeaf
@@ -76,31 +77,36 @@ class IdleDonation(NamedTuple):
 def find_idle_donations(
     device: DeviceMemory, leaves: Iterable[ParameterLeaf], live: Sequence[LiveArray], least: int
 ) -> list[IdleDonation]:
-    """The idle donations, the smallest first, each with the largest temporary that fits it and that no other one has.
+    """Return the idle donations, smallest first. Each has the largest temporary that fits it and that no other donation has.
+
     Temporaries below `least` bytes are left out.
     """
     donors = {(leaf.number, leaf.index): leaf for leaf in leaves if leaf.donor and leaf.alias is None}
-    idle = [one for one in device.assignment.allocations if (one.parameter, one.index) in donors and one.bytes >= least]
-    temporaries = [one for one in live if one.kind == "heap" and one.bytes >= least]
-    found = []
-    for allocation in sorted(idle, key=lambda one: one.bytes):
+    idle = [
+        allocation
+        for allocation in device.assignment.allocations
+        if (allocation.parameter, allocation.index) in donors and allocation.bytes >= least
+    ]
+    temporaries = [array for array in live if array.kind == "heap" and array.bytes >= least]
+    donations = []
+    for allocation in sorted(idle, key=lambda candidate: candidate.bytes):
         times = [time for value in _values(device, allocation.buffers) for time in device.uses.of(value)]
         last = max(times, default=-1)
         fitting = [
-            one
-            for one in temporaries
-            if one.space == allocation.space
-            and one.bytes <= allocation.bytes
-            and one.live_from is not None
-            and one.live_from > last
+            array
+            for array in temporaries
+            if array.space == allocation.space
+            and array.bytes <= allocation.bytes
+            and array.live_from is not None
+            and array.live_from > last
         ]
         if fitting:
-            largest = max(fitting, key=lambda one: one.bytes)
+            largest = max(fitting, key=lambda array: array.bytes)
             temporaries.remove(largest)
             leaf = donors[allocation.parameter or 0, allocation.index]
             name = device.schedule.name(last) if last >= 0 else ""
-            found.append(IdleDonation(leaf, allocation.bytes, name, largest))
-    return found
+            donations.append(IdleDonation(leaf, allocation.bytes, name, largest))
+    return donations
 
 
 def _values(device: DeviceMemory, buffers: Iterable[int]) -> list[int]:

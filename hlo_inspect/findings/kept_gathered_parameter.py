@@ -43,11 +43,11 @@ class KeptGatheredParameter(Rule):
     severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
-        kept = [one for one in context.gathered_parameters if one.is_kept]
-        together = sum(one.bytes for one in kept)
+        kept = [array for array in context.gathered_parameters if array.is_kept]
+        together = sum(array.bytes for array in kept)
         if not kept or not is_worth_it(context, together):
             return
-        numbers = [str(one.parameter) for one in kept]
+        numbers = [str(array.parameter) for array in kept]
         what = f"parameters {', '.join(numbers[:_NAMED])}" if len(kept) > 1 else f"parameter {numbers[0]}"
         more = f" and {len(kept) - _NAMED} more" if len(kept) > _NAMED else ""
         live = "live" if len(kept) > 1 else "lives"

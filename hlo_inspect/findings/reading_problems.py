@@ -176,7 +176,7 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
 
 _SEVERITIES = {page.code: page.severity for page in READING_PROBLEMS}
 _SEEN_BY_ALL = frozenset({UNREADABLE, CUT_OFF, "HI003", PART})
-"""Problems that are the same whichever lines are read; the others are counted where every line is."""
+"""Problems that are the same whichever lines are read. The others are counted if every line is read."""
 
 
 def reading_findings(context: Context, passes: Container[str]) -> Iterator[Finding]:
@@ -201,8 +201,8 @@ def _malformed(module: Module, row: MalformedRow) -> Problem:
 def _missing(context: Context, passes: Container[str], unreadable: Container[int | None]) -> Iterator[Problem]:
     """Yield one problem for the attributes that a printer left out and devices depend on, and one for those of costs."""
     if "collectives" in passes:
-        unprinted = [one.inner for one in context.collectives if one.participants.fault == NOT_PRINTED]
-        groups = [(one.line, one.name, groups_attribute(one)) for one in unprinted]
+        unprinted = [collective.inner for collective in context.collectives if collective.participants.fault == NOT_PRINTED]
+        groups = [(collective.line, collective.name, groups_attribute(collective)) for collective in unprinted]
         yield from _first_of(context.module, groups, unreadable, "its devices depend on")
     if "cost" in passes:
         yield from _first_of(context.module, context.cost.missing_attributes, unreadable, "its cost depends on")
@@ -211,12 +211,12 @@ def _missing(context: Context, passes: Container[str], unreadable: Container[int
 def _first_of(
     module: Module, missing: Iterable[tuple[int, str, str]], unreadable: Container[int | None], why: str
 ) -> Iterator[Problem]:
-    """Yield the first of some attributes that are missing, with their number. Each has its line, instruction and name."""
-    known = sorted(one for one in missing if one[0] not in unreadable)
-    if known:
-        line, name, attribute = known[0]
+    """Yield the first of some missing attributes, with their number. Each has its line, instruction and name."""
+    readable = sorted(attribute for attribute in missing if attribute[0] not in unreadable)
+    if readable:
+        line, name, attribute = readable[0]
         message = f"{name} is printed without {attribute}, which {why}"
-        yield Problem(UNREADABLE, message, module.location(line), name, len(known))
+        yield Problem(UNREADABLE, message, module.location(line), name, len(readable))
 
 
 def truncation(report: Report) -> Finding | None:
@@ -225,7 +225,7 @@ def truncation(report: Report) -> Finding | None:
 
 
 def is_part(finding: Finding) -> bool:
-    """Whether a truncation says that lines of a part of a module are quoted, not that the text is cut off."""
+    """Return True if the finding says that lines of a partial module are quoted, not that the text is truncated."""
     return finding.rule == PART
 
 

@@ -48,25 +48,25 @@ class ReplicatedOptimizerState(Rule):
     def check(self, context: Context) -> Iterator[Finding]:
         per_device = context.shapes_are == "per_device"
         interface, counts = context.interface, context.device_counts
-        for found in replicated_state(context.optimizer, interface, counts, per_device=per_device):
-            held = bytes_of_a_device(interface, counts, per_device=per_device)
-            if found.saved >= max(WORTH_DIVIDING, WORTH_SHARE * held):
+        for state in replicated_state(context.optimizer, interface, counts, per_device=per_device):
+            whole = bytes_of_a_device(interface, counts, per_device=per_device)
+            if state.saved >= max(WORTH_DIVIDING, WORTH_SHARE * whole):
                 message = (
-                    f"the optimizer's state is replicated on {_devices(context, found)}: "
-                    f"{counted(kind for _, kind in found.members)}; sharded over them, as parameter {found.among} is, it "
-                    f"would take {size(found.saved)} less on each device, {share(found.saved / held)} of its {size(held)} "
+                    f"the optimizer's state is replicated on {_devices(context, state)}: "
+                    f"{counted(kind for _, kind in state.members)}; sharded over them, as parameter {state.among} is, it "
+                    f"would take {size(state.saved)} less on each device, {share(state.saved / whole)} of its {size(whole)} "
                     "of parameters"
                 )
-                yield self.finding(context, message, entry_line(context), found.members[0][0].name, found.saved)
+                yield self.finding(context, message, entry_line(context), state.members[0][0].name, state.saved)
 
 
-def _devices(context: Context, found: ReplicatedState) -> str:
-    """The devices that hold copies, by the mesh axes that divide the other parameter and not the state."""
+def _devices(context: Context, replicated: ReplicatedState) -> str:
+    """Return the devices that hold copies, by the mesh axes that divide the other parameter and not the state."""
     leaves = {leaf.number: leaf for leaf in reversed(context.interface.parameters)}
     state, read = (
         context.partition_specs.get(leaf.sharding, None if leaf.index else leaf.instruction)
-        for leaf in (found.members[0][0], leaves[found.among])
+        for leaf in (replicated.members[0][0], leaves[replicated.among])
     )
     own = {axis for axes in state or () for axis in axes}
     between = [axis for axes in read or () for axis in axes if axis not in own]
-    return f"the {found.parts} data-parallel devices" + (f" (mesh axis {', '.join(between)})" if between else "")
+    return f"the {replicated.parts} data-parallel devices" + (f" (mesh axis {', '.join(between)})" if between else "")

@@ -11,7 +11,7 @@ from hlo_inspect.findings.base import Rule, is_worth_it, size
 from hlo_inspect.report.model import Finding
 
 LEAST_SHARE = 0.25
-"""Of the peak."""
+"""Least share of the peak."""
 
 _SHOWN = 4
 
@@ -49,15 +49,15 @@ class SavedActivations(Rule):
     severity = "info"
 
     def check(self, context: Context) -> Iterator[Finding]:
-        saved = [one for one in context.live_arrays if one.role == ACTIVATION]
-        whole, peak = sum(one.bytes for one in saved), context.memory.figures["peak_bytes"] or 0
+        saved = [array for array in context.live_arrays if array.role == ACTIVATION]
+        whole, peak = sum(array.bytes for array in saved), context.memory.figures["peak_bytes"] or 0
         if not is_worth_it(context, whole) or whole < LEAST_SHARE * peak:
             return
         totals: dict[str, int] = {}
-        for one in saved:
-            scope = one.labels.scope if one.labels.scope not in {NO_SCOPE, NOT_PRINTED} else one.labels.source
+        for array in saved:
+            scope = array.labels.scope if array.labels.scope not in {NO_SCOPE, NOT_PRINTED} else array.labels.source
             scope = "(no scope or line)" if scope == NOT_PRINTED else scope
-            totals[scope] = totals.get(scope, 0) + one.bytes
+            totals[scope] = totals.get(scope, 0) + array.bytes
         largest = sorted(totals.items(), key=lambda item: -item[1])
         named = ", ".join(f"{scope} {size(total)}" for scope, total in largest[:_SHOWN])
         more = f" and {len(largest) - _SHOWN} more" if len(largest) > _SHOWN else ""

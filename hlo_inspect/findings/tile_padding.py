@@ -40,11 +40,11 @@ class TilePadding(Rule):
 
     def check(self, context: Context) -> Iterator[Finding]:
         groups: dict[str, list[LiveArray]] = {}
-        for one in context.live_arrays:
-            if 2 * one.padding >= one.bytes > 0:
-                groups.setdefault(f"{one.shape} of {one.bytes}", []).append(one)
+        for array in context.live_arrays:
+            if 2 * array.padding >= array.bytes > 0:
+                groups.setdefault(f"{array.shape} of {array.bytes}", []).append(array)
         for group in groups.values():
-            padding = sum(one.padding for one in group)
+            padding = sum(array.padding for array in group)
             first = group[0]
             if is_worth_it(context, padding):
                 times = first.bytes / max(1, first.bytes - first.padding)

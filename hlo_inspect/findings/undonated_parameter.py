@@ -64,8 +64,8 @@ class UndonatedParameter(Rule):
 
     @staticmethod
     def _by_data_flow(context: Context, leaves: list[ParameterLeaf]) -> list[ParameterLeaf]:
-        """Parameters whose new value is an output, without what is reported as an optimizer's state."""
+        """Return the parameters whose new value is an output, without those that are reported as an optimizer's state."""
         state = undonated_state(context.optimizer, context.interface)
         reported = {(leaf.number, leaf.index) for leaf, _ in state.members} if state.saved >= WORTH_DONATING else set()
-        found = context.optimizer.succeeded_parameters(context.interface) - reported
-        return fitting((leaf for leaf in leaves if (leaf.number, leaf.index) in found), context.interface.outputs)
+        succeeded = context.optimizer.succeeded_parameters(context.interface) - reported
+        return fitting((leaf for leaf in leaves if (leaf.number, leaf.index) in succeeded), context.interface.outputs)

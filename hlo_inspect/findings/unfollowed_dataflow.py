@@ -43,12 +43,12 @@ class UnfollowedDataflow(Rule):
     severity = "warning"
 
     def check(self, context: Context) -> Iterator[Finding]:
-        alike: dict[str, list[Fault]] = {}
+        faults_of_reason: dict[str, list[Fault]] = {}
         for fault in context.optimizer.faults:
             is_common = fault.reason in (NO_NAME, NO_INDEX, NOT_DEFINED)
             reason = fault.reason if is_common else f"{fault.computation} {fault.instruction}"
-            alike.setdefault(reason, []).append(fault)
-        for (computation, name, reason), *others in list(alike.values())[:MAX_FAULTS]:
+            faults_of_reason.setdefault(reason, []).append(fault)
+        for (computation, name, reason), *others in list(faults_of_reason.values())[:MAX_FAULTS]:
             fed = f"{len(others):,} more such instructions feed" if others else "it feeds"
             message = f"{computation}: {name} {reason}; what {'it and ' if others else ''}{fed} was not followed"
             yield self.finding(context, message, entry_line(context), name, _result_bytes(context, computation, name))

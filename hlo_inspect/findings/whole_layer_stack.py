@@ -67,11 +67,11 @@ class WholeLayerStack(Rule):
             return
         least = least_worth(context)
         for stack in find_layer_stacks(device, context.views, context.live_arrays, least):
-            one, relation = stack.array, stack.array.relation
-            saved = one.bytes - stack.layer_bytes
+            array, relation = stack.array, stack.array.relation
+            saved = array.bytes - stack.layer_bytes
             if relation is not None and saved >= least:
                 message = (
-                    f"{size(one.bytes)} of {one.shape} are a {relation.phrase}, {stack.layers} "
+                    f"{size(array.bytes)} of {array.shape} are a {relation.phrase}, {stack.layers} "
                     f"layers of which {stack.loop} reads one at a time: made there, they would take {size(saved)} less at most"
                 )
-                yield self.finding(context, message, one.line, one.name, saved)
+                yield self.finding(context, message, array.line, array.name, saved)

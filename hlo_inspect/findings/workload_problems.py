@@ -123,7 +123,7 @@ _SEVERITIES = {page.code: page.severity for page in (*READING_PROBLEMS, *WORKLOA
 
 
 def workload_findings(totals: WorkloadTotals) -> Iterator[Finding]:
-    """What is wrong with the text of a workload, and what its client makes of it."""
+    """Yield the faults of a workload's text, and those that its client would make of it."""
     workload = totals.workload
     for problem in workload.problems:
         yield _finding(problem, 0)

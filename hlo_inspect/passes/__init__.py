@@ -1,4 +1,4 @@
-"""The passes, in one explicit list: a question is one file here, which is imported when the question is asked."""
+"""The passes, in one explicit list. Each pass is one file here, imported when it is used."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SUMMARIES: dict[str, str] = {
     "fingerprint": "Two hashes of each module: of its program, and of its schedule.",
     WORKLOAD: "A network simulator's workload file: totals by pass, kind and group; the same rows in another dialect.",
 }
-"""What the list of commands says of each pass: the first paragraph of its docstring."""
+"""Text of each pass in the list of commands: the first paragraph of its docstring."""
 
 PASSES: Registry[Pass] = Registry(__name__, (name for name in SUMMARIES if name != WORKLOAD))
 """The passes about modules. Each is a command."""
@@ -41,13 +41,13 @@ MODULE_FACTS = "module_facts"
 """Runs with every command and has no command of its own."""
 
 ALPA = "alpa"
-"""What `--cost-model` adds; checks can name its facts. It is no command of its own."""
+"""The facts that `--cost-model` adds; checks can name them. It is no command of its own."""
 
 SHOW = "show"
 """Describes an instruction that a user names: it says nothing of a module by itself, and is a command of another kind."""
 
 TIME_EVENTS = "time-events"
-"""What `time --format perfetto` writes. It is no command of its own."""
+"""The output of `time --format perfetto`. It is no command of its own."""
 
 PICTURES = "pictures"
 """The tables that only the pictures of a page are drawn from. It is no command of its own."""
@@ -67,8 +67,8 @@ def workload_passes() -> tuple[WorkloadPass, ...]:
 
 
 def find_workload_pass(name: str) -> WorkloadPass | None:
-    """The pass of that name about workload files, if there is one."""
-    return next((one for one in workload_passes() if one.name == name), None)
+    """Return the pass of that name about workload files, or None."""
+    return next((pass_ for pass_ in workload_passes() if pass_.name == name), None)
 
 
 def workload_pass() -> WorkloadPass:
@@ -77,13 +77,13 @@ def workload_pass() -> WorkloadPass:
 
 
 def find_pass(name: str) -> Pass:
-    """The pass of that name or alias; `UsageError` lists the names there are."""
+    """Return the pass of that name or alias. Raise UsageError with all names if there is none."""
     for registry in (PASSES, OTHERS):
         if name in registry.names:
             return registry.of(name)
-    for one in PASSES:
-        if name in one.aliases:
-            return one
+    for pass_ in PASSES:
+        if name in pass_.aliases:
+            return pass_
     from hlo_inspect.errors import UsageError, did_you_mean
 
     names = [*PASSES.names, SHOW, WORKLOAD]
@@ -92,5 +92,5 @@ def find_pass(name: str) -> Pass:
 
 @cache
 def all_specs() -> tuple[FactSpec, ...]:
-    """Every fact that some pass can give."""
-    return tuple(spec for one in (OTHERS.of(MODULE_FACTS), *PASSES, OTHERS.of(ALPA), workload_pass()) for spec in one.specs)
+    """Return every fact that some pass can give."""
+    return tuple(spec for pass_ in (OTHERS.of(MODULE_FACTS), *PASSES, OTHERS.of(ALPA), workload_pass()) for spec in pass_.specs)

@@ -50,12 +50,12 @@ class Alpa(Pass):
         facts["alpa.search_cost"] = search.value
         notes = [f"alpa.search_cost: {search.reason}"] if search.value is None else []
         for axis, along in by_axis(costs):
-            totals = [one.total for one in along]
+            totals = [cost.total for cost in along]
             exact = None if None in totals else math.fsum(total for total in totals if total is not None)
-            with_lower_bound(facts, f"alpa.mesh_cost.{axis}", exact, math.fsum(one.least for one in along) or None)
+            with_lower_bound(facts, f"alpa.mesh_cost.{axis}", exact, math.fsum(cost.least for cost in along) or None)
             if exact is None:
                 notes.append(f"alpa.mesh_cost.{axis}: {_why(along)}")
-        unpriced = sum(len(one.runs) for one in costs if one.cost is None)
+        unpriced = sum(len(cost.runs) for cost in costs if cost.cost is None)
         if unpriced:
             which = "1 collective has" if unpriced == 1 else f"{unpriced:,} collectives have"
             notes.append(f"{which} no cost: no mesh axis is known that it runs along, or there is no formula for its kind")
@@ -63,11 +63,11 @@ class Alpa(Pass):
 
 
 def _why(along: list[MeshCost]) -> str:
-    """The first reason why a cost along an axis is not known."""
-    for one in along:
-        if one.cost is None:
-            return f"the bytes or devices of a {one.kind} are not known"
-        for runs in one.runs:
+    """Return the first reason why a cost along an axis is unknown."""
+    for cost in along:
+        if cost.cost is None:
+            return f"the bytes or devices of a {cost.kind} are not known"
+        for runs in cost.runs:
             if not runs.is_exact:
                 return runs.reason
     return "the text does not say"

@@ -1,4 +1,4 @@
-"""What a pass is: one question about a module or a workload file, answered as facts and tables."""
+"""The base of a pass: one question about a module or a workload file, answered as facts and tables."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 class Question(ABC):
-    """What a command answers: the docstring is the command's help, its first paragraph the short one.
+    """The question of a command: the docstring is the command's help, its first paragraph the short one.
 
-    `specs` names every fact that it gives. `includes` are passes whose facts and notes always belong to its answer, but not
-    their tables; `unless_quick` are those that belong to it in the same way except with `--quick`.
+    `specs` names every fact that it gives. The facts and notes of the passes in `includes` always belong to its answer, their
+    tables do not; `unless_quick` are passes that belong to it in the same way unless `--quick` is set.
     `aliases` are other names of the command. `writes` are the forms in which it can write its input (`--to`).
-    A command that `takes_name` can be asked about one instruction: its name follows the inputs. One that `compares_profiles`
-    takes several hardware profiles. `formats` are those that its reports can be rendered in beside those of all;
-    `passes_of_formats` names those that render the report of another pass. `findings_of` says which findings its report has:
-    those of all rules, those of the rules of this question, or, if it is about one instruction, those that name it. If
+    A command that `takes_name` can describe one instruction: its name follows the inputs. One that `compares_profiles`
+    takes several hardware profiles. `formats` are extra formats of its reports;
+    `passes_of_formats` names those that render the report of another pass. `findings_of` selects the findings of its report:
+    those of all rules, those of the rules of this question, or, for a question about one instruction, those that name it. If
     `uses_profile`, its times are those of the accelerator that the dump names, unless the user names one.
     """
 
@@ -48,19 +48,18 @@ class Question(ABC):
 
     @classmethod
     def summary(cls) -> str:
-        """What the list of commands says of it."""
+        """Return the line of the list of commands."""
         return cls.help().partition("\n\n")[0].replace("\n", " ")
 
 
 class Pass(Question):
-    """One question about a module, and the command of that name.
+    """A question about a module, and the command of that name.
 
-    `wants` is what the reader has to keep for it, and `table_wants` what it has to keep beside that for its tables, which are
-    made where the pass was asked for by its name, and for those in which a pass that includes it shows them unless quick;
-    `profile_wants` what they need more where a hardware profile is named. What `asks_phases` needs the graph of a module where
-    names leave phases open.
+    `wants` is what the reader has to keep for it. `table_wants` is needed for its tables too: those of a command, and those
+    that another pass shows unless quick. `profile_wants` is needed too if a hardware profile is named. If `asks_phases`, it
+    needs the graph of a module in which names leave phases open.
 
-    What a pass answers depends on the module and on `context.request`, never on which other passes run.
+    The answer of a pass depends on the module and on `context.request`, never on which other passes run.
     """
 
     wants: ClassVar[Wants]
@@ -74,11 +73,11 @@ class Pass(Question):
 
 
 class WorkloadPass(Question):
-    """One question about a simulator's workload file. A pass about modules may have the same name and be the command."""
+    """A question about a simulator's workload file. A pass about modules may have the same name and be the command."""
 
     @abstractmethod
     def run(self, totals: WorkloadTotals) -> Section:
-        """Every fact of `specs`; the command's own table first."""
+        """Return every fact of `specs`; the command's own table comes first."""
 
 
 def unknown(facts: Mapping[str, Value]) -> list[str]:
@@ -87,14 +86,14 @@ def unknown(facts: Mapping[str, Value]) -> list[str]:
 
 
 def with_lower_bound(facts: dict[str, Value], name: str, value: Value, lower: Value) -> None:
-    """Sets the fact `name`, and beside a value that is unknown the fact `<name>.lower_bound` where a part of it is known."""
+    """Set the fact `name`; if its value is unknown and a part is known, set `<name>.lower_bound` too."""
     facts[name] = value
     if value is None and lower is not None:
         facts[f"{name}{LOWER_BOUND}"] = lower
 
 
 class PartlyKnown(Protocol):
-    """A figure that is `least` or more; `exact` is `None` where it may be more."""
+    """A figure that is `least` or more; `exact` is None if it may be more."""
 
     @property
     def exact(self) -> Value: ...
@@ -115,11 +114,11 @@ def bounded(
     """A column of figures that may be known in part, with their lower bounds; `None` for a row without."""
 
     def exact(row: object) -> Value:
-        found = figure(row)
-        return None if found is None else found.exact
+        bounded = figure(row)
+        return None if bounded is None else bounded.exact
 
     def least(row: object) -> Value:
-        found = figure(row)
-        return None if found is None else found.least
+        bounded = figure(row)
+        return None if bounded is None else bounded.least
 
     return Column(name, unit, summed, detail, optional, page_name=page_name, get=exact, least=least)

@@ -54,19 +54,19 @@ class CustomCalls(Pass):
     )
 
     def run(self, context: Context) -> Section:
-        found = context.cost.calls
-        figures = {name: total_of_step(found, figure) for name, figure in _FACTS.items()}
-        figures = {name: with_unknown(amount, found) for name, amount in figures.items()}
-        figures["custom_calls.bytes"] = total_of_step(found, "bytes")
+        calls = context.cost.calls
+        figures = {name: total_of_step(calls, figure) for name, figure in _FACTS.items()}
+        figures = {name: with_unknown(amount, calls) for name, amount in figures.items()}
+        figures["custom_calls.bytes"] = total_of_step(calls, "bytes")
         facts: dict[str, Value] = {}
         for name, amount in figures.items():
             with_lower_bound(facts, name, amount.exact, amount.least)
-        facts["custom_calls.unknown_count"] = sum(call.is_unknown for call in found)
+        facts["custom_calls.unknown_count"] = sum(call.is_unknown for call in calls)
         notes = [f"{name}: {amount.reason}" for name, amount in figures.items() if not amount.is_exact]
-        full = sum(call.cost.at_full_lengths for call in found)
+        full = sum(call.cost.at_full_lengths for call in calls)
         if full:
             notes.append(f"custom_calls.flops: {full:,} calls are counted at full lengths, which are known when they run")
-        return Section(facts, custom_call_tables(found), notes, passages=_stanza(found))
+        return Section(facts, custom_call_tables(calls), notes, passages=_stanza(calls))
 
 
 # -- what a user can fill in --------------------------------------------------------------------------------------------------
@@ -74,9 +74,9 @@ class CustomCalls(Pass):
 MAX_STANZAS = 12
 
 
-def _stanza(found: Iterable[StepCall]) -> Iterator[Passage]:
-    """A file of --custom-calls with the targets that are not known."""
-    kernels = dict.fromkeys((one.target, one.kernel, one.is_kernel) for one in found if one.is_unknown)
+def _stanza(calls: Iterable[StepCall]) -> Iterator[Passage]:
+    """Yield a file of --custom-calls with the unknown targets."""
+    kernels = dict.fromkeys((call.target, call.kernel, call.is_kernel) for call in calls if call.is_unknown)
     if not kernels:
         return
     lines = ["custom_calls:"]
@@ -101,8 +101,8 @@ def _figure(figure: CallFigure) -> Callable[[_Group], Bounds]:
 
 
 def _known_by(group: _Group) -> str | None:
-    """All ways in which calls of one target are known, `None` where none is."""
-    return ", ".join(dict.fromkeys(one.cost.known_by for one in group if one.cost.known_by)) or None
+    """Return all ways in which calls of one target are known, or None."""
+    return ", ".join(dict.fromkeys(call.cost.known_by for call in group if call.cost.known_by)) or None
 
 
 _COLUMNS = (
@@ -124,19 +124,19 @@ _AS_PRINTED = (
 
 
 def _printed(group: _Group, size: Callable[[Instruction], int | None]) -> int | None:
-    """The bytes of arrays as the calls print them, each call once."""
-    return total(size(one.instruction) for one in group)
+    """Return the bytes of arrays as the calls print them, each call once."""
+    return total(size(call.instruction) for call in group)
 
 
-def custom_call_tables(found: Sequence[StepCall]) -> Iterator[Table]:
-    """One row a target, what is moved to and from the host, and what is not known."""
-    yield Table.of("custom_calls", "Custom calls of one step by target", _COLUMNS, step_by_target(found))
-    transfers = [call for call in found if call.target in TRANSFERS]
-    yield from (table for table in (_transfers(transfers), _unknown_calls(found)) if table.rows)
+def custom_call_tables(calls: Sequence[StepCall]) -> Iterator[Table]:
+    """Yield the tables of targets, of transfers between host and device, and of unknown calls."""
+    yield Table.of("custom_calls", "Custom calls of one step by target", _COLUMNS, step_by_target(calls))
+    transfers = [call for call in calls if call.target in TRANSFERS]
+    yield from (table for table in (_transfers(transfers), _unknown_calls(calls)) if table.rows)
 
 
 def custom_calls_by_target(context: Context, *, with_cost: bool) -> Table:
-    """One row a target: with what its calls do in one step, or counted as they are printed."""
+    """Return one row per target: the figures of its calls in one step, or its calls counted as they are printed."""
     if with_cost:
         title = "Custom calls of one step by target"
         return Table.of("custom_calls_by_target", title, (*_COLUMNS, *_AS_PRINTED), step_by_target(context.cost.calls))
@@ -144,15 +144,15 @@ def custom_calls_by_target(context: Context, *, with_cost: bool) -> Table:
     return Table("custom_calls_by_target", "Custom calls by target, each counted once", columns, tuple(counts))
 
 
-def _transfers(found: Iterable[StepCall]) -> Table:
-    """What is moved between host and device memory, by target."""
+def _transfers(calls: Iterable[StepCall]) -> Table:
+    """Return the bytes moved between host and device memory, by target."""
     columns = (
         Column("target", get=lambda group: group[0].target),
         Column("count", "count", summed=True, get=len),
         bounded("runs", "count", _figure("runs")),
         bounded("bytes", "bytes", _moved),
     )
-    return Table.of("host_transfers", "Moved between host and device memory in one step", columns, step_by_target(found))
+    return Table.of("host_transfers", "Moved between host and device memory in one step", columns, step_by_target(calls))
 
 
 def operand_bytes(call: Instruction) -> int | None:
@@ -167,17 +167,17 @@ def result_bytes(call: Instruction) -> int | None:
 
 def _moved(group: _Group) -> Bounds:
     whole = Bounds.exactly(0)
-    for one in group:
-        size = result_bytes(one.instruction)
+    for call in group:
+        size = result_bytes(call.instruction)
         amount = Bounds(0, None, "a shape is not known") if size is None else Bounds.exactly(size)
-        whole = whole.plus(amount.times(one.runs))
+        whole = whole.plus(amount.times(call.runs))
     return whole
 
 
-def _unknown_calls(found: Iterable[StepCall]) -> Table:
-    """One row a target and kernel, with the line of its first call."""
-    unknown = [one for one in found if one.is_unknown]
-    kernels = group_rows(unknown, lambda one: (one.target, one.kernel))
+def _unknown_calls(calls: Iterable[StepCall]) -> Table:
+    """Return one row per target and kernel, with the line of its first call."""
+    unknown = [call for call in calls if call.is_unknown]
+    kernels = group_rows(unknown, lambda call: (call.target, call.kernel))
     columns = (
         Column("target", get=lambda group: group[0].target),
         Column("kernel", get=lambda group: group[0].kernel),

@@ -1,4 +1,4 @@
-"""What was fused: kinds, roots, content, the largest by bytes moved; and the custom calls."""
+"""Fusions by kind, root and content, the largest by bytes moved; and the custom calls."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class Fusions(Pass):
     )
 
     def run(self, context: Context) -> Section:
-        found, targets = context.fusion_kinds, context.custom_call_targets
-        kinds = dict.fromkeys(KINDS, 0) | {one.kind: one.members for one in found}
-        facts: dict[str, Value] = {"fusions.count": sum(one.members for one in found)}
+        fusion_kinds, targets = context.fusion_kinds, context.custom_call_targets
+        kinds = dict.fromkeys(KINDS, 0) | {kind.kind: kind.members for kind in fusion_kinds}
+        facts: dict[str, Value] = {"fusions.count": sum(kind.members for kind in fusion_kinds)}
         facts |= {f"fusions.kind.{kind}": count for kind, count in sorted(kinds.items())}
-        facts["fusions.multi_output_count"] = sum(one.multi_output for one in found)
+        facts["fusions.multi_output_count"] = sum(kind.multi_output for kind in fusion_kinds)
         facts["custom_calls.count"] = targets.total()
         facts |= {f"custom_calls.target.{target}": count for target, count in sorted(targets.items())}
         return Section(facts, _tables(context))
@@ -64,9 +64,9 @@ def _tables(context: Context) -> Iterator[Table]:
 
 
 class _FusionStep(NamedTuple):
-    """What fusions run, compute and move in one step: `bounds` of these three, and each as it is known, and at least.
+    """The runs, FLOPs and bytes of fusions in one step: `bounds` of these three, each exact value, and each lower bound.
 
-    Equal fusions share one, and columns read it for each row: a field is read in a third of the time that `bounds` would take.
+    Equal fusions share an object, and columns read it for each row: a field is read in a third of the time of `bounds`.
     """
 
     bounds: tuple[Bounds, ...]
@@ -88,8 +88,9 @@ class _FusionStep(NamedTuple):
 
 
 class _FusionForm(NamedTuple):
-    """What equal fusions have in common. `root` and `instructions` are those of the fused computation. `weight` is for the
-    order only: of a fusion that does not run, and of those inside of others, the sizes of its arrays.
+    """The properties that equal fusions share. `root` and `instructions` are those of the fused computation.
+
+    `weight` only orders rows: for a fusion that does not run or is inside of another, it is the sizes of its arrays.
     """
 
     kind: str
@@ -106,9 +107,7 @@ class _FusionForm(NamedTuple):
 
 
 class _FusionRow(NamedTuple):
-    """One fusion, with what is looked up of it once for all tables. `callee` is the fused computation, `None` where the text
-    does not hold it.
-    """
+    """A fusion, with the values that all tables need of it. `callee` is the fused computation, None if the text lacks it."""
 
     name: str
     line: int
@@ -131,9 +130,9 @@ class _EqualFusions(NamedTuple):
 
 
 def fusion_tables(context: Context) -> Iterator[Table]:
-    """One row a fusion, equal ones in one row, and all of a kind, what moves most bytes first; by root; what is inside."""
-    found = list(_rows(context))
-    rows = sorted(found, key=_WEIGHT, reverse=True)
+    """Yield the tables of fusions, merged fusions and kinds, those with most bytes first; of roots; and of the content."""
+    fusions = list(_rows(context))
+    rows = sorted(fusions, key=_WEIGHT, reverse=True)
     yield Table.of("fusions", "Fusions of one step, by bytes moved", _COLUMNS, rows, page_as="fusion_groups")
     equal = _equal(rows)
     groups = sorted(
@@ -141,8 +140,8 @@ def fusion_tables(context: Context) -> Iterator[Table]:
     )
     yield Table.of("fusion_groups", "Fusions of one step, equal ones together, by bytes moved", _GROUPS, groups)
     yield _by_kind_of_step(equal)
-    yield _by_root(found)
-    yield _content(found)
+    yield _by_root(fusions)
+    yield _content(fusions)
 
 
 def _equal(rows: Sequence[_FusionRow]) -> list[_EqualFusions]:
@@ -151,9 +150,9 @@ def _equal(rows: Sequence[_FusionRow]) -> list[_EqualFusions]:
 
 
 def _rows(context: Context) -> Iterator[_FusionRow]:
-    """The fusions in the order of the text; equal ones share one form."""
+    """Yield the fusions in the order of the text; those with equal properties share one form."""
     kernels = {(kernel.view, kernel.row): kernel for kernel in context.kernels.launched if kernel.kind == "fusion"}
-    known: dict[tuple[object, ...], _FusionForm] = {}
+    form_of_key: dict[tuple[object, ...], _FusionForm] = {}
     forms: dict[_FusionForm, _FusionForm] = {}
     for fusion in context.fusions:
         view, row, kind, callee = fusion
@@ -163,14 +162,14 @@ def _rows(context: Context) -> Iterator[_FusionRow]:
         source, op_name = _place_in_program(context, fusion, kernel)
         root, instructions = (None, None) if callee is None else (callee.root_opcode, len(callee.opcodes))
         key = view, id(parts), kind, moved, id(result), root, instructions, source
-        form = known.get(key)
+        form = form_of_key.get(key)
         if form is None:
-            given = fusion.result_bytes
+            result_bytes = fusion.result_bytes
             of_step = _of_all_runs(context, view.computation.name, parts)
-            weight = of_step.size_at_least, (moved or 0) + (given or 0)
-            of_result = (given, str(result), fusion.outputs, fusion.is_multi_output)
+            weight = of_step.size_at_least, (moved or 0) + (result_bytes or 0)
+            of_result = (result_bytes, str(result), fusion.outputs, fusion.is_multi_output)
             form = _FusionForm(kind, moved, *of_result, root, instructions, source, of_step, weight)
-            known[key] = form = forms.setdefault(form, form)
+            form_of_key[key] = form = forms.setdefault(form, form)
         yield _FusionRow(fusion.name, view.lines[row], view.computation.name, callee, form, op_name)
 
 
@@ -182,7 +181,7 @@ def _of_all_runs(context: Context, computation: str, parts: Sequence[CountedCost
 
 
 def _place_in_program(context: Context, fusion: Fusion, kernel: Kernel | None) -> tuple[str, str]:
-    """Source and `op_name` of a fusion. Its kernel has them, where it is one: metadata is not looked up once more."""
+    """Return the source and `op_name` of a fusion. Its kernel has them, if it is one: metadata is not looked up again."""
     if kernel is not None:
         labels = kernel.labels
         return printed(labels.source), labels.op_name
@@ -234,7 +233,7 @@ _GROUPS = (
 
 
 def fusions_by_kind(context: Context, *, with_cost: bool) -> Table:
-    """One row a kind: with what its fusions cost in one step, or counted as they are printed."""
+    """Return one row per kind: the cost of its fusions in one step, or its fusions counted as they are printed."""
     if with_cost:
         return _by_kind_of_step(_equal(sorted(_rows(context), key=_WEIGHT, reverse=True)))
     kinds = sorted(context.fusion_kinds, key=attrgetter("members"), reverse=True)
@@ -260,7 +259,7 @@ class _OfKind(NamedTuple):
 
 def _sum_of_kind(groups: Sequence[_EqualFusions]) -> _OfKind:
     def of_all(size: Callable[[_FusionForm], int | None]) -> int | None:
-        return total(None if (one := size(group.form)) is None else one * len(group.rows) for group in groups)
+        return total(None if (size_of_one := size(group.form)) is None else size_of_one * len(group.rows) for group in groups)
 
     return _OfKind(
         groups[0].form.kind,
@@ -269,7 +268,7 @@ def _sum_of_kind(groups: Sequence[_EqualFusions]) -> _OfKind:
         of_all(attrgetter("instructions")),
         of_all(attrgetter("operand_bytes")),
         of_all(attrgetter("result_bytes")),
-        _FusionStep.of(*map(Bounds.sum, zip(*(one.of_step.bounds for one in groups), strict=True))),
+        _FusionStep.of(*map(Bounds.sum, zip(*(group.of_step.bounds for group in groups), strict=True))),
     )
 
 
@@ -296,5 +295,5 @@ def _by_root(rows: Sequence[_FusionRow]) -> Table:
 
 def _content(rows: Sequence[_FusionRow]) -> Table:
     columns = (Column("opcode"), Column("count", "count", summed=True))
-    counts = count_opcodes({one.name: one for one in [row.callee for row in rows] if one is not None}.values())
+    counts = count_opcodes({callee.name: callee for callee in [row.callee for row in rows] if callee is not None}.values())
     return Table("fusion_content", "Inside of fusions", columns, tuple(counts.most_common()), page_rows=12)

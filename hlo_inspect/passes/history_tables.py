@@ -32,7 +32,7 @@ class PassRow:
 
 
 def history_table(rows: Sequence[PassRow], *, on_page: bool) -> Table:
-    """One row a pass, in the order in which they ran; the first row is what the compiler was given."""
+    """Return one row per pass, in the order in which they ran; the first row is the input of the compiler."""
     kinds = [kind for kind in _KINDS if any(row.after.collectives[kind] for row in rows)]
     columns = (
         Column("file", detail=5, width=4, get=lambda row: "" if row.file.number is None else f"{row.file.number:04d}"),
@@ -70,7 +70,7 @@ def _largest_bytes(row: PassRow) -> Value:
 
 
 def _change(row: PassRow) -> str:
-    """What is more or less than before, the counts of instructions last."""
+    """Return the differences to the row before, the counts of instructions last."""
     if row.before is None:
         return ""
     old, new = row.before, row.after
@@ -87,18 +87,18 @@ def _change(row: PassRow) -> str:
 
 
 def traces_table(traces: Sequence[PassTrace]) -> Table:
-    """One row for all that are alike: kind, shape and op_name, and the passes that had to do with them."""
+    """Return one row per group of equal kind, shape and op_name, with the passes that changed them."""
     groups = group_rows(traces, _alike)
     return Table.of("traces", "Which pass brought it in", _trace_columns(groups), groups, page_rows=0)
 
 
-def _alike(one: PassTrace) -> tuple[str, ...]:
-    which = one.brought_by, one.merged_by, one.async_by, one.became_by, one.gone_by
-    return one.first.kind, one.now.kind, one.first.shape, one.first.op_name, *which
+def _alike(trace: PassTrace) -> tuple[str, ...]:
+    which = trace.brought_by, trace.merged_by, trace.async_by, trace.became_by, trace.gone_by
+    return trace.first.kind, trace.now.kind, trace.first.shape, trace.first.op_name, *which
 
 
 def _trace_columns(groups: Collection[Sequence[PassTrace]]) -> Iterator[Column]:
-    """What no instruction has is in CSV and JSON only."""
+    """Yield the columns. Those that are empty in all rows are in CSV and JSON only."""
 
     def of_few(name: str, get: Callable[[Sequence[PassTrace]], Value]) -> Column:
         return Column(name, detail=0 if any(map(get, groups)) else 9, optional=True, width=24, get=get)
@@ -106,7 +106,7 @@ def _trace_columns(groups: Collection[Sequence[PassTrace]]) -> Iterator[Column]:
     yield Column("kind", get=lambda group: group[0].first.kind)
     yield Column("count", "count", summed=True, get=len)
     yield Column("shape", get=lambda group: group[0].first.shape)
-    yield Column("operand_bytes", "bytes", summed=True, detail=5, get=lambda group: total(one.first.bytes for one in group))
+    yield Column("operand_bytes", "bytes", summed=True, detail=5, get=lambda group: total(trace.first.bytes for trace in group))
     yield Column("brought_in_by", width=24, get=lambda group: group[0].brought_by)
     yield of_few("merged_by", lambda group: group[0].merged_by or None)
     yield of_few("async_by", lambda group: group[0].async_by or None)
@@ -118,16 +118,16 @@ def _trace_columns(groups: Collection[Sequence[PassTrace]]) -> Iterator[Column]:
 
 
 def _became(group: Sequence[PassTrace]) -> Value:
-    one = group[0]
-    return one.now.kind if one.now.kind != one.first.kind else None
+    trace = group[0]
+    return trace.now.kind if trace.now.kind != trace.first.kind else None
 
 
 def named_like(traces: Iterable[PassTrace], pattern: str) -> list[PassTrace]:
-    """The traces that a pattern means: a kind of collective or an opcode, a name, a part of an op_name; `*` stands for
-    anything.
+    """Return the traces that match `pattern`: a kind of collective or an opcode, a name, a part of an op_name. `*` matches
+    any text.
     """
     wanted = pattern.removeprefix("%")
-    return [one for one in traces if any(_is_like(state, wanted) for state in (one.first, one.now))]
+    return [trace for trace in traces if any(_is_like(state, wanted) for state in (trace.first, trace.now))]
 
 
 def _is_like(state: FollowedInstruction, pattern: str) -> bool:

@@ -1,4 +1,4 @@
-"""What tables of instructions share: rows that are equal but for their name, phases, and call stacks."""
+"""Parts that tables of instructions share: names of merged rows, phases, and call stacks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def group_rows(items: Iterable[Item], key: Callable[[Item], Hashable]) -> list[l
 
 
 def joined_name(names: Sequence[str]) -> str:
-    """One name for several instructions: what they have in common and how many they are, as `fusion.* × 24`."""
+    """Return one name for several instructions: their common part and their number, as `fusion.* × 24`."""
     if len(names) == 1:
         return names[0]
     stems = {_NUMBERED.sub("", name) for name in names}
@@ -41,46 +41,46 @@ def joined_name(names: Sequence[str]) -> str:
 
 
 def phase_source(get: Callable[[Any], str]) -> Column:
-    """`name` for a phase from metadata, `graph` for one from the graph of values; nothing where the phase is unknown."""
+    """Return the column of phase sources: `name` for metadata, `graph` for the graph of values, empty if unknown."""
     return Column("phase_from", detail=9, optional=True, only_verbose=True, width=6, get=lambda row: get(row) or None)
 
 
 def phase_column(get: Callable[[Any], str], detail: int = 0) -> Column:
-    """The phase; nothing where --quick does not seek it."""
+    """Return the column of phases, which is empty if --quick skips them."""
     return Column("phase", detail=detail, get=lambda row: get(row) or None)
 
 
 def joined_sources(sources: Iterable[str]) -> str:
-    """Where the phases of the instructions of one row come from."""
+    """Return the sources of the phases in a merged row."""
     return ", ".join(sorted(set(filter(None, sources)), reverse=True))
 
 
 def phase_notes(context: Context, instructions: Iterable[Instruction]) -> Iterator[str]:
-    """Why phases are unknown that neither names nor graph give."""
+    """Yield why phases are unknown that neither names nor graph give."""
     if context.request.skips_graph_phases:
         yield "phases: --quick leaves out the graph of values, which decides those that names leave open"
     if not context.request.uses_graph_for_phases:
         return
     are_all_known = True
     for instruction in instructions:
-        found = context.phases.of(instruction)
-        if found.phase_from == "graph":  # it was read, and decides phases
+        phase = context.phases.of(instruction)
+        if phase.phase_from == "graph":  # it was read, and decides phases
             return
-        are_all_known = are_all_known and found.phase != UNKNOWN
+        are_all_known = are_all_known and phase.phase != UNKNOWN
     why = "" if are_all_known else context.why_no_graph
     if why:
         yield f"phases: names leave some open, and the graph of values decides none: {why}"
 
 
 def differences(context: Context, instructions: Sequence[Instruction], what: str) -> Iterator[Table]:
-    """With -v the instructions whose name and graph give different phases, where both were asked: the page follows names."""
+    """With -v, yield the instructions whose name and graph give different phases, if both were read: the page follows names."""
     phases = context.phases
-    found = [(one, phases.of(one)) for one in instructions]
-    is_asked = any(phase.phase_from == "graph" for _, phase in found)
+    phases_of = [(instruction, phases.of(instruction)) for instruction in instructions]
+    is_asked = any(phase.phase_from == "graph" for _, phase in phases_of)
     both = [
-        (one, phase.phase, told)
-        for one, phase in (found if is_asked else ())
-        if phase.phase_from == "name" and (told := phases.graph_phase(one)) != UNKNOWN
+        (instruction, phase.phase, graph_phase)
+        for instruction, phase in (phases_of if is_asked else ())
+        if phase.phase_from == "name" and (graph_phase := phases.graph_phase(instruction)) != UNKNOWN
     ]
     columns = (
         Column("name", get=lambda row: row[0].name),
@@ -98,18 +98,19 @@ def differences(context: Context, instructions: Sequence[Instruction], what: str
 
 
 def stacks_of(metadata: Iterable[Metadata | None], frames: StackFrames) -> Iterator[Table]:
-    """The stacks of some metadata; what they mean is looked up once for all that are the same."""
+    """Yield the stacks of some metadata; equal metadata is looked up once."""
     distinct = {} if frames.is_empty else dict.fromkeys(metadata)
-    return call_stacks(origin_of(one, frames) for one in distinct if one is not None)
+    return call_stacks(origin_of(entry, frames) for entry in distinct if entry is not None)
 
 
 def call_stacks(origins: Iterable[Origin]) -> Iterator[Table]:
-    """One row for each frame of each distinct stack, innermost first; `source` is the line that other tables show of it. No
-    table where there is no stack.
+    """Yield one row for each frame of each distinct stack, innermost first; no table without stacks.
+
+    `source` is the line that other tables show for the stack.
     """
     stacks = dict.fromkeys((origin.source, origin.stack) for origin in origins if len(origin.stack) > 1)
     frames = [
-        (source, depth, line) for source, stack in sorted(stacks, key=lambda one: one[0]) for depth, line in enumerate(stack)
+        (source, depth, line) for source, stack in sorted(stacks, key=lambda item: item[0]) for depth, line in enumerate(stack)
     ]
     columns = (
         Column("source", get=lambda frame: frame[0]),

@@ -18,14 +18,14 @@ from hlo_inspect.passes.show.tables import shape_text
 from hlo_inspect.report.model import Column, Section, Table
 
 MOST_INSTRUCTIONS = 6_000
-"""Of more instructions parameters, loops and those that move most bytes are listed."""
+"""Above this number of instructions only parameters, loops and those with most bytes are listed."""
 MOST_NEIGHBOURS = 16
 """At most this many operands and users are named."""
 
 _HANDING_ON = NAMING | {"opt-barrier"}
 _NO_NODES = _HANDING_ON | DEVICE_NUMBERS | {"constant", "after-all"}
 _ALWAYS = frozenset({"parameter", "while"})
-"""What moves no bytes by itself and is asked for by its name."""
+"""Opcodes that are always listed: they move no bytes by themselves, but people name them."""
 RETURNED = "(returned)"
 
 
@@ -49,7 +49,7 @@ class Instructions(Pass):
 
 
 class _ListedInstruction(NamedTuple):
-    """One instruction with what its line says and what is around it."""
+    """An instruction with the figures of its line and its neighbours."""
 
     view: View
     row: int
@@ -71,29 +71,29 @@ class _ListedInstruction(NamedTuple):
         return printed(self.context.labels_of(self.view, self.row).source)
 
 
-def _tables(context: Context, found: Sequence[tuple[View, int]]) -> Iterator[Table]:
+def _tables(context: Context, instructions: Sequence[tuple[View, int]]) -> Iterator[Table]:
     columns = (
-        Column("name", get=lambda one: one.name),
-        Column("opcode", get=lambda one: one.view.opcodes[one.row]),
-        Column("shape", width=24, get=lambda one: shape_text(one.view.shapes[one.row])),
-        Column("computes", optional=True, width=40, get=lambda one: one.computes or None),
-        Column("operands", width=30, get=lambda one: one.operands),
-        Column("used_by", width=30, get=lambda one: one.users),
-        Column("computation", detail=7, get=lambda one: one.view.computation.name),
-        Column("op_name", detail=6, get=lambda one: one.op_name),
-        Column("source", get=lambda one: one.source),
-        Column("line", "number", detail=5, get=lambda one: one.view.lines[one.row]),
+        Column("name", get=lambda entry: entry.name),
+        Column("opcode", get=lambda entry: entry.view.opcodes[entry.row]),
+        Column("shape", width=24, get=lambda entry: shape_text(entry.view.shapes[entry.row])),
+        Column("computes", optional=True, width=40, get=lambda entry: entry.computes or None),
+        Column("operands", width=30, get=lambda entry: entry.operands),
+        Column("used_by", width=30, get=lambda entry: entry.users),
+        Column("computation", detail=7, get=lambda entry: entry.view.computation.name),
+        Column("op_name", detail=6, get=lambda entry: entry.op_name),
+        Column("source", get=lambda entry: entry.source),
+        Column("line", "number", detail=5, get=lambda entry: entry.view.lines[entry.row]),
     )
-    views = {view.computation.name: view for view, _ in found}
+    views = {view.computation.name: view for view, _ in instructions}
     around = {name: _Neighbours(view) for name, view in views.items()}
     expressions = FusionExpressions(context.views)
-    rows = (_described(context, view, row, around[view.computation.name], expressions) for view, row in found)
+    rows = (_described(context, view, row, around[view.computation.name], expressions) for view, row in instructions)
     yield Table.of("instructions", "Instructions and their neighbours", columns, rows, on_page=False)
 
 
 def _rows(context: Context) -> list[tuple[View, int]]:
-    """The rows of what runs itself, in the order of the text."""
-    running = [one.view for one in context.cost.running.values()]
+    """Return the rows of computations that run, in the order of the text."""
+    running = [cost.view for cost in context.cost.running.values()]
     return [
         (view, row)
         for view in running
@@ -108,8 +108,8 @@ def _chosen(context: Context, rows: Sequence[tuple[View, int]]) -> Sequence[tupl
         return rows
     moved = {kernel.place: kernel.of_step("bytes").least for kernel in context.kernels.launched}
 
-    def weight(at: tuple[View, int]) -> tuple[bool, int]:
-        view, row = at
+    def weight(position: tuple[View, int]) -> tuple[bool, int]:
+        view, row = position
         return view.opcodes[row] in _ALWAYS, moved.get((view.computation.name, view.lines[row], view.names[row]), 0)
 
     kept = sorted(range(len(rows)), key=lambda number: weight(rows[number]), reverse=True)[:MOST_INSTRUCTIONS]
@@ -121,14 +121,16 @@ def _described(
 ) -> _ListedInstruction:
     computes = ""
     if view.opcodes[row] == "fusion":
-        fused = next((one.name for one in view.instruction(row).called if one.role == "fused"), "")
+        fused = next((call.name for call in view.instruction(row).called if call.role == "fused"), "")
         computes = expressions.of(fused, around.operands(row))
     return _ListedInstruction(view, row, computes, _listed(around.makers_of_operands(row)), _listed(around.users[row]), context)
 
 
 class _Neighbours:
-    """Which rows of a computation make what each reads, and which read what each makes. Both step through what hands on, along
-    the same edges; calls are not followed. Of many neighbours of a row those beyond `MOST_NEIGHBOURS` are not counted.
+    """The rows that make the operands of each row of a computation, and the rows that use its result.
+
+    Both step through rows that hand on values, along the same edges; calls are not followed. Neighbours of a row beyond
+    `MOST_NEIGHBOURS` are not counted.
     """
 
     def __init__(self, view: View) -> None:
@@ -138,10 +140,10 @@ class _Neighbours:
         self._makers = self._find_makers()
 
     def _handed_on(self, row: int) -> Sequence[int]:
-        """The earlier rows whose values a row hands on; none for a row that makes its own."""
+        """Return the earlier rows whose values a row hands on; none for a row that makes its own."""
         view, opcode = self._view, self._view.opcodes[row]
         hands_on = opcode in _HANDING_ON or opcode in ASYNC_ENDS
-        behind = [one for one in view.operand_rows(row) if one is not None and one < row] if hands_on else []
+        behind = [operand for operand in view.operand_rows(row) if operand is not None and operand < row] if hands_on else []
         packed = self._tuples[behind[0]] if len(behind) == 1 else None
         self._tuples.append(row if opcode == "tuple" else packed if opcode == "opt-barrier" else None)
         if opcode == "get-tuple-element" and packed is not None:
@@ -151,56 +153,58 @@ class _Neighbours:
         return behind
 
     def _find_makers(self) -> list[Sequence[int]]:
-        """The rows that make what each row is or hands on."""
-        found: list[Sequence[int]] = []
+        """Return, for each row, the rows that make its value or the values that it hands on."""
+        makers_of_rows: list[Sequence[int]] = []
         for row, behind in enumerate(self._behind):
             makers: dict[int, None] = {} if behind else {row: None}
-            for one in behind:
+            for earlier in behind:
                 if len(makers) > MOST_NEIGHBOURS:
                     break
-                makers |= dict.fromkeys(found[one])
-            found.append(tuple(makers)[: MOST_NEIGHBOURS + 1])
-        return found
+                makers |= dict.fromkeys(makers_of_rows[earlier])
+            makers_of_rows.append(tuple(makers)[: MOST_NEIGHBOURS + 1])
+        return makers_of_rows
 
     def operands(self, row: int) -> list[str]:
-        """The name of what makes each operand; of what several make its own."""
-        makers = (None if one is None else self._makers[one] for one in self._view.operand_rows(row))
+        """Return the name of the maker of each operand; an operand with several makers has its own."""
+        makers = (None if operand is None else self._makers[operand] for operand in self._view.operand_rows(row))
         names = self._view.names
         return [
-            "?" if one is None or made is None else names[made[0]] if len(made) == 1 else names[one]
-            for one, made in zip(self._view.operand_rows(row), makers, strict=True)
+            "?" if operand is None or made is None else names[made[0]] if len(made) == 1 else names[operand]
+            for operand, made in zip(self._view.operand_rows(row), makers, strict=True)
         ]
 
     def makers_of_operands(self, row: int) -> dict[str, None]:
-        """The names of what makes the operands."""
-        found: dict[str, None] = {}
-        for one in self._view.operand_rows(row):
-            if len(found) > MOST_NEIGHBOURS:
+        """Return the names of the makers of the operands."""
+        names: dict[str, None] = {}
+        for operand in self._view.operand_rows(row):
+            if len(names) > MOST_NEIGHBOURS:
                 break
-            found |= dict.fromkeys(["?"] if one is None else [self._view.names[made] for made in self._makers[one]])
-        return found
+            names |= dict.fromkeys(["?"] if operand is None else [self._view.names[made] for made in self._makers[operand]])
+        return names
 
     @cached_property
     def users(self) -> list[dict[str, None]]:
-        """The names of what reads each row: from the last row to the first, since users come later."""
+        """The names of the users of each row: from the last row to the first, since users come later."""
         view = self._view
-        found: list[dict[str, None]] = [{} for _ in view.rows]
+        names_of_rows: list[dict[str, None]] = [{} for _ in view.rows]
         readers: list[list[int]] = [[] for _ in view.rows]
         for row, behind in enumerate(self._behind):
-            for one in behind or view.operand_rows(row):
-                if one is not None:
-                    readers[one].append(row)
+            for operand in behind or view.operand_rows(row):
+                if operand is not None:
+                    readers[operand].append(row)
         for row in range(len(view.rows) - 1, -1, -1):
-            names = found[row]
+            names = names_of_rows[row]
             if row == view.root:
                 names[RETURNED] = None
             for user in readers[row]:
                 if len(names) > MOST_NEIGHBOURS:
                     break
                 names |= (
-                    dict(islice(found[user].items(), MOST_NEIGHBOURS + 1)) if self._behind[user] else {view.names[user]: None}
+                    dict(islice(names_of_rows[user].items(), MOST_NEIGHBOURS + 1))
+                    if self._behind[user]
+                    else {view.names[user]: None}
                 )
-        return found
+        return names_of_rows
 
 
 def _listed(names: Mapping[str, None]) -> str:

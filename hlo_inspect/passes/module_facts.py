@@ -1,4 +1,4 @@
-"""What every command says of a module: header, devices, lines that could not be read, and the measurements around it."""
+"""The facts of a module that every command gives: header, devices, unreadable lines, and the measurements around it."""
 
 from __future__ import annotations
 
@@ -103,9 +103,9 @@ def log_tables(log: Sequence[LogEntry]) -> Iterator[Table]:
 def _series(log: Sequence[LogEntry]) -> list[Series]:
     groups: dict[tuple[object, ...], Series] = {}
     for entry in log:
-        one = entry.measurement
-        label = one.key, one.unit, one.element is None, entry.is_before
-        groups.setdefault(label, (entry, []))[1].append(one.value)
+        measurement = entry.measurement
+        label = measurement.key, measurement.unit, measurement.element is None, entry.is_before
+        groups.setdefault(label, (entry, []))[1].append(measurement.value)
     return [series for series in groups.values() if len(series[1]) > 1]
 
 

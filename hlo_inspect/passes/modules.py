@@ -15,7 +15,7 @@ class ModuleList:
     """The table `modules`. Each report becomes a row as it comes, so that reports need not be kept."""
 
     def __init__(self) -> None:
-        self._columns = [(one, fact) for column, fact in _columns() for one in with_bounds([column])]
+        self._columns = [(bounded_column, fact) for column, fact in _columns() for bounded_column in with_bounds([column])]
         self._rows: list[tuple[int, Row]] = []
         self._lines = self._bytes = 0
         self._known: set[str] = set()
@@ -38,12 +38,10 @@ class ModuleList:
             yield report
 
     def report(self, path: str) -> Report:
-        """The module with the most lines first; `path` names where they come from. Columns of facts that no report has are left
-        out.
-        """
-        chosen = [at for at, (_, fact) in enumerate(self._columns) if not fact or fact in self._known]
-        rows = [tuple(row[at] for at in chosen) for _, row in sorted(self._rows, key=itemgetter(0))]
-        columns = tuple(self._columns[at][0]._replace(get=None) for at in chosen)
+        """Return the report, the module of most lines first. `path` names the source. Columns without values are left out."""
+        chosen = [index for index, (_, fact) in enumerate(self._columns) if not fact or fact in self._known]
+        rows = [tuple(row[index] for index in chosen) for _, row in sorted(self._rows, key=itemgetter(0))]
+        columns = tuple(self._columns[index][0]._replace(get=None) for index in chosen)
         table = Table("modules", "Modules", columns, tuple(rows), page_rows=0)
         return Report(
             COMMAND,
@@ -57,7 +55,7 @@ class ModuleList:
 
 
 def _columns() -> Iterator[tuple[Column, str]]:
-    """The columns, each with the fact that it shows where it is one."""
+    """Yield the columns, each with the name of the fact that it shows, or ""."""
     yield Column("name", get=lambda report: report.module_name), ""
     yield Column("stage", detail=4, optional=True, get=_stage), ""
     yield Column("lines", "count", summed=True, get=lambda report: report.input.lines), ""
@@ -73,7 +71,7 @@ def _columns() -> Iterator[tuple[Column, str]]:
 
 
 def _counted(name: str, count: Callable[[Report], int], detail: int = 0) -> Column:
-    """Findings; at least so many if rules were left out."""
+    """Return the column of a number of findings, which is a lower bound if rules were left out."""
 
     def exact(report: Report) -> Value:
         return None if report.left_out_rules else count(report)
@@ -95,14 +93,14 @@ def _of_severity(severity: str) -> Callable[[Report], int]:
 
 
 def _stage(report: Report) -> str | None:
-    """The stage in the name of the file, else `optimized` where the text is scheduled or holds fusions."""
+    """Return the stage in the name of the file, else `optimized` if the module is scheduled or has fusions."""
     is_optimized = report.facts.get("module.is_scheduled") or report.facts.get("fusions.count")
     return stage_of(report.input.path) or ("optimized" if is_optimized else None)
 
 
 def _notes(table: Table) -> Iterator[str]:
-    """Which columns hold unknown values: each module's own summary says why."""
-    for at, column in enumerate(table.columns):
-        unknown = sum(row[at] is None for row in table.rows)
+    """Yield the columns that hold unknown values: each module's own summary says why."""
+    for index, column in enumerate(table.columns):
+        unknown = sum(row[index] is None for row in table.rows)
         if unknown and not column.optional:
             yield f"{column.name}: unknown in {unknown} of {len(table.rows)}; `summary` with -v says why"

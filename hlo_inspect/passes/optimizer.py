@@ -1,4 +1,4 @@
-"""Which optimizer this step runs, with its constants; which parameter is a weight, moment, master weight or counter."""
+"""The optimizer of this step, with its constants; the parameters that are weights, moments, master weights or counters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WITHOUT_RULE = ["shampoo", "soap"]
 
 VALUES = tuple(name for name in HYPERPARAMETERS if name != "nesterov")
 _DETAILS = {"learning_rate": 1, "momentum": 3, "l2": 6, "beta3": 8, "alpha": 8}
-"""How early a narrow page drops hyper-parameters, where that is not 2: those that few rules have go before what most have."""
+"""Order in which a narrow page drops hyper-parameters (default 2): those of few rules go before those of most."""
 NAMES = frozenset({*RULE_NAMES, *WITHOUT_RULE, "mixed", "unknown", "none"})
 MAX_EXPRESSIONS = 3
 MAX_NUMBERS = 8  # of parameters with expressions of one form
@@ -75,8 +75,8 @@ class Optimizer(Pass):
             "moment1_bytes": overview.bytes_of(overview.moments("first_moment")),
             "moment2_bytes": overview.bytes_of(overview.moments("second_moment")),
         }
-        for name, found in totals.items():
-            with_lower_bound(facts, f"optimizer.{name}", None if is_partial else found, found or None)
+        for name, value in totals.items():
+            with_lower_bound(facts, f"optimizer.{name}", None if is_partial else value, value or None)
         facts["optimizer.frozen_count"] = None if is_partial else len(overview.frozen)
         facts["optimizer.state_bytes"] = None if is_partial else overview.bytes_of(overview.states)
         return Section(facts, _tables(context), _notes(overview, unknown(facts)))
@@ -106,7 +106,7 @@ def _expression(overview: Overview, rows: Sequence[Row]) -> str:
 
 
 def _why_unknown(overview: Overview, name: str) -> str:
-    """Why a value is not known; empty where there is no such value."""
+    """Return why a value is unknown; empty if there is no such value."""
     if not overview.is_complete or name not in HYPERPARAMETERS.keys() | {"clip_norm"}:
         return overview.why_partial
     if name == "clip_norm":
@@ -170,7 +170,7 @@ def _clip_norm(row: Row) -> float | None:
 
 
 def _groups(overview: Overview) -> Table:
-    """One row for each set of rule and constants, those with most weights first."""
+    """Return one row for each set of rule and constants, those with most weights first."""
     groups: dict[tuple[Value, ...], list[Row]] = {}
     for row in overview.all_rows:
         constants = (*(_value_of(name)(row) for name in VALUES), _nesterov(row), _clip_norm(row))
@@ -192,5 +192,5 @@ def _groups(overview: Overview) -> Table:
 
 
 def _of_first(get: Callable[[Row], Value]) -> Callable[[list[Row]], Value]:
-    """What all rows of a group have in common."""
+    """Return a getter of the value that all rows of a group share."""
     return lambda group: get(group[0])

@@ -79,9 +79,9 @@ class Params(Pass):
         return Section(facts, parameter_tables(context), notes)
 
 
-def _add(facts: dict[str, Value], name: str, is_known: bool, found: int | None) -> None:
-    """The fact where all of it is known, else what was found as a lower bound."""
-    with_lower_bound(facts, name, found if is_known else None, found or None)
+def _add(facts: dict[str, Value], name: str, is_known: bool, value: int | None) -> None:
+    """Set the fact if all of it is known, else its lower bound."""
+    with_lower_bound(facts, name, value if is_known else None, value or None)
 
 
 def _why_unknown(fact: str, interface: Interface) -> str:
@@ -118,12 +118,12 @@ class _Parameter(NamedTuple):
 
 
 def parameter_tables(context: Context) -> Iterator[Table]:
-    """The command's own table first."""
+    """Yield the tables of parameters and outputs; the command's own table comes first."""
     roles = None if context.request.quick else context.optimizer.roles
-    found = [_parameter(context, leaf, roles) for leaf in context.interface.parameters]
-    yield _rows(found)
-    yield _by_role(found)
-    parts = (_not_donated([p for p in found if not p.leaf.donated]), _donated([p for p in found if p.leaf.donated]))
+    parameters = [_parameter(context, leaf, roles) for leaf in context.interface.parameters]
+    yield _rows(parameters)
+    yield _by_role(parameters)
+    parts = (_not_donated([p for p in parameters if not p.leaf.donated]), _donated([p for p in parameters if p.leaf.donated]))
     yield from (table for table in parts if table.rows)
     yield from _outputs(context)
 
@@ -138,7 +138,7 @@ def _parameter(context: Context, leaf: ParameterLeaf, roles: Mapping[tuple[int, 
 # -- one row an array -------------------------------------------------------------------------------------------------------
 
 
-def _rows(found: Sequence[_Parameter]) -> Table:
+def _rows(parameters: Sequence[_Parameter]) -> Table:
     columns = (
         Column("number", "number", get=lambda p: p.leaf.number),
         Column("index", detail=9, get=lambda p: index_text(p.leaf.index)),
@@ -158,7 +158,7 @@ def _rows(found: Sequence[_Parameter]) -> Table:
         Column("path", detail=2, get=lambda p: p.leaf.path),
         Column("line", "number", detail=5, optional=True, get=lambda p: p.leaf.line),
     )
-    return Table.of("params", "Parameters", columns, found, page_as="params_by_role")
+    return Table.of("params", "Parameters", columns, parameters, page_as="params_by_role")
 
 
 def _memory_space(parameter: _Parameter) -> int:
@@ -186,8 +186,8 @@ def _why_not_donated(leaf: ParameterLeaf) -> str:
 # -- for pages --------------------------------------------------------------------------------------------------------------
 
 
-def _by_role(found: Sequence[_Parameter]) -> Table:
-    is_padded = any(p.leaf.shape.padded_bytes != p.leaf.shape.bytes for p in found)
+def _by_role(parameters: Sequence[_Parameter]) -> Table:
+    is_padded = any(p.leaf.shape.padded_bytes != p.leaf.shape.bytes for p in parameters)
     padded = Column(
         "padded_bytes", "bytes", summed=True, detail=1, get=lambda group: total(p.leaf.shape.padded_bytes for p in group)
     )
@@ -200,12 +200,12 @@ def _by_role(found: Sequence[_Parameter]) -> Table:
         Column("not_donated_bytes", "bytes", summed=True, detail=9, get=partial(_bytes_donated, donated=False)),
         Column("unused", "count", summed=True, detail=1, get=_unused),
     )
-    groups = sorted(group_rows(found, lambda p: p.kind), key=lambda group: _rank(group[0].kind))
+    groups = sorted(group_rows(parameters, lambda p: p.kind), key=lambda group: _rank(group[0].kind))
     return Table.of("params_by_role", "Parameters by role", columns, groups, page_rows=0)
 
 
 def _rank(kind: str) -> int:
-    return next((at for at, role in enumerate(_ROLES) if kind.startswith(role)), len(_ROLES) + (kind == "input"))
+    return next((rank for rank, role in enumerate(_ROLES) if kind.startswith(role)), len(_ROLES) + (kind == "input"))
 
 
 _GROUP = (
@@ -219,18 +219,18 @@ _GROUP = (
 )
 
 
-def _not_donated(found: Sequence[_Parameter]) -> Table:
+def _not_donated(parameters: Sequence[_Parameter]) -> Table:
     columns = (*_GROUP, Column("not_donated_because", detail=1, get=lambda group: _why_not_donated(group[0].leaf)))
-    return Table.of("params_not_donated", "Parameters that are not donated", columns, _groups(found))
+    return Table.of("params_not_donated", "Parameters that are not donated", columns, _groups(parameters))
 
 
-def _donated(found: Sequence[_Parameter]) -> Table:
-    return Table.of("params_donated", "Parameters that are donated", _GROUP, _groups(found))
+def _donated(parameters: Sequence[_Parameter]) -> Table:
+    return Table.of("params_donated", "Parameters that are donated", _GROUP, _groups(parameters))
 
 
-def _groups(found: Sequence[_Parameter]) -> list[list[_Parameter]]:
-    """Arrays of one role, shape, division and reason together, those of the most bytes first."""
-    groups = group_rows(found, lambda p: (p.kind, str(p.leaf.shape), p.spec, _why_not_donated(p.leaf)))
+def _groups(parameters: Sequence[_Parameter]) -> list[list[_Parameter]]:
+    """Group arrays by role, shape, division and reason, those of the most bytes first."""
+    groups = group_rows(parameters, lambda p: (p.kind, str(p.leaf.shape), p.spec, _why_not_donated(p.leaf)))
     return sorted(groups, key=lambda group: -(_group_bytes(group) or 0))
 
 
@@ -239,7 +239,7 @@ def _group_bytes(group: Iterable[_Parameter]) -> int | None:
 
 
 def _bytes_donated(group: Sequence[_Parameter], *, donated: bool) -> int | None:
-    """The bytes that are donated, or not; `None` where that is not known of one."""
+    """Return the bytes that are donated, or not; None if the donation of an array is unknown."""
     is_known = all(p.leaf.donated is not None for p in group)
     return _group_bytes(p for p in group if p.leaf.donated is donated) if is_known else None
 
@@ -261,7 +261,7 @@ def number_ranges(numbers: Iterable[int]) -> str:
 
 
 def joined_path(paths: Sequence[str]) -> str:
-    """One path for several: with `*` for numbers, else what they begin with and end in, as `params[…]['kernel']`."""
+    """Return one path for several: with `*` for numbers, else their common start and end, as `params[…]['kernel']`."""
     folded = list(dict.fromkeys(_NUMBERS.sub("*", path) for path in paths)) if len(paths) > 1 else list(paths)
     if len(folded) == 1:
         return folded[0]
@@ -294,7 +294,7 @@ def _outputs(context: Context) -> Iterator[Table]:
             return str(output.alias.parameter)
         return "" if interface.donation_known else None
 
-    found = [_Output(output, aliased_parameter(output), specs.text(output.sharding)) for output in interface.outputs]
+    outputs = [_Output(output, aliased_parameter(output), specs.text(output.sharding)) for output in interface.outputs]
     title = "Outputs" if interface.outputs_known else "Outputs (not in the text)"
     columns = (
         Column("index", get=lambda o: index_text(o.output.index)),
@@ -304,8 +304,8 @@ def _outputs(context: Context) -> Iterator[Table]:
         Column("sharding", detail=9, get=lambda o: o.output.sharding.text if o.output.sharding else ""),
         Column("partition_spec", detail=3, get=lambda o: o.spec),
     )
-    yield Table.of("outputs", title, columns, found, page_as="output_groups")
-    groups = group_rows(found, lambda o: "" if o.parameter else (o.parameter, str(o.output.shape), o.spec))
+    yield Table.of("outputs", title, columns, outputs, page_as="output_groups")
+    groups = group_rows(outputs, lambda o: "" if o.parameter else (o.parameter, str(o.output.shape), o.spec))
     groups.sort(key=lambda group: (not group[0].parameter, -(total(o.output.shape.bytes for o in group) or 0)))
     grouped = (
         Column("shape", get=lambda group: _common(str(o.output.shape) for o in group)),
@@ -318,9 +318,9 @@ def _outputs(context: Context) -> Iterator[Table]:
 
 
 def _common(texts: Iterable[str]) -> str:
-    """What all rows of a group have, else how many different ones there are."""
-    found = set(texts)
-    return found.pop() if len(found) == 1 else f"{len(found)} different"
+    """Return the text that all rows of a group share, else the number of different ones."""
+    distinct = set(texts)
+    return distinct.pop() if len(distinct) == 1 else f"{len(distinct)} different"
 
 
 def _taken(group: Sequence[_Output]) -> str | None:

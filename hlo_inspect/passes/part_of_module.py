@@ -1,4 +1,4 @@
-"""What is not known of a part of a module, quoted or cut off: of everything that is about the whole one."""
+"""The facts of a partial or truncated module: those that are about the whole module are unknown."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ _OF_KERNELS, _OF_A_STEP = frozenset({"fusions", "fusion_groups"}), frozenset({"f
 _TABLES_OF_WHOLE = frozenset({"buffers"})
 _SUMS_OF_WHOLE = ("cost.", "time.", "custom_calls.unknown_count")
 _SUMS_OVER_RUNS = frozenset({"flops", "least_flops", "matmul_flops", "transcendentals", "bytes"})
-"""Of all runs of custom calls."""
+"""Facts of all runs of custom calls."""
 _NO_SUMS = frozenset(
     f"time.{name}"
     for name in ("exposed_collective_s", "step_s", "estimate_exposed_collective_s", "estimate_step_s", "mfu_bound")
 )
-"""What is missing may hide collectives, or hold the model's other FLOPs: what is left bounds these on neither side."""
+"""Facts that have no lower bound: the missing part may hide collectives, or hold the model's other FLOPs."""
 _WITH_EXPOSED_PART = frozenset({"step", "time_by_phase", "time_by_scope", "time_by_source"})
 """Tables of whose times the exposed part of collectives is a part: their sums bound nothing either."""
 _OF_A_RUN = frozenset({"operand_bytes", "result_bytes", "wire_bytes"})
 _STATED_BY_XLA = frozenset({"out_of_memory", "out_of_memory_parts"})
-"""Tables of what the lines around the quoted ones say: they are as they stand there."""
+"""Tables of the lines around the quoted ones: they stay as they are."""
 
 
 def is_part(report: Report) -> bool:
-    """Whether a report is about quoted lines."""
+    """Return True if a report is about quoted lines."""
     return any(note.startswith(PART_NOTE) for note in report.notes)
 
 
@@ -53,7 +53,7 @@ def of_part(report: Report, lines: int) -> Report:
 
 
 def is_of_whole(fact: str) -> bool:
-    """Whether a fact is about a whole module: what the lines that are quoted of one say nothing about."""
+    """Return True if a fact is about a whole module, so that quoted lines do not tell it."""
     return fact in _OF_WHOLE or fact.startswith(_FAMILIES_OF_WHOLE) or ".executed_" in fact
 
 
@@ -64,17 +64,17 @@ def facts_of_part(facts: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def facts_of_cut(facts: Mapping[str, Value]) -> dict[str, Value]:
-    """The facts of a text that is cut off: sums over the whole module, or over what it runs, are lower bounds."""
-    found: dict[str, Value] = {}
+    """Return the facts of a truncated text: sums over the whole module, or over its runs, are lower bounds."""
+    bounded: dict[str, Value] = {}
     for name, value in facts.items():
         if not _is_sum_of_whole(name):
-            found.setdefault(name, value)
+            bounded.setdefault(name, value)
         elif name.endswith(LOWER_BOUND):
             if name.removesuffix(LOWER_BOUND) not in _NO_SUMS:
-                found[name] = value
+                bounded[name] = value
         else:
-            with_lower_bound(found, name, None, None if name in _NO_SUMS else value or None)
-    return found
+            with_lower_bound(bounded, name, None, None if name in _NO_SUMS else value or None)
+    return bounded
 
 
 def _is_sum_of_whole(fact: str) -> bool:
@@ -83,7 +83,7 @@ def _is_sum_of_whole(fact: str) -> bool:
 
 
 def notes_of_cut(facts: Mapping[str, Value]) -> list[str]:
-    """Why each sum over a module that is cut off is unknown, of those that would be known of a whole one."""
+    """Return why each sum over a truncated module is unknown, for those that a whole one would have."""
     sums = [name for name, value in facts.items() if value is not None and _is_sum_of_whole(name)]
     return [f"{name}: the text is cut off, and the missing part counts too" for name in sums if not name.endswith(LOWER_BOUND)]
 
@@ -109,7 +109,7 @@ def _headline(report: Report) -> Iterator[HeadlineRow]:
 
 
 def _notes(notes: Iterable[str], lines: int) -> tuple[str, ...]:
-    """One note in place of those about what is not known of a whole module."""
+    """Replace the notes on figures of a whole module by one note."""
     what = f"{number_of(lines, 'instruction line')} that no computation holds"
     note = f"{PART_NOTE}: {what}; parameters, outputs and how often something runs are not known"
     return (note, *(note for note in notes if not is_of_whole(note.partition(":")[0])))
@@ -125,8 +125,8 @@ def _tables(tables: Sequence[Table]) -> tuple[Table, ...]:
 
 
 def _table(table: Table, *, on_page: bool) -> Table:
-    unknown = {at for at, column in enumerate(table.columns) if table.name in _OF_KERNELS and column.name in _OF_A_STEP}
-    rows = [tuple(None if at in unknown else value for at, value in enumerate(row)) for row in table.rows]
+    unknown = {index for index, column in enumerate(table.columns) if table.name in _OF_KERNELS and column.name in _OF_A_STEP}
+    rows = [tuple(None if index in unknown else value for index, value in enumerate(row)) for row in table.rows]
     return replace(
         table,
         title=table.title.replace(" of one step", " as quoted").replace(" in one step", ""),

@@ -16,7 +16,7 @@ COMMAND = "profiles"
 
 
 class _NamedFigure(NamedTuple):
-    """A figure of a profile, `None` where no source states it, with the page of its source."""
+    """A figure of a profile, None if no source states it, with the page of its source."""
 
     name: str
     figure: Figure | None
@@ -35,7 +35,7 @@ def profiles_report() -> Report:
 
 
 def profile_report(name_or_path: str) -> Report:
-    """One profile: table `profile`, a row for every figure, and table `sources`, the documents that state them."""
+    """Return the report of a profile: table `profile` with all figures, and table `sources` with their documents."""
     profile = load_profile(name_or_path)
     used = {figure.source for figure in profile.figures.values() if figure is not None}
     documents = [source for source in profile.sources.values() if source.id in used]
@@ -61,23 +61,23 @@ def _figures(profile: HardwareProfile) -> Iterator[_NamedFigure]:
         yield _NamedFigure(name, figure, None if figure is None else profile.sources[figure.source].page)
 
 
-def _of_link(at: int, get: Callable[[Link], Value]) -> Callable[[HardwareProfile], Value]:
-    """What a level of links has: the nearest (0), or the farthest (-1) where there is a farther one than that."""
+def _of_link(position: int, get: Callable[[Link], Value]) -> Callable[[HardwareProfile], Value]:
+    """Return a getter for a level of links: the nearest (0), or the farthest (-1) if there are several."""
 
     def value(profile: HardwareProfile) -> Value:
         links = profile.networks
-        return get(links[at]) if len(links) > (at != 0) else None
+        return get(links[position]) if len(links) > (position != 0) else None
 
     return value
 
 
 def _stated(get: Callable[[Figure], Value]) -> Callable[[_NamedFigure], Value]:
-    """What a figure that is stated has."""
+    """Return a getter that is None if the figure is not stated."""
     return lambda named: None if named.figure is None else get(named.figure)
 
 
 def _basis(figure: Figure) -> str:
-    """What a figure of a link is for: "per link, one direction"."""
+    """Return the basis of a figure of a link: "per link, one direction"."""
     words = [f"per {figure.per}"] if figure.per else []
     if figure.when:
         words.append("axes of this size" if figure.when == "exactly" else "axes of a multiple of it")

@@ -1,4 +1,4 @@
-"""What reports say of findings: their documentation, all of them in a table, and the first lines of a page."""
+"""The reports of findings: their documentation, all of them in a table, and the first lines of a page."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def truncation_rows(findings: Iterable[Finding]) -> Iterator[HeadlineRow]:
 
 
 def findings_row(findings: Sequence[Finding], scope: str = "") -> HeadlineRow:
-    """How many findings there are of each severity, and of which rules. `scope` says what they are of, and what is left out."""
+    """Count the findings by severity, and name their rules. `scope` names their subject, and says what is left out."""
     names = {page.code: page.name for page in rule_pages()}
     severities = [finding.severity for finding in findings]
     parts: list[str | Amount] = []

@@ -30,7 +30,7 @@ from hlo_inspect.passes.memory.tables import array_groups, total_moved
 from hlo_inspect.report.model import Amount, Column, FactSpec, HeadlineRow, Parts, Section, Table, Value, sentence
 
 _DETAILS = {"learning_rate": 1, "beta1": 1, "beta2": 1, "weight_decay": 1, "epsilon": 2, "momentum": 3, "clip_norm": 4}
-"""How early a narrow page drops the hyper-parameters that most optimizers have."""
+"""Order in which a narrow page drops the hyper-parameters that most optimizers have."""
 
 
 class Summary(Pass):
@@ -102,7 +102,7 @@ def _sizes(leaves: Sequence[ParameterLeaf] | Sequence[Output], is_known: bool) -
 
 
 def _optimizer_table(overview: Overview) -> Table:
-    """One row for all updates, none where nothing is updated. What has no value is in CSV and JSON only."""
+    """Return one row for all updates, none without updates. Columns without a value are in CSV and JSON only."""
     rates = {overview.rate_of(row) for row in overview.rows} - {"constant", "absent"}
     rate = rates.pop() if len(rates) == 1 else None
     values = {name: overview.shared(name) for name in HYPERPARAMETERS if name != "nesterov"}
@@ -153,7 +153,7 @@ def headline(context: Context) -> Iterator[HeadlineRow]:
 
 
 def _what(context: Context) -> Parts:
-    """What kind of program it is, of what, on which devices."""
+    """Yield the kind of program, its size, and its devices."""
     program = context.program
     parameters = context.interface.parameters
     if program.kind in ("training step", "optimizer update"):
@@ -234,7 +234,7 @@ def _compute(context: Context) -> Parts:
 
 
 def _attention(context: Context) -> Parts:
-    """How much of the multiplications is attention, and how much of that a static mask leaves out."""
+    """Yield the share of attention in the multiplications, and the part that a static mask leaves out."""
     attention, masked = attention_of_step(context.cost.calls), total_of_step(context.cost.calls, "masked_flops")
     if attention.least:
         yield from sentence("{} of it attention", Amount(attention.exact, "flops", at_least=attention.least))
@@ -244,7 +244,7 @@ def _attention(context: Context) -> Parts:
 
 
 def _time(context: Context) -> Parts:
-    """How long a step takes at least and by the model; of a large program its FLOPs and bytes alone."""
+    """Yield the bound and the estimate of a step; for a large program those of its FLOPs and bytes alone."""
     profile, times = context.on_machine.profile, context.on_machine.kernel_times
     if profile is None or times is None:
         return
@@ -253,20 +253,24 @@ def _time(context: Context) -> Parts:
         "memory": bytes_time(context.cost.opcodes, times).least,
         "collectives": context.on_machine.collective_seconds.get(ALL, NO_SECONDS).least,
     }
-    found = context.on_machine.step_times if context.module.opcode_counts.total() <= LARGE_MODULE else None
-    least = max(alone.values()) if found is None else found.step.least
+    times_of_step = context.on_machine.step_times if context.module.opcode_counts.total() <= LARGE_MODULE else None
+    least = max(alone.values()) if times_of_step is None else times_of_step.step.least
     if not least:
         return
     yield from sentence("{} a step on {}", Amount(None, "seconds", at_least=least), profile.name)
-    if found is None:
+    if times_of_step is None:
         yield f" by {max(alone, key=lambda name: alone[name])} alone; for the step run hlo-inspect time"
         return
-    if found.estimate_step.least > least:
-        estimate = Amount(found.estimate_step.exact, "seconds", at_least=found.estimate_step.least)
+    if times_of_step.estimate_step.least > least:
+        estimate = Amount(times_of_step.estimate_step.exact, "seconds", at_least=times_of_step.estimate_step.least)
         yield from sentence(", by the model {}", estimate)
-    if context.collectives and not found.estimate_exposed.reason:
-        share = found.estimate_exposed.least / found.estimate_step.least if found.estimate_step.least else 0.0
-        yield ", of it at most " if found.estimate_step.reason else ", of it "
+    if context.collectives and not times_of_step.estimate_exposed.reason:
+        share = (
+            times_of_step.estimate_exposed.least / times_of_step.estimate_step.least
+            if times_of_step.estimate_step.least
+            else 0.0
+        )
+        yield ", of it at most " if times_of_step.estimate_step.reason else ", of it "
         yield from sentence("{} exposed collectives", Amount(share, "share"))
 
 
@@ -291,19 +295,19 @@ def _collectives(context: Context) -> Parts:
         yield "; " if sites else ""
         yield from sentence("{} between slices ({})", _amount(executed.between_slices.wire_bytes, "bytes"), DCN)
         sites += 1
-    beside = [(kind, executed.kinds.get(kind, NOT_EXECUTED).count) for kind in POINT_TO_POINT]
-    for index, (kind, count) in enumerate([(kind, count) for kind, count in beside if count.least]):
+    counts = [(kind, executed.kinds.get(kind, NOT_EXECUTED).count) for kind in POINT_TO_POINT]
+    for index, (kind, count) in enumerate([(kind, count) for kind, count in counts if count.least]):
         yield "; " if sites or index else ""
         yield from sentence("{} {}", _amount(count, "count"), kind)
-        with_host = [one.inner.attr("is_host_transfer") for one in context.collectives if one.kind == kind]
+        with_host = [collective.inner.attr("is_host_transfer") for collective in context.collectives if collective.kind == kind]
         yield f" {_HOST_WORDS[kind]} the host" if all(with_host) else ""
 
 
 def _axes(context: Context) -> Parts:
-    """What is sent along each axis of the mesh, the most first; of one axis its name."""
+    """Yield the bytes sent along each axis of the mesh, the most first; for a single axis its name."""
     in_total = context.device_counts.slices == 1
-    sent = [(label, one.wire_bytes) for label, one in context.executed.axes.items() if in_total or label != DCN]
-    sent.sort(key=lambda one: (-one[1].least, one[0] or ""))
+    sent = [(label, figures.wire_bytes) for label, figures in context.executed.axes.items() if in_total or label != DCN]
+    sent.sort(key=lambda item: (-item[1].least, item[0] or ""))
     named = [(label or "along no axis", size) for label, size in sent]
     if len(named) == 1:
         yield f" along {named[0][0]}" if sent[0][0] else ""
@@ -326,14 +330,14 @@ def _memory(context: Context) -> Parts:
     if interface.donation_known:
         yield from _donated(parameters, size)
     if interface.outputs_known and interface.donation_known:
-        beside = total(output.shape.bytes for output in interface.outputs if output.alias is None)
-        if beside is None or beside:
-            yield from sentence(", unaliased outputs {}", Amount(beside, "bytes"))
+        unaliased = total(output.shape.bytes for output in interface.outputs if output.alias is None)
+        if unaliased is None or unaliased:
+            yield from sentence(", unaliased outputs {}", Amount(unaliased, "bytes"))
     yield from _peak_of_memory(context)
 
 
 def _peak_of_memory(context: Context) -> Parts:
-    """The peak of a scheduled program, from XLA's files where they state it."""
+    """Yield the peak of a scheduled program, from XLA's files if they state it."""
     module = context.module
     if context.request.quick or not module.header.is_scheduled:
         return
@@ -373,13 +377,13 @@ def _largest_array(context: Context) -> Parts:
 
 
 def _host(context: Context) -> Parts:
-    """What is in the host's memory, and what is copied between there and the device."""
+    """Yield the parameters in the host's memory, and the copies between host and device."""
     parameters, transfers = host_parameters(context.interface), context.host_transfers
     if parameters:
         size = Amount(total(leaf.shape.bytes for leaf in parameters), "bytes")
         yield from sentence("{}, {}", Amount(len(parameters), "count", "parameter"), size)
     for direction, words in (("to device", "to the device"), ("to host", "to the host")):
-        moved = total_moved([one for one in transfers if one.direction == direction])
+        moved = total_moved([transfer for transfer in transfers if transfer.direction == direction])
         if moved.least:
             yield "; " if parameters or direction == "to host" else ""
             yield from sentence("{} {} a step", words, Amount(moved.exact, "bytes", at_least=moved.least))

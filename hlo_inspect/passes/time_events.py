@@ -77,7 +77,7 @@ def described_events(context: Context, timelines: Timelines) -> Iterator[EventRo
 
 
 class _Descriptions:
-    """What the events of one instruction are about, which is looked up once for each."""
+    """The descriptions of events, one for each instruction."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -85,10 +85,10 @@ class _Descriptions:
         self._known: dict[InstructionPlace, EventRow] = {}
 
     def row(self, event: StreamEvent) -> EventRow:
-        known = self._known.get(event.place)
-        if known is None:
-            known = self._known[event.place] = self._describe(event)
-        return known._replace(event=event)
+        row = self._known.get(event.place)
+        if row is None:
+            row = self._known[event.place] = self._describe(event)
+        return row._replace(event=event)
 
     def _describe(self, event: StreamEvent) -> EventRow:
         context, timelines = self._context, self._context.on_machine.timelines
@@ -108,25 +108,25 @@ class _Descriptions:
         origin = origin_of(instruction.attr("metadata"), context.module.frames)
         return EventRow(event, instruction.opcode, origin.op_name, origin.source, None, None, None)
 
-    def _instruction(self, at: InstructionPlace) -> Instruction | None:
-        computation = self._context.module.computations.get(at[0])
-        found = computation.instructions if computation is not None else ()
-        return next((one for one in found if place(one) == at), None)
+    def _instruction(self, wanted: InstructionPlace) -> Instruction | None:
+        computation = self._context.module.computations.get(wanted[0])
+        instructions = computation.instructions if computation is not None else ()
+        return next((instruction for instruction in instructions if place(instruction) == wanted), None)
 
 
 def _cost(kernel: Kernel) -> tuple[int | None, int | None]:
-    """Bytes and FLOPs of one run; `None` where they are not known."""
+    """Return the bytes and FLOPs of one run; None if unknown."""
     cost = kernel.parts[0].cost
     moved = None if "bytes" in cost.gaps and kernel.started is None else sum(size for _, size in kernel.moved)
     return moved, None if kernel.is_unknown or "flops" in cost.gaps else cost.amounts[0]
 
 
 RESOLUTION = 800
-"""Of events that each take less than this part of the step, those that follow each other are one mark."""
+"""Consecutive events that each take less than this part of the step share a mark."""
 
 
 class _Mark(NamedTuple):
-    """One event, or several in a row with the longest of them; `busy` is how long all of them take together."""
+    """An event, or several in a row with the longest of them; `busy` is the sum of their seconds."""
 
     longest: EventRow
     begin: float
@@ -136,12 +136,12 @@ class _Mark(NamedTuple):
 
     def with_next(self, row: EventRow) -> _Mark:
         event = row.event
-        longest = max(self.longest, row, key=lambda one: one.event.end - one.event.begin)
+        longest = max(self.longest, row, key=lambda candidate: candidate.event.end - candidate.event.begin)
         return _Mark(longest, self.begin, event.end, self.busy + event.end - event.begin, self.events + 1)
 
 
 def timeline_table(context: Context) -> Iterator[Table]:
-    """What each stream does when; nothing without a schedule or without an accelerator."""
+    """Yield the events of each stream in time; nothing without a schedule or without an accelerator."""
     timelines = context.on_machine.timelines
     if timelines is None or not timelines.is_scheduled or context.module.entry is None:
         return
@@ -183,7 +183,7 @@ def _marks(rows: Iterable[EventRow]) -> Iterator[_Mark]:
 
 
 def _marks_of(stream: Iterable[EventRow], shortest: float) -> Iterator[_Mark]:
-    """One mark for events that follow each other within `shortest`; waits and iterations stay apart from other events."""
+    """Yield a mark for events that follow each other within `shortest`; waits and iterations stay apart from other events."""
     mark: _Mark | None = None
     for row in stream:
         event = row.event

@@ -1,4 +1,4 @@
-"""What runs on the device, what costs most first."""
+"""The kernels that run on the device, the most expensive first."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Top(Pass):
 
 
 def _about_times(context: Context, times: KernelTimes) -> Iterator[str]:
-    """Which kernels have no estimate, and what the compiler's seconds rest on."""
+    """Yield the kernels without an estimate, and the basis of the compiler's seconds."""
     missing = estimate_gaps(context.own_kernels, times)
     if missing:
         yield f"estimates are lower bounds: {missing}"
@@ -94,7 +94,7 @@ NO_KERNEL = "(no kernel)"
 
 
 def kernels_table(context: Context) -> Table:
-    """One row a kernel."""
+    """Return one row per kernel."""
     columns = (
         Column("name", get=lambda row: row.kernels[0].name if row.kernels else NO_KERNEL),
         Column("kind", detail=1, get=_kind),

@@ -21,7 +21,7 @@ GATHER = "g = f32[16]{0} all-gather(p), channel_id=2, use_global_device_ids=true
 
 
 def reported(*lines: str, before: str = "", mesh: str | None = None) -> Report:
-    """The entry's first instruction is in line 10 where nothing stands before the entry."""
+    """Inspect an entry of these lines. Its first instruction is in line 10 unless something stands before the entry."""
     body = "".join(f"  {line}\n" for line in lines)
     return hlo_inspect.inspect(f"{HEADER}{ADD}{before}ENTRY e {{\n{body}}}\n", ("collectives",), mesh=mesh)
 

@@ -17,6 +17,6 @@ from hlo_inspect.findings import RULE_TABLE, RULES
     ],
 )
 def test_of_examples(code: str, size: int) -> None:
-    rule = next(one for one in RULES if one.code == code)
+    rule = next(candidate for candidate in RULES if candidate.code == code)
     report = hlo_inspect.inspect(rule.page().example, RULE_TABLE[rule.name].passes)
     assert [finding.bytes_at_stake for finding in report.findings if finding.rule == code] == [size]

@@ -26,8 +26,8 @@ ENTRY %main {{
 
 def faults(*lines: str, header: str = "") -> list[tuple[str, int | None, str]]:
     text = HEADER.format(header) + "".join(f"  {line}\n" for line in lines) + "}\n"
-    found = hlo_inspect.inspect(text, "collectives").findings
-    return [(f.rule, f.location.line if f.location else None, f.message) for f in found if f.rule.startswith("HI2")]
+    findings = hlo_inspect.inspect(text, "collectives").findings
+    return [(f.rule, f.location.line if f.location else None, f.message) for f in findings if f.rule.startswith("HI2")]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Which parameters a person is advised to donate: those of which an output is the new value."""
+"""Parameters that a person is advised to donate: those of which an output is the new value."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def module(*lines: str, before: str = "") -> str:
 
 
 def advice(text: str) -> list[Finding]:
-    found = hlo_inspect.inspect(text, "params").findings
-    return [finding for finding in found if finding.rule in {"HI101", "HI505"}]
+    findings = hlo_inspect.inspect(text, "params").findings
+    return [finding for finding in findings if finding.rule in {"HI101", "HI505"}]
 
 
 UPDATED = "ROOT new = f32[1024,1024]{1,0} fusion(cache, row, at), kind=kLoop, calls=write"
@@ -111,9 +111,9 @@ def test_weights_and_state_are_named_once() -> None:
 
 def test_an_array_without_elements_is_not_reported_as_unread() -> None:
     lines = ("x = f32[8]{0} parameter(0)", "none = f32[0]{0} parameter(1)", "ROOT y = f32[8]{0} negate(x)")
-    found = hlo_inspect.inspect(module(*lines), "params")
-    assert [finding.rule for finding in found.findings if finding.rule == "HI102"] == []
-    assert found.facts["params.unused_count"] == 1
+    report = hlo_inspect.inspect(module(*lines), "params")
+    assert [finding.rule for finding in report.findings if finding.rule == "HI102"] == []
+    assert report.facts["params.unused_count"] == 1
 
 
 @pytest.mark.parametrize(("elements", "severity"), [(512, "info"), (262143, "info"), (262144, "warning")])

@@ -12,7 +12,7 @@ EXAMPLE = find_rule("HI309").example
 
 
 def found(text: str) -> list[Finding]:
-    return [one for one in hlo_inspect.inspect(text, "memory").findings if one.rule == "HI309"]
+    return [finding for finding in hlo_inspect.inspect(text, "memory").findings if finding.rule == "HI309"]
 
 
 def replaced(*changes: tuple[str, str]) -> str:
@@ -24,7 +24,7 @@ def replaced(*changes: tuple[str, str]) -> str:
 
 
 def test_a_temporary_fits() -> None:
-    """512 x 1024 x 4 bytes, 2 MiB, written after the parameter of as many bytes is read."""
+    """The temporary, 512 x 1024 x 4 bytes (2 MiB), is written after the last read of the parameter, which is as large."""
     (finding,) = found(EXAMPLE)
     assert (finding.subject, finding.bytes_at_stake) == ("cache", 512 * 1024 * 4)
     assert finding.message == (
@@ -60,9 +60,9 @@ def test_nothing_could_be_there(text: str) -> None:
 
 
 def test_one_temporary_is_named_once() -> None:
-    """Of two donated parameters the smaller one has the temporary."""
+    """The smaller of two donated parameters has the temporary."""
     two = replaced(
         ("{ (0, {}) }", "{ (0, {}), (1, {}) }"),
         ("  x = ", "  more = f32[1024,1024]{1,0} parameter(1)\n  x = "),
     )
-    assert [one.subject for one in found(two)] == ["cache"]
+    assert [finding.subject for finding in found(two)] == ["cache"]

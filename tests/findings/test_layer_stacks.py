@@ -24,7 +24,7 @@ body {"""
 
 
 def found(text: str) -> list[Finding]:
-    return [one for one in hlo_inspect.inspect(text, "memory").findings if one.rule == "HI308"]
+    return [finding for finding in hlo_inspect.inspect(text, "memory").findings if finding.rule == "HI308"]
 
 
 def replaced(*changes: tuple[str, str]) -> str:
@@ -73,7 +73,7 @@ def test_all_layers_are_needed(text: str) -> None:
 
 
 def test_layers_of_other_devices() -> None:
-    """Layers that are gathered are not there to be sliced; where each device has a part of every layer, one can be gathered."""
+    """Gathered layers cannot be sliced. If each device has a part of every layer, one layer can be gathered."""
     gather = "all-gather(w), replica_groups={{0,1}}, dimensions={%d}, channel_id=1, use_global_device_ids=true"
     changes = (("bf16[", "f32["), ("is_scheduled=true", "is_scheduled=true, num_partitions=2"))
     by_layer = replaced(("w = f32[8,256", "w = f32[4,256"), ("convert(w)", gather % 0), *changes)

@@ -1,4 +1,4 @@
-"""What the state of an optimizer costs. A moment is f32[4096,4096], 64 MiB; there are two."""
+"""The cost of an optimizer's state. A moment is f32[4096,4096], 64 MiB; there are two."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_weights_alone_are_no_state() -> None:
 
 
 def test_replicated_state_with_a_divided_batch() -> None:
-    """On each of 8 devices an eighth is left: 2 * (64 - 8) MiB of three arrays of 64 MiB and an eighth of 9 rows of 16 KiB."""
+    """Each of 8 devices would keep an eighth of two moments of 64 MiB. It has 3 * 64 MiB and 9 / 8 rows of 16 KiB."""
     (finding,) = found(divided("{replicated}", ALL), "HI506")
     assert (finding.severity, finding.subject, finding.bytes_at_stake) == ("info", "m1", 112 * MIB)
     assert finding.message == (
@@ -85,7 +85,7 @@ def test_a_part_is_rounded_up(state: str, batch: str, saved: int) -> None:
 
 @pytest.mark.parametrize(("first", "second"), [(ALL, OUTER), (OUTER, ALL)])
 def test_the_input_that_is_divided_most_counts(first: str, second: str) -> None:
-    """One input is divided in eight, the other one in two."""
+    """The first input is divided in eight, the other in two, or the other way round."""
     other = rf"\1\n  %y = f32[9,4096]{{1,0}} parameter(5), sharding={second}"
     (finding,) = found(changed(divided("{replicated}", first), r"(%x = .*)", other), "HI506")
     assert finding.bytes_at_stake == 2 * (64 - 8) * MIB

@@ -1,4 +1,4 @@
-"""What Alpa counts and what its models cost, each by hand, and by its own expressions on the text."""
+"""Alpa's counts and costs, each by hand, and by its own expressions on the text."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ def test_it_is_what_alpa_s_own_expressions_find_in_the_text() -> None:
 
 
 def test_an_assertion_that_fails_is_a_reason() -> None:
-    found = report(TEXT.replace("  ROOT %r", f"{SCALAR} %r"))
-    assert found.facts["alpa.search_cost"] is None
-    assert any("it matches 3 collectives, and 4 instructions have a channel" in note for note in found.notes)
+    alpa_report = report(TEXT.replace("  ROOT %r", f"{SCALAR} %r"))
+    assert alpa_report.facts["alpa.search_cost"] is None
+    assert any("it matches 3 collectives, and 4 instructions have a channel" in note for note in alpa_report.notes)
 
 
 def test_a_permute_costs_without_end() -> None:
@@ -107,10 +107,10 @@ def test_the_cost_of_the_mesh() -> None:
 
 
 def test_alpha_and_beta_of_the_user() -> None:
-    found = report(TEXT, name="alpa-mesh", alpha="d0=5,d1=7", beta="d0=0.5")
-    assert found.facts["alpa.mesh_cost.d0"] == pytest.approx(5 + 0.5 * 1 / 2 * 128 + 0.1)
-    assert found.facts["alpa.mesh_cost.d0,d1"] == pytest.approx(7 + 0.1 * 2 * 3 / 4 * 64 + 0.01)
-    assert [table.name for table in found.tables if table.name.startswith("alpa")] == ["alpa_mesh"]
+    alpa_report = report(TEXT, name="alpa-mesh", alpha="d0=5,d1=7", beta="d0=0.5")
+    assert alpa_report.facts["alpa.mesh_cost.d0"] == pytest.approx(5 + 0.5 * 1 / 2 * 128 + 0.1)
+    assert alpa_report.facts["alpa.mesh_cost.d0,d1"] == pytest.approx(7 + 0.1 * 2 * 3 / 4 * 64 + 0.01)
+    assert [table.name for table in alpa_report.tables if table.name.startswith("alpa")] == ["alpa_mesh"]
 
 
 @pytest.mark.parametrize(
@@ -136,6 +136,6 @@ def test_what_runs_in_a_loop_costs_as_often() -> None:
 
 
 def test_what_has_no_cost_is_said() -> None:
-    found = hlo_inspect.inspect(DATA / "cpu/collectives.after.txt", "alpa")
-    assert any(note.startswith("1 collective has no cost") for note in found.notes)
-    assert "alpa.search_cost: costs have no unit: they are for comparing, and no times" in found.notes
+    alpa_report = hlo_inspect.inspect(DATA / "cpu/collectives.after.txt", "alpa")
+    assert any(note.startswith("1 collective has no cost") for note in alpa_report.notes)
+    assert "alpa.search_cost: costs have no unit: they are for comparing, and no times" in alpa_report.notes

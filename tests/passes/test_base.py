@@ -1,4 +1,4 @@
-"""What every pass promises, held against every dump: facts by their specs, reasons for `None`, rows that add up, places."""
+"""The promises of every pass, on every dump: facts by their specs, reasons for `None`, rows that add up, places."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ BY_HAND = json.loads((DATA / "handmade/expected.json").read_text(encoding="utf-8
 MODULES = dict.fromkeys(json.loads((DATA / "expected.json").read_text(encoding="utf-8"))["dumps"], 1) | {
     f"handmade/{name}": len(entry["modules"]) for name, entry in BY_HAND.items()
 }
-"""How many modules each dump holds."""
+"""The number of modules in each dump."""
 
 
 @cache
 def reports(*commands: str) -> list[tuple[str, Report]]:
-    """What commands say of each module of each dump."""
-    found = []
+    """Return the reports of commands on each module of each dump."""
+    inspected = []
     for name in MODULES:
         with suppress(hlo_inspect.InputError):
-            found += [(name, report) for report in hlo_inspect.inspect_all(DATA / name, commands)]
-    return found
+            inspected += [(name, report) for report in hlo_inspect.inspect_all(DATA / name, commands)]
+    return inspected
 
 
 def every_report() -> Iterator[tuple[str, Report]]:
-    for one in PASSES:
-        yield from ((f"{one.name} {name}", report) for name, report in reports(one.name))
+    for pass_ in PASSES:
+        yield from ((f"{pass_.name} {name}", report) for name, report in reports(pass_.name))
 
 
 def promised(fact: str, spec: FactSpec) -> bool:
-    """Whether the spec stands for the fact: the same name, or a family with that member; a lower bound is that of its fact."""
+    """Return True if the spec stands for the fact: the same name, or a family with that member. A bound goes with its fact."""
     fact = fact.removesuffix(LOWER_BOUND)
     before, bracket, after = re.sub(r"<\w+>", "<>", spec.name).partition("<>")
     if not bracket:
@@ -61,9 +61,9 @@ def added(values: Iterable[Value]) -> int | None:
     return None if None in numbers else sum(int(value) for value in numbers if value is not None)
 
 
-@pytest.mark.parametrize("one", list(PASSES), ids=lambda one: one.name)
-def test_each_module_has_a_report(one: Pass) -> None:
-    assert Counter(name for name, _ in reports(one.name)) == Counter(MODULES)
+@pytest.mark.parametrize("pass_", list(PASSES), ids=lambda pass_: pass_.name)
+def test_each_module_has_a_report(pass_: Pass) -> None:
+    assert Counter(name for name, _ in reports(pass_.name)) == Counter(MODULES)
 
 
 def test_facts_are_those_of_the_specs() -> None:
@@ -92,7 +92,7 @@ def test_each_spec_without_a_family_is_a_fact() -> None:
 
 
 def absent(report: Report, fact: str) -> str:
-    """What the specification says of a fact that there is not."""
+    """Return the specification's text for a fact that is absent."""
     return next((spec.absent for spec in report.specs if spec.name == fact), "")
 
 
@@ -162,8 +162,10 @@ def filled(table: str, name: str) -> Callable[[Report], int]:
     ],
 )
 def test_rows_add_up_to_the_facts(command: str, fact: str, of_rows: Callable[[Report], int | None]) -> None:
-    known = [(name, report) for name, report in reports(command) if report.facts[fact] is not None]
-    assert {name: report.facts[fact] for name, report in known} == {name: of_rows(report) for name, report in known}
+    reports_with_fact = [(name, report) for name, report in reports(command) if report.facts[fact] is not None]
+    assert {name: report.facts[fact] for name, report in reports_with_fact} == {
+        name: of_rows(report) for name, report in reports_with_fact
+    }
 
 
 @pytest.mark.parametrize(
@@ -191,8 +193,8 @@ def test_groups_add_up_to_the_collectives_whose_group_is_known() -> None:
 
 def test_findings_name_the_file_and_a_line_of_it() -> None:
     lines = {name: (DATA / name).read_text(encoding="utf-8").count("\n") + 1 for name in MODULES}
-    for one in PASSES:
-        for name, report in reports(one.name):
+    for pass_ in PASSES:
+        for name, report in reports(pass_.name):
             for finding in report.findings:
                 assert re.fullmatch(r"HI\d{3}", finding.rule)
                 assert finding.location is not None
@@ -202,9 +204,9 @@ def test_findings_name_the_file_and_a_line_of_it() -> None:
 
 @pytest.mark.parametrize("fact", [spec.name for spec in find_pass(MODULE_FACTS).specs])
 def test_every_command_says_the_same_of_the_module(fact: str) -> None:
-    """What a command did not read may be unknown to it, but is not different."""
+    """A value may be unknown to a command that did not read it, but it does not differ."""
     wrong = {}
-    for said in zip(*(reports(one.name) for one in PASSES), strict=True):
+    for said in zip(*(reports(pass_.name) for pass_ in PASSES), strict=True):
         values = {report.facts[fact] for _, report in said} - {None}
         if len(values) > 1:
             wrong[said[0][0]] = values
@@ -225,13 +227,13 @@ def test_the_page_of_what_it_needs_is_the_page_of_all(dump: str, options: Render
     """With the same findings and notes: what makes a row has no effect beside it."""
 
     def pages(needed: NeededTables | None) -> list[tuple[object, ...]]:
-        found: list[tuple[object, ...]] = []
-        for one in PASSES:
-            with Inspection(Request(one.name, profile="h100-sxm"), ReportNeeds(needed)) as inspection, suppress(UsageError):
+        rendered: list[tuple[object, ...]] = []
+        for pass_ in PASSES:
+            with Inspection(Request(pass_.name, profile="h100-sxm"), ReportNeeds(needed)) as inspection, suppress(UsageError):
                 for report in inspection.reports(DATA / dump):
                     shown = shown_tables(report, options, for_people=True)
-                    found.append((one.name, shown, report.facts, report.findings, report.notes, report.headline))
-        return found
+                    rendered.append((pass_.name, shown, report.facts, report.findings, report.notes, report.headline))
+        return rendered
 
     assert pages(partial(needed_tables, options=options)) == pages(None) != []
 
@@ -252,15 +254,15 @@ def test_specs_are_promised_once() -> None:
     assert all(spec.meaning for spec in all_specs())
 
 
-@pytest.mark.parametrize("one", [find_pass(MODULE_FACTS), *PASSES], ids=lambda one: one.name)
-def test_a_pass_says_what_it_answers(one: Pass) -> None:
-    assert one.__doc__
-    assert one.name.replace("-", "").replace("_", "") == type(one).__name__.lower()
-    assert all(find_pass(name) in PASSES for name in (*one.includes, *one.unless_quick))
+@pytest.mark.parametrize("pass_", [find_pass(MODULE_FACTS), *PASSES], ids=lambda pass_: pass_.name)
+def test_a_pass_says_what_it_answers(pass_: Pass) -> None:
+    assert pass_.__doc__
+    assert pass_.name.replace("-", "").replace("_", "") == type(pass_).__name__.lower()
+    assert all(find_pass(name) in PASSES for name in (*pass_.includes, *pass_.unless_quick))
 
 
 def test_passes_by_name() -> None:
-    assert [find_pass(one.name) for one in PASSES] == list(PASSES)
+    assert [find_pass(pass_.name) for pass_ in PASSES] == list(PASSES)
     assert find_pass("parameters") is find_pass("params")
     with pytest.raises(hlo_inspect.UsageError, match="no pass 'fusion'; there are: summary, params, fusions, collectives"):
         find_pass("fusion")

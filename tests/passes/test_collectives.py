@@ -90,7 +90,7 @@ def test_facts() -> None:
 
 
 def test_facts_of_a_step() -> None:
-    """How often the loop runs is not known: its condition never holds, but nothing counts up to it. One run is the bound."""
+    """The runs of the loop are unknown: its condition never holds, but nothing counts up to it. The bound is one run."""
     facts = {name: value for name, value in collectives(TEXT).facts.items() if "executed" in name and value != 0}
     alone = (("all-gather", 32, 96), ("all-to-all", 32, 16), ("collective-permute", 32, 32))
     assert facts == {
@@ -290,7 +290,7 @@ ENTRY %main (x0: f32[8]) -> f32[8] {
 
 
 def test_equal_collectives_of_all_branches_count_once() -> None:
-    """One of two branches runs, and each sums 8 floats over 2 devices: one run, though no site is known to run."""
+    """Each of two branches sums 8 floats over 2 devices: one run, though no site is known to run."""
     branch = """BRANCH {
   v = f32[8] parameter(0)
   ROOT sum = f32[8] all-reduce(v), channel_id=1, use_global_device_ids=true, replica_groups={{0,1}}, to_apply=add
@@ -318,7 +318,7 @@ add {{
 
 
 def test_a_conditional_says_what_its_branches_do_at_least_and_at_most() -> None:
-    """One of two branches sums 8 floats over 2 devices, the other one nothing; another 8 floats are summed in any case."""
+    """The first branch sums 8 floats over 2 devices, the second nothing; another 8 floats are summed in any case."""
     text = """HloModule m, num_partitions=2
 
 yes {

@@ -60,7 +60,7 @@ DOT, SQUARE = 2 * 16 * 4, 64
 BODY, CONDITION = 12 + 3 * SQUARE + 16, 4 + 4 + 1
 """Bytes of one run: an addition of two numbers, the product, two pointers; a comparison."""
 TOTAL = (3 + 4 + 4 * DOT, 16, 4 * DOT, 16 * SQUARE + 36 + 36 + 4 * 16)
-"""One run: FLOPs, transcendentals, FLOPs of matrix products, bytes."""
+"""The figures of a run: FLOPs, transcendentals, FLOPs of matrix products, bytes."""
 FIGURES = ("flops", "transcendentals", "matmul_flops", "bytes_accessed")
 TABLES = ("cost", "cost_by_fusion_kind", "cost_by_phase", "cost_by_scope", "cost_by_source")
 
@@ -74,14 +74,16 @@ def facts(source: str | Path) -> dict[str, Value]:
 
 
 def rows(report: Report, table: str, *names: str) -> dict[Value, tuple[Value, ...]]:
-    """The columns of that name of each row, by its label."""
-    found = report.table(table)
-    return {row[0]: values for row, values in zip(found.rows, columns(found, *(names or FIGURES)), strict=True)}
+    """Return the columns of that name of each row, by its label."""
+    cost_table = report.table(table)
+    return {row[0]: values for row, values in zip(cost_table.rows, columns(cost_table, *(names or FIGURES)), strict=True)}
 
 
 def totals(report: Report, table: str, *names: str) -> list[Value]:
-    found = report.table(table)
-    return [dict(zip([c.name for c in found.columns], found.total or [], strict=False)).get(name, 0) for name in names]
+    cost_table = report.table(table)
+    return [
+        dict(zip([c.name for c in cost_table.columns], cost_table.total or [], strict=False)).get(name, 0) for name in names
+    ]
 
 
 def test_a_loop_once_and_as_often_as_it_runs() -> None:
@@ -132,8 +134,8 @@ ENTRY main {
 )
 def test_a_computation_that_holds_only_arithmetic(caller: str) -> None:
     """Nothing of `f` is kept apart from its text: it runs once all the same, with 4 FLOPs on 3 arrays of 16 bytes."""
-    found = facts(CALLED.replace("CALLER", caller))
-    assert (found["cost.executed_flops"], found["cost.executed_bytes_accessed"]) == (4, 3 * 16)
+    cost_facts = facts(CALLED.replace("CALLER", caller))
+    assert (cost_facts["cost.executed_flops"], cost_facts["cost.executed_bytes_accessed"]) == (4, 3 * 16)
 
 
 def test_tables_of_one_run() -> None:
@@ -183,8 +185,10 @@ def page(report: Report) -> str:
 
 
 def test_a_bound_is_that_of_what_takes_longer_for_sure(tmp_path: Path) -> None:
-    """Bytes of a program before fusion have no time. Of f64 a TPU v5e has no rate: the products may take longer than their
-    bytes, and whatever they take, all other FLOPs take longer than bytes do that are moved in no time.
+    """Bytes of a program before fusion have no time.
+
+    A TPU v5e has no rate for f64: the products may take longer than their bytes. Whatever they take, all other FLOPs take
+    longer than bytes that are moved in no time.
     """
     layout = "{(f32[4,4]{1,0})->f32[4,4]{1,0}}"
     before = f"""HloModule m, entry_computation_layout={layout}
@@ -203,8 +207,8 @@ ENTRY main {{
     assert (compute, bound) == (None, None)
     fast = PROFILE.replace("a100-sxm-80gb", "tpu-v5e").replace("50 B/s", "1e18 B/s")
     (tmp_path / "round.yaml").write_text(fast)
-    found = rows(inspect(products, str(tmp_path / "round.yaml")), "cost_by_fusion_kind", "compute_s", "bound")
-    assert found == {"(not a fusion)": (None, "compute")}
+    by_kind = rows(inspect(products, str(tmp_path / "round.yaml")), "cost_by_fusion_kind", "compute_s", "bound")
+    assert by_kind == {"(not a fusion)": (None, "compute")}
 
 
 def test_a_page_leaves_out_what_tells_nothing() -> None:
@@ -247,18 +251,20 @@ def test_rows_add_up(name: str) -> None:
 @pytest.mark.parametrize("folder", ["cpu", "gpu", "tpu"])
 def test_two_matrix_products_on_each_backend(folder: str) -> None:
     """2 · 4096 · 2048 · 8192 multiply-adds on each device: as dots, library calls, convolutions."""
-    found = facts(DATA / folder / "gathered_matmul.after.txt")
+    cost_facts = facts(DATA / folder / "gathered_matmul.after.txt")
     assert (
-        found["cost.matmul_flops"] == EXPECTED["programs"]["gathered_matmul"]["cost.matmul_flops"] == 2 * 2 * 4096 * 2048 * 8192
+        cost_facts["cost.matmul_flops"]
+        == EXPECTED["programs"]["gathered_matmul"]["cost.matmul_flops"]
+        == 2 * 2 * 4096 * 2048 * 8192
     )
-    assert found["cost.executed_matmul_flops"] == found["cost.matmul_flops"]
+    assert cost_facts["cost.executed_matmul_flops"] == cost_facts["cost.matmul_flops"]
 
 
 @pytest.mark.parametrize("folder", ["cpu", "gpu", "tpu"])
 def test_a_scanned_matrix_product_runs_three_times(folder: str) -> None:
-    found = facts(DATA / folder / "scan_forward.after.txt")
-    assert found["cost.executed_matmul_flops"] == 3 * 256
-    assert found["cost.matmul_flops"] == 256
+    cost_facts = facts(DATA / folder / "scan_forward.after.txt")
+    assert cost_facts["cost.executed_matmul_flops"] == 3 * 256
+    assert cost_facts["cost.matmul_flops"] == 256
 
 
 def test_lines_that_are_split() -> None:
@@ -353,9 +359,9 @@ def test_a_custom_call_whose_configuration_is_broken() -> None:
     assert finding.location is not None
     assert finding.location.line == 27
     assert "does not state what it contracts" in finding.message
-    known = {name: value for name, value in report.facts.items() if name.startswith("cost.")}
-    assert known["cost.flops"] == 1 + DOT + 1
-    assert {name for name, value in known.items() if value is None} == {
+    cost_facts = {name: value for name, value in report.facts.items() if name.startswith("cost.")}
+    assert cost_facts["cost.flops"] == 1 + DOT + 1
+    assert {name for name, value in cost_facts.items() if value is None} == {
         "cost.matmul_flops",
         "cost.executed_flops",
         "cost.executed_matmul_flops",
@@ -365,7 +371,7 @@ def test_a_custom_call_whose_configuration_is_broken() -> None:
 
 
 def test_a_trip_count_that_is_text() -> None:
-    """It is told, and the count is worked out from the loop."""
+    """A finding reports it, and the count comes from the loop."""
     config = 'body=%body, backend_config={"known_trip_count":{"n":"many"}}'
     report = inspect(TEXT.replace("body=%body", config))
     assert [(finding.rule, finding.subject) for finding in report.findings] == [("HI501", "loop")]
@@ -392,16 +398,16 @@ def test_a_computation_that_calls_itself() -> None:
 @pytest.mark.parametrize("elsewhere", ["constant(0)", "constant((0)", "constant(0))"])
 def test_brackets_that_are_not_closed(right: str, wrong: str, elsewhere: str) -> None:
     """Whatever becomes of such lines, and of a text in which one bracket makes up for another: the others are counted."""
-    found = facts(TEXT.replace(right, wrong).replace("constant(0)", elsewhere))
-    assert found["cost.matmul_flops"] in {2 * DOT, DOT, None}
-    assert found["cost.unknown_custom_calls"] == 1
+    cost_facts = facts(TEXT.replace(right, wrong).replace("constant(0)", elsewhere))
+    assert cost_facts["cost.matmul_flops"] in {2 * DOT, DOT, None}
+    assert cost_facts["cost.unknown_custom_calls"] == 1
 
 
 def test_every_fact_is_promised() -> None:
     named = {name for name in inspect(TEXT).facts if name.startswith(("cost.", "time.")) and not name.endswith(LOWER_BOUND)}
-    found = [find_spec(name, Cost.specs) for name in named]
-    assert {spec.name for spec, _ in filter(None, found)} == {spec.name for spec in Cost.specs}
-    assert None not in found
+    specs = [find_spec(name, Cost.specs) for name in named]
+    assert {spec.name for spec, _ in filter(None, specs)} == {spec.name for spec in Cost.specs}
+    assert None not in specs
 
 
 # -- products by the types of their operands ----------------------------------------------------------------------------------
@@ -507,9 +513,9 @@ def test_products_of_a_loop_that_runs_nobody_knows_how_often() -> None:
     report = inspect(TYPES.replace(', backend_config={"known_trip_count":{"n":"3"}}', ""))
     assert matmuls(report) == {**BY_TYPE, "mixed": None, "mixed.lower_bound": 256}
     assert [note for note in report.notes if note.startswith("cost.matmul_flops.mixed: ")]
-    found = rows(report, "matmuls_by_type", "flops", "flops_lower_bound", "runs", "runs_lower_bound")
-    assert found["bf16,f32"] == (None, 256, None, 2)
-    assert found["bf16"] == (128, 128, 1, 1)
+    by_type = rows(report, "matmuls_by_type", "flops", "flops_lower_bound", "runs", "runs_lower_bound")
+    assert by_type["bf16,f32"] == (None, 256, None, 2)
+    assert by_type["bf16"] == (128, 128, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -522,12 +528,12 @@ def test_products_of_a_loop_that_runs_nobody_knows_how_often() -> None:
 def test_a_product_whose_type_is_not_known_can_be_of_any(right: str, wrong: str) -> None:
     """No type is known to be 0, and a check that wants no f32 does not pass."""
     report = inspect(TYPES.replace(right, wrong))
-    found = matmuls(report)
-    assert {name: found[name] for name in found if name.endswith(LOWER_BOUND)} == {
+    by_type = matmuls(report)
+    assert {name: by_type[name] for name in by_type if name.endswith(LOWER_BOUND)} == {
         f"{name}{LOWER_BOUND}": flops for name, flops in BY_TYPE.items() if name != "f32"
     }
-    assert {value for name, value in found.items() if not name.endswith(LOWER_BOUND)} == {None}
-    assert {"f32", "f64", "f16", "bf16"} <= found.keys()
+    assert {value for name, value in by_type.items() if not name.endswith(LOWER_BOUND)} == {None}
+    assert {"f32", "f64", "f16", "bf16"} <= by_type.keys()
     assert rows(report, "matmuls_by_type", "flops", "flops_lower_bound")[None] == (None, 0)
 
 
@@ -538,12 +544,12 @@ def test_a_dot_that_lacks_an_attribute_has_a_type_all_the_same() -> None:
 
 def test_types_of_a_text_that_is_cut_off() -> None:
     report = inspect(TYPES[: TYPES.index("  ROOT %f")])
-    found = matmuls(report)
-    assert {name: found[name] for name in ("mixed.lower_bound", "f32.lower_bound")} == {
+    by_type = matmuls(report)
+    assert {name: by_type[name] for name in ("mixed.lower_bound", "f32.lower_bound")} == {
         "mixed.lower_bound": 768,
         "f32.lower_bound": 972,
     }
-    assert (found["bf16"], found["f16"]) == (None, None)
+    assert (by_type["bf16"], by_type["f16"]) == (None, None)
 
 
 def test_without_products_there_is_no_table() -> None:
@@ -556,5 +562,5 @@ def test_without_products_there_is_no_table() -> None:
 def test_types_add_up(name: str) -> None:
     report = inspect(DATA / name)
     whole = report.facts["cost.executed_matmul_flops"]
-    known = sum(value for value in matmuls(report).values() if isinstance(value, int))
-    assert whole in (known, None)
+    summed = sum(value for value in matmuls(report).values() if isinstance(value, int))
+    assert whole in (summed, None)

@@ -78,7 +78,7 @@ def test_what_moves_to_the_host_has_a_line_of_its_own() -> None:
 
 
 def test_a_kernel_of_which_only_the_estimate_is_known() -> None:
-    """How much of it is matrix multiplications is unknown, and not 0."""
+    """The FLOPs of matrix multiplications are unknown, not 0."""
     estimate = '{"custom_call_config":{"cost_estimate":{"flops":"2048","transcendentals":"0","bytes_accessed":"96"}}}'
     line = f'ROOT %k = f32[8] custom-call(%p), custom_call_target="tpu_custom_call", backend_config={estimate}'
     report = hlo_inspect.inspect(f"HloModule m\n\nENTRY %e {{\n  %p = f32[8] parameter(0)\n  {line}\n}}\n", "cost")
@@ -146,7 +146,7 @@ def test_a_formula_that_a_call_does_not_fit(tmp_path: Path, formula: str, fault:
     rules.write_text(f'custom_calls:\n  - target: "__gpu$*"\n    kernel: other\n    flops: {formula}\n', encoding="utf-8")
     report = inspect(KERNELS, rules)
     assert report.facts["custom_calls.unknown_count"] == 3
-    (finding,) = [one for one in report.findings if one.rule == "HI503"]
+    (finding,) = [candidate for candidate in report.findings if candidate.rule == "HI503"]
     assert fault in finding.message
     assert f"{rules}:2" in finding.message
 
@@ -169,7 +169,7 @@ def test_the_first_lines_say_what_is_attention() -> None:
 
 
 def test_scores_of_a_backward_are_recomputation() -> None:
-    """One of five multiplications: a fifth of a backward kernel that is all there is."""
+    """A fifth of a backward kernel that is the whole program: one of five multiplications."""
     shape = '"intermediate_tensor_shape":{"dimensions":["2","8","512","512"]}'
     config = f'backend_config={{"cudnn_fmha_backend_config":{{{shape}}}}}'
     operand = "bf16[2,512,8,64]"

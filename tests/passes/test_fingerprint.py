@@ -47,8 +47,8 @@ def test_the_hashes_are_those_of_the_text_in_canonical_names() -> None:
     flows = numbers(a, 0), numbers(b, 0)
     root = numbers(add, 2, *sorted(flows))
     body = numbers(root, *sorted((*flows, root)))
-    one, reduce = own("f32[]", "constant", "1"), own("f32[]", "reduce", "", "dimensions={0}", f"to_apply=[{body}]")
-    names = f"applied.{body & 0xFFFFFF:06x}", f"constant.{one & 0xFFFFF:05x}", f"reduce.{reduce & 0xFFFFF:05x}"
+    constant, reduce = own("f32[]", "constant", "1"), own("f32[]", "reduce", "", "dimensions={0}", f"to_apply=[{body}]")
+    names = f"applied.{body & 0xFFFFFF:06x}", f"constant.{constant & 0xFFFFF:05x}", f"reduce.{reduce & 0xFFFFF:05x}"
     first = f"""%{names[0]} {{
   %parameter.0 = f32[] parameter(0)
   %parameter.1 = f32[] parameter(1)
@@ -78,9 +78,9 @@ def test_a_text_that_is_not_scheduled_has_one_hash() -> None:
 
 @pytest.mark.parametrize("name", ["no_percent", "no_signatures", "operand_shapes", "short_parsable", "short_with_metadata"])
 def test_the_prints_of_one_program_have_one_hash(name: str) -> None:
-    one, other = (hlo_inspect.inspect(DATA / f"prints/{print_}.txt", "fingerprint") for print_ in ("long", name))
-    assert one.facts["fingerprint.program"] == other.facts["fingerprint.program"]
-    assert one.facts["fingerprint.schedule"] == other.facts["fingerprint.schedule"]
+    long_print, other = (hlo_inspect.inspect(DATA / f"prints/{print_}.txt", "fingerprint") for print_ in ("long", name))
+    assert long_print.facts["fingerprint.program"] == other.facts["fingerprint.program"]
+    assert long_print.facts["fingerprint.schedule"] == other.facts["fingerprint.schedule"]
 
 
 def test_quoted_lines_have_none() -> None:

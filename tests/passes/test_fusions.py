@@ -152,7 +152,7 @@ def test_the_content_of_each_fused_computation_counts_once(report: Report) -> No
 
 
 def test_custom_calls_by_target(report: Report) -> None:
-    """One gemm has an operand of 16 bytes, the other two; each has a result of 16."""
+    """The first gemm has an operand of 16 bytes, the other two; each has a result of 16."""
     names = ("target", "count", "runs", "bytes", "operand_bytes", "result_bytes")
     assert columns(report.table("custom_calls_by_target"), *names) == [("gemm", 2, 2, 80, 48, 32), ("mark", 1, 1, 32, 16, 16)]
 
@@ -166,29 +166,29 @@ def test_the_summary_shows_them_as_fusions_does(text: str | Path, name: str) -> 
     page = hlo_inspect.inspect(text, ("summary",))
     alone = hlo_inspect.inspect(text, ("fusions",)).table(name)
     shown = [table for table in page.tables if table.name == name]
-    assert [(one.columns, one.rows, one.total) for one in shown] == [(alone.columns, alone.rows, alone.total)][
-        : len(alone.rows)
-    ]
+    assert [(summary_table.columns, summary_table.rows, summary_table.total) for summary_table in shown] == [
+        (alone.columns, alone.rows, alone.total)
+    ][: len(alone.rows)]
 
 
 def test_a_computation_that_is_not_in_the_text() -> None:
     text = TEXT.replace("calls=%big", "calls=%gone")
-    found = hlo_inspect.inspect(text, ("fusions",))
+    report = hlo_inspect.inspect(text, ("fusions",))
     names = ("name", "root", "instructions", "bytes")
-    assert columns(found.table("fusions"), *names)[1:3] == [("loop", None, None, None), ("last", None, None, None)]
-    assert columns(found.table("fusions_by_kind"), "kind", "instructions", "bytes")[0] == ("kInput", 4, 48)
-    assert columns(found.table("fusions_by_kind"), "kind", "instructions", "bytes")[1] == ("kLoop", None, None)
-    assert found.facts["fusions.count"] == 4
+    assert columns(report.table("fusions"), *names)[1:3] == [("loop", None, None, None), ("last", None, None, None)]
+    assert columns(report.table("fusions_by_kind"), "kind", "instructions", "bytes")[0] == ("kInput", 4, 48)
+    assert columns(report.table("fusions_by_kind"), "kind", "instructions", "bytes")[1] == ("kLoop", None, None)
+    assert report.facts["fusions.count"] == 4
 
 
 def test_no_fusions() -> None:
-    found = hlo_inspect.inspect(DATA / "handmade/headerless.txt", ("fusions",))
-    assert (found.facts["fusions.count"], found.facts["custom_calls.count"]) == (0, 0)
-    assert {len(table.rows) for table in found.tables} == {0}
+    report = hlo_inspect.inspect(DATA / "handmade/headerless.txt", ("fusions",))
+    assert (report.facts["fusions.count"], report.facts["custom_calls.count"]) == (0, 0)
+    assert {len(table.rows) for table in report.tables} == {0}
 
 
 def test_what_fusions_cost_in_one_step(report: Report) -> None:
-    """One inside of another costs nothing by itself: its four FLOPs are the outer one's."""
+    """A fusion inside of another costs nothing by itself: its four FLOPs are the outer one's."""
     assert columns(report.table("fusions"), "name", "runs", "flops", "bytes") == [
         ("loop", 1, 100, 800),
         ("last", 1, 100, 800),
@@ -259,6 +259,6 @@ def test_what_is_updated_in_place_counts_the_part() -> None:
 def test_without_the_entry_nothing_is_known_of_a_step() -> None:
     fused = "fused {\n  p = f32[8] parameter(0)\n  ROOT n = f32[8] negate(p)\n}"
     calling = "calling {\n  q = f32[8] parameter(0)\n  ROOT f = f32[8] fusion(q), kind=kLoop, calls=fused\n}"
-    found = hlo_inspect.inspect(f"HloModule m\n\n{fused}\n\n{calling}\n\nother {{\n  p = f32[8]", "fusions")
-    assert columns(found.table("fusions"), "runs", "flops", "bytes") == [(None, None, None)]
-    assert columns(found.table("fusions_by_kind"), "kind", "runs", "flops", "bytes") == [("kLoop", None, None, None)]
+    report = hlo_inspect.inspect(f"HloModule m\n\n{fused}\n\n{calling}\n\nother {{\n  p = f32[8]", "fusions")
+    assert columns(report.table("fusions"), "runs", "flops", "bytes") == [(None, None, None)]
+    assert columns(report.table("fusions_by_kind"), "kind", "runs", "flops", "bytes") == [("kLoop", None, None, None)]

@@ -137,8 +137,8 @@ def test_of_too_many_parameters_loops_and_those_that_move_most_are_listed(monkey
 
 def test_a_note_says_that_some_are_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     def notes() -> list[str]:
-        found = hlo_inspect.inspect(MANY, passes=("instructions",)).notes
-        return [note for note in found if note.startswith("instructions: ")]
+        all_notes = hlo_inspect.inspect(MANY, passes=("instructions",)).notes
+        return [note for note in all_notes if note.startswith("instructions: ")]
 
     assert not notes()
     monkeypatch.setattr(instructions, "MOST_INSTRUCTIONS", 4)

@@ -22,9 +22,9 @@ COMPACT = text("n0, n1, n2, n3, ...(+2)", "n0, n1, n2, n3, ...(+2)")
 
 
 def test_memory_has_one_finding() -> None:
-    (finding,) = [one for one in hlo_inspect.inspect(COMPACT, "memory").findings if one.rule == "HI301"]
+    (finding,) = [candidate for candidate in hlo_inspect.inspect(COMPACT, "memory").findings if candidate.rule == "HI301"]
     assert finding.message == "an operand of t has no name, and operands of 1 other instructions have none"
-    assert not [one for one in hlo_inspect.inspect(WHOLE, "memory").findings if one.rule == "HI301"]
+    assert not [finding for finding in hlo_inspect.inspect(WHOLE, "memory").findings if finding.rule == "HI301"]
 
 
 def test_it_is_not_known_which_parameters_are_unused() -> None:

@@ -53,10 +53,10 @@ def test_rows_and_total() -> None:
 
 def test_what_has_no_estimate_is_not_counted_as_nothing() -> None:
     table = hlo_inspect.inspect(PROGRAM, "time", profile="mi300x").table("collective_links")
-    found = table.records()
-    assert {row["estimate_s"] for row in found} == {None}
-    assert {row["bus_bandwidth"] for row in found} == {None}
-    assert all(row["bound_s"] for row in found)
+    records = table.records()
+    assert {row["estimate_s"] for row in records} == {None}
+    assert {row["bus_bandwidth"] for row in records} == {None}
+    assert all(row["bound_s"] for row in records)
 
 
 IN_LOOP = f"""HloModule m, is_scheduled=true, num_partitions=16, {LAYOUT}
@@ -82,7 +82,7 @@ ENTRY main {{
 
 @pytest.mark.parametrize(("command", "table"), [("time", "collective_links"), ("collectives", "collectives")])
 def test_in_a_loop_of_unknown_length_sums_are_lower_bounds(command: str, table: str) -> None:
-    """One run at least: 2·7/8 of 4 MiB over 300 GB/s. How fast the links are is known, whatever the runs."""
+    """The loop runs once at least: 2·7/8 of 4 MiB over 300 GB/s. The speed of the links is known, whatever the runs."""
     report = hlo_inspect.inspect(IN_LOOP, command, profile="a100-sxm-80gb")
     (row,) = report.table(table).records()
     sent = 4 * 2**20 * 7 // 4
@@ -96,7 +96,7 @@ def test_in_a_loop_of_unknown_length_sums_are_lower_bounds(command: str, table: 
 
 
 def test_of_several_sizes_and_unknown_runs_no_bandwidth_is_known() -> None:
-    """What one in the loop reaches weighs nobody knows how much against another one of half the size outside."""
+    """The unknown runs of the collective in the loop give an unknown weight against the one of half the size outside."""
     half = "half = f32[524288]{0} slice(w), slice={[0:524288]}"
     after = f"small = f32[524288]{{0}} all-reduce(half), channel_id=2, {ROWS}, {SUM}"
     root = "ROOT r = f32[1048576]{0} concatenate(small, small), dimensions={0}"
@@ -104,7 +104,7 @@ def test_of_several_sizes_and_unknown_runs_no_bandwidth_is_known() -> None:
     (row,) = hlo_inspect.inspect(text, "time", profile="a100-sxm-80gb").table("collective_links").records()
     assert (row["sites"], row["runs"], row["bus_bandwidth"]) == (2, None, None)
     sizes = hlo_inspect.inspect(text, "collectives", profile="a100-sxm-80gb").table("collectives_by_axis").records()
-    assert [one["bus_bandwidth"] for one in sizes] == [None]
+    assert [record["bus_bandwidth"] for record in sizes] == [None]
 
 
 def test_exposed_time_in_a_loop_of_unknown_length() -> None:

@@ -226,10 +226,10 @@ def test_what_is_live_adds_up_to_the_peak(dump: Path) -> None:
     live = report.table("live_at_peak")
     assert peak is not None
     for table in ("live_at_peak", "live_at_peak_groups", "live_by_role", "live_by_source"):
-        found = report.table(table)
-        at = [column.name for column in found.columns].index("bytes")
-        assert found.total is not None
-        assert found.total[at] == peak
+        peak_table = report.table(table)
+        index = [column.name for column in peak_table.columns].index("bytes")
+        assert peak_table.total is not None
+        assert peak_table.total[index] == peak
     padding = [record["padding_bytes"] for record in live.records()]
     assert sum(size for size in padding if isinstance(size, int)) == report.facts["memory.padding_bytes"]
     curve = [size for (size,) in columns(report, "live_bytes", "bytes") if isinstance(size, int)]
@@ -253,7 +253,7 @@ ENTRY %main (p: f32[256]) -> f32[256] {
 
 
 def test_the_life_of_a_buffer() -> None:
-    """`a` is read at times 2 and 3; it lies where the output comes to lie at time 6, as XLA uses that memory before."""
+    """`a` is read at positions 2 and 3. Its place is that of the output, written at 6: XLA uses that memory before."""
     report = hlo_inspect.inspect(LIFE, "memory", name="%a")
     assert columns(report, "buffers", "bytes", "allocation", "live_from", "live_to") == [(1024, "output", 1, 3)]
     assert columns(report, "buffer_events", "time", "event", "by") == [

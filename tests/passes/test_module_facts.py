@@ -1,4 +1,4 @@
-"""What every command says of a module: name, devices, shapes, and the faults of its text."""
+"""The facts of a module that every command gives: name, devices, shapes, and the faults of its text."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ BODY = "ENTRY %main (p: f32[4]) -> f32[4] {\n  %p = f32[4]{0} parameter(0)\n  RO
 
 
 def rules(text: str, command: str = "summary") -> list[tuple[str, str, str | None]]:
-    found = hlo_inspect.inspect(text, (command,)).findings
-    return [(finding.rule, str(finding.location), finding.subject) for finding in found]
+    findings = hlo_inspect.inspect(text, (command,)).findings
+    return [(finding.rule, str(finding.location), finding.subject) for finding in findings]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -80,8 +80,8 @@ def test_devices_that_nothing_tells_have_a_reason() -> None:
     ],
 )
 def test_each_fault_of_the_text_is_a_finding_with_its_place(text: str, expected: list[tuple[str, str, str | None]]) -> None:
-    found = [finding for finding in rules(text) if finding[0].startswith(("HI00", "HI01"))]
-    assert found == expected
+    text_faults = [finding for finding in rules(text) if finding[0].startswith(("HI00", "HI01"))]
+    assert text_faults == expected
 
 
 def test_bytes_that_are_no_text() -> None:

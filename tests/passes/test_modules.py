@@ -21,9 +21,9 @@ def listed(*reports: Report) -> Report:
 
 
 def made(name: str, lines: int, path: str = "a.txt", first_line: int = 1, **facts: Any) -> Report:
-    known = {name.replace("__", "."): value for name, value in facts.items()}
+    named = {name.replace("__", "."): value for name, value in facts.items()}
     findings = (Finding("HI002", "error", "cut off"), Finding("HI102", "info", "unused"))
-    return Report("module_facts", Input(path, first_line, lines, 10 * lines), {"module.name": name, **known}, findings=findings)
+    return Report("module_facts", Input(path, first_line, lines, 10 * lines), {"module.name": name, **named}, findings=findings)
 
 
 def test_the_module_with_the_most_lines_is_first() -> None:
@@ -35,8 +35,8 @@ def test_the_module_with_the_most_lines_is_first() -> None:
 def test_a_narrow_page_tells_modules_of_one_name_apart() -> None:
     """JAX calls most of them `jit_step`: without the path their rows could not be told from each other."""
     stream = StringIO()
-    known = {"module__devices": 8, "cost__executed_flops": 9, "collectives__executed_count": 7, "params__bytes": 6}
-    report = listed(made("jit_step", 5, "first.txt", **known), made("jit_step", 5, "second.txt", **known))
+    figures = {"module__devices": 8, "cost__executed_flops": 9, "collectives__executed_count": 7, "params__bytes": 6}
+    report = listed(made("jit_step", 5, "first.txt", **figures), made("jit_step", 5, "second.txt", **figures))
     FORMATS["table"]([report], stream, RenderOptions(width=80))
     assert ("first.txt" in stream.getvalue(), "second.txt" in stream.getvalue()) == (True, True)
 

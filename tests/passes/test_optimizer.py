@@ -40,8 +40,8 @@ def test_there_are_cases_of_every_platform() -> None:
 
 def test_the_parameters_have_roles_where_the_optimizer_is_asked_for() -> None:
     """The state of adamw_step is the counter, two first moments, two second ones, two weights; then come x and y."""
-    found = hlo_inspect.inspect(DATA / "cpu/adamw_step.after.txt", "params").table("params")
-    assert column(found, "role") == ["counter", *["first_moment"] * 2, *["second_moment"] * 2, *["weight"] * 2, None, None]
+    parameters = hlo_inspect.inspect(DATA / "cpu/adamw_step.after.txt", "params").table("params")
+    assert column(parameters, "role") == ["counter", *["first_moment"] * 2, *["second_moment"] * 2, *["weight"] * 2, None, None]
 
 
 def test_groups_have_one_row_for_each_set_of_constants() -> None:
@@ -53,16 +53,16 @@ def test_groups_have_one_row_for_each_set_of_constants() -> None:
 
 @pytest.mark.parametrize("width", [80, 100, 120, 140, 160, 180, 200])
 def test_what_few_rules_have_takes_no_room_from_what_most_have(width: int) -> None:
-    """Of the optimizers here one has AdEMAMix's beta3 and alpha; most have a rate, two betas, epsilon and a weight decay."""
+    """AdEMAMix alone has beta3 and alpha here; most have a rate, two betas, epsilon and a weight decay."""
     most = {"learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "rate"}
-    found = report_of(text_of("adamw.after"))
+    adamw = report_of(text_of("adamw.after"))
     for name in ("optimizer", "optimizer_groups"):
-        hidden = make_grid(found.table(name), width).hidden
+        hidden = make_grid(adamw.table(name), width).hidden
         assert {"beta3", "alpha"} <= set(hidden) or not most & set(hidden)
 
 
 def test_what_is_unknown_shows_its_expression() -> None:
-    """Those of one form are shown once, with how far the nearest rule got."""
+    """Updates of one form are shown once, with the part that the nearest rule explains."""
     notes = report_of(changed(text_of("sign_sgd.after"), r" sign\(", " rsqrt(")).notes
     (shown,) = [note for note in notes if "no rule explains" in note]
     assert re.fullmatch(
@@ -87,9 +87,9 @@ def test_notes_say_why_a_value_is_unknown() -> None:
 def test_what_cannot_be_followed_is_a_finding() -> None:
     lines = ("%p = f32[8]{0} parameter(0)", "%a = f32[8]{0} add(%p, %b)", "%b = f32[8]{0} negate(%a)")
     header = ", input_output_alias={ {}: (0, {}, may-alias) }"
-    found = report_of(entry_of(*lines, "ROOT %r = f32[8]{0} sine(%a)", header=header))
-    assert [finding.rule for finding in found.findings if finding.rule == "HI504"] == ["HI504"]
-    assert found.facts["optimizer.name"] is None
+    report = report_of(entry_of(*lines, "ROOT %r = f32[8]{0} sine(%a)", header=header))
+    assert [finding.rule for finding in report.findings if finding.rule == "HI504"] == ["HI504"]
+    assert report.facts["optimizer.name"] is None
 
 
 def test_a_finding_always_names_an_instruction() -> None:
@@ -102,10 +102,10 @@ def test_a_finding_always_names_an_instruction() -> None:
 def test_a_schedule_is_told_by_its_name() -> None:
     """Warm-up over 100 steps to 0.001, then a cosine over 900: the counter is the last of the state's parameters."""
     report = report_of(text_of("adamw_clip.before"))
-    found = report.table("optimizer")
+    updates = report.table("optimizer")
     name = "linear warm-up 0 to 0.001 over 100 steps, then cosine to 0 over 900 steps"
-    assert set(column(found, "rate")) == set(column(report.table("optimizer_groups"), "rate")) == {name}
-    assert set(column(found, "learning_rate")) == {None}
+    assert set(column(updates, "rate")) == set(column(report.table("optimizer_groups"), "rate")) == {name}
+    assert set(column(updates, "learning_rate")) == {None}
 
 
 LOST = """HloModule m, input_output_alias={ {0}: (0, {}, may-alias) }
@@ -143,7 +143,7 @@ def test_where_something_is_left_out_nobody_knows_what_is_updated(before: str, a
     """Nothing is updated in the whole text: the first result is twice the second parameter."""
     facts = report_of(LOST).facts
     assert (facts["optimizer.name"], facts["optimizer.update_count"]) == ("none", 0)
-    found = report_of(LOST.replace(before, after))
+    report = report_of(LOST.replace(before, after))
     names = ("name", "update_count", "frozen_count", "state_bytes")
-    assert [found.facts[f"optimizer.{name}"] for name in names] == [None] * 4
-    assert [one.message for one in found.findings if one.rule == "HI504"] == [finding]
+    assert [report.facts[f"optimizer.{name}"] for name in names] == [None] * 4
+    assert [finding_.message for finding_ in report.findings if finding_.rule == "HI504"] == [finding]

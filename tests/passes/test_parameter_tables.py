@@ -1,4 +1,4 @@
-"""What a page shows of parameters: totals by role, what is not donated, the rest with equal arrays together."""
+"""The parameters on a page: totals by role, those that are not donated, and the rest with merged rows."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_facts() -> None:
 
 
 def test_the_table_of_parameters() -> None:
-    """One row a leaf by number; a tile of 8x128 makes 4096 bytes of 32."""
+    """The rows are leaves by number; a tile of 8x128 makes 4096 bytes of 32."""
     rows = params(STATE).table("params").records()
     columns = (
         "number",
@@ -106,13 +106,13 @@ def test_no_parameters() -> None:
 
 
 def test_what_could_be_donated_is_a_finding() -> None:
-    """Of two parameters one fits the only output, so that its bytes are at stake: a warning from 1 MiB on."""
+    """The only output fits one of two parameters, so its bytes are at stake: a warning from 1 MiB on."""
     for elements, severity in ((1024, "info"), (1 << 18, "warning")):
         array = f"f32[{elements}]{{0}}"
         lines = (f"%p = {array} parameter(0)", f"%q = {array} parameter(1)", f"ROOT %n = {array} add(%p, %q)")
         (finding,) = params(entry(*lines)).findings
-        found = (finding.rule, finding.severity, finding.subject, finding.bytes_at_stake)
-        assert found == ("HI101", severity, "p", 4 * elements)
+        reported = (finding.rule, finding.severity, finding.subject, finding.bytes_at_stake)
+        assert reported == ("HI101", severity, "p", 4 * elements)
     assert finding.message.startswith("parameter 0 could be donated")
     assert str(finding.location) == "<text>:3"
 

@@ -21,7 +21,7 @@ TEXT = """What are these?
 """
 
 
-@pytest.mark.parametrize("command", [one.name for one in PASSES])
+@pytest.mark.parametrize("command", [pass_.name for pass_ in PASSES])
 def test_every_command_answers(command: str) -> None:
     report = hlo_inspect.inspect(TEXT, command)
     assert report.facts["module.name"] == "quoted_lines"
@@ -98,7 +98,7 @@ def test_sums_of_a_text_that_is_cut_off_are_lower_bounds() -> None:
 
 
 def test_totals_of_a_text_that_is_cut_off_are_lower_bounds_on_a_page() -> None:
-    """What is missing may have more of everything. In JSON a total is the sum of its rows."""
+    """The missing part may have more of everything. In JSON a total is the sum of its rows."""
     expected = {
         "cost": ("total", ">= 544", "?", ">= 512", ">= 768 B", ""),  # no transcendentals are no bound
         "params_by_role": ("total", ">= 2", ">= 384 B", "?", ">= 384 B", "?"),
@@ -126,7 +126,7 @@ def test_a_table_of_a_text_that_is_cut_off_is_empty_before_the_text_ends(
 
 
 def test_what_is_exposed_has_no_total_in_a_text_that_is_cut_off() -> None:
-    """What is missing may hide the collectives that are there."""
+    """The missing part may hide the collectives."""
     report = hlo_inspect.inspect(CUT, ("time", "collectives"), profile="h100-sxm")
     assert report.table("step").total is None
     groups = report.table("collective_groups")

@@ -67,9 +67,9 @@ def of_text(text: str, directory: Path, profile: str | None = None) -> Report:
 def test_scopes_are_in_scopes(tmp_path: Path) -> None:
     """Each of three instructions does 64 FLOPs and moves three arrays of 256 bytes. What is all of a scope is joined to it."""
     rows = records(of_text(SCOPES, tmp_path), "scope_tree")
-    found = [(row["label"], row["scope"], row["inside"], row["flops"], row["bytes_accessed"]) for row in rows]
-    assert found[0] == ("one step", "", None, 3 * 64, 3 * 768)
-    assert sorted(found[1:]) == [
+    nodes = [(row["label"], row["scope"], row["inside"], row["flops"], row["bytes_accessed"]) for row in rows]
+    assert nodes[0] == ("one step", "", None, 3 * 64, 3 * 768)
+    assert sorted(nodes[1:]) == [
         ("attention", "model/layers_*/attention", 1, 64, 768),
         ("head", "head", 0, 64, 768),
         ("mlp", "model/layers_*/mlp", 1, 64, 768),
@@ -228,7 +228,7 @@ def test_long_events_have_marks_of_their_own() -> None:
 def test_tables_of_collectives_add_up_to_the_facts(dump: str, table: str) -> None:
     report = pictures(dump)
     if not report.facts["collectives.count"]:
-        assert table not in [one.name for one in report.tables]
+        assert table not in [candidate.name for candidate in report.tables]
         return
     total = totals(report.table(table))
     for column, fact in (("runs", "count"), ("executed_operand_bytes",) * 2, ("executed_wire_bytes",) * 2):
@@ -249,7 +249,9 @@ def test_devices_are_drawn_in_the_mesh() -> None:
     axes = [(row["axis"], row["size"], row["stride"]) for row in records(report, "mesh_axes")]
     assert axes == [("d0", 2, 4), ("d1", 4, 1)]
     devices = records(report, "mesh_devices")
-    assert [(row["device"], row["row"], row["column"]) for row in devices] == [(at, at // 4, at % 4) for at in range(8)]
+    assert [(row["device"], row["row"], row["column"]) for row in devices] == [
+        (index, index // 4, index % 4) for index in range(8)
+    ]
     assert devices[6]["coordinates"] == "d0=1, d1=2"
 
 
@@ -274,7 +276,7 @@ def test_tables_of_memory_add_up_to_the_facts(dump: str) -> None:
 
 
 def test_the_largest_temporaries_are_named(tmp_path: Path) -> None:
-    """Of two arrays of 256 bytes the second is written while the first is still to be read; the result is no temporary."""
+    """The second of two arrays of 256 bytes is written while the first is still to be read; the result is no temporary."""
     dots = SCOPES
     for opcode in ("add", "multiply", "subtract"):
         dots = re.sub(rf"{opcode}(\(.*\)), metadata.*", r"dot\1, lhs_contracting_dims={1}, rhs_contracting_dims={0}", dots)

@@ -17,8 +17,8 @@ def columns(table: Table) -> list[str]:
 def row(table: Table, **key: Value) -> dict[str, Value]:
     """The only row with these values, by column."""
     rows = [dict(zip(columns(table), values, strict=True)) for values in table.rows]
-    (found,) = [values for values in rows if key.items() <= values.items()]
-    return found
+    (match,) = [values for values in rows if key.items() <= values.items()]
+    return match
 
 
 def test_list_has_a_row_for_each_profile() -> None:

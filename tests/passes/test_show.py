@@ -267,13 +267,15 @@ COLUMNS = {
     "graph_nodes": "node name opcode shape expression phase computation side steps line",
     "graph_edges": "source target",
 }
-"""What scripts may rely on, of each table."""
+"""The columns of each table, which scripts may rely on."""
 
 
 def test_the_columns_of_all_tables() -> None:
     for report in (show("dot.4"), show("all-reduce-start", DATA / "gpu/collectives.after.txt")):
-        found = {table.name: [column.name for column in table.columns] for table in report.tables if table.name in COLUMNS}
-        assert found == {name: columns.split() for name, columns in COLUMNS.items()}
+        columns_of_tables = {
+            table.name: [column.name for column in table.columns] for table in report.tables if table.name in COLUMNS
+        }
+        assert columns_of_tables == {name: columns.split() for name, columns in COLUMNS.items()}
 
 
 @pytest.mark.parametrize(

@@ -40,15 +40,15 @@ def hands_on(opcode: str) -> bool:
 
 
 def behind_bitcasts(names: list[str], further: dict[str, list[str]], opcodes: dict[str, str]) -> set[str]:
-    """The instructions with those behind a bitcast in its place."""
-    found, waiting = set(), list(names)
+    """Return the instructions, with those behind a bitcast in its place."""
+    reached, waiting = set(), list(names)
     while waiting:
         name = waiting.pop()
         if opcodes[name] == "bitcast":
             waiting += further[name]
         else:
-            found.add(name)
-    return found
+            reached.add(name)
+    return reached
 
 
 def test_the_neighbours_are_those_of_xla() -> None:
@@ -58,8 +58,8 @@ def test_the_neighbours_are_those_of_xla() -> None:
         opcodes: dict[str, str] = {}
         operands: dict[str, list[str]] = {}
         users: dict[str, list[str]] = defaultdict(list)
-        for found in theirs["computations"].values():
-            for instruction, (opcode, _, its_operands, _) in found["instructions"].items():
+        for computation_of_xla in theirs["computations"].values():
+            for instruction, (opcode, _, its_operands, _) in computation_of_xla["instructions"].items():
                 opcodes[instruction], operands[instruction] = opcode, its_operands
                 for operand in dict.fromkeys(its_operands):
                     users[operand].append(instruction)
@@ -78,12 +78,12 @@ def test_the_neighbours_are_those_of_xla() -> None:
             above = behind_bitcasts(operands[instruction], operands, opcodes)
             below = behind_bitcasts(users[instruction], users, opcodes)
             around = [instruction, *above, *below]
-            is_fused = "fusion" in {opcodes[one] for one in above} | {opcodes[instruction]}  # which may hand an operand on
+            is_fused = "fusion" in {opcodes[name_] for name_ in above} | {opcodes[instruction]}  # which may hand an operand on
             if (
                 below
                 and opcodes[instruction] != "bitcast"
                 and not is_fused
-                and not any(hands_on(opcodes[one]) for one in around)
+                and not any(hands_on(opcodes[name_]) for name_ in around)
             ):
                 assert (set(names["feeds"]), set(names["reads"])) == (above, below), (name, line)
                 stepped += 1

@@ -1,7 +1,7 @@
-"""What collectives do in one step of programs with loops: sites, runs and bytes of each kind, worked out by hand.
+"""The collectives in one step of programs with loops: sites, runs and bytes of each kind, worked out by hand.
 
-The bodies that hold collectives, how often the loops run, and the shapes were read from the texts. The larger dumps are kept
-beside the checkout; nothing of them is tested where that folder is not there.
+The bodies that hold collectives, the trip counts, and the shapes were read from the texts. The larger dumps are kept
+beside the checkout; their tests are skipped without that folder.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def test_step(path: Path, step: Step) -> None:
     report = hlo_inspect.inspect(path, "collectives")
     figures = ("count", "executed_count", "executed_operand_bytes", "executed_wire_bytes")
     kinds = [name.split(".")[1] for name in report.facts if name.endswith(".executed_operand_bytes") and name.count(".") == 2]
-    found = {kind: tuple(report.facts[f"collectives.{kind}.{figure}"] for figure in figures) for kind in kinds}
-    assert {kind: one for kind, one in found.items() if one[0]} == step
+    by_kind = {kind: tuple(report.facts[f"collectives.{kind}.{figure}"] for figure in figures) for kind in kinds}
+    assert {kind: values for kind, values in by_kind.items() if values[0]} == step
     total = [sum(column) for column in zip(*step.values(), strict=True)]
     assert [report.facts[f"collectives.{figure}"] for figure in figures] == total
     sums = totals(report.table("collectives_by_kind"))

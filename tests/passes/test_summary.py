@@ -1,6 +1,4 @@
-"""The command `summary`: counts as printed, the facts of the passes that it runs, and every figure of a dump that XLA's parser
-or a count by hand gives.
-"""
+"""The command `summary`: counts as printed, the facts of its passes, and figures of dumps by XLA's parser or by hand."""
 
 from __future__ import annotations
 
@@ -98,8 +96,8 @@ def test_an_entry_that_the_text_does_not_hold() -> None:
 
 def test_findings_of_all_passes_the_most_severe_first() -> None:
     text = TEXT.replace(", input_output_alias={ {}: (0, {}, may-alias) }", "").replace("negate(%p)", "negate(%gone)")
-    found = [(finding.rule, finding.severity) for finding in hlo_inspect.inspect(text).findings]
-    assert found == [("HI008", "error"), ("HI504", "warning"), ("HI102", "info")]
+    severities = [(finding.rule, finding.severity) for finding in hlo_inspect.inspect(text).findings]
+    assert severities == [("HI008", "error"), ("HI504", "warning"), ("HI102", "info")]
 
 
 def test_costs_and_optimizer_stand_on_the_page_where_they_run_too() -> None:
@@ -108,11 +106,16 @@ def test_costs_and_optimizer_stand_on_the_page_where_they_run_too() -> None:
     page = hlo_inspect.inspect(path, "summary")
     update = page.table("optimizer_update")
     (row,) = update.rows
-    told = {column.name: value for column, value in zip(update.columns, row, strict=True)}
-    assert (told["rule"], told["weights"], told["learning_rate"], told["weight_decay"]) == ("adamw", 2, 0.001, 0.1)
-    assert (told["rate"], told["weight_bytes"], told["state_bytes"]) == (None, 2 * 256, 4 * 256 + 4)
+    constants = {column.name: value for column, value in zip(update.columns, row, strict=True)}
+    assert (constants["rule"], constants["weights"], constants["learning_rate"], constants["weight_decay"]) == (
+        "adamw",
+        2,
+        0.001,
+        0.1,
+    )
+    assert (constants["rate"], constants["weight_bytes"], constants["state_bytes"]) == (None, 2 * 256, 4 * 256 + 4)
     on_page = {column.name for column in update.columns if column.detail < 9}
-    assert on_page == {name for name, value in told.items() if value is not None}
+    assert on_page == {name for name, value in constants.items() if value is not None}
     assert page.facts["cost.flops"] == 8074
     flops = [column.name for column in page.table("cost_by_phase").columns].index("flops")
     by_phase = [row[flops] for row in page.table("cost_by_phase").rows]
@@ -127,7 +130,7 @@ NOT_YET = ("cost.", "loops.", "mesh.", "optimizer.")
 """Families of figures that no command answers yet."""
 
 WRITTEN_OTHERWISE = ("tpu/", "jax_0_4_13/")
-"""Where the compiler writes a program's collectives as other kinds than the program calls."""
+"""Dumps in which the compiler writes a program's collectives as other kinds than the program calls."""
 
 
 NAMELESS = {
@@ -139,17 +142,17 @@ NAMELESS = {
 
 
 def figures(name: str, facts: dict[str, Value]) -> dict[str, Value]:
-    """What XLA and the program's source say of a dump."""
+    """Return the figures of a dump by XLA and by the program's source."""
     program = dict(BY_XLA["programs"].get(Path(name).name.split(".")[0], {}))
     if name.startswith(WRITTEN_OTHERWISE):
         program = {fact: value for fact, value in program.items() if not fact.startswith("collectives.")}
     return {fact: value for fact, value in (program | facts).items() if not fact.startswith(NOT_YET)}
 
 
-def differences(report: Report, known: dict[str, Value]) -> dict[str, tuple[Value, Value]]:
-    """Fact -> (what is known, what the report says), where they differ."""
-    found = {fact: (value, report.facts.get(fact, 0)) for fact, value in known.items()}
-    return {fact: pair for fact, pair in found.items() if pair[0] != pair[1]}
+def differences(report: Report, expected: dict[str, Value]) -> dict[str, tuple[Value, Value]]:
+    """Return the facts that differ, each with the expected value and that of the report."""
+    pairs = {fact: (value, report.facts.get(fact, 0)) for fact, value in expected.items()}
+    return {fact: pair for fact, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def index(numbers: list[int]) -> str:
@@ -187,8 +190,8 @@ def test_handmade_dumps(name: str) -> None:
     entry = BY_HAND[name]
     reports = list(hlo_inspect.inspect_all(DATA / "handmade" / name))
     assert len(reports) == len(entry["modules"])
-    for report, known in zip(reports, entry["modules"], strict=True):
-        assert differences(report, {fact: value for fact, value in known.items() if not fact.startswith(NOT_YET)}) == {}
+    for report, module_facts in zip(reports, entry["modules"], strict=True):
+        assert differences(report, {fact: value for fact, value in module_facts.items() if not fact.startswith(NOT_YET)}) == {}
     if "first_lines" in entry:
         assert [report.input.first_line for report in reports] == entry["first_lines"]
     if "aliases" in entry:
@@ -228,7 +231,7 @@ def lines(report: Report) -> dict[str, str]:
 
 
 def test_the_first_lines_say_what_it_is_how_large_and_what_it_moves() -> None:
-    """One weight of 16 × 16 floats, trained by SGD on 2 devices: every figure by hand."""
+    """A weight of 16 × 16 floats is trained by SGD on 2 devices: every figure by hand."""
     text = """HloModule jit_step, num_partitions=2, input_output_alias={ {0}: (0, {}, may-alias) }
 
 %add (a: f32[], b: f32[]) -> f32[] {
@@ -250,14 +253,14 @@ ENTRY %main (w: f32[16,16], x: f32[8,16]) -> (f32[16,16], f32[8,16]) {
   ROOT %t = (f32[16,16]{1,0}, f32[8,16]{1,0}) tuple(%new, %y)
 }
 """
-    found = lines(hlo_inspect.inspect(text))
-    assert list(found) == ["", "compute", "collectives", "memory", "largest", "findings"]
-    assert found[""] == "train step: sgd on 1 weight (1.00 KiB on each of 2 devices, mesh d0=2)"
-    assert found["compute"].startswith("8.19 kFLOP matmul, ")  # 2 × 2 × 8 × 16 × 16
-    assert found["collectives"] == "1 run, 1.00 KiB of operands, 1.00 KiB sent along d0"  # 2 (n - 1) / n × 1 KiB
-    assert found["memory"] == "arguments 1.50 KiB, 1 of 2 donated (67 % of the bytes), unaliased outputs 512 B"
-    assert found["largest"] == "1.00 KiB f32[16,16] g"
-    assert found["findings"].startswith("0 errors, ")
+    first_lines = lines(hlo_inspect.inspect(text))
+    assert list(first_lines) == ["", "compute", "collectives", "memory", "largest", "findings"]
+    assert first_lines[""] == "train step: sgd on 1 weight (1.00 KiB on each of 2 devices, mesh d0=2)"
+    assert first_lines["compute"].startswith("8.19 kFLOP matmul, ")  # 2 × 2 × 8 × 16 × 16
+    assert first_lines["collectives"] == "1 run, 1.00 KiB of operands, 1.00 KiB sent along d0"  # 2 (n - 1) / n × 1 KiB
+    assert first_lines["memory"] == "arguments 1.50 KiB, 1 of 2 donated (67 % of the bytes), unaliased outputs 512 B"
+    assert first_lines["largest"] == "1.00 KiB f32[16,16] g"
+    assert first_lines["findings"].startswith("0 errors, ")
     quick = lines(hlo_inspect.inspect(text, quick=True))
     assert quick[""] == "program with matrix multiplications: 2 parameters (1.50 KiB on each of 2 devices, mesh d0=2)"
     assert "compute" not in quick
@@ -287,15 +290,15 @@ ENTRY e {
 
 def test_flops_without_those_of_a_custom_call_are_a_lower_bound() -> None:
     """Eight elements are negated; what is called has no rule."""
-    found = hlo_inspect.inspect(UNKNOWN_CALL, "summary")
-    assert lines(found)["compute"] == ">= 8 FLOP, 128 B accessed; FLOPs of mine not known"
+    summary = hlo_inspect.inspect(UNKNOWN_CALL, "summary")
+    assert lines(summary)["compute"] == ">= 8 FLOP, 128 B accessed; FLOPs of mine not known"
     alone = UNKNOWN_CALL.replace("custom-call(n)", "custom-call(p)").replace("  n = f32[8]{0} negate(p)\n", "")
-    found = hlo_inspect.inspect(alone, "summary")
-    assert lines(found)[""].startswith("one custom call of mine on 1 parameter")
-    assert lines(found)["compute"] == "64 B accessed; FLOPs of mine not known"
-    found = hlo_inspect.inspect(alone.replace(', custom_call_target="mine"', ""), "summary")
-    assert lines(found)[""].startswith("one custom call on 1 parameter")
-    assert lines(found)["compute"] == "64 B accessed; FLOPs of 1 custom call not known"
+    summary = hlo_inspect.inspect(alone, "summary")
+    assert lines(summary)[""].startswith("one custom call of mine on 1 parameter")
+    assert lines(summary)["compute"] == "64 B accessed; FLOPs of mine not known"
+    summary = hlo_inspect.inspect(alone.replace(', custom_call_target="mine"', ""), "summary")
+    assert lines(summary)[""].startswith("one custom call on 1 parameter")
+    assert lines(summary)["compute"] == "64 B accessed; FLOPs of 1 custom call not known"
 
 
 def test_a_text_that_is_cut_off_says_so_first_of_all() -> None:
@@ -329,20 +332,20 @@ ENTRY main {
     cut = hlo_inspect.inspect(whole[: whole.index("  ROOT d")], "summary")
     assert lines(cut)[""].startswith("program: 1 parameter")
     without = whole.replace("dot(e, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}", "add(e, p)")
-    found = hlo_inspect.inspect(without, "summary")
-    assert lines(found)[""].startswith("program without matrix multiplications: 1 parameter")
+    summary = hlo_inspect.inspect(without, "summary")
+    assert lines(summary)[""].startswith("program without matrix multiplications: 1 parameter")
 
 
 def test_the_first_lines_of_the_sample(seed_001: Report) -> None:
     """Figures of ../shared/reference/samples.md."""
-    found = lines(seed_001)
-    assert found[""] == "train step: adamw on 77 weights (61.7 MiB on each of 16 devices, mesh d0=2 d1=8)"
-    assert found["compute"].startswith("631.4 GFLOP matmul (14 % recompute), ")
+    first_lines = lines(seed_001)
+    assert first_lines[""] == "train step: adamw on 77 weights (61.7 MiB on each of 16 devices, mesh d0=2 d1=8)"
+    assert first_lines["compute"].startswith("631.4 GFLOP matmul (14 % recompute), ")
     sent = 2 * 7 * 100_663_296 // 8 / 2**20  # what the 12 recomputed all-reduces of 8 devices send
-    assert found["collectives"] == (
+    assert first_lines["collectives"] == (
         f"43 runs, 347.4 MiB of operands, 575.5 MiB sent: d1 532.1 MiB, d0 43.4 MiB; recompute 12 runs, {sent:.1f} MiB"
     )
-    assert found["memory"] == "arguments 185.2 MiB, 233 of 239 donated (99.96 % of the bytes)"
+    assert first_lines["memory"] == "arguments 185.2 MiB, 233 of 239 donated (99.96 % of the bytes)"
 
 
 @pytest.fixture
@@ -356,15 +359,17 @@ def seed_001() -> Report:
 def test_the_time_of_a_step_where_the_text_tells_the_accelerator() -> None:
     """With the costs, and so not with --quick."""
     path = DATA / "tpu/scan_forward.after.txt"
-    found = hlo_inspect.inspect(path, "summary")
-    (row,) = [one for one in found.headline if one.label == "time"]
+    summary = hlo_inspect.inspect(path, "summary")
+    (row,) = [headline for headline in summary.headline if headline.label == "time"]
     step = hlo_inspect.inspect(path, "time").facts["time.step_s"]
     assert isinstance(row.parts[0], Amount)
     assert row.parts[0].at_least == step
     assert " a step on tpu-v5e" in row.parts
-    assert [one for one in hlo_inspect.inspect(path, "summary", quick=True).headline if one.label == "time"] == []
+    assert [
+        headline for headline in hlo_inspect.inspect(path, "summary", quick=True).headline if headline.label == "time"
+    ] == []
     unmarked = hlo_inspect.inspect(DATA / "gpu/bf16_master.after.txt", "summary")
-    assert [one for one in unmarked.headline if one.label == "time"] == []
+    assert [headline for headline in unmarked.headline if headline.label == "time"] == []
 
 
 def test_what_is_sent_to_the_host_and_no_share_of_collectives_where_there_are_none() -> None:
@@ -381,15 +386,15 @@ ENTRY %main (x: f32[64,64]) -> f32[64,64] {
 }
 """
     asked: Any = {"profile": "h100-sxm", "also": ("cost",)}
-    found = lines(hlo_inspect.inspect(text, **asked))
-    assert found["collectives"] == "1 send to the host"
+    first_lines = lines(hlo_inspect.inspect(text, **asked))
+    assert first_lines["collectives"] == "1 send to the host"
     between_devices = lines(hlo_inspect.inspect(text.replace(", is_host_transfer=true", ""), **asked))
     assert between_devices["collectives"] == "1 send"
     alone = text.replace("send(%y, %token), channel_id=1, is_host_transfer=true", "custom-call(%y, %token)")
     alone = alone.replace("token[] send-done(%send), channel_id=1, is_host_transfer=true", "token[] after-all(%token)")
-    found = lines(hlo_inspect.inspect(alone, **asked))
-    assert found["collectives"] == "none"
-    assert "exposed" not in found["time"]
+    first_lines = lines(hlo_inspect.inspect(alone, **asked))
+    assert first_lines["collectives"] == "none"
+    assert "exposed" not in first_lines["time"]
 
 
 def test_of_a_large_program_the_longest_of_flops_bytes_and_collectives_is_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -397,7 +402,7 @@ def test_of_a_large_program_the_longest_of_flops_bytes_and_collectives_is_the_ti
     monkeypatch.setattr("hlo_inspect.passes.summary.LARGE_MODULE", 0)
     path = DATA / "cpu/scan_fsdp.after.txt"
     asked: Any = {"profile": "tpu-v5e", "also": ("cost",)}
-    (row,) = [one for one in hlo_inspect.inspect(path, "summary", **asked).headline if one.label == "time"]
+    (row,) = [headline for headline in hlo_inspect.inspect(path, "summary", **asked).headline if headline.label == "time"]
     facts = hlo_inspect.inspect(path, "time", profile="tpu-v5e").facts
     assert isinstance(row.parts[0], Amount)
     assert row.parts[0].at_least == facts["time.collective_s"]

@@ -33,14 +33,14 @@ def number(value: Value) -> float:
     return value
 
 
-def total(found: Report, table: str, name: str) -> float:
-    return sum(value for value in column(found.table(table), name) if isinstance(value, int | float))
+def total(time_report: Report, table: str, name: str) -> float:
+    return sum(value for value in column(time_report.table(table), name) if isinstance(value, int | float))
 
 
 @pytest.mark.parametrize("path", [GATHERED, SCAN, DATA / "tpu/gathered_matmul.after.txt", DATA / "gpu/scan_forward.after.txt"])
 def test_rows_add_up_to_the_facts(path: Path) -> None:
-    found = report(path, "tpu-v5e" if "tpu" in str(path) else "h100-sxm")
-    facts = found.facts
+    time_report = report(path, "tpu-v5e" if "tpu" in str(path) else "h100-sxm")
+    facts = time_report.facts
 
     def least(name: str) -> float:
         return number(facts[name] if facts[name] is not None else facts[f"{name}.lower_bound"])
@@ -48,17 +48,20 @@ def test_rows_add_up_to_the_facts(path: Path) -> None:
     step, likely = least("time.step_s"), least("time.estimate_step_s")
     assert step == pytest.approx(least("time.kernels_s") + least("time.exposed_collective_s"), rel=1e-9)
     for table in ("step", "time_by_phase", "time_by_scope", "time_by_source"):
-        assert total(found, table, "bound_s") == pytest.approx(step, rel=1e-9), table
-        assert total(found, table, "estimate_s") == pytest.approx(likely, rel=1e-9), table
-        assert total(found, table, "share") == pytest.approx(1), table
-    assert total(found, "time_by_phase", "exposed_s") == pytest.approx(least("time.estimate_exposed_collective_s"), rel=1e-9)
-    kernels = [row for row in found.table("kernels").records() if row["bound_by"] != "collective"]
+        assert total(time_report, table, "bound_s") == pytest.approx(step, rel=1e-9), table
+        assert total(time_report, table, "estimate_s") == pytest.approx(likely, rel=1e-9), table
+        assert total(time_report, table, "share") == pytest.approx(1), table
+    assert total(time_report, "time_by_phase", "exposed_s") == pytest.approx(
+        least("time.estimate_exposed_collective_s"), rel=1e-9
+    )
+    kernels = [row for row in time_report.table("kernels").records() if row["bound_by"] != "collective"]
     assert sum(number(row["bound_s"]) for row in kernels) == pytest.approx(least("time.kernels_s"), rel=1e-9)
 
 
 def test_an_exposed_collective_and_what_could_hide_it() -> None:
-    """The second gather is hidden by a product; the first one has a transpose to hide it, and could have nothing else, as all
-    that follows uses its result, but for the other transpose, which is that one.
+    """A product hides the second gather. The first gather has a transpose to hide it.
+
+    All that follows the first uses its result, but for the other transpose.
     """
     rows = {row["name"]: row for row in report(GATHERED).table("exposed_collectives").records()}
     assert list(rows) == ["all-gather-start", "reduce-scatter-start"]
@@ -85,15 +88,15 @@ def of_entry(rows: str) -> str:
 
 @pytest.mark.parametrize("rows", [ROWS, "".join(reversed(ROWS.splitlines(keepends=True)))])
 def test_what_could_hide_a_collective_in_whatever_order_the_rows_are(rows: str) -> None:
-    """One negation makes the operand, one uses the result; of the three only the last one is free to run meanwhile."""
-    found = hlo_inspect.inspect(StringIO(of_entry(rows)), ("time",), profile="h100-sxm")
-    (row,) = found.table("exposed_collectives").records()
+    """The operand is a negation, and another uses the result; only the last of the three is free to run meanwhile."""
+    time_report = hlo_inspect.inspect(StringIO(of_entry(rows)), ("time",), profile="h100-sxm")
+    (row,) = time_report.table("exposed_collectives").records()
     assert row["longest"] == "free"
     assert row["could_hide_s"] == pytest.approx(1e-6 + NEGATED, rel=1e-4)
 
 
 def test_two_kernels_of_one_name_on_one_line_have_their_own_times() -> None:
-    """Of a product and a copy each keeps what binds it, whichever table asks first."""
+    """Each of a product and a copy keeps its own bound, whichever table comes first."""
     product = "dot(%m, %m), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
     rows = " ".join(f"%a = f32[1024,1024] {operation}" for operation in ("copy(%m)", product))
     start = "HloModule m, is_scheduled=true\n\nENTRY %main { %m = f32[1024,1024] parameter(0)"
@@ -105,54 +108,56 @@ def test_two_kernels_of_one_name_on_one_line_have_their_own_times() -> None:
 
 def test_without_a_model_of_links_exposed_times_are_lower_bounds() -> None:
     """No document states what the links of an MI300X reach: the bound is what is known, of the table and of its sum."""
-    found = hlo_inspect.inspect(GATHERED, ("time",), profile="mi300x")
-    rows = found.table("exposed_collectives").records()
+    time_report = hlo_inspect.inspect(GATHERED, ("time",), profile="mi300x")
+    rows = time_report.table("exposed_collectives").records()
     assert rows
     for row in rows:
         assert (row["exposed_s"], row["estimate_s"]) == (None, None)
         assert 0 < number(row["exposed_s_lower_bound"]) <= number(row["bound_exposed_s"])
-    (by_kind,) = (row for row in found.table("step").records() if str(row["part"]).startswith("exposed collectives"))
+    (by_kind,) = (row for row in time_report.table("step").records() if str(row["part"]).startswith("exposed collectives"))
     assert by_kind["estimate_s"] is None
-    assert by_kind["estimate_s_lower_bound"] == found.facts["time.estimate_exposed_collective_s.lower_bound"]
-    (exposed,) = (row for row in found.headline if row.label == "exposed")
+    assert by_kind["estimate_s_lower_bound"] == time_report.facts["time.estimate_exposed_collective_s.lower_bound"]
+    (exposed,) = (row for row in time_report.headline if row.label == "exposed")
     amounts = [part for part in exposed.parts if isinstance(part, Amount) and part.unit == "seconds"]
     assert [part.value for part in amounts] == [None, None]
-    sent = [number(row["bound_s"]) for row in found.table("collective_links").records()]
+    sent = [number(row["bound_s"]) for row in time_report.table("collective_links").records()]
     assert amounts[1].at_least == pytest.approx(sum(sent))
 
 
 def test_runs_of_exposed_collectives_in_a_loop_of_unknown_length() -> None:
     text = UNKNOWN_LOOP.replace("LOOP_OR_BRANCH", "while(%p), condition=%cond, body=%body")
-    found = hlo_inspect.inspect(StringIO(text), ("time",), profile="h100-sxm")
-    (row,) = found.table("exposed_collectives").records()
+    time_report = hlo_inspect.inspect(StringIO(text), ("time",), profile="h100-sxm")
+    (row,) = time_report.table("exposed_collectives").records()
     assert (row["runs"], row["runs_lower_bound"], row["exposed_s"], row["window_s"]) == (None, 1, None, None)
     assert number(row["bound_exposed_s_lower_bound"]) == pytest.approx(4 * 4096 / 450e9)
 
 
 def test_what_is_busy_and_what_binds() -> None:
-    found = report(GATHERED)
-    busy = dict(zip(column(found.table("resources"), "resource"), column(found.table("resources"), "busy_s"), strict=True))
+    time_report = report(GATHERED)
+    busy = dict(
+        zip(column(time_report.table("resources"), "resource"), column(time_report.table("resources"), "busy_s"), strict=True)
+    )
     assert busy["matrix unit"] == pytest.approx(2 * 2 * 4096 * 2048 * 8192 / 989.4e12)
     assert busy["nvlink"] == pytest.approx((2 * 3 * 2**23 + 3 * 2**22) / 450e9)
-    (bottleneck,) = (row for row in found.headline if row.label == "bottleneck")
+    (bottleneck,) = (row for row in time_report.headline if row.label == "bottleneck")
     assert bottleneck.parts[0] == "matrix unit, busy at least "
 
 
 def test_without_a_schedule_there_is_a_range() -> None:
-    found = report(BEFORE)
-    assert found.facts["time.exposed_collective_s"] is None
-    assert found.facts["time.estimate_step_s"] is None
-    least = number(found.facts["time.step_s"] or found.facts["time.step_s.lower_bound"])
-    assert least == max(number(found.facts[f"time.{name}_s"] or 0) for name in ("compute", "memory", "collective"))
-    assert {table.name for table in found.tables} >= {"resources", "kernels"}
-    assert "step" not in {table.name for table in found.tables}
-    assert any("the module is not scheduled" in str(part) for row in found.headline for part in row.parts)
+    time_report = report(BEFORE)
+    assert time_report.facts["time.exposed_collective_s"] is None
+    assert time_report.facts["time.estimate_step_s"] is None
+    least = number(time_report.facts["time.step_s"] or time_report.facts["time.step_s.lower_bound"])
+    assert least == max(number(time_report.facts[f"time.{name}_s"] or 0) for name in ("compute", "memory", "collective"))
+    assert {table.name for table in time_report.tables} >= {"resources", "kernels"}
+    assert "step" not in {table.name for table in time_report.tables}
+    assert any("the module is not scheduled" in str(part) for row in time_report.headline for part in row.parts)
 
 
 def test_collectives_by_size() -> None:
     """Two gathers of 32 MiB, and a scatter of 16 MiB, which is the limit of its class; bytes over time of all together."""
-    found = hlo_inspect.inspect(GATHERED, ("collectives",), profile="h100-sxm")
-    rows = {(row["kind"], row["up_to_bytes"]): row for row in found.table("collectives_by_size").records()}
+    time_report = hlo_inspect.inspect(GATHERED, ("collectives",), profile="h100-sxm")
+    rows = {(row["kind"], row["up_to_bytes"]): row for row in time_report.table("collectives_by_size").records()}
     assert list(rows) == [("all-gather", 2**26), ("reduce-scatter", 2**24)]
     gathers = rows["all-gather", 2**26]
     likely = 18.6e-6 + 3 * 2**23 / (0.824 * 450e9)
@@ -164,14 +169,14 @@ def test_collectives_by_size() -> None:
 
 
 def test_without_a_profile_there_is_no_time() -> None:
-    found = hlo_inspect.inspect(BEFORE, ("time",))
-    assert found.tables == ()
-    assert found.facts["time.step_s"] is None
+    time_report = hlo_inspect.inspect(BEFORE, ("time",))
+    assert time_report.tables == ()
+    assert time_report.facts["time.step_s"] is None
 
 
 def test_profiles_side_by_side() -> None:
-    found = report(GATHERED, "a100-sxm-80gb", "h100-sxm")
-    rows = {row["figure"]: row for row in found.table("compared").records()}
+    time_report = report(GATHERED, "a100-sxm-80gb", "h100-sxm")
+    rows = {row["figure"]: row for row in time_report.table("compared").records()}
     flops = rows["all FLOPs alone"]
     alone = hlo_inspect.inspect(GATHERED, ("cost",), profile="h100-sxm").facts["time.compute_s"]
     assert flops["h100-sxm"] == alone
@@ -191,8 +196,8 @@ def test_times_of_other_work_have_no_ratio() -> None:
       ROOT d = bf16[64,64]{{1,0}} {product.replace("a,", "b,")}
     }}
     """
-    found = hlo_inspect.inspect(text, ("time",), profile=("a100-sxm-80gb", "h100-sxm"))
-    rows = {row["figure"]: row for row in found.table("compared").records()}
+    time_report = hlo_inspect.inspect(text, ("time",), profile=("a100-sxm-80gb", "h100-sxm"))
+    rows = {row["figure"]: row for row in time_report.table("compared").records()}
     assert number(rows["all FLOPs alone"]["a100-sxm-80gb"]) > 0
     assert number(rows["all FLOPs alone"]["h100-sxm"]) > 0
     assert rows["all FLOPs alone"]["times_as_fast"] is None
@@ -200,8 +205,8 @@ def test_times_of_other_work_have_no_ratio() -> None:
 
 
 def test_what_a_change_of_the_machine_buys() -> None:
-    found = report(GATHERED, "h100-sxm", what_if=["links.nvlink.bandwidth=2x"])
-    rows = {row["figure"]: row for row in found.table("compared").records()}
+    time_report = report(GATHERED, "h100-sxm", what_if=["links.nvlink.bandwidth=2x"])
+    rows = {row["figure"]: row for row in time_report.table("compared").records()}
     assert rows["all collectives alone"]["times_as_fast"] == 2
     assert rows["all FLOPs alone"]["times_as_fast"] == 1
     likely = 2 * 3 * 2**23 / 450e9 / 2
@@ -249,49 +254,51 @@ ENTRY %main (p: f32[4096], i: pred[]) -> f32[4096] {
 NEGATED = 2 * 4 * 4096 / 3352e9
 
 
-def lower(found: Report, name: str) -> float:
-    assert found.facts[f"time.{name}"] is None
-    return number(found.facts[f"time.{name}.lower_bound"])
+def lower(time_report: Report, name: str) -> float:
+    assert time_report.facts[f"time.{name}"] is None
+    return number(time_report.facts[f"time.{name}.lower_bound"])
 
 
 def test_a_loop_whose_count_is_not_known_runs_once_at_least() -> None:
     """The step is a lower bound then, and so are its parts."""
     text = UNKNOWN_LOOP.replace("LOOP_OR_BRANCH", "while(%p), condition=%cond, body=%body")
-    found = hlo_inspect.inspect(StringIO(text), ("time",), profile="h100-sxm")
-    assert lower(found, "kernels_s") == pytest.approx(NEGATED, rel=0.01)  # and two small kernels of the condition
-    assert lower(found, "exposed_collective_s") == pytest.approx(4 * 4096 / 450e9)
-    assert lower(found, "step_s") == pytest.approx(lower(found, "kernels_s") + lower(found, "exposed_collective_s"), rel=1e-9)
-    assert lower(found, "estimate_step_s") > lower(found, "step_s")
-    assert any(note.startswith("time.step_s: the trip count of w") for note in found.notes)
+    time_report = hlo_inspect.inspect(StringIO(text), ("time",), profile="h100-sxm")
+    assert lower(time_report, "kernels_s") == pytest.approx(NEGATED, rel=0.01)  # and two small kernels of the condition
+    assert lower(time_report, "exposed_collective_s") == pytest.approx(4 * 4096 / 450e9)
+    assert lower(time_report, "step_s") == pytest.approx(
+        lower(time_report, "kernels_s") + lower(time_report, "exposed_collective_s"), rel=1e-9
+    )
+    assert lower(time_report, "estimate_step_s") > lower(time_report, "step_s")
+    assert any(note.startswith("time.step_s: the trip count of w") for note in time_report.notes)
 
 
 def test_in_a_loop_whose_count_is_not_known_resources_are_lower_bounds() -> None:
-    """Of figures that are lower bounds no share is known."""
+    """Lower bounds have no share."""
     text = UNKNOWN_LOOP.replace("LOOP_OR_BRANCH", "while(%p), condition=%cond, body=%body")
-    found = hlo_inspect.inspect(StringIO(text), ("time",), profile="h100-sxm")
-    rows = {row["resource"]: row for row in found.table("resources").records()}
+    time_report = hlo_inspect.inspect(StringIO(text), ("time",), profile="h100-sxm")
+    rows = {row["resource"]: row for row in time_report.table("resources").records()}
     assert rows["nvlink"]["busy_s"] is None
     assert rows["nvlink"]["busy_s_lower_bound"] == pytest.approx(4 * 4096 / 450e9)
     assert [rows["nvlink"][name] for name in ("of_bound", "of_estimate")] == [None, None]
     for table in ("step", "time_by_scope"):
-        assert set(column(found.table(table), "share")) == {None}, table
-    assert set(column(found.table("step"), "bound_share")) == {None}
+        assert set(column(time_report.table(table), "share")) == {None}, table
+    assert set(column(time_report.table("step"), "bound_share")) == {None}
 
 
 def test_of_a_conditional_the_shorter_branch_at_least() -> None:
     text = UNKNOWN_LOOP.replace("LOOP_OR_BRANCH", "conditional(%i, %p, %p), true_computation=%short, false_computation=%long")
-    found = hlo_inspect.inspect(StringIO(text), ("time",), profile="h100-sxm")
-    assert lower(found, "step_s") == pytest.approx(NEGATED)
-    assert lower(found, "estimate_step_s") == pytest.approx(2 * (1e-6 + NEGATED), rel=1e-3)
-    rows = {row["name"]: row for row in found.table("kernels").records()}
+    time_report = hlo_inspect.inspect(StringIO(text), ("time",), profile="h100-sxm")
+    assert lower(time_report, "step_s") == pytest.approx(NEGATED)
+    assert lower(time_report, "estimate_step_s") == pytest.approx(2 * (1e-6 + NEGATED), rel=1e-3)
+    rows = {row["name"]: row for row in time_report.table("kernels").records()}
     assert number(rows["s"]["bound_s_lower_bound"]) == pytest.approx(NEGATED)
     assert (rows["s"]["bound_s"], rows["l1"]["bound_s"], rows["l1"]["bound_s_lower_bound"]) == (None, None, 0)
 
 
 def test_lines_without_a_computation_have_no_times() -> None:
     text = "%all = f32[4096] all-reduce(%k), replica_groups={{0,1}}, to_apply=%add\n"
-    found = hlo_inspect.inspect(StringIO(text), ("time",), profile="h100-sxm")
-    assert found.facts["time.step_s"] is None
+    time_report = hlo_inspect.inspect(StringIO(text), ("time",), profile="h100-sxm")
+    assert time_report.facts["time.step_s"] is None
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="without the folder of shared dumps")
@@ -321,9 +328,9 @@ def test_the_step_is_its_kernels_and_what_is_exposed(name: str, profile: str) ->
 def test_a_text_without_its_entry_has_no_times() -> None:
     fused = "fused {\n  p = f32[8] parameter(0)\n  ROOT n = f32[8] negate(p)\n}"
     text = f"HloModule m, is_scheduled=true\n\n{fused}\n\nother {{\n  p = f32[8]"
-    found = hlo_inspect.inspect(text, ("time",), profile="h100-sxm")
-    assert [found.facts[name] for name in ("time.compute_s", "time.step_s", "time.estimate_step_s")] == [None] * 3
-    assert ["".join(map(str, row.parts)) for row in found.headline if row.label == "step"] == [
+    time_report = hlo_inspect.inspect(text, ("time",), profile="h100-sxm")
+    assert [time_report.facts[name] for name in ("time.compute_s", "time.step_s", "time.estimate_step_s")] == [None] * 3
+    assert ["".join(map(str, row.parts)) for row in time_report.headline if row.label == "step"] == [
         "not known: the module has no entry computation"
     ]
 
@@ -333,8 +340,8 @@ def test_the_compilers_cycles_in_a_loop_of_unknown_length() -> None:
     cycles = 'backend_config={"window_config":{"estimated_cycles":"3000","iteration_bounds":["1"]}}'
     text = UNKNOWN_LOOP.replace("%k = f32[4096] negate(%x)", f"%k = f32[4096] negate(%x), {cycles}")
     text = text.replace("LOOP_OR_BRANCH", "while(%p), condition=%cond, body=%body")
-    found = hlo_inspect.inspect(StringIO(text), ("time",), profile="tpu-v5e")
-    (row,) = (row for row in found.headline if row.label == "compiler")
+    time_report = hlo_inspect.inspect(StringIO(text), ("time",), profile="tpu-v5e")
+    (row,) = (row for row in time_report.headline if row.label == "compiler")
     amounts = [part for part in row.parts if isinstance(part, Amount)]
     assert [(part.value, part.at_least) for part in amounts] == [(None, pytest.approx(2e-6)), (None, 3000), (1, None)]
 
@@ -356,14 +363,14 @@ ENTRY %main (p: f32[1024]) -> (f32[1024], f32[1024]) {
   ROOT %t = (f32[1024]{0}, f32[1024]{0}) tuple(%n, %p)
 }
 """
-    found = hlo_inspect.inspect(StringIO(text), ("time",), profile="h100-sxm")
-    facts = found.facts
+    time_report = hlo_inspect.inspect(StringIO(text), ("time",), profile="h100-sxm")
+    facts = time_report.facts
     assert number(facts["time.memory_s"]) > number(facts["time.step_s"]) == pytest.approx(2 * 4096 / 3352e9)
-    rows = {row["resource"]: row["of_bound"] for row in found.table("resources").records()}
+    rows = {row["resource"]: row["of_bound"] for row in time_report.table("resources").records()}
     assert (rows["memory"], rows["vector unit"] is None) == (None, False)
-    (note,) = [note for note in found.notes if note.startswith("of_bound: ")]
+    (note,) = [note for note in time_report.notes if note.startswith("of_bound: ")]
     assert note.startswith("of_bound: not known for memory, busy for longer than the step takes at least")
     alone = text.replace("(f32[1024]{0}, f32[1024]{0})}", "f32[1024]{0}}").replace("-> (f32[1024], f32[1024])", "-> f32[1024]")
     alone = alone.replace("%n = ", "ROOT %n = ").replace("  ROOT %t = (f32[1024]{0}, f32[1024]{0}) tuple(%n, %p)\n", "")
-    found = hlo_inspect.inspect(StringIO(alone), ("time",), profile="h100-sxm")
-    assert not [note for note in found.notes if "of_bound" in note]
+    time_report = hlo_inspect.inspect(StringIO(alone), ("time",), profile="h100-sxm")
+    assert not [note for note in time_report.notes if "of_bound" in note]

@@ -1,4 +1,4 @@
-"""The command `top`: kernels with what they cost in one step, what costs most first, equal ones together."""
+"""The command `top`: kernels with their costs in one step, the most expensive first, in merged rows."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ DOT = 2 * 2**24
 
 
 def rows(report: Report, table: str, *names: str) -> dict[Value, tuple[object, ...]]:
-    found = report.table(table)
-    return {row[0]: values for row, values in zip(found.rows, columns(found, *names), strict=True)}
+    kernels = report.table(table)
+    return {row[0]: values for row, values in zip(kernels.rows, columns(kernels, *names), strict=True)}
 
 
 def test_one_row_a_kernel() -> None:
@@ -76,9 +76,9 @@ def test_equal_kernels_share_a_row() -> None:
     """Numbers in the names of scopes make no difference."""
     report = hlo_inspect.inspect(LOOP, "top")
     assert report.table("kernels").page_as == "kernel_groups"
-    found = rows(report, "kernel_groups", "sites", "runs", "flops", "bytes", "scope")
-    assert found["square.* × 2"] == (2, 20, 20 * ELEMENTS, 20 * 2 * MATRIX, "layers_*")
-    assert len(found) == 5
+    groups = rows(report, "kernel_groups", "sites", "runs", "flops", "bytes", "scope")
+    assert groups["square.* × 2"] == (2, 20, 20 * ELEMENTS, 20 * 2 * MATRIX, "layers_*")
+    assert len(groups) == 5
     shares = [row[0] for row in rows(report, "kernel_groups", "share").values()]
     assert sum(share for share in shares if isinstance(share, float)) == pytest.approx(1)
 
@@ -103,18 +103,18 @@ def test_names_that_have_nothing_in_common() -> None:
 def test_times_are_bounds() -> None:
     """On an H100 with 3352 GB/s; one of two devices sends the whole matrix with 450 GB/s."""
     report = hlo_inspect.inspect(LOOP, "top", profile="h100-sxm")
-    found = rows(report, "kernels", "bound_s", "bound_by")
-    assert found["square.1"] == (pytest.approx(10 * 2 * MATRIX / 3352e9), "memory")
-    assert found["dot"] == (pytest.approx(3 * MATRIX / 3352e9), "memory")
-    assert found["sum"] == (pytest.approx(MATRIX / 450e9), "collective")
-    assert found["(no kernel)"] == (0.0, None)
-    assert list(found) == ["square.1", "square.2", "sum", "dot", "copy", "(no kernel)"]
+    kernels = rows(report, "kernels", "bound_s", "bound_by")
+    assert kernels["square.1"] == (pytest.approx(10 * 2 * MATRIX / 3352e9), "memory")
+    assert kernels["dot"] == (pytest.approx(3 * MATRIX / 3352e9), "memory")
+    assert kernels["sum"] == (pytest.approx(MATRIX / 450e9), "collective")
+    assert kernels["(no kernel)"] == (0.0, None)
+    assert list(kernels) == ["square.1", "square.2", "sum", "dot", "copy", "(no kernel)"]
 
 
 def test_memory_on_the_chip_takes_no_time() -> None:
     """`S(1)` is VMEM on a TPU: the copy reads one matrix at 819 GB/s, and writes none."""
-    found = rows(hlo_inspect.inspect(LOOP, "top", profile="tpu-v5e"), "kernels", "bound_s")
-    assert found["copy"] == (pytest.approx(MATRIX / 819e9),)
+    kernels = rows(hlo_inspect.inspect(LOOP, "top", profile="tpu-v5e"), "kernels", "bound_s")
+    assert kernels["copy"] == (pytest.approx(MATRIX / 819e9),)
 
 
 def test_a_loop_that_runs_unknown_times() -> None:
@@ -131,8 +131,8 @@ def test_a_loop_that_runs_unknown_times() -> None:
 def test_work_of_a_custom_call_without_a_rule_is_not_known() -> None:
     text = LOOP.replace("copy(%sum)", 'custom-call(%sum), custom_call_target="odd"')
     report = hlo_inspect.inspect(text, "top", profile="h100-sxm")
-    found = rows(report, "kernels", "flops", "bytes", "bound_s", "bound_s_lower_bound", "bound_by")["copy"]
-    assert found == (None, 2 * MATRIX, None, pytest.approx(2 * MATRIX / 3352e9), None)
+    odd_call = rows(report, "kernels", "flops", "bytes", "bound_s", "bound_s_lower_bound", "bound_by")["copy"]
+    assert odd_call == (None, 2 * MATRIX, None, pytest.approx(2 * MATRIX / 3352e9), None)
 
 
 def test_a_collective_without_a_bound_takes_no_known_time() -> None:
@@ -146,8 +146,10 @@ def test_a_collective_without_a_bound_takes_no_known_time() -> None:
       ROOT r = f32[64]{{0}} ragged-all-to-all(p, p, o, o, o, o), channel_id=1, replica_groups={{{{0,1,2,3,4,5,6,7}}}}
     }}
     """
-    found = rows(hlo_inspect.inspect(text, "top", profile="h100-sxm"), "kernels", "bound_s", "bound_s_lower_bound", "bound_by")
-    assert found["r"] == (None, 0.0, None)
+    kernels = rows(
+        hlo_inspect.inspect(text, "top", profile="h100-sxm"), "kernels", "bound_s", "bound_s_lower_bound", "bound_by"
+    )
+    assert kernels["r"] == (None, 0.0, None)
 
 
 @pytest.mark.parametrize("name", DUMPS)

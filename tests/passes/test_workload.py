@@ -61,7 +61,7 @@ def test_every_fact_of_a_file_for_simai() -> None:
 
 
 def test_collectives_of_a_file_for_simai() -> None:
-    """One device of a group of n sends 2(n-1)/n of an all-reduce, (n-1)/n of others, as sizes are those of whole arrays."""
+    """A device of a group of n sends 2(n-1)/n of an all-reduce, (n-1)/n of others, as sizes are those of whole arrays."""
     report = hlo_inspect.inspect(SIMAI, "collectives")
     facts = report.facts
     assert facts["collectives.count"] == facts["collectives.executed_count"] == 11

@@ -71,7 +71,7 @@ class Collectives(Pass):
 
     def run(self, context: Context) -> Section:
         facts = _facts(context)
-        notes = phase_notes(context, (one.inner for one in context.collectives))
+        notes = phase_notes(context, (collective.inner for collective in context.collectives))
         return Section(facts, _tables(context), [*_notes(context, unknown(facts)), *notes])
 
 
@@ -86,19 +86,19 @@ def _tables(context: Context) -> Iterator[Table]:
         tables.by_phase,
         loops,
     )
-    yield from (table for table in (of(context) for of in others) if table.rows)
+    yield from (table for table in (make_table(context) for make_table in others) if table.rows)
     yield from call_stacks(collective.origin for collective in context.collectives)
-    yield from differences(context, [one.inner for one in context.collectives], "collectives")
+    yield from differences(context, [collective.inner for collective in context.collectives], "collectives")
 
 
 def _facts(context: Context) -> dict[str, Value]:
-    found = [c for c in context.collectives if not c.is_point_to_point]
+    collectives = [c for c in context.collectives if not c.is_point_to_point]
     facts: dict[str, Value] = {
-        "collectives.count": len(found),
-        "collectives.operand_bytes": total(c.operand_bytes for c in found),
-        "collectives.result_bytes": total(c.result_bytes for c in found),
-        "collectives.wire_bytes": total(c.wire_bytes for c in found),
-        "collectives.async_count": sum(c.is_async for c in found),
+        "collectives.count": len(collectives),
+        "collectives.operand_bytes": total(c.operand_bytes for c in collectives),
+        "collectives.result_bytes": total(c.result_bytes for c in collectives),
+        "collectives.wire_bytes": total(c.wire_bytes for c in collectives),
+        "collectives.async_count": sum(c.is_async for c in collectives),
     }
     kinds = _grouped(context, [c.kind for c in context.collectives])
     sizes = _grouped(context, [c.group_size for c in context.collectives])
@@ -149,7 +149,7 @@ def _executed_figures(context: Context) -> Iterator[tuple[str, ExecutedFigure]]:
 
 
 def _notes(context: Context, facts: Sequence[str]) -> list[str]:
-    """One line for each fact that is not known, naming the first collective that keeps it from being known."""
+    """Return a note for each unknown fact; it names the first collective that keeps the fact unknown."""
     executed = dict(_executed_figures(context)) if facts else {}
     notes = []
     for fact in facts:
@@ -163,7 +163,7 @@ def _notes(context: Context, facts: Sequence[str]) -> list[str]:
 
 
 def _why_not_executed(figure: ExecutedFigure) -> str:
-    """Of a conditional with what the branches do at least and at most."""
+    """Return the reason; if the branches of a conditional bound the figure, add both bounds."""
     between = f": {figure.least:,} to {figure.most:,}" if figure.most is not None else ""
     return figure.reason + between
 
@@ -193,7 +193,7 @@ def _why(fact: str, context: Context) -> str:
 
 
 class _InsideOfLoop(NamedTuple):
-    """What runs inside of a loop in one step."""
+    """The work inside of a loop in one step."""
 
     collectives: Bounds
     wire_bytes: Bounds
@@ -234,7 +234,7 @@ _LAST = (
 
 
 def loops(context: Context, *, with_cost: bool = False) -> Table:
-    """One row a loop: what runs in it in one step, inner loops included; FLOPs and bytes where the whole graph was read."""
+    """Return one row per loop: the work inside in one step, inner loops included. FLOPs and bytes need the whole graph."""
     columns = (*_FIRST, *(_COST if with_cost else ()), *_LAST)
     return Table.of(
         "loops", "Loops, with what runs inside of them in one step", columns, _loop_rows(context, with_cost=with_cost)
@@ -252,25 +252,26 @@ def _loop_rows(context: Context, *, with_cost: bool) -> Iterator[_Row]:
 
 
 def _inside(context: Context, *, with_cost: bool) -> dict[Instruction, _InsideOfLoop]:
-    """The figures of each loop: those of the computations that it is the innermost loop of, and those of the loops directly
-    inside of it, which are complete before the computation that holds the loop comes.
+    """Return the figures of each loop: computations of which it is the innermost loop, plus the loops directly inside of it.
+
+    Inner loops are complete before the computation that contains the outer loop comes.
     """
     graph = context.call_graph
-    alike: dict[_InsideOfLoop, _InsideOfLoop] = {}  # one object for all that are equal: a large module has many loops
+    shared: dict[_InsideOfLoop, _InsideOfLoop] = {}  # one object for all that are equal: a large module has many loops
     own: dict[str, _InsideOfLoop] = {}
     for computation, amounts in _amounts(context, with_cost=with_cost):
         figures = _plus(own.get(computation, _NOTHING), amounts)
-        own[computation] = alike.setdefault(figures, figures)
+        own[computation] = shared.setdefault(figures, figures)
     inside = dict.fromkeys([loop.instruction for loop in graph.loops], _NOTHING)
-    held: defaultdict[str, list[Instruction]] = defaultdict(list)
+    loops_in: defaultdict[str, list[Instruction]] = defaultdict(list)
     for instruction in inside:
-        held[instruction.computation.name].append(instruction)
+        loops_in[instruction.computation.name].append(instruction)
     for computation in reversed(graph.order):
         around = next(graph.loops_around(computation), None)
         if around is not None:
-            for more in (own.get(computation, _NOTHING), *map(inside.__getitem__, held[computation])):
+            for more in (own.get(computation, _NOTHING), *map(inside.__getitem__, loops_in[computation])):
                 figures = _plus(inside[around], more)
-                inside[around] = alike.setdefault(figures, figures)
+                inside[around] = shared.setdefault(figures, figures)
     return inside
 
 

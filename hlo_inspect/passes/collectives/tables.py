@@ -1,4 +1,4 @@
-"""The tables of collectives: what they move in one step, one by one, equal ones together, and by kind, mesh axis and phase."""
+"""The tables of collectives: bytes of one step by site, merged, and by kind, mesh axis and phase."""
 
 from __future__ import annotations
 
@@ -89,21 +89,21 @@ def _shape(collective: Collective) -> str | None:
 
 
 def sites(context: Context) -> Table:
-    """One row a collective, those first that send most in one step."""
+    """Return one row per collective, those first that send most in one step."""
     graph = context.call_graph
-    found = [
+    rows = [
         _Site(collective, axis, phase, graph.runs(collective.inner.computation.name))
         for collective, axis, phase in zip(context.collectives, context.axes, context.phases.of_collectives, strict=True)
     ]
-    found.sort(key=lambda site: _weight(site.runs.least, site.collective), reverse=True)
+    rows.sort(key=lambda site: _weight(site.runs.least, site.collective), reverse=True)
     columns = with_times(_SITES, context, lambda site: (site.collective,))
-    if any(site.collective.is_point_to_point for site in found):  # they run, but are in no total
+    if any(site.collective.is_point_to_point for site in rows):  # they run, but are in no total
         columns = tuple(column._replace(summed=False) if "runs" in column.name else column for column in columns)
-    return Table.of("collectives", "Collectives, by bytes sent in one step", columns, found, page_as="collective_groups")
+    return Table.of("collectives", "Collectives, by bytes sent in one step", columns, rows, page_as="collective_groups")
 
 
 def _weight(runs: int, collective: Collective) -> tuple[int, int]:
-    """What a collective moves, for the order only: an unknown size counts nothing."""
+    """Return the bytes of a collective, for the order only: an unknown size counts nothing."""
     return runs * (collective.wire_bytes or 0), runs * (collective.operand_bytes or 0)
 
 
@@ -111,7 +111,7 @@ def _weight(runs: int, collective: Collective) -> tuple[int, int]:
 
 
 class _Equal(NamedTuple):
-    """What the collectives of one row have in common."""
+    """The properties that the collectives of one row share."""
 
     kind: str
     shape: str | None
@@ -156,25 +156,26 @@ _GROUPS = (
 
 
 def groups(context: Context) -> Table:
-    """The same with equal collectives in one row; send and recv are left out, as they are in no total."""
-    known: dict[_Equal, _Equal] = {}  # of as many equal labels as there are collectives one is kept
+    """Return the merged collectives, without send and recv, which are in no total."""
+    shared: dict[_Equal, _Equal] = {}  # of as many equal labels as there are collectives one is kept
     labels = []
     for c, axis, phase in zip(context.collectives, context.axes, context.collective_phases, strict=True):
         label = _Equal(c.kind, _shape(c), c.operand_bytes, c.group_size, axis, phase, c.reduction, c.is_async, c.origin.source)
-        labels.append(known.setdefault(label, label))
+        labels.append(shared.setdefault(label, label))
     sources: dict[_Equal, set[str]] = {}
-    for label, told_by in zip(labels, context.phases.of_collectives, strict=True):
-        sources.setdefault(label, set()).add(told_by.phase_from)
-    at = next(at for at, column in enumerate(_GROUPS, 1) if column.name == "phase")
-    told = phase_source(lambda row: joined_sources(sources[row.label]))
-    columns = with_times((*_GROUPS[:at], told, *_GROUPS[at:]), context, _members)
+    for label, source in zip(labels, context.phases.of_collectives, strict=True):
+        sources.setdefault(label, set()).add(source.phase_from)
+    index = next(index for index, column in enumerate(_GROUPS, 1) if column.name == "phase")
+    source_column = phase_source(lambda row: joined_sources(sources[row.label]))
+    columns = with_times((*_GROUPS[:index], source_column, *_GROUPS[index:]), context, _members)
     title = "Collectives of one step, equal ones together, by bytes sent"
     return Table.of("collective_groups", title, columns, _together(context, labels))
 
 
 def point_to_point(context: Context) -> Table:
-    """Those that send or receive between two devices, and the traffic between slices, which are in no total. A recv between
-    slices is left out, as the other end of a send.
+    """Return the collectives between two devices and the traffic between slices, which are in no total.
+
+    A recv between slices is left out: it is the other end of a send.
     """
     columns = (
         Column("kind", get=lambda row: row.label[0]),
@@ -196,8 +197,9 @@ def _together(
     executed: Mapping[Label, Executed] | None = None,
     chosen: Sequence[bool] | None = None,
 ) -> list[_Together]:
-    """The collectives by their labels, those first that send most in one step: all but send and recv, or those `chosen`.
-    `executed` is what they do in one step where that is known by these labels.
+    """Group all collectives but send and recv, or those `chosen`, by their labels; those that send most in one step come first.
+
+    `executed` holds their figures of one step, if known by these labels.
     """
     if chosen is None:
         chosen = [not collective.is_point_to_point for collective in context.collectives]
@@ -206,7 +208,7 @@ def _together(
         members.setdefault(label, []).append(collective)
     if executed is None:
         executed = context.executed.by(labels, chosen)
-    rows = [_Together(label, found, executed.get(label, NOT_EXECUTED)) for label, found in members.items()]
+    rows = [_Together(label, collectives, executed.get(label, NOT_EXECUTED)) for label, collectives in members.items()]
     rows.sort(key=lambda row: (row.executed.wire_bytes.least, row.executed.operand_bytes.least), reverse=True)
     return rows
 
@@ -221,7 +223,7 @@ _AS_PRINTED = (
 
 
 def by_kind(context: Context) -> Table:
-    """One row a kind and group size."""
+    """Return one row per kind and group size."""
     columns = (
         Column("kind", get=lambda row: row.label[0]),
         Column("group_size", "number", optional=True, get=lambda row: row.label[1]),
@@ -231,7 +233,7 @@ def by_kind(context: Context) -> Table:
 
 
 def by_axis(context: Context) -> Table:
-    """One row an axis of the mesh, or several together, and one for what is sent between slices, which is in no total."""
+    """Return one row per mesh axis or combination of axes, and one for traffic between slices, which is in no total."""
     columns = (Column("axis", get=lambda row: row.label),)
     chosen = [c.sends_to_slices or not c.is_point_to_point for c in context.collectives]
     rows = _together(context, context.axes, context.executed.axes, chosen)
@@ -242,44 +244,49 @@ def by_axis(context: Context) -> Table:
 
 
 def by_phase(context: Context) -> Table:
-    """One row a phase of the training step; none if --quick leaves the phase of a collective open."""
+    """Return one row per phase of the training step; none if --quick leaves the phase of a collective open."""
     columns = (Column("phase", get=lambda row: row.label),)
     executed = {} if context.leaves_phases_open else context.executed.phases
     rows = [] if context.leaves_phases_open else _together(context, context.collective_phases, executed)
     met = {row.label for row in rows}
-    rows += [_Together(phase, [], one) for phase, one in executed.items() if phase not in met]
+    rows += [_Together(phase, [], figures) for phase, figures in executed.items() if phase not in met]
     return _table("collectives_by_phase", "Collectives of one step by phase", columns, rows, context)
 
 
 def by_size(context: Context) -> Table:
-    """One row a kind and class of sizes, where a profile is named: up to 4 KiB, 16 KiB, 64 KiB, … of the whole array, as
-    nccl-tests counts it (of an all-gather its result).
+    """Return one row per kind and size class if a profile is named.
+
+    Classes are up to 4 KiB, 16 KiB, 64 KiB, … of the whole array, as nccl-tests counts it: for an all-gather, its result.
     """
     columns = (
         Column("kind", get=lambda row: row.label[0]),
         Column("up_to_bytes", "bytes", optional=True, get=lambda row: row.label[1]),
     )
     is_wanted = _has_times(context)
-    rows = _together(context, [(one.kind, _size_class(one)) for one in context.collectives]) if is_wanted else []
+    rows = (
+        _together(context, [(collective.kind, _size_class(collective)) for collective in context.collectives])
+        if is_wanted
+        else []
+    )
     rows.sort(key=_kind_and_size)
     return _table("collectives_by_size", "Collectives of one step by kind and size", columns, rows, context)
 
 
 def by_axis_and_kind(context: Context) -> Table:
-    """One row a kind along an axis of the mesh, or along several together."""
+    """Return one row per kind and mesh axis or combination of axes."""
     columns = (Column("axis", get=lambda row: row.label[0]), Column("kind", get=lambda row: row.label[1]))
-    labels = [(axis, one.kind) for axis, one in zip(context.axes, context.collectives, strict=True)]
+    labels = [(axis, collective.kind) for axis, collective in zip(context.axes, context.collectives, strict=True)]
     title = "Collectives of one step by mesh axis and kind"
     return _table("collectives_by_axis_and_kind", title, columns, _together(context, labels), context)
 
 
 def sizes(context: Context) -> Table:
-    """One row a class of sizes and kind, the smallest sizes first; the classes are those of `by_size`."""
+    """Return one row per size class and kind, the smallest sizes first; the classes are those of `by_size`."""
     columns = (
         Column("up_to_bytes", "bytes", optional=True, get=lambda row: row.label[1]),
         Column("kind", get=lambda row: row.label[0]),
     )
-    rows = _together(context, [(one.kind, _size_class(one)) for one in context.collectives])
+    rows = _together(context, [(collective.kind, _size_class(collective)) for collective in context.collectives])
     rows.sort(key=lambda row: _kind_and_size(row)[::-1])
     return _table("collective_sizes", "Collectives of one step by size", columns, rows, context)
 
@@ -316,10 +323,10 @@ def _has_times(context: Context) -> bool:
 def with_times(
     columns: Sequence[Column], context: Context, members: Callable[[Any], Sequence[Collective]]
 ) -> tuple[Column, ...]:
-    """The columns, with those of times behind the bytes that are sent."""
-    at = next(at for at, column in enumerate(columns, 1) if column.name == "executed_wire_bytes")
+    """Return the columns, with those of times behind the bytes that are sent."""
+    index = next(index for index, column in enumerate(columns, 1) if column.name == "executed_wire_bytes")
     if not _has_times(context):
         return tuple(columns)
     from hlo_inspect.passes.collectives.times import time_columns
 
-    return (*columns[:at], *time_columns(context, members), *columns[at:])
+    return (*columns[:index], *time_columns(context, members), *columns[index:])

@@ -18,9 +18,10 @@ from hlo_inspect.report.model import Column, Table
 
 
 def time_columns(context: Context, members: Callable[[Any], Sequence[Collective]]) -> tuple[Column, ...]:
-    """The columns of rows that stand for these collectives, where there is a profile: seconds of all runs of a step, at least
-    and by the model; windows and what is exposed, which are known for a schedule only, at least times; the level of links, and
-    the bus bandwidth of the estimate.
+    """Return the columns of times for rows of these collectives; none without a profile.
+
+    They are seconds of all runs of a step, as bounds and estimates; windows and exposed times, which need a schedule, as
+    bounds; the level of links; and the bus bandwidth of the estimate.
     """
     timelines = context.on_machine.timelines
     return () if timelines is None else tuple(_columns(context, timelines, members))
@@ -28,16 +29,16 @@ def time_columns(context: Context, members: Callable[[Any], Sequence[Collective]
 
 def _columns(context: Context, timelines: Timelines, members: Callable[[Any], Sequence[Collective]]) -> Iterator[Column]:
     collectives = zip(context.collectives, context.on_machine.collective_times, strict=True)
-    timed = {id(one): (time, *timed_sites(context, timelines, one, time)) for one, time in collectives}
+    timed = {id(collective): (time, *timed_sites(context, timelines, collective, time)) for collective, time in collectives}
 
     def of_all(time: Callable[[TimedSite, TimedSite], Seconds]) -> Callable[[Any], Seconds]:
-        return lambda row: sum_of(*[time(*timed[id(one)][1:]) for one in members(row)])
+        return lambda row: sum_of(*[time(*timed[id(collective)][1:]) for collective in members(row)])
 
     def in_schedule(time: Callable[[TimedSite, TimedSite], Seconds]) -> Callable[[Any], Seconds | None]:
         return of_all(time) if timelines.is_scheduled else lambda _: None
 
     def times(row: object) -> list[CollectiveTime]:
-        return [timed[id(one)][0] for one in members(row)]
+        return [timed[id(collective)][0] for collective in members(row)]
 
     yield bounded("bound_s", "seconds", of_all(lambda at_least, _: at_least.busy), 3)
     yield bounded("estimate_s", "seconds", of_all(lambda _, likely: likely.busy), 1)
@@ -59,9 +60,7 @@ def _levels(times: Iterable[CollectiveTime]) -> str | None:
 
 
 class TimedSite(NamedTuple):
-    """How often a collective runs in a step, and how long all runs take together: on the links, from start to done, and
-    exposed.
-    """
+    """The runs of a collective in a step, and the seconds of all runs: on the links, from start to done, and exposed."""
 
     runs: Bounds
     busy: Seconds
@@ -70,7 +69,7 @@ class TimedSite(NamedTuple):
 
 
 def runs_of(context: Context, collective: Collective) -> Bounds:
-    """How often the computation runs in which a collective starts. One that several starts wrap runs more often."""
+    """Return the runs of the computation in which a collective starts. If several starts wrap it, it runs more often."""
     return context.call_graph.runs(collective.start.computation.name)
 
 
@@ -84,15 +83,17 @@ def timed_sites(
 
 
 def _timed_site(context: Context, collective: Collective, step: TimedStep, why_unknown: str) -> TimedSite:
-    """`why_unknown` says why it is not known how long one run takes, where that is so."""
+    """Return the figures of all runs. `why_unknown` says why the time of one run is unknown, if it is."""
     runs, site = runs_of(context, collective), step.site_of(collective)
     missing = why_unknown or runs.reason
     return TimedSite(runs, Seconds(site.busy, missing), Seconds(site.window, runs.reason), Seconds(site.exposed, missing))
 
 
 def bus_bandwidth(context: Context, collectives: Iterable[Collective], times: Sequence[CollectiveTime]) -> float | None:
-    """Bytes per second that one device sends by the model, as nccl-tests defines it. Of several collectives it is that of all
-    bytes and all time, `None` where it differs between them and how often one of them runs is not known.
+    """Return the bytes per second that one device sends in the estimate, as nccl-tests defines the bus bandwidth.
+
+    For several collectives it is that of all bytes and all time. It is None if it differs between them and the runs of one
+    are unknown.
     """
     rates = {time.bus_bandwidth for time in times}
     if len(rates) == 1:
@@ -109,7 +110,7 @@ def bus_bandwidth(context: Context, collectives: Iterable[Collective], times: Se
 
 _SIZES = tuple((1 << power, f"to {text}") for power, text in ((15, "32 KiB"), (20, "1 MiB"), (25, "32 MiB"), (30, "1 GiB")))
 _LARGEST = "above 1 GiB"
-"""Classes of what one device sends in a run, about where NCCL changes its protocol."""
+"""Classes of the bytes that one device sends in a run, about those at which NCCL changes its protocol."""
 
 
 @dataclass(slots=True)
@@ -140,7 +141,7 @@ class _LinkClass:
 
 
 def link_table(context: Context) -> Table:
-    """Those of one step, the slowest first."""
+    """Return the links of one step, the slowest first."""
     columns = (
         Column("kind", get=lambda row: row.kind),
         Column("axis", detail=1, get=lambda row: row.axis),
@@ -158,14 +159,14 @@ def link_table(context: Context) -> Table:
 
 
 def _alike(context: Context) -> Iterator[_LinkClass]:
-    found: dict[tuple[str, str | None, str | None, str], _LinkClass] = {}
+    classes: dict[tuple[str, str | None, str | None, str], _LinkClass] = {}
     for collective, axis, time in zip(context.collectives, context.axes, context.on_machine.collective_times, strict=True):
         if collective.kind == "recv":  # what the other end sends
             continue
         key = (collective.kind, axis, time.level, _size_class(collective.wire_bytes))
-        alike = found.setdefault(key, _LinkClass(*key))
-        alike.add(collective, time, runs_of(context, collective))
-    yield from found.values()
+        link_class = classes.setdefault(key, _LinkClass(*key))
+        link_class.add(collective, time, runs_of(context, collective))
+    yield from classes.values()
 
 
 def _size_class(sent: int | None) -> str:

@@ -120,7 +120,7 @@ _ROUNDING = "operands are left out, and with them the order in which XLA adds: i
 
 
 def step_reason(amount: Bounds) -> str:
-    """Why a figure of one run is not known, and how much more than its lower bound it is at most, where that has a limit."""
+    """Return why a figure of one run is unknown, and its largest excess over the lower bound if that is limited."""
     if amount.greatest is None or not amount.least:
         return amount.reason
     more = amount.greatest / amount.least - 1
@@ -139,7 +139,7 @@ def _divided(context: Context) -> list[str]:
 
 
 def _rates(tally: Tally, profile: HardwareProfile | None) -> list[str]:
-    """Which rate was taken where the profile states none of a unit."""
+    """Return the rates that stand in for units of which the profile states none."""
     taken = rates_taken(tally, profile) if profile is not None else {}
     named = {unit: f"of {unit}" if unit else "whose unit or type is not known" for unit in taken}
     return [
@@ -154,8 +154,9 @@ _WHY = {
 
 
 def _recomputed(context: Context) -> list[str]:
-    """How many of the FLOPs a formula for model FLOPs does not count, since people compare with those: what is computed again
-    for the backward pass, by phase, and the scores within attention kernels.
+    """Return the FLOPs that a formula for model FLOPs leaves out, since people compare with those.
+
+    They are the recomputation for the backward pass, by phase, and the scores within attention kernels.
     """
     by_phase = {phase: tally.bounds("flops").least for phase, tally in context.cost.by("phase").by_label()}
     again = by_phase.get(RECOMPUTE, 0) + total_of_step(context.cost.calls, "recomputed_flops").least
@@ -178,7 +179,7 @@ def _uncounted(context: Context) -> list[str]:
 
 
 class _CostRow(NamedTuple):
-    """A label with its figures and times; `weight`, a lower bound where it is not known, orders the rows."""
+    """A label with its figures and times. `weight` orders the rows; it is a lower bound if it is not known."""
 
     label: str
     tally: Tally
@@ -189,11 +190,11 @@ class _CostRow(NamedTuple):
 
 
 def cost_table(name: str, title: str, label: str, tally: Tally, times: KernelTimes | None) -> Table:
-    """One row a label; rows add up to the facts of one run. What takes most time comes first, without a profile what moves most
-    bytes; `share` is that of the time or of the bytes, of no row where it is not known of one (`share_notes`). `bound` is
-    `None` where what is not known could take longer. A page leaves out these columns where no row has them.
+    """Return one row per label; rows add up to the facts of one run.
 
-    A page leaves out a table that has one row, except that of opcodes.
+    The longest time comes first, without a profile the most bytes. `share` is that of the time or of the bytes; no row has
+    one if one weight is unknown (`share_notes`). `bound` is None if an unknown part could take longer. A page leaves out these
+    columns if no row has them, and a table that has one row, except that of opcodes.
 
     By opcode nothing is bound by anything: the work of a fusion is counted with the opcodes inside, its bytes with the fusion.
     """
@@ -237,14 +238,14 @@ _NOT_ON_PAGE = 9
 
 
 def share_notes(tally: Tally, times: KernelTimes | None) -> list[str]:
-    """Why the rows of the tables of a tally have no shares, where that is so."""
+    """Return a note if the rows of the tables of a tally have no shares."""
     if _row("", tally, times).weight_is_known:
         return []
     return [f"share: not known, as the {'bytes' if times is None else 'times'} are lower bounds"]
 
 
 def _bound(row: _CostRow) -> str | None:
-    """What takes longer: `None` where that is not known, as more of the other could."""
+    """Return the resource that takes longer, None if it is unknown, as more of the other could take longer."""
     longer = bound(row.compute.least, row.memory.least)
     other = row.memory if longer == "compute" else row.compute
     return longer if other.exact is not None else None
@@ -259,6 +260,6 @@ def _figure(name: str, unit: Unit, figure: Figure, detail: int = 0) -> Column:
 
 
 def cost_by_phase(context: Context) -> Table:
-    """One row a phase of the training step."""
+    """Return one row per phase of the training step."""
     cost, times = context.cost, context.on_machine.kernel_times
     return cost_table("cost_by_phase", "Cost of one step by phase", "phase", cost.by("phase"), times)

@@ -35,13 +35,13 @@ class _Products(NamedTuple):
 
 def matmul_facts(context: Context) -> dict[str, Bounds]:
     """Return the FLOPs of one step by the name of the fact. If some products are unknown, all are lower bounds."""
-    found: dict[str, list[Bounds]] = defaultdict(list)
+    flops_of_type: dict[str, list[Bounds]] = defaultdict(list)
     for types, flops in _flops(context).items():
-        found[MIXED if "," in types else types].append(flops)
-    why = _why_untold(context, found.pop("", ()))
-    for name in dict.fromkeys((*found, *_MATRIX_TYPES)) if why else ():
-        found[name].append(Bounds(0, None, why))
-    return {f"cost.matmul_flops.{name}": Bounds.sum(found[name]) for name in sorted(found)}
+        flops_of_type[MIXED if "," in types else types].append(flops)
+    why = _why_untold(context, flops_of_type.pop("", ()))
+    for name in dict.fromkeys((*flops_of_type, *_MATRIX_TYPES)) if why else ():
+        flops_of_type[name].append(Bounds(0, None, why))
+    return {f"cost.matmul_flops.{name}": Bounds.sum(flops_of_type[name]) for name in sorted(flops_of_type)}
 
 
 def _why_untold(context: Context, untyped: Sequence[Bounds]) -> str:
@@ -54,7 +54,7 @@ def _why_untold(context: Context, untyped: Sequence[Bounds]) -> str:
 
 
 def matmuls_by_type(context: Context) -> Table:
-    """One row a type: FLOPs and their share of all FLOPs, the kernels that have such products, and how often these run."""
+    """Return one row per type: FLOPs, their share of all FLOPs, the kernels with such products, and the runs of these."""
     whole, rows = context.cost.step["flops"].exact, _rows(context)
     columns = (
         Column("type", get=lambda row: row.type or None),
@@ -80,27 +80,27 @@ def _rows(context: Context) -> list[_Products]:
 
 
 def _flops(context: Context) -> dict[str, Bounds]:
-    """FLOPs of one step by type of operands."""
-    found: defaultdict[str, Tally] = defaultdict(Tally)
+    """Return the FLOPs of one step by type of operands."""
+    tallies: defaultdict[str, Tally] = defaultdict(Tally)
     opcodes = context.cost.opcodes
     for key, amounts in opcodes.rows.items():
         if amounts[_FLOPS]:
-            found[key.operands].add(key, amounts)
+            tallies[key.operands].add(key, amounts)
     for (key, figure), gap in opcodes.gaps.items():
         if figure == "matmul_flops":
-            found[key.operands].miss(key, (figure,), gap)
-    return {types: tally.bounds("matmul_flops") for types, tally in found.items()}
+            tallies[key.operands].miss(key, (figure,), gap)
+    return {types: tally.bounds("matmul_flops") for types, tally in tallies.items()}
 
 
 def _runs(context: Context) -> defaultdict[str, list[Bounds]]:
-    """How often each kernel with products runs, by type of operands; kernels of one cost have one set of types."""
-    known: dict[InstructionCost, set[str]] = {}
-    found: defaultdict[str, list[Bounds]] = defaultdict(list)
+    """Return the runs of each kernel with products, by type of operands; kernels of one cost have one set of types."""
+    types_of_cost: dict[InstructionCost, set[str]] = {}
+    runs: defaultdict[str, list[Bounds]] = defaultdict(list)
     for kernel in context.kernels.launched:
         cost = kernel.parts[0].cost
-        if cost not in known:
-            known[cost] = {key.operands for key, amounts in cost.work.rows.items() if amounts[_FLOPS]}
-            known[cost] |= {key.operands for key, figure in cost.work.gaps if figure == "matmul_flops"}
-        for types in known[cost]:
-            found[types].append(kernel.runs)
-    return found
+        if cost not in types_of_cost:
+            types_of_cost[cost] = {key.operands for key, amounts in cost.work.rows.items() if amounts[_FLOPS]}
+            types_of_cost[cost] |= {key.operands for key, figure in cost.work.gaps if figure == "matmul_flops"}
+        for types in types_of_cost[cost]:
+            runs[types].append(kernel.runs)
+    return runs

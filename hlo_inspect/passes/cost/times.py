@@ -67,16 +67,16 @@ def _why_no_utilization(context: Context, model: Seconds) -> str:
 
 
 def profile_notes(context: Context) -> list[str]:
-    """What the choice of the profile says of itself."""
+    """Return the notes of the choice of the profile."""
     profile, chosen_by, notes = context.on_machine.profile_choice
     if profile is None:
         return []
-    told = [] if context.on_machine.profile_is_named else [f"profile: {profile.name}, recognized by {chosen_by}"]
-    return [*told, *(f"profile: {note}" for note in notes)]
+    recognized = [] if context.on_machine.profile_is_named else [f"profile: {profile.name}, recognized by {chosen_by}"]
+    return [*recognized, *(f"profile: {note}" for note in notes)]
 
 
 def inferred_clock(context: Context) -> str:
-    """That no document states the clock by which the compiler's cycles are turned into seconds, where that is so."""
+    """Return a note if no document states the clock that turns the compiler's cycles into seconds, else ""."""
     profile = context.on_machine.profile
     if profile is None or profile.clock is None or not profile.clock_is_inferred:
         return ""

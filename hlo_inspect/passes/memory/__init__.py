@@ -84,11 +84,11 @@ class Memory(Pass):
     )
 
     def run(self, context: Context) -> Section:
-        found = context.memory
-        facts: dict[str, Value] = {f"memory.{name}": value for name, value in found.figures.items()}
-        facts |= {f"memory.space.{space}.peak_bytes": value for space, value in found.spaces.items()}
-        notes = [f"memory.{name}: {reason}" for name, reason in found.reasons.items()]
-        if found.platform.is_tpu and found.device is not None:
+        memory = context.memory
+        facts: dict[str, Value] = {f"memory.{name}": value for name, value in memory.figures.items()}
+        facts |= {f"memory.space.{space}.peak_bytes": value for space, value in memory.spaces.items()}
+        notes = [f"memory.{name}: {reason}" for name, reason in memory.reasons.items()]
+        if memory.platform.is_tpu and memory.device is not None:
             notes.append(f"memory.temp_bytes: {_TEMPORARIES_OF_TPU}")
         return Section(facts, _tables(context), notes, _headline(context))
 
@@ -112,8 +112,9 @@ def _tables(context: Context) -> Iterator[Table]:
 
 
 def _headline(context: Context) -> Iterator[HeadlineRow]:
-    """What XLA said where memory did not suffice; whether it fits, what it is made of and where the peak is; without a schedule
-    arguments and outputs alone.
+    """Yield XLA's own words if memory did not suffice; whether the program fits, its parts and its peak.
+
+    Without a schedule arguments and outputs alone are known.
     """
     yield from out_of_memory_rows(reports_of(context))
     memory, device = context.memory, context.memory.device
@@ -193,8 +194,8 @@ def _peak(context: Context, device: DeviceMemory) -> Parts:
         return
     place = device.place(time)
     where = f" in {space_name(heap.space)}" if heap.space else ""
-    at = f"{place.name} (line {place.line})"
-    yield from sentence(", of it {} of temporaries{}, at {}", _amount(heap.trace.peak), where, at)
+    instruction = f"{place.name} (line {place.line})"
+    yield from sentence(", of it {} of temporaries{}, at {}", _amount(heap.trace.peak), where, instruction)
     loop = loop_around(device, device.schedule.run_at[time])
     if loop:
         runs = context.call_graph.runs(place.computation)
@@ -202,13 +203,13 @@ def _peak(context: Context, device: DeviceMemory) -> Parts:
         yield from sentence(" in each of the {} of {}", iterations, loop)
     labels = context.labels_of(device.schedule.view(time), place.row)
     said = (labels.phase if labels.phase != UNKNOWN else "", printed(labels.source))
-    yield from (f", {one}" for one in said if one)
+    yield from (f", {label}" for label in said if label)
     if device.padding_bytes:
         yield from sentence("; {} of it are padding", _amount(device.padding_bytes))
 
 
 def _memories(context: Context, device: DeviceMemory) -> Parts:
-    """What is live at most in HBM and in the memories on the chip, each by itself; their heaps do not peak together."""
+    """Yield the peak of HBM and of each memory on the chip; their heaps do not peak together."""
     spaces = device.space_peak_bytes()
     profile = context.on_machine.profile
     capacity = profile.value("on_chip.vmem") if profile is not None else None
@@ -220,15 +221,15 @@ def _memories(context: Context, device: DeviceMemory) -> Parts:
 
 
 def _gathered(context: Context) -> Parts:
-    """The copies of parameters that are gathered from other devices, and whether they are kept for the backward pass."""
-    found = context.gathered_parameters
-    kept = [one for one in found if one.is_kept]
-    arrays, size = Amount(len(found), "count", "gathered array"), _amount(sum(one.bytes for one in found))
+    """Yield the copies of parameters that are gathered from other devices, and say if they are kept for the backward pass."""
+    copies = context.gathered_parameters
+    kept = [copy for copy in copies if copy.is_kept]
+    arrays, size = Amount(len(copies), "count", "gathered array"), _amount(sum(copy.bytes for copy in copies))
     yield from sentence("{} of parameters, {}; ", arrays, size)
     if not kept:
         yield "none is"
-    elif len(kept) == len(found):
+    elif len(kept) == len(copies):
         yield "all"
     else:
-        yield from sentence("{} of {}", Amount(len(kept), "count"), _amount(sum(one.bytes for one in kept)))
+        yield from sentence("{} of {}", Amount(len(kept), "count"), _amount(sum(copy.bytes for copy in kept)))
     yield " read by both the forward and the backward pass"

@@ -35,24 +35,27 @@ class _Sharer(NamedTuple):
 
 
 def buffer_tables(context: Context, device: DeviceMemory, name: str) -> Iterator[Table]:
-    """The buffers of an instruction, what happens to them, and what lies in the same place. `UsageError` where the schedule has
-    no such instruction.
+    """Yield the buffers of an instruction, their events, and the buffers in the same place.
+
+    Raise UsageError if the schedule has no such instruction.
     """
     name = name.removeprefix("%").partition("{")[0]
     lives = find_lives(device, name)
     if not lives:
         names = list(dict.fromkeys(names_of(device)))
         what = "makes no array" if name in names else "is no instruction of the schedule"
-        raise UsageError(f"{name} {what} of {context.module.name}{did_you_mean(name, [one for one in names if one != name])}")
+        raise UsageError(
+            f"{name} {what} of {context.module.name}{did_you_mean(name, [other for other in names if other != name])}"
+        )
     yield _buffers(device, lives)
     yield _events(context, device, lives)
     shared = [_sharer(device, life, other) for life in lives for other in life.shared]
     if shared:
-        yield _shared(sorted(shared, key=lambda one: (one.life.start, one.start)))
+        yield _shared(sorted(shared, key=lambda row: (row.life.start, row.start)))
 
 
 def _allocation(life: BufferLife) -> str:
-    """What the memory was allocated for."""
+    """Return the purpose of the allocation."""
     allocation = life.live.allocation
     if allocation is None:
         return "temporaries"
@@ -78,11 +81,11 @@ def _buffers(device: DeviceMemory, lives: Sequence[BufferLife]) -> Table:
 
 def _events(context: Context, device: DeviceMemory, lives: Sequence[BufferLife]) -> Table:
     events = [_event(context, device, life, event) for life in lives for event in life.events]
-    element = Column("shape_index", get=lambda one: index_text(one.life.element))
+    element = Column("shape_index", get=lambda row: index_text(row.life.element))
     columns = (
         *([element] if len(lives) > 1 else []),
-        Column("time", "number", get=lambda one: one.event.time),
-        Column("event", get=lambda one: one.event.what),
+        Column("time", "number", get=lambda row: row.event.time),
+        Column("event", get=lambda row: row.event.what),
         Column("by", get=attrgetter("name")),
         Column("opcode", detail=2, get=attrgetter("opcode")),
         Column("phase", detail=2, get=attrgetter("phase")),

@@ -22,7 +22,7 @@ from hlo_inspect.passes.params import index_text, number_ranges
 from hlo_inspect.report.model import Amount, Column, HeadlineRow, Parts, Table, sentence
 
 PARAMETERS = "(parameters)"
-"""What parameters are together in totals by what the program says of an instruction."""
+"""Name of all parameters in totals by a label of instructions."""
 
 SPACE_NAMES = {0: "HBM", 1: "VMEM", 3: "CMEM", 5: "host"}
 """Memory spaces of TPU; 0 and 5 are those of every platform."""
@@ -37,7 +37,7 @@ def space_name(space: int) -> str:
 
 
 def live_tables(context: Context, device: DeviceMemory) -> Iterator[Table]:
-    """Every array at the peak, equal ones together; the curve; totals by role, source and scope."""
+    """Yield every array at the peak, and merged rows of them; the curve; totals by role, source and scope."""
     live = context.live_arrays
     title = "Live at the peak"
     yield Table.of("live_at_peak", title, _fitted(_COLUMNS, live), live, page_as="live_at_peak_groups")
@@ -48,63 +48,63 @@ def live_tables(context: Context, device: DeviceMemory) -> Iterator[Table]:
     if not context.request.quick:
         yield _totals("live_by_role", "Live at the peak by role", "role", live, attrgetter("role"))
     yield _totals("live_by_source", "Live at the peak by source line", "source", live, _source)
-    if any(one.labels.scope not in {NOT_PRINTED, NO_SCOPE} for one in live):
+    if any(array.labels.scope not in {NOT_PRINTED, NO_SCOPE} for array in live):
         yield _totals("live_by_scope", "Live at the peak by scope", "scope", live, _scope)
 
 
 def _fitted(columns: Iterable[Column], live: Sequence[LiveArray]) -> tuple[Column, ...]:
-    """The columns, with those of padding and memory space where there is padding, or more than one space."""
+    """Return the columns. Those of padding and memory space are on the page if there is padding, or more than one space."""
     details = {
-        "padding_bytes": 2 if any(one.padding for one in live) else 9,
-        "memory_space": 3 if len({one.space for one in live}) > 1 else 9,
+        "padding_bytes": 2 if any(array.padding for array in live) else 9,
+        "memory_space": 3 if len({array.space for array in live}) > 1 else 9,
     }
-    return tuple(one._replace(detail=details.get(one.name, one.detail)) for one in columns)
+    return tuple(column._replace(detail=details.get(column.name, column.detail)) for column in columns)
 
 
 _COLUMNS = (
     Column("name", get=attrgetter("name")),
-    Column("shape_index", detail=9, get=lambda one: index_text(one.element)),
-    Column("shape", get=lambda one: "" if one.shape is None else str(one.shape)),
+    Column("shape_index", detail=9, get=lambda array: index_text(array.element)),
+    Column("shape", get=lambda array: "" if array.shape is None else str(array.shape)),
     Column("bytes", "bytes", summed=True, get=attrgetter("bytes")),
     Column("padding_bytes", "bytes", summed=True, detail=3, get=attrgetter("padding")),
     Column("role", get=lambda array: array.role or None),
     Column("live_from", "number", detail=2, optional=True, get=attrgetter("live_from")),
     Column("live_to", "number", detail=2, optional=True, get=attrgetter("live_to")),
     Column("memory_space", "number", detail=5, get=attrgetter("space")),
-    Column("of_parameter", "number", detail=9, optional=True, get=lambda one: one.relation and one.relation.parameter),
+    Column("of_parameter", "number", detail=9, optional=True, get=lambda array: array.relation and array.relation.parameter),
     phase_column(attrgetter("labels.phase"), detail=2),
     Column("op_name", detail=6, get=attrgetter("labels.op_name")),
-    Column("source", detail=1, get=lambda one: printed(one.labels.source)),
+    Column("source", detail=1, get=lambda array: printed(array.labels.source)),
     Column("line", "number", detail=4, optional=True, get=attrgetter("line")),
 )
 
 Group = Sequence[LiveArray]
 
 
-def _alike(one: LiveArray) -> object:
-    """What arrays of one row have in common."""
-    if one.kind == "parameter":
-        return (str(one.shape), one.bytes, one.role, one.space)
-    return (one.opcode, str(one.shape), one.bytes, one.role, one.space, one.labels.phase, one.labels.source)
+def _alike(array: LiveArray) -> object:
+    """Return the properties that the arrays of one row share."""
+    if array.kind == "parameter":
+        return (str(array.shape), array.bytes, array.role, array.space)
+    return (array.opcode, str(array.shape), array.bytes, array.role, array.space, array.labels.phase, array.labels.source)
 
 
 def _bytes(group: Group) -> int:
-    return sum(one.bytes for one in group)
+    return sum(array.bytes for array in group)
 
 
 def _lives(group: Group) -> str:
-    """From the first to the last time at which one of them is live."""
-    starts = [one.live_from for one in group if one.live_from is not None]
-    ends = [one.live_to for one in group if one.live_to is not None]
+    """Return the first and the last time at which an array of the group is live."""
+    starts = [array.live_from for array in group if array.live_from is not None]
+    ends = [array.live_to for array in group if array.live_to is not None]
     return f"{min(starts)}-{max(ends)}" if starts and ends else ""
 
 
 _GROUPS = (
-    Column("name", width=24, get=lambda group: joined_name([one.name for one in group])),
+    Column("name", width=24, get=lambda group: joined_name([array.name for array in group])),
     Column("shape", width=20, get=lambda group: "" if group[0].shape is None else str(group[0].shape)),
     Column("arrays", "count", summed=True, detail=1, get=len),
     Column("bytes", "bytes", summed=True, get=_bytes),
-    Column("padding_bytes", "bytes", summed=True, detail=3, get=lambda group: sum(one.padding for one in group)),
+    Column("padding_bytes", "bytes", summed=True, detail=3, get=lambda group: sum(array.padding for array in group)),
     Column("role", get=lambda group: group[0].role or None),
     Column("live", detail=1, width=11, get=_lives),
     Column("memory_space", "number", detail=8, get=lambda group: group[0].space),
@@ -113,12 +113,12 @@ _GROUPS = (
 )
 
 
-def _source(one: LiveArray) -> str:
-    return PARAMETERS if one.kind == "parameter" else one.labels.source
+def _source(array: LiveArray) -> str:
+    return PARAMETERS if array.kind == "parameter" else array.labels.source
 
 
-def _scope(one: LiveArray) -> str:
-    return PARAMETERS if one.kind == "parameter" else one.labels.scope
+def _scope(array: LiveArray) -> str:
+    return PARAMETERS if array.kind == "parameter" else array.labels.scope
 
 
 class _Total(NamedTuple):
@@ -129,7 +129,7 @@ class _Total(NamedTuple):
 
 
 def _totals(name: str, title: str, label: str, live: Sequence[LiveArray], key: Callable[[LiveArray], str]) -> Table:
-    whole = total(one.bytes for one in live) or 0
+    whole = total(array.bytes for array in live) or 0
     groups = [(key(group[0]), group) for group in group_rows(live, key)]
     totals = [_Total(text, len(group), _bytes(group), _bytes(group) / whole if whole else None) for text, group in groups]
     columns = (
@@ -138,7 +138,7 @@ def _totals(name: str, title: str, label: str, live: Sequence[LiveArray], key: C
         Column("bytes", "bytes", summed=True, get=attrgetter("size")),
         Column("share", "share", optional=True, get=attrgetter("share")),
     )
-    return Table.of(name, title, columns, sorted(totals, key=lambda one: -one.size), page_rows=10)
+    return Table.of(name, title, columns, sorted(totals, key=lambda row: -row.size), page_rows=10)
 
 
 # -- over the schedule --------------------------------------------------------------------------------------------------------
@@ -194,13 +194,13 @@ def array_groups(arrays: Sequence[LargeArray]) -> list[list[LargeArray]]:
 
 
 def _title(context: Context) -> str:
-    """Whether arrays are in memory as they are, or XLA may fuse them away."""
+    """Return the title: it says if XLA may fuse the arrays away."""
     is_optimized = context.module.header.is_scheduled or context.module.opcode_counts["fusion"] > 0
     return "Largest arrays" if is_optimized else "Largest arrays as written; XLA fuses some of them away"
 
 
 def _alike_arrays(array: LargeArray) -> object:
-    """What the arrays of one row have in common."""
+    """Return the properties that the arrays of one row share."""
     steps = array.relation.steps if array.relation is not None else None
     return (array.opcode, str(array.shape), array.shape.padded_bytes, _space(array), steps, array.labels.source)
 
@@ -225,17 +225,19 @@ def _space(array: LargeArray) -> int:
 
 
 def host_copies(context: Context) -> Iterator[Table]:
-    """What is copied between host and device in a step; no table where nothing is."""
-    groups = group_rows(context.host_transfers, lambda one: (one.direction, str(one.shape), one.view.opcodes[one.row]))
+    """Yield the table of copies between host and device in a step, if there are any."""
+    groups = group_rows(
+        context.host_transfers, lambda transfer: (transfer.direction, str(transfer.shape), transfer.view.opcodes[transfer.row])
+    )
     groups.sort(key=lambda group: total_moved(group).least, reverse=True)
     if not groups:
         return
     columns = (
         Column("direction", get=lambda group: group[0].direction),
-        Column("name", width=20, get=lambda group: joined_name([one.view.names[one.row] for one in group])),
+        Column("name", width=20, get=lambda group: joined_name([transfer.view.names[transfer.row] for transfer in group])),
         Column("shape", get=lambda group: str(group[0].shape)),
         Column("sites", "count", summed=True, get=len),
-        bounded("runs", "count", lambda group: Bounds.sum(one.runs for one in group)),
+        bounded("runs", "count", lambda group: Bounds.sum(transfer.runs for transfer in group)),
         bounded("bytes", "bytes", total_moved),
         Column("line", "number", detail=3, get=lambda group: group[0].view.lines[group[0].row]),
     )
@@ -243,15 +245,15 @@ def host_copies(context: Context) -> Iterator[Table]:
 
 
 def total_moved(transfers: Sequence[HostTransfer]) -> Bounds:
-    """Bytes of all runs in a step."""
-    return Bounds.sum(one.moved for one in transfers)
+    """Return the bytes of all runs in a step."""
+    return Bounds.sum(transfer.moved for transfer in transfers)
 
 
 class _AllocationRow(NamedTuple):
     """An allocation of a report, and the array of the dump that has its name and is live at the peak."""
 
     report: OutOfMemory
-    one: ReportedAllocation
+    allocation: ReportedAllocation
     live: LiveArray | None
 
 
@@ -261,7 +263,7 @@ def reports_of(context: Context) -> list[OutOfMemory]:
 
 
 def out_of_memory_rows(reports: Iterable[OutOfMemory]) -> Iterator[HeadlineRow]:
-    """One line for each report."""
+    """Yield one line for each report."""
     for report in reports:
         yield HeadlineRow("", tuple(_report_words(report)), severity="error")
 
@@ -280,9 +282,11 @@ def _report_words(report: OutOfMemory) -> Parts:
 
 
 def out_of_memory_tables(reports: Sequence[OutOfMemory], live: Iterable[LiveArray] = (), name: str = "") -> Iterator[Table]:
-    """The largest allocations of the reports under `name`, and what takes the memory by the words of the report."""
-    by_name = {one.name: one for one in live}
-    rows = [_AllocationRow(report, one, by_name.get(one.name)) for report in reports for one in report.largest]
+    """Yield the largest allocations of the reports under `name`, and the parts of the memory as the report states them."""
+    by_name = {array.name: array for array in live}
+    rows = [
+        _AllocationRow(report, allocation, by_name.get(allocation.name)) for report in reports for allocation in report.largest
+    ]
     if rows:
         yield Table.of(name or "out_of_memory", "Largest allocations that XLA reports", _REPORTED, rows, page_rows=24)
     parts = [(part, size) for report in reports for part, size in report.parts.items()]
@@ -296,14 +300,16 @@ def _of_live(get: Callable[[LiveArray], int | None]) -> Callable[[_AllocationRow
 
 
 _REPORTED = (
-    Column("name", get=attrgetter("one.name")),
-    Column("shape", get=lambda row: str(row.one.shape) if row.one.shape is not None else row.one.shape_text),
-    Column("bytes", "bytes", get=attrgetter("one.size")),
-    Column("padding_bytes", "bytes", detail=1, get=attrgetter("one.padding")),
-    Column("role", get=attrgetter("one.kind")),
+    Column("name", get=attrgetter("allocation.name")),
+    Column(
+        "shape", get=lambda row: str(row.allocation.shape) if row.allocation.shape is not None else row.allocation.shape_text
+    ),
+    Column("bytes", "bytes", get=attrgetter("allocation.size")),
+    Column("padding_bytes", "bytes", detail=1, get=attrgetter("allocation.padding")),
+    Column("role", get=attrgetter("allocation.kind")),
     Column("live_from", "number", detail=3, optional=True, get=_of_live(attrgetter("live_from"))),
     Column("live_to", "number", detail=3, optional=True, get=_of_live(attrgetter("live_to"))),
-    Column("op_name", detail=2, get=attrgetter("one.op_name")),
-    Column("source", detail=1, get=attrgetter("one.source")),
+    Column("op_name", detail=2, get=attrgetter("allocation.op_name")),
+    Column("source", detail=1, get=attrgetter("allocation.source")),
     Column("line", "number", detail=4, optional=True, get=_of_live(attrgetter("line"))),
 )

@@ -108,7 +108,7 @@ _DEVICES = (Column("device", "number"), Column("row", "number"), Column("column"
 
 
 def _mesh_tables(context: Context) -> Iterator[Table]:
-    """The axes, major to minor, and the devices in their order; nothing where no mesh is known."""
+    """Yield the axes, major to minor, and the devices in their order; nothing without a mesh."""
     mesh = context.mesh
     if mesh.shape is None:
         return
@@ -121,19 +121,19 @@ def _mesh_tables(context: Context) -> Iterator[Table]:
 
 
 def _devices(mesh: Mesh, count: int) -> Iterator[Row]:
-    """The most minor axis goes from left to right, in several rows where it is long."""
+    """Yield the devices. The most minor axis goes from left to right, in several rows if it is long."""
     length = mesh.axes[-1][0]
     width = min(length, _MAX_COLUMNS)
     rows_of_line = math.ceil(length / width)
     for position in range(count):
-        line, at = divmod(position, length)
+        line, column = divmod(position, length)
         places = [f"{name}={position // stride % size}" for name, (size, stride) in zip(mesh.names, mesh.axes, strict=True)]
         number = position if mesh.order is None else mesh.order[position]
-        yield number, line * rows_of_line + at // width, at % width, ", ".join(places)
+        yield number, line * rows_of_line + column // width, column % width, ", ".join(places)
 
 
 def memory_picture_tables(context: Context) -> Iterator[Table]:
-    """Nothing where the memory of the program is not known."""
+    """Yield the tables of device memory; nothing if it is unknown."""
     device = context.memory.device
     if device is None:
         return
@@ -151,7 +151,7 @@ def memory_picture_tables(context: Context) -> Iterator[Table]:
 
 
 def _parts(context: Context) -> Table:
-    """What the program needs, in parts that add up to it."""
+    """Return the memory that the program needs, in parts that add up to it."""
     figures = context.memory.figures
     outputs, shared = figures["output_bytes"], figures["alias_bytes"]
     parts = {
@@ -168,7 +168,7 @@ def _parts(context: Context) -> Table:
 
 
 def _fit(context: Context) -> Iterator[Table]:
-    """The memory of the accelerator beside what the program needs, where a profile states it."""
+    """Yield the memory of the accelerator and the memory that the program needs, if a profile states the first."""
     profile, needed = context.on_machine.profile, context.memory.figures["needed_bytes"]
     if profile is None or profile.memory_capacity is None or needed is None:
         return
@@ -184,7 +184,7 @@ def _fit(context: Context) -> Iterator[Table]:
 
 
 def _curve(context: Context, device: DeviceMemory) -> Table:
-    """The live bytes over the schedule in parts of equal length, with the temporaries that are largest where they are most."""
+    """Return the live bytes over the schedule in parts of equal length, with the largest temporaries at the peak of each."""
     points = live_curve(device, context.phase_of)
     live = largest_live(device, points)
     columns = [
@@ -221,13 +221,13 @@ def _size(rank: int, item: _Item) -> Value:
 
 
 def _live_leaves(context: Context) -> Iterator[tuple[Path, tuple[TreeAmount, TreeAmount]]]:
-    """Arrays of a role, scope, shape and opcode together."""
+    """Yield the arrays, grouped by role, scope, shape and opcode."""
 
-    def alike(one: LiveArray) -> object:
-        return one.role, one.labels.scope, one.opcode, str(one.shape), one.bytes
+    def label_of(array: LiveArray) -> object:
+        return array.role, array.labels.scope, array.opcode, str(array.shape), array.bytes
 
-    for group in group_rows(context.live_arrays, alike):
+    for group in group_rows(context.live_arrays, label_of):
         first = group[0]
         scope = () if first.kind == "parameter" or first.labels.scope == NOT_PRINTED else tuple(first.labels.scope.split("/"))
         name = f"{joined_name(list(map(attrgetter('name'), group)))} {'' if first.shape is None else first.shape}".strip()
-        yield (first.role, *scope, name), (TreeAmount(len(group)), TreeAmount(sum(one.bytes for one in group)))
+        yield (first.role, *scope, name), (TreeAmount(len(group)), TreeAmount(sum(array.bytes for array in group)))

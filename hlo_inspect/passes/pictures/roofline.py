@@ -35,21 +35,23 @@ class _Point(NamedTuple):
 
     @property
     def above_bound(self) -> float | None:
-        """How much longer the kernels take by the model than at least; `None` where one of the two is not known."""
+        """The excess of the estimate over the bound in seconds, None if one of them is unknown."""
         time = self.row.cost.time
         if time is None or time.estimate.exact is None or time.bound.exact is None:
             return None
         return max(0.0, time.estimate.exact - time.bound.exact)
 
     def rate(self, seconds: Seconds | None) -> float | None:
-        """FLOP/s of kernels that take so long; `None` where that is not known."""
-        known = None if seconds is None else seconds.exact
-        return self.flops / known if known else None
+        """Return the FLOP/s of kernels that take `seconds`; None if unknown."""
+        exact = None if seconds is None else seconds.exact
+        return self.flops / exact if exact else None
 
 
 def roofline_tables(context: Context) -> Iterator[Table]:
-    """The kernels that have a place, those that have none by reason, and with a profile the roofs. Before fusion it is not
-    known which bytes reach memory: the kernels have their places by the bytes that they read and write, and there are no roofs.
+    """Yield the kernels with a place, those without one by reason, and with a profile the roofs.
+
+    Before fusion it is unknown which bytes reach memory. The places are then by the bytes that kernels read and write, and
+    there are no roofs.
     """
     groups = kernel_groups(context)
     times = context.on_machine.kernel_times
@@ -92,7 +94,7 @@ def _points(context: Context, groups: Table, times: KernelTimes | None) -> Itera
 
 
 def _memory_bytes(row: Costing, profile: HardwareProfile) -> int | None:
-    """The bytes that all runs move between the device and its memory; `None` where not all are known."""
+    """Return the bytes that all runs move between the device and its memory; None if some are unknown."""
     if row.cost.size.exact is None:
         return None
     elsewhere = units_elsewhere(profile)
@@ -101,7 +103,7 @@ def _memory_bytes(row: Costing, profile: HardwareProfile) -> int | None:
 
 
 def _why_left_out(row: Costing, flops: float | None, size: int | None, *, has_times: bool) -> str:
-    """The first reason that applies; empty where none does."""
+    """Return the first reason that applies, or ""."""
     reasons = {
         "no kernel": not row.kernels,
         "collectives": row.cost.time is not None and row.cost.time.bound_by == "collective",
@@ -126,7 +128,7 @@ def _left_out(points: Iterable[_Point]) -> Table:
 
 
 class _Roof(NamedTuple):
-    """The most FLOP/s of a unit: bandwidth × FLOPs a byte up to where that is its `peak`, and no more from there on."""
+    """The most FLOP/s of a unit: bandwidth × FLOPs per byte up to its `peak`."""
 
     name: str
     peak: float
@@ -160,10 +162,10 @@ def _roofs(context: Context, profile: HardwareProfile, placed: Sequence[_Point])
 
 
 def _rates(context: Context, profile: HardwareProfile) -> Iterator[tuple[str, float]]:
-    """The figures of the profile that the work of the program goes by."""
-    at = FIGURES.index("flops")
-    units = dict.fromkeys(key.unit for key, row in context.cost.opcodes.rows.items() if row[at])
+    """Yield the rates of the profile that the work of the program uses."""
+    flops_index = FIGURES.index("flops")
+    units = dict.fromkeys(key.unit for key, row in context.cost.opcodes.rows.items() if row[flops_index])
     for unit in units:
-        found = None if unit in (MASKED, SHARED) else rate(unit, profile)
-        if found is not None:
-            yield found[1], found[0]
+        stated = None if unit in (MASKED, SHARED) else rate(unit, profile)
+        if stated is not None:
+            yield stated[1], stated[0]

@@ -15,7 +15,7 @@ from hlo_inspect.report.model import Column, Table, Unit, Value
 MAX_NODES = 1000
 """At most this many nodes of a tree have a row, beside one in each node for all that is left out of it."""
 MAX_DEPTH = 16
-"""What is deeper is one node of this depth."""
+"""Deepest level of a tree: deeper nodes are joined into one of this depth."""
 
 Path = tuple[str, ...]
 
@@ -47,35 +47,35 @@ class TreeNode:
     children: dict[str, TreeNode] = field(default_factory=dict)
 
     def add(self, amounts: Sequence[TreeAmount]) -> None:
-        """Adds what is inside of the node."""
-        for at, amount in enumerate(amounts):
-            self.sums[at] += amount.least
-            self.is_known[at] &= amount.is_known
+        """Add the amounts of something inside of the node."""
+        for index, amount in enumerate(amounts):
+            self.sums[index] += amount.least
+            self.is_known[index] &= amount.is_known
 
     def child(self, label: str) -> TreeNode:
-        """The node of that label in this one."""
-        found = self.children.get(label)
-        if found is None:
+        """Return the child of that label, made if it is missing."""
+        node = self.children.get(label)
+        if node is None:
             measures = len(self.sums)
-            found = self.children[label] = TreeNode(label, (*self.path, label), self, [0] * measures, [True] * measures)
-        return found
+            node = self.children[label] = TreeNode(label, (*self.path, label), self, [0] * measures, [True] * measures)
+        return node
 
-    def exact(self, at: int) -> Value:
-        """The sum of a measure, `None` where it is not known."""
-        return self.sums[at] if self.is_known[at] and self.sums[at] <= MAX_COUNT else None
+    def exact(self, index: int) -> Value:
+        """Return the sum of a measure, None if it is unknown."""
+        return self.sums[index] if self.is_known[index] and self.sums[index] <= MAX_COUNT else None
 
-    def least(self, at: int) -> Value:
-        """A lower bound of the sum of a measure."""
-        return min(self.sums[at], MAX_COUNT)
+    def least(self, index: int) -> Value:
+        """Return a lower bound of the sum of a measure."""
+        return min(self.sums[index], MAX_COUNT)
 
-    def share(self, root: TreeNode, at: int) -> Value:
-        """The part of the sum of the root, `None` where one of the two is not known."""
-        is_known = self.exact(at) is not None and root.exact(at) is not None
-        return self.sums[at] / root.sums[at] if is_known and root.sums[at] else None
+    def share(self, root: TreeNode, index: int) -> Value:
+        """Return the share of the root's sum, None if one of the two is unknown."""
+        is_known = self.exact(index) is not None and root.exact(index) is not None
+        return self.sums[index] / root.sums[index] if is_known and root.sums[index] else None
 
-    def own(self, at: int) -> Value:
-        """What of that is in no child; of times never less than nothing, whatever their sums round to."""
-        return max(0, self.sums[at] - sum(child.sums[at] for child in self.children.values()))
+    def own(self, index: int) -> Value:
+        """Return the part of the sum that no child has; never below 0, whatever the sums of times round to."""
+        return max(0, self.sums[index] - sum(child.sums[index] for child in self.children.values()))
 
 
 def tree_table(
@@ -89,12 +89,13 @@ def tree_table(
     separator: str = "/",
     join_chains: bool = False,
 ) -> Table:
-    """A row for each node, the first for the `whole`. `node` is the number of the row and `inside` that of the node around it;
-    the column `path` has the labels from the one below the whole to that of the node. With `join_chains` a node that is all of
-    the node around it is one with it.
+    """Return a table with a row for each node, the first for the `whole`.
 
-    Of the children of a node the largest by the last measure comes first. Of each measure a node has what its children have
-    together and, in the column `<measure>_own`, what none of them has; the latter add up to the lower bound of the whole. The
+    `node` is the number of the row and `inside` that of the node around it; the column `path` has the labels from the one
+    below the whole to that of the node. With `join_chains` a node that is all of the node around it is one with it.
+
+    The children of a node come by the last measure, the largest first. For each measure a node has the sum of its children
+    and, in the column `<measure>_own`, the part that none of them has; the latter add up to the lower bound of the whole. The
     column `<measure>_share` is the part of the whole.
     """
     nodes = _tree(whole, len(measures), leaves)
@@ -107,12 +108,12 @@ def tree_table(
         Column("label", get=lambda node: node.label),
         Column(path, get=lambda node: separator.join(node.path)),
     ]
-    for at, measure in enumerate(measures):
-        least = partial(TreeNode.least, at=at) if measure.bounded else None
-        columns.append(Column(measure.name, measure.unit, get=partial(TreeNode.exact, at=at), least=least))
-        columns.append(Column(f"{measure.name}_own", measure.unit, get=partial(TreeNode.own, at=at)))
+    for index, measure in enumerate(measures):
+        least = partial(TreeNode.least, index=index) if measure.bounded else None
+        columns.append(Column(measure.name, measure.unit, get=partial(TreeNode.exact, index=index), least=least))
+        columns.append(Column(f"{measure.name}_own", measure.unit, get=partial(TreeNode.own, index=index)))
         columns.append(
-            Column(f"{measure.name}_share", "share", optional=True, get=partial(TreeNode.share, root=nodes[0], at=at))
+            Column(f"{measure.name}_share", "share", optional=True, get=partial(TreeNode.share, root=nodes[0], index=index))
         )
     return Table.of(name, title, columns, nodes, on_page=False)
 
@@ -158,8 +159,9 @@ def _without_chains(nodes: Sequence[TreeNode]) -> list[TreeNode]:
 
 
 def _leave_out_smallest(root: TreeNode, nodes: Sequence[TreeNode]) -> None:
-    """Joins, in each node, the children that have the smallest shares of all measures. A child has no larger share than its
-    parent, so that what is inside of a node that stays out is out too.
+    """Join, in each node, the children that have the smallest shares of all measures.
+
+    The share of a child is at most that of its parent, so the children of a node that stays out are out too.
     """
 
     def share(node: TreeNode) -> float:
@@ -173,4 +175,4 @@ def _leave_out_smallest(root: TreeNode, nodes: Sequence[TreeNode]) -> None:
         if parent is not None and parent in joined:
             del parent.children[node.label]
             rest = parent.child(f"({joined[parent]:,} smaller)")
-            rest.add([TreeAmount(least, known) for least, known in zip(node.sums, node.is_known, strict=True)])
+            rest.add([TreeAmount(least, is_known) for least, is_known in zip(node.sums, node.is_known, strict=True)])

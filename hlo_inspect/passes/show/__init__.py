@@ -1,4 +1,4 @@
-"""One instruction: what it is, what feeds it, what reads it, and the ways between two of them; as text."""
+"""An instruction as text: its kind, operands and users, and the paths between two of them."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ class Show(Pass):
         query = context.request
         if query.name is None:
             raise UsageError("show asks about an instruction: give its name, its line or a pattern")
-        found = find_rows(context.module, context.views, query.name)
+        places = find_rows(context.module, context.views, query.name)
         if query.to is not None:
-            ways = Ways(context.module, context.views, found, find_rows(context.module, context.views, query.to))
+            ways = Ways(context.module, context.views, places, find_rows(context.module, context.views, query.to))
             return Section({}, way_tables(context, ways), _notes(ways.graph), ways_block(context, ways))
-        if len(found) > 1:
-            graph = graph_around(context.module, context.views, found, callers(context.views))
-            return Section({}, [instructions_table(context, found, graph)], _notes(graph), several_block(context, found))
-        around = Neighbourhood(context.module, context.views, found[0], query.depth)
+        if len(places) > 1:
+            graph = graph_around(context.module, context.views, places, callers(context.views))
+            return Section({}, [instructions_table(context, places, graph)], _notes(graph), several_block(context, places))
+        around = Neighbourhood(context.module, context.views, places[0], query.depth)
         about = None if query.quick else (around.line, around.name)
         return Section({}, _tables(context, around), _notes(around.graph), instruction_block(context, around), about=about)
 
@@ -104,7 +104,7 @@ _LONGEST_ATTRIBUTE, _LONGEST_NAME = 100, 300
 
 
 def instruction_block(context: Context, around: Neighbourhood) -> Iterator[HeadlineRow]:
-    """What the text and the analyses say of one instruction; what there is nothing to say about is left out."""
+    """Yield the facts of one instruction that the text and the analyses know; empty rows are left out."""
     view, row = around.view, around.row
     yield HeadlineRow("", (f"{around.name}: {_title(around)}",))
     yield HeadlineRow("result", tuple(_shape_words(view.shapes[row])))
@@ -117,7 +117,7 @@ def instruction_block(context: Context, around: Neighbourhood) -> Iterator[Headl
 
 
 def _title(around: Neighbourhood) -> str:
-    """What it is, its line, and the computation that holds it."""
+    """Return the opcode, the line, and the computation that holds the instruction."""
     computation = around.place.computation
     opcode = around.view.opcodes[around.row]
     kind = around.instruction.attr("kind") if around.instruction is not None and opcode == "fusion" else None
@@ -130,7 +130,7 @@ def _title(around: Neighbourhood) -> str:
 
 
 def _of_text(context: Context, around: Neighbourhood) -> Iterator[tuple[str, Parts]]:
-    """What its own line says."""
+    """Yield the rows of the instruction's own line."""
     instruction = around.instruction
     if instruction is None:
         return
@@ -144,14 +144,14 @@ def _of_text(context: Context, around: Neighbourhood) -> Iterator[tuple[str, Par
             names = operand_names(around.view, around.place, around.graph)
             yield "computes", _said(FusionExpressions(context.views).of(called[0].name, names))
         else:
-            yield attribute.replace("_", " ").removesuffix(" computations"), _said(_listed([one.name for one in called]))
+            yield attribute.replace("_", " ").removesuffix(" computations"), _said(_listed([callee.name for callee in called]))
     yield "attributes", _said(_attributes_text(instruction))
     predecessors = instruction.attr("control-predecessors")
     yield "waits for", _said(_listed(predecessors or ()))
 
 
 def _of_step(context: Context, around: Neighbourhood) -> Iterator[tuple[str, Parts]]:
-    """What it does in a step."""
+    """Yield the rows of a step: groups, runs, figures, phase, parameter, outputs and memory."""
     instruction = around.instruction
     if instruction is None:
         return
@@ -176,7 +176,7 @@ def _of_step(context: Context, around: Neighbourhood) -> Iterator[tuple[str, Par
 
 
 def _around(context: Context, around: Neighbourhood) -> Iterator[tuple[str, Parts]]:
-    """Who uses it, and the ways that lead to it."""
+    """Yield the users, and the paths that lead to the instruction."""
     view = around.view
     yield "used by", _said(_listed([view.names[user] for user in view.users[around.row]]))
     for number, way in enumerate(around.from_parameters[:_MOST_WAYS]):
@@ -191,15 +191,15 @@ def _said(text: str) -> Parts:
 # -- several ----------------------------------------------------------------------------------------------------------------
 
 
-def several_block(context: Context, found: Sequence[RowPlace]) -> Iterator[HeadlineRow]:
-    """That several instructions fit."""
-    names = {context.views.of(place.computation).names[place.row] for place in found}
+def several_block(context: Context, places: Sequence[RowPlace]) -> Iterator[HeadlineRow]:
+    """Say that several instructions fit."""
+    names = {context.views.of(place.computation).names[place.row] for place in places}
     what = f"are called {next(iter(names))}" if len(names) == 1 else f"fit {context.request.name!r}"
-    yield HeadlineRow("", (Amount(len(found), "count", "instruction"), f" {what}: the name or the line of one shows more"))
+    yield HeadlineRow("", (Amount(len(places), "count", "instruction"), f" {what}: the name or the line of one shows more"))
 
 
 def ways_block(context: Context, ways: Ways) -> Iterator[HeadlineRow]:
-    """Whether there is a way at all."""
+    """Say if there is a path, and its length."""
     asked, to = context.request.name, context.request.to
     if not ways.found:
         yield HeadlineRow("", (f"No array goes from {asked} to {to}, nor from {to} to {asked}",))
@@ -232,19 +232,19 @@ def _with_rest(shown: Sequence[str], count: int) -> str:
 
 
 def _operands_text(view: View, row: int, named: Sequence[tuple[str, str]]) -> str:
-    """The operands with their shapes; `named` has the name of each, and of what makes it where it only hands that on."""
+    """Return the operands with their shapes. `named` has each name, and the maker of a value that is only handed on."""
     shapes = [shape_text(view.operand_shape(row, number)) for number in range(min(len(named), _MOST_NAMED))]
     shown = [f"{name}{f' (of {maker})' if maker else ''} {shape}" for (name, maker), shape in zip(named, shapes, strict=False)]
     return _with_rest(shown, len(named))
 
 
 def _attributes_text(instruction: Instruction) -> str:
-    """The attributes that say what an instruction does, as they are printed."""
+    """Return the attributes that say what an instruction does, as they are printed."""
     try:
-        found = list(tokens.attributes(instruction.tail, operands_end(instruction.tail) + 1))
+        attributes = list(tokens.attributes(instruction.tail, operands_end(instruction.tail) + 1))
     except tokens.ScanError:
         return ""
-    shown = [f"{name}={_short(text)}" for name, text in found if name not in _LEFT_OUT]
+    shown = [f"{name}={_short(text)}" for name, text in attributes if name not in _LEFT_OUT]
     return ", ".join(shown)
 
 
@@ -275,7 +275,7 @@ def _groups_text(collective: Collective, axis: str | None) -> str:
 
 
 def _printed_groups(collective: Collective, groups: DeviceGroups) -> str:
-    """The groups as they are printed; written out where they name axes of a mesh, which mean nothing outside of the text."""
+    """Return the groups as printed, or written out if they name axes of a mesh, which mean nothing outside of the text."""
     if groups.mesh is None:
         return _short(collective.replica_groups)
     if groups.count > _MOST_IDS:
@@ -284,7 +284,7 @@ def _printed_groups(collective: Collective, groups: DeviceGroups) -> str:
 
 
 def _collective_words(collective: Collective, axis: str | None) -> Parts:
-    """What a collective does: groups, reduction, whether it is asynchronous, and what one device sends."""
+    """Yield the figures of a collective: groups, reduction, asynchrony, and the bytes that one device sends."""
     if not collective.is_point_to_point:
         yield _groups_text(collective, axis)
     if collective.reduction:
@@ -300,7 +300,7 @@ def _collective_words(collective: Collective, axis: str | None) -> Parts:
 
 
 def _runs_words(context: Context, computation: str) -> Parts:
-    """How often a computation runs in a step, and in which loops."""
+    """Yield the runs of a computation in a step, and its loops."""
     graph = context.call_graph
     bounds = graph.runs(computation)
     yield from sentence("{} in a step", Amount(bounds.exact, "count", at_least=bounds.least))
@@ -310,12 +310,12 @@ def _runs_words(context: Context, computation: str) -> Parts:
 
 
 def _phase_text(context: Context, instruction: Instruction) -> str:
-    """The phase and where it comes from; empty where it is unknown."""
-    found = context.phases.of(instruction)
-    if found.phase in {UNKNOWN, NOT_SOUGHT}:
+    """Return the phase and its source; empty if it is unknown."""
+    phase = context.phases.of(instruction)
+    if phase.phase in {UNKNOWN, NOT_SOUGHT}:
         return ""
-    told = {"name": ", by its op_name", "graph": ", by the graph of values"}.get(found.phase_from, "")
-    return f"{found.phase}{told}{f'; also for {found.also_phase}' if found.also_phase else ''}"
+    source = {"name": ", by its op_name", "graph": ", by the graph of values"}.get(phase.phase_from, "")
+    return f"{phase.phase}{source}{f'; also for {phase.also_phase}' if phase.also_phase else ''}"
 
 
 def _scope_text(instruction: Instruction) -> str:
@@ -327,21 +327,21 @@ def _scope_text(instruction: Instruction) -> str:
 
 
 def _source_text(context: Context, instruction: Instruction) -> str:
-    """The line of the program, and the calls that led to it, innermost first."""
-    found = origin_of(instruction.attr("metadata"), context.module.frames)
-    if not found.stack:
-        return found.source
-    frames = [f"{frame.place} in {frame.function}" if frame.function else frame.place for frame in found.stack[:_MOST_FRAMES]]
-    more = len(found.stack) - len(frames)
+    """Return the line of the program, and the calls that led to it, innermost first."""
+    origin = origin_of(instruction.attr("metadata"), context.module.frames)
+    if not origin.stack:
+        return origin.source
+    frames = [f"{frame.place} in {frame.function}" if frame.function else frame.place for frame in origin.stack[:_MOST_FRAMES]]
+    more = len(origin.stack) - len(frames)
     stack = f"{' < '.join(frames)}{f' and {more} more' if more else ''}"
-    return stack if found.source == found.stack[0].place else f"{found.source}, by way of {stack}"
+    return stack if origin.source == origin.stack[0].place else f"{origin.source}, by way of {stack}"
 
 
 # -- memory -----------------------------------------------------------------------------------------------------------------
 
 
 def _parameter_text(context: Context, leaf: ParameterLeaf) -> str:
-    """What a parameter is to the program: its path, its role, how it is divided, and whether it is donated."""
+    """Return the path of a parameter, its role, how it is divided, and if it is donated."""
     parts = [f"number {leaf.number}"]
     if leaf.path:
         parts.append(leaf.path)
@@ -361,7 +361,7 @@ def _parameter_text(context: Context, leaf: ParameterLeaf) -> str:
 
 
 def _buffer_words(device: DeviceMemory, name: str, line: int) -> Parts:
-    """The buffers of what an instruction returns: their bytes, and from when to when they live; nothing where it has none."""
+    """Yield the buffers of an instruction's result: their bytes and when they live; nothing if it has none."""
     lives = [life for life in find_lives(device, name) if device.place(device.values.times[life.live.value]).line == line]
     lives.sort(key=lambda life: life.live.bytes, reverse=True)
     for number, life in enumerate(lives[:_MOST_BUFFERS]):

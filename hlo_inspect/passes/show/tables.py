@@ -28,8 +28,9 @@ _LONGEST_WAY, _WAY_ENDS = 12, 5
 
 
 class _Described(NamedTuple):
-    """One instruction as tables and pictures show it. `distance` counts the steps from the one that was asked for, `by` is the
-    instruction one step nearer to it.
+    """An instruction as tables and pictures show it.
+
+    `distance` counts the steps from the instruction of the request; `by` is the instruction one step nearer to it.
     """
 
     name: str
@@ -75,7 +76,7 @@ class _Describer:
         )
 
     def expression(self, place: RowPlace) -> str:
-        """What a fusion computes; empty for other instructions."""
+        """Return the expression that a fusion computes; empty for other instructions."""
         view = self._context.views.of(place.computation)
         instruction = view.instruction_at(place.row) if view.opcodes[place.row] == "fusion" else None
         callee = instruction.callee("calls") if instruction is not None else None
@@ -102,7 +103,7 @@ def operand_names(view: View, place: RowPlace, graph: InstructionGraph) -> list[
 
 
 def named_operands(view: View, place: RowPlace, graph: InstructionGraph) -> Iterator[tuple[str, str]]:
-    """The name of each operand, and of the instruction that makes what it only hands on, empty where it makes it itself."""
+    """Yield the name of each operand, and the maker of its value if the operand only hands it on, else ""."""
     rows = view.operand_rows(place.row)
     for operand, row in zip(view.operands(place.row), rows, strict=True):
         maker = graph.maker(RowPlace(place.computation, row)) if row is not None else None
@@ -110,7 +111,7 @@ def named_operands(view: View, place: RowPlace, graph: InstructionGraph) -> Iter
 
 
 class InstructionFigures:
-    """What instructions cost in a step, as the table of kernels has it."""
+    """The costs of instructions in a step, from the table of kernels."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -121,7 +122,7 @@ class InstructionFigures:
         return {(record["line"], record["name"]): record for record in table.records()}
 
     def of(self, place: RowPlace) -> Mapping[str, Value]:
-        """The row of the kernel that an instruction is; empty where it is no kernel."""
+        """Return the row of the kernel that an instruction is; empty if it is no kernel."""
         view = self._context.views.of(place.computation)
         return self._rows.get((view.lines[place.row], view.names[place.row]), {})
 
@@ -148,7 +149,7 @@ class InstructionFigures:
 
     @staticmethod
     def _time(row: Mapping[str, Value], profile: str) -> Parts:
-        """The times of a kernel, or of a collective; nothing where none is known."""
+        """Yield the times of a kernel or a collective; nothing if none is known."""
         bound = row.get("bound_s") or row.get("bound_s_lower_bound")
         if bound is None:
             return
@@ -168,10 +169,10 @@ _TIMES = {
 
 
 def instructions_table(context: Context, places: Sequence[RowPlace], graph: InstructionGraph) -> Table:
-    """One row each of some instructions. A page has it where they are several."""
+    """Return one row per instruction. A page has the table if there are several."""
     describer, figures = _Describer(context, graph), InstructionFigures(context)
     calls = context.call_graph
-    runs_of = {one: calls.runs(one) if one in calls.calls else None for one in {place.computation for place in places}}
+    runs_of = {name: calls.runs(name) if name in calls.calls else None for name in {place.computation for place in places}}
     rows = [(describer.of(place), figures.of(place), runs_of[place.computation]) for place in places]
     has_fusions = any(row[0].expression for row in rows)
     is_unique = len({row[0].name for row in rows}) == len(rows)
@@ -211,7 +212,7 @@ def instructions_table(context: Context, places: Sequence[RowPlace], graph: Inst
 
 
 def neighbour_tables(context: Context, around: Neighbourhood) -> Iterator[Table]:
-    """What feeds it, what reads it, and the same as a picture."""
+    """Yield the instructions before and after it, and both as a picture."""
     describer = _Describer(context, around.graph)
     feeds = _described(around, describer, around.feeds)
     reads = _described(around, describer, around.reads)
@@ -222,18 +223,18 @@ def neighbour_tables(context: Context, around: Neighbourhood) -> Iterator[Table]
     asked = describer.of(around.place)
     sides = [(around.place, asked, "asked")]
     for side, neighbours, rows in (("feeds", around.feeds, feeds), ("reads", around.reads, reads)):
-        sides += [(around.graph.places[one.number], row, side) for one, row in zip(neighbours, rows, strict=True)]
+        sides += [(around.graph.places[neighbour.number], row, side) for neighbour, row in zip(neighbours, rows, strict=True)]
     yield from _picture(sides, around.edges)
 
 
 def _direct(around: Neighbourhood) -> Iterator[Table]:
-    """The operands and the users as the text has them."""
+    """Yield the operands and the users as the text has them."""
     view, row = around.view, around.row
     named = [(operand.name, view.operand_shape(row, number)) for number, operand in enumerate(view.operands(row))]
     columns = (
-        Column("number", "number", get=lambda one: one[0]),
-        Column("name", get=lambda one: one[1][0]),
-        Column("shape", get=lambda one: shape_text(one[1][1])),
+        Column("number", "number", get=lambda item: item[0]),
+        Column("name", get=lambda item: item[1][0]),
+        Column("shape", get=lambda item: shape_text(item[1][1])),
     )
     yield Table.of("operands", "Operands", columns, list(enumerate(named)), on_page=False)
     users = (
@@ -250,13 +251,13 @@ def _title(words: str, around: Neighbourhood, count: int) -> str:
     return f"{words}, within {number_of(around.depth, 'step')}: {count:,}{more} instruction{'' if count == 1 else 's'}"
 
 
-def _described(around: Neighbourhood, describer: _Describer, found: Sequence[Neighbour]) -> list[_Described]:
+def _described(around: Neighbourhood, describer: _Describer, neighbours: Sequence[Neighbour]) -> list[_Described]:
     graph = around.graph
 
     def name(number: int | None) -> str:
         return around.name if number is None else graph.name(number)
 
-    return [describer.of(graph.places[one.number], one.steps, name(one.by)) for one in found]
+    return [describer.of(graph.places[neighbour.number], neighbour.steps, name(neighbour.by)) for neighbour in neighbours]
 
 
 def _neighbours(name: str, title: str, by: str, rows: Sequence[_Described], *, on_page: bool) -> Table:
@@ -301,19 +302,21 @@ def _name(context: Context, graph: InstructionGraph, number: int) -> str:
     if view.opcodes[place.row] != "parameter" or entry is None or place.computation != entry.name:
         return graph.name(number)
     parameter = view.parameter_number(place.row)
-    path = next((one.path for one in context.interface.parameters if one.number == parameter), "")
+    path = next((leaf.path for leaf in context.interface.parameters if leaf.number == parameter), "")
     return f"param {parameter} {path or graph.name(number)}"
 
 
 def way_tables(context: Context, ways: Ways) -> Iterator[Table]:
-    """The two ends, the shortest ways, and a picture of all."""
+    """Yield the two ends, the shortest paths, and a picture of all."""
     yield replace(
         instructions_table(context, [*ways.starts, *ways.goals], ways.graph), on_page=len(ways.starts) + len(ways.goals) > 2
     )
     yield _ways_table(context, ways.graph, "Shortest ways", ways.found, on_page=True)
     describer, places = _Describer(context, ways.graph), ways.graph.places
     ends = {*ways.starts, *ways.goals}
-    sides = [(places[one], describer.of(places[one]), "asked" if places[one] in ends else "way") for one in ways.joined]
+    sides = [
+        (places[number], describer.of(places[number]), "asked" if places[number] in ends else "way") for number in ways.joined
+    ]
     yield from _picture(sides, ways.edges)
 
 
@@ -323,7 +326,7 @@ def _ways_table(
     columns = (
         Column("steps", "number", get=lambda way: len(way) - 1),
         Column("way", get=lambda way: way_text(context, graph, way)),
-        Column("lines", detail=9, get=lambda way: " → ".join(str(graph.line(one)) for one in way)),
+        Column("lines", detail=9, get=lambda way: " → ".join(str(graph.line(number)) for number in way)),
     )
     return Table.of("ways", title, columns, ways, on_page=on_page)
 
@@ -332,23 +335,23 @@ def _ways_table(
 
 
 def _picture(sides: Sequence[tuple[RowPlace, _Described, str]], edges: Sequence[tuple[RowPlace, RowPlace]]) -> Iterator[Table]:
-    """What a picture is drawn of: the instructions, the nearest first, and which feeds which."""
+    """Yield the tables of a picture: the instructions, the nearest first, and the edges between them."""
     nodes: dict[RowPlace, tuple[int, _Described, str]] = {}
     for place, row, side in sides:
         nodes.setdefault(place, (len(nodes), row, side))
     columns = (
-        Column("node", "number", get=lambda one: one[0]),
-        Column("name", get=lambda one: one[1].name),
-        Column("opcode", get=lambda one: one[1].opcode),
-        Column("shape", get=lambda one: one[1].shape),
-        Column("expression", optional=True, get=lambda one: one[1].expression or None),
-        phase_column(lambda one: one[1].phase),
-        Column("computation", get=lambda one: one[1].computation),
-        Column("side", get=lambda one: one[2]),
-        Column("steps", "number", get=lambda one: one[1].distance),
-        Column("line", "number", get=lambda one: one[1].line),
+        Column("node", "number", get=lambda node: node[0]),
+        Column("name", get=lambda node: node[1].name),
+        Column("opcode", get=lambda node: node[1].opcode),
+        Column("shape", get=lambda node: node[1].shape),
+        Column("expression", optional=True, get=lambda node: node[1].expression or None),
+        phase_column(lambda node: node[1].phase),
+        Column("computation", get=lambda node: node[1].computation),
+        Column("side", get=lambda node: node[2]),
+        Column("steps", "number", get=lambda node: node[1].distance),
+        Column("line", "number", get=lambda node: node[1].line),
     )
     yield Table.of("graph_nodes", "Instructions of the picture", columns, list(nodes.values()), on_page=False)
-    joined = [(nodes[one][0], nodes[other][0]) for one, other in edges if one in nodes and other in nodes]
+    joined = [(nodes[source][0], nodes[target][0]) for source, target in edges if source in nodes and target in nodes]
     ends = (Column("source", "number", get=lambda edge: edge[0]), Column("target", "number", get=lambda edge: edge[1]))
     yield Table.of("graph_edges", "Arrays of the picture", ends, joined, on_page=False)

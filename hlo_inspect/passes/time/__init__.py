@@ -1,4 +1,4 @@
-"""Where the time of a step goes, at least and by a model."""
+"""The parts of the time of a step, as bound and as estimate."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _tables(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> Ite
 
 
 def _notes(context: Context) -> Iterator[str]:
-    """Why a resource has no share of the step at least, where that step is known."""
+    """Yield why a resource has no share of the step's bound, if that bound is known."""
     times = context.on_machine.step_times
     if times is None or times.step.reason:
         return
@@ -116,7 +116,7 @@ def _notes(context: Context) -> Iterator[str]:
 
 
 def _headline(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> Iterator[HeadlineRow]:
-    """How long a step takes, what of it is exposed, what binds. `parts_of` gives the parts of the step."""
+    """Yield the time of a step, its exposed part and its bottleneck. `parts_of` returns the parts of the step."""
     times, timelines = context.on_machine.step_times, context.on_machine.timelines
     if times is None or timelines is None:
         reason = "; ".join(context.on_machine.profile_choice.notes)
@@ -160,50 +160,50 @@ def _on(context: Context) -> Parts:
 
 
 def _range(context: Context, times: StepTimes) -> Parts:
-    """Without a schedule: the longest of what has to be done, and all of it one after the other."""
+    """Yield the times without a schedule: the longest of FLOPs, bytes and collectives, and their sum."""
     alone = {"FLOPs": times.compute, "bytes": times.memory, "collectives": times.collectives}
     text = f"at least {{}}, the longest of all {', all '.join(alone)}; one after the other {{}}"
-    yield from sentence(text, _least(times.step), Amount(sum(one.least for one in alone.values()), "seconds"))
+    yield from sentence(text, _least(times.step), Amount(sum(seconds.least for seconds in alone.values()), "seconds"))
     yield from _on(context)
     yield "; the module is not scheduled"
 
 
 def _of_step(part: Seconds, times: StepTimes) -> Parts:
-    """What share of the step by the model a part is, where both are known."""
+    """Yield the share of the estimate of the step that a part takes, if both are known."""
     share = share_of(part, times.estimate_step)
     if share is not None:
         yield from sentence(" ({} of the step)", Amount(share, "share"))
 
 
 def _kernels(times: StepTimes, parts: Iterable[TimePart]) -> Parts:
-    """By the model: how much of the step, and how much of that waits for memory."""
+    """Yield the estimate of the kernels and the shares bound by memory and by compute."""
     yield from sentence("{} by the model", _amount(times.estimate_kernels))
     whole = times.estimate_kernels.exact
     if not whole:
         return
     yield from _of_step(times.estimate_kernels, times)
-    found = [part for part in parts if part.collective is None]
-    shares = {"fixed costs": sum(part.fixed.least for part in found)}
+    kernels = [part for part in parts if part.collective is None]
+    shares = {"fixed costs": sum(part.fixed.least for part in kernels)}
     for bound_by, words in (("memory", "bound by memory"), ("compute", "bound by compute")):
-        shares[words] = sum(part.estimate.least - part.fixed.least for part in found if part.bound_by == bound_by)
+        shares[words] = sum(part.estimate.least - part.fixed.least for part in kernels if part.bound_by == bound_by)
     ordered = sorted(((seconds, words) for words, seconds in shares.items() if seconds), reverse=True)
     for index, (seconds, words) in enumerate(ordered):
         yield from sentence(", {} {}" if index else ": {} {}", Amount(seconds / whole, "share"), words)
 
 
 def _exposed(times: StepTimes, parts: Iterable[TimePart]) -> Parts:
-    """By the model: what of the collectives nothing hides, along which axes."""
-    found = [part for part in parts if part.collective is not None]
+    """Yield the estimate of exposed collectives, and their axes."""
+    collectives = [part for part in parts if part.collective is not None]
     if times.estimate_exposed.reason and not times.estimate_exposed.least:
         yield f"not known: {times.estimate_exposed.reason}"
         return
-    busy = total_seconds(counted(found), lambda part: part.estimate_busy)
+    busy = total_seconds(counted(collectives), lambda part: part.estimate_busy)
     yield from sentence("{} of {} of collectives by the model", _amount(times.estimate_exposed), _amount(busy))
     yield from _of_step(times.estimate_exposed, times)
     axes: dict[str, Seconds] = {}
-    for part in found:
+    for part in collectives:
         axes[part.axis or ""] = sum_of(axes.get(part.axis or "", NO_SECONDS), part.estimate)
-    ordered = sorted(axes.items(), key=lambda one: -one[1].least)
+    ordered = sorted(axes.items(), key=lambda item: -item[1].least)
     for index, (axis, seconds) in enumerate(ordered[:_AXES] if len(axes) > 1 else []):
         yield from sentence(", {} {}" if index else ": {} {}", axis, _amount(seconds))
     if len(ordered) > _AXES:
@@ -211,22 +211,22 @@ def _exposed(times: StepTimes, parts: Iterable[TimePart]) -> Parts:
 
 
 def _binding(context: Context, times: StepTimes) -> Parts:
-    """The resource that is busy longest, and when another one would be."""
+    """Yield the resource that is busy longest, and the speed at which another would be."""
     busy = busy_resources(context)
-    found = bottleneck(busy)
-    if found is None:
+    limit = bottleneck(busy)
+    if limit is None:
         return
-    yield from sentence("{}, busy at least {}", found.resource, Amount(found.seconds, "seconds"))
-    share = share_of(busy[found.resource], times.estimate_step)
+    yield from sentence("{}, busy at least {}", limit.resource, Amount(limit.seconds, "seconds"))
+    share = share_of(busy[limit.resource], times.estimate_step)
     if share is not None and context.module.header.is_scheduled:
         yield from sentence(" ({} of the step by the model)", Amount(share, "share"))
-    if found.next_resource is not None and found.factor is not None:
-        factor = Amount(round(found.factor, 2), "number")
-        yield from sentence("; at {} × its speed it would be {}", factor, found.next_resource)
+    if limit.next_resource is not None and limit.factor is not None:
+        factor = Amount(round(limit.factor, 2), "number")
+        yield from sentence("; at {} × its speed it would be {}", factor, limit.next_resource)
 
 
 def _compiler(context: Context) -> Parts:
-    """The compiler's own estimates, where it states some in cycles."""
+    """Yield the compiler's own estimates, if it states some in cycles."""
     times = context.on_machine.kernel_times
     if times is None:
         return

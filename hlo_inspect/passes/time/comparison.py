@@ -15,7 +15,7 @@ from hlo_inspect.report.model import LOWER_BOUND, Column, Table, Unit, Value
 
 
 class _Compared(NamedTuple):
-    """A figure on each machine. `gaps` say what each of them lacks, empty where it lacks nothing."""
+    """A figure on each machine. `gaps` say what each machine lacks; empty if nothing."""
 
     figure: str
     unit: Unit
@@ -28,8 +28,9 @@ def _value(index: int, row: _Compared) -> Value:
 
 
 def _ratio(index: int, row: _Compared) -> float | None:
-    """The first machine's time by that of another one: how many times as fast it is. `None` where these are not the times of
-    the same work, as each lacks something else.
+    """Return the first machine's time over that of another: its speed relative to the first.
+
+    None if they are not times of the same work, because the machines lack different figures.
     """
     first, other = row.values[0], row.values[index]
     if not isinstance(first, int | float) or not isinstance(other, int | float) or not other or row.unit != "seconds":
@@ -55,7 +56,7 @@ _BY_MODEL = {
 
 
 def comparison(context: Context) -> Table | None:
-    """The figures on each machine that is asked for, with ratios to the first one; `None` where there is one alone."""
+    """Return the figures on each machine of the request, with ratios to the first; None for a single machine."""
     machines = _machines(context)
     if len(machines) < 2:
         return None
@@ -73,12 +74,14 @@ def comparison(context: Context) -> Table | None:
 
 
 def _machines(context: Context) -> list[tuple[str, Context]]:
-    """The machines by the names that their columns have."""
+    """Return the machines by the names of their columns."""
     several = context.on_each_profile()
     if len(several) > 1:
-        found = [(_profile_name(one), one) for one in several]
-        repeated = Counter(name for name, _ in found)
-        return [(f"{name}_{at}" if repeated[name] > 1 else name, one) for at, (name, one) in enumerate(found, 1)]
+        named = [(_profile_name(machine), machine) for machine in several]
+        repeated = Counter(name for name, _ in named)
+        return [
+            (f"{name}_{number}" if repeated[name] > 1 else name, machine) for number, (name, machine) in enumerate(named, 1)
+        ]
     before = context.without_changes()
     if before is context or context.on_machine.profile is None:
         return []
@@ -91,18 +94,20 @@ def _profile_name(machine: Context) -> str:
 
 
 def _rows(machines: Sequence[Context]) -> Iterator[_Compared]:
-    found = [time_facts(machine) for machine in machines]
-    facts = [one.facts for one in found]
+    answers = [time_facts(machine) for machine in machines]
+    facts = [answer.facts for answer in answers]
     for name, label in _AT_LEAST.items():
-        values = [one[name] if one[name] is not None else one.get(name + LOWER_BOUND) for one in facts]
-        reasons = [one.reasons.get(name, "") for one in found]  # which differ by the names of machines, if by nothing else
+        values = [row[name] if row[name] is not None else row.get(name + LOWER_BOUND) for row in facts]
+        reasons = [
+            answer.reasons.get(name, "") for answer in answers
+        ]  # which differ by the names of machines, if by nothing else
         gaps = [reason.replace(_profile_name(machine), "") for machine, reason in zip(machines, reasons, strict=True)]
         yield _Compared(label, "seconds", values, gaps)
     for name, label in _BY_MODEL.items():
-        yield _Compared(label, "seconds", [one[name] for one in facts], [""] * len(facts))
-    yield _Compared("MFU, at most", "share", [one["time.mfu_bound"] for one in facts])
+        yield _Compared(label, "seconds", [row[name] for row in facts], [""] * len(facts))
+    yield _Compared("MFU, at most", "share", [row["time.mfu_bound"] for row in facts])
     binding = [bottleneck(busy_resources(machine)) for machine in machines]
-    yield _Compared("binds", "text", [one and one.resource for one in binding])
-    yield _Compared("next to bind", "text", [one and one.next_resource for one in binding])
-    factors = [one and one.factor and round(one.factor, 2) for one in binding]
+    yield _Compared("binds", "text", [limit and limit.resource for limit in binding])
+    yield _Compared("next to bind", "text", [limit and limit.next_resource for limit in binding])
+    factors = [limit and limit.factor and round(limit.factor, 2) for limit in binding]
     yield _Compared("from so many times its speed on", "number", factors)

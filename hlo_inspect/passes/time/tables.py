@@ -1,5 +1,6 @@
-"""The tables of `time`: what a step is made of, how busy each resource is, which collectives are exposed, and where the time
-goes by phase, by scope and by line of source.
+"""The tables of `time`: the parts of a step, the busy time of resources, exposed collectives, and times by label.
+
+The labels are phase, scope and source line.
 """
 
 from __future__ import annotations
@@ -47,24 +48,24 @@ class TimePart(NamedTuple):
 
 
 def time_parts(context: Context) -> list[TimePart]:
-    """The parts of the step; they add up to it. Kernels that say and take the same have one object."""
+    """Return the parts of the step; they add up to it. Kernels with equal labels and times share an object."""
     on_machine = context.on_machine
     times, timelines, in_step = on_machine.kernel_times, on_machine.timelines, on_machine.times_in_step
     if times is None or timelines is None or in_step is None:
         return []
     parts: list[TimePart] = []
-    known: dict[tuple[int, int], TimePart] = {}
+    part_of_kernel: dict[tuple[int, int], TimePart] = {}
     for kernel in context.own_kernels:
         labels, row = kernel.labels, in_step.of(kernel)
         key = id(row), id(labels)  # which the times and the labeller keep
-        part = known.get(key)
+        part = part_of_kernel.get(key)
         if part is None:
             time, runs = times.of(kernel), timelines.estimate.timeline.runs(kernel.place)
             fixed = (times.profile.kernel_overhead or 0.0) * runs if time.estimate_s > time.bound_s else 0.0
             of_model = Seconds(min(fixed, row.estimate.least - row.bound.least), kernel.runs.reason)
             said = (labels.phase, labels.scope, labels.source)
             part = TimePart(None, time.bound_by, None, *said, row.bound, row.estimate, row.estimate, of_model)
-            known[key] = part
+            part_of_kernel[key] = part
         parts.append(part)
     collectives = zip(context.collectives, context.axes, context.collective_phases, on_machine.collective_times, strict=True)
     for collective, axis, phase, time_of in collectives:
@@ -81,16 +82,16 @@ Counted = tuple[TimePart, int]
 
 
 def counted(parts: Sequence[TimePart]) -> list[Counted]:
-    """The parts, each once."""
-    found = {id(part): part for part in parts}
-    return [(found[key], count) for key, count in Counter(map(id, parts)).items()]
+    """Return the distinct parts with their counts."""
+    part_of_id = {id(part): part for part in parts}
+    return [(part_of_id[key], count) for key, count in Counter(map(id, parts)).items()]
 
 
 def total_seconds(parts: Iterable[Counted], time: Callable[[TimePart], Seconds]) -> Seconds:
-    """A time of several parts together."""
-    found = [(time(part), count) for part, count in parts]
-    least = math.fsum(chain.from_iterable(repeat(one.least, count) for one, count in found))
-    return Seconds(least, next((one.reason for one, _ in found if one.reason), ""))
+    """Return the sum of a time over several parts."""
+    times = [(time(part), count) for part, count in parts]
+    least = math.fsum(chain.from_iterable(repeat(seconds.least, count) for seconds, count in times))
+    return Seconds(least, next((seconds.reason for seconds, _ in times if seconds.reason), ""))
 
 
 # -- what a step is made of -------------------------------------------------------------------------------------------------
@@ -108,17 +109,17 @@ class _Share(NamedTuple):
 
 
 def share_of(part: Seconds, whole: Seconds) -> float | None:
-    """What share of `whole` a part is, `None` where one of the two is a lower bound only."""
+    """Return `part / whole`; None if `whole` is 0 or either is a lower bound."""
     return part.least / whole.least if whole.least and not part.reason and not whole.reason else None
 
 
 def _shares(parts: Sequence[Counted], label: Callable[[TimePart], str]) -> list[_Share]:
-    whole, groups = _both(parts), group_rows(parts, lambda one: label(one[0]))
+    whole, groups = _both(parts), group_rows(parts, lambda item: label(item[0]))
     return [_Share(label(group[0][0]), group, *_both(group), *whole) for group in groups]
 
 
 def _both(parts: Sequence[Counted]) -> tuple[Seconds, Seconds]:
-    """What parts add to the step, at least and by the model."""
+    """Return the bound and the estimate that parts add to the step."""
     return total_seconds(parts, attrgetter("bound")), total_seconds(parts, attrgetter("estimate"))
 
 
@@ -138,9 +139,7 @@ def _without(whole: Seconds, part: Seconds) -> Seconds:
 
 
 def step_table(parts: Sequence[TimePart]) -> Table:
-    """The step: kernels by what bounds them, what each run of a kernel costs besides its work, and what of the collectives
-    along each axis nothing hides.
-    """
+    """Return the parts of the step: kernels by bound, their fixed costs, and exposed collectives by axis."""
     distinct = counted(parts)
     work = [(part._replace(estimate=_without(part.estimate, part.fixed)), count) for part, count in distinct]
     fixed = TimePart(None, None, None, "", "", "", NO_SECONDS, total_seconds(distinct, attrgetter("fixed")), NO_SECONDS)
@@ -161,8 +160,8 @@ def step_table(parts: Sequence[TimePart]) -> Table:
 
 
 def time_by(name: str, title: str, parts: Sequence[Counted], label: Callable[[TimePart], str], rows: int) -> Table:
-    """What the step is spent on; of collectives what nothing hides. What takes longest by the model comes first."""
-    found = sorted(_shares(parts, label), key=lambda row: (row.estimate.least, row.bound.least), reverse=True)
+    """Return the step by a label; a collective counts its exposed part. The largest estimate comes first."""
+    shares = sorted(_shares(parts, label), key=lambda row: (row.estimate.least, row.bound.least), reverse=True)
     detail = (1, 3) if any(part.collective is not None for part, _ in parts) else (9, 9)
     columns = (
         Column(name, width=9 if name == "phase" else 34, get=lambda row: row.label),
@@ -172,12 +171,12 @@ def time_by(name: str, title: str, parts: Sequence[Counted], label: Callable[[Ti
         bounded("collective_s", "seconds", partial(_of_collectives, busy=True), detail[1]),
         Column("share", "share", width=32, bar="stacked", get=lambda row: share_of(row.estimate, row.whole_estimate)),
     )
-    return Table.of(f"time_by_{name}", title, columns, found, page_rows=rows, on_page=len(found) > 1)
+    return Table.of(f"time_by_{name}", title, columns, shares, page_rows=rows, on_page=len(shares) > 1)
 
 
 def _of_collectives(row: _Share, *, busy: bool) -> Seconds:
-    """By the model: what is exposed, or how long collectives take."""
-    collectives = [one for one in row.parts if one[0].collective is not None]
+    """Return the estimate of the exposed part of collectives, or of their whole duration."""
+    collectives = [item for item in row.parts if item[0].collective is not None]
     return total_seconds(collectives, attrgetter("estimate_busy" if busy else "estimate"))
 
 
@@ -194,7 +193,7 @@ def breakdowns(parts: Sequence[TimePart], *, has_phases: bool) -> Iterator[Table
 
 
 def busy_resources(context: Context) -> Mapping[str, Seconds]:
-    """How long each resource is busy; nothing without a profile."""
+    """Return the busy time of each resource; nothing without a profile."""
     on_machine = context.on_machine
     times, timelines = on_machine.kernel_times, on_machine.timelines
     if times is None or timelines is None:
@@ -204,18 +203,18 @@ def busy_resources(context: Context) -> Mapping[str, Seconds]:
 
 
 def is_longer(busy: Seconds, step: Seconds) -> bool:
-    """Whether a resource is busy for longer than the step takes at least, so that the bound of the step is too low."""
+    """Return True if a resource is busy longer than the bound of the step, so that this bound is too low."""
     return busy.least > step.least * (1 + 1e-9)
 
 
 def resources_table(busy: Mapping[str, Seconds], step: Seconds, estimate: Seconds | None) -> Table:
-    """How long each resource is busy, and what share of the step that is, at least and by the model where that knows the step;
-    the one that binds comes first. No share is shown where a resource is busy for longer than the step takes at least: that
-    bound is too low then.
+    """Return the busy time of each resource and its shares of the step's bound and estimate; the bottleneck comes first.
+
+    A share is left out if the step's time is unknown, or too low: a resource is busy for longer.
     """
 
-    def share(busy: Seconds, of: Seconds) -> float | None:
-        return None if is_longer(busy, of) else share_of(busy, of)
+    def share(busy: Seconds, whole: Seconds) -> float | None:
+        return None if is_longer(busy, whole) else share_of(busy, whole)
 
     of_bound = Column("of_bound", "share", get=lambda row: share(row[1], step))
     columns = [
@@ -243,17 +242,17 @@ class _Exposed(NamedTuple):
 
 
 def exposed_table(context: Context, timelines: Timelines) -> Table:
-    """The collectives that hold the step up longest by the model, with the compute that could hide each."""
+    """Return the collectives with the longest exposed time in the estimate, with the compute that could hide each."""
     labels = zip(context.collectives, context.axes, context.collective_phases, context.on_machine.collective_times, strict=True)
-    found = []
+    exposed = []
     for collective, axis, phase, time in labels:
         sites = timed_sites(context, timelines, collective, time)
         if any(site.exposed.least for site in sites):
-            found.append(_Exposed(collective, axis, phase, time.level, *sites, None))
-    found.sort(key=lambda row: (row.estimate.exposed.least, row.bound.exposed.least), reverse=True)
-    longest = found[:MOST_EXPOSED]
+            exposed.append(_Exposed(collective, axis, phase, time.level, *sites, None))
+    exposed.sort(key=lambda row: (row.estimate.exposed.least, row.bound.exposed.least), reverse=True)
+    longest = exposed[:MOST_EXPOSED]
     independent = independent_computes(timelines.estimate, context.views, [row.collective for row in longest])
-    rows = [row._replace(independent=one) for row, one in zip(longest, independent, strict=True)]
+    rows = [row._replace(independent=compute) for row, compute in zip(longest, independent, strict=True)]
     columns = (
         Column("name", detail=2, get=lambda row: row.collective.start.name),
         Column("kind", get=lambda row: row.collective.kind),
@@ -270,6 +269,6 @@ def exposed_table(context: Context, timelines: Timelines) -> Table:
         Column("source", detail=1, width=20, get=lambda row: row.collective.origin.source),
         Column("line", "number", detail=7, get=lambda row: row.collective.start.line),
     )
-    more = f", {MOST_EXPOSED} of {len(found):,}" if len(found) > MOST_EXPOSED else ""
+    more = f", {MOST_EXPOSED} of {len(exposed):,}" if len(exposed) > MOST_EXPOSED else ""
     title = f"Exposed collectives by the model{more}, and the compute that could hide each"
     return Table.of("exposed_collectives", title, columns, rows)

@@ -83,8 +83,8 @@ def _facts(totals: WorkloadTotals) -> dict[str, Value]:
         "workload.pp_comm": workload.header.number(PIPELINE_BYTES),
     }
     facts |= {f"workload.{group}.devices": devices for group, devices in parallelism.sizes.items()}
-    for name, found in _sums(totals):
-        with_lower_bound(facts, name, found.exact, found.least or None)
+    for name, figure in _sums(totals):
+        with_lower_bound(facts, name, figure.exact, figure.least or None)
     if not totals.has_groups:
         facts |= {f"workload.{group}.bytes": None for group in GROUPS}
     return facts
@@ -106,7 +106,7 @@ def _sums(totals: WorkloadTotals) -> Iterator[tuple[str, PartialSum]]:
 
 
 def _why(name: str, totals: WorkloadTotals) -> str:
-    """Why a fact is not known."""
+    """Return why a fact is unknown."""
     header = totals.workload.header
     if name == "workload.stated_rows":
         return "the line after the first holds no number"
@@ -146,8 +146,8 @@ class WorkloadCollectives(WorkloadPass):
 
     def run(self, totals: WorkloadTotals) -> Section:
         facts: dict[str, Value] = {}
-        for name, found in _collective_sums(totals):
-            with_lower_bound(facts, name, found.exact, found.least or None)
+        for name, figure in _collective_sums(totals):
+            with_lower_bound(facts, name, figure.exact, figure.least or None)
         notes = [*tables.conventions(totals), *(f"{name}: {_why_collectives(totals)}" for name in unknown(facts))]
         return Section(facts, _collective_tables(totals), notes, tables.headline(totals))
 

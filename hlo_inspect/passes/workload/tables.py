@@ -25,18 +25,18 @@ _DIGITS = lazy_pattern(r"[0-9]+", re.ASCII)
 
 
 def time_unit(totals: WorkloadTotals) -> str:
-    """What the client counts times in."""
+    """Return the unit in which the client counts times."""
     return _UNITS[totals.workload.header.dialect]
 
 
 def conventions(totals: WorkloadTotals) -> list[str]:
-    """What sizes and times are, for the foot of a page."""
+    """Return the conventions of sizes and times, for the foot of a page."""
     dialect = totals.workload.header.dialect
     return [f"{_CONVENTIONS[dialect]}; times are {_UNITS[dialect]} of {_CLIENTS[dialect]}, each row once"]
 
 
 def headline(totals: WorkloadTotals) -> Iterator[HeadlineRow]:
-    """What the workload is, what it computes, and what it moves."""
+    """Yield the kind of the workload, its compute, and its collectives."""
     yield HeadlineRow("", tuple(_what(totals)))
     yield HeadlineRow("compute", tuple(_compute(totals)))
     yield HeadlineRow("collectives", tuple(_moved(totals)))
@@ -73,8 +73,8 @@ def _moved(totals: WorkloadTotals) -> Parts:
         yield from sentence("; {} under words that no client knows", _amount(unknown, "bytes"))
 
 
-def _amount(found: PartialSum, unit: str) -> Amount:
-    return Amount(found.exact, "bytes" if unit == "bytes" else "count", at_least=found.least)
+def _amount(partial_sum: PartialSum, unit: str) -> Amount:
+    return Amount(partial_sum.exact, "bytes" if unit == "bytes" else "count", at_least=partial_sum.least)
 
 
 def _words(name: str) -> str:
@@ -118,22 +118,22 @@ def _equal(totals: WorkloadTotals, row: WorkloadRow, equal: EqualRows) -> _Equal
 
 
 def _fields() -> Iterator[Column]:
-    """What one of the equal rows says."""
-    for at, name in enumerate(PASSES):
-        yield Column(f"{name}_comm", detail=2, optional=True, width=13, get=_field(3 + 3 * at))
-        yield Column(f"{name}_bytes", "bytes", detail=3, get=_field(4 + 3 * at))
-        yield Column(f"{name}_compute", "count", detail=4, get=_field(2 + 3 * at))
+    """Yield the columns of the fields of merged rows."""
+    for index, name in enumerate(PASSES):
+        yield Column(f"{name}_comm", detail=2, optional=True, width=13, get=_field(3 + 3 * index))
+        yield Column(f"{name}_bytes", "bytes", detail=3, get=_field(4 + 3 * index))
+        yield Column(f"{name}_compute", "count", detail=4, get=_field(2 + 3 * index))
     yield Column("update_compute", "count", detail=5, get=_field(11))
     yield Column("policy", detail=6, optional=True, get=_field(12))
     yield Column("line", "number", detail=5, get=lambda equal: equal.line)
 
 
-def _field(at: int) -> Callable[[_EqualRow], Value]:
-    return lambda equal: equal.row[at]
+def _field(position: int) -> Callable[[_EqualRow], Value]:
+    return lambda equal: equal.row[position]
 
 
 def equal_rows(totals: WorkloadTotals, rows: EqualRowList) -> Table:
-    """Rows of the file, equal ones together, those first that move most."""
+    """Return the merged rows of the file, those with most bytes first."""
     columns = (
         Column("name", width=20, get=lambda equal: equal.row.name),
         Column("rows", "count", summed=True, get=lambda equal: equal.times),
@@ -147,18 +147,23 @@ def equal_rows(totals: WorkloadTotals, rows: EqualRowList) -> Table:
 
 
 def by_layer(totals: WorkloadTotals, rows: EqualRowList) -> Table:
-    """One row a layer name, numbers in it left out."""
-    found = [
-        (_DIGITS.sub("#", of[0].row.name), of, together(one.compute for one in of), together(one.size for one in of))
-        for of in group_rows(rows, lambda equal: _DIGITS.sub("#", equal.row.name))
+    """Return one row per layer name, without the numbers in it."""
+    layers = [
+        (
+            _DIGITS.sub("#", group[0].row.name),
+            group,
+            together(equal_row.compute for equal_row in group),
+            together(equal_row.size for equal_row in group),
+        )
+        for group in group_rows(rows, lambda equal: _DIGITS.sub("#", equal.row.name))
     ]
     columns = (
         Column("layer", width=20, get=lambda layer: layer[0]),
-        Column("rows", "count", summed=True, get=lambda layer: sum(one.times for one in layer[1])),
+        Column("rows", "count", summed=True, get=lambda layer: sum(equal_row.times for equal_row in layer[1])),
         bounded("compute", "count", lambda layer: layer[2]),
         bounded("bytes", "bytes", lambda layer: layer[3]),
     )
-    by_compute = sorted(found, key=lambda layer: -layer[2].least)
+    by_compute = sorted(layers, key=lambda layer: -layer[2].least)
     return Table.of("workload_layers", f"Rows by layer, by compute ({time_unit(totals)})", columns, by_compute)
 
 
@@ -176,13 +181,13 @@ def by_pass(totals: WorkloadTotals) -> Table:
     return Table.of("workload_passes", f"One pass over the rows (compute in {time_unit(totals)})", columns, (*PASSES, UPDATE))
 
 
-def _of_pass(of: Callable[..., PartialSum], name: str) -> PartialSum:
-    return of(pass_name=name) if name in PASSES else PartialSum()
+def _of_pass(sum_of: Callable[..., PartialSum], name: str) -> PartialSum:
+    return sum_of(pass_name=name) if name in PASSES else PartialSum()
 
 
 def by_collective(totals: WorkloadTotals) -> Table:
     """Collectives that some client knows, by pass, word and group."""
-    rows = _declared(totals, known=True)
+    rows = _declared(totals, has_kind=True)
     counts_devices = totals.workload.header.dialect == "simai"
     columns = (
         *_LABEL,
@@ -195,16 +200,16 @@ def by_collective(totals: WorkloadTotals) -> Table:
 
 
 def unknown_words(totals: WorkloadTotals) -> Iterator[Table]:
-    """A table of the cells whose word no client knows, where there are some."""
-    rows = _declared(totals, known=False)
+    """Yield a table of the cells whose word no client knows, if there are some."""
+    rows = _declared(totals, has_kind=False)
     if rows:
         yield Table.of("workload_unknown", "Words that no client knows, in no total", (*_LABEL, *_DECLARED), rows)
 
 
-def _declared(totals: WorkloadTotals, *, known: bool) -> list[CollectiveSum]:
-    """Collectives in the order of their passes, the largest first."""
-    found = [one for one in totals.collectives if (one.label.kind is not None) == known]
-    return sorted(found, key=lambda one: (PASSES.index(one.label.pass_name), -one.size.least))
+def _declared(totals: WorkloadTotals, *, has_kind: bool) -> list[CollectiveSum]:
+    """Return the collectives in the order of their passes, the largest first."""
+    collectives = [collective for collective in totals.collectives if (collective.label.kind is not None) == has_kind]
+    return sorted(collectives, key=lambda collective: (PASSES.index(collective.label.pass_name), -collective.size.least))
 
 
 _LABEL = (
@@ -255,16 +260,16 @@ def header_keys(totals: WorkloadTotals) -> Table:
 
 
 def cells(totals: WorkloadTotals) -> Table:
-    """Collectives of the rows, equal ones together, those first that move most."""
-    found: dict[_CellKey, list[int]] = {}
+    """Return the merged collectives of the rows, those with most bytes first."""
+    counts: dict[_CellKey, list[int]] = {}
     for row, equal in totals.workload.distinct.items():
         for name, _, word, size in row.cells:
             label = totals.collective(name, word).label if word is not None and word != NONE else None
             if label is not None and label.kind is not None:
-                found.setdefault(_CellKey(row.name, label, size), [0, equal.line])[0] += equal.count
+                counts.setdefault(_CellKey(row.name, label, size), [0, equal.line])[0] += equal.count
     rows = [
         _CellSite(cell, count, line, totals.collective(cell.label.pass_name, cell.label.word).wire(cell.size))
-        for cell, (count, line) in found.items()
+        for cell, (count, line) in counts.items()
     ]
     rows.sort(key=lambda site: -site.times * (site.cell.size or 0))
     columns = (
@@ -284,7 +289,7 @@ def cells(totals: WorkloadTotals) -> Table:
 
 
 class _CellKey(NamedTuple):
-    """What equal collectives of rows have in common."""
+    """The properties that merged collectives of rows share."""
 
     name: str
     label: CollectiveLabel
