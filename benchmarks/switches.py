@@ -112,7 +112,7 @@ SWITCHES: dict[str, Switch] = {
     "equal rows of two modules": Switch(
         "rows of one text are spelled once, also those of the other module",
         ("fingerprint", "diff"),
-        {"graph.canonical.module:KnownRows.spelling": lambda _: lambda _self, speller, view, row: speller.spell(view, row)},
+        {"graph.canonical.module:RowCache.spelling": lambda _: lambda _self, speller, view, row: speller.spell(view, row)},
     ),
     "costs of equal computations": Switch(
         "fused and applied computations that are alike are counted once",
@@ -166,7 +166,7 @@ SWITCHES: dict[str, Switch] = {
     "figures of equal calls": Switch(
         "computations with equal figures that call the like have one sum",
         ("cost",),
-        {"graph.calls:_alike_calls": lambda _: lambda *_arguments: object()},
+        {"graph.calls:_calls_key": lambda _: lambda *_arguments: object()},
     ),
 }
 """By name. Each is a row of README.md, with what it gains."""

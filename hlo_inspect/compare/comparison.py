@@ -84,7 +84,7 @@ class ComparedModule:
     @cached_property
     def signature(self) -> tuple[str, ...] | None:
         """The shapes of parameters and results; `None` where they are not known."""
-        if self.context is None or not self.context.interface.known:
+        if self.context is None or not self.context.interface.parameters_known:
             return None
         interface = self.context.interface
         shapes = [*(leaf.shape for leaf in interface.parameters), *(output.shape for output in interface.outputs)]

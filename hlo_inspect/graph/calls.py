@@ -1,11 +1,11 @@
-"""Which computation runs which, and how often each runs in one run of the program.
+"""The computations that each computation runs, and how often each runs in a step.
 
-A fusion, a call and an async-start run their computation once; a while its body as often as its trip count says, and its
-condition once more; a conditional runs one of its branches. The computation that a reduction, a sort or an all-reduce applies
-to elements does not count as run.
+A fusion, a call and an async-start run their computation once. A while runs its body `trip_count` times, and its condition once
+more. A conditional runs one of its branches. A computation that a reduction, a sort or an all-reduce applies to elements does
+not count as run.
 
-What is not known has bounds. A loop of an unknown trip count is taken to run once at least, a branch of a conditional not at
-all: one run of the program costs at least the cheapest branch and at most the dearest one.
+Unknown figures have bounds. A loop of unknown trip count runs at least once, a branch of a conditional perhaps never. So a step
+costs at least the cheapest branch and at most the dearest one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hlo_inspect.hlo.opcodes import opcodes_that_call
 from hlo_inspect.hlo.wants import Wants
 
 WANTS = Wants(opcodes=RUNNING_OPCODES, loops=True)
-"""What has to be kept of a module, beside the instructions that are to be counted."""
+"""Parts of a module that the reader must keep, besides the instructions to count."""
 
 _FUSING = opcodes_that_call("fused")
 _CALLING = RUNNING_OPCODES | _FUSING | opcodes_that_call("custom")
@@ -35,9 +35,9 @@ _Figure = TypeVar("_Figure", bound=Hashable)
 
 
 class Bounds(NamedTuple):
-    """A figure that is `least` or more, and `greatest` or less; `greatest` is `None` where nothing limits it.
+    """A figure that is `least` or more, and `greatest` or less; None as `greatest` means no limit.
 
-    `reason` says why the figure is not known where the two differ.
+    If the two differ, `reason` says why the figure is unknown.
     """
 
     least: int
@@ -54,7 +54,7 @@ class Bounds(NamedTuple):
 
     @property
     def exact(self) -> int | None:
-        """The figure, `None` where it is not known."""
+        """The figure; None if unknown."""
         return self.least if self.least == self.greatest else None
 
     def plus(self, more: Bounds) -> Bounds:
@@ -63,11 +63,11 @@ class Bounds(NamedTuple):
 
     @staticmethod
     def sum(figures: Iterable[Bounds]) -> Bounds:
-        """All of them together; of none it is 0."""
+        """Return the sum of all figures, 0 if there is none."""
         return reduce(Bounds.plus, figures, NOTHING)
 
     def times(self, runs: Bounds) -> Bounds:
-        """The figure of something that runs so often."""
+        """Return the figure of something that runs `runs` times."""
         if runs.greatest == 0 or self.greatest == 0:
             return NOTHING
         greatest = None if self.greatest is None or runs.greatest is None else self.greatest * runs.greatest
@@ -75,7 +75,7 @@ class Bounds(NamedTuple):
 
 
 def _bounded(least: int, greatest: int | None, reason: str) -> Bounds:
-    """No text makes Python count with integers that grow with it, and print them."""
+    """Limit a figure to `MAX_FIGURE`, so that no text makes Python calculate with integers that grow with it."""
     if least > MAX_FIGURE or (greatest or 0) > MAX_FIGURE:
         return Bounds(min(least, MAX_FIGURE), None, reason or "it is more than 10^30")
     return Bounds(least, greatest, reason)
@@ -86,7 +86,7 @@ ONCE = Bounds.exactly(1)
 
 
 class Call(NamedTuple):
-    """`instruction` runs `callee` so many `times`."""
+    """A call: `instruction` runs `callee` this number of `times`."""
 
     instruction: Instruction
     callee: str
@@ -94,11 +94,11 @@ class Call(NamedTuple):
 
 
 class CallGraph:
-    """What one run of a module's entry reaches.
+    """The computations that one run of a module's entry reaches.
 
-    The module has to be read for `WANTS`. Fusions and custom calls are followed where the reader kept them, as it does with
-    those that hold what is wanted. `calls` are the calls of each computation that is reached. `order` has callers before their
-    callees; it leaves out computations that call themselves and those that only they call, as XLA has no recursion.
+    The module must be read for `WANTS`. Fusions and custom calls are followed if the reader kept them, as it does if they hold
+    wanted instructions. `calls` are the calls of each reached computation. `order` has callers before callees. It leaves out
+    computations that call themselves and those that only they call, as XLA has no recursion.
     """
 
     def __init__(self, module: Module) -> None:
@@ -112,7 +112,9 @@ class CallGraph:
         reached: dict[str, list[Call]] = {}
         holders = {computation.name for computation in self._module.holding if not computation.is_entry}
         calling = _CALLING if holders else _CALLING - _FUSING
-        callees = None if self._module.wants.graph else holders  # nobody asks for calls of those in which nothing was kept
+        callees = (
+            None if self._module.wants.graph else holders
+        )  # calls of computations without kept instructions are not needed
         waiting = [self._module.entry.name] if self._module.entry is not None else []
         while waiting:
             name = waiting.pop()
@@ -126,7 +128,7 @@ class CallGraph:
         return reached
 
     def _calls(self, instruction: Instruction) -> Iterator[Call]:
-        """The computations that an instruction runs, and how often."""
+        """Yield the computations that an instruction runs, and how often."""
         named = f"{instruction.name} (line {instruction.line})"
         callees = dict.fromkeys((callee.role, callee.name) for callee in instruction.called)
         for role, name in callees:
@@ -148,19 +150,19 @@ class CallGraph:
         return Bounds(1 + once_more, None, reason)
 
     def line_of(self, computation: str) -> int | None:
-        """The first line of a computation that is reached."""
-        known = self._module.computations.get(computation) or self._module.skipped.get(computation)
-        return known.line if known is not None else None
+        """Return the first line of a computation that is reached."""
+        header = self._module.computations.get(computation) or self._module.skipped.get(computation)
+        return header.line if header is not None else None
 
     # -- runs -----------------------------------------------------------------------------------------------------------
 
     def runs(self, computation: str) -> Bounds:
-        """How often a computation runs in one run of the entry."""
-        known = self._runs.get(computation)
-        return known or Bounds(0, None, f"nothing that was read calls {computation}")
+        """Return how often a computation runs in one run of the entry."""
+        runs = self._runs.get(computation)
+        return runs or Bounds(0, None, f"nothing that was read calls {computation}")
 
     def runs_of_loop(self, loop: Loop) -> Bounds:
-        """How often the body of a loop runs in one run of the entry, whether or not the body was read."""
+        """Return how often the body of a loop runs in one run of the entry, even if the body was not read."""
         return self.runs(loop.instruction.computation.name).times(self._times(loop, once_more=False))
 
     @cached_property
@@ -172,13 +174,13 @@ class CallGraph:
             for call in self.calls[name]:
                 if call.callee in counts:
                     counts[call.callee] = counts[call.callee].plus(counts[name].times(call.times))
-        known: dict[Bounds, Bounds] = {}
-        return {name: known.setdefault(runs, runs) for name, runs in counts.items()}
+        shared: dict[Bounds, Bounds] = {}
+        return {name: shared.setdefault(runs, runs) for name, runs in counts.items()}
 
     # -- loops ----------------------------------------------------------------------------------------------------------
 
     def loops_around(self, computation: str) -> Iterator[Instruction]:
-        """The whiles that run a computation, the innermost first; of a computation with several callers those of the first."""
+        """Yield the whiles that run a computation, innermost first; of several callers follow the first."""
         loop = self._innermost_loops.get(computation)
         while loop is not None:
             yield loop
@@ -196,32 +198,33 @@ class CallGraph:
     # -- figures --------------------------------------------------------------------------------------------------------
 
     def bounds_of_each(self, own: Mapping[str, Mapping[_Figure, Bounds]]) -> dict[str, Mapping[_Figure, Bounds]]:
-        """The figures of one run of each computation of `order`, with those of the computations that it calls; `own` as
-        `bounds` has it.
+        """Return the figures of one run of each computation of `order`, its callees included.
+
+        `own` is the same as that of `bounds`.
         """
-        known: dict[str, Mapping[_Figure, Bounds]] = {}
-        alike: dict[Hashable, Mapping[_Figure, Bounds]] = {}  # a large module has many computations with the same figures
+        inclusive: dict[str, Mapping[_Figure, Bounds]] = {}
+        by_key: dict[Hashable, Mapping[_Figure, Bounds]] = {}  # a large module has many computations with the same figures
         for name in reversed(self.order):
             made = [list(calls) for _, calls in groupby(self.calls[name], key=lambda call: call.instruction)]
-            counted = [calls for calls in made if any(known.get(call.callee) for call in calls)]
+            counted = [calls for calls in made if any(inclusive.get(call.callee) for call in calls)]
             if counted:
-                key = id(own.get(name)), tuple([_alike_calls(calls, known) for calls in counted])
-                if key not in alike:
-                    alike[key] = _with_calls(own.get(name, {}), counted, known)
-                known[name] = alike[key]
+                key = id(own.get(name)), tuple([_calls_key(calls, inclusive) for calls in counted])
+                if key not in by_key:
+                    by_key[key] = _with_calls(own.get(name, {}), counted, inclusive)
+                inclusive[name] = by_key[key]
             elif own.get(name):
-                known[name] = own[name]
-        return known
+                inclusive[name] = own[name]
+        return inclusive
 
     def bounds(self, own: Mapping[str, Mapping[_Figure, Bounds]]) -> dict[_Figure, Bounds]:
-        """The figures of one run of the program, each between a least and a greatest.
+        """Return the figures of one run of the program as bounds.
 
-        `own` are the figures of one run of each computation, without the computations that it calls. Of a conditional each
-        figure is at least that of the branch where it is least, and at most that of the branch where it is greatest. Figures
-        of computations that nothing calls, or that call themselves, have no limit.
+        `own` are the figures of one run of each computation, its callees excluded. A conditional counts for each figure at
+        least its smallest branch and at most its largest. Figures of computations that nothing calls, or that call themselves,
+        have no limit.
         """
-        known = self.bounds_of_each(own)
-        total = dict(known.get(self.order[0], {})) if self.order else {}
+        inclusive = self.bounds_of_each(own)
+        total = dict(inclusive.get(self.order[0], {})) if self.order else {}
         ordered = set(self.order)
         for name in (name for name in own if name not in ordered):
             runs = self.runs(name)
@@ -229,46 +232,46 @@ class CallGraph:
         return total
 
 
-def _alike_calls(calls: Sequence[Call], known: Mapping[str, Mapping[_Figure, Bounds]]) -> Hashable:
-    """All that `_figures_of_call` depends on; the figures are those of `known`, which keeps them."""
-    return calls[0].instruction.opcode, tuple([(id(known.get(call.callee)), call.times) for call in calls])
+def _calls_key(calls: Sequence[Call], inclusive: Mapping[str, Mapping[_Figure, Bounds]]) -> Hashable:
+    """Return all that `_figures_of_call` depends on. `inclusive` must keep the figures alive, as the key has their ids."""
+    return calls[0].instruction.opcode, tuple([(id(inclusive.get(call.callee)), call.times) for call in calls])
 
 
 def _with_calls(
-    own: Mapping[_Figure, Bounds], made: Iterable[Sequence[Call]], known: Mapping[str, Mapping[_Figure, Bounds]]
+    own: Mapping[_Figure, Bounds], made: Iterable[Sequence[Call]], inclusive: Mapping[str, Mapping[_Figure, Bounds]]
 ) -> Mapping[_Figure, Bounds]:
-    """The figures of a computation with those of its calls, which each instruction makes together."""
+    """Return the figures of a computation plus those of its calls. Each item of `made` is the calls of one instruction."""
     figures = dict(own)
     for calls in made:
-        _add(figures, _figures_of_call(calls, known))
+        _add(figures, _figures_of_call(calls, inclusive))
     return figures
 
 
-def _figures_of_call(calls: Sequence[Call], known: Mapping[str, Mapping[_Figure, Bounds]]) -> dict[_Figure, Bounds]:
-    """What the calls of one instruction add to the figures of its computation."""
-    found = [known.get(call.callee, {}) for call in calls]
+def _figures_of_call(calls: Sequence[Call], inclusive: Mapping[str, Mapping[_Figure, Bounds]]) -> dict[_Figure, Bounds]:
+    """Return what the calls of one instruction add to the figures of its computation."""
+    callees = [inclusive.get(call.callee, {}) for call in calls]
     if len(calls) > 1 and calls[0].instruction.opcode == "conditional":
-        return _of_branches(found, f"{calls[0].times.reason}, which differ")
+        return _of_branches(callees, f"{calls[0].times.reason}, which differ")
     total: dict[_Figure, Bounds] = {}
-    for call, figures in zip(calls, found, strict=True):
+    for call, figures in zip(calls, callees, strict=True):
         _add(total, {figure: amount.times(call.times) for figure, amount in figures.items()})
     return total
 
 
 def _of_branches(branches: Sequence[Mapping[_Figure, Bounds]], reason: str) -> dict[_Figure, Bounds]:
-    """The figures of a conditional, which runs one of its branches."""
+    """Return the figures of a conditional, which runs one of its branches."""
     amounts: defaultdict[_Figure, list[Bounds]] = defaultdict(list)
     for branch in branches:
         for figure, amount in branch.items():
             amounts[figure].append(amount)
-    for found in amounts.values():
-        if len(found) < len(branches):
-            found.append(NOTHING)
-    return {figure: _of_one(found, reason) for figure, found in amounts.items()}
+    for choices in amounts.values():
+        if len(choices) < len(branches):
+            choices.append(NOTHING)
+    return {figure: _any_of(choices, reason) for figure, choices in amounts.items()}
 
 
-def _of_one(amounts: Sequence[Bounds], reason: str) -> Bounds:
-    """What is one of these amounts."""
+def _any_of(amounts: Sequence[Bounds], reason: str) -> Bounds:
+    """Return bounds that hold whichever of `amounts` is the value."""
     highest = [amount.greatest for amount in amounts if amount.greatest is not None]
     least, greatest = min(amount.least for amount in amounts), max(highest) if len(highest) == len(amounts) else None
     if least == greatest:
@@ -283,7 +286,7 @@ def _add(figures: dict[_Figure, Bounds], more: Mapping[_Figure, Bounds]) -> None
 
 
 InstructionPlace = tuple[str, int, str]
-"""Computation, line and name: a key of an instruction that no other one has, unless a text defines a name twice on one line."""
+"""Computation, line and name: the key of an instruction, unique unless one line defines a name twice."""
 
 
 def place(instruction: Instruction) -> InstructionPlace:
@@ -292,7 +295,7 @@ def place(instruction: Instruction) -> InstructionPlace:
 
 def _callers_first(calls: Mapping[str, Sequence[Call]]) -> list[str]:
     callees = {name: [call.callee for call in made if call.callee in calls] for name, made in calls.items()}
-    open_calls = Counter(callee for found in callees.values() for callee in found)
+    open_calls = Counter(callee for names in callees.values() for callee in names)
     order = [name for name in calls if not open_calls[name]]
     for name in order:
         for callee in callees[name]:
@@ -303,5 +306,5 @@ def _callers_first(calls: Mapping[str, Sequence[Call]]) -> list[str]:
 
 
 def recursion(computation: str) -> str:
-    """The reason for a computation that is reached and not in `CallGraph.order`."""
+    """Return the reason for a computation that is reached but not in `CallGraph.order`."""
     return f"{computation} is called, directly or not, by a computation that calls itself"

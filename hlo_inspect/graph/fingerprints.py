@@ -1,9 +1,11 @@
-"""Which computations are the same but for names and metadata. A program repeats the same few many times over, and those that
-are alike cost the same. This is for a pass over one module; `canonical` compares modules, and has rows in any order.
+"""Fingerprints that computations share if they differ only in names and metadata.
 
-Two computations have the same fingerprint where their texts, without metadata and names, are the same, and names repeat in the
-same positions: then a renaming takes the one to the other. Where a text has names with `%` and others without, all names are
-the same. In a text that prints no `%` at all only the numbers of names may differ, `add.12` and `add.7`.
+A program repeats a few computations many times, and repeated ones cost the same. This is for a pass over one module;
+`canonical` compares modules, and allows rows in any order.
+
+Two computations share a fingerprint if a renaming maps one to the other. Their texts without metadata and names are equal, and
+names repeat in the same positions. If a text has names with `%` and others without, all names must be equal. In a text without
+any `%` only the numbers of names may differ, as in `add.12` and `add.7`.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ _COMMENT = r"/\*(?:[^*]++|\*(?!/))*+\*/"
 _BEGIN = ", metadata={"
 _UP_TO_A_BRACE = lazy_pattern(r", metadata=\{[^}\n]*+\}")
 _STRING_OR_METADATA = lazy_pattern(rf'("(?:[^"\\\n]++|\\.)*+"?+|{_COMMENT})|{_METADATA.pattern}')
-"""A string that is not closed goes to the end of its line: looked for at each quote in it, it would be read over and over."""
+"""A string that is not closed ends with its line; otherwise each quote in it would start a new search."""
 _STRING_OR_COMMENT = lazy_pattern(r'("(?:[^"\\]++|\\.)*+"?+|\'(?:[^\'\\\n]++|\\.)*+\')|' + _COMMENT + r"|//[^\n]*+", re.DOTALL)
 _NAMES = lazy_pattern(r"%([A-Za-z0-9_.\-]++)")
 _NUMBERS = lazy_pattern(r"(\.\d++)", re.ASCII)
@@ -35,14 +37,14 @@ _CALLS = lazy_pattern(
 _NAME = lazy_pattern(r"%?([\w.\-]+)", re.ASCII)
 _WORD = lazy_pattern(r"[A-Za-z_][\w.\-]*+", re.ASCII)
 _COUNTED_ONE_BY_ONE = "custom-call"
-"""Those without a rule are listed, each at its place."""
+"""Opcode whose instructions are listed singly if no rule covers them."""
 
 
 class _Body(NamedTuple):
-    """What a fingerprint depends on besides the heads.
+    """The parts of a fingerprint besides the heads.
 
-    `text` is that of the tails without metadata, `calling` says how many attributes name callees, and `called` are the
-    fingerprints of these.
+    `text` is that of the tails without metadata, `calling` is how many attributes name callees, and `called` are the callees'
+    fingerprints.
     """
 
     rows: Rows
@@ -52,7 +54,7 @@ class _Body(NamedTuple):
 
 
 class _Heads(NamedTuple):
-    """The heads of a computation's rows: their `number` is the same where they are the same and the same row is the root."""
+    """The heads of a computation's rows. `number` is equal for equal heads with the same root row."""
 
     number: int
     is_counted_one_by_one: bool
@@ -60,7 +62,7 @@ class _Heads(NamedTuple):
 
 
 class Fingerprints:
-    """The fingerprints of a module's computations: small numbers, the same for those that are alike."""
+    """The fingerprints of a module's computations: small numbers, equal for equal computations."""
 
     def __init__(self, computations: Mapping[str, Computation]) -> None:
         self._computations = computations
@@ -73,14 +75,15 @@ class Fingerprints:
         self._texts: dict[tuple[tuple[str, ...], frozenset[int]], int] = {}
 
     def of(self, name: str) -> int | None:
-        """The fingerprint of a computation; `None` where it is not easily found, or where the computation calls one whose
-        fingerprint was not asked for yet.
+        """Return the fingerprint of a computation.
+
+        Return None if it is not found easily, or if the computation calls one whose callee has no fingerprint yet.
         """
-        known = self._known.get(name)
-        return known if known is not None else self._find(name, deep=True)
+        fingerprint = self._known.get(name)
+        return fingerprint if fingerprint is not None else self._find(name, deep=True)
 
     def is_alone(self, name: str) -> bool:
-        """Whether a computation that has a fingerprint calls no other one, and differs only in names from all that share it."""
+        """Return True if the computation has a fingerprint, calls none, and equals its sharers but for names."""
         return self._known.get(name) in self._alone
 
     def _find(self, name: str, *, deep: bool) -> int | None:
@@ -102,7 +105,7 @@ class Fingerprints:
         return fingerprint
 
     def _by_pattern(self, body: _Body, heads: _Heads) -> int | None:
-        """The fingerprint by what the text is without names, and by where they repeat."""
+        """Return the fingerprint for a text without names and the positions at which they repeat."""
         text, names = body.text, body.rows.names
         is_marked = "%" in text or heads.are_literals
         if is_marked and _has_name_in_string(text):
@@ -119,45 +122,48 @@ class Fingerprints:
         return fingerprint
 
     def _heads(self, column: HeadColumn) -> _Heads:
-        """What the heads of rows say; the same for all columns with the same texts and marks."""
-        known = self._columns.get(column)
-        if known is None:
+        """Return the heads of rows; equal columns share one object."""
+        heads = self._columns.get(column)
+        if heads is None:
             texts = tuple(column.texts)
             number = self._texts.setdefault((texts, column.marked), len(self._texts))
             opcodes = set(column.opcodes)
             is_counted_one_by_one = any(_COUNTED_ONE_BY_ONE in opcode for opcode in opcodes)
-            known = self._columns[column] = _Heads(number, is_counted_one_by_one, opcodes <= LITERAL_OPCODES)
-        return known
+            heads = self._columns[column] = _Heads(number, is_counted_one_by_one, opcodes <= LITERAL_OPCODES)
+        return heads
 
     def _words_of(self, kept: str) -> frozenset[str]:
-        """The words of a text without its marked names: among them are the names that have no mark."""
-        known = self._words.get(kept)
-        if known is None:
-            known = self._words[kept] = frozenset(_WORD.findall(kept))
-        return known
+        """Return the words of a text without its marked names. They include all unmarked names."""
+        words = self._words.get(kept)
+        if words is None:
+            words = self._words[kept] = frozenset(_WORD.findall(kept))
+        return words
 
     def _calls(self, kept: str) -> int:
-        """How many attributes of a text name computations, by the text without names, which is the same for most."""
-        known = self._calling.get(kept)
-        if known is None:
-            known = self._calling[kept] = sum(map(kept.count, _CALLING))
-        return known
+        """Return how many attributes of a text name computations.
+
+        The key is the text without names, which most computations share.
+        """
+        calling = self._calling.get(kept)
+        if calling is None:
+            calling = self._calling[kept] = sum(map(kept.count, _CALLING))
+        return calling
 
     def _of_all(self, callees: Iterable[str], *, deep: bool) -> tuple[int, ...] | None:
-        """The fingerprints of computations, `None` where one is not known."""
-        found: list[int] = []
+        """Return the fingerprints of computations; None if one is unknown."""
+        fingerprints: list[int] = []
         for callee in callees:
             fingerprint = self._known.get(callee)
             if fingerprint is None and deep:
                 fingerprint = self._find(callee, deep=False)
             if fingerprint is None:
                 return None
-            found.append(fingerprint)
-        return tuple(found)
+            fingerprints.append(fingerprint)
+        return tuple(fingerprints)
 
 
 def _by_names(names: Sequence[str], text: str) -> tuple[str, tuple[object, ...]]:
-    """A text without the names in it, and which of these are the names of which rows, or the same as others."""
+    """Return a text without its names, and for each name the row that it names or the first equal name."""
     parts = _NAMES.split(text)
     first_seen: defaultdict[str, int] = defaultdict(count(len(names)).__next__, zip(names, count()))
     distinct = len(first_seen) == len(names)
@@ -166,23 +172,23 @@ def _by_names(names: Sequence[str], text: str) -> tuple[str, tuple[object, ...]]
 
 
 def _has_name_in_string(text: str) -> bool:
-    """Whether what looks like a name may stand in a string, where another one would make another thing of it."""
+    """Return True if a string may hold a name, as replacing it would change the string."""
     if '"' not in text and "'" not in text:
         return False
     if "\\" in text or "/" in text or "'" in text:
-        return any("%" in one for one in _STRING_OR_COMMENT.findall(text))
+        return any("%" in string for string in _STRING_OR_COMMENT.findall(text))
     return "%" in "".join(text.split('"')[1::2])
 
 
 def _by_numbers(names: Sequence[str], text: str) -> tuple[str, tuple[object, ...]]:
-    """The same of a text in which names have no mark: without their numbers."""
+    """Return a text whose names have no mark without its numbers, and for each number the first equal one."""
     parts = _NUMBERS.split("\n".join((*names, text)))
     first_seen: defaultdict[str, int] = defaultdict(count().__next__)
     return "%".join(parts[::2]), tuple(map(first_seen.__getitem__, parts[1::2]))
 
 
 def _up_to_a_brace(text: str) -> str:
-    """A text without its metadata up to their first braces, which are nearly always their last."""
+    """Remove metadata up to the first closing brace, which is nearly always the last."""
     first, *others = text.split(_BEGIN)
     bare = "".join([first, *[part.partition("}")[2] for part in others]])
     if "}" not in others[-1] or bare.count("\n") != text.count("\n"):  # one is not closed, or not on its line
@@ -191,7 +197,7 @@ def _up_to_a_brace(text: str) -> str:
 
 
 def without_metadata(text: str) -> str:
-    """The lines of a text without their metadata; what stands in a string is none."""
+    """Return the lines of a text without their metadata; a string that looks like metadata stays."""
     if _BEGIN not in text:
         return text
     bare = _up_to_a_brace(text)

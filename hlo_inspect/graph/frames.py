@@ -1,8 +1,8 @@
-"""Calls of computations, and where the values in them come from unchanged.
+"""Calls of computations, and the origins of values that reach them unchanged.
 
-A place is a value of the text: the frame of a computation (the entry, or one call of another), the row of an instruction, and
-an index into its tuple. Tuples, fusions, calls, asynchronous pairs and what only moves or converts values are stepped through,
-from a place to the one before it. `value_graph.py` says why there is a graph of all values beside this.
+A place is a value of the text: a frame (the entry, or one call of a computation), a row, and a tuple index. A step
+leads from a place to the previous one: through tuples, fusions, calls, asynchronous pairs, moves and conversions.
+`value_graph.py` says why there is a graph of all values too.
 """
 
 from __future__ import annotations
@@ -26,26 +26,28 @@ Input = tuple[int, int, ShapeIndex]
 
 _COPY_HALVES = {"copy-start", "copy-done"}
 UNCHANGED = (opcodes_that_give("same") - {"add-dependency", "domain"}) | {"all-gather", "transpose"} | _COPY_HALVES
-"""The result holds the values of the operand: another type, order, shape or memory, or more copies of them."""
+"""Opcodes whose result holds the values of the operand: another type, order, shape or memory, or more copies of them."""
 
-MAX_DEPTH = 500  # of calls in calls
-CHECKED_DEPTH = 16  # whether a computation calls itself is looked at in each so many calls of calls
+MAX_DEPTH = 500  # nested calls
+CHECKED_DEPTH = 16  # recursion is checked at every 16th depth of nested calls
 MAX_STEPS = 10_000  # through tuples, calls and copies
-MAX_LOOPS = 3  # loops in loops that hand a value on
-MAX_CARRYING = 200  # loops and writes of parts one after the other
-MAX_NESTING = 64  # of tuples in tuples: in a text without ids an element can be one of itself
+MAX_LOOPS = 3  # nested loops that carry a value
+MAX_CARRYING = 200  # loops and writes of parts in sequence
+MAX_NESTING = 64  # nested tuples: in a text without ids a tuple can hold itself
 MAX_FAULTS = 1000
 NO_NAME, NO_INDEX = "has an operand without a name", "does not say which element it takes"
-"""Why instructions are not followed of which a printer left something out."""
+"""Reasons for instructions of which a printer left something out."""
 NOT_DEFINED = "calls a computation that is not defined"
-LEAST_PLACES = 60_000  # that are looked at, visited ones included: nested calls multiply
-MAX_VISITS = 4  # of each row, beside these
+LEAST_PLACES = 60_000  # minimum of `Frames.max_places`: nested calls multiply
+MAX_VISITS = 4  # further places for each row of the module
 
 
 @dataclass(slots=True)
 class Frame:
-    """One call of a computation. `arguments`: where its parameters come from, `None` where they are inputs. `caller`: frame and
-    row of the instruction that calls it.
+    """A call of a computation.
+
+    `arguments` are the places of its parameters; None if they are inputs. `caller` is the frame and row of the instruction that
+    calls it.
     """
 
     view: View
@@ -56,7 +58,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class DefinedAt:
-    """Where a value is made: the instruction's computation and line, and the outermost fusion that it is part of."""
+    """The origin of a value: the instruction's computation and line, and the outermost fusion around it."""
 
     fusion: str
     computation: str
@@ -64,7 +66,7 @@ class DefinedAt:
 
 
 class Fault(NamedTuple):
-    """An instruction that could not be followed, and why."""
+    """An instruction that could not be followed, and the reason."""
 
     computation: str
     instruction: str
@@ -72,11 +74,13 @@ class Fault(NamedTuple):
 
 
 class Frames:
-    """The calls of a module's computations, by number. `max_places` is how many places may be looked at, by the size of the
-    text; `is_cut_short` says that there were more, or something else that is not followed.
+    """The calls of a module's computations, by number.
 
-    An operand that nothing defines has a place too: its row is the complement of the row that uses it, its index the number of
-    the operand.
+    `max_places` limits the places that callers may visit; it grows with the text. `is_cut_short` is true if the limit was
+    reached, or something else was not followed.
+
+    An operand that nothing defines has a place too. Its row is the complement of the row that uses it, its index the operand's
+    number.
     """
 
     def __init__(self, views: Views) -> None:
@@ -101,27 +105,27 @@ class Frames:
         return self._frames[number]
 
     def open(self, computation: str) -> int | None:
-        """A new frame of a computation whose parameters are inputs; `None` where there is no such computation."""
+        """Add a frame of a computation whose parameters are inputs. Return None if there is no such computation."""
         return self._add(computation, None, 0)
 
     def call(self, place: Place, computation: str, arguments: tuple[Place, ...]) -> int | None:
-        """The frame of the computation that the instruction at `place` calls; `None` where there is none, or too deep."""
+        """Return the frame of the computation that the instruction at `place` calls; None if it is missing or too deep."""
         key = (place[0], place[1], computation)
-        known = self._calls.get(key)
-        if known is None:
+        frame = self._calls.get(key)
+        if frame is None:
             reason = self._why_not(place[0], computation)
             if reason:
                 self.give_up(place, reason)
                 return None
-            known = self._add(computation, arguments, self._frames[place[0]].depth + 1, place[:2])
-            if known is not None:
-                self._calls[key] = known
+            frame = self._add(computation, arguments, self._frames[place[0]].depth + 1, place[:2])
+            if frame is not None:
+                self._calls[key] = frame
             elif computation:
                 self.note_fault(place, NOT_DEFINED)
-        return known
+        return frame
 
     def _why_not(self, caller: int, computation: str) -> str:
-        """Why a call is not followed; empty where it is."""
+        """Return why a call cannot be followed, else an empty string."""
         frame = self._frames[caller]
         if frame.depth >= MAX_DEPTH:
             return "lies in too many calls of calls"
@@ -143,12 +147,12 @@ class Frames:
         return len(self._frames) - 1
 
     def give_up(self, place: Place, reason: str) -> None:
-        """Notes what is not followed although the text may be right: then it is not known what all of the step does."""
+        """Note that a place of a possibly valid text is not followed; what the step does is then partly unknown."""
         self.note_fault(place, reason)
         self.is_cut_short = True
 
     def note_fault(self, place: Place, reason: str) -> None:
-        """Notes what could not be followed; of an operand without a name the instruction that uses it."""
+        """Note an instruction that could not be followed. For an operand without a name, note its user."""
         view, name = self._frames[place[0]].view, self.name(place)
         if not name:
             name = view.rows[~place[1]][1] if view.rows else view.computation.name
@@ -159,23 +163,23 @@ class Frames:
     # -- instructions ---------------------------------------------------------------------------------------------------
 
     def root(self, frame: int, index: ShapeIndex) -> Place:
-        """An element of what a computation returns."""
+        """Return an element of a computation's result."""
         row = self._frames[frame].view.root
         return frame, ~0 if row is None else row, index
 
     def opcode(self, place: Place) -> str:
-        """The opcode of the instruction at a place, empty for what is not defined."""
+        """Return the opcode of the instruction at a place; empty if nothing defines it."""
         return self._frames[place[0]].view.opcodes[place[1]] if place[1] >= 0 else ""
 
     def shape(self, place: Place) -> Shape | None:
-        """The shape at a place, `None` where it is unknown."""
+        """Return the shape at a place; None if unknown."""
         if place[1] < 0:
             return None
         shape = self._frames[place[0]].view.shapes[place[1]]
         return shape if shape is None or not place[2] else subshape(shape, place[2])
 
     def size(self, place: Place) -> int:
-        """Elements at a place, 0 where that is unknown or it is no array."""
+        """Return the number of elements at a place; 0 if unknown or no array."""
         shape = self.shape(place)
         return (shape.elements or 0) if isinstance(shape, ArrayShape) else 0
 
@@ -184,7 +188,7 @@ class Frames:
         return shape.dtype if isinstance(shape, ArrayShape) else ""
 
     def operands(self, place: Place) -> tuple[Place, ...]:
-        """Where the operands of the instruction at a place are."""
+        """Return the places of the operands of the instruction at a place."""
         frame, row, _ = place
         view = self._frames[frame].view
         whole = view.whole_operands(row)
@@ -198,7 +202,10 @@ class Frames:
         )
 
     def operand(self, place: Place, number: int, index: ShapeIndex = ()) -> Place | None:
-        """Where an element of one operand is; `None` where there is no such operand. A tuple can have thousands of them."""
+        """Return the place of an element of one operand; None if there is no such operand.
+
+        It reads one operand only, because a tuple can have thousands.
+        """
         frame, row, _ = place
         view = self._frames[frame].view
         whole = view.whole_operands(row)
@@ -211,7 +218,10 @@ class Frames:
         return (frame, defined, path) if defined is not None else (frame, ~row, (number, *path))
 
     def name(self, place: Place) -> str:
-        """The name of the instruction at a place; of an operand that is not defined its own, empty where it has none."""
+        """Return the name of the instruction at a place.
+
+        For an operand that nothing defines, return its own name, empty if it has none.
+        """
         view = self._frames[place[0]].view
         if place[1] >= 0:
             return view.rows[place[1]][1]
@@ -219,22 +229,22 @@ class Frames:
         return (operand.name if operand is not None else None) or ""
 
     def instruction(self, place: Place) -> Instruction:
-        """The instruction at a place; without operands and attributes where the operands are not closed."""
+        """Return the instruction at a place, without operands and attributes if its operands are not closed."""
         return self._frames[place[0]].view.instruction_at(place[1])
 
     def callee(self, place: Place, attribute: CalleeAttribute) -> str:
-        """The first computation that an attribute names, empty where there is none."""
+        """Return the first computation that an attribute names; empty if there is none."""
         view = self._frames[place[0]].view
         if attribute == "calls" and view.opcodes[place[1]] == "fusion":
-            return next((one.name for one in view.called_at(place[1])), "")
+            return next((callee.name for callee in view.called_at(place[1])), "")
         return self.instruction(place).callee(attribute) or ""
 
     def target(self, place: Place) -> str:
-        """The target of a custom call."""
+        """Return the target of a custom call."""
         return self.instruction(place).attr("custom_call_target") or ""
 
     def input(self, place: Place) -> Input | None:
-        """The input at a place: a parameter of a computation that was opened with its parameters as inputs."""
+        """Return the input at a place, if it is a parameter of a computation that `open` opened."""
         frame = self._frames[place[0]]
         is_input = frame.arguments is None and self.opcode(place) == "parameter"
         number = frame.view.parameter_number(place[1]) if is_input else None
@@ -243,7 +253,7 @@ class Frames:
     # -- stepping through -----------------------------------------------------------------------------------------------
 
     def step_back(self, place: Place) -> Place | None:
-        """Where the value at a place comes from unchanged; `None` where it is made there."""
+        """Return the place that the value at a place comes from unchanged; None if it is made there."""
         opcode = self.opcode(place)
         step = _STEPS.get(opcode)
         if step is not None:
@@ -251,7 +261,7 @@ class Frames:
         return self._started(place) if opcode.endswith("-done") else None
 
     def back_from(self, place: Place) -> Iterator[Place]:
-        """A place and those that its value comes from unchanged, up to where it is made."""
+        """Yield a place and those that its value comes from unchanged, up to the one that makes it."""
         for _ in range(MAX_STEPS):
             yield place
             before = self.step_back(place)
@@ -260,22 +270,24 @@ class Frames:
             place = before
 
     def made_at(self, place: Place, through: frozenset[str] | None = None) -> Place:
-        """Where the value at a place is made, before which it does not come from anywhere unchanged; `through` are the opcodes
-        of the instructions that are stepped through, where these are not all that there are.
+        """Return the place that makes the value at a place, stepping back while it is unchanged.
+
+        `through` restricts the opcodes to step through.
         """
-        known = self._made.setdefault(through, {})
+        cache = self._made.setdefault(through, {})
         passed: list[Place] = []
         for before in self.back_from(place):
             passed.append(before)
-            if before in known or (through is not None and self.opcode(before) not in through):
+            if before in cache or (through is not None and self.opcode(before) not in through):
                 break
-        made = known.get(passed[-1], passed[-1])
-        known |= dict.fromkeys(passed, made)
+        made = cache.get(passed[-1], passed[-1])
+        cache |= dict.fromkeys(passed, made)
         return made
 
     def carried_input(self, place: Place, writing: frozenset[str] = frozenset(), loops: int = MAX_LOOPS) -> Input | None:
-        """The input that a value is, also where loops hand it on, so many in one another; with `writing` also after operations
-        of these opcodes wrote parts of it. `None` for another value.
+        """Return the input that a value equals, stepping through up to `loops` nested loops that carry it.
+
+        With `writing`, step through operations of these opcodes too, which write parts of it. Return None for other values.
         """
         for _ in range(MAX_CARRYING):
             place = self.made_at(place)
@@ -291,7 +303,7 @@ class Frames:
         return None
 
     def is_carried(self, loop: Place, writing: frozenset[str] = frozenset(), loops: int = MAX_LOOPS) -> bool:
-        """Whether the body of a loop returns an element of the loop's state as it came."""
+        """Return True if the body of a loop returns an element of the loop's state unchanged."""
         body = self.body(loop)
         if body is None:
             return False
@@ -301,19 +313,19 @@ class Frames:
         return self._carried[key]
 
     def body(self, loop: Place) -> int | None:
-        """The frame of a loop's body, the same for all loops that have it."""
-        at = (loop[0], loop[1])
-        if at not in self._bodies:
+        """Return the frame of a loop's body. Loops with the same body share it."""
+        key = (loop[0], loop[1])
+        if key not in self._bodies:
             name = self.callee(loop, "body")
             if name not in self._body_frames:
                 self._body_frames[name] = self.open(name)
-            self._bodies[at] = self._body_frames[name]
-        return self._bodies[at]
+            self._bodies[key] = self._body_frames[name]
+        return self._bodies[key]
 
     def origin(self, place: Place) -> DefinedAt:
-        """Where the value at a place is made."""
-        known = self._origins.get(place)
-        if known is None:
+        """Return the origin of the value at a place."""
+        origin = self._origins.get(place)
+        if origin is None:
             fusion = ""
             last = place
             for last in self.back_from(place):
@@ -321,11 +333,11 @@ class Frames:
                     fusion = self.name(last)
             view = self._frames[last[0]].view
             line = view.lines[last[1]] if last[1] >= 0 else None
-            known = self._origins[place] = DefinedAt(fusion, view.computation.name, line)
-        return known
+            origin = self._origins[place] = DefinedAt(fusion, view.computation.name, line)
+        return origin
 
     def start(self, place: Place) -> Place:
-        """The instruction that starts what ends at a place; the place itself where nothing ends there."""
+        """Return the instruction that starts the asynchronous pair that ends at a place, else the place itself."""
         for _ in range(64):
             opcode = self.opcode(place)
             is_end = opcode.endswith("-done") or opcode == "async-update"
@@ -354,19 +366,19 @@ class Frames:
         return frame, row, index + place[2]
 
     def called(self, place: Place) -> Place | None:
-        """The result of the computation that a fusion, a call or the start of one runs."""
-        at = (place[0], place[1])
-        frame = self._called_frames.get(at)
+        """Return the result of the computation that a fusion, a call or the start of one runs."""
+        key = (place[0], place[1])
+        frame = self._called_frames.get(key)
         if frame is None:
             name = self.callee(place, "calls") or self.callee(place, "to_apply")
             frame = self.call(place, name, self.operands(place))
             if frame is None:
                 return None
-            self._called_frames[at] = frame
+            self._called_frames[key] = frame
         return self.root(frame, place[2])
 
     def _started(self, place: Place) -> Place | None:
-        """From the end of an asynchronous pair: the wrapped computation, or the operand of a copy or all-gather."""
+        """Step from the end of an asynchronous pair to the computation that it runs, or the operand of a copy or all-gather."""
         start = self.start(place)
         opcode = self.opcode(start)
         if opcode.endswith("-start") and self.callee(start, "calls"):
@@ -377,14 +389,16 @@ class Frames:
         return self._same(start) if opcode in {"copy-start", "all-gather-start"} else None
 
     def applies(self, place: Place, opcode: str) -> bool:
-        """Whether the computation that an instruction applies to pairs of elements ends with an operation."""
+        """Return True if the root of the computation that an instruction applies (`to_apply`) has this opcode."""
         applied = self.callee(place, "to_apply")
         view = self.views.of(applied) if applied in self.views.computations else None
         return view is not None and view.root is not None and view.opcodes[view.root] == opcode
 
     def sent(self, place: Place, kind: str = "") -> Place | None:
-        """What is sent for the `recv` at a place: TPU slices exchange arrays over the network of their hosts by pairs of `send`
-        and `recv` that name the collective (`kind`) and where they meet.
+        """Return the place of the value that arrives at the `recv` at a place.
+
+        TPU slices exchange arrays over the network of their hosts by pairs of `send` and `recv`. These name the collective
+        (`kind`) and their rendezvous.
         """
         received = self.instruction(place)
         if kind not in {"", (received.attr("frontend_attributes") or {}).get("_xla_megascale_transfer_type")}:
@@ -398,7 +412,7 @@ class Frames:
         return self._sent[frame].get(rendezvous(received) or "-")
 
     def _converted(self, place: Place) -> Place | None:
-        """The operand of a conversion, except of one from floating point to integers."""
+        """Return the operand of a conversion, unless it converts floats to integers."""
         operand = self.operand(place, 0)
         is_integer = self.dtype((place[0], place[1], ()))[:1] in {"s", "u"}
         if is_integer and operand is not None and self.dtype((operand[0], operand[1], ()))[:1] not in {"s", "u", "p"}:
@@ -406,7 +420,7 @@ class Frames:
         return self._same(place)
 
     def _repeated(self, place: Place) -> Place | None:
-        """The operand of a broadcast, where that is a scalar or as large as the result."""
+        """Return the operand of a broadcast if it is a scalar or as large as the result."""
         operand = self.operand(place, 0)
         return operand if operand is not None and self.size(operand) in {1, self.size(place)} else None
 
@@ -417,7 +431,7 @@ class Frames:
         return self._async_collective(place, target) if target.startswith("AsyncCollective") else None
 
     def _async_collective(self, place: Place, target: str) -> Place | None:
-        """The collective that ends where TPU marks it, or what is handed on where it starts: the operand of the collective."""
+        """Step through TPU's marker from the end of a collective to it, or from its start to its operand."""
         operands = self.operands(place)
         collective = next((operand for operand in operands if self.opcode(operand) in COLLECTIVE_KINDS), None)
         if collective is None or target not in {"AsyncCollectiveStart", "AsyncCollectiveDone"}:
@@ -427,7 +441,7 @@ class Frames:
         return self.operand(collective, 0) if place[2] == (0,) else None
 
     def _same(self, place: Place) -> Place | None:
-        """The operand that an instruction returns: the only one, or that of an element of its tuple."""
+        """Return the operand that an instruction passes on: its only one, or the one of the same tuple index."""
         if len(self._frames[place[0]].view.operand_rows(place[1])) == 1:
             return self.operand(place, 0, place[2])
         return self._member(place)

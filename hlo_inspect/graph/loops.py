@@ -1,11 +1,11 @@
-"""How often each loop runs: as XLA prints it, else worked out from the text.
+"""Trip counts of loops: as XLA prints them, else derived from the text.
 
-XLA's own analysis leaves `known_trip_count` in the `backend_config` of a while; TPU's optimized text and text before
-optimization have none. Worked out are loops whose condition compares two integers, each a constant or an element of the loop's
-state to which every run of the body adds a constant. The patterns are those of XLA's `while_loop_analysis`: copies, tuples,
-fusions and calls may stand between the counter and what is done to it. Beyond them a start or a limit may come from the caller
-of the computation, from an outer loop, or from an earlier loop that leaves it unchanged. A count is never guessed: where one of
-these numbers depends on data, the count is `None` and the reason says on what.
+XLA's own analysis leaves `known_trip_count` in the `backend_config` of a while. TPU's optimized text and text before
+optimization have none. A count is derived if the condition compares two integers. Each is a constant, or an element of the
+state that every iteration changes by a constant. The patterns are those of XLA's `while_loop_analysis`: copies, tuples, fusions
+and calls may stand in between. Beyond them, a start or a limit may come from the caller, from an outer loop, or from an earlier
+loop that leaves it unchanged. A count is never guessed: if one of these numbers depends on data, the count is None and the
+reason names the data.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from hlo_inspect.hlo.values.shapes import BITS, ArrayShape, subshape
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_STEPS = 150
-"""So many instructions are followed for one loop; real ones take about twenty."""
+"""Limit of instructions that are followed for one loop; real ones need about twenty."""
 
 RUNNING_OPCODES = opcodes_that_call("run", "body", "condition", "branch")
-"""What runs a computation that can hold a loop."""
+"""Opcodes that run a computation that can hold a loop."""
 
 _LOOPS = opcodes_that_call("body")
 _PRINTED = lazy_pattern(r'"known_trip_count"\s*:\s*(\{[^{}]*\}|[^,}]*)')
@@ -39,10 +39,10 @@ _INTEGER = lazy_pattern(r"-?\d{1,20}", re.ASCII)
 
 
 class Loop(NamedTuple):
-    """One while. `trip_count` is how often its body runs each time that it is reached; its condition runs once more.
+    """A while.
 
-    `reason` says why the count is not known, as what follows "the trip count of NAME"; `fault` what is wrong with the printed
-    one.
+    `trip_count` is how often its body runs each time that the while runs; its condition runs once more. If it is unknown,
+    `reason` says why, to follow "the trip count of NAME". `fault` describes a wrong printed count.
     """
 
     instruction: Instruction
@@ -55,11 +55,11 @@ class Loop(NamedTuple):
 
 
 class UnknownError(Exception):
-    """Why a count cannot be known, as what follows "the trip count of NAME"."""
+    """Reason why a count is unknown, to follow "the trip count of NAME"."""
 
 
 class Progression(NamedTuple):
-    """A number of type `dtype` that every run changes by `step`."""
+    """A number of type `dtype` that every iteration changes by `step`."""
 
     start: int
     step: int
@@ -67,7 +67,10 @@ class Progression(NamedTuple):
 
 
 def find_loops(module: Module) -> list[Loop]:
-    """The kept whiles of `module`, in the order of the text; counts are derived where it was read for `Wants.loops`."""
+    """Return the whiles that the reader kept, in the order of the text.
+
+    Counts are derived if the module was read for `Wants.loops`.
+    """
     induction = Induction(module)
     return [_loop(instruction, induction) for instruction in module.with_opcodes(_LOOPS)]
 
@@ -85,7 +88,7 @@ def _loop(instruction: Instruction, induction: Induction) -> Loop:
 
 
 def printed_count(config: BackendConfig | None) -> tuple[int | None, str | None]:
-    """The `known_trip_count` of a configuration, and what is wrong with it."""
+    """Return the `known_trip_count` of a configuration, and a description of a wrong one."""
     match = _PRINTED.search(config.text) if config is not None else None
     if match is None:
         return None, None
@@ -96,8 +99,9 @@ def printed_count(config: BackendConfig | None) -> tuple[int | None, str | None]
 
 
 def runs(direction: str, left: Progression, right: Progression) -> int:
-    """How often `left direction right` holds before it does not, checked before each run; `UnknownError` for a loop without
-    end.
+    """Return how often `left direction right` holds before it fails, checked before each iteration.
+
+    Raise UnknownError for a loop without end.
     """
     gap, change = left.start - right.start, left.step - right.step
     if direction in {"GT", "GE"}:
@@ -117,7 +121,7 @@ def runs(direction: str, left: Progression, right: Progression) -> int:
 
 
 def _fits(value: int, dtype: str) -> bool:
-    """Whether a type of integers holds a value; constants have no type."""
+    """Return True if the integer type holds the value; constants have no type and always fit."""
     if dtype[:1] not in {"s", "u"}:
         return True
     bits = BITS[dtype]
@@ -126,28 +130,31 @@ def _fits(value: int, dtype: str) -> bool:
 
 
 class _Number(NamedTuple):
-    """A constant where `element` is `None`, else that element of the loop's state, plus `offset`."""
+    """The element of the loop's state plus `offset`; the constant `offset` if `element` is None."""
 
     element: ShapeIndex | None
     offset: int
 
 
 class _Frame(NamedTuple):
-    """A computation as one of its callers sees it: what an element of a parameter is."""
+    """A computation as one of its callers sees it. `parameter` resolves an element of a parameter."""
 
     computation: Computation
     parameter: Callable[[Instruction, ShapeIndex], _Number]
 
 
 class Induction:
-    """Follows the integer scalars of one module, from where they are used back to where they come from."""
+    """Follow the integer scalars of one module from their users back to their origins."""
 
     def __init__(self, module: Module) -> None:
         self._module = module
         self._steps = 0
 
     def comparison(self, loop: Instruction) -> tuple[str, Progression, Progression]:
-        """The direction and the two sides of the comparison by which `loop` goes on; `UnknownError` if it depends on data."""
+        """Return the direction and both sides of the comparison that decides if `loop` continues.
+
+        Raise UnknownError if it depends on data.
+        """
         self._steps = 0
         read_skipped(self._module)
         frame, instruction = self._inside(loop.callee("condition"), "condition", _state)
@@ -166,17 +173,17 @@ class Induction:
     def _progression(self, loop: Instruction, number: _Number) -> Progression:
         if number.element is None:
             return Progression(number.offset, 0, "")
-        path = number.element if loop.opcode == "while" else (1, *number.element)  # of an asynchronous one behind its operands
+        path = number.element if loop.opcode == "while" else (1, *number.element)  # an asynchronous one has its operands first
         shape = subshape(loop.shape, path) if loop.shape is not None else None
         start, step = self._start(loop, number.element), self._step(loop, number.element)
         return Progression(start + number.offset, step, shape.dtype if isinstance(shape, ArrayShape) else "")
 
     def _start(self, loop: Instruction, element: ShapeIndex) -> int:
-        """What an element of the state is before the first run."""
+        """Return the value of an element of the state before the first iteration."""
         return self._value(_Frame(self._computation_of(loop), self._from_callers), loop, 0, element).offset
 
     def _step(self, loop: Instruction, element: ShapeIndex) -> int:
-        """What a run adds to an element of the state."""
+        """Return what an iteration adds to an element of the state."""
         frame, root = self._inside(loop.callee("body"), "body", _state)
         after = self._follow(frame, root, element)
         if after.element != element:
@@ -186,11 +193,11 @@ class Induction:
     # -- numbers --------------------------------------------------------------------------------------------------------
 
     def _value(self, frame: _Frame, user: Instruction, number: int, path: ShapeIndex = ()) -> _Number:
-        """What the element at `path` of an operand is."""
+        """Resolve the element at `path` of an operand."""
         return self._follow(frame, self._operand(frame, user, number), _nth(user, number).path + path)
 
     def _follow(self, frame: _Frame, instruction: Instruction, path: ShapeIndex) -> _Number:
-        """What the element at `path` of an instruction's result is."""
+        """Resolve the element at `path` of an instruction's result."""
         opcode = instruction.opcode
         if opcode == "parameter":
             return frame.parameter(instruction, path)
@@ -203,7 +210,7 @@ class Induction:
         return self._value(frame, instruction, *self._source(instruction, path))
 
     def _source(self, instruction: Instruction, path: ShapeIndex) -> tuple[int, ShapeIndex]:
-        """The operand, and the path in it, that the element at `path` of a result is taken from."""
+        """Return the operand, and the path in it, that gives the element at `path` of a result."""
         if instruction.opcode == "get-tuple-element":
             return 0, (_index(instruction), *path)
         if instruction.opcode == "tuple" and path:
@@ -240,7 +247,7 @@ class Induction:
         return self._module.computations[instruction.computation.name]
 
     def _called(self, frame: _Frame, caller: Instruction) -> tuple[_Frame, Instruction]:
-        """The computation of a fusion or a call, and its root."""
+        """Return the computation of a fusion or a call, and its root."""
 
         def parameter(instruction: Instruction, path: ShapeIndex) -> _Number:
             return self._value(frame, caller, _parameter_number(instruction), path)
@@ -260,7 +267,7 @@ class Induction:
         return _Frame(computation, parameter), roots[-1]
 
     def _from_callers(self, parameter: Instruction, path: ShapeIndex) -> _Number:
-        """A parameter of a computation that holds a loop: a constant, if all callers hand over the same."""
+        """Resolve a parameter of a computation that holds a loop: a constant, if all callers pass the same."""
         computation = self._computation_of(parameter)
         callers = [] if computation is self._module.entry else self._callers.get(computation.name, [])
         numbers = {self._handed(caller, parameter, path) for caller in callers}
@@ -286,7 +293,7 @@ class Induction:
 
 
 def _state(parameter: Instruction, path: ShapeIndex) -> _Number:
-    """The one parameter of a condition or a body is the loop's state."""
+    """Resolve the parameter of a condition or a body: it is the loop's state."""
     return _Number(path, 0)
 
 

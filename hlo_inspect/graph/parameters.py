@@ -1,4 +1,4 @@
-"""Entry parameters and outputs: which buffer an output reuses, which is donated, which is never read."""
+"""Entry parameters and outputs: buffers that outputs reuse, donations, and parameters that nothing reads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SCOPE = lazy_pattern(r"[a-z_]\(")  # an op_name that is a scope of operations, 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """An array of the entry's result. `alias` says which parameter's buffer it takes."""
+    """An array of the entry's result. `alias` names the parameter whose buffer it uses, if any."""
 
     index: ShapeIndex
     shape: ArrayShape
@@ -32,11 +32,11 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class ParameterLeaf:
-    """An array of an entry parameter. `donor` is a buffer given away without an output; `unused` that no instruction reads it,
-    `None` where the text does not say.
+    """An array of an entry parameter.
 
-    `path` is the argument's path in the caller's tree, which JAX gives as the parameter's op_name, else another name of it.
-    `kept_because` says why an array that is not donated could not be, that it could, or that the text does not say.
+    `donor` means that its buffer is donated without an output. `unused` means that no instruction reads it; None if the text
+    does not say it. `path` is the argument's path in the caller's tree. JAX prints it as the parameter's op_name; else it is
+    another name of the argument. `kept_because` tells why an array is not donated: one of the constants `FITS` to `ALL_TAKEN`.
     """
 
     number: int
@@ -60,7 +60,7 @@ class ParameterLeaf:
 
     @property
     def donated(self) -> bool | None:
-        """`None` where the text does not say."""
+        """True if aliased or a donor; None if the text does not say it."""
         if self.alias is not None or self.donor:
             return True
         return None if self.kept_because == NOT_TOLD else False
@@ -80,7 +80,10 @@ ALL_TAKEN = "the outputs of its shape take other parameters"
 
 
 class InterfaceFault(NamedTuple):
-    """An alias or donor of the header that leads nowhere, and the bytes of the buffer at its other end, as far as known."""
+    """An alias or donor of the header without a parameter or output.
+
+    `bytes` is the size of the buffer at its other end, 0 if unknown.
+    """
 
     message: str
     bytes: int
@@ -90,8 +93,8 @@ class InterfaceFault(NamedTuple):
 class Interface:
     """The parameters and results of the entry computation.
 
-    `known` and `outputs_known` are false where neither the entry nor a layout in the header has parameters or the
-    result, `complete` where a shape is not known, `donation_known` where the text lacks the part of the header that names
+    `parameters_known` and `outputs_known` are false if neither the entry nor a layout in the header shows parameters or result.
+    `complete` is false if a shape is unknown. `donation_known` is false if the text lacks the part of the header that names
     aliases and donors.
     """
 
@@ -100,19 +103,20 @@ class Interface:
     outputs: tuple[Output, ...]
     faults: tuple[InterfaceFault, ...]
     complete: bool = True
-    known: bool = True
+    parameters_known: bool = True
     outputs_known: bool = True
     donation_known: bool = True
 
     @property
     def uses_known(self) -> bool:
-        """Whether it is known of every parameter if something reads it."""
+        """True if the text shows for every parameter whether an instruction reads it."""
         return all(leaf.unused is not None for leaf in self.parameters)
 
 
 def find_interface(module: Module) -> Interface:
-    """The entry's parameters and outputs, from the entry itself, else from the layout that the header prints, else from the
-    entry's first line.
+    """Find the entry's parameters and outputs.
+
+    They come from the entry itself, else from the layout that the header prints, else from the entry's first line.
     """
     entry = module.entry
     root = entry.root if entry else None
@@ -139,7 +143,7 @@ def find_interface(module: Module) -> Interface:
         outputs=outputs,
         faults=_faults(module, shapes, result),
         complete=complete,
-        known=is_whole or layout is not None,
+        parameters_known=is_whole or layout is not None,
         outputs_known=result is not None,
         donation_known=module.header.tells_donation,
     )
@@ -153,7 +157,10 @@ def _outputs(module: Module, result: Shape | None, root: Instruction | None) -> 
 
 
 def _shardings(instruction: Instruction | None, arrays: int) -> Sequence[Sharding | None]:
-    """The sharding of each array of a result; that of a tuple has one for each of them, else it is not known."""
+    """Return the sharding of each array of a result.
+
+    A tuple's sharding has one element for each array; otherwise they are unknown (None).
+    """
     sharding = instruction.attr("sharding") if instruction is not None else None
     if sharding is None or sharding.kind != "tuple" or not sharding.elements:
         return [sharding] * arrays
@@ -161,7 +168,7 @@ def _shardings(instruction: Instruction | None, arrays: int) -> Sequence[Shardin
 
 
 def _at(aliases: dict[ShapeIndex, Alias], index: ShapeIndex) -> Alias | None:
-    """The alias of an output, or of the tuple that holds it."""
+    """Return the alias of an output, or of the tuple that holds it."""
     return next((aliases[index[:n]] for n in range(len(index), -1, -1) if index[:n] in aliases), None)
 
 
@@ -200,14 +207,16 @@ def _parameters(
 
 
 def _paths(module: Module, instructions: dict[int, Instruction]) -> dict[int, str]:
-    """The path of each parameter. What all of them are called, as `xla__device_data`, is no path of any: instead of it the name
-    that Neuron's compiler gives an input, else the line that made it.
+    """Return the path of each parameter.
+
+    A name that all parameters share, such as `xla__device_data`, is no path. Then try the name that Neuron's compiler gives an
+    input, and last the source line of the parameter.
     """
     metadata = {number: instruction.attr("metadata") for number, instruction in instructions.items()}
     ways: tuple[Callable[[int], str], ...] = (
         lambda number: _path(metadata[number]),
         lambda number: (instructions[number].attr("frontend_attributes") or {}).get("neff_input_names", ""),
-        lambda number: "" if (one := metadata[number]) is None else origin_of(one, module.frames).source,
+        lambda number: "" if (own := metadata[number]) is None else origin_of(own, module.frames).source,
     )
     for name_of in ways:
         paths = {number: name_of(number) for number in instructions}
@@ -236,20 +245,23 @@ def _with_reasons(leaves: list[ParameterLeaf], outputs: tuple[Output, ...], why_
     for output in outputs:
         by_shape.setdefault(str(output.shape), []).append(output)
     takers = Counter(str(leaf.shape) for leaf in leaves if leaf.donor and leaf.alias is None)
-    known: dict[tuple[str, str | None, Layout | None], str] = {}  # thousands of parameters can have one shape
+    reasons: dict[tuple[str, str | None, Layout | None], str] = {}  # thousands of parameters can have one shape
 
     def why_kept(leaf: ParameterLeaf) -> str:
         shape = str(leaf.shape)
-        alike = (shape, leaf.sharding.text if leaf.sharding is not None else None, leaf.shape.layout)
-        if alike not in known:
-            known[alike] = why_unknown or _why_kept(leaf, by_shape.get(shape, []), takers[shape])
-        return known[alike]
+        key = (shape, leaf.sharding.text if leaf.sharding is not None else None, leaf.shape.layout)
+        if key not in reasons:
+            reasons[key] = why_unknown or _why_kept(leaf, by_shape.get(shape, []), takers[shape])
+        return reasons[key]
 
     return tuple(leaf if leaf.alias or leaf.donor else replace(leaf, kept_because=why_kept(leaf)) for leaf in leaves)
 
 
 def _why_kept(leaf: ParameterLeaf, outputs: list[Output], donors: int) -> str:
-    """Why a parameter of the shape of `outputs` is not donated, when so many `donors` of that shape wait for an output."""
+    """Return why a parameter is not donated.
+
+    `outputs` have its shape; `donors` is the number of donors of that shape that wait for an output.
+    """
     free = [output for output in outputs if output.alias is None]
     same_sharding = [o for o in free if o.sharding is None or leaf.sharding is None or o.sharding.text == leaf.sharding.text]
     same_layout = [o for o in same_sharding if o.shape.layout == leaf.shape.layout]
@@ -263,14 +275,14 @@ def _why_kept(leaf: ParameterLeaf, outputs: list[Output], donors: int) -> str:
 
 
 def _faults(module: Module, shapes: dict[int, Shape | None], result: Shape | None) -> tuple[InterfaceFault, ...]:
-    """Aliases and donors of the header that lead nowhere."""
+    """Return the aliases and donors of the header that have no parameter or output."""
     faults = []
     for alias in module.header.aliases:
         if result is not None and subshape(result, alias.output_index) is None:
             message = f"input_output_alias names output {list(alias.output_index)}, which the result does not have"
             faults.append(InterfaceFault(message, _bytes_at(shapes.get(alias.parameter), alias.parameter_index)))
-    given = [(a.parameter, a.parameter_index, a.output_index) for a in module.header.aliases]
-    for number, index, output in [*given, *((donor.parameter, donor.parameter_index, None) for donor in module.header.donors)]:
+    pairs = [(a.parameter, a.parameter_index, a.output_index) for a in module.header.aliases]
+    for number, index, output in [*pairs, *((donor.parameter, donor.parameter_index, None) for donor in module.header.donors)]:
         shape = shapes.get(number)
         if shapes and (number not in shapes or (shape is not None and subshape(shape, index) is None)):
             message = f"the header gives away parameter {number}{list(index) or ''}, which the entry does not have"
@@ -284,28 +296,29 @@ def _bytes_at(shape: Shape | None, index: ShapeIndex) -> int:
 
 
 def fitting(leaves: Iterable[ParameterLeaf], outputs: Iterable[Output]) -> list[ParameterLeaf]:
-    """Of these parameters as many of each shape as there are outputs of that shape which take no parameter's buffer."""
+    """Select the parameters that could be donated: of each shape, up to the number of outputs that alias no parameter."""
     free = Counter(str(output.shape) for output in outputs if output.alias is None)
-    found = []
+    fitting_leaves = []
     for leaf in leaves:
         shape = str(leaf.shape)
         if free[shape]:
             free[shape] -= 1
-            found.append(leaf)
-    return found
+            fitting_leaves.append(leaf)
+    return fitting_leaves
 
 
 # -- updates ----------------------------------------------------------------------------------------------------------------
 
 NO_UPDATE = "no update of a weight was found"
-"""Why the graph of values gives no phases for a module without any."""
+"""Reason why phases are unknown in a module that updates no weight."""
 
 FLOATS = ("f", "bf")
 
 
 def may_update(header: Header) -> bool:
-    """Whether some output can be the new value of a parameter: both are arrays of floats of one shape. True where the header
-    does not tell.
+    """Return True if some output can be the new value of a parameter, or if the header does not show it.
+
+    Both must be arrays of floats with the same dimensions.
     """
     layout = header.entry_layout
     if layout is None:
@@ -320,7 +333,11 @@ _ADDING = (opcodes_that_are("sum") - {"negate"}) | {"map", "scatter"} | {"call",
 
 
 def adds_something(module: Module, applied: Container[str | None]) -> bool:
-    """Return True if a module, read with its graph, may add or subtract outside of the computations that collectives apply, as
-    the update of a weight does. A program that reshards arrays does not.
+    """Return True if the module may add or subtract, as the update of a weight does.
+
+    The module must be read with its graph. Computations of `applied`, which collectives apply, do not count. A program that
+    only reshards arrays returns False.
     """
-    return any(not _ADDING.isdisjoint(one.opcodes) for name, one in module.computations.items() if name not in applied)
+    return any(
+        not _ADDING.isdisjoint(computation.opcodes) for name, computation in module.computations.items() if name not in applied
+    )

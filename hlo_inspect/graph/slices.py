@@ -1,14 +1,14 @@
 """Programs of several slices: TPUs whose slices are joined by the data-centre network.
 
-XLA compiles such a program for one slice: `num_partitions` counts the devices of one, device groups hold ids of one, and only
-shardings are over all devices. What goes between slices is a send and a recv to the host, whose frontend attributes name the
+XLA compiles such a program for one slice. `num_partitions` counts the devices of one slice, device groups hold ids of one, and
+only shardings are over all devices. Traffic between slices is a send and a recv to the host. Their frontend attributes name the
 collective that they make up:
 
     _xla_megascale_transfer_type="ALL_GATHER", _xla_megascale_target="{1,2}x{0:15}"
     _xla_megascale_transfer_type="ONE_TO_ONE", _xla_megascale_target={{100000->200000},{200000->100000}}
 
-A target is slices and the devices of each, or lists of devices, written as slice × 100,000 + device; slices count from 1. As
-libtpu 0.0.42 writes them.
+A target is slices and the devices of each, or lists of devices written as slice × 100,000 + device. Slices count from 1.
+Source: the text that libtpu 0.0.42 writes.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _ID = lazy_pattern(r"\d{1,12}", re.ASCII)
 
 
 class Transfer(NamedTuple):
-    """What a send does together with those of the other slices.
+    """The traffic of a send between slices, together with the sends of the other slices.
 
-    `kind` is that of a collective, `None` for a word that is not known. `slices` is how many of them exchange data, 1 where all
-    stays in a slice, and `last` the highest number of a slice that is named.
+    `kind` is that of a collective, None for an unknown word. `slices` is how many of them exchange data, 1 if all stays in a
+    slice. `last` is the highest slice number in the target.
     """
 
     kind: str | None
@@ -56,7 +56,7 @@ class Transfer(NamedTuple):
 
 
 def transfer_of(instruction: Instruction) -> Transfer | None:
-    """The transfer between slices of a send or recv; `None` for one of another purpose."""
+    """Return the transfer between slices of a send or recv; None for one of another purpose."""
     attributes = instruction.attr("frontend_attributes") if instruction.opcode in _POINT_TO_POINT else None
     if attributes is None or "_xla_megascale_target" not in attributes:
         return None
@@ -66,12 +66,12 @@ def transfer_of(instruction: Instruction) -> Transfer | None:
 
 
 def rendezvous(instruction: Instruction) -> str:
-    """The name of the place where a send and its recv meet, empty where none is printed."""
+    """Return the name under which a send and its recv meet; empty if none is printed."""
     return (instruction.attr("frontend_attributes") or {}).get("_xla_host_transfer_rendezvous", "")
 
 
 def _slices_of(target: str) -> list[frozenset[int]]:
-    """The slices of each group of devices."""
+    """Return the slices of each group of devices."""
     products = _PRODUCT.findall(target)
     if products:
         return [frozenset(_numbers(text)) for text in products if _ID.search(text)]
@@ -83,10 +83,10 @@ def _numbers(text: str) -> Iterable[int]:
 
 
 def slices_of_module(module: Module, partitions: int) -> int:
-    """The number of slices of a program for so many partitions, 1 where nothing shows several.
+    """Return the number of slices of a program for `partitions` partitions, 1 if nothing shows several.
 
-    In a program of which no slice sends to another, shardings show it, where the layouts are those of a TPU: only there they
-    are over more devices than there are partitions.
+    If no slice sends to another, shardings can show it. Only in texts with TPU layouts are they over more devices than there
+    are partitions.
     """
     transfers = (transfer_of(instruction) for instruction in module.with_opcodes(_POINT_TO_POINT))
     named = max((transfer.last for transfer in transfers if transfer is not None), default=1)

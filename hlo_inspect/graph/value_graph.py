@@ -1,21 +1,20 @@
-"""The graph of the values of one step: which array is made of which others.
+"""The graph of the values of one step: the arrays that each array is made of.
 
-A node is one array that an instruction makes; what only names, packs or hands on values makes none. Computations that are
-called, fusions among them, are read once for each call, so that a node belongs to one call of its computation. Three things
-keep apart what a plain graph of instructions would mix up:
+A node is one array that an instruction makes. Instructions that only name, pack or pass on values make none. Computations that
+are called, fusions among them, are read once for each call, so that a node belongs to one call. Three things keep apart what a
+plain graph of instructions would mix:
 
 * A combined collective has a node for each operand.
-* Where arrays are concatenated to be reduced together and are cut apart again, each part has nodes of its own.
-* The state of a loop has a node for each element, made of the initial value and of what the body returns. These are the only
-  cycles, apart from texts that no compiler writes and from pairs of send and recv.
+* Arrays that are concatenated, reduced together and sliced again keep nodes of their own.
+* The state of a loop has a node for each element, made of the initial value and of what the body returns. Apart from pairs of
+send and recv, these are the only cycles in a text of a compiler.
 
-`frames.py` follows values too, and stays beside this graph because it goes the other way. It steps back from one value,
-through all that keeps it, and reads only the calls on its way: the optimizer and the relations of parameters ask of a few
-values where each comes from. Phases and neighbourhoods ask of every value what it is made of and who uses it: this graph
-reads each call once, forward, and a copy or a transpose has a node here because it has a phase, a neighbour and a place in
-memory. One engine for both would read the whole step for one question, or visit each value as often as it is used.
-`NodesAtPlaces` leads from the one to the other. Trip counts (`loops.py`) need neither: they follow integer scalars, which are
-kept of a stream whose rows are not.
+`frames.py` follows values too, in the other direction. It steps back from one value and reads only the calls on its way. The
+optimizer and the relations of parameters ask for the origin of a few values. Phases and neighbourhoods need the operands and
+users of every value: this graph reads each call once, forward. A copy or a transpose has a node here, as it has a phase, a
+neighbour and a buffer. One engine for both would read the whole step for one question, or visit each value as often as it is
+used. `NodesAtPlaces` leads from frames to this graph. Trip counts (`loops.py`) need neither: they follow integer scalars, which
+a stream keeps without its rows.
 """
 
 from __future__ import annotations
@@ -37,15 +36,15 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_NESTING = 16
 MAX_JOINED = 8
-"""The arrays of a larger tuple that an operation takes whole are joined in one node."""
+"""Arrays of a tuple above which an operation that reads the whole tuple gets them joined in one node."""
 
-# -- what a node is ---------------------------------------------------------------------------------------------------------
+# -- kinds of nodes ---------------------------------------------------------------------------------------------------------
 
 PRODUCT, MOVES, REDUCES, COLLECTIVE, PARAMETER, SUMS = 1, 2, 4, 8, 16, 32
-"""What a node is: a product; moved or summed values; a reduction or gather; a collective; an input; a collective that sums."""
+"""Bits of a node's kind: product; passes on or sums values; reduction or gather; collective; input; summing collective."""
 
 _MOVING = (opcodes_that_give("same", "move", "part") - {"reduce-precision"}) | {"bitcast-convert", "copy-start"}
-"""The result holds values of the operands."""
+"""Opcodes whose result holds values of the operands."""
 
 SUMMING = frozenset({"all-reduce", "reduce-scatter"})
 
@@ -56,7 +55,7 @@ KINDS = {
     "reduce": REDUCES | MOVES,
     **{name: COLLECTIVE | MOVES | (SUMS if TABLE[name].collective in SUMMING else 0) for name in STARTING_COLLECTIVES},
 }
-"""What the node of an opcode is."""
+"""The kind of a node by its opcode."""
 
 _PRODUCT = lazy_pattern(r"fmha|attn|attention|conv|gemm|matmul|dot", re.IGNORECASE | re.ASCII)
 _NO_PRODUCT = lazy_pattern(
@@ -67,7 +66,7 @@ _NO_PRODUCT = lazy_pattern(
 
 
 def is_computing(target: str) -> bool:
-    """Whether custom calls of a target are products: not those that mark, move, sort, normalise or draw numbers."""
+    """Return True if custom calls of the target are products, unlike markers, moves, sorts, norms and random numbers."""
     return not is_marker(target) and (_PRODUCT.search(target) is not None or not _NO_PRODUCT.search(target))
 
 
@@ -75,8 +74,8 @@ def is_computing(target: str) -> bool:
 
 
 @dataclass(slots=True, eq=False)
-class Parts:
-    """An array in parts along its first dimension: each is the value of a node, from its start up to that of the next one."""
+class SlicedValue:
+    """An array in parts along its first dimension. Part i is `nodes[i]`, from `starts[i]` up to the next start."""
 
     starts: list[int]
     nodes: list[int]
@@ -84,19 +83,20 @@ class Parts:
     joined: int | None = None
 
     def within(self, low: int, high: int) -> list[int]:
-        """The nodes of the parts that hold some of the range from `low` up to `high`."""
+        """Return the nodes of the parts that overlap the range from `low` up to `high`."""
         first, last = bisect_right(self.starts, low) - 1, bisect_left(self.starts, high)
         return self.nodes[max(first, 0) : last]
 
 
-Value = Union[int, tuple["Value", ...], Parts, None]  # noqa: UP007 - an alias that names itself
-"""A node, a tuple of values (or one node for all of it), an array in parts; `None` for what holds nothing, as a token."""
+Value = Union[int, tuple["Value", ...], SlicedValue, None]  # noqa: UP007 - an alias that names itself
+"""A node, a tuple of values (or one node for all of it), or an array in parts; None for a value without data, as a token."""
 
 
 class BodyTemplate(NamedTuple):
-    """The nodes of a computation that gets one node for each of so many arguments, counted from its first one on; an argument
-    is `~` its number. `operands`, `kinds` and `rows` are by node, `values` by row: nodes, tuples of nodes, or nothing. The row
-    `root` is returned.
+    """The nodes of a computation whose arguments are one node each, numbered from the first node of the call.
+
+    An argument is `~` its number. `operands`, `kinds` and `rows` are by node, `values` by row: a node, a tuple of nodes, or
+    None. The row `root` is returned.
     """
 
     arguments: int
@@ -109,8 +109,9 @@ class BodyTemplate(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class CallFrame:
-    """One call of the computation `name`, and the calls that its rows make. Its nodes are `first` to `stop`. If it was made
-    from a `template`, that has the values of its rows.
+    """A call of the computation `name`, and the calls that its rows make.
+
+    Its nodes are `first` to `stop`. A call made from a `template` takes the values of its rows from there.
     """
 
     number: int
@@ -138,14 +139,14 @@ class CallFrame:
         return None if root is None else self.value(root)
 
     def value(self, row: int) -> Value:
-        """The value of a row."""
+        """Return the value of a row."""
         if self.template is None:
             return self.values[row]
         value = self.template.values[row]
         return tuple(map(self._placed, value)) if isinstance(value, tuple) else self._placed(value)
 
     def _placed(self, value: Value) -> Value:
-        """A value of the template in this call."""
+        """Return a value of the template in this call."""
         if not isinstance(value, int):
             return value
         return self.first + value if value >= 0 or self.arguments is None else self.arguments[~value]
@@ -160,7 +161,7 @@ class CallFrame:
         return None if operand is None else ValueGraph.element(value, operand.path)
 
     def operands(self, row: int) -> list[Value]:
-        """The values of all operands."""
+        """Return the values of all operands."""
         view, values = self.view, self.values
         whole = view.whole_operands(row)
         if whole is not None:
@@ -169,9 +170,9 @@ class CallFrame:
 
 
 class ValueGraph:
-    """The nodes of a step by number: the nodes that each is made of, what it is, and the call and row that make it.
+    """The nodes of a step by number: operands, kind, and the call and row that make each.
 
-    `is_ordered`: each node comes after those that it is made of.
+    `is_ordered` means that each node comes after its operands.
     """
 
     def __init__(self) -> None:
@@ -189,7 +190,7 @@ class ValueGraph:
         return len(self.operands)
 
     def new(self, frame: CallFrame, row: int, made_of: list[int], kind: int = 0) -> int:
-        """A new node that a row of a call makes."""
+        """Add a node that a row of a call makes, and return its number."""
         node = len(self.operands)
         self.operands.append(made_of)
         self.kinds.append(kind)
@@ -198,13 +199,16 @@ class ValueGraph:
         return node
 
     def new_inputs(self, frame: CallFrame, row: int, shape: Shape | None, nesting: int = 0) -> Value:
-        """New nodes for the arrays of an input."""
+        """Add nodes for the arrays of an input."""
         if isinstance(shape, TupleShape) and nesting < MAX_NESTING:
             return tuple([self.new_inputs(frame, row, element, nesting + 1) for element in shape.elements])
         return self.new(frame, row, [], PARAMETER)
 
     def add_whole(self, frame: CallFrame, value: Value, made_of: list[int], row: int | None) -> None:
-        """Adds the nodes of a value that is used as a whole; `row` is where it comes from, else that which the frame reads."""
+        """Add the nodes of a value that is used as a whole to `made_of`.
+
+        `row` is the row that gives the value; None for the row that the frame reads.
+        """
         if isinstance(value, int):
             made_of.append(value)
             return
@@ -212,35 +216,35 @@ class ValueGraph:
         if len(nodes) <= MAX_JOINED:
             made_of += nodes
             return
-        known = self._joined.get(id(value))
-        if known is None:
-            known = self._joined[id(value)] = (value, self.new(frame, frame.row if row is None else row, nodes, MOVES))
-        made_of.append(known[1])
+        joined = self._joined.get(id(value))
+        if joined is None:
+            joined = self._joined[id(value)] = (value, self.new(frame, frame.row if row is None else row, nodes, MOVES))
+        made_of.append(joined[1])
 
     def made_of(self, frame: CallFrame, row: int) -> list[int]:
-        """The nodes of all operands of a row."""
-        found: list[int] = []
+        """Return the nodes of all operands of a row."""
+        nodes: list[int] = []
         for value, source in zip(frame.operands(row), frame.view.operand_rows(row), strict=True):
-            self.add_whole(frame, value, found, source)
-        return found
+            self.add_whole(frame, value, nodes, source)
+        return nodes
 
     def add_body(self, frame: CallFrame, template: BodyTemplate, arguments: Sequence[int]) -> None:
-        """The nodes of a call that is made from a template."""
+        """Add the nodes of a call that is made from a template."""
         count = len(template.rows)
         frame.stop = frame.first + count
         nodes = [*range(frame.first, frame.stop), *reversed(arguments)]  # an argument is counted from the end: `~` its number
-        self.operands += [[nodes[one] for one in made_of] for made_of in template.operands]
+        self.operands += [[nodes[index] for index in made_of] for made_of in template.operands]
         self.kinds += template.kinds
         self.frame_of += [frame.number] * count
         self.row_of += template.rows
 
     def result(self) -> Value:
-        """What the step returns."""
+        """Return the value that the step returns."""
         return self.frames[0].returned
 
     @staticmethod
     def element(value: Value, index: Sequence[int]) -> Value:
-        """An element of a nested tuple."""
+        """Return an element of a nested tuple."""
         for number in index:
             if isinstance(value, tuple):
                 value = value[number] if number < len(value) else None
@@ -257,8 +261,9 @@ class NodesAtPlaces:
         self._parameters: dict[int, dict[int, int]] = {}
 
     def nodes(self, place: Place, part: SliceDimension | None = None) -> list[int]:
-        """Return the nodes of the value at a place, or of those parts of it that hold a range of its elements; none if it was
-        not read.
+        """Return the nodes of the value at a place; none if it was not read.
+
+        With `part`, return only those of parts that overlap this range of the first dimension.
         """
         frame, row, index = place
         while len(self._calls) <= frame:
@@ -268,7 +273,7 @@ class NodesAtPlaces:
             return []
         whole = call.value(row)
         value = ValueGraph.element(whole, index)
-        if isinstance(value, Parts) and part is not None and part.limit <= value.stop:
+        if isinstance(value, SlicedValue) and part is not None and part.limit <= value.stop:
             return value.within(part.start, part.limit)
         return nodes_in(value) or nodes_in(whole)
 
@@ -280,40 +285,41 @@ class NodesAtPlaces:
         return self.nodes((frame, rows[number], index)) if number in rows else []
 
     def _call(self, frame: int) -> CallFrame | None:
-        """Return the call of the graph that a frame is, if it was read."""
+        """Return the call of the graph that matches a frame, if it was read."""
         name, caller = self._frames[frame].view.computation.name, self._frames[frame].caller
         above = self._calls[caller[0]] if caller is not None else None
         if caller is None:
-            found = self._graph.frames_by_name.get(name, [])
+            calls = self._graph.frames_by_name.get(name, [])
         else:
-            found = [self._graph.frames[number] for number in above.called.get(caller[1], ())] if above is not None else []
-        return next((one for one in found if one.name == name), None)
+            calls = [self._graph.frames[number] for number in above.called.get(caller[1], ())] if above is not None else []
+        return next((call for call in calls if call.name == name), None)
 
 
 def nodes_in(value: Value) -> list[int]:
-    """The nodes that a value holds, in order."""
+    """Return the nodes that a value holds, in order."""
     if type(value) is int:
         return [value]
-    found: list[int] = []
+    nodes: list[int] = []
     stack = [value]
     while stack:
         top = stack.pop()
         if isinstance(top, int):
-            found.append(top)
+            nodes.append(top)
         elif isinstance(top, tuple):
             stack += reversed(top)
         elif top is not None:
-            found += top.nodes
-    return found
+            nodes += top.nodes
+    return nodes
 
 
 _MEETING = frozenset({"send", "recv"})
-"""Each call of these meets those of other computations, so that its nodes are more than what is made of its arguments."""
+"""Opcodes that pair with those of other calls: their nodes are not made of the arguments alone."""
 
 
 class BodyTemplates:
-    """The templates of a module's computations, each made from the first call from which it can be: the nodes of called
-    computations that differ only in names and metadata are those of the first one, between other arguments.
+    """The templates of a module's computations, each made from the first suitable call.
+
+    Computations that differ only in names and metadata share one template.
     """
 
     def __init__(self, fingerprints: Fingerprints) -> None:
@@ -321,13 +327,13 @@ class BodyTemplates:
         self._known: dict[int, BodyTemplate] = {}
 
     def find(self, name: str, arguments: int) -> BodyTemplate | None:
-        """The template of a computation that gets so many arguments, where it is known."""
+        """Return the template of a computation with this number of arguments, if there is one."""
         fingerprint = self._fingerprints.of(name)
-        known = self._known.get(fingerprint) if fingerprint is not None else None
-        return known if known is not None and known.arguments == arguments else None
+        template = self._known.get(fingerprint) if fingerprint is not None else None
+        return template if template is not None and template.arguments == arguments else None
 
     def learn(self, frame: CallFrame, graph: ValueGraph) -> None:
-        """Keeps what a call was read as, where it gets one node for each argument and all of these differ."""
+        """Keep a call as a template if its nodes depend on its arguments alone, each of them one distinct node."""
         name, arguments = frame.name, frame.arguments
         if arguments is None or not are_nodes(arguments) or len(set(arguments)) < len(arguments):
             return
@@ -340,7 +346,7 @@ class BodyTemplates:
         numbers: dict[Value, int] = {node: node - frame.first for node in own}
         numbers.update((node, ~number) for number, node in enumerate(arguments))
         try:
-            operands = [[numbers[one] for one in made_of] for made_of in graph.operands[frame.first : frame.stop]]
+            operands = [[numbers[node] for node in made_of] for made_of in graph.operands[frame.first : frame.stop]]
             values = [_numbered(value, numbers) for value in frame.values]
         except KeyError:  # arrays in parts, tuples in tuples
             return
@@ -349,12 +355,12 @@ class BodyTemplates:
 
 
 def are_nodes(arguments: Sequence[Value]) -> TypeGuard[Sequence[int]]:
-    """Whether each argument is one node."""
+    """Return True if each argument is one node."""
     return set(map(type, arguments)) <= {int}
 
 
 def _numbered(value: Value, numbers: Mapping[Value, int]) -> Value:
-    """A node, a tuple of nodes, or nothing, by these numbers; `KeyError` for anything else."""
+    """Renumber a node or a tuple of nodes. Raise KeyError for any other value but None."""
     if isinstance(value, tuple):
-        return tuple([numbers[one] for one in value])
+        return tuple([numbers[node] for node in value])
     return None if value is None else numbers[value]

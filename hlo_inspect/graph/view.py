@@ -1,7 +1,6 @@
-"""The one view of a computation that was read with its graph: what its rows say, and which rows use which.
+"""The view of a computation that was read with its graph: the content of its rows, and the users of each row.
 
-Rows are known by their index. Each thing is read when it is first asked for and then kept, so that the analyses of a module
-share it.
+A row is an index. Everything is read on first use and kept, so that the analyses of a module share it.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ _METADATA = lazy_pattern(
 
 
 class View:
-    """The rows of one computation, the lines on which they stand, and by row what they say.
+    """The rows of one computation: lines, names, opcodes, shapes, operands, attributes.
 
-    `shapes` are `None` where they cannot be read. `root` is the last row that is marked as the root, else the last one; `None`
-    where there are no rows.
+    A shape is None if it cannot be read. `root` is the last row that is marked as the root, else the last row; None without
+    rows.
     """
 
     def __init__(self, computation: Computation) -> None:
@@ -63,7 +62,7 @@ class View:
         return dict(zip(self.names, count()))
 
     def index(self, name: str) -> int | None:
-        """The row that defines a name, of two the last one."""
+        """Return the row that defines a name, the last one if there are several."""
         return self._indices.get(name)
 
     @cached_property
@@ -78,14 +77,14 @@ class View:
     # -- operands -------------------------------------------------------------------------------------------------------
 
     def operand_rows(self, index: int) -> tuple[int | None, ...]:
-        """The row that defines each operand of a row, `None` for one that the computation does not define."""
+        """Return the row that defines each operand of a row; None for an operand that nothing defines."""
         whole = self.whole_operands(index)
         return self._other_operands[index] if whole is None else whole
 
     def whole_operands(self, index: int) -> tuple[int, ...] | None:
-        """The same where each operand of a row is the whole result of another one, by its name; `None` for all others."""
-        known = self._whole_operands[index]
-        if known is None and index not in self._other_operands:
+        """Return the operand rows if each operand is named and is the whole result of a row; else None."""
+        rows = self._whole_operands[index]
+        if rows is None and index not in self._other_operands:
             names: Sequence[str | None] | None = ()
             if self.opcodes[index] not in LITERAL_OPCODES:
                 names = operand_names(self.tails[index])
@@ -93,10 +92,10 @@ class View:
                 self._other_operands[index] = tuple([self._indices.get(operand.name) for operand in self.operands(index)])
                 return None
             try:
-                known = self._whole_operands[index] = tuple(map(self._indices.__getitem__, names))
+                rows = self._whole_operands[index] = tuple(map(self._indices.__getitem__, names))
             except KeyError:  # an operand that no row defines
                 self._other_operands[index] = tuple(map(self._indices.get, names))
-        return known
+        return rows
 
     def operand_row(self, index: int, number: int) -> int | None:
         """Return the row that defines an operand. Return None if the row has no such operand, or nothing defines it."""
@@ -109,7 +108,7 @@ class View:
         return operands[number] if 0 <= number < len(operands) else None
 
     def leaves_out_operands(self, index: int) -> bool:
-        """Whether the text shows only the first operands of a row."""
+        """Return True if the text shows only the first operands of a row."""
         if self.whole_operands(index) is not None:
             return False
         operands = self.operands(index)
@@ -117,15 +116,15 @@ class View:
 
     @property
     def has_lost_operands(self) -> bool:
-        """Whether a row has an operand that no row defines, of the rows whose operands were looked at."""
+        """True if a row has an operand that no row defines, among the rows whose operands were read."""
         return any(None in rows for rows in self._other_operands.values())
 
     def operands(self, index: int) -> tuple[Operand, ...]:
-        """The operands of a row as the text has them; where they are not closed, one without a name."""
-        known = self._operands.get(index)
-        if known is None:
-            known = self._operands[index] = self._read_operands(index)
-        return known
+        """Return the operands of a row as the text has them; one without a name if they are not closed."""
+        operands = self._operands.get(index)
+        if operands is None:
+            operands = self._operands[index] = self._read_operands(index)
+        return operands
 
     def _read_operands(self, index: int) -> tuple[Operand, ...]:
         if self.opcodes[index] in LITERAL_OPCODES:
@@ -136,23 +135,24 @@ class View:
             return _UNREADABLE
 
     def parameter_number(self, index: int) -> int | None:
-        """The number of a parameter, `None` where it cannot be read."""
+        """Return the number of a parameter; None if it cannot be read."""
         plain = _NUMBER.match(self.tails[index])
         return int(plain[1]) if plain is not None else self.instruction_at(index).parameter_number
 
     def parameters_by_number(self) -> dict[int, int]:
-        """The rows of the parameters whose numbers can be read."""
+        """Return the rows of the parameters whose numbers can be read."""
         rows = [(self.parameter_number(row), row) for row, opcode in enumerate(self.opcodes) if opcode == "parameter"]
         return {number: row for number, row in rows if number is not None}
 
     def element_number(self, index: int) -> int | None:
-        """Which element of its operand a row takes, `None` where that cannot be read."""
+        """Return the tuple index that a row takes of its operand; None if it cannot be read."""
         printed = printed_element(self.tails[index])
         return printed if printed is not None else self.instruction_at(index).attr("index")
 
     def operand_shape(self, index: int, number: int) -> Shape | None:
-        """Return the shape of an operand: that of its definition, else the printed one. Return None if the row has no such
-        operand, or if its shape is not known.
+        """Return the shape of an operand: that of its definition, else the printed one.
+
+        Return None if the row has no such operand, or if its shape is unknown.
         """
         row = self.operand_row(index, number)
         defined = self.shapes[row] if row is not None and row not in self.ambiguous else None
@@ -166,7 +166,7 @@ class View:
         return subshape(defined, operand.path)
 
     def operand_shapes(self, index: int) -> Sequence[Shape | None]:
-        """The shapes of all operands of a row."""
+        """Return the shapes of all operands of a row."""
         rows = self.whole_operands(index)
         if rows is not None and not self.ambiguous:
             shapes = [shape for row in rows if (shape := self.shapes[row]) is not None]
@@ -176,7 +176,7 @@ class View:
 
     @cached_property
     def users(self) -> list[list[int]]:
-        """The rows that use each row, in the order of the text; each once, however often it uses it."""
+        """The rows that use each row, in the order of the text, each once."""
         users: list[list[int]] = [[] for _ in self.rows]
         for index in range(len(self.rows)):
             for row in self.operand_rows(index):
@@ -187,21 +187,22 @@ class View:
     # -- instructions ---------------------------------------------------------------------------------------------------
 
     def instruction(self, index: int) -> Instruction:
-        """A row as an instruction, the one that the reader kept where it kept it; `ScanError` where its operands are not
-        closed.
+        """Return the instruction of a row; reuse the reader's object if it kept one.
+
+        Raise ScanError if the operands are not closed.
         """
-        known = self._instructions.get(index)
-        if known is None:
+        instruction = self._instructions.get(index)
+        if instruction is None:
             line = self.lines[index]
-            known = self._kept.get((line, self.names[index]))
-            if known is None:
-                known = Instruction(self.computation.enclosing(), self.rows[index], self.heads[index], line)
-            known.split()
-            self._instructions[index] = known
-        return known
+            instruction = self._kept.get((line, self.names[index]))
+            if instruction is None:
+                instruction = Instruction(self.computation.enclosing(), self.rows[index], self.heads[index], line)
+            instruction.split()
+            self._instructions[index] = instruction
+        return instruction
 
     def instruction_at(self, index: int) -> Instruction:
-        """A row as an instruction; without operands and attributes where the operands are not closed."""
+        """Return the instruction of a row, without operands and attributes if the operands are not closed."""
         try:
             return self.instruction(index)
         except tokens.ScanError:
@@ -209,12 +210,12 @@ class View:
             return Instruction(self.computation.enclosing(), (mark, name, head, ")"), self.heads[index], self.lines[index])
 
     def op_name(self, index: int) -> str:
-        """The op_name in the metadata of a row; empty where there is none."""
+        """Return the op_name in the metadata of a row; empty if there is none."""
         metadata = self.metadata(index)
         return "" if metadata is None else metadata.op_name
 
     def metadata(self, index: int) -> Metadata | None:
-        """The metadata of a row, `None` where it has none that can be read."""
+        """Return the metadata of a row; None if there is none that can be read."""
         if index not in self._metadata:
             self._metadata[index] = self._read_metadata(index) if "metadata" in self.tails[index] else None
         return self._metadata[index]
@@ -227,7 +228,7 @@ class View:
         return self.instruction_at(index).attr("metadata")
 
     def fusion_kind(self, index: int) -> str | None:
-        """The kind of a fusion, `None` where it has none that can be read."""
+        """Return the kind of a fusion; None if there is none that can be read."""
         printed = self.printed_fusions.get(index)
         return printed[0] if printed is not None and printed[0] else self.instruction_at(index).attr("kind")
 
@@ -236,30 +237,30 @@ class View:
         return {(kept.line, kept.name): kept for kept in self.computation.instructions}
 
     def called(self, index: int) -> list[Callee]:
-        """The computations that a row calls; `ScanError` where its operands are not closed."""
+        """Return the computations that a row calls. Raise ScanError if its operands are not closed."""
         printed = self.printed_fusions.get(index)
         return self.instruction(index).called if printed is None else [Callee("calls", "fused", printed[1])]
 
     def called_names(self, index: int) -> list[str]:
-        """The names of the computations that a row calls; `ScanError` where its operands are not closed."""
+        """Return the names of the computations that a row calls. Raise ScanError if its operands are not closed."""
         printed = self.printed_fusions.get(index)
         return [callee.name for callee in self.instruction(index).called] if printed is None else [printed[1]]
 
     def called_at(self, index: int) -> list[Callee]:
-        """The same; none where its operands are not closed."""
+        """Return the computations that a row calls; none if its operands are not closed."""
         printed = self.printed_fusions.get(index)
         return self.instruction_at(index).called if printed is None else [Callee("calls", "fused", printed[1])]
 
     @cached_property
     def printed_fusions(self) -> dict[int, tuple[str | None, str]]:
-        """The kinds of the fusions that are printed as usual, and what they call."""
+        """Kind and callee of each fusion that is printed in the usual form."""
         fusions = [index for index in self.rows.column.calling if self.opcodes[index] == "fusion"]
-        found = zip(fusions, map(printed_fusion, map(self.tails.__getitem__, fusions)), strict=True)
-        return {index: printed for index, printed in found if printed is not None}
+        kinds = zip(fusions, map(printed_fusion, map(self.tails.__getitem__, fusions)), strict=True)
+        return {index: printed for index, printed in kinds if printed is not None}
 
 
 class Views:
-    """The views of a module's computations by name, each made when it is first asked for, and their fingerprints."""
+    """The views of a module's computations by name, each made on first use, and their fingerprints."""
 
     def __init__(self, computations: Mapping[str, Computation]) -> None:
         self.computations = computations
@@ -268,7 +269,7 @@ class Views:
 
     @cached_property
     def row_count(self) -> int:
-        """The rows of all computations."""
+        """The number of rows of all computations."""
         return sum([len(computation.rows.names) for computation in self.computations.values()])
 
     @cached_property
@@ -278,14 +279,14 @@ class Views:
         return frozenset().union(*[column.opcodes for column in columns])
 
     def of(self, name: str) -> View:
-        """The view of a computation; `KeyError` where the module has no computation of that name."""
-        known = self._known.get(name)
-        if known is None:
-            known = self._known[name] = View(self.computations[name])
-        return known
+        """Return the view of a computation. Raise KeyError if the module has no computation of that name."""
+        view = self._known.get(name)
+        if view is None:
+            view = self._known[name] = View(self.computations[name])
+        return view
 
     def fused(self, view: View, row: int) -> Computation | None:
-        """What a fusion runs; `None` where the text does not hold it."""
+        """Return the computation that a fusion runs; None if the text does not hold it."""
         printed = view.printed_fusions.get(row)
         if printed is not None:
             return self.computations.get(printed[1])
@@ -294,8 +295,9 @@ class Views:
 
 
 def operands_first(starts: Iterable[_T], operands: Callable[[_T], Iterable[_T]]) -> Iterator[_T]:
-    """What is reached from `starts`, each behind its operands, in post-order. Where things use one another, the first one that
-    is met stands behind the others. There is no recursion, as calls in dumps nest deeper than Python's stack.
+    """Yield the nodes reachable from `starts` in post-order: operands before users.
+
+    In a cycle, the node met first comes last. It does not recurse, because calls in dumps nest deeper than Python's stack.
     """
     seen: set[_T] = set()
     for start in starts:
@@ -314,13 +316,15 @@ def operands_first(starts: Iterable[_T], operands: Callable[[_T], Iterable[_T]])
 
 
 def strong_components(operands: Sequence[Sequence[int]]) -> tuple[list[int], int]:
-    """Find the nodes that are made of each other: Tarjan, "Depth-first search and linear graph algorithms", 1972, without
-    recursion. Return the component of each node, operands before what is made of them, and how many components there are.
+    """Return the strongly connected component of each node, and the number of components.
+
+    Components are numbered operands first. Source: Tarjan, "Depth-first search and linear graph algorithms", 1972, without
+    recursion.
     """
     count = len(operands)
     component = [-1] * count
     low = [0] * count  # 0: not seen yet
-    clock = found = 0
+    clock = components = 0
     open_nodes: list[int] = []
     for root in range(count):
         if low[root]:
@@ -346,12 +350,12 @@ def strong_components(operands: Sequence[Sequence[int]]) -> tuple[list[int], int
                 if low[node] == entered:
                     while True:
                         member = open_nodes.pop()
-                        component[member] = found
+                        component[member] = components
                         if member == node:
                             break
-                    found += 1
+                    components += 1
                 if stack:
                     above = stack[-1][0]
                     if component[node] < 0 and low[node] < low[above]:
                         low[above] = low[node]
-    return component, found
+    return component, components

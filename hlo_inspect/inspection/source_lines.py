@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from hlo_inspect.errors import HloInspectError, InputError
-from hlo_inspect.graph.neighbourhood.selection import WILDCARD, fits
+from hlo_inspect.graph.neighbourhood.instruction_lookup import WILDCARD, fits
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.lazy_pattern import lazy_pattern

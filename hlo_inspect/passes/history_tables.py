@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from hlo_inspect.analysis.pass_history import FollowedInstruction, ModuleState, PassTrace
 from hlo_inspect.graph.calls import Bounds
-from hlo_inspect.graph.neighbourhood.selection import WILDCARD, fits
+from hlo_inspect.graph.neighbourhood.instruction_lookup import WILDCARD, fits
 from hlo_inspect.hlo.input.dump_directory import CompiledModule, PassFile
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, POINT_TO_POINT
 from hlo_inspect.hlo.values.shapes import total

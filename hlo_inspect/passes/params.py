@@ -56,18 +56,18 @@ class Params(Pass):
         interface = context.interface
         parameters, outputs = interface.parameters, interface.outputs
         facts: dict[str, Value] = {}
-        _add(facts, "params.count", interface.known, interface.count)
-        _add(facts, "params.leaf_count", interface.known, len(parameters))
+        _add(facts, "params.count", interface.parameters_known, interface.count)
+        _add(facts, "params.leaf_count", interface.parameters_known, len(parameters))
         size = _bytes(parameters)
-        _add(facts, "params.bytes", interface.known and interface.complete, size)
+        _add(facts, "params.bytes", interface.parameters_known and interface.complete, size)
         aliased = [p for p in parameters if p.alias]
         donors = [p for p in parameters if p.donor and not p.alias]
-        tells_donation = interface.known and interface.donation_known
+        tells_donation = interface.parameters_known and interface.donation_known
         groups: dict[str, tuple[bool, Leaves]] = {
             "params.aliased": (tells_donation, aliased),
             "params.donor": (tells_donation, donors),
             "params.donated": (tells_donation, aliased + donors),
-            "params.unused": (interface.known and interface.uses_known, [p for p in parameters if p.unused]),
+            "params.unused": (interface.parameters_known and interface.uses_known, [p for p in parameters if p.unused]),
             "outputs": (interface.outputs_known, outputs),
             "outputs.aliased": (interface.outputs_known and interface.donation_known, [o for o in outputs if o.alias]),
         }
@@ -86,7 +86,7 @@ def _add(facts: dict[str, Value], name: str, is_known: bool, value: int | None) 
 
 def _why_unknown(fact: str, interface: Interface) -> str:
     is_output = fact.startswith("outputs.")
-    if not (interface.outputs_known if is_output else interface.known):
+    if not (interface.outputs_known if is_output else interface.parameters_known):
         return f"the text ends before the {'result' if is_output else 'end'} of the entry computation"
     if fact.startswith("params.unused") and not interface.uses_known:
         return "the text names no operands, or does not hold the whole entry"

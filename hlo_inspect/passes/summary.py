@@ -83,13 +83,13 @@ def _tables(context: Context) -> Iterator[Table]:
 
 def _buffers(interface: Interface) -> Table:
     parameters, outputs = interface.parameters, interface.outputs
-    tells_donation = interface.known and interface.donation_known
+    tells_donation = interface.parameters_known and interface.donation_known
     rows = (
-        ("parameters", *_sizes(parameters, interface.known)),
+        ("parameters", *_sizes(parameters, interface.parameters_known)),
         ("  aliased with an output", *_sizes([p for p in parameters if p.alias], tells_donation)),
         ("  donated, not aliased", *_sizes([p for p in parameters if p.donor and not p.alias], tells_donation)),
         ("  not donated", *_sizes([p for p in parameters if not p.donated], tells_donation)),
-        ("  unused", *_sizes([p for p in parameters if p.unused], interface.known and interface.uses_known)),
+        ("  unused", *_sizes([p for p in parameters if p.unused], interface.parameters_known and interface.uses_known)),
         ("outputs", *_sizes(outputs, interface.outputs_known)),
         ("  aliased with a parameter", *_sizes([o for o in outputs if o.alias], interface.outputs_known and tells_donation)),
     )
@@ -145,7 +145,7 @@ def headline(context: Context) -> Iterator[HeadlineRow]:
         time = tuple(_time(context))
         yield from [HeadlineRow("time", time)] if time else []
     yield HeadlineRow("collectives", tuple(_collectives(context)))
-    if context.interface.known:
+    if context.interface.parameters_known:
         yield HeadlineRow("memory", tuple(_memory(context)))
     if not context.request.quick:
         rows = {"largest": tuple(_largest_array(context)), "host": tuple(_host(context))}
@@ -167,7 +167,7 @@ def _what(context: Context) -> Parts:
         yield from sentence(" among {}", Amount(len(parameters), "count", "parameter"))
     else:
         yield _named(context)
-        if context.interface.known:
+        if context.interface.parameters_known:
             yield " on " if program.opcode else ": "
             yield Amount(len(parameters), "count", "parameter")
             yield from _size(total(leaf.shape.bytes for leaf in parameters), context)

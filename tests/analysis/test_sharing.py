@@ -31,7 +31,7 @@ from hlo_inspect.analysis.time.kernel_times import CompilerEstimate, KernelTime,
 from hlo_inspect.analysis.time.step_times import Costing, RowTimes, TimesInStep
 from hlo_inspect.graph import calls, view
 from hlo_inspect.graph.calls import Bounds, CallGraph
-from hlo_inspect.graph.canonical.module import CanonicalModule, CanonicalText, KnownRows
+from hlo_inspect.graph.canonical.module import CanonicalModule, CanonicalText, RowCache
 from hlo_inspect.graph.canonical.spelling import Speller
 from hlo_inspect.graph.fingerprints import Fingerprints
 from hlo_inspect.graph.value_graph import COLLECTIVE, PRODUCT, SUMS, BodyTemplate, BodyTemplates, ValueGraph
@@ -210,7 +210,7 @@ def share_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr(view, "printed_element", lambda _: None)
         monkeypatch.setattr(view, "_METADATA", re.compile("(?!)"))
         monkeypatch.setattr(InPlace, "may_end", lambda *_: True)
-        monkeypatch.setattr(calls, "_alike_calls", lambda *_: object())
+        monkeypatch.setattr(calls, "_calls_key", lambda *_: object())
         monkeypatch.setattr(step_times, "find_costings", costings_of_each)
         for owner, name in TABLES:
             forget(monkeypatch, owner, name)
@@ -242,8 +242,8 @@ TABLES = (
     (Labeller, "_by_metadata"),
     (Provenances, "_parts_by_name"),
     (Speller, "_forms"),
-    (KnownRows, "spellings"),
-    (KnownRows, "fingerprints"),
+    (RowCache, "spellings"),
+    (RowCache, "fingerprints"),
     (Phases, "_named"),
     (Phases, "_of_metadata"),
     (BodyTemplates, "_known"),

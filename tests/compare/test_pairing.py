@@ -48,6 +48,6 @@ def test_modules_of_an_unknown_interface_have_no_signature_to_be_paired_by() -> 
     """
     cut = module("HloModule m\n\n%f (a: f32[4]) -> f32[4] {\n  %a = f32[4] parameter(0)\n")
     assert cut.context is not None
-    assert not cut.context.interface.known
+    assert not cut.context.interface.parameters_known
     assert cut.signature is None
     assert module("HloModule m\n\nENTRY %e {\n  ROOT %c = f32[] constant(1)\n}\n").signature == ("f32[]", "0")

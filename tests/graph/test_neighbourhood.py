@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.graph.neighbourhood.expressions import FusionExpressions
+from hlo_inspect.graph.neighbourhood.instruction_lookup import RowPlace, find_rows, fits
 from hlo_inspect.graph.neighbourhood.neighbourhood import Neighbourhood, Ways
-from hlo_inspect.graph.neighbourhood.selection import RowPlace, find_rows, fits
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants

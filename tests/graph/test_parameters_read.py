@@ -131,5 +131,5 @@ def test_an_entry_that_is_cut_off_has_no_root_and_leaves_uses_open(read: Entry) 
 def test_an_interface_is_known_if_a_layout_or_a_signature_has_it(read: Entry, lines: str, is_known: bool) -> None:
     """No text here has an instruction. Layout and signature each name one parameter, and one result."""
     interface = read(f"HloModule m{lines}\n").interface
-    assert (interface.known, interface.outputs_known) == (is_known, is_known)
+    assert (interface.parameters_known, interface.outputs_known) == (is_known, is_known)
     assert (interface.count, len(interface.outputs)) == (int(is_known), int(is_known))

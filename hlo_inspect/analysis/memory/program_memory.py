@@ -92,7 +92,7 @@ def _without_layouts(platform: Platform) -> ProgramMemory:
 def _logical(platform: Platform, reason: str, interface: Interface) -> ProgramMemory:
     """Arguments and outputs by their shapes, without padding."""
     figures: dict[str, int | None] = dict.fromkeys(FIGURES)
-    if interface.known and interface.complete:
+    if interface.parameters_known and interface.complete:
         figures["argument_bytes"] = total(leaf.shape.bytes for leaf in interface.parameters)
     if interface.outputs_known and interface.complete:
         figures["output_bytes"] = total(leaf.shape.bytes for leaf in interface.outputs)

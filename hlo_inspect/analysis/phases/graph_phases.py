@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from hlo_inspect.analysis.phases import facts as fact
 from hlo_inspect.analysis.phases.facts import Components, StepFacts, trained_weights
 from hlo_inspect.analysis.provenance import PHASE_ORDER
+from hlo_inspect.graph.graph_reader import read_values
 from hlo_inspect.graph.parameters import FLOATS, NO_UPDATE
-from hlo_inspect.graph.value_graph import COLLECTIVE, MOVES, PRODUCT, SUMS, CallFrame, Parts, ValueGraph, nodes_in
-from hlo_inspect.graph.values import read_values
+from hlo_inspect.graph.value_graph import COLLECTIVE, MOVES, PRODUCT, SUMS, CallFrame, SlicedValue, ValueGraph, nodes_in
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.opcodes import base_opcode
@@ -292,7 +292,7 @@ class GraphPhases:
                 for node in nodes_in(one)[:1]:
                     sizes[self.phases[node]] += leaf.bytes or 1
             return sizes
-        if isinstance(value, Parts):
+        if isinstance(value, SlicedValue):
             for node, low, high in zip(value.nodes, value.starts, (*value.starts[1:], value.stop), strict=True):
                 sizes[self.phases[node]] += high - low
             return sizes

@@ -1,3 +1,1 @@
-"""What a module is apart from the names in it: fingerprints of its instructions and computations, and its text in canonical
-names.
-"""
+"""Modules without their names: fingerprints of instructions and computations, and a text in canonical names."""

@@ -1,4 +1,4 @@
-"""One computation without its names: a fingerprint of each of its rows, and of the whole."""
+"""A computation without its names: a fingerprint of each row, and of the whole."""
 
 from __future__ import annotations
 
@@ -14,43 +14,49 @@ from hlo_inspect.graph.view import View, operands_first
 from hlo_inspect.hlo.opcodes import COMMUTATIVE
 
 _COMPARED = 16
-"""Operands of which the places are compared, where nothing else tells two users of a row from each other."""
+"""Limit of operands whose positions are compared to order the users of a row."""
 
 _ROUNDS = 8
-"""How often what is known of a row is told to its neighbours, as long as that tells more rows from one another."""
+"""Limit of rounds in which the colours of rows spread to their neighbours."""
 
 _MAX_TRIED = 100_000
-"""So many rows are looked at to tell rows apart that have equal neighbours, in all attempts together."""
+"""Limit of rows that are visited to tell rows with equal neighbours apart, in all attempts together."""
 
 _Users = dict[int, dict[int, list[int]]]
-"""The users of each row, with the numbers of those of their operands that it is."""
+"""The users of each row, with the numbers of the operands that are this row."""
 
 _Colours = dict[int, int]
-"""Numbers that tell rows from one another."""
+"""Numbers that tell rows apart."""
 
 
 class Traversal:
-    """Puts the rows of a computation in an order that does not depend on that of the text. `before` are the rows that each row
-    uses, `dataflow` tells the rows from one another. `alike` has the rows that use equal rows in no order of their own: for
-    each the numbers of its operands, of which equal ones have one number.
+    """Order the rows of a computation independently of the order of the text.
+
+    `before` are the rows that each row uses. `dataflow` tells the rows apart. `interchangeable` has the rows that use equal
+    rows in no order of their own. It maps each to the numbers of its operands; equal operands have one number.
     """
 
     def __init__(
-        self, before: Sequence[Sequence[int]], dataflow: Sequence[int], alike: Mapping[int, Sequence[int]] | None = None
+        self,
+        before: Sequence[Sequence[int]],
+        dataflow: Sequence[int],
+        interchangeable: Mapping[int, Sequence[int]] | None = None,
     ) -> None:
         self._before = before
         self._dataflow = dataflow
-        self._alike = alike or {}
+        self._interchangeable = interchangeable or {}
         self._order: list[int] = []
         self._places: dict[int, int] = {}
         self._left = _MAX_TRIED
 
     def order(self, starts: Sequence[int]) -> list[int]:
-        """Every row behind what it uses: first what `starts` are made of, then what uses these rows, in the order of the first
-        one that it uses, then what has nothing to do with them.
+        """Return the rows, each behind the rows that it uses.
+
+        First come the rows that `starts` are made of. Then come their users, in the order of the first row that they use, then
+        unconnected rows.
         """
-        if self._alike:
-            self._sort_alike(starts)
+        if self._interchangeable:
+            self._sort_interchangeable(starts)
         self._reach(starts)
         if len(self._order) < len(self._before):
             self._reach_rest()
@@ -59,7 +65,7 @@ class Traversal:
     def _reach(self, starts: Sequence[int]) -> None:
         places = self._places
         missing = [start for start in starts if start not in places]
-        for row in operands_first(missing, lambda row: [one for one in self._before[row] if one not in places]):
+        for row in operands_first(missing, lambda row: [used for used in self._before[row] if used not in places]):
             places[row] = len(self._order)
             self._order.append(row)
 
@@ -86,9 +92,9 @@ class Traversal:
 
     def _places_before(self, row: int) -> list[int]:
         last = len(self._before)
-        return [self._places.get(one, last) for one in self._before[row][:_COMPARED]]
+        return [self._places.get(used, last) for used in self._before[row][:_COMPARED]]
 
-    def _sort_alike(self, starts: Sequence[int]) -> None:
+    def _sort_interchangeable(self, starts: Sequence[int]) -> None:
         """Sort the equal rows that a row uses in no order of their own by what becomes of them."""
         rows = range(len(self._before))
         users = self._users(rows)
@@ -97,31 +103,31 @@ class Traversal:
         colours = self._refined(rows, users, colours)
         ranks = self._ranks(rows, users, colours)
         sorted_before = list(self._before)
-        for row, numbers in self._alike.items():
+        for row, numbers in self._interchangeable.items():
             used = list(zip(numbers, self._before[row], strict=True))
-            used.sort(key=lambda one: (one[0], colours[one[1]], ranks.get(one[1], ()), one[1]))
-            sorted_before[row] = [one for _, one in used]
-        self._before, self._alike = sorted_before, {}
+            used.sort(key=lambda use: (use[0], colours[use[1]], ranks.get(use[1], ()), use[1]))
+            sorted_before[row] = [used_row for _, used_row in used]
+        self._before, self._interchangeable = sorted_before, {}
 
     # -- telling rows from one another ----------------------------------------------------------------------------------
 
     def _users(self, rows: Sequence[int]) -> _Users:
         users: _Users = {}
         for row in rows:
-            for number, one in zip(self._alike.get(row) or count(), self._before[row], strict=False):
-                users.setdefault(one, {}).setdefault(row, []).append(number)
+            for number, used in zip(self._interchangeable.get(row) or count(), self._before[row], strict=False):
+                users.setdefault(used, {}).setdefault(row, []).append(number)
         return users
 
     def _refined(self, rows: Sequence[int], users: _Users, colours: _Colours) -> _Colours:
-        """Tell each row that is not reached what it is made of, and what becomes of it, until that tells no more rows apart."""
+        """Mix into the colour of each unreached row those of its operands and users, until that tells no more rows apart."""
         upwards = [row for row in operands_first(rows, self._before.__getitem__) if row not in self._places]
         downwards = list(operands_first(rows, lambda row: users.get(row, ())))
         told_apart = 0
         for _ in range(_ROUNDS):
             for row in upwards:
-                before = [colours.get(one, self._places.get(one, 0)) for one in self._before[row]]
-                if row in self._alike:
-                    before = [one for _, one in sorted(zip(self._alike[row], before, strict=True))]
+                before = [colours.get(used, self._places.get(used, 0)) for used in self._before[row]]
+                if row in self._interchangeable:
+                    before = [colour for _, colour in sorted(zip(self._interchangeable[row], before, strict=True))]
                 colours[row] = numbers_hash([colours[row], *before])
             for row in downwards:
                 used = [numbers_hash([colours[user], *numbers]) for user, numbers in users.get(row, {}).items()]
@@ -141,24 +147,26 @@ class Traversal:
                 continue
             part = {row: colours[row]}
             waiting = [row]
-            for one in waiting:
-                near = {other for other in (*self._before[one], *users.get(one, ())) if other in colours} - part.keys()
+            for member in waiting:
+                near = {other for other in (*self._before[member], *users.get(member, ())) if other in colours} - part.keys()
                 part |= {other: colours[other] for other in near}
                 waiting += near
             part = self._told_apart(part, users)
             signature = numbers_hash(sorted(part.values()))
-            ranks |= {one: (signature, row, colour) for one, colour in part.items()}
+            ranks |= {member: (signature, row, colour) for member, colour in part.items()}
         return ranks
 
     def _told_apart(self, part: _Colours, users: _Users) -> _Colours:
-        """Give different colours to the rows of a connected part, but for those with the same operands and users: single rows
-        out of equal ones, and see what that tells of the others. Of equal rows the one that gives the lowest colours counts.
+        """Give different colours to the rows of a connected part, but for those with the same operands and users.
+
+        It marks one of several equal rows and spreads the colours again. Of equal rows the one that gives the lowest colours
+        counts.
         """
         while True:
             equal: dict[int, dict[tuple[tuple[int, ...], tuple[int, ...]], int]] = {}
             for row, colour in part.items():
                 equal.setdefault(colour, {})[tuple(self._before[row]), tuple(users.get(row, ()))] = row
-            tied = min((colour for colour, found in equal.items() if len(found) > 1), default=None)
+            tied = min((colour for colour, rows in equal.items() if len(rows) > 1), default=None)
             if tied is None or self._left < len(part) * len(equal[tied]):
                 return part
             self._left -= len(part) * len(equal[tied])
@@ -169,92 +177,94 @@ class Traversal:
 
 
 def text_hash(text: str) -> int:
-    """64 bits of a text."""
+    """Return a hash of a text, 64 bits."""
     return int.from_bytes(blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest(), "little")
 
 
 def numbers_hash(numbers: Sequence[int]) -> int:
-    """64 bits of numbers that are below 2 ** 64, in their order."""
+    """Return a hash of numbers below 2 ** 64 in their order, 64 bits."""
     packed = struct.pack(f"<{len(numbers)}Q", *numbers)
     return int.from_bytes(blake2b(packed, digest_size=8).digest(), "little")
 
 
 _UNDEFINED = 0
-"""Stands for an operand that the computation does not define."""
+"""Number of an operand that the computation does not define."""
 
 
 class CanonicalComputation:
-    """The fingerprints of one computation, as numbers of 64 bits; rows are counted as in its `View`.
+    """The fingerprints of one computation, as numbers of 64 bits; rows are those of its `View`.
 
-    `spellings` are what its rows say; `callee` gives the fingerprint of a computation that is called. Names, metadata and the
-    numbers of channels are in none of the fingerprints. `known` are fingerprints of what rows of the module say.
+    `spellings` are the contents of its rows; `callee` returns the fingerprint of a called computation. Names, metadata and
+    channel numbers are in none of the fingerprints. `cache` holds fingerprints of the module's rows by content.
     """
 
     def __init__(
-        self, view: View, spellings: Sequence[Spelling], callee: Callable[[str], int], known: dict[Hashable, int]
+        self, view: View, spellings: Sequence[Spelling], callee: Callable[[str], int], cache: dict[Hashable, int]
     ) -> None:
         self.view = view
         self.spellings = spellings
         self._callee = callee
-        self._known = known
+        self._cache = cache
 
     @cached_property
     def callees(self) -> list[str]:
         """The computations that are called, in the order of the rows, each once."""
-        return list(dict.fromkeys(name for one in self.spellings for callees in one.callees for name in callees.names))
+        return list(
+            dict.fromkeys(name for spelling in self.spellings for callees in spelling.callees for name in callees.names)
+        )
 
     @cached_property
     def operands(self) -> list[tuple[int | None, ...]]:
-        """The row that defines each operand of a row, `None` for one that the computation does not define."""
+        """The row that defines each operand of a row; None for an operand that nothing defines."""
         return [self.view.operand_rows(index) for index in range(len(self.view.rows))]
 
     @cached_property
     def predecessors(self) -> list[tuple[int, ...]]:
-        """The rows that come before a row without being its operands."""
+        """The control predecessors of each row."""
         index = self.view.index
         return [
-            tuple(row for name in one.predecessors if (row := index(name)) is not None) if one.predecessors else ()
-            for one in self.spellings
+            tuple(row for name in spelling.predecessors if (row := index(name)) is not None) if spelling.predecessors else ()
+            for spelling in self.spellings
         ]
 
     @cached_property
     def local(self) -> list[int]:
-        """Of each row what it says itself: shape, opcode, literal, attributes, the computations that it calls."""
-        known, found = self._known, []
+        """Hash of each row by itself: shape, opcode, literal, attributes, and the fingerprints of its callees."""
+        cache, hashes = self._cache, []
         for shape, opcode, _, literal, attributes, callees, _, channel, rest in self.spellings:
             called = [(attribute, [self._callee(name) for name in names]) for attribute, names, _ in callees] if callees else ()
             key = (shape, opcode, literal, attributes, *[(name, *numbers) for name, numbers in called], bool(channel), rest)
-            number = known.get(key)
+            number = cache.get(key)
             if number is None:
                 parts = [f"{name}={value}" for name, value in (*attributes, *called)]
                 text = "\n".join((shape, opcode, literal, *parts, "channel" if channel else "", rest))
-                number = known[key] = text_hash(text)
-            found.append(number)
-        return found
+                number = cache[key] = text_hash(text)
+            hashes.append(number)
+        return hashes
 
     @cached_property
     def dataflow(self) -> list[int]:
-        """Of each row what it says and the dataflow of its operands, which commutative opcodes have in any order."""
-        local, known = self.local, self._known
-        found = [_UNDEFINED] * len(local)
+        """Hash of each row and the dataflow of its operands, unordered for commutative opcodes."""
+        local, cache = self.local, self._cache
+        hashes = [_UNDEFINED] * len(local)
         for row in self.topological_order:
-            one = self.spellings[row]
-            values = [_UNDEFINED if operand is None else found[operand] for operand in self.operands[row]]
-            if one.operands and any(operand.path for operand in one.operands):
-                values = [numbers_hash([value, *use.path]) for value, use in zip(values, one.operands, strict=True)]
-            if one.opcode in COMMUTATIVE:
+            spelling = self.spellings[row]
+            values = [_UNDEFINED if operand is None else hashes[operand] for operand in self.operands[row]]
+            if spelling.operands and any(operand.path for operand in spelling.operands):
+                values = [numbers_hash([value, *use.path]) for value, use in zip(values, spelling.operands, strict=True)]
+            if spelling.opcode in COMMUTATIVE:
                 values.sort()
-            predecessors = sorted(map(found.__getitem__, self.predecessors[row]))
+            predecessors = sorted(map(hashes.__getitem__, self.predecessors[row]))
             numbers = (local[row], len(values), *values, *predecessors)
-            number = known.get(numbers)
+            number = cache.get(numbers)
             if number is None:
-                number = known[numbers] = numbers_hash(numbers)
-            found[row] = number
-        return found
+                number = cache[numbers] = numbers_hash(numbers)
+            hashes[row] = number
+        return hashes
 
     @cached_property
     def topological_order(self) -> Sequence[int]:
-        """The rows, each behind its operands and predecessors; in the order of the text where that has them so."""
+        """The rows, each behind its operands and predecessors; in the order of the text if that fits."""
         rows = range(len(self.spellings))
         if all(max(before, default=-1) < row for row, before in enumerate(self._before)):
             return rows
@@ -270,39 +280,40 @@ class CanonicalComputation:
 
     @cached_property
     def fingerprint(self) -> int:
-        """Of the computation, whatever the order of its rows and of the operands of commutative opcodes."""
+        """Hash of the computation; it ignores the order of rows and of operands of commutative opcodes."""
         root = self.view.root
         return numbers_hash([_UNDEFINED if root is None else self.dataflow[root], *sorted(self.dataflow)])
 
     @cached_property
     def ordered(self) -> int:
-        """Of the computation with its rows and operands in the order of the text."""
+        """Hash of the computation with its rows and operands in the order of the text."""
         root = self.view.root
         numbers = [_UNDEFINED if root is None else root]
         for number, operands, predecessors in zip(self.local, self.operands, self.predecessors, strict=True):
-            numbers += (number, len(operands), *(_UNDEFINED if one is None else one + 1 for one in operands))
+            numbers += (number, len(operands), *(_UNDEFINED if operand is None else operand + 1 for operand in operands))
             numbers += sorted(predecessors)
         return numbers_hash(numbers)
 
     @cached_property
     def canonical_order(self) -> Sequence[int]:
-        """The rows in an order that does not depend on that of the text: parameters by number, and behind them each row behind
-        what it uses.
+        """The rows in an order that does not depend on that of the text.
+
+        Parameters come first, by number; then each row behind the rows that it uses.
         """
         dataflow = self.dataflow
         parameters = [index for index, opcode in enumerate(self.view.opcodes) if opcode == "parameter"]
         parameters.sort(key=lambda index: (self._parameter_number(index), dataflow[index]))
         root = self.view.root
         before = list(self._before)
-        alike: dict[int, Sequence[int]] = {}
+        interchangeable: dict[int, Sequence[int]] = {}
         for row, predecessors in enumerate(self.predecessors):
             if len(predecessors) > 1:
                 operands = before[row][: -len(predecessors)]
                 before[row] = [*operands, *sorted(predecessors, key=dataflow.__getitem__)]
                 values = [*range(len(operands)), *sorted(map(dataflow.__getitem__, predecessors))]
                 if len(set(values)) < len(values):
-                    alike[row] = list(map(values.index, values))
-        return Traversal(before, dataflow, alike).order(parameters if root is None else [*parameters, root])
+                    interchangeable[row] = list(map(values.index, values))
+        return Traversal(before, dataflow, interchangeable).order(parameters if root is None else [*parameters, root])
 
     def _parameter_number(self, index: int) -> int:
         number = self.view.parameter_number(index)
@@ -310,5 +321,5 @@ class CanonicalComputation:
 
 
 def defined(rows: Iterable[int | None]) -> Iterator[int]:
-    """The operands that the computation defines."""
+    """Yield the operands that the computation defines."""
     return (row for row in rows if row is not None)

@@ -1,9 +1,8 @@
-"""A module without its names: the fingerprints of its computations, one of its program and of its schedule, and its text in
-canonical names.
+"""A module without its names: fingerprints of computations, program and schedule, and its text in canonical names.
 
-The name of an instruction says what it is and not where it stands: its opcode, five digits of a hash of its shape, opcode and
-attributes, and the number among those of its computation that are alike. That of a computation says what calls it, with six
-digits of its fingerprint. So a line that is put in changes the lines that use it, and few others.
+The name of an instruction does not depend on its position. It is the opcode, five digits of a hash of shape, opcode and
+attributes, and a number if the computation has several such names. The name of a computation is the role in which it is called,
+with six digits of its fingerprint. So an inserted line changes the lines that use it, and few others.
 """
 
 from __future__ import annotations
@@ -30,86 +29,88 @@ _THREAD = "async_execution_thread"
 _SCHEDULED = "is_scheduled"
 _ORIGINS = "origin_recovery_table"
 _OF_COMPILER = lazy_pattern(r'fingerprint_before_lhs="[^"]*+"(?:, ?)?+')
-"""A hash that the compiler notes in the header, of a text with its names."""
+"""A hash in the header that the compiler computes from a text with names."""
 
 _UNKNOWN = 0
-"""Stands for a computation that the module does not have, or that calls itself."""
+"""Fingerprint of a computation that the module does not have, or that calls itself."""
 
 
-class KnownRows:
-    """What is known of rows by what they say: spellings by head, tail, and whether these name all operands; fingerprints."""
+class RowCache:
+    """Cache by the content of rows: spellings by head, tail, and whether these name all operands; fingerprints."""
 
     def __init__(self) -> None:
         self.spellings: dict[tuple[str, str, bool], Spelling] = {}
         self.fingerprints: dict[Hashable, int] = {}
 
     def spelling(self, speller: Speller, view: View, index: int) -> Spelling:
-        """What a row says."""
+        """Return the spelling of a row."""
         row = view.heads[index].text, view.tails[index], view.whole_operands(index) is not None
-        known = self.spellings.get(row)
-        if known is None:
-            known = self.spellings[row] = speller.spell(view, index)
-        return known
+        spelling = self.spellings.get(row)
+        if spelling is None:
+            spelling = self.spellings[row] = speller.spell(view, index)
+        return spelling
 
 
 class CanonicalModule:
-    """The computations of a module that was read with its graph. Without `layouts` these count for nothing.
+    """The computations of a module that was read with its graph. Without `layouts`, layouts do not count.
 
-    Kernels of the same text up to names are one object.
+    Computations without callees whose texts differ only in names are one object.
     """
 
     def __init__(self, module: Module, views: Views, *, layouts: bool = True) -> None:
         self.module = module
         self._views = views
         self.layouts = layouts
-        self._known = KnownRows()
+        self._known = RowCache()
 
     def share_rows(self, other: CanonicalModule) -> None:
-        """Rows that this module, which is compared with another one, has in common with it are worked out once."""
+        """Share the row cache with `other`, a module to compare with, so that common rows are computed once."""
         self._known = other._known
 
     def of(self, name: str) -> CanonicalComputation:
-        """A computation; `KeyError` where the module has none of that name."""
+        """Return a computation. Raise KeyError if the module has none of that name."""
         return self._computations[name]
 
     def __contains__(self, name: str) -> bool:
         return name in self._computations
 
     def view(self, name: str) -> View:
-        """The rows of a computation."""
+        """Return the rows of a computation."""
         return self._views.of(name)
 
     @cached_property
     def _computations(self) -> dict[str, CanonicalComputation]:
-        found: dict[str, CanonicalComputation] = {}
+        computations: dict[str, CanonicalComputation] = {}
         fingerprints: dict[str, int] = {}
         unnamed: dict[int, CanonicalComputation] = {}
         entry = self.module.entry.name if self.module.entry is not None else None
         speller = Speller(layouts=self.layouts)
         for name in self.module.computations:
-            alike = self._views.fingerprints.of(name) if name != entry else None
-            if alike is not None and not self._views.fingerprints.is_alone(name):
-                alike = None
-            known = unnamed.get(alike) if alike is not None else None
-            if known is None:
+            fingerprint = self._views.fingerprints.of(name) if name != entry else None
+            if fingerprint is not None and not self._views.fingerprints.is_alone(name):
+                fingerprint = None
+            canonical = unnamed.get(fingerprint) if fingerprint is not None else None
+            if canonical is None:
                 view = self._views.of(name)
                 spellings = [self._known.spelling(speller, view, index) for index in range(len(view.rows))]
-                known = CanonicalComputation(
+                canonical = CanonicalComputation(
                     view, spellings, lambda callee: fingerprints.get(callee, _UNKNOWN), self._known.fingerprints
                 )
-                if alike is not None:
-                    unnamed[alike] = known
-            found[name] = known
-        for name in operands_first(found, lambda name: [one for one in found[name].callees if one in found]):
-            if name != entry:  # which few ask for
-                fingerprints[name] = found[name].fingerprint
-        return found
+                if fingerprint is not None:
+                    unnamed[fingerprint] = canonical
+            computations[name] = canonical
+        for name in operands_first(
+            computations, lambda name: [called for called in computations[name].callees if called in computations]
+        ):
+            if name != entry:  # rarely needed
+                fingerprints[name] = computations[name].fingerprint
+        return computations
 
     @cached_property
     def inner(self) -> Counter[int]:
-        """How often each fingerprint is that of a computation other than the entry."""
+        """The number of computations other than the entry that have each fingerprint."""
         entry = self.module.entry.name if self.module.entry is not None else None
-        return Counter(one.fingerprint for name, one in self._computations.items() if name != entry)
+        return Counter(canonical.fingerprint for name, canonical in self._computations.items() if name != entry)
 
     @property
     def names(self) -> list[str]:
@@ -118,14 +119,16 @@ class CanonicalModule:
 
     @cached_property
     def program(self) -> str:
-        """Names the program, in 32 hexadecimal digits: the same for two texts that differ in the names of module, computations,
-        instructions and channels, in metadata, in the order of independent lines, and in whether they are scheduled.
+        """Hash of the program, in 32 hexadecimal digits.
+
+        It ignores the names of module, computations, instructions and channels, metadata, the order of independent lines, and
+        whether they are scheduled.
         """
         return self._hash(is_scheduled=False)
 
     @cached_property
     def schedule(self) -> str | None:
-        """Names program and schedule, in 32 hexadecimal digits; `None` where the module is not scheduled."""
+        """Hash of program and schedule, in 32 hexadecimal digits; None if the module is not scheduled."""
         return self._hash(is_scheduled=True) if self.module.header.is_scheduled else None
 
     def _hash(self, *, is_scheduled: bool) -> str:
@@ -136,8 +139,10 @@ class CanonicalModule:
 
 
 class CanonicalText:
-    """The text of a module. It keeps the order of the lines where it `is_scheduled`, else each line stands behind what it uses
-    in an order that does not depend on that of the text. With `metadata` it has what was said of where instructions come from.
+    """The text of a module.
+
+    If it `is_scheduled`, it keeps the order of the lines. Else each line stands behind the lines that it uses, in an order that
+    does not depend on that of the text. With `metadata` it keeps the origins of instructions.
     """
 
     def __init__(self, canonical: CanonicalModule, *, is_scheduled: bool, metadata: bool = False) -> None:
@@ -150,7 +155,7 @@ class CanonicalText:
         self._bodies: dict[int, list[str]] = {}
 
     def lines(self) -> Iterator[str]:
-        """The lines, with their ends."""
+        """Yield the lines, with their ends."""
         if self._module.header.printed:
             yield f"HloModule {self._module.name}{self._header()}\n\n"
         if self._metadata:
@@ -159,7 +164,7 @@ class CanonicalText:
         yield from self._computation_lines()
 
     def unnamed_lines(self) -> Iterator[str]:
-        """The lines without the name of the module."""
+        """Yield the lines without the name of the module."""
         yield self._header()
         yield from self._computation_lines()
 
@@ -185,21 +190,21 @@ class CanonicalText:
         """The canonical names of the computations, callees before callers, the entry last."""
         entry = self._module.entry.name if self._module.entry is not None else None
         called_as: dict[str, Role] = {}
-        known = set(self._canonical.names)
+        defined = set(self._canonical.names)
 
         def callees(name: str) -> list[str]:
-            found: list[str] = []
+            called: list[str] = []
             computation = self._canonical.of(name)
             for row in self._order(computation):
                 spelling = computation.spellings[row]
                 for attribute, names, _ in spelling.callees:
                     role = callee_roles(spelling.opcode).get(attribute, "custom")
                     called_as.update({callee: role for callee in names if callee not in called_as})
-                    found += names
-            return [name for name in found if name in known]
+                    called += names
+            return [name for name in called if name in defined]
 
         order = list(operands_first([entry] if entry is not None else [], callees))
-        rest = sorted(known.difference(order), key=lambda name: (self._canonical.of(name).fingerprint, name))
+        rest = sorted(defined.difference(order), key=lambda name: (self._canonical.of(name).fingerprint, name))
         taken = set(order)
         later = [name for name in operands_first(rest, callees) if name not in taken]
         order[-1:-1] = later
@@ -223,7 +228,7 @@ class CanonicalText:
             for spelling in self._canonical.of(name).spellings:
                 if spelling.callees:
                     thread = dict(spelling.attributes).get(_THREAD, "").strip('"') or own
-                    for callee in (one for _, names, _ in spelling.callees for one in names):
+                    for callee in (name for _, names, _ in spelling.callees for name in names):
                         if thread not in ("", _MAIN_THREAD):
                             threads.setdefault(callee, thread)
         return threads
@@ -232,7 +237,7 @@ class CanonicalText:
         for name, canonical_name in self._names.items():
             is_entry = canonical_name == ENTRY
             yield f"{'ENTRY ' if is_entry else ''}%{canonical_name} {{\n"
-            yield from self._kept_body(name) if self._are_alike(name) else self._body(name)
+            yield from self._kept_body(name) if self._is_repeated(name) else self._body(name)
             thread = self._threads.get(name)
             yield f'}}, execution_thread="{thread}"\n\n' if thread else "}\n" if is_entry else "}\n\n"
 
@@ -243,19 +248,19 @@ class CanonicalText:
 
     @cached_property
     def _uses(self) -> Counter[int]:
-        """Of how many computations each body is."""
+        """The number of computations that share each body."""
         return Counter(id(self._canonical.of(name)) for name in self._names)
 
-    def _are_alike(self, name: str) -> bool:
-        """Whether several computations have the lines of this one."""
+    def _is_repeated(self, name: str) -> bool:
+        """Return True if several computations have the lines of this one."""
         return not self._metadata and self._uses[id(self._canonical.of(name))] > 1
 
     def _kept_body(self, name: str) -> list[str]:
         key = id(self._canonical.of(name))
-        known = self._bodies.get(key)
-        if known is None:
-            known = self._bodies[key] = list(self._body(name))
-        return known
+        body = self._bodies.get(key)
+        if body is None:
+            body = self._bodies[key] = list(self._body(name))
+        return body
 
     def _body(self, name: str) -> Iterator[str]:
         computation = self._canonical.of(name)
@@ -265,26 +270,26 @@ class CanonicalText:
         root = computation.view.root
         view = self._canonical.view(name) if self._metadata else None
         for row in order:
-            one = computation.spellings[row] if view is None else self._speller.spell(view, row)
-            inside = one.literal or _operands(computation, row, one.operands, names)
+            spelling = computation.spellings[row] if view is None else self._speller.spell(view, row)
+            inside = spelling.literal or _operands(computation, row, spelling.operands, names)
             attributes = self._attributes(
-                one, [names[row] for row in sorted(computation.predecessors[row], key=places.__getitem__)]
+                spelling, [names[row] for row in sorted(computation.predecessors[row], key=places.__getitem__)]
             )
-            head = f"{one.shape} {one.opcode}" if one.shape else one.opcode
+            head = f"{spelling.shape} {spelling.opcode}" if spelling.shape else spelling.opcode
             mark = "ROOT " if row == root else ""
-            yield f"  {mark}%{names[row]} = {head}({inside}){attributes}{one.rest}\n"
+            yield f"  {mark}%{names[row]} = {head}({inside}){attributes}{spelling.rest}\n"
 
-    def _attributes(self, one: Spelling, predecessors: Sequence[str]) -> str:
-        if not (one.callees or predecessors or one.channel):
-            return "".join([f", {name}={text}" for name, text in one.attributes])
-        attributes = dict(one.attributes)
-        for attribute, names, is_list in one.callees:
+    def _attributes(self, spelling: Spelling, predecessors: Sequence[str]) -> str:
+        if not (spelling.callees or predecessors or spelling.channel):
+            return "".join([f", {name}={text}" for name, text in spelling.attributes])
+        attributes = dict(spelling.attributes)
+        for attribute, names, is_list in spelling.callees:
             text = ", ".join(f"%{self._names.get(name, name)}" for name in names)
             attributes[attribute] = f"{{{text}}}" if is_list else text
         if predecessors:
             attributes["control-predecessors"] = f"{{{', '.join(f'%{name}' for name in predecessors)}}}"
-        if one.channel:
-            attributes["channel_id"] = self._channel(one.channel)
+        if spelling.channel:
+            attributes["channel_id"] = self._channel(spelling.channel)
         return "".join(f", {name}={text}" for name, text in sorted(attributes.items()))
 
     def _channel(self, text: str) -> str:
@@ -294,27 +299,34 @@ class CanonicalText:
 
 
 def _instruction_names(computation: CanonicalComputation, order: Sequence[int]) -> list[str]:
-    """The canonical names of the rows."""
+    """Return the canonical names of the rows."""
     names = [""] * len(order)
     counts: dict[str, int] = {}
     for row in order:
-        one = computation.spellings[row]
-        mark = one.literal if one.opcode == "parameter" and one.literal.isdigit() else f"{computation.local[row] & 0xFFFFF:05x}"
-        base = f"{one.opcode}.{mark}"
+        spelling = computation.spellings[row]
+        mark = (
+            spelling.literal
+            if spelling.opcode == "parameter" and spelling.literal.isdigit()
+            else f"{computation.local[row] & 0xFFFFF:05x}"
+        )
+        base = f"{spelling.opcode}.{mark}"
         count = counts[base] = counts.get(base, 0) + 1
         names[row] = base if count == 1 else f"{base}.{count}"
     return names
 
 
 def _operands(computation: CanonicalComputation, row: int, uses: Sequence[Operand], names: Sequence[str]) -> str:
-    """What a row uses, in the names of the rows; with its shape where the definition, or its shape, is left out."""
+    """Return the operands of a row in canonical names.
+
+    An operand has its shape if its definition, or the shape of that, is left out.
+    """
     rows = computation.operands[row]
     if not uses:
         return ", ".join([f"%{names[defined]}" for defined in rows if defined is not None])
-    found = []
+    operands = []
     for use, defined in zip(uses, rows, strict=False):
         shape = f"{use.shape} " if use.shape and (defined is None or not computation.spellings[defined].shape) else ""
         name = use.name if defined is None else names[defined]
         path = "".join(f"#{step}" for step in use.path)
-        found.append(use.shape if name is None else f"{shape}%{name}{path}")
-    return ", ".join(found)
+        operands.append(use.shape if name is None else f"{shape}%{name}{path}")
+    return ", ".join(operands)

@@ -1,6 +1,6 @@
-"""What an instruction says, apart from names: its shape and opcode, its operands, and its attributes without metadata.
+"""The content of an instruction without names: shape, opcode, operands, and attributes without metadata.
 
-Printers differ in what they repeat (the shapes of operands), in white space and in comments; none of that is kept.
+Printers differ in the shapes of operands that they repeat, in white space and in comments; none of that is kept.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hlo_inspect.hlo.values.attribute_forms import AttributeForm
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 METADATA = frozenset({"metadata", "origin", "original_value", "statistics"})
-"""Attributes that say where an instruction comes from and how to draw it, not what it does."""
+"""Attributes that tell an instruction's origin or drawing, not its function."""
 
 _LAYOUTS = frozenset({"operand_layout_constraints"})
 _CALLS = {str(name): name for name in CALLEE_ATTRIBUTES}
@@ -35,7 +35,7 @@ Texts = tuple[tuple[str, str], ...]
 
 
 class Callees(NamedTuple):
-    """The computations that one attribute names; `is_list` where they stand in braces."""
+    """The computations that one attribute names; `is_list` if they stand in braces."""
 
     attribute: CalleeAttribute
     names: tuple[str, ...]
@@ -49,9 +49,11 @@ _Parts = tuple[Texts, tuple[Callees, ...], tuple[str, ...], str]
 
 
 class Spelling(NamedTuple):
-    """One instruction. `shape` is empty where it is left out; `operands` are those of an instruction of which not each operand
-    is just the name of another one; `literal` is what a constant or a parameter holds; `attributes` are name and text, by name,
-    of those that hold no names. `rest` is what cannot be read as attributes.
+    """The content of one instruction.
+
+    `shape` is empty if it is left out. `operands` is empty if each operand is just the name of an instruction. `literal` is the
+    content of a constant, or the number of a parameter. `attributes` are sorted pairs of name and text, without those that hold
+    names. `rest` is the text that cannot be read as attributes.
     """
 
     shape: str
@@ -66,8 +68,9 @@ class Spelling(NamedTuple):
 
 
 class _Attributes(NamedTuple):
-    """The attributes of a form as a `Spelling` has them. Of callees and channel there is the text, or the number of the place
-    that holds it.
+    """The attributes of a form as a `Spelling` has them.
+
+    Callees and channel are a text, or the number of the place that holds it.
     """
 
     attributes: Texts
@@ -77,7 +80,7 @@ class _Attributes(NamedTuple):
 
 
 class Speller:
-    """Spells rows. Without `layouts` these are left out of shapes; with `metadata` what `METADATA` names is kept."""
+    """Spells rows. Without `layouts` shapes have none; with `metadata` the attributes `METADATA` stay."""
 
     def __init__(self, *, layouts: bool = True, metadata: bool = False) -> None:
         self._layouts = layouts
@@ -86,7 +89,7 @@ class Speller:
         self._forms: dict[object, _Attributes | None] = {}
 
     def spell(self, view: View, index: int) -> Spelling:
-        """A row of a view."""
+        """Return the spelling of a row of a view."""
         shape, opcode, tail = self._shape(view, index), view.opcodes[index], view.tails[index]
         try:
             end = operands_end(tail)
@@ -105,49 +108,53 @@ class Speller:
 
     def _shape(self, view: View, index: int) -> str:
         head = view.heads[index].text
-        known = self._shapes.get(head)
-        if known is None:
+        spelled = self._shapes.get(head)
+        if spelled is None:
             shape = None if self._layouts else view.shapes[index]
-            known = self._shapes[head] = plain(head.rpartition(" ")[0]) if shape is None else str(shape)
-        return known
+            spelled = self._shapes[head] = plain(head.rpartition(" ")[0]) if shape is None else str(shape)
+        return spelled
 
     def _parts(self, form: AttributeForm[Any], places: tuple[str, ...]) -> _Parts | None:
-        """The attributes as a `Spelling` has them, with all that does not differ between instructions of one form read once;
-        `None` where they cannot be read.
+        """Return the attributes as a `Spelling` has them; None if they cannot be read.
+
+        The part that instructions of one form share is read once.
         """
         if form not in self._forms:
             self._forms[form] = self._of_form(form)
-        known = self._forms[form]
-        if known is None:  # the form alone does not tell them
-            known, places = self._of_form(AttributeForm(form.filled(places), has_holes=False)), ()
-        if known is None:
+        attributes = self._forms[form]
+        if attributes is None:  # the form alone does not tell them
+            attributes, places = self._of_form(AttributeForm(form.filled(places), has_holes=False)), ()
+        if attributes is None:
             return None
         callees = []
-        for attribute, in_form, number in known.callees:
+        for attribute, in_form, number in attributes.callees:
             text = in_form if number is None else places[number]
             names = () if "=" in text else tuple(_NAME.findall(text))  # what is still in place is too deep in others to be read
             callees.append(Callees(attribute, names, text.startswith("{")))
-        in_form, number = known.channel
-        return known.attributes, tuple(callees), known.predecessors, in_form if number is None else places[number]
+        in_form, number = attributes.channel
+        return attributes.attributes, tuple(callees), attributes.predecessors, in_form if number is None else places[number]
 
     def _of_form(self, form: AttributeForm[Any]) -> _Attributes | None:
-        """`None` where a form cannot be read, or places hold what is neither a callee nor a channel."""
+        """Read the attributes of a form.
+
+        Return None if it cannot be read, or if a place holds neither a callee nor a channel.
+        """
         if form.fault:
             return None
-        found = {name: (text, form.places.get(name)) for name, text in form.texts.items()}
+        attributes = {name: (text, form.places.get(name)) for name, text in form.texts.items()}
         for name in self._dropped:
-            found.pop(name, None)
-        predecessors = tuple(_NAME.findall(found.pop("control-predecessors", _NOTHING)[0]))
-        channel = found.pop("channel_id", _NOTHING)
-        callees = sorted((_CALLS[name], *found.pop(name)) for name in _CALLS.keys() & found.keys())
-        if any(place is not None for _, place in found.values()):
+            attributes.pop(name, None)
+        predecessors = tuple(_NAME.findall(attributes.pop("control-predecessors", _NOTHING)[0]))
+        channel = attributes.pop("channel_id", _NOTHING)
+        callees = sorted((_CALLS[name], *attributes.pop(name)) for name in _CALLS.keys() & attributes.keys())
+        if any(place is not None for _, place in attributes.values()):
             return None
-        texts = sorted((name, plain(text)) for name, (text, _) in found.items())
+        texts = sorted((name, plain(text)) for name, (text, _) in attributes.items())
         return _Attributes(tuple(texts), tuple(callees), predecessors, channel)
 
 
 def plain(text: str) -> str:
-    """A text without comments, its white space outside of strings as printers write it."""
+    """Return a text without comments, with white space outside of strings as printers write it."""
     if _LOOSE.search(text) is None:
         return text
     text = tokens.without_comments(text)

@@ -1,4 +1,4 @@
-"""What a fusion computes, in one short line: the expression of its root."""
+"""The expression that a fusion computes, in one short line."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ MAX_OUTPUTS = 3
 CUT = "…"
 
 _BINDS = {"|": 2, "^": 3, "&": 4, "+": 5, "-": 5, "*": 6, "/": 6, "%": 6, "**": 8}
-"""Operators with how tightly they bind, as in Python. Comparisons bind least."""
+"""Operators and their precedence, as in Python. Comparisons bind least."""
 _DIRECTIONS = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
 _SIGN, _ATOM = 7, 9
 _LEFT_OUT = (opcodes_that_are("relayout") - {"transpose"}) | {"broadcast", "opt-barrier"}
-"""What changes no value: the operand is shown in its place."""
+"""Opcodes that change no value; the operand is shown instead."""
 _AS_THEY_ARE = (NAMING - {"tuple"}) | {"copy"}
 _REDUCING = opcodes_that_are("reduction") - STARTING_COLLECTIVES
 _FIRST_ONLY = dict.fromkeys(_REDUCING | {"dynamic-slice", "pad"}, 1) | {"dynamic-update-slice": 2}
-"""Operands that are shown; indices and initial values are not."""
+"""The number of operands that are shown; indices and initial values are not."""
 _LONGEST_LITERAL = 24
 
 Text = tuple[str, int]
-"""A text and how tightly its outermost operator binds."""
+"""A text and the precedence of its outermost operator."""
 
 
 def scalar_text(view: View, row: int | None) -> str:
-    """The value of a constant of one number; empty for everything else."""
+    """Return the value of a scalar constant; empty for everything else."""
     if row is None or view.opcodes[row] != "constant":
         return ""
     shape = view.shapes[row]
@@ -48,8 +48,9 @@ class FusionExpressions:
         self._views = views
 
     def of(self, computation: str, arguments: Sequence[str]) -> str:
-        """The expression of the root, in the names of the arguments; empty where there is no such computation. Of many results
-        the first few are given, and what is deep or long is cut to `…`.
+        """Return the expression of the root in terms of the arguments; empty if the computation does not exist.
+
+        It shows the first `MAX_OUTPUTS` results, and `…` for parts that are too deep or too long.
         """
         if computation not in self._views.computations:
             return ""
@@ -71,7 +72,10 @@ class FusionExpressions:
 
 
 class _Writer:
-    """Writes the expressions of one computation and of those that it fuses. `left` holds how many instructions may follow."""
+    """Write the expressions of one computation and of those that it fuses.
+
+    `left` holds how many more instructions may be written.
+    """
 
     def __init__(self, views: Views, view: View, arguments: Sequence[Text], left: list[int]) -> None:
         self._views = views
@@ -79,8 +83,8 @@ class _Writer:
         self._arguments = arguments
         self._left = left
 
-    def _behind(self, row: int, passed: Collection[str]) -> int:
-        """What a row has the values of, where it is one of these operations."""
+    def _step_through(self, row: int, passed: Collection[str]) -> int:
+        """Return the row at the end of the chain of first operands through opcodes of `passed`."""
         view = self._view
         while view.opcodes[row] in passed and len(view.operand_rows(row)) == 1:
             source = view.operand_row(row, 0)
@@ -90,21 +94,22 @@ class _Writer:
         return row
 
     def is_argument(self, row: int) -> bool:
-        """Whether a row has the values of a parameter, as they are."""
-        return self._view.opcodes[self._behind(row, _AS_THEY_ARE)] == "parameter"
+        """Return True if a row has the unchanged values of a parameter."""
+        return self._view.opcodes[self._step_through(row, _AS_THEY_ARE)] == "parameter"
 
     def text(self, row: int, depth: int) -> Text:
-        """The expression of a row."""
+        """Return the expression of a row."""
         view = self._view
-        row = self._behind(row, _LEFT_OUT)
+        row = self._step_through(row, _LEFT_OUT)
         opcode = view.opcodes[row]
         if opcode in {"convert", "bitcast-convert"}:
-            behind = self._behind(row, _LEFT_OUT | {opcode})
-            row, opcode = (behind, "constant") if view.opcodes[behind] == "constant" else (row, opcode)
+            source = self._step_through(row, _LEFT_OUT | {opcode})
+            row, opcode = (source, "constant") if view.opcodes[source] == "constant" else (row, opcode)
         if opcode == "parameter":
             number = view.parameter_number(row)
-            known = number is not None and number < len(self._arguments)
-            return self._arguments[number] if known and number is not None else (view.names[row], _ATOM)
+            if number is not None and number < len(self._arguments):
+                return self._arguments[number]
+            return view.names[row], _ATOM
         if opcode == "constant":
             return scalar_text(view, row) or "constant", _ATOM
         self._left[0] -= 1
@@ -131,7 +136,7 @@ class _Writer:
         return f"{self._function(row, opcode)}({', '.join(text for text, _ in shown)})", _ATOM
 
     def _fused(self, row: int, operands: Sequence[Text], depth: int) -> Text:
-        """A fusion inside of a fusion, shown as its root."""
+        """Write a fusion inside of a fusion as its root."""
         callee = self._view.instruction_at(row).callee("calls")
         view = self._views.of(callee) if callee is not None and callee in self._views.computations else None
         if view is None or view.root is None or view.opcodes[view.root] == "tuple":
@@ -146,19 +151,19 @@ class _Writer:
         return (operand.name if operand is not None else None) or "?", _ATOM
 
     def _ranges(self, row: int) -> str:
-        """What a slice takes, as `:, 0:1024`."""
+        """Return the ranges of a slice, as `:, 0:1024`."""
         ranges = self._view.instruction_at(row).attr("slice") or ()
         shape = self._view.operand_shape(row, 0)
         sizes = (
             shape.dimensions if isinstance(shape, ArrayShape) and len(shape.dimensions) == len(ranges) else [None] * len(ranges)
         )
-        return ", ".join(":" if one == (0, size, 1) else _range(one) for one, size in zip(ranges, sizes, strict=True))
+        return ", ".join(":" if part == (0, size, 1) else _range(part) for part, size in zip(ranges, sizes, strict=True))
 
     def _direction(self, row: int) -> str:
         return _DIRECTIONS.get(self._view.instruction_at(row).attr("direction") or "", "?")
 
     def _function(self, row: int, opcode: str) -> str:
-        """What an operation is called: a conversion by its type, a reduction by what it applies, a custom call by target."""
+        """Return the name of an operation: the type of a conversion, the operator of a reduction, a custom call's target."""
         shape = self._view.shapes[row]
         if opcode in {"convert", "bitcast-convert"} and isinstance(shape, ArrayShape):
             return shape.dtype
@@ -178,8 +183,8 @@ class _Writer:
 
 
 def _written(opcode: str) -> str:
-    known = TABLE.get(opcode)
-    return known.written if known is not None else opcode
+    info = TABLE.get(opcode)
+    return info.written if info is not None else opcode
 
 
 def _function_name(opcode: str) -> str:
@@ -192,5 +197,5 @@ def _bracketed(operand: Text, binds: int) -> str:
     return text if own >= binds else f"({text})"
 
 
-def _range(one: SliceDimension) -> str:
-    return f"{one.start}:{one.limit}" + (f":{one.stride}" if one.stride != 1 else "")
+def _range(part: SliceDimension) -> str:
+    return f"{part.start}:{part.limit}" + (f":{part.stride}" if part.stride != 1 else "")

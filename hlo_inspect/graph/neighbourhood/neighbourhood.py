@@ -1,9 +1,8 @@
-"""The neighbours of one instruction, and the ways between some instructions and others.
+"""The neighbours of an instruction, and the paths between instructions.
 
-They are found in the graph of the values of a step (`graph/value_graph.py`), seen as that of its instructions: which makes an
-array of what others make. A fusion is one instruction, and so is the start of an asynchronous computation that holds only one.
-Ways inside of one instruction have no length, so that what one array of a loop or of a combined collective is made of is not
-mixed up with what the others are.
+The graph of the values of a step (`graph/value_graph.py`) is seen as a graph of its instructions. A fusion is one instruction,
+and so is the start of an asynchronous computation that holds only one. Paths inside of an instruction have no length. So the
+arrays of a loop or of a combined collective keep their operands apart.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from functools import cached_property
 from itertools import count
 from typing import NamedTuple
 
-from hlo_inspect.graph.neighbourhood.selection import RowPlace
+from hlo_inspect.graph.graph_reader import read_values
+from hlo_inspect.graph.neighbourhood.instruction_lookup import RowPlace
 from hlo_inspect.graph.value_graph import PARAMETER, CallFrame, Value, ValueGraph, nodes_in
-from hlo_inspect.graph.values import read_values
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo import tokens
 from hlo_inspect.hlo.instruction import Instruction
@@ -30,7 +29,7 @@ Edges = Sequence[Sequence[int]]
 
 
 class ReachedNode(NamedTuple):
-    """A node so many steps away; `before` is the node through which it was reached, `None` of one where the search began."""
+    """A node at a distance of `steps`; `before` is the node that led to it, None for a start of the search."""
 
     node: int
     steps: int
@@ -38,11 +37,11 @@ class ReachedNode(NamedTuple):
 
 
 class InstructionGraph:
-    """The nodes of one run of `computation`: `feeds` has those of which each is made, `reads` those that are made of it.
+    """The nodes of one run of `computation`: `feeds` has the operands of each, `reads` its users.
 
-    `instruction_of` is the number of the instruction that makes each, and `places` where the instructions stand. Fused
-    computations are one instruction, except those that are `opened`. `is_whole`: all calls could be followed. `computations`
-    are those that run.
+    `instruction_of` numbers the instruction that makes each node; `places` are the rows of the instructions. A fused
+    computation counts as one instruction, unless it is in `opened`. `is_whole` means that all calls could be followed.
+    `computations` are those that run.
     """
 
     def __init__(self, views: Views, computation: str, opened: Collection[str] = ()) -> None:
@@ -57,7 +56,7 @@ class InstructionGraph:
         self.feeds: Edges = self._values.operands
 
     def _number(self, node: int) -> int:
-        """The instruction that makes a node."""
+        """Return the number of the instruction that makes a node."""
         frame = self._values.frame_of[node]
         place = self._owners[frame] or RowPlace(self._values.frames[frame].name, self._values.row_of[node])
         number = self._numbers.setdefault(place, len(self.places))
@@ -74,7 +73,7 @@ class InstructionGraph:
         return reads
 
     def number(self, place: RowPlace) -> int | None:
-        """The number of an instruction; `None` of one that makes no array by itself."""
+        """Return the number of an instruction; None if it makes no array by itself."""
         return self._numbers.get(place)
 
     def view(self, number: int) -> View:
@@ -89,7 +88,7 @@ class InstructionGraph:
     # -- from instructions to nodes and back ----------------------------------------------------------------------------
 
     def made_by(self, place: RowPlace) -> list[int]:
-        """The nodes that an instruction makes; none of one that only names or hands on what others make."""
+        """Return the nodes that an instruction makes; none if it only names or passes on arrays."""
         number = self.number(place)
         return [] if number is None else self._made[number]
 
@@ -101,30 +100,31 @@ class InstructionGraph:
         return made
 
     def handed_on_by(self, place: RowPlace) -> list[int]:
-        """The nodes of what an instruction returns, in all calls of its computation."""
+        """Return the nodes of an instruction's result, in all calls of its computation."""
         frames = self._values.frames_by_name.get(place.computation, ())
         return list(dict.fromkeys(node for frame in frames for node in nodes_in(frame.value(place.row))))
 
     def maker(self, place: RowPlace) -> int | None:
-        """The instruction that makes what another one hands on; `None` where that is itself, or there are several."""
-        found = {self.instruction_of[node] for node in self.handed_on_by(place)}
-        number = found.pop() if len(found) == 1 else None
+        """Return the single other instruction that makes the arrays that this one passes on; else None."""
+        makers = {self.instruction_of[node] for node in self.handed_on_by(place)}
+        number = makers.pop() if len(makers) == 1 else None
         return None if number is None or self.places[number] == place else number
 
     def is_parameter(self, node: int) -> bool:
-        """Whether a node is an array of a parameter of the step."""
+        """Return True if a node is an array of a parameter of the step."""
         return bool(self._values.kinds[node] & PARAMETER)
 
     def outputs(self, nodes: Collection[int]) -> list[ShapeIndex]:
-        """Where the result of the step holds one of these nodes."""
+        """Return the indices of the step's result that hold one of these nodes."""
         wanted = set(nodes)
         return list(dict.fromkeys(index for index, node in _leaves(self._values.result()) if node in wanted))
 
     # -- searching ------------------------------------------------------------------------------------------------------
 
     def search(self, edges: Edges, starts: Sequence[int]) -> Iterator[ReachedNode]:
-        """The nodes that can be reached along `feeds` or `reads`, the starts among them, the nearest first. A step leads from
-        one instruction to another.
+        """Yield the nodes reachable along `feeds` or `reads`, the starts included, the nearest first.
+
+        A step leads from one instruction to another.
         """
         steps = dict.fromkeys(starts, 0)
         before: dict[int, int | None] = dict.fromkeys(starts)
@@ -148,55 +148,55 @@ class InstructionGraph:
 
 
 def _leaves(value: Value) -> Iterator[tuple[ShapeIndex, int]]:
-    """The nodes of a value, each with its index; of an array in parts all have that of the array."""
+    """Yield the nodes of a value, each with its index; nodes of an array in parts share the array's index."""
     waiting: list[tuple[ShapeIndex, Value]] = [((), value)]
     while waiting:
-        at, one = waiting.pop()
-        if isinstance(one, tuple):
-            waiting += [((*at, number), element) for number, element in reversed(list(enumerate(one)))]
+        index, part = waiting.pop()
+        if isinstance(part, tuple):
+            waiting += [((*index, number), element) for number, element in reversed(list(enumerate(part)))]
         else:
-            yield from ((at, node) for node in nodes_in(one))
+            yield from ((index, node) for node in nodes_in(part))
 
 
 def _owners(values: ValueGraph, opened: Collection[str]) -> list[RowPlace | None]:
-    """For each call the instruction as a part of which it counts, `None` where its rows are instructions of their own."""
+    """Return for each call the instruction that it counts as; None if its rows are instructions of their own."""
     owners: list[RowPlace | None] = []
     for frame in values.frames:
         owner = None
         if frame.caller is not None:
             caller, row = values.frames[frame.caller[0]], frame.caller[1]
             owner = owners[caller.number]
-            if owner is None and frame.name not in opened and _is_one(caller, row, frame):
+            if owner is None and frame.name not in opened and _is_single(caller, row, frame):
                 owner = RowPlace(caller.name, row)
         owners.append(owner)
     return owners
 
 
-def _is_one(caller: CallFrame, row: int, called: CallFrame) -> bool:
-    """Whether a call is shown as the instruction that makes it: a fusion, and an asynchronous one of a single instruction."""
-    known = TABLE.get(caller.view.opcodes[row])
-    if known is None or known.half != "start":
-        return known is not None and known.name == "fusion"
-    return sum(one not in _HANDING_ON for one in called.view.opcodes) <= 1
+def _is_single(caller: CallFrame, row: int, called: CallFrame) -> bool:
+    """Return True if a call is shown as the instruction that makes it: a fusion, or an asynchronous single instruction."""
+    info = TABLE.get(caller.view.opcodes[row])
+    if info is None or info.half != "start":
+        return info is not None and info.name == "fusion"
+    return sum(opcode not in _HANDING_ON for opcode in called.view.opcodes) <= 1
 
 
 _HANDING_ON = NAMING | {"parameter"}
 
 
 MAX_NEIGHBOURS = 2_000
-"""So many are looked at on each side."""
+"""Limit of neighbours on each side."""
 MAX_WAYS = 8
 MAX_ARRAYS = 4
-"""Ways from parameters are sought by so many arrays."""
+"""Limit of arrays for which paths from parameters are sought."""
 MAX_BEGUN = 20_000
-"""Beginnings of ways that are looked at where there are many."""
+"""Limit of partial paths that are tried."""
 
 Way = list[int]
-"""The numbers of its instructions, both ends included."""
+"""The numbers of the instructions of a path, both ends included."""
 
 
 class Neighbour(NamedTuple):
-    """An instruction so many steps away; `by` is the number of the one before it, `None` where that is the one asked for."""
+    """An instruction at a distance of `steps`; `by` is the number of the previous one, None if that is the centre."""
 
     number: int
     steps: int
@@ -204,10 +204,10 @@ class Neighbour(NamedTuple):
 
 
 class Neighbourhood:
-    """What feeds and what reads one instruction, up to `depth` steps away.
+    """The instructions that feed and read one instruction, up to `depth` steps away.
 
-    `feeds` and `reads` have the nearest first, the first `MAX_NEIGHBOURS` of them; `edges` says which of all feeds which.
-    `callers` are what calls its computation.
+    `feeds` and `reads` have the nearest first, at most `MAX_NEIGHBOURS`; `edges` connects all of them. `callers` are the
+    instructions that call its computation.
     """
 
     def __init__(self, module: Module, views: Views, place: RowPlace, depth: int) -> None:
@@ -226,25 +226,28 @@ class Neighbourhood:
         self.reads, self._below = self._near(self.graph.reads, 0)
 
     def _near(self, edges: Edges, away: int) -> tuple[list[Neighbour], dict[int, None]]:
-        """The neighbours in one direction, and their nodes; what an instruction hands on is `away` steps from it."""
+        """Return the neighbours in one direction, and their nodes.
+
+        Arrays that the instruction only passes on are `away` steps from it.
+        """
         graph = self.graph
         own = {graph.instruction_of[node] for node in self._nodes} if not away else set()
-        found: dict[int, Neighbour] = {}
+        neighbours: dict[int, Neighbour] = {}
         nodes: dict[int, None] = {}
         for reached in graph.search(edges, self._nodes):
             steps = reached.steps + away
-            if steps > self.depth or len(found) >= MAX_NEIGHBOURS:
+            if steps > self.depth or len(neighbours) >= MAX_NEIGHBOURS:
                 break
             nodes[reached.node] = None
             number = graph.instruction_of[reached.node]
-            if steps and number not in own and number not in found:
+            if steps and number not in own and number not in neighbours:
                 by = None if steps == 1 or reached.before is None else graph.instruction_of[reached.before]
-                found[number] = Neighbour(number, steps, by)
-        return list(found.values()), nodes
+                neighbours[number] = Neighbour(number, steps, by)
+        return list(neighbours.values()), nodes
 
     @cached_property
     def instruction(self) -> Instruction | None:
-        """The instruction; `None` where its operands are not closed."""
+        """The instruction; None if its operands are not closed."""
         try:
             return self.view.instruction(self.row)
         except tokens.ScanError:
@@ -252,42 +255,47 @@ class Neighbourhood:
 
     @cached_property
     def outputs(self) -> list[ShapeIndex]:
-        """Where the program returns what it makes or hands on."""
+        """The indices of the program's result that hold an array that it makes or passes on."""
         return self.graph.outputs(self._nodes)
 
     @cached_property
     def from_parameters(self) -> list[Way]:
-        """The shortest way from a parameter by each of the first arrays that it is made of. No two begin at one parameter."""
+        """The shortest path from a parameter to each of the first `MAX_ARRAYS` operands, one for each parameter."""
         graph = self.graph
         own = {graph.instruction_of[node] for node in self._nodes} if self._makes else set()
-        arrays = [one for node in self._nodes for one in graph.feeds[node]] if self._makes else self._nodes
-        found: dict[int, Way] = {}
-        for array in list(dict.fromkeys(one for one in arrays if graph.instruction_of[one] not in own))[:MAX_ARRAYS]:
-            way = way_from_parameter(graph, array)
-            if way:
-                found.setdefault(way[0], way)
-        return sorted(found.values(), key=len)
+        arrays = [operand for node in self._nodes for operand in graph.feeds[node]] if self._makes else self._nodes
+        paths: dict[int, Way] = {}
+        for array in list(dict.fromkeys(node for node in arrays if graph.instruction_of[node] not in own))[:MAX_ARRAYS]:
+            path = path_from_parameter(graph, array)
+            if path:
+                paths.setdefault(path[0], path)
+        return sorted(paths.values(), key=len)
 
     @cached_property
     def edges(self) -> list[tuple[RowPlace, RowPlace]]:
-        """Which of all these instructions feeds which."""
+        """Pairs of these instructions: the second reads the first."""
         own = set(self._nodes)
         if self._makes:
             return self._joined(self._above | self._below)
         joined = self._joined(self._above)
         joined += [(self._place(node), self.place) for node in self._nodes if node in self._above]
         joined += [
-            (self.place if one in own else self._place(one), self._place(node))
+            (self.place if operand in own else self._place(operand), self._place(node))
             for node in self._below
             if node not in own
-            for one in self.graph.feeds[node]
-            if one in self._below
+            for operand in self.graph.feeds[node]
+            if operand in self._below
         ]
         return list(dict.fromkeys(edge for edge in joined if edge[0] != edge[1]))
 
     def _joined(self, nodes: Collection[int]) -> list[tuple[RowPlace, RowPlace]]:
-        """Which instructions feed which by these nodes."""
-        joined = ((self._place(one), self._place(node)) for node in nodes for one in self.graph.feeds[node] if one in nodes)
+        """Return the pairs of instructions that these nodes connect."""
+        joined = (
+            (self._place(operand), self._place(node))
+            for node in nodes
+            for operand in self.graph.feeds[node]
+            if operand in nodes
+        )
         return list(dict.fromkeys(edge for edge in joined if edge[0] != edge[1]))
 
     def _place(self, node: int) -> RowPlace:
@@ -295,10 +303,10 @@ class Neighbourhood:
 
 
 class Ways:
-    """The ways along which arrays go from any of some instructions to any of others.
+    """The paths of arrays from any of some instructions to any of others.
 
-    `found` are the shortest ones, `joined` all instructions on some way, each with those that it feeds there. `is_backwards`:
-    there is none, but there is one the other way round, which is given.
+    `found` are the shortest ones. `joined` has all instructions on some path, each with those that it feeds there.
+    `is_backwards` means that paths exist only from the goals to the starts; these are given then.
     """
 
     def __init__(self, module: Module, views: Views, starts: Sequence[RowPlace], goals: Sequence[RowPlace]) -> None:
@@ -313,38 +321,42 @@ class Ways:
     def _between(self, starts: Sequence[RowPlace], goals: Sequence[RowPlace]) -> tuple[list[Way], dict[int, list[int]]]:
         first, last = self._nodes(starts), self._nodes(goals)
         joined = joined_between(self.graph, first, last)
-        of = self.graph.instruction_of
-        return shortest_ways(joined, [of[node] for node in first], [of[node] for node in last]), joined
+        instruction_of = self.graph.instruction_of
+        return shortest_paths(joined, [instruction_of[node] for node in first], [instruction_of[node] for node in last]), joined
 
     def _nodes(self, places: Sequence[RowPlace]) -> list[int]:
-        """The nodes that the instructions make, or hand on."""
+        """Return the nodes that the instructions make or pass on."""
         return [node for place in places for node in self.graph.made_by(place) or self.graph.handed_on_by(place)]
 
     @cached_property
     def edges(self) -> list[tuple[RowPlace, RowPlace]]:
-        """Which of the instructions on some way feeds which."""
+        """Pairs of instructions on some path: the second reads the first."""
         places = self.graph.places
-        return [(places[one], places[other]) for one, others in self.joined.items() for other in others if other in self.joined]
+        return [
+            (places[number], places[user]) for number, users in self.joined.items() for user in users if user in self.joined
+        ]
 
 
 def callers(views: Views) -> dict[str, list[Instruction]]:
-    """The instructions that call each computation, in whatever role."""
-    found: dict[str, list[Instruction]] = {}
+    """Return the instructions that call each computation, in any role."""
+    instructions: dict[str, list[Instruction]] = {}
     for name in views.computations:
         view = views.of(name)
         for row, opcode in enumerate(view.opcodes):
             if opcode in CALLING_OPCODES:
                 instruction = view.instruction_at(row)
                 for callee in dict.fromkeys(called.name for called in instruction.called):
-                    found.setdefault(callee, []).append(instruction)
-    return found
+                    instructions.setdefault(callee, []).append(instruction)
+    return instructions
 
 
 def graph_around(
     module: Module, views: Views, places: Sequence[RowPlace], calling: Mapping[str, Sequence[Instruction]]
 ) -> InstructionGraph:
-    """The graph of one run of the entry; where this runs none of the instructions that of the computation of the first one. The
-    fused computations that they stand in are taken apart; `calling` has what calls each computation.
+    """Return the graph of one run of the entry.
+
+    If the entry runs none of the instructions, return that of the computation of the first one. Fused computations around them
+    are opened. `calling` has the callers of each computation.
     """
     opened = _fused_around(calling, dict.fromkeys(place.computation for place in places))
     if module.entry is not None:
@@ -355,23 +367,26 @@ def graph_around(
 
 
 def _fused_around(calling: Mapping[str, Sequence[Instruction]], computations: Iterable[str]) -> frozenset[str]:
-    """The computations with those that call them as a part of one instruction."""
-    found = dict.fromkeys(computations)
-    waiting = list(found)
-    for one in waiting:
-        for caller in calling.get(one, ()):
+    """Return the computations, and those of the fusions around them."""
+    opened = dict.fromkeys(computations)
+    waiting = list(opened)
+    for name in waiting:
+        for caller in calling.get(name, ()):
             around = caller.computation.name
-            if around not in found and caller.opcode == "fusion":
-                found[around] = None
+            if around not in opened and caller.opcode == "fusion":
+                opened[around] = None
                 waiting.append(around)
-    return frozenset(found)
+    return frozenset(opened)
 
 
-# -- ways --------------------------------------------------------------------------------------------------------------------
+# -- paths -------------------------------------------------------------------------------------------------------------------
 
 
-def way_from_parameter(graph: InstructionGraph, node: int) -> Way:
-    """Find the shortest way from a parameter to a node, if any; of equally short ones that from the largest parameter."""
+def path_from_parameter(graph: InstructionGraph, node: int) -> Way:
+    """Return the shortest path from a parameter to a node; empty if there is none.
+
+    Of equally short paths take that from the largest parameter.
+    """
     before: dict[int, int | None] = {}
     goals: list[int] = []
     shortest = 0
@@ -390,18 +405,19 @@ def way_from_parameter(graph: InstructionGraph, node: int) -> Way:
         leaves = array_leaves(graph.view(number).shapes[graph.places[number].row])
         return sum(leaf.bytes or 0 for _, leaf in leaves)
 
-    way: Way = []
-    one: int | None = max(goals, key=size)
-    while one is not None:
-        if not way or way[-1] != graph.instruction_of[one]:
-            way.append(graph.instruction_of[one])
-        one = before[one]
-    return way
+    path: Way = []
+    current: int | None = max(goals, key=size)
+    while current is not None:
+        if not path or path[-1] != graph.instruction_of[current]:
+            path.append(graph.instruction_of[current])
+        current = before[current]
+    return path
 
 
 def joined_between(graph: InstructionGraph, starts: Sequence[int], goals: Sequence[int]) -> dict[int, list[int]]:
-    """Every instruction on a way from one of the nodes `starts` to one of `goals`, each with those that it feeds directly on
-    such ways; the nearest to the starts first. Empty where there is no way.
+    """Return every instruction on a path from `starts` to `goals` (nodes), with those that it feeds on such paths.
+
+    The nearest to the starts come first. Empty if there is no path.
     """
     up = {reached.node for reached in graph.search(graph.feeds, goals)}
     down = [reached.node for reached in graph.search(graph.reads, starts) if reached.node in up]
@@ -409,41 +425,44 @@ def joined_between(graph: InstructionGraph, starts: Sequence[int], goals: Sequen
     for node in down:
         fed = (graph.instruction_of[other] for other in graph.reads[node] if other in up)
         joined.setdefault(graph.instruction_of[node], {}).update(dict.fromkeys(fed))
-    return {one: [other for other in others if other != one] for one, others in joined.items()}
+    return {number: [user for user in users if user != number] for number, users in joined.items()}
 
 
-def shortest_ways(joined: Mapping[int, Sequence[int]], starts: Sequence[int], goals: Sequence[int]) -> list[Way]:
-    """Find the shortest ways from any start to any goal, given as instructions, that pass nothing twice. `joined` is what feeds
-    what.
+def shortest_paths(joined: Mapping[int, Sequence[int]], starts: Sequence[int], goals: Sequence[int]) -> list[Way]:
+    """Return the shortest paths without repeats from any start to any goal, all given as instructions.
+
+    `joined` has the users of each instruction.
     """
     left = _distances(joined, goals)
     ends, order = frozenset(goals), count()
-    waiting = [(left[one], left[one], next(order), [one]) for one in dict.fromkeys(starts) if one in left]  # nearly done first
+    waiting = [
+        (left[start], left[start], next(order), [start]) for start in dict.fromkeys(starts) if start in left
+    ]  # nearly done first
     heapq.heapify(waiting)
-    found: list[Way] = []
+    paths: list[Way] = []
     begun = 0
-    while waiting and len(found) < MAX_WAYS and begun < MAX_BEGUN:
+    while waiting and len(paths) < MAX_WAYS and begun < MAX_BEGUN:
         begun += 1
-        *_, way = heapq.heappop(waiting)
-        if way[-1] in ends:
-            found.append(way)
+        *_, path = heapq.heappop(waiting)
+        if path[-1] in ends:
+            paths.append(path)
             continue
-        for other in joined.get(way[-1], ()):
-            if other in left and other not in way:
-                heapq.heappush(waiting, (len(way) + left[other], left[other], next(order), [*way, other]))
-    return found
+        for other in joined.get(path[-1], ()):
+            if other in left and other not in path:
+                heapq.heappush(waiting, (len(path) + left[other], left[other], next(order), [*path, other]))
+    return paths
 
 
 def _distances(joined: Mapping[int, Sequence[int]], goals: Sequence[int]) -> dict[int, int]:
-    """How many steps each instruction is from the nearest goal."""
+    """Return the number of steps from each instruction to the nearest goal."""
     back: defaultdict[int, list[int]] = defaultdict(list)
-    for one, others in joined.items():
-        for other in others:
-            back[other].append(one)
-    found = dict.fromkeys(goals, 0)
-    waiting = list(found)
-    for one in waiting:
-        new = {other: found[one] + 1 for other in back[one] if other not in found}
-        found |= new
+    for number, users in joined.items():
+        for user in users:
+            back[user].append(number)
+    distances = dict.fromkeys(goals, 0)
+    waiting = list(distances)
+    for number in waiting:
+        new = {operand: distances[number] + 1 for operand in back[number] if operand not in distances}
+        distances |= new
         waiting += new
-    return found
+    return distances

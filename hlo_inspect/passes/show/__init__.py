@@ -13,8 +13,8 @@ from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.errors import UsageError
 from hlo_inspect.graph.neighbourhood.expressions import FusionExpressions
+from hlo_inspect.graph.neighbourhood.instruction_lookup import RowPlace, find_rows
 from hlo_inspect.graph.neighbourhood.neighbourhood import InstructionGraph, Neighbourhood, Ways, callers, graph_around
-from hlo_inspect.graph.neighbourhood.selection import RowPlace, find_rows
 from hlo_inspect.graph.parameters import ParameterLeaf
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo import tokens

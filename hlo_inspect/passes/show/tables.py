@@ -10,8 +10,8 @@ from typing import NamedTuple
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.graph.neighbourhood.expressions import FusionExpressions, scalar_text
+from hlo_inspect.graph.neighbourhood.instruction_lookup import RowPlace
 from hlo_inspect.graph.neighbourhood.neighbourhood import MAX_NEIGHBOURS, InstructionGraph, Neighbour, Neighbourhood, Ways
-from hlo_inspect.graph.neighbourhood.selection import RowPlace
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.values.shapes import Shape, array_leaves, total
 from hlo_inspect.passes.base import bounded

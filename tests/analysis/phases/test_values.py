@@ -8,8 +8,8 @@ import pytest
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.phases.facts import Components
+from hlo_inspect.graph.graph_reader import read_values
 from hlo_inspect.graph.value_graph import PARAMETER, ValueGraph, nodes_in
-from hlo_inspect.graph.values import read_values
 from hlo_inspect.hlo.wants import Wants
 
 Read = Callable[..., Context]

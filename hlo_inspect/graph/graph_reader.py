@@ -1,4 +1,4 @@
-"""Reads the graph of the values of one step from the rows of its computations."""
+"""Read the graph of the values of one step from the rows of its computations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hlo_inspect.graph.value_graph import (
     BodyTemplate,
     BodyTemplates,
     CallFrame,
-    Parts,
+    SlicedValue,
     Value,
     ValueGraph,
     are_nodes,
@@ -25,12 +25,12 @@ from hlo_inspect.hlo.opcodes import ASYNC_ENDS, ELEMENTWISE, POINT_TO_POINT, STA
 from hlo_inspect.hlo.values.shapes import ArrayShape
 
 MAX_COPIES = 3
-"""Calls are read as often as they are made, until this many times the rows of the module are read."""
+"""Read each call of a computation until this multiple of the module's rows is read."""
 MAX_DEPTH = 400
 
 
 def read_values(views: Views, computation: str) -> ValueGraph:
-    """The values of one run of a computation whose parameters are the inputs."""
+    """Read the values of one run of a computation whose parameters are the inputs."""
     reader = _ValueReader(views)
     reader.read(computation)
     return reader.graph
@@ -59,7 +59,7 @@ class _ValueReader:
     # -- calls ----------------------------------------------------------------------------------------------------------
 
     def _enter(self, name: str, arguments: Sequence[Value] | None, caller: tuple[int, int] | None) -> bool:
-        """Starts a call; whether there is room for it."""
+        """Start a call. Return False if it is undefined, recursive, too deep or exceeds the limit of rows."""
         computation = self._views.computations.get(name)
         if computation is None or name in self._open_names or len(self._stack) >= MAX_DEPTH:
             return False
@@ -72,7 +72,7 @@ class _ValueReader:
         return True
 
     def _copy(self, name: str, arguments: Sequence[Value], caller: tuple[int, int]) -> CallFrame | None:
-        """A call that is like another one, where that is known and there is room for it."""
+        """Make a call from the template of its computation. Return None if there is none or a limit is reached."""
         if not are_nodes(arguments) or name in self._open_names or len(self._stack) >= MAX_DEPTH:
             return None
         template = self._templates.find(name, len(arguments))
@@ -108,7 +108,7 @@ class _ValueReader:
             self._stack[-1].results.append(frame.returned)
 
     def _advance(self, frame: CallFrame) -> bool:
-        """Reads on up to the next call; whether the end is reached."""
+        """Read on to the next call. Return True at the end of the computation."""
         view, values = frame.view, frame.values
         opcodes = view.opcodes
         graph = self.graph
@@ -147,7 +147,7 @@ class _ValueReader:
         return True
 
     def _called_all(self, frame: CallFrame, row: int) -> bool:
-        """Calls what an instruction runs, one after the other; whether all are done, with the value of the instruction."""
+        """Start the next call of the instruction. Return True if all are done; its value is then set."""
         pending = frame.pending or []
         while len(frame.results) < len(pending):
             name, arguments = pending[len(frame.results)]
@@ -164,7 +164,7 @@ class _ValueReader:
             frame.values[row] = results[0]
         return True
 
-    # -- what only hands on ---------------------------------------------------------------------------------------------
+    # -- values that are passed on --------------------------------------------------------------------------------------
 
     def _parameter(self, frame: CallFrame, row: int) -> Value:
         if frame.arguments is None:
@@ -183,7 +183,7 @@ class _ValueReader:
         return tuple(frame.operands(row))
 
     def _first(self, frame: CallFrame, row: int) -> Value:
-        """The operand; of several a tuple of them."""
+        """Return the operand, or a tuple of several operands."""
         values = frame.operands(row)
         return values[0] if len(values) == 1 else tuple(values)
 
@@ -195,7 +195,7 @@ class _ValueReader:
 
     def _bitcast(self, frame: CallFrame, row: int) -> Value:
         value = self._only_first(frame, row)
-        if isinstance(value, Parts):
+        if isinstance(value, SlicedValue):
             shape = frame.view.shapes[row]
             if not isinstance(shape, ArrayShape) or shape.dimensions[:1] != (value.stop,):
                 return self._join(frame, row, value)
@@ -204,12 +204,12 @@ class _ValueReader:
     # -- calls, loops and branches --------------------------------------------------------------------------------------
 
     def _call(self, frame: CallFrame, row: int) -> Value:
-        """A fusion, a call, or the start of an asynchronous computation."""
+        """Call the computation of a fusion, a call, or the start of an asynchronous computation."""
         printed = frame.view.printed_fusions.get(row)
         if printed is not None:
             name: str | None = printed[1]
         else:
-            name = next((one.name for one in frame.view.called_at(row) if one.role in {"run", "fused"}), None)
+            name = next((callee.name for callee in frame.view.called_at(row) if callee.role in {"run", "fused"}), None)
         if name is None:
             return self._plain(frame, row)
         arguments = frame.operands(row)
@@ -220,7 +220,7 @@ class _ValueReader:
         return copied.returned
 
     def _while(self, frame: CallFrame, row: int) -> Value:
-        body = [one.name for one in frame.view.called_at(row) if one.role == "body"]
+        body = [callee.name for callee in frame.view.called_at(row) if callee.role == "body"]
         initial = self._only_first(frame, row)
         if not body:
             return self._plain(frame, row)
@@ -232,21 +232,21 @@ class _ValueReader:
         return state
 
     def _close_loop(self, state: Value, result: Value) -> None:
-        """The state is also what the body returns."""
+        """Add what the body returns to the operands of the loop's state."""
         operands = self.graph.operands
         self.graph.is_ordered = False
         if isinstance(state, tuple) and isinstance(result, tuple):
-            for one, new in zip(state, result, strict=False):
-                if isinstance(one, int) and new != one:
-                    operands[one] += nodes_in(new)
+            for element, new in zip(state, result, strict=False):
+                if isinstance(element, int) and new != element:
+                    operands[element] += nodes_in(new)
             return
-        for one in nodes_in(state):
-            found: list[int] = []
-            self.graph.add_whole(self._stack[-1], result, found, None)
-            operands[one] += found
+        for element in nodes_in(state):
+            made_of: list[int] = []
+            self.graph.add_whole(self._stack[-1], result, made_of, None)
+            operands[element] += made_of
 
     def _conditional(self, frame: CallFrame, row: int) -> Value:
-        names = [(one.attribute, one.name) for one in frame.view.called_at(row) if one.role == "branch"]
+        names = [(callee.attribute, callee.name) for callee in frame.view.called_at(row) if callee.role == "branch"]
         arguments = frame.operands(row)
         if not names or len(arguments) != len(names) + 1:
             return self._plain(frame, row)
@@ -254,50 +254,49 @@ class _ValueReader:
         return None
 
     def _either(self, frame: CallFrame, row: int, results: Sequence[Value]) -> Value:
-        """One of the values of branches, which depends on the condition too."""
+        """Return the value of a conditional: each element is made of those of all branches and of the condition."""
         chosen = nodes_in(frame.operand(row, 0))
         tuples = [result for result in results if isinstance(result, tuple)]
-        if len(tuples) == len(results) and len({len(one) for one in tuples}) == 1:
+        if len(tuples) == len(results) and len({len(result) for result in tuples}) == 1:
             return tuple(
                 [
-                    self.graph.new(frame, row, chosen + [n for one in ones for n in nodes_in(one)], MOVES)
-                    for ones in zip(*tuples, strict=True)
+                    self.graph.new(frame, row, chosen + [node for element in elements for node in nodes_in(element)], MOVES)
+                    for elements in zip(*tuples, strict=True)
                 ]
             )
-        return self.graph.new(frame, row, chosen + [node for one in results for node in nodes_in(one)], MOVES)
+        return self.graph.new(frame, row, chosen + [node for result in results for node in nodes_in(result)], MOVES)
 
     # -- operations -----------------------------------------------------------------------------------------------------
 
     def _plain(self, frame: CallFrame, row: int) -> Value:
-        """An operation on whole operands."""
+        """Make one node of the whole operands."""
         return self.graph.new(frame, row, self.graph.made_of(frame, row), KINDS.get(frame.view.opcodes[row], 0))
 
     def _in_parts(self, frame: CallFrame, row: int) -> Value:
-        """An operation element by element, part by part where its operands are in the same parts."""
+        """Make one node for each part if all sliced operands have the same parts; else one node for the whole."""
         view, values = frame.view, frame.values
         made_of: list[int] = []
-        parts: list[Parts] = []
+        parts: list[SlicedValue] = []
         for source in view.operand_rows(row):
             value = values[source] if source is not None else None
             if type(value) is int:
                 made_of.append(value)
-            elif isinstance(value, Parts):
+            elif isinstance(value, SlicedValue):
                 parts.append(value)
             elif value is not None:
                 return self._plain(frame, row)
         kind = KINDS.get(view.opcodes[row], 0)
         if not parts:
             return self.graph.new(frame, row, made_of, kind)
-        first, size = parts[0], sum(len(one.nodes) for one in parts)
+        first, size = parts[0], sum(len(array.nodes) for array in parts)
         shape = view.shapes[row]
         fits = isinstance(shape, ArrayShape) and shape.dimensions[:1] == (first.stop,)
-        if not fits or any(one.starts != first.starts for one in parts) or size > self._left:
+        if not fits or any(array.starts != first.starts for array in parts) or size > self._left:
             return self._plain(frame, row)
         self._left -= size
-        nodes = [
-            self.graph.new(frame, row, [*made_of, *ones], kind) for ones in zip(*(one.nodes for one in parts), strict=True)
-        ]
-        return Parts(first.starts, nodes, first.stop)
+        columns = zip(*(array.nodes for array in parts), strict=True)
+        nodes = [self.graph.new(frame, row, [*made_of, *column], kind) for column in columns]
+        return SlicedValue(first.starts, nodes, first.stop)
 
     def _concatenate(self, frame: CallFrame, row: int) -> Value:
         view = frame.view
@@ -316,24 +315,24 @@ class _ValueReader:
             starts.append(start)
             nodes.append(self.graph.new(frame, row, made_of, MOVES))
             start += size
-        return Parts(starts, nodes, start)
+        return SlicedValue(starts, nodes, start)
 
     def _slice(self, frame: CallFrame, row: int) -> Value:
         whole = self._only_first(frame, row)
-        ranges = frame.view.instruction_at(row).attr("slice") if isinstance(whole, Parts) else None
-        if not isinstance(whole, Parts) or not ranges:
+        ranges = frame.view.instruction_at(row).attr("slice") if isinstance(whole, SlicedValue) else None
+        if not isinstance(whole, SlicedValue) or not ranges:
             return self._plain(frame, row)
         low, high = ranges[0].start, ranges[0].limit
         return self.graph.new(frame, row, whole.within(low, high), MOVES)
 
-    def _join(self, frame: CallFrame, row: int, parts: Parts) -> int:
-        """One node for all parts of an array."""
+    def _join(self, frame: CallFrame, row: int, parts: SlicedValue) -> int:
+        """Return one node for all parts of an array."""
         if parts.joined is None:
             parts.joined = self.graph.new(frame, row, list(parts.nodes), MOVES)
         return parts.joined
 
     def _collective(self, frame: CallFrame, row: int) -> Value:
-        """A node for each operand, as combined collectives are several."""
+        """Make a node for each operand, because a combined collective is several."""
         view = frame.view
         is_wrapper = TABLE[view.opcodes[row]].is_wrapper or view.opcodes[row] == "async-start"
         if is_wrapper and view.called_at(row):
@@ -353,12 +352,12 @@ class _ValueReader:
 
     def _custom_call(self, frame: CallFrame, row: int) -> Value:
         target = frame.view.instruction_at(row).attr("custom_call_target") or ""
-        known = self._targets.get(target)
-        if known is None:
-            known = self._targets[target] = (is_marker(target), is_computing(target))
-        if known[0] and frame.view.operand_rows(row):
+        marks = self._targets.get(target)
+        if marks is None:
+            marks = self._targets[target] = (is_marker(target), is_computing(target))
+        if marks[0] and frame.view.operand_rows(row):
             return self._first(frame, row)
-        return self.graph.new(frame, row, self.graph.made_of(frame, row), PRODUCT if known[1] else 0)
+        return self.graph.new(frame, row, self.graph.made_of(frame, row), PRODUCT if marks[1] else 0)
 
     # -- send and recv: TPU slices exchange arrays over the network of their hosts by such pairs ---------------------------
 
@@ -375,7 +374,7 @@ class _ValueReader:
         return node
 
     def _join_sends(self) -> None:
-        """Makes what is received of what is sent."""
+        """Make each received array of the one that its send sends."""
         for meeting, node in self._receives:
             sent = self._sends.get(meeting)
             if sent is not None:
@@ -383,7 +382,7 @@ class _ValueReader:
                 self.graph.is_ordered = self.graph.is_ordered and sent < node
 
 
-_STARTS = tuple(name for name, one in TABLE.items() if one.half == "start" and not one.collective)
+_STARTS = tuple(name for name, info in TABLE.items() if info.half == "start" and not info.collective)
 _EXCHANGES = {"all-to-all", "ragged-all-to-all"}
 _COLLECTIVES = [name for name in STARTING_COLLECTIVES if TABLE[name].collective not in _EXCHANGES.union(POINT_TO_POINT)]
 

@@ -1,4 +1,4 @@
-"""Which instruction is meant: by its name, its line, its opcode, or a pattern."""
+"""Look up instructions by name, line, opcode or pattern."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ELEMENT = lazy_pattern(r"\{[\d,]*+\}$", re.ASCII)
 _NUMBER = lazy_pattern(r"(?:\.\d++)++$", re.ASCII)
 _PLAIN = lazy_pattern(r"[\w./\- ]++", re.ASCII)
 _MOST_COMPARED = 20_000
-"""The nearest of more names are sought among those that begin alike."""
+"""Above this number of names, the nearest are sought among those with the same first letters."""
 
 
 class RowPlace(NamedTuple):
@@ -29,31 +29,32 @@ class RowPlace(NamedTuple):
 
 
 def find_rows(module: Module, views: Views, asked: str) -> list[RowPlace]:
-    """The rows that are meant, in the order of the text: those of that name, in whatever computations, the one on that line,
-    those of that opcode or op_name, or those of which name, opcode or op_name fits a pattern in which `*` is any text.
-    `NoSuchInstructionError` where there is none. Names may be as other tables print them: `%name`, `name{0}`, `fusion.* × 24`.
+    """Return the rows that `asked` names, in the order of the text.
+
+    It is a name (in any computation), a line number, an opcode, an op_name, or a pattern for one of these with `*` for any
+    text. Raise NoSuchInstructionError if nothing fits. Names may be as tables print them: `%name`, `name{0}`, `fusion.* × 24`.
     """
     text = _plain(asked)
     if text.isascii() and text.isdigit():
         return [_on_line(module, views, int(text[:18]))]
     if WILDCARD in text:
-        found = list(_fitting(views, text))
+        places = list(_fitting(views, text))
     else:
-        found = _where(views, lambda view: (row for row, one in enumerate(view.rows) if one[1] == text))
-        found = found or _where(views, lambda view: (row for row, one in enumerate(view.opcodes) if one == text))
-        found = found or list(_fitting(views, text))
-    if not found:
+        places = _select(views, lambda view: (row for row, name in enumerate(view.names) if name == text))
+        places = places or _select(views, lambda view: (row for row, opcode in enumerate(view.opcodes) if opcode == text))
+        places = places or list(_fitting(views, text))
+    if not places:
         raise NoSuchInstructionError(_no_such(module, views, text))
-    return found
+    return places
 
 
 def _plain(asked: str) -> str:
-    """What is asked for, without what tables print around a name."""
+    """Return the text to look up, without the additions of tables around a name."""
     match = _AS_PRINTED_IN_TABLES.fullmatch(asked.strip())
     return _ELEMENT.sub("", match[1] if match is not None else asked)
 
 
-def _where(views: Views, rows_of: Callable[[View], Iterator[int]]) -> list[RowPlace]:
+def _select(views: Views, rows_of: Callable[[View], Iterator[int]]) -> list[RowPlace]:
     return [RowPlace(name, row) for name in views.computations for row in rows_of(views.of(name))]
 
 
@@ -61,24 +62,24 @@ def _where(views: Views, rows_of: Callable[[View], Iterator[int]]) -> list[RowPl
 
 
 def fits(text: str, parts: list[str]) -> bool:
-    """Whether a text fits a pattern, given as its parts between the wildcards."""
+    """Return True if a text fits a pattern, given as its parts between the wildcards."""
     if len(parts) == 1:
         return text == parts[0]
     first, *middle, last = parts
     if not text.startswith(first) or len(text) < len(first) + len(last) or not text.endswith(last):
         return False
-    at, end = len(first), len(text) - len(last)
+    position, end = len(first), len(text) - len(last)
     for part in middle:
-        at = text.find(part, at, end)
-        if at < 0:
+        position = text.find(part, position, end)
+        if position < 0:
             return False
-        at += len(part)
+        position += len(part)
     return True
 
 
 def _fitting(views: Views, pattern: str) -> Iterator[RowPlace]:
     parts = pattern.split(WILDCARD)
-    longest = max(_PLAIN.findall(pattern), key=len, default="")  # of which a text in quotes has nothing escaped
+    longest = max(_PLAIN.findall(pattern), key=len, default="")  # without characters that are escaped in quotes
     opcodes: dict[str, bool] = {}
     for name in views.computations:
         view = views.of(name)
@@ -100,18 +101,18 @@ def _on_line(module: Module, views: Views, line: int) -> RowPlace:
     before, after = 0, 0
     for name, computation in views.computations.items():
         lines = computation.rows.lines
-        at = bisect_left(lines, line)
-        if at < len(lines) and lines[at] == line:
-            return RowPlace(name, at)
-        before = max(before, lines[at - 1] if at else 0)
-        after = min(after or last + 1, lines[at] if at < len(lines) else last + 1)
-    nearest = [str(one) for one in (before, after) if 0 < one <= last]
+        row = bisect_left(lines, line)
+        if row < len(lines) and lines[row] == line:
+            return RowPlace(name, row)
+        before = max(before, lines[row - 1] if row else 0)
+        after = min(after or last + 1, lines[row] if row < len(lines) else last + 1)
+    nearest = [str(near) for near in (before, after) if 0 < near <= last]
     where = "the nearest are on lines" if len(nearest) > 1 else "the nearest is on line"
     hint = f"; {where} {' and '.join(nearest)}" if nearest else ""
     raise NoSuchInstructionError(f"line {line} of {module.name} holds no instruction{hint}")
 
 
-# -- what is not there ------------------------------------------------------------------------------------------------------
+# -- errors -----------------------------------------------------------------------------------------------------------------
 
 
 def _no_such(module: Module, views: Views, text: str) -> str:
@@ -120,7 +121,7 @@ def _no_such(module: Module, views: Views, text: str) -> str:
     if text in module.computations:
         computation = module.computations[text]
         return f"{text} is a computation of {module.name} (line {computation.line}), not an instruction"
-    names = list(dict.fromkeys(row[1] for one in views.computations.values() for row in one.rows))
+    names = list(dict.fromkeys(row[1] for computation in views.computations.values() for row in computation.rows))
     if len(names) > _MOST_COMPARED:
         stem = _NUMBER.sub("", text)[:3]
         names = [name for name in names if name.startswith(stem)][:_MOST_COMPARED]
