@@ -31,10 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ParsedOptions:
-    """The machine, the mesh, the rules for custom calls and the cost model of a request;
-
-    None for those that it does not name.
-    """
+    """The parsed options of a request: machine, mesh, rules for custom calls and cost model; None if it does not name them."""
 
     machine: AskedMachine | None = None
     mesh: NamedMesh | None = None
@@ -74,7 +71,7 @@ NO_OPTIONS = ParsedOptions()
 # -- what depends on the machine ----------------------------------------------------------------------------------------------
 
 
-class OnMachine:
+class MachineAnalyses:
     """The analyses of a module on one machine: the one that `asked` names, else the one that the dump names.
 
     Another machine is another object. `analyses` is a weak reference, because the module's analyses refer to this object: keep
@@ -218,7 +215,7 @@ class Context(ModuleAnalyses):
         read_graph: Callable[[], Module | None] | None = None,
     ) -> None:
         super().__init__(module, request, options.mesh, options.custom_calls, read_graph)
-        self.on_machine = OnMachine(self, options.machine)
+        self.on_machine = MachineAnalyses(self, options.machine)
         self.cost_model = options.cost_model
 
     def on_each_profile(self) -> list[Context]:
@@ -234,5 +231,5 @@ class Context(ModuleAnalyses):
     def _on(self, machine: AskedMachine) -> Context:
         """Return the context on another machine. Analyses of the module itself are shared."""
         other = copy(self)
-        other.on_machine = OnMachine(other, machine)
+        other.on_machine = MachineAnalyses(other, machine)
         return other

@@ -191,10 +191,7 @@ def _figures(key: _CollectiveKey, count: int, first: Collective | None) -> Itera
 
 
 def _figure(amount: Bounds, differing: str) -> ExecutedFigure:
-    """Return the figure with its bounds;
-
-    `differing` says why the executed collectives are unknown, and is empty if they are known.
-    """
+    """Return the figure of its bounds. `differing` says why the executed collectives are unknown; empty if they are known."""
     if amount.is_exact and not differing:
         return ExecutedFigure(amount.least, amount.least)
     return ExecutedFigure(None, amount.least, differing or amount.reason, amount.greatest)

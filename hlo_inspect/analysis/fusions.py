@@ -90,7 +90,7 @@ class FusionKind(NamedTuple):
 
 
 def fusion_kinds(module: Module) -> list[FusionKind]:
-    """Return the kinds of fusions in the order of the text. Attributes of usual texts are not parsed for it."""
+    """Return the kinds of fusions in the order of the text. Fusions in the usual spelling are not parsed for it."""
     kinds: Counter[str] = Counter()
     multi_output: Counter[str] = Counter()
     for computation in module.holding:

@@ -54,7 +54,7 @@ def runs_of(ids: Sequence[int]) -> tuple[Run, ...] | None:
 
 
 def has_groups(collective: Collective) -> bool:
-    """Return True if the text states the groups of devices of a collective."""
+    """Return True if the devices of a collective are known as groups."""
     return not (collective.is_point_to_point or collective.kind == "collective-permute" or collective.participants.fault)
 
 
@@ -307,7 +307,7 @@ def _labels(groups: Groups, devices: int) -> Labels | None:
 
 
 def _axes(partitions: list[Labels], devices: int) -> list[Labels] | None:
-    """For each maximal set of groupings that put device 0 and one other device together, return their intersection.
+    """Intersect each maximal set of groupings that put device 0 and one other device together; return the intersections.
 
     Return None above `MAX_AXES`.
     """

@@ -81,16 +81,16 @@ def moment_of(context: Context, opcode: str | None) -> ModuleSnapshot:
     canonical = context.canonical
     opcodes = context.module.opcode_counts
     cost = context.cost
-    followed = [_collective(item) for item in context.collectives]
+    followed = [_collective(collective) for collective in context.collectives]
     if opcode is not None and opcode not in _COLLECTIVES:
         followed += _instructions(context, opcode)
     state = ModuleState(
         content=_content(context),
         is_scheduled=context.module.header.is_scheduled,
-        collectives=Counter(item.kind for item in context.collectives),
-        async_collectives=sum(item.is_async for item in context.collectives),
+        collectives=Counter(collective.kind for collective in context.collectives),
+        async_collectives=sum(collective.is_async for collective in context.collectives),
         fusions=opcodes["fusion"],
-        copies=sum(opcodes[item] for item in ("copy", "copy-start")),
+        copies=opcodes["copy"] + opcodes["copy-start"],
         instructions=sum(opcodes.values()),
         flops=cost.step["flops"],
         bytes=cost.step["bytes"],

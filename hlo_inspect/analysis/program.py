@@ -1,7 +1,7 @@
 """The kind of program of a module, as far as its text shows: training step, forward pass, decode step, one reduction.
 
 Updates of weights make a training step. op_names show a backward pass if JAX wrote them. A cache is a donated array of whose
-shape an instruction writes a part. A program in which one instruction computes is that operation.
+shape an instruction writes a part. A program in which only one instruction computes is that operation.
 """
 
 from __future__ import annotations

@@ -275,7 +275,7 @@ def _cost_key(view: View, row: int) -> tuple[str, ...] | None:
 
 
 def _operand_heads(view: View, row: int) -> list[str] | None:
-    """Return shape and opcode of each operand of a row; None if a name is ambiguous or an operand is an element."""
+    """Return shape and opcode of each operand of a row; None if these may not tell all."""
     whole = view.whole_operands(row)
     if view.ambiguous or whole is None:
         return None

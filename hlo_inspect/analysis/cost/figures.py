@@ -38,7 +38,7 @@ SPACE = "space."
 
 _EXACT = FIGURES.index("matmul_flops")
 EXACT_UP_TO = 2**24
-"""The integers that float32 does not round."""
+"""The largest integer up to which float32 rounds none."""
 _FLOAT = struct.Struct("f")
 
 NO_LINE = 0
@@ -185,11 +185,7 @@ class Tally:
 
     def first_gap(self, figure: Figure) -> CostGap | None:
         """Return the first gap of a figure in the order of the text."""
-        return (
-            min((gap for (_, gap_figure), gap in self.gaps.items() if gap_figure == figure), default=None)
-            if self.gaps
-            else None
-        )
+        return min((gap for (_, missing), gap in self.gaps.items() if missing == figure), default=None) if self.gaps else None
 
     @property
     def known(self) -> tuple[int, ...]:

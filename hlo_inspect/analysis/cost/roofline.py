@@ -92,10 +92,7 @@ def compute_time(tally: Tally, profile: HardwareProfile) -> Seconds:
 
 
 def engine_times(tally: Tally, profile: HardwareProfile) -> dict[str, float]:
-    """Return the time of the FLOPs of each engine, `matmul` and `vector`, which work at the same time;
-
-    FLOPs without a rate left out.
-    """
+    """Return the time of the FLOPs with a rate of each engine, `matmul` and `vector`, which work at the same time."""
     times: dict[str, float] = {}
     for unit, flops in _by_unit(tally).items():
         unit_rate = rate(unit, profile)
