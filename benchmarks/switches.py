@@ -140,7 +140,7 @@ SWITCHES: dict[str, Switch] = {
     "equal metadata": Switch(
         "what metadata says is found once for all that have the same but for the number of a layer",
         ("summary", "cost"),
-        {"analysis.provenance:Provenances.of": _forgetting("_by_metadata", "_parts_by_name")},
+        {"analysis.provenance:Provenances.get": _forgetting("_by_metadata", "_parts_by_name")},
     ),
     "bounds of a packing": Switch(
         "a second packing stops when it cannot be lower",

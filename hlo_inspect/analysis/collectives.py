@@ -288,11 +288,11 @@ def _operand_bytes(instruction: Instruction, kind: str, result: Shape | None, si
 
 
 def wire_bytes(kind: str, operand_bytes: int | None, size: int | None, pairs: DevicePairs | None = None) -> int | None:
-    """Return the bytes that one device sends with a bandwidth-optimal algorithm over a group of `size`, rounded up; None if unknown.
+    """Return the bytes that one device sends with a bandwidth-optimal algorithm over a group of `size`; None if unknown.
 
-    The lower bounds are those of the ring and recursive-halving algorithms: Patarasuk and Yuan, "Bandwidth optimal all-reduce
-    algorithms for clusters of workstations", 2009. The bus-bandwidth factors in the PERFORMANCE.md of NVIDIA's nccl-tests are
-    the same.
+    Bytes are rounded up. The lower bounds are those of the ring and recursive-halving algorithms: Patarasuk and Yuan,
+    "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009. The bus-bandwidth factors in the
+    PERFORMANCE.md of NVIDIA's nccl-tests are the same.
     """
     if operand_bytes is None or kind in POINT_TO_POINT or kind == "ragged-all-to-all":
         return None
@@ -316,8 +316,7 @@ def _channel(instruction: Instruction) -> int | None:
 
 
 def _reduction(module: Module, instruction: Instruction) -> str:
-    """Return the spelling of `to_apply`'s root opcode; empty if nothing is reduced, `unknown` if the text lacks the computation.
-    """
+    """Return the spelling of `to_apply`'s root opcode; empty if nothing is reduced, `unknown` if the text lacks it."""
     name = instruction.callee("to_apply")
     if name is None:
         return "unknown" if instruction.has("to_apply") else ""

@@ -79,8 +79,8 @@ def device_counts(module: Module) -> DeviceCounts:
     """Return the number of replicas and partitions.
 
     Counts in the header win. Otherwise replicas follow from ids of replicas, partitions from ids of partitions and from
-    shardings. Flattened ids give the rest of the partitions. A program is for one device if its header could print counts and
-    prints none, no instruction names a device, and the text is whole.
+    shardings. Flattened ids give the rest of the partitions. The program is for one device if the header could print counts but
+    has none, no instruction names a device, and the text is whole.
     """
     header = module.header
     if header.states_devices:
@@ -211,7 +211,7 @@ def _participant_count(mode: GroupMode, counts: DeviceCounts) -> int | None:
 def parts_among(copies: Groups, others: Groups) -> int:
     """Count the parts of another array on the devices of each group of `copies`; return the smallest count.
 
-    The devices of a group of `copies` hold the same part of one array, those of a group of `others` the same part of the other.
+    Both arguments group devices by the part that they hold: `copies` for one array, `others` for the other.
     """
     part = {device: number for number, group in enumerate(others) for device in group}
     return min((_parts(group, part) for group in copies), default=1)
@@ -231,7 +231,7 @@ _PARTITIONED = "_spmd"
 
 
 def shapes_are(module: Module, counts: DeviceCounts) -> ShapesAre | None:
-    """Return the kind of the printed shapes: `per_device`, `global`, or `mixed` (global with regions that are written per device).
+    """Return the kind of the printed shapes: `per_device`, `global`, or `mixed` (global with regions written per device).
 
     Return None if the header, which would tell, is missing, or if the text is truncated and the rest may hold such regions.
     XLA's SPMD partitioner turns a global program into one per device. Before it, custom calls carry the shardings of the front

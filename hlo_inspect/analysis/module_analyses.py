@@ -267,7 +267,7 @@ class ModuleAnalyses:
         from hlo_inspect.analysis.fusions import metadata_of_fusions
 
         yield from (self.phases.names.of(collective.inner) for collective in self.collectives)
-        yield from (self.provenances.of(metadata).scope.phase for metadata in dict.fromkeys(metadata_of_fusions(self.module)))
+        yield from (self.provenances.get(metadata).scope.phase for metadata in dict.fromkeys(metadata_of_fusions(self.module)))
         if cost is not None:
             yield from cost.named_phases
 
@@ -321,7 +321,7 @@ class ModuleAnalyses:
 
     def labels_of(self, view: View, row: int) -> Labels:
         """Return kind, phase, source and scope of a row."""
-        return self._labeller.of(view, row)
+        return self._labeller.get(view, row)
 
     @cached_property
     def _labeller(self) -> Labeller:

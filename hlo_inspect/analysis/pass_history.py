@@ -73,7 +73,7 @@ class ModuleSnapshot(NamedTuple):
     says: Counter[int]
 
 
-def moment_of(context: Context, opcode: str | None) -> ModuleSnapshot:
+def take_snapshot(context: Context, opcode: str | None) -> ModuleSnapshot:
     """Take the snapshot of a module that was read with `STATE_WANTS`.
 
     Collectives are followed, and the instructions of `opcode`.

@@ -52,7 +52,7 @@ class Provenances:
         self._by_metadata: dict[Metadata, Provenance] = {}
         self._parts_by_name: dict[tuple[str, str], tuple[Scope, str, str]] = {}
 
-    def of(self, metadata: Metadata) -> Provenance:
+    def get(self, metadata: Metadata) -> Provenance:
         provenance = self._by_metadata.get(metadata)
         if provenance is None:
             origin = origin_of(metadata, self.frames)
@@ -137,7 +137,7 @@ class Labeller:
         self._by_metadata: dict[tuple[str, Metadata | None, InstructionPhase | None], Labels] = {}
         self._by_row: dict[tuple[str, int], Labels] = {}
 
-    def of(self, view: View, index: int) -> Labels:
+    def get(self, view: View, index: int) -> Labels:
         """Return the labels of a row, computed on first use, since a phase may need the graph of values."""
         key = (view.computation.name, index)
         labels = self._by_row.get(key)
@@ -156,7 +156,7 @@ class Labeller:
         metadata = view.metadata(index)
         labels = self._by_metadata.get((kind, metadata, phase))
         if labels is None:
-            provenance = self._provenances.of(metadata) if metadata is not None else None
+            provenance = self._provenances.get(metadata) if metadata is not None else None
             labels = self._by_metadata[kind, metadata, phase] = _labels(kind, provenance, phase)
         return labels
 

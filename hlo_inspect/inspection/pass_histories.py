@@ -9,7 +9,7 @@ from functools import partial
 from hashlib import blake2b
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.pass_history import STATE_WANTS, ModuleSnapshot, PassTrace, Traces, followed_opcode, moment_of
+from hlo_inspect.analysis.pass_history import STATE_WANTS, ModuleSnapshot, PassTrace, Traces, followed_opcode, take_snapshot
 from hlo_inspect.errors import HloInspectError, InputError, InternalError, Location, ParseError, UsageError, did_you_mean
 from hlo_inspect.hlo.input.dump_directory import HOW_TO, CompiledModule, PassFile, compiled_modules
 from hlo_inspect.hlo.input.source import open_source
@@ -143,7 +143,7 @@ def _moment_behind(opcode: str | None, file: PassFile) -> Iterator[ModuleSnapsho
         elif found[0].problems.hold_a_cut:
             yield InputError("it is cut off", Location(str(file.path)))
         else:
-            yield moment_of(Context(found[0]), opcode)
+            yield take_snapshot(Context(found[0]), opcode)
     except InputError as error:
         yield error
     except (HloInspectError, MemoryError):

@@ -186,7 +186,7 @@ def _place_in_program(context: Context, fusion: Fusion, kernel: Kernel | None) -
         labels = kernel.labels
         return printed(labels.source), labels.op_name
     metadata = fusion.view.metadata(fusion.row)
-    origin = Origin() if metadata is None else context.provenances.of(metadata).origin
+    origin = Origin() if metadata is None else context.provenances.get(metadata).origin
     return origin.source, origin.op_name
 
 

@@ -249,8 +249,8 @@ def test_senseless_names_are_passed_over(op_name: str) -> None:
 def test_the_number_of_a_layer_tells_nothing(name: str) -> None:
     """The provenance of another layer is that of this one."""
     provenances = Provenances(StackFrames())
-    provenances.of(Metadata(re.sub(r"(?<=[_/])\d+", "0", name)))
-    provenance, scope = provenances.of(Metadata(name)), scope_of(name)
+    provenances.get(Metadata(re.sub(r"(?<=[_/])\d+", "0", name)))
+    provenance, scope = provenances.get(Metadata(name)), scope_of(name)
     assert provenance.origin == Origin(name)
     assert (provenance.phase, provenance.folded) == (phase_of("", scope), "/".join(scope.folded))
     assert (provenance.scope.phase, provenance.scope.parts) == (scope.phase, scope.parts)
@@ -259,4 +259,4 @@ def test_the_number_of_a_layer_tells_nothing(name: str) -> None:
 def test_one_name_is_of_the_phase_that_its_source_tells() -> None:
     provenances = Provenances(StackFrames())
     files = ("/optax/losses/_classification.py", "/work/train.py")
-    assert [provenances.of(Metadata("jit(step)/jvp()/mul", source_file=file)).phase for file in files] == ["loss", "forward"]
+    assert [provenances.get(Metadata("jit(step)/jvp()/mul", source_file=file)).phase for file in files] == ["loss", "forward"]

@@ -19,7 +19,7 @@ TWICE = "%twice {\n  %x = f32[8] parameter(0)\n  ROOT %y = f32[8] add(%x, %x)\n}
 
 
 def labels(line: str) -> Labels:
-    return Labeller(Provenances(StackFrames())).of(view_of(P, line), 1)
+    return Labeller(Provenances(StackFrames())).get(view_of(P, line), 1)
 
 
 def test_kinds() -> None:
@@ -112,4 +112,4 @@ def test_what_looks_like_metadata_in_a_string() -> None:
     fake = r'frontend_attributes={a=", metadata={source_file=\"y.py\"}"}'
     labeller = Labeller(Provenances(StackFrames()))
     view = view_of(P, f"%a = f32[8] negate(%p), {fake}", f"%b = f32[8] negate(%a), {fake}, {real}")
-    assert [labeller.of(view, index).source for index in (1, 2)] == [NOT_PRINTED, "x.py:7"]
+    assert [labeller.get(view, index).source for index in (1, 2)] == [NOT_PRINTED, "x.py:7"]

@@ -194,7 +194,7 @@ def share_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Has each thing worked out for itself."""
 
     def unshared() -> None:
-        looked_up, find_costings = Provenances.of, step_times.find_costings
+        looked_up, find_costings = Provenances.get, step_times.find_costings
 
         def costings_of_each(kernels: Kernels, times: Callable[[Kernel], RowTimes] | None) -> list[Costing]:
             apart = [Kernels([kernel], ()) for kernel in kernels.launched] + [Kernels((), kernels.other_costs)]
@@ -204,7 +204,7 @@ def share_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr(Fingerprints, "of", lambda *_: None)
         monkeypatch.setattr(computation, "_cost_key", lambda *_: None)
         monkeypatch.setattr(Costs, "_call_key", lambda *_: None)
-        monkeypatch.setattr(Provenances, "of", lambda self, metadata: looked_up(Provenances(self.frames), metadata))
+        monkeypatch.setattr(Provenances, "get", lambda self, metadata: looked_up(Provenances(self.frames), metadata))
         monkeypatch.setattr(op_names, "LAYER_NUMBER", re.compile("(?!)"))
         monkeypatch.setattr(overwriting, "_ELEMENT_BY_ELEMENT", frozenset())
         monkeypatch.setattr(view, "printed_element", lambda _: None)

@@ -11,7 +11,7 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.pass_history import moment_of
+from hlo_inspect.analysis.pass_history import take_snapshot
 from hlo_inspect.compare.comparison import ComparedModule, ModuleComparison
 from hlo_inspect.graph.canonical.module import CanonicalModule
 from hlo_inspect.hlo.input.foreign_text import is_workload
@@ -160,9 +160,9 @@ def history(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def fail(context: Context, opcode: str | None) -> object:
         if "after_b" in context.module.path:
             raise IndexError("tuple index out of range")
-        return moment_of(context, opcode)
+        return take_snapshot(context, opcode)
 
-    monkeypatch.setattr(pass_histories, "moment_of", fail)
+    monkeypatch.setattr(pass_histories, "take_snapshot", fail)
     return folder / "module_0001.jit_f.0001.x.after_b.before_z.txt"
 
 

@@ -72,8 +72,7 @@ def _dynamic_update_slice(op: Operation) -> Iterable[Access]:
 
 
 def _scatter(op: Operation) -> Iterable[Access]:
-    """Count each update once, the elements that it changes read and written, and the indices (`HloCostAnalysis::HandleScatter`).
-    """
+    """Count the updates, the elements that they change twice, and the indices (`HloCostAnalysis::HandleScatter`)."""
     arrays = op.operand_count // 2
     updates = [_operand(op, i) for i in range(arrays + 1, 2 * arrays + 1)]
     changed = [(2 * size, op.operand_shape(i)) for i, (size, _) in enumerate(updates)]

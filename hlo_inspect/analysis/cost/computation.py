@@ -116,8 +116,8 @@ class Costs:
         try:
             traffic = accessed_bytes(op)
         except UnknownCostError as error:
-            return InstructionCost.of(op.opcode, self._work(op), self.gap(op.view, op.index, error))
-        return InstructionCost.of(op.opcode, self._work(op), traffic.bytes, traffic.spaces)
+            return InstructionCost.from_work(op.opcode, self._work(op), self.gap(op.view, op.index, error))
+        return InstructionCost.from_work(op.opcode, self._work(op), traffic.bytes, traffic.spaces)
 
     def _work(self, op: Operation) -> Tally:
         """Return the work of an operation that is no fusion or custom call and runs no other computation."""
@@ -176,9 +176,9 @@ class Costs:
             return
         traffic = self._traffic(view)
         if isinstance(traffic, CostGap):
-            cost = InstructionCost.of("fusion", work, traffic)
+            cost = InstructionCost.from_work("fusion", work, traffic)
         else:
-            cost = InstructionCost.of("fusion", work, traffic.total.bytes, traffic.total.spaces)
+            cost = InstructionCost.from_work("fusion", work, traffic.total.bytes, traffic.total.spaces)
         fused = self.fused[name] = Fused(cost, traffic, self._kernel(view))
         if fingerprint is not None and not cost.gaps and not (fused.kernel and fused.kernel.gaps):
             self._fused_by_fingerprint[fingerprint] = fused
@@ -251,7 +251,7 @@ def _cost_of_call(op: Operation, call: CallCost) -> InstructionCost:
             reason = f"{name}: how much of its work is matrix multiplications is not known"
             work.miss(key, ("matmul_flops",), CostGap(line, reason))
     size = CostGap(line, f"{name}: the sizes of its operands and results are not known") if call.bytes is None else call.bytes
-    return InstructionCost.of(CUSTOM_CALL, work, size, bytes_by_space(op))
+    return InstructionCost.from_work(CUSTOM_CALL, work, size, bytes_by_space(op))
 
 
 def _cost_key(view: View, row: int) -> tuple[str, ...] | None:

@@ -220,7 +220,9 @@ class InstructionCost:
     spaces: Mapping[int, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, opcode: str, work: Tally, size: int | CostGap, spaces: Mapping[int, int] | None = None) -> InstructionCost:
+    def from_work(
+        cls, opcode: str, work: Tally, size: int | CostGap, spaces: Mapping[int, int] | None = None
+    ) -> InstructionCost:
         """Make the cost from the work of an instruction and the bytes that it accesses."""
         amounts, gaps = _figures(work, size)
         limited = _limit_spaces(spaces or {}, amounts[-1])
@@ -244,7 +246,7 @@ class InstructionCost:
         """Make the cost of an instruction whose figures are all unknown."""
         work = Tally()
         work.miss(TallyKey(opcode), WORK, gap)
-        return cls.of(opcode, work, gap)
+        return cls.from_work(opcode, work, gap)
 
 
 def bytes_by_unit(size: int, spaces: Mapping[int, int]) -> Iterator[tuple[str, int]]:

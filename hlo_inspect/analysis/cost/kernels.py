@@ -99,7 +99,7 @@ class Kernel(NamedTuple):
     @property
     def labels(self) -> Labels:
         """The labels of the kernel's cost."""
-        return self.labeller.of(self.view, self.row)
+        return self.labeller.get(self.view, self.row)
 
     @property
     def fusion_kind(self) -> str:
@@ -157,7 +157,7 @@ def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
                 part = counted[row_cost] = (CountedCost(row_cost, graph.runs(name), cost.runs[name]),)
             opcode = opcodes[row]
             if opcode in ASYNC_ENDS:
-                start = _kernel_of_start(cost, name, starts.of(row))
+                start = _kernel_of_start(cost, name, starts.start_of(row))
                 ends.setdefault(start, []).extend(part)
                 results[start] = view.shapes[row]
             elif opcode in _NO_KERNEL_SPELLINGS or (opcode == CUSTOM_CALL and _is_marker(view, row)):
@@ -220,7 +220,7 @@ class StartRows:
         self._view = view
         self._starts: dict[int, int] = {}
 
-    def of(self, row: int) -> int:
+    def start_of(self, row: int) -> int:
         steps: dict[int, None] = {}
         while row not in self._starts and row not in steps and self._view.opcodes[row] in ASYNC_ENDS:
             steps[row] = None

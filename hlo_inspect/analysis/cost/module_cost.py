@@ -187,7 +187,7 @@ class ModuleCost:
     @cached_property
     def _counts_by_labels(self) -> dict[str, Counter[tuple[InstructionCost, Labels]]]:
         """The number of rows of each computation of `running` that have the same cost and labels."""
-        labels_of = self.labeller.of
+        labels_of = self.labeller.get
         return {
             name: Counter([(cost, labels_of(running.view, row)) for row, cost in running.rows])
             for name, running in self.running.items()

@@ -153,7 +153,7 @@ class NamedPhases:
             return _NO_NAME
         known = self._known.get(metadata)
         if known is None:
-            found = self._provenances.of(metadata)
+            found = self._provenances.get(metadata)
             is_open = found.phase == BACKWARD and is_of_old_remat(found.scope)
             known = self._known[metadata] = OwnName(found.phase, self._is_relative(found.origin.op_name), is_open)
         return known

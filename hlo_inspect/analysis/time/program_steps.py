@@ -253,7 +253,7 @@ class _Rows:
         return self._name, self.view.lines[row], self.view.names[row]
 
     def start_of(self, row: int) -> InstructionPlace:
-        return self.place(self._starts.of(row))
+        return self.place(self._starts.start_of(row))
 
     def called(self, row: int) -> list[tuple[Role, str]]:
         try:

@@ -71,7 +71,7 @@ def time_parts(context: Context) -> list[TimePart]:
     for collective, axis, phase, time_of in collectives:
         at_least, likely = timed_sites(context, timelines, collective, time_of)
         metadata = collective.inner.attr("metadata")
-        scope = scope_label(None if metadata is None else context.provenances.of(metadata))
+        scope = scope_label(None if metadata is None else context.provenances.get(metadata))
         labels_of = (None, axis or "no axis", phase, scope, collective.origin.source or NOT_PRINTED)
         parts.append(TimePart(collective, *labels_of, at_least.exposed, likely.exposed, likely.busy))
     return parts

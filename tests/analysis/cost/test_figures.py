@@ -133,34 +133,34 @@ def test_parts_of_a_label_add_up() -> None:
 
 
 def test_the_figures_of_an_instruction() -> None:
-    cost = InstructionCost.of("fusion", tally(add=(4,), tanh=(0, 4)), 48)
+    cost = InstructionCost.from_work("fusion", tally(add=(4,), tanh=(0, 4)), 48)
     assert (cost.amounts, cost.as_xla, cost.gaps) == ((4, 4, 0, 48), (4, 4, 0, 48), {})
 
 
 def test_xla_does_not_count_custom_calls() -> None:
     """But for the FLOPs of matrix multiplications, which XLA has no figure for."""
-    alone = InstructionCost.of(CUSTOM_CALL, tally(custom_call=(210, 3, 210)), 284)
+    alone = InstructionCost.from_work(CUSTOM_CALL, tally(custom_call=(210, 3, 210)), 284)
     assert (alone.amounts, alone.as_xla) == ((210, 3, 210, 284), (0, 0, 210, 0))
-    inside = InstructionCost.of("fusion", tally(custom_call=(210, 3, 210), add=(9,)), 284)
+    inside = InstructionCost.from_work("fusion", tally(custom_call=(210, 3, 210), add=(9,)), 284)
     assert inside.as_xla == (9, 0, 210, 284)
 
 
 def test_gaps() -> None:
     work = tally(add=(4,))
     work.miss(TallyKey("dot"), WORK, HERE)
-    assert InstructionCost.of("fusion", work, 48).gaps == dict.fromkeys(WORK, HERE)
-    assert InstructionCost.of("fusion", tally(add=(4,)), HERE).gaps == {"bytes": HERE}
-    assert InstructionCost.of("fusion", tally(add=(4,)), HERE).amounts == (4, 0, 0, 0)
+    assert InstructionCost.from_work("fusion", work, 48).gaps == dict.fromkeys(WORK, HERE)
+    assert InstructionCost.from_work("fusion", tally(add=(4,)), HERE).gaps == {"bytes": HERE}
+    assert InstructionCost.from_work("fusion", tally(add=(4,)), HERE).amounts == (4, 0, 0, 0)
 
 
 def test_gaps_of_custom_calls_are_none_of_xla_s() -> None:
     """But for the FLOPs of matrix multiplications."""
     work = tally(add=(4,))
     work.miss(TallyKey(CUSTOM_CALL), WORK, HERE)
-    inside = InstructionCost.of("fusion", work, 48)
+    inside = InstructionCost.from_work("fusion", work, 48)
     assert (inside.gaps, inside.gaps_of_xla) == (dict.fromkeys(WORK, HERE), {"matmul_flops": HERE})
-    assert InstructionCost.of("fusion", work, HERE).gaps_of_xla == {"matmul_flops": HERE, "bytes": HERE}
-    assert InstructionCost.of(CUSTOM_CALL, work, HERE).gaps_of_xla == {"matmul_flops": HERE}
+    assert InstructionCost.from_work("fusion", work, HERE).gaps_of_xla == {"matmul_flops": HERE, "bytes": HERE}
+    assert InstructionCost.from_work(CUSTOM_CALL, work, HERE).gaps_of_xla == {"matmul_flops": HERE}
 
 
 def test_nothing_can_be_told() -> None:
