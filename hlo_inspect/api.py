@@ -1,4 +1,4 @@
-"""The functions of the package: a report for each module of a source."""
+"""Functions of the package: a report for each module of a source."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ show_with(partial(_page, "text"), partial(_page, "HTML"))
 
 
 class HasText(Protocol):
-    """Something that has HLO text: `jax.stages.Lowered` and `Compiled`, for example."""
+    """Object with HLO text: `jax.stages.Lowered` and `Compiled`, for example."""
 
     @property
     def as_text(self) -> Callable[..., str | None]: ...
@@ -52,7 +52,7 @@ def _with_options_of(
 
         update_wrapper(with_keywords, function)
         first, *_ = signature(function).parameters.values()
-        taken = [one.replace(annotation=Parameter.empty) for one in signature(Request).parameters.values()]
+        taken = [parameter.replace(annotation=Parameter.empty) for parameter in signature(Request).parameters.values()]
         with_keywords.__signature__ = Signature([first, *taken])  # type: ignore[attr-defined]  # which `help` and IDEs show
         described = [f"  {option.name}: {option.info.help}" for option in OPTIONS]
         with_keywords.__doc__ = "\n".join([cleandoc(function.__doc__ or ""), "", "Options:", *described])
@@ -65,13 +65,12 @@ def _with_options_of(
 def inspect_all(source: Inspectable, request: Request) -> Iterator[Report]:
     """Yield a report for each module of `source`, in order.
 
-    `source` is a path (compressed or not, a dump directory), `-`, an open file, HLO text itself, or an object with `as_text()`
-    as JAX's `lowered` and `compiled`; with the extra `[xla]` also serialized HLO or StableHLO, as a file or as bytes. What a
-    report says of a module depends on the module and on the options, never on the passes that run beside each other.
+    `source` is a path (a file, compressed or not, or a dump directory), `-`, an open file, or HLO text itself. It can be an
+    object with `as_text()`, such as JAX's `lowered` and `compiled`, and with the extra `[xla]` serialized HLO or StableHLO.
+    A report depends on the module and the options, never on other passes of the request.
 
-    Raises `InputError` for an input that cannot be read or holds no such module, under `strict` `ParseError` for what XLA's
-    parser refuses, `UsageError` for an unknown pass, instruction or option, and `MissingExtraError` if the extra `[xla]` is
-    needed.
+    Raise InputError if the input cannot be read or holds no such module. Raise UsageError for an unknown pass, instruction or
+    option, and MissingExtraError if the extra `[xla]` is needed. Under `strict`, raise ParseError if XLA's parser refuses it.
     """
     return _reports(source, request)
 
@@ -102,7 +101,7 @@ def _reports(source: Inspectable, request: Request) -> Iterator[Report]:
 
 
 def _openable(source: Inspectable) -> Openable:
-    """The source, or its text. JAX's `Lowered` is asked for HLO instead of StableHLO, which would need jaxlib to read."""
+    """Return the source, or its text: of JAX's `Lowered` HLO, since StableHLO would need jaxlib to read."""
     as_text = getattr(source, "as_text", None)
     if as_text is None:
         return cast("Openable", source)

@@ -1,14 +1,15 @@
-"""Configuration files: where those of the package are, and YAML read strictly, with the place of every value.
+"""Configuration files: the folder of the package's own, and a strict reader of YAML with the place of every value.
 
+A getter raises `UsageError` if the node is of another kind. Aliases, anchors, tags, duplicate keys and a second document are
+refused. A plain decimal (`3`, `-0.5`, `1e12`) is a number, plain `true` and `false` are bools. Plain `null`, `~` and nothing
+are null; all else is text. So are YAML 1.1's other readings (`yes`, `010`, `1:30`, `1_000`, dates). A caller that expects a
+quantity reads it from `scalar`, the text as written.
+
+Example:
     node = configs.read("profile.yaml")                        # or parse(text, path)
     fields = node.fields(allowed=("name", "peak"), required=("name",))
     fields["name"].text()                                      # text(), choice(options), items(), entries()
     raise fields["peak"].error("the peak must be positive")    # UsageError with path, line, column and the key
-
-A getter raises `UsageError` where the node is of another kind. Aliases, anchors, tags, duplicate keys and a second document are
-refused. The kind of a scalar is what it looks like: a plain decimal (`3`, `-0.5`, `1e12`) is a number, plain `true` and `false`
-are bools, plain `null`, `~` and nothing are null, all else is text. YAML 1.1's other readings (`yes`, `010`, `1:30`, `1_000`,
-dates) are text. A caller that expects a quantity reads it from `scalar`, the text as written.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ _LINE_BREAK = lazy_pattern("\r\n|[\r\n\x85\u2028\u2029]")  # what YAML counts as
 
 @dataclass(frozen=True, slots=True)
 class ConfigFile:
-    """The file that nodes come from. Of its `lines` errors show the keys alone where it `is_private`."""
+    """File of nodes. If it `is_private`, errors show only the keys of its `lines`."""
 
     path: str
     lines: tuple[str, ...]
     is_private: bool = True
 
     def error(self, message: str, line: int, column: int) -> UsageError:
-        """An error at a 1-based line and column. A file may be another one than was meant, and hold secrets."""
+        """Return an error at a 1-based line and column. A private file shows keys only: it can hold secrets."""
         shown = self.lines[line - 1] if line <= len(self.lines) else None
         if shown is not None and self.is_private:
             key = _KEY.match(shown)
@@ -53,7 +54,7 @@ class ConfigFile:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value of a YAML file and its place. `scalar` is the text of a scalar without its quotes."""
+    """Value of a YAML file and its place. `scalar` is the text of a scalar without its quotes."""
 
     file: ConfigFile
     line: int
@@ -68,15 +69,15 @@ class Node:
         return Location(self.file.path, self.line, self.column)
 
     def error(self, message: str) -> UsageError:
-        """An error at this node, to be raised."""
+        """Return an error at this node, for the caller to raise."""
         return self.file.error(message, self.line, self.column)
 
     def text(self) -> str:
-        """The text of a text node. A plain number or `true` is not text: it needs quotes."""
+        """Return the text of a text node. A plain number or `true` is not text: it needs quotes."""
         return self._expect("text").scalar
 
     def choice(self, options: Iterable[str]) -> str:
-        """The text of a node that must be one of `options`."""
+        """Return the text of a node that must be one of `options`."""
         names = list(options)
         chosen = self.text()
         if chosen not in names:
@@ -85,26 +86,26 @@ class Node:
         return chosen
 
     def items(self) -> tuple[Node, ...]:
-        """The elements of a list."""
+        """Return the elements of a list."""
         return self._expect("list").elements
 
     def entries(self) -> tuple[tuple[Node, Node], ...]:
-        """The keys and values of a mapping, in the order of the file; the text of a key is its `scalar`."""
+        """Return keys and values of a mapping, in the order of the file; the text of a key is its `scalar`."""
         return self._expect("mapping").pairs
 
     def fields(self, allowed: Iterable[str], required: Iterable[str] = ()) -> dict[str, Node]:
-        """The values of a mapping by key; every key must be one of `allowed`, and those `required` must be there."""
+        """Return the values of a mapping by key. Raise UsageError for a key not `allowed` or a missing `required` one."""
         names = list(allowed)
-        found = {}
+        values = {}
         for key, value in self.entries():
             if key.scalar not in names:
-                known, written = ", ".join(names), key.scalar[:MAX_SHOWN]
-                raise key.error(f"unknown key {written!r}; the keys here are {known}{did_you_mean(written, names)}")
-            found[key.scalar] = value
-        missing = [name for name in required if name not in found]
+                keys, written = ", ".join(names), key.scalar[:MAX_SHOWN]
+                raise key.error(f"unknown key {written!r}; the keys here are {keys}{did_you_mean(written, names)}")
+            values[key.scalar] = value
+        missing = [name for name in required if name not in values]
         if missing:
             raise self.error(f"missing key{'s' if len(missing) > 1 else ''}: {', '.join(missing)}")
-        return found
+        return values
 
     def _expect(self, kind: Kind) -> Node:
         if self.kind != kind:
@@ -124,7 +125,7 @@ def shipped_configs(kind: str) -> Path:
 
 
 def read(path: str | Path) -> Node:
-    """The root node of a YAML file; `UsageError` where the file cannot be read."""
+    """Read a YAML file and return its root node. Raise UsageError if it is unreadable or larger than `MAX_BYTES`."""
     try:
         with Path(path).open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
@@ -139,7 +140,7 @@ def read(path: str | Path) -> Node:
 
 
 def parse(text: str, path: str) -> Node:
-    """The root node of YAML `text`; `path` names it in errors."""
+    """Parse YAML and return its root node; `path` names the text in errors."""
     import yaml
 
     file = ConfigFile(path, tuple(_LINE_BREAK.split(text)))
@@ -179,7 +180,7 @@ def _document(events: Iterator[yaml.Event], file: ConfigFile) -> Node:
 
 
 def _node(event: yaml.Event, events: Iterator[yaml.Event], file: ConfigFile, depth: int) -> Node:
-    """The node that begins with `event`; takes the events that belong to it."""
+    """Return the node that begins with `event`; consume the events that belong to it."""
     import yaml
 
     if depth == 0:

@@ -1,7 +1,7 @@
 """Places in a dump, and the errors that the package raises.
 
-Every exception of the public API derives from `HloInspectError` and carries a `Location`; what is wrong but does not stop the
-analysis becomes a finding of the report instead.
+Every exception of the public API derives from `HloInspectError` and carries a `Location`. A problem that does not stop the
+analysis is a finding of the report instead.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import NamedTuple
 PICTURE_WIDTH = 76
 
 DEBUG = "HLO_INSPECT_DEBUG"
-"""The environment variable with which internal errors show where they come from."""
+"""Environment variable that makes internal errors show a traceback."""
 
 
 class Location(NamedTuple):
-    """A place in an input: path as the user gave it, 1-based line and column; `None` where it is not known."""
+    """Place in an input: path as the user gave it, 1-based line and column (None if unknown)."""
 
     path: str
     line: int | None = None
@@ -35,7 +35,7 @@ class Location(NamedTuple):
 class HloInspectError(Exception):
     """Base of the package's errors.
 
-    `str()` gives one message: the place, what is wrong and, where the text is known, the line, cut around the caret.
+    `str()` returns one message: place, reason and, if the text is known, the part of the line around the caret.
     """
 
     def __init__(self, message: str, location: Location | None = None, source_line: str | None = None) -> None:
@@ -66,7 +66,7 @@ class HloInspectError(Exception):
 
 
 class InputError(HloInspectError):
-    """An input that cannot be read, or that holds no HLO module (exit status 3)."""
+    """Input that cannot be read, or that holds no HLO module (exit status 3)."""
 
 
 class ParseError(InputError):
@@ -74,26 +74,26 @@ class ParseError(InputError):
 
 
 class UsageError(HloInspectError):
-    """A request that cannot be met: an unknown pass, fact, rule or table, a bad policy or profile (exit status 2)."""
+    """Request that cannot be met: an unknown pass, fact, rule or table, a bad policy or profile (exit status 2)."""
 
 
 class NoSuchInstructionError(UsageError):
-    """Nothing in a module is called, numbered or spelled as asked."""
+    """A module has no instruction of the name, number or text in the request."""
 
 
 class MissingExtraError(UsageError):
-    """An input or option that needs an extra or a package which is not installed (exit status 2)."""
+    """Input or option that needs an extra or a package which is not installed (exit status 2)."""
 
 
 class InternalError(HloInspectError):
-    """A fault of this package, met in one module or file (exit status 3). Its cause is the exception."""
+    """Fault of this package, met in one module or file (exit status 3). Its cause is the exception."""
 
     module = ""
-    """The module that it was met in."""
+    """Name of the module of the fault."""
 
     @classmethod
     def of(cls, error: Exception, location: Location, module: str = "") -> InternalError:
-        """Describe an unexpected exception, and where in an input it was met. With `DEBUG` it is raised instead."""
+        """Describe an unexpected exception and its place in an input. Raise the exception itself if `DEBUG` is set."""
         if os.environ.get(DEBUG):
             raise error
         internal = cls(f"{f'{module}: ' if module else ''}{internal_error_text(error)}", location)
@@ -102,16 +102,16 @@ class InternalError(HloInspectError):
 
 
 def internal_error_text(error: Exception) -> str:
-    """Return what a user is told of an unexpected exception."""
+    """Return the message for an unexpected exception."""
     return f"internal error, please report it: {type(error).__name__}: {error} ({DEBUG}=1 shows where)"
 
 
 class UnknownFactError(UsageError, KeyError):
-    """A fact that a report does not have."""
+    """Fact that a report does not have."""
 
 
 def did_you_mean(word: str, names: Iterable[str], cutoff: float = 0.6) -> str:
-    """`; did you mean 'a' or 'b'?` with up to three names, or nothing; `cutoff` is how like `word` they are (1: the same)."""
+    """Return `; did you mean 'a' or 'b'?` with up to three names, or nothing. `cutoff` is their least similarity (1: equal)."""
     import difflib
 
     close = difflib.get_close_matches(word, list(names), n=3, cutoff=cutoff)
@@ -119,7 +119,7 @@ def did_you_mean(word: str, names: Iterable[str], cutoff: float = 0.6) -> str:
 
 
 def printable(text: str) -> str:
-    """`text` with control characters escaped, so that text from a dump cannot steer a terminal; newlines included."""
+    """Escape control characters, newlines included, so that text from a dump cannot control a terminal."""
     return text if text.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in text)
 
 
@@ -128,7 +128,7 @@ def _escaped(char: str) -> str:
 
 
 def caret_picture(line: str, column: int) -> str:
-    """Two lines: the part of `line` around the 1-based `column`, at most `PICTURE_WIDTH` characters, and a caret below it.
+    """Return the part of `line` around the 1-based `column`, at most `PICTURE_WIDTH` characters, with a caret below.
 
     HLO lines reach megabytes, so only a window is shown; tabs and control characters are single spaces in it.
     """

@@ -1,4 +1,4 @@
-"""Regular expressions that are compiled when they are first used: of the hundreds that there are a command needs a few."""
+"""Regular expressions that are compiled on first use: a command needs a few of hundreds."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ _METHODS = ("match", "fullmatch", "search", "sub", "subn", "split", "findall", "
 
 
 def lazy_pattern(expression: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """What `re.compile` gives, compiled at its first use. An expression that is wrong raises `re.error` then."""
+    """Compile `expression` on first use. A wrong expression raises re.error then, not at import."""
     return cast("re.Pattern[AnyStr]", _LazyPattern(expression, flags))
 
 
 class _LazyPattern(Generic[AnyStr]):
-    """Has the methods of the compiled expression as attributes, once one is asked for."""
+    """Pattern whose first use of a method compiles the expression and copies its methods as attributes."""
 
     def __init__(self, pattern: AnyStr, flags: int) -> None:
         self.pattern: AnyStr = pattern

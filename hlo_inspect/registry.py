@@ -1,4 +1,4 @@
-"""Registries: things of which each is a class in a file of its own, named in one list and imported when one is asked for."""
+"""Registries of classes that have a file each: named in one list, imported on first use."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """The instances of classes that stand in the modules of a package, by their names.
+    """Instances of classes in the modules of a package, by name.
 
-    Of the name `custom-calls` the module is `custom_calls` and the class `CustomCalls`.
+    For the name `custom-calls` the module is `custom_calls` and the class `CustomCalls`.
     """
 
     def __init__(self, package: str, names: Iterable[str]) -> None:
@@ -28,7 +28,7 @@ class Registry(Generic[T]):
         return len(self.names)
 
     def of(self, name: str) -> T:
-        """What has that name; `KeyError` where nothing has."""
+        """Return the instance of that name. Raise KeyError if there is none."""
         if name not in self.names:
             raise KeyError(name)
         if name not in self._loaded:

@@ -1,7 +1,7 @@
-"""The options of a request, in one class: what a command, `inspect` and an analysis are asked.
+"""Options of a request, in one class for commands, `inspect` and analyses.
 
 Each field of `Request` holds its name, type and default, and how the command line offers it. The options of click, the keywords
-of `inspect`, and what other processes are sent derive from it. An analysis reads it as `context.request`.
+of `inspect`, and the messages to other processes derive from it. An analysis reads it as `context.request`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _METADATA = "option"
 
 
 class OptionInfo(NamedTuple):
-    """How an option is offered. One without `flags` is a keyword of `inspect` alone, or an argument of a command.
+    """Form of an option. Without `flags` it is a keyword of `inspect` alone, or an argument of a command.
 
     `commands` take it; if there are none all commands do that read modules. `needs` is the option without which it has no
     effect. `completes` names the function of `cli.completion` that offers its values.
@@ -45,7 +45,7 @@ class OptionInfo(NamedTuple):
 
 
 class Option(NamedTuple):
-    """One option of a request. `type` is its annotation without `None`, `is_many` whether it may be given several times."""
+    """Option of a request. `type` is its annotation without None; if `is_many`, it can be given several times."""
 
     name: str
     type: Any
@@ -55,24 +55,24 @@ class Option(NamedTuple):
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The values of an option that takes one of a few."""
+        """Values of an option that takes one of a few."""
         return get_args(self.type) if get_origin(self.type) is Literal else ()
 
     @property
     def flag(self) -> str:
-        """Its name as a user writes it: the long flag, else the keyword."""
+        """Name as a user writes it: the long flag, else the keyword."""
         return self.info.flags[-1] if self.info.flags else self.name
 
 
 def _option(default: T, *flags: str, help: str, **info: Any) -> T:  # noqa: A002, ANN401 - click calls it so; as `OptionInfo`
-    """Declare a field of `Request`. Its default is what type checkers see."""
+    """Declare a field of `Request`. Type checkers see its default."""
     declared: T = field(default=default, metadata={_METADATA: OptionInfo(flags, help, **info)})
     return declared
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of each module of an input."""
+    """Options that apply to each module of an input."""
 
     passes: str | Sequence[str] = _option(("summary",), help="Names of commands; the first names the report.")
     _: KW_ONLY
@@ -217,7 +217,7 @@ class Request:
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """The changes of figures that `what_if` asks for."""
+        """Changes of figures that `what_if` asks for."""
         return _several(self.what_if)
 
     @property
@@ -235,8 +235,9 @@ class Request:
         return (option for option in OPTIONS if getattr(self, option.name) not in (option.default, ()))
 
     def check(self, passes: Collection[str]) -> None:
-        """Raise UsageError if a value is none of its choices, if an option lacks one that it needs, or if none of the `passes`
-        takes it.
+        """Raise UsageError for a value outside its choices or below its minimum.
+
+        Also raise it if an option lacks another that it needs, or if none of the `passes` takes it.
         """
         for option in self.given():
             value = getattr(self, option.name)
@@ -266,10 +267,10 @@ def options_of(command: str) -> Iterator[Option]:
 
 def check_names(names: Sequence[str]) -> None:
     """Raise UsageError with the nearest name if one of these names is no option."""
-    known = [option.name for option in OPTIONS]
+    options = [option.name for option in OPTIONS]
     for name in names:
-        if name not in known:
-            raise UsageError(f"there is no option {name!r}{did_you_mean(name, known)}")
+        if name not in options:
+            raise UsageError(f"there is no option {name!r}{did_you_mean(name, options)}")
 
 
 def option_named(name: str) -> Option:
@@ -288,4 +289,4 @@ def _read_options() -> Iterator[Option]:
 
 
 OPTIONS = tuple(_read_options())
-"""The options of a request, in the order of their declaration."""
+"""Options of a request, in the order of their declaration."""

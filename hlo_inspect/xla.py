@@ -31,25 +31,26 @@ _STATUS = lazy_pattern(r"[A-Z_]+: ", re.ASCII)
 _STRAY = lazy_pattern(
     r"^[ \t]*+((?:ROOT[ \t]++)?%?[A-Za-z_][\w.\-]*+[ \t]*+=[ \t]++\(*+[a-z][a-z0-9]*+\[[^\n]*\()", re.ASCII | re.MULTILINE
 )
-"""An instruction with its shape."""
+"""Pattern of a line that holds an instruction with its shape."""
 
 
 class Xla:
-    """jaxlib in a process of its own, which starts when something requires it."""
+    """jaxlib in a process of its own, which starts on first use."""
 
     def __init__(self) -> None:
         self._version = ""
         self._worker: Worker | None = None
 
     def close(self) -> None:
-        """Ends the process; the next task would start another."""
+        """End the process; the next task starts another."""
         if self._worker is not None:
             self._worker.close()
             self._worker = None
 
     def require(self, purpose: str, location: Location | None = None) -> Worker:
-        """The process, started where there is none. `MissingExtraError` where jaxlib is missing, too old or cannot be imported:
-        `purpose` is what it says first.
+        """Start the jaxlib process unless it runs, and return it.
+
+        Raise MissingExtraError, which begins with `purpose`, if jaxlib is missing, too old or broken.
         """
         if self._worker is not None:
             return self._worker
@@ -72,8 +73,9 @@ class Xla:
         raise MissingExtraError(f"{purpose} the extra [xla], but {reason} ({UPGRADE})", location)
 
     def as_text(self, source: Source, data: bytes) -> bytes:
-        """The HLO text of serialized HLO or StableHLO, as a `Source` wants it of its converter. `InputError` for what XLA does
-        not read.
+        """Convert serialized HLO or StableHLO to HLO text, as the converter of a `Source`.
+
+        Raise InputError if XLA does not read it.
         """
         from hlo_inspect.xla_worker import XlaAbortError, XlaError
 
@@ -96,9 +98,9 @@ class Xla:
             raise _mlir_error(error.message, f"jaxlib {self._version} makes no HLO of this MLIR", data, location) from error
 
     def modules(self, source: Source, wants: Wants, *, strict: bool) -> Iterator[tuple[Module, str | None] | ParseError]:
-        """Every module of `source`, with a note where XLA's print of it was read instead of its text. Under `strict` a
-        `ParseError` in the place of a module that XLA's parser refuses, and one that is raised for an instruction between
-        modules.
+        """Yield each module of `source`, with a note if XLA's print of it was read instead of its text.
+
+        Under `strict`, yield a ParseError for a module that XLA's parser refuses; raise it for an instruction between modules.
         """
         source.converter = self.as_text
         if strict:
@@ -145,15 +147,15 @@ _PRINTED = (
 
 
 def _serialized_module(data: bytes, location: Location) -> memoryview:
-    """The `HloModuleProto` in serialized HLO."""
-    found = find_module(memoryview(data))
-    if found is None or found.fault:
-        raise InputError(f"is {Format.HLO_PROTO} and {found.fault if found else 'is damaged'}", location)
-    return found.data
+    """Return the `HloModuleProto` in serialized HLO. Raise InputError if it is damaged."""
+    module = find_module(memoryview(data))
+    if module is None or module.fault:
+        raise InputError(f"is {Format.HLO_PROTO} and {module.fault if module else 'is damaged'}", location)
+    return module.data
 
 
 def _mlir_error(message: str, reason: str, data: bytes, location: Location) -> InputError:
-    """The error for MLIR that XLA refuses with `message`, at the place that it names."""
+    """Make the error for MLIR that XLA refuses with `message`, at the place that it names."""
     match = _MLIR_PLACE.match(message)
     if match is None or match[1] == "0":  # bytecode has no lines
         return InputError(f"{reason}: {_first_line(match[3] if match else message)}", location)
@@ -162,7 +164,7 @@ def _mlir_error(message: str, reason: str, data: bytes, location: Location) -> I
 
 
 def _refusal(message: str, text: str, module: Module) -> ParseError:
-    """The error for a module that XLA's parser refuses with `message`: the first line of it that has a place."""
+    """Make the error for a module that XLA's parser refuses: the first line of `message` that has a place."""
     places = _PLACE.findall(message)
     if not places:
         return _parse_error(f"XLA's parser: {_first_line(message)}", text, module)
@@ -173,14 +175,15 @@ def _refusal(message: str, text: str, module: Module) -> ParseError:
 
 
 def _parse_error(message: str, text: str, module: Module, line: int = 1, byte: int = 1) -> ParseError:
-    """The error for a place in the text of a module."""
+    """Make the error for a place in the text of a module."""
     (line, column), picture = _place_in(text, line, byte)
     return ParseError(message, module.location(module.first_line - 1 + line, column), picture)
 
 
 def _place_in(text: str, line: int, byte: int) -> tuple[tuple[int, int], str]:
-    """Line and column in characters of a place that is counted in bytes, and the text of its line. A place after the end is at
-    the end of the last line.
+    """Convert a place counted in bytes to line and column in characters; return them and the text of the line.
+
+    A place after the end becomes the end of the last line.
     """
     lines = text.split("\n")
     while len(lines) > 1 and not lines[-1]:
@@ -192,7 +195,7 @@ def _place_in(text: str, line: int, byte: int) -> tuple[tuple[int, int], str]:
 
 
 def _in_input(error: ParseError, text: Text) -> ParseError:
-    """The error at the place in the input of its place in a text of it."""
+    """Move an error from its place in a mended text to that in the input."""
     if error.location is None or error.location.line is None:
         return error
     line, column = text.mended.places.place(error.location.line, error.location.column or 1)
@@ -201,7 +204,7 @@ def _in_input(error: ParseError, text: Text) -> ParseError:
 
 
 def _refuse_stray(text: str, whole: Text, lines: int) -> None:
-    """Refuses an instruction in the text between modules; `lines` are before it."""
+    """Raise ParseError for an instruction in the text between modules, which begins after `lines` lines."""
     match = _STRAY.search(text)
     if match is not None:
         start = text.rfind("\n", 0, match.start(1)) + 1
@@ -212,7 +215,7 @@ def _refuse_stray(text: str, whole: Text, lines: int) -> None:
 
 
 def _read_again(printed: str, module: Module) -> Module:
-    """The module as XLA prints it, at the place where its text is."""
+    """Read the module from XLA's print of it; it keeps its place in the input."""
     data = printed.encode()
     again = next(read_modules(Source(module.path, lambda: io.BytesIO(data)), module.wants))
     again.first_line, again.lines, again.bytes = module.first_line, module.lines, module.bytes
@@ -220,5 +223,5 @@ def _read_again(printed: str, module: Module) -> Module:
 
 
 def _first_line(message: str) -> str:
-    """The first line of a message, without the name of its status."""
+    """Return the first line of a message, without the name of its status."""
     return _STATUS.sub("", message.strip().partition("\n")[0], count=1)

@@ -1,4 +1,4 @@
-"""The process in which jaxlib runs, since some inputs abort it: both ends of its pipes.
+"""Process of jaxlib, since some inputs abort it: both ends of its pipes.
 
 The process is `python -m hlo_inspect.xla_worker`. A task is one line of JSON, `{"task": NAME, "size": N}`, and N bytes; its
 answer is one line of JSON, `{"error": MESSAGE or null, "size": N}`, and N bytes of HLO text. The first line, before any task,
@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 LOG_BYTES = 1 << 16
-"""So much of the end of a log is looked at."""
+"""Bytes of the end of a log that are read."""
 
 _FATAL = re.compile(r"^F\d{4} [^\]\n]*\] (.*)$", re.ASCII | re.MULTILINE)
 _NO_REASON = ("*** ", "    @ ", "WARNING: All log messages before")
 
 
 class XlaError(Exception):
-    """What XLA answered instead of a result: its message."""
+    """Message of XLA instead of a result."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -39,7 +39,7 @@ class XlaAbortError(XlaError):
 
 
 class Worker:
-    """A running process. `greeting` is what it said first; nothing can be asked of it after an abort."""
+    """Running process. `greeting` is its first answer; after an abort it takes no tasks."""
 
     def __init__(self) -> None:
         import subprocess  # few runs need them
@@ -62,7 +62,7 @@ class Worker:
             self.greeting = {"error": error.message}
 
     def ask(self, task: str, data: bytes | memoryview) -> str:
-        """The text that XLA makes of `data`. `XlaError` with its message where it refuses, `XlaAbortError` where it aborts."""
+        """Return the text that XLA makes of `data`. Raise XlaError if it refuses the data, XlaAbortError if it aborts."""
         self._log.truncate(0)
         with suppress(OSError):  # it can end before it has read everything
             self._tasks.write(json.dumps({"task": task, "size": len(data)}).encode() + b"\n")
@@ -77,9 +77,9 @@ class Worker:
         return text.decode()
 
     def close(self) -> None:
-        """Ends the process, whatever it does."""
+        """Kill the process."""
         self._process.kill()
-        with suppress(OSError):  # what was not written
+        with suppress(OSError):  # the rest of the buffer
             self._tasks.close()
         self._answers.close()
         self._process.wait()
@@ -92,7 +92,7 @@ class Worker:
         return dict(json.loads(line))
 
     def _abort(self) -> XlaAbortError:
-        """The error for a process that has ended: the last fatal line of its log, else its last line."""
+        """Make the error for a process that has ended: the last fatal line of its log, else its last line."""
         status = self._process.wait()
         size = self._log.seek(0, os.SEEK_END)
         self._log.seek(max(0, size - LOG_BYTES))
@@ -102,10 +102,10 @@ class Worker:
 
 
 def _signal_name(status: int) -> str:
-    """What ended a process that has this exit status."""
+    """Name the signal or exit status that ended a process."""
     if status >= 0:
         return f"exit status {status}"
-    name = signal.Signals(-status).name if -status in {one.value for one in signal.Signals} else f"signal {-status}"
+    name = signal.Signals(-status).name if -status in {item.value for item in signal.Signals} else f"signal {-status}"
     return f"{name}, perhaps since memory ran out" if name == "SIGKILL" else name
 
 
@@ -116,7 +116,7 @@ _WITHOUT_SHAPE = re.compile(
 
 
 def _jaxlib(name: str) -> Any:  # noqa: ANN401 - jaxlib has no types
-    """A function or class of jaxlib. `LookupError` where this jaxlib does not have it."""
+    """Return a function or class of jaxlib. Raise LookupError if this jaxlib lacks it."""
     for module in _MODULES:
         try:
             return getattr(import_module(f"jaxlib.{module}"), name)
@@ -129,8 +129,9 @@ def _jaxlib(name: str) -> Any:  # noqa: ANN401 - jaxlib has no types
 
 
 def check(data: bytes) -> str:
-    """Parses HLO text. The answer is empty, or what XLA prints of a module in which shapes are left out: with all constants,
-    and with the shapes that XLA infers.
+    """Parse HLO text and return nothing, or XLA's print if the text leaves shapes out.
+
+    The print has all constants and the shapes that XLA infers.
     """
     text = data.decode()
     module = _jaxlib("hlo_module_from_text")(text)
@@ -142,12 +143,12 @@ def check(data: bytes) -> str:
 
 
 def print_proto(data: bytes) -> str:
-    """The text of an `HloModuleProto`, without large constants."""
+    """Return the text of an `HloModuleProto`, without large constants."""
     return str(_jaxlib("HloModule").from_serialized_hlo_module_proto(data).to_string())
 
 
 def print_mlir(data: bytes) -> str:
-    """The text of the module that StableHLO stands for, given as text or bytecode."""
+    """Convert StableHLO, as text or bytecode, to HLO text."""
     module = data if data.startswith(b"ML\xefR") else data.decode(errors="backslashreplace")
     computation = _jaxlib("mlir").mlir_module_to_xla_computation(module, use_tuple_args=False, return_tuple=False)
     return str(computation.as_hlo_module().to_string())
@@ -158,7 +159,7 @@ NEEDED = ("hlo_module_from_text", "HloModule", "HloPrintOptions", "mlir")
 
 
 def greeting() -> dict[str, Any]:
-    """What the other side has to know before it asks."""
+    """Return the first message of the process: version and missing functions of jaxlib, or the error of its import."""
     try:
         version = import_module("jaxlib").__version__
         missing = [name for name in NEEDED if not _has(name)]
@@ -176,7 +177,7 @@ def _has(name: str) -> bool:
 
 
 def answer(task: str, data: bytes) -> tuple[str | None, bytes]:
-    """The message of what XLA refuses, or the text that it answers."""
+    """Run a task and return its answer: the text, or the message of XLA's error."""
     try:
         return None, TASKS[task](data).encode()
     except Exception as error:  # whatever XLA raises is its answer
@@ -184,7 +185,7 @@ def answer(task: str, data: bytes) -> tuple[str | None, bytes]:
 
 
 def serve(tasks: BinaryIO, answers: BinaryIO) -> None:
-    """Answers one task after the other, until no more come."""
+    """Answer one task after the other until the input ends."""
     answers.write(json.dumps(greeting()).encode() + b"\n")
     answers.flush()
     while line := tasks.readline():
@@ -195,7 +196,7 @@ def serve(tasks: BinaryIO, answers: BinaryIO) -> None:
 
 
 def prepare() -> None:
-    """An abort leaves no core file, and where memory runs out this process goes first. Not every platform can."""
+    """Let aborts leave no core file, and let the system kill this process first when memory runs out, if it can."""
     with suppress(ImportError, OSError, ValueError):
         import resource
 

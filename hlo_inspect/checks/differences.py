@@ -1,13 +1,14 @@
-"""What is expected of the difference of two modules, OLD and NEW: `diff --fail-if` and `check --baseline`.
+"""Conditions on the difference of two modules, OLD and NEW: `diff --fail-if` and `check --baseline`.
 
+The grammar is that of `expressions.py`; a value that ends in % is a part of OLD. If the fact is unknown in one of the modules,
+the condition counts as met and gives the reason.
+
+Examples:
     different                           the programs, or what is known of them, differ
     optimizer.name different            this fact has another value
     collectives.count != 0              NEW - OLD, in the unit of the fact
     memory.peak_bytes > +5%             the same as a part of OLD
     memory.peak_bytes in [-1 MiB, 2%]   a range
-
-The grammar is that of `expressions.py`; a value that ends in % is a part of OLD. A condition on a fact that one of the modules
-leaves unknown is met, since nobody can tell that it is not; it gives the reason.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from hlo_inspect.report.model import Column, FactSpec, Report, Table, Unit, Valu
 from hlo_inspect.report.units import format_like, parse_quantity
 
 DIFFERENT = "different"
-"""The condition that is about no fact: any difference."""
+"""Condition on no fact: any difference."""
 
 _UNORDERED = "text and bools have no difference that could be measured: write `different`"
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A number that a difference is compared with; where it `is_share`, a part of OLD."""
+    """Number that a difference is compared with; if `is_share`, a part of OLD."""
 
     number: int | float
     is_share: bool = False
@@ -42,7 +43,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class DifferenceCondition:
-    """A condition on the difference of a fact, or where `assertion` is `None` on any difference."""
+    """Condition on the difference of a fact, or on any difference if `assertion` is None."""
 
     text: str
     assertion: Assertion | None = None
@@ -51,7 +52,7 @@ class DifferenceCondition:
     brackets: str = "[]"
 
     def holds(self, old: Value, new: Value) -> bool | None:
-        """Whether the condition is met; `None` where the difference is not known."""
+        """Return True if the condition is met, None if the difference is unknown."""
         if self.form == "different" and (old is None) == (new is None):
             return differ(old, new)
         change = difference(old, new)
@@ -64,14 +65,14 @@ class DifferenceCondition:
 
 
 def _as_part(change: float, old: Value) -> float:
-    """The part of OLD that a change is: without bounds where OLD is 0."""
+    """Return the change as a part of OLD; infinity if OLD is 0 or no number."""
     if not change:
         return 0
     return change / abs(old) if isinstance(old, int | float) and old else math.copysign(math.inf, change)
 
 
 def parse_difference(written: Node, specs: Sequence[FactSpec]) -> DifferenceCondition:
-    """A condition of `--fail-if` or of a policy; `UsageError` for an unknown fact, and where the expression does not fit it."""
+    """Parse a condition of `--fail-if` or a policy. Raise UsageError if its fact is unknown or does not fit the expression."""
     text = written.scalar.strip()
     if text == DIFFERENT:
         return DifferenceCondition(DIFFERENT)
@@ -85,7 +86,7 @@ def parse_difference(written: Node, specs: Sequence[FactSpec]) -> DifferenceCond
 
 
 def _bind(expression: Expression, unit: Unit) -> tuple[Form, tuple[Bound, ...]]:
-    """The form and the bounds in the unit of the fact; `ValueError` where they make no sense for a difference."""
+    """Return form and bounds in the unit of the fact. Raise ValueError if they make no sense for a difference."""
     if expression.form == "different":
         return expression.form, ()
     if unit in ("text", "bool"):
@@ -110,7 +111,7 @@ def _bound(written: WrittenValue, unit: Unit) -> Bound:
 
 @dataclass(frozen=True, slots=True)
 class DifferenceResult:
-    """How a condition came out for two modules."""
+    """Result of a condition for two modules."""
 
     condition: DifferenceCondition
     is_met: bool
@@ -132,8 +133,10 @@ def examined(
     is_different: bool,
     sides: tuple[str, str] = ("OLD", "NEW"),
 ) -> list[DifferenceResult]:
-    """How each condition comes out. Of modules that do not differ at all no fact does, known or not. `UsageError` for a fact
-    that one of the reports does not answer, as a saved one of another command. `sides` is what reasons call the two modules.
+    """Evaluate each condition. Facts of modules that do not differ at all do not differ either, known or not.
+
+    Raise UsageError for a fact that a report lacks, such as a saved one of another command. `sides` are the names of the two
+    modules in reasons.
     """
     return [_examined(condition, old, new, is_different, sides) for condition in conditions]
 
@@ -148,8 +151,8 @@ def _examined(
         if find_spec(name, side.specs) is None:
             message = f"the report of {side.command!r} does not have the fact {name!r}"
             raise UsageError(message, Location(side.input.path))
-    found = find_spec(name, new.specs)
-    unit: Unit = found[0].unit if found is not None else "text"
+    match = find_spec(name, new.specs)
+    unit: Unit = match[0].unit if match is not None else "text"
     before, after = value_in(old, name), value_in(new, name)
     holds = condition.holds(before, after)
     unknown = " and ".join(side for side, value in zip(sides, (before, after), strict=True) if value is None)
@@ -159,7 +162,7 @@ def _examined(
 
 
 def _both_values(result: DifferenceResult) -> str:
-    """What the fact was and is, where that differs, in the words of pages."""
+    """Return old and new value of the fact as pages write them; empty if they are equal."""
     if not differ(result.old, result.new):
         return ""
     was, now = (format_like(value, result.unit, "") for value in (result.old, result.new))
@@ -167,7 +170,7 @@ def _both_values(result: DifferenceResult) -> str:
 
 
 def as_checks(results: Iterable[DifferenceResult]) -> list[CheckResult]:
-    """The conditions as checks against a baseline: a condition that is met fails."""
+    """Return the conditions as checks against a baseline: a condition that is met fails."""
     return [
         CheckResult(
             result.condition.text,
@@ -183,7 +186,7 @@ def as_checks(results: Iterable[DifferenceResult]) -> list[CheckResult]:
 
 
 def no_mate() -> CheckResult:
-    """The check of a module that the baseline does not have."""
+    """Return the failed check of a module that the baseline lacks."""
     return CheckResult("baseline", None, None, "text", "a module that belongs to it", passed=False, reason="there is none")
 
 
@@ -200,6 +203,6 @@ _COLUMNS = (
 
 
 def conditions_table(results: Iterable[DifferenceResult]) -> Table:
-    """The conditions that are met first."""
+    """Return the table of the conditions, those that are met first."""
     rows = sorted(results, key=lambda result: not result.is_met)
     return Table.of("conditions", "Conditions", _COLUMNS, rows, page_rows=0)

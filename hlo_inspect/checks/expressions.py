@@ -1,15 +1,16 @@
-"""What a check expects of a fact.
+"""Expressions: the expectation that a check has of a fact.
 
+`parse_expression` knows the grammar, `bind` the unit of the fact: text and bools are equal or not and have no order. A value in
+quotes is text whatever it looks like. Both raise `ValueError`. Conditions on the difference of two modules have the same
+grammar (`differences.py`).
+
+Examples:
     == 0    != 0    < 3 ms    <= 1GB    > 2.5 GFLOP    >= 180 MiB      compare
     in [0.01, 0.1]    in (0, 1]                                         a range: [ ] with its bound, ( ) without it
     one of {adamw, lion}                                                any of several values
     known    null                                                       the value is known, or is not
     different                                                           two modules have different values
     0    adamw    true                                                  a value alone means ==
-
-`parse_expression` knows the grammar, `bind` the unit of the fact: text and bools are equal or not and have no order. A value in
-quotes is text whatever it looks like. Both raise `ValueError`. What is expected of the difference of two modules has the same
-grammar (`differences.py`).
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _UNORDERED: tuple[Form, ...] = ("==", "!=", "one of")
 
 @dataclass(frozen=True, slots=True)
 class WrittenValue:
-    """A value as it was written; `quoted` ones are text."""
+    """Value as it was written; `quoted` values are text."""
 
     text: str
     quoted: bool = False
@@ -63,7 +64,7 @@ class WrittenValue:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """An expectation whose values have no unit yet; `brackets` are those of a range."""
+    """Expectation whose values have no unit yet; `brackets` are those of a range."""
 
     form: Form
     values: tuple[WrittenValue, ...] = ()
@@ -80,14 +81,14 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """An expectation in the unit of its fact."""
+    """Expectation in the unit of its fact."""
 
     form: Form
     values: tuple[Known, ...] = ()
     brackets: str = "[]"
 
     def holds(self, actual: Value) -> bool:
-        """Whether the value of the fact meets it; an unknown value (`None`) meets nothing but `null`."""
+        """Return True if the value of the fact meets the condition. An unknown value (None) meets `null` only."""
         if self.form == "null" or actual is None:
             return self.form == "null" and actual is None
         if self.form == "known":
@@ -101,19 +102,19 @@ class Condition:
 
 
 def within(above: Known, low: Known, below: Known, high: Known, brackets: str) -> bool:
-    """Whether a value, or two forms of one, is above one end of a range and below the other."""
+    """Return True if `above` is above the low end of a range and `below`, a form of the same value, below the high end."""
     return COMPARE[">=" if brackets[0] == "[" else ">"](above, low) and COMPARE["<=" if brackets[1] == "]" else "<"](
         below, high
     )
 
 
 def is_empty(low: Known, high: Known, brackets: str) -> bool:
-    """Whether no value is in a range."""
+    """Return True if no value is in the range."""
     return COMPARE[">"](low, high) or (low == high and brackets != "[]")
 
 
 def parse_expression(text: str) -> Expression:
-    """The expression of a policy value or of what follows the fact in `--assert`."""
+    """Parse the value of a policy, or the text behind the fact in `--assert`. Raise ValueError."""
     text = text.strip()
     for form in _ALONE:
         if text == form:
@@ -133,7 +134,7 @@ def parse_expression(text: str) -> Expression:
 
 
 def _items(text: str) -> tuple[WrittenValue, ...]:
-    """The values between brackets; a comma belongs to a value only in quotes."""
+    """Parse the values between brackets; a comma belongs to a value only in quotes."""
     values, position, more = [], 0, True
     while more:
         match = _ITEM.match(text, position)
@@ -145,7 +146,7 @@ def _items(text: str) -> tuple[WrittenValue, ...]:
 
 
 def parse_value(text: str) -> WrittenValue:
-    """One value: in quotes, or bare."""
+    """Parse a value in quotes, or bare."""
     text = text.strip()
     if not text:
         raise ValueError("a value is missing")
@@ -163,7 +164,7 @@ def parse_value(text: str) -> WrittenValue:
 
 
 def bind(expression: Expression, unit: Unit) -> Condition:
-    """The expression with its values read in the unit of the fact; `ValueError` where they are of another kind."""
+    """Read the values of an expression in the unit of the fact. Raise ValueError if they are of another kind."""
     form = expression.form
     if form == "different":
         raise ValueError("`different` is about two modules: `diff --fail-if` and `check --baseline` know it")

@@ -1,4 +1,6 @@
-"""Check policies: which facts have to meet what, and which findings fail.
+"""Check policies: conditions on facts, and findings that fail.
+
+For example:
 
     checks:
       collectives.all-to-all.count: 0
@@ -12,8 +14,8 @@
         subject: "embed*"                    # optional: only findings about these
         reason: the embedding is kept for the decoder
 
-Anything else in a policy is a `UsageError` with its place, and so is a fact that does not exist: a misspelt check must not pass
-in silence. A family without listed members takes any (the target of a custom call); `<n>` takes a whole number from 1.
+Anything else in a policy is a `UsageError` with its place. So is an unknown fact: a misspelt check must not pass in silence. A
+family without listed members takes any (the target of a custom call); `<n>` takes a whole number from 1.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ _ASSERTION = lazy_pattern(r"\s*([^\s=<>!]+)\s*(.*?)\s*", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """A fact, by its name as written, and what is expected of it; `place` is where the expectation is written."""
+    """Fact, by its name as written, and the expectation of it; `place` is the node of the expectation."""
 
     fact: Node
     expression: Expression
@@ -63,7 +65,7 @@ class Assertion:
 
 @dataclass(frozen=True, slots=True)
 class Ignore:
-    """Findings of the code `rule`, about a subject that fits the glob where there is one, do not fail, for a `reason`."""
+    """Findings that do not fail: those of the code `rule` whose subject fits the glob, if there is one."""
 
     rule: str
     reason: str
@@ -74,14 +76,15 @@ class Ignore:
         return self.rule if self.subject is None else f"{self.rule} ({self.subject})"
 
     def covers(self, finding: Finding) -> bool:
-        """Whether it is about this finding."""
+        """Return True if the entry covers the finding."""
         return finding.rule == self.rule and (self.subject is None or fnmatchcase(finding.subject or "", self.subject))
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What `check` checks: assertions in their order, the least severity that fails, what is ignored, and as they are
-    written which differences from a baseline fail.
+    """Content of a check: assertions in order, the least severity that fails, and ignored findings.
+
+    `fail_if` are the conditions on differences from a baseline, as written.
     """
 
     assertions: tuple[Assertion, ...] = ()
@@ -91,22 +94,22 @@ class Policy:
 
 
 def read_policy(path: str | Path) -> Policy:
-    """The policy of a YAML file."""
+    """Read the policy of a YAML file."""
     return policy_of(configs.read(path))
 
 
 def given(option: str, text: str) -> Node:
-    """The text of an option of the command line, which its errors name."""
+    """Make a node of the text of a command-line option, which its errors name."""
     return Node(ConfigFile(option, (text,), is_private=False), 1, 1, "text", text)
 
 
 def parse_assertion(text: str) -> Assertion:
-    """An assertion as `--assert` takes it: the fact, then the expression."""
+    """Parse an assertion of `--assert`: the fact, then the expression."""
     return assertion_in(given("--assert", text))
 
 
 def assertion_in(written: Node) -> Assertion:
-    """The assertion in a text; that of an option has places in it."""
+    """Parse the assertion in a node; places are positions in its text."""
     match = _ASSERTION.fullmatch(written.scalar)
     if match is None:
         raise written.error("an assertion is a fact and an expression: `collectives.count == 0`")
@@ -119,7 +122,7 @@ def assertion_in(written: Node) -> Assertion:
 
 
 def policy_of(root: Node) -> Policy:
-    """The policy of a YAML document."""
+    """Make the policy of a YAML document."""
     fields = root.fields(allowed=("checks", "fail-if", "fail-on", "ignore"))
     checks = fields["checks"].entries() if "checks" in fields else ()
     ignores = fields["ignore"].items() if "ignore" in fields else ()
@@ -133,13 +136,13 @@ def policy_of(root: Node) -> Policy:
 
 
 def _text(node: Node) -> Node:
-    """The node, which has to be text."""
+    """Return the node; raise UsageError if it is no text."""
     node.text()
     return node
 
 
 def _expression(node: Node) -> Expression:
-    """The expression of a value; a list means any of its values."""
+    """Parse the expression of a value; a list means any of its values."""
     if node.kind == "list":
         values = node.items()
         if not values:
@@ -149,7 +152,7 @@ def _expression(node: Node) -> Expression:
 
 
 def _in_place(node: Node, parse: Callable[[str], T]) -> T:
-    """What `parse` makes of the text of a scalar; its errors get the place."""
+    """Parse the text of a scalar; add its place to errors."""
     if node.kind in ("list", "mapping"):
         raise node.error(f"an expectation is a value, an expression or a list of values, not a {node.kind}")
     try:
@@ -175,7 +178,7 @@ _LIKE_A_NAME = 0.4  # likeness to the name that was meant: names of facts are lo
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """An assertion about a fact that exists; `member` takes the place of the angle brackets of a family."""
+    """Assertion about an existing fact; `member` replaces the angle brackets of a family."""
 
     name: str
     spec: FactSpec
@@ -185,7 +188,7 @@ class Check:
 
 
 def resolve(assertion: Assertion, specs: Sequence[FactSpec]) -> Check:
-    """The check of an assertion, or a `UsageError` at the fact or at the expression that does not fit it."""
+    """Return the check of an assertion. Raise UsageError if its fact is unknown or does not fit the expression."""
     name = assertion.fact.scalar
     spec, member = find_fact(assertion, specs)
     if member is None and spec.members is not None:
@@ -198,25 +201,25 @@ def resolve(assertion: Assertion, specs: Sequence[FactSpec]) -> Check:
 
 
 def find_fact(assertion: Assertion, specs: Sequence[FactSpec]) -> tuple[FactSpec, str | None]:
-    """The specification of the fact, with the member where it is a family; `UsageError` with the closest names."""
+    """Return the specification of a fact, with the member of a family. Raise UsageError with the closest names."""
     name = assertion.fact.scalar
-    found = find_spec(name, specs)
-    if found is None:
+    match = find_spec(name, specs)
+    if match is None:
         raise assertion.fact.error(f"there is no fact {name!r}{did_you_mean(name, fact_names(specs), cutoff=_LIKE_A_NAME)}")
-    return found
+    return match
 
 
-def _require_known_values(assertion: Assertion, spec: FactSpec, known: frozenset[str]) -> None:
-    """Refuses a value that the fact, a text with a closed list of values, never has."""
-    names = sorted(known)
+def _require_known_values(assertion: Assertion, spec: FactSpec, allowed: frozenset[str]) -> None:
+    """Raise UsageError for a value outside the closed list of values of a text fact."""
+    names = sorted(allowed)
     for value in assertion.expression.values:
-        if value.text not in known:
+        if value.text not in allowed:
             hint = did_you_mean(value.text, names) or f"; it is one of {', '.join(names)}"
             raise assertion.place.error(f"{spec.name} is never {value.text!r}{hint}")
 
 
 def value_of(check: Check, report: Report) -> Value:
-    """The value of the fact: 0 for a member of a family that does not occur. A fact that is known is its own lower bound."""
+    """Return the value of the fact: 0 for a member of a family that does not occur. A known fact is its own lower bound."""
     name = _present(check.name, report)
     if name in report.facts:
         return report.facts[name]
@@ -226,12 +229,12 @@ def value_of(check: Check, report: Report) -> Value:
 
 
 def _present(name: str, report: Report) -> str:
-    """The name, or that of the fact itself where it has no lower bound in the report."""
+    """Return the name, or that of the fact itself if the report has no lower bound of it."""
     return name if name in report.facts else exact_name(name)
 
 
 def remark(check: Check, report: Report) -> str:
-    """What else is to know of the value: why it is unknown; of an open family, that only a similar member occurs."""
+    """Return why the value is unknown, or that only a similar member of an open family occurs; else nothing."""
     name = _present(check.name, report)
     if name in report.facts:
         return _why_unknown(name, check.spec, report) if report.facts[name] is None else ""
@@ -260,14 +263,14 @@ _VALUES = (Column("fact"), Column("value", unit_of="unit"), Column("unit", detai
 
 
 def facts_report(specs: Iterable[FactSpec]) -> Report:
-    """Every fact that there is; of a family its name with the angle brackets."""
+    """Return the report of all facts; a family has its name with the angle brackets."""
     rows = tuple((spec.name, spec.unit, spec.meaning) for spec in specs)
     table = Table("facts", "Facts", _NAMES, rows, page_rows=0)
     return Report(COMMAND, Input("hlo_inspect/passes", first_line=1, lines=0, bytes=0), facts={}, tables=(table,))
 
 
 def facts_of(report: Report) -> Report:
-    """Every fact of a report with its meaning, and its value; of a family the members that occur: all others are 0."""
+    """Return each fact of a report with meaning and value; of a family, the members that occur (all others are 0)."""
     table = Table("facts", "Facts", _VALUES, tuple(_rows(report)), page_rows=0)
     return Report(COMMAND, report.input, report.facts, (table,), notes=report.notes, profile=report.profile, specs=report.specs)
 
@@ -275,9 +278,9 @@ def facts_of(report: Report) -> Report:
 def _rows(report: Report) -> Iterable[Row]:
     members: dict[str, list[Row]] = {}
     for name, value in report.facts.items():
-        found = find_spec(name, report.specs)
-        if found is not None:
-            spec, _ = found
+        match = find_spec(name, report.specs)
+        if match is not None:
+            spec, _ = match
             meaning = spec.meaning if exact_name(name) == name else f"a lower bound of {exact_name(name)}"
             members.setdefault(spec.name, []).append((name, value, spec.unit, meaning))
     for spec in report.specs:

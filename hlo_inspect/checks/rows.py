@@ -1,9 +1,9 @@
-"""The rows that broke a check: which rows of which table a fact is about, and which of them a failed check shows.
+"""Rows that broke a check: the rows of a table that a fact counts, and those that a failed check shows.
 
-One line of `_ROWS_OF_FACTS` says so for each group of facts; a fact that no line covers is about all rows of the table that is
-named like its first segment, where there is one. Of a figure that is too large the rows that it counts are shown, the largest
-first; of one that is too small those that it leaves out, where they could have been counted; of an unknown one those of which
-the value is unknown; of a fact that each row has for itself, such as a learning rate, those that do not meet the condition.
+`_ROWS_OF_FACTS` has a line for each group of facts. Other facts count all rows of the table named like their first segment.
+A figure that is too large shows the rows that it counts, the largest first. A figure that is too small shows rows that it could
+have counted but did not. An unknown figure shows the rows with an unknown value. A fact that each row has for itself, such as a
+learning rate, shows the rows that do not meet the condition.
 """
 
 from __future__ import annotations
@@ -53,12 +53,11 @@ def _is_collective(value: Value, _: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RowsOfFact:
-    """Facts that fit `fact` are about the rows of `table` where every named column is as `wanted`.
+    """Rows that the facts of the pattern `fact` count: those of `table` whose columns pass the tests `wanted`.
 
-    `could_be`: the other rows `among` those that the fact is about could have been counted too, so that a figure which is too
-    small is broken by them. `value` is
-    the column of what a row adds to the fact, where it is not called like the fact's last segment or the group of the pattern.
-    `is_sum` is false for a fact that has a value of its own in each row.
+    `could_be`: other rows that pass `among` could have been counted too; a figure that is too small shows them. `value` is the
+    column of a row's amount, if its name is neither the fact's last segment nor the group of the pattern. `is_sum` is false
+    for a fact that each row has for itself.
     """
 
     fact: str
@@ -102,8 +101,9 @@ _ROWS_OF_FACTS = (
 
 
 def rows_that_broke(check: Check, actual: Value, report: Report, name: str) -> Table | None:
-    """The table of the fact, called `name`, with the rows that broke the failed `check`: at most `MAX_ROWS`, of which the last
-    sums what is cut. `None` when the report has no such rows.
+    """Return the table of the fact, called `name`, with the rows that broke the failed `check`; None if there are none.
+
+    It has at most `MAX_ROWS` rows; the last one sums those left out.
     """
     fact = exact_name(check.name)
     rule, member = _rule_of(fact)
@@ -119,13 +119,13 @@ def rows_that_broke(check: Check, actual: Value, report: Report, name: str) -> T
 
     domain = [row for row in table.rows if fits(row, rule.among)]
     counted = [row for row in domain if fits(row, rule.wanted)]
-    value = next((names.index(one) for one in (rule.value, fact.rpartition(".")[2], member) if one in names), None)
+    value = next((names.index(column) for column in (rule.value, fact.rpartition(".")[2], member) if column in names), None)
     if not rule.is_sum:
         rows = [row for row in counted if value is not None and not check.condition.holds(row[value])]
     elif _is_too_small(actual, check.condition):
         rows = _largest_first([row for row in domain if not fits(row, rule.wanted)], value) if rule.could_be else []
     else:
-        rows = (actual is None and _unknown_ones(counted, value)) or _largest_first(counted, value)
+        rows = (actual is None and _unknown_rows(counted, value)) or _largest_first(counted, value)
     if not rows:
         return None
     broke = replace(table, name=name, rows=tuple(rows), page_as="")
@@ -140,7 +140,7 @@ def _rule_of(fact: str) -> tuple[RowsOfFact, str]:
 
 
 def _is_too_small(actual: Value, condition: Condition) -> bool:
-    """Whether a figure, which does not meet the condition, lies below what it asks for."""
+    """Return True if a figure that fails the condition is too small, not too large."""
     if not isinstance(actual, int | float) or isinstance(actual, bool) or not condition.values:
         return False
     bound = condition.values[0]
@@ -149,14 +149,14 @@ def _is_too_small(actual: Value, condition: Condition) -> bool:
     )
 
 
-def _unknown_ones(rows: Sequence[Row], at: int | None) -> list[Row]:
-    """The rows whose value is unknown."""
-    return [row for row in rows if at is not None and row[at] is None]
+def _unknown_rows(rows: Sequence[Row], column: int | None) -> list[Row]:
+    """Return the rows whose value is unknown; none without a column of values."""
+    return [row for row in rows if column is not None and row[column] is None]
 
 
-def _largest_first(rows: Sequence[Row], at: int | None) -> list[Row]:
-    """The rows by what they add to a sum; in their order where no column says that."""
-    if at is None:
+def _largest_first(rows: Sequence[Row], column: int | None) -> list[Row]:
+    """Sort the rows by their amounts, the largest first; keep their order without a column of amounts."""
+    if column is None:
         return list(rows)
-    known = [(row, value) for row in rows if isinstance(value := row[at], int | float)]
-    return [row for row, _ in sorted(known, key=lambda one: -one[1])] + _unknown_ones(rows, at)
+    amounts = [(row, value) for row in rows if isinstance(value := row[column], int | float)]
+    return [row for row, _ in sorted(amounts, key=lambda pair: -pair[1])] + _unknown_rows(rows, column)

@@ -1,6 +1,6 @@
-"""Runs a policy over reports: one outcome per report, which is a report itself.
+"""Run of a policy over reports: one outcome per report, which is a report itself.
 
-Every assertion is a row of the table `checks`. With `fail-on`, every finding that reaches it is a failed row too; where none
+Every assertion is a row of the table `checks`. With `fail-on`, every finding that reaches it is a failed row too; if none
 does, one row says so. Failed rows come first, and `rows_3` is the table with the rows that broke the third of them.
 """
 
@@ -40,10 +40,10 @@ CHECK_SPECS = (
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """How one check came out.
+    """Result of one check.
 
-    `check` is the fact, or the rule of a finding; `actual` the raw value in `unit`; `reason` says what else is to know: why the
-    value is unknown, what was found. `about` is `None` for a finding.
+    `check` is the fact, or the rule of a finding. `actual` is the raw value in `unit`. `reason` says why the value is
+    unknown, or is the message of the finding. `about` is None for a finding.
     """
 
     check: str
@@ -57,7 +57,7 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The checks of one report; `report` shows them as facts and tables."""
+    """Checks of one report; `report` shows them as facts and tables."""
 
     results: tuple[CheckResult, ...]
     report: Report
@@ -68,12 +68,11 @@ class Outcome:
 
 
 class CheckRun:
-    """The checks of a policy over reports that come one after the other. `refused` counts modules that the caller did not have
-    checked, `failed` those in which a check failed.
+    """Checks of a policy over reports that come one after the other.
 
-    Raises `UsageError` when there is nothing to check. Whether a module that is cut off may be checked is the caller's
-    question: the finding that says so does not fail. `more` gives checks of a report beside those of the policy, as those
-    against a baseline.
+    `refused` counts modules that the caller did not check, `failed` those in which a check failed. `more` returns further
+    checks of a report, such as those against a baseline. The caller decides if a truncated module may be checked: the finding
+    HI002 does not fail. Raise UsageError if there is nothing to check.
     """
 
     def __init__(self, policy: Policy, more: Callable[[Report], Sequence[CheckResult]] | None = None) -> None:
@@ -88,37 +87,37 @@ class CheckRun:
         self._unused = list(policy.ignores)
 
     def outcomes(self, reports: Iterable[Report]) -> Iterator[Outcome]:
-        """One outcome per report, in their order; `UsageError` when a check cannot be made.
+        """Yield one outcome per report, in order. Raise UsageError if a check cannot be made.
 
         Its findings are those of the report that are not ignored, and the reasons of checks that failed on an unknown value. An
         `ignore` entry that covers no finding of any report is a finding of the last outcome.
         """
-        held: Outcome | None = None
+        previous: Outcome | None = None
         for report in reports:
-            if held is not None:
-                yield held
+            if previous is not None:
+                yield previous
             self._unused = [ignore for ignore in self._unused if not any(map(ignore.covers, report.findings))]
-            held = _outcome(report, self._policy, self._more(report) if self._more is not None else ())
+            previous = _outcome(report, self._policy, self._more(report) if self._more is not None else ())
             self._modules += 1
-            self.failed += not held.ok
-            self._checks.update(result.passed for result in held.results)
-        if held is not None:
-            findings = most_severe_first([*held.report.findings, *map(_stale, self._unused)])
-            yield replace(held, report=replace(held.report, findings=tuple(findings)))
+            self.failed += not previous.ok
+            self._checks.update(result.passed for result in previous.results)
+        if previous is not None:
+            findings = most_severe_first([*previous.report.findings, *map(_stale, self._unused)])
+            yield replace(previous, report=replace(previous.report, findings=tuple(findings)))
 
     def reports(self, reports: Iterable[Report]) -> Iterator[Report]:
-        """The report of each outcome; the last one has the verdict."""
-        held: Report | None = None
+        """Yield the report of each outcome; the last one has the verdict."""
+        previous: Report | None = None
         for outcome in self.outcomes(reports):
-            if held is not None:
-                yield held
-            held = outcome.report
-        if held is not None:
-            yield replace(held, verdict=self.verdict)
+            if previous is not None:
+                yield previous
+            previous = outcome.report
+        if previous is not None:
+            yield replace(previous, verdict=self.verdict)
 
     @property
     def verdict(self) -> Verdict:
-        """How all came out, in one line."""
+        """Result of all checks in one line."""
         failed = self.failed + self.refused
         modules, made = number_of(self._modules + self.refused, "module"), number_of(self._checks.total(), "check")
         if not failed:
@@ -133,7 +132,7 @@ def _outcome(report: Report, policy: Policy, more: Sequence[CheckResult]) -> Out
     unknown = [_unknown(result) for result in results if result.actual is None and not result.passed]
     findings = [finding for finding in report.findings if not any(entry.covers(finding) for entry in policy.ignores)]
     if policy.fail_on is not None:
-        results.extend(_finding_results([one for one in findings if one is not truncation(report)], policy.fail_on))
+        results.extend(_finding_results([finding for finding in findings if finding is not truncation(report)], policy.fail_on))
     results.sort(key=lambda result: result.passed)
     checked = replace(
         _report(report, results),
@@ -155,7 +154,7 @@ def _result(check: Check, report: Report) -> CheckResult:
 
 
 def _finding_results(findings: Iterable[Finding], fail_on: Severity) -> list[CheckResult]:
-    """A failed result for each finding of severity `fail_on` or above, or one that passed."""
+    """Return a failed result for each finding of severity `fail_on` or above, or one that passed."""
     failing = SEVERITIES[: SEVERITIES.index(fail_on) + 1]
     expected = f"no {' or '.join(failing)}"
     reached = reaching(findings, fail_on)
@@ -182,7 +181,7 @@ def _stale(ignore: Ignore) -> Finding:
 
 
 def _notes_on(results: Iterable[CheckResult], report: Report) -> Iterator[str]:
-    """The notes of a report without those that say why facts are unknown which nothing was asked of."""
+    """Yield the notes of a report without the reasons of unknown facts that no check is about."""
     asked = {exact_name(result.check) for result in results}
     for note in report.notes:
         fact = note.partition(":")[0]
@@ -191,7 +190,7 @@ def _notes_on(results: Iterable[CheckResult], report: Report) -> Iterator[str]:
 
 
 def _ignored_notes(findings: Sequence[Finding], ignores: Iterable[Ignore]) -> Iterator[str]:
-    """What was ignored, and why."""
+    """Yield a note on the ignored findings of each entry, with its reason."""
     for ignore in ignores:
         count = sum(map(ignore.covers, findings))
         if count:
@@ -199,7 +198,7 @@ def _ignored_notes(findings: Sequence[Finding], ignores: Iterable[Ignore]) -> It
 
 
 def _report(report: Report, results: Sequence[CheckResult]) -> Report:
-    """Facts and tables of the outcome."""
+    """Return the outcome as facts and tables."""
     passed = sum(result.passed for result in results)
     counts = {"checks.count": len(results), "checks.passed_count": passed, "checks.failed_count": len(results) - passed}
     return Report(
@@ -215,7 +214,7 @@ def _report(report: Report, results: Sequence[CheckResult]) -> Report:
 
 
 def _tables_that_broke(results: Sequence[CheckResult], report: Report) -> list[Table]:
-    """The tables `rows_1` and so on; of equal ones a page has the first, whose title names all facts."""
+    """Return the tables `rows_1` and so on. Pages show equal tables once, with a title that names all facts."""
     tables: dict[Table, list[str]] = {}
     others = []
     for number, result in enumerate(results, 1):
@@ -224,7 +223,7 @@ def _tables_that_broke(results: Sequence[CheckResult], report: Report) -> list[T
         table = rows_that_broke(result.about, result.actual, report, f"rows_{number}")
         if table is None:
             continue
-        same = next((known for known in tables if known.rows == table.rows and known.columns == table.columns), None)
+        same = next((other for other in tables if other.rows == table.rows and other.columns == table.columns), None)
         if same is None:
             tables[table] = [result.check]
         else:

@@ -1,4 +1,4 @@
-"""What a shell offers at the TAB key: names of tables, columns, facts, profiles, rules and instructions; elsewhere files.
+"""Shell completion: names of tables, columns, facts, profiles, rules and instructions; elsewhere files.
 
 Tables and columns are those that the command gives for a small module. All is imported when a shell asks.
 """
@@ -64,7 +64,7 @@ layer -1 1 ALLREDUCE 4 1 BROADCAST 4 1 NONE 0 1
 
 
 def files(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The shell's own completion of paths."""
+    """Return the item that stands for the shell's own completion of paths."""
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(incomplete, type="file")]
@@ -75,10 +75,10 @@ def tables(context: click.Context, _parameter: click.Parameter, incomplete: str)
 
 
 def columns(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Columns of the table that --table names, or the command's own; after a comma the next one, after a blank too."""
+    """Complete columns of the table of --table, or of the command's own; after a comma or blank, the next column."""
     before = max(incomplete.rfind(","), incomplete.rfind(" ")) + 1
-    found = _tables(context)
-    names = found.get(context.params.get("table") or next(iter(found), ""), [])
+    tables = _tables(context)
+    names = tables.get(context.params.get("table") or next(iter(tables), ""), [])
     return _starting_with(incomplete[before:], names, incomplete[:before])
 
 
@@ -109,7 +109,7 @@ def _starting_with(incomplete: str, names: Iterable[str], before: str = "") -> l
 
 
 def _tables(context: click.Context) -> dict[str, list[str]]:
-    """The columns of each table of the command; none of a command that is no pass."""
+    """Return the columns of each table of the command; nothing if it is no pass."""
     from hlo_inspect.api import inspect
     from hlo_inspect.errors import UsageError
     from hlo_inspect.passes import WORKLOAD, find_pass
@@ -117,10 +117,10 @@ def _tables(context: click.Context) -> dict[str, list[str]]:
     if context.info_name == WORKLOAD:
         return _columns_of(inspect(_WORKLOAD, WORKLOAD))
     try:
-        one = find_pass(context.info_name or "")
+        pass_ = find_pass(context.info_name or "")
     except UsageError:
         return {}
-    report = inspect(_MODULE, one.name, profile="h100-sxm")
+    report = inspect(_MODULE, pass_.name, profile="h100-sxm")
     return _columns_of(report)
 
 
@@ -129,7 +129,7 @@ def _columns_of(report: Report) -> dict[str, list[str]]:
 
 
 def instructions(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Names of the input's instructions and its opcodes; with a * all that fit."""
+    """Complete names of the input's instructions and its opcodes; with a `*`, all that fit."""
     from hlo_inspect.inspection.source_lines import names_like
 
     source = context.params.get("source") or _first_file()
@@ -137,7 +137,7 @@ def instructions(context: click.Context, _parameter: click.Parameter, incomplete
 
 
 def _first_file() -> str | None:
-    """The first word of the line that is a file: an option that still lacks words hides the arguments before it."""
+    """Return the first word of the line that is a file. An option that still lacks words hides the arguments before it."""
     from click.shell_completion import split_arg_string
 
     words = split_arg_string(os.environ.get("COMP_WORDS", ""))

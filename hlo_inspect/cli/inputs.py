@@ -1,4 +1,4 @@
-"""The reports of a command's inputs, one after the other, what could not be read, and a bar while a file is read."""
+"""Reports of a command's inputs, errors of unreadable inputs, and a bar while a file is read."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _PATIENCE_S = 1.0  # what is done before needs no bar
 _NAME = lazy_pattern(r"%?[A-Za-z_][\w.\-]*+(?:\{[\d,]*+\})?", re.ASCII)
 
 
-def with_name(inputs: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
-    """The inputs, and the name of an instruction that follows them: the last argument, where no such file exists."""
+def split_instruction_name(inputs: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
+    """Split off the last of several arguments as an instruction name, if it is spelled like one and no such file exists."""
     *files, last = inputs
     if files and _NAME.fullmatch(last) and not Path(last).exists():
         return tuple(files), last
@@ -40,11 +40,11 @@ def with_name(inputs: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
 
 @dataclass(slots=True)
 class Inspected:
-    """The reports of all inputs, to be taken once: each is made when the one before it is done with.
+    """Iterable over the reports of all inputs, once: each is made when the one before it is done with.
 
-    `status` is the exit status so far. An input that cannot be read is told at once, and the others are read;
-    a finding that reaches `fail_on` is a failure. `needed` is what the reader needs of the tables, if not all; `every_rule`
-    runs all rules, however large a module is.
+    `status` is the exit status so far. The error of an unreadable input is printed at once, and the others are read.
+    A finding that reaches `fail_on` is a failure. `needed` cuts tables to what the reader needs. `every_rule` runs costly rules
+    on large modules too.
     """
 
     inputs: Sequence[str]
@@ -68,18 +68,18 @@ class Inspected:
             Inspection(self.request, needs) as inspection,
         ):
             inspection.watch(bar)
-            for one in inspection.read(self._sources(inspection)):
-                if isinstance(one, HloInspectError):
-                    if one.location is not None:
-                        refuse_to_overwrite(output, [one.location.path])
+            for item in inspection.read(self._sources(inspection)):
+                if isinstance(item, HloInspectError):
+                    if item.location is not None:
+                        refuse_to_overwrite(output, [item.location.path])
                     with bar.out_of_the_way():
-                        self.status = max(self.status, reported(one))
+                        self.status = max(self.status, reported(item))
                     continue
-                refuse_to_overwrite_dump(output, one.input.path)
-                if self.fail_on is not None and reaching(one.findings, self.fail_on):
+                refuse_to_overwrite_dump(output, item.input.path)
+                if self.fail_on is not None and reaching(item.findings, self.fail_on):
                     self.status = max(self.status, FAILED)
                 with bar.out_of_the_way():
-                    yield one
+                    yield item
             for line in inspection.passed_over:
                 tell(f"hlo-inspect: {line}")
 
@@ -94,9 +94,9 @@ class Inspected:
 
 
 class ReadingBar:
-    """A bar while a `with` block lasts longer than a second; only on a terminal, and only where it is `wanted`.
+    """Progress bar of a `with` block that lasts longer than a second, on a terminal and if it is `wanted`.
 
-    A thread shows it, so that a long analysis of one module does not keep it back; rich is imported then.
+    A thread shows it, so that a long analysis of one module does not delay it. The thread imports rich.
     """
 
     def __init__(self, *, wanted: bool) -> None:
@@ -122,7 +122,7 @@ class ReadingBar:
 
     @contextmanager
     def out_of_the_way(self) -> Iterator[None]:
-        """No bar while something is printed."""
+        """Hide the bar while something is printed."""
         self._is_hidden = True
         if self._bar is not None:
             self._bar.stop()
@@ -134,14 +134,14 @@ class ReadingBar:
                 self._bar.start()
 
     def reading(self, name: str, read: int) -> None:
-        """`read` bytes of the file are read."""
+        """Show that `read` bytes of the file are read."""
         if name != self._name:
             self._module = ""
         self._name, self._read = name, read
         self._update()
 
     def analysing(self, module: str) -> None:
-        """The module is read, and what it means is worked out."""
+        """Show that the module is read and is being analyzed."""
         self._module = module
         self._update()
 
@@ -170,7 +170,7 @@ def _on_terminal() -> bool:
 
 
 def _size(name: str) -> int | None:
-    """The bytes of a file; `None` for a pipe, whose length is not known."""
+    """Return the bytes of a file; None for a pipe, whose length is unknown."""
     try:
         return Path(name).stat().st_size or None
     except (OSError, ValueError):

@@ -1,10 +1,10 @@
-"""The command line's entry point: what an error becomes on the way out, and what an interruption does.
+"""The command line's entry point: exit statuses, errors and interruptions.
 
-Exit statuses: 0 done, 1 a check failed or a finding reached `--fail-on`, 2 wrong usage, 3 an input that cannot be read or
-holds no HLO, 130 interrupted. An error is one message on standard error, never a traceback; HLO_INSPECT_DEBUG=1 shows
-where an internal error came from.
+Exit statuses: 0 done, 1 a check failed or a finding reached `--fail-on`, 2 wrong usage, 130 interrupted. 3 is an unreadable
+input, an input without HLO, or an internal error. An error is one message on standard error, never a traceback;
+HLO_INSPECT_DEBUG=1 shows the traceback of an internal error.
 
-What takes time to import is imported by `_run`, so that an interruption meanwhile ends as one later does.
+`_run` imports the slow modules, so that an interruption meanwhile ends as one later does.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from hlo_inspect.cli.streams import INTERRUPTED, UNREADABLE, USAGE, reported, si
 NAME, COMPLETION = "hlo-inspect", "_HLO_INSPECT_COMPLETE"
 ENDING_SIGNALS = ("SIGTERM", "SIGHUP")
 _COLLECT_AFTER = 50_000
-"""New objects before the garbage collector visits some: imports make many that stay, and no cycles."""
+"""New objects between two runs of the garbage collector: imports make many that stay, and no cycles."""
 
 
 class EndedBySignal(BaseException):
-    """A signal that ends the process, once what was begun is undone."""
+    """Signal that ends the process after cleanup."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -34,7 +34,7 @@ class EndedBySignal(BaseException):
 
 
 def main() -> None:
-    """Runs the command line and exits."""
+    """Run the command line and exit."""
     gc.set_threshold(_COLLECT_AFTER)
     for name in ENDING_SIGNALS:
         number = getattr(signal, name, None)
@@ -44,7 +44,7 @@ def main() -> None:
         status = run(sys.argv[1:])
     except EndedBySignal as ending:
         signal.signal(ending.number, signal.SIG_DFL)
-        os.kill(os.getpid(), ending.number)  # who waits for the process sees what ended it
+        os.kill(os.getpid(), ending.number)  # the parent process sees which signal ended it
         status = 128 + ending.number
     gc.freeze()  # the interpreter would visit all objects once more before it gives them back
     sys.exit(status)
@@ -55,7 +55,7 @@ def _end(number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def run(arguments: list[str]) -> int:
-    """Runs the command line; returns the exit status."""
+    """Run the command line and return the exit status."""
     try:
         return _run(arguments)
     except KeyboardInterrupt:
@@ -67,7 +67,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    """The exit status where nothing interrupts."""
+    """Run the command line and return the exit status; interruptions and lack of memory pass through."""
     import click
 
     from hlo_inspect.cli.commands import cli
@@ -91,7 +91,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _status_of(error: Exception) -> int:
-    """Tell an error and return its exit status."""
+    """Print an error and return its exit status."""
     import click
 
     from hlo_inspect.errors import DEBUG, HloInspectError, internal_error_text, printable

@@ -16,11 +16,11 @@ from hlo_inspect.request import Option, Request, option_named, options_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 Command = Callable[..., int]
-"""What runs with the options and gives the exit status."""
+"""Function that takes the options and returns the exit status."""
 
 
 class OutputOptions(NamedTuple):
-    """How and where a report is printed. Except for `selection` the names are those of options."""
+    """Format and destination of reports. Except for `selection` the names are those of options."""
 
     format: str = "table"
     output: str | None = None
@@ -40,7 +40,7 @@ class OutputOptions(NamedTuple):
 
 
 class SectionOption(click.Option):
-    """An option that `--help` lists under the heading `section`."""
+    """Option that `--help` lists under the heading `section`."""
 
     def __init__(self, *arguments: Any, section: str, **settings: Any) -> None:  # noqa: ANN401 - those of click.Option
         super().__init__(*arguments, **settings)
@@ -48,7 +48,7 @@ class SectionOption(click.Option):
 
 
 class SectionedCommand(click.Command):
-    """A command whose `--help` lists its own options first, then those that many commands share, by section."""
+    """Command whose `--help` lists its own options first, then those that many commands share, by section."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {"Options": []}
@@ -67,7 +67,7 @@ def _comma_separated(_context: click.Context, _option: click.Parameter, text: st
 
 
 def _section(name: str) -> Callable[..., Callable[[F], F]]:
-    """`click.option`, for options that `--help` lists under a heading."""
+    """Decorate like `click.option`, for options that `--help` lists under a heading."""
     return partial(click.option, cls=SectionOption, section=name)
 
 
@@ -117,7 +117,7 @@ _OUTPUT = (
 
 
 def request_option(name: str) -> Callable[[F], F]:
-    """The click option of a field of `Request`."""
+    """Return the click option of a field of `Request`."""
     return _click_option(option_named(name))
 
 
@@ -139,7 +139,7 @@ def _click_option(option: Option) -> Callable[[F], F]:
 
 
 def output_options(*formats: str) -> Callable[[Command], Command]:
-    """Adds the options of the output, with formats beside those of all commands; the command gets them as `output`."""
+    """Add the options of the output, with more formats than those of all commands; the command gets `output`."""
     choice = click.Choice((*FORMATS, *formats))
     option = _in_output("--format", type=choice, default="table", help="Output format.", show_default=True)
 
@@ -154,7 +154,7 @@ def output_options(*formats: str) -> Callable[[Command], Command]:
 
 
 def request_options(command_name: str) -> Callable[[Command], Command]:
-    """Adds the options of a request that a command takes; the command gets them as `request`."""
+    """Add the options of a request that a command takes; the command gets `request`."""
     taken = list(options_of(command_name))
 
     def decorated(command: Command) -> Command:
@@ -174,7 +174,7 @@ fail_on_option = click.option(
 
 
 def reading_command(name: str, *formats: str, **settings: Any) -> Callable[[Command], click.Command]:  # noqa: ANN401 - as above
-    """A command that reads inputs and renders reports, with the options of both and --fail-on beside its own."""
+    """Make a command that reads inputs and renders reports, with the options of both and --fail-on."""
 
     def decorated(command: Command) -> click.Command:
         with_options = output_options(*formats)(request_options(name)(fail_on_option(command)))
@@ -184,7 +184,7 @@ def reading_command(name: str, *formats: str, **settings: Any) -> Callable[[Comm
 
 
 def inputs_argument(metavar: str = "INPUT...", *, required: bool = True) -> Callable[[F], F]:
-    """The argument `inputs`: one input or more."""
+    """Add the argument `inputs`: one input or more."""
     return click.argument("inputs", metavar=metavar, nargs=-1, shell_complete=completion.files, required=required)
 
 
@@ -195,7 +195,7 @@ def _decorated(function: F, options: tuple[Callable[[F], F], ...]) -> F:
 
 
 def _output(arguments: dict[str, Any]) -> OutputOptions:
-    """The output's options out of a command's arguments."""
+    """Take the output's options out of a command's arguments."""
     selection = TableSelection(*(arguments.pop(name) for name in TableSelection._fields))
     options = {name: arguments.pop(name) for name in OutputOptions._fields if name in arguments}
     return OutputOptions(**options, selection=selection)

@@ -1,4 +1,4 @@
-"""Where reports go: standard output or a file, in the chosen format, each as soon as it is there."""
+"""Output of reports to standard output or a file, in the chosen format, each as soon as it is made."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import TextIO
 
@@ -17,37 +17,46 @@ from hlo_inspect.cli.streams import reported, silence, tell
 from hlo_inspect.errors import InternalError, Location, UsageError
 from hlo_inspect.report import ALL_FORMATS, FORMATS_FOR_PEOPLE, FORMATS_OF_ROWS
 from hlo_inspect.report.model import Report
+from hlo_inspect.report.options import internal_error
 from hlo_inspect.report.selection import selected
 
 
 def deliver(reports: Iterable[Report], options: OutputOptions) -> int:
-    """Render the reports as they come, and return the exit status: not 0 if one of them could not be rendered. Without any
-    nothing is written, and a file is left as it was; so it is if something else fails.
+    """Render the reports as they come and return the exit status: not 0 if a report could not be rendered.
+
+    Without a rendered report a file stays as it was. An internal error loses its report only, or the page if that is HTML.
     """
     chosen = _chosen(reports, options)
     first = next(chosen, None)
     if first is None:
         return 0
     errors: list[InternalError] = []
+    numbers = count(1)
 
     def failed(report: Report, error: Exception) -> None:
-        errors.append(InternalError.of(error, Location(report.input.path, report.input.first_line), report.module_name))
+        errors.append(internal_error(report, error))
 
-    with _destination(options.output) as stream:
-        on_terminal = options.output is None and stream.isatty()
-        width, color = _width() if on_terminal else None, on_terminal and _has_color(options)
-        ALL_FORMATS[options.format](chain([first], chosen), stream, options.rendering(failed, width=width, color=color))
+    try:
+        with _destination(options.output) as stream:
+            on_terminal = options.output is None and stream.isatty()
+            width, color = _width() if on_terminal else None, on_terminal and _has_color(options)
+            numbered = (report for report, _ in zip(chain([first], chosen), numbers, strict=False))
+            ALL_FORMATS[options.format](numbered, stream, options.rendering(failed, width=width, color=color))
+            if len(errors) == next(numbers) - 1:
+                raise errors.pop()
+    except InternalError as error:
+        errors.append(error)
     return max(map(reported, errors), default=0)
 
 
 def deliver_bytes(data: bytes, output: str | None) -> None:
-    """Writes bytes as they are, to the file of that name where there is one."""
+    """Write bytes as they are, to standard output or the file `output`."""
     with _destination(output) as stream:
         stream.buffer.write(data)
 
 
 def deliver_lines(lines: Iterable[str], output: str | None) -> None:
-    """Writes lines of text as they come, to the file of that name where there is one. Without any nothing is written."""
+    """Write lines of text as they come, to standard output or the file `output`. Without lines no file is written."""
     coming = iter(lines)
     first = next(coming, None)
     if first is not None:
@@ -57,11 +66,12 @@ def deliver_lines(lines: Iterable[str], output: str | None) -> None:
 
 @contextmanager
 def _destination(name: str | None) -> Iterator[TextIO]:
-    """The file of that name, or standard output. There a pipe that its reader closed ends the output quietly, and a narrow
-    encoding (LANG=C) shows what it cannot write as escapes.
+    """Open the file of that name, or standard output.
+
+    A pipe that its reader closed ends the output quietly. A narrow encoding (LANG=C) shows other characters as escapes.
     """
     if name is not None:
-        with replaced_file(name) as stream:
+        with atomic_writer(name) as stream:
             yield stream
         return
     if sys.stdout is None:
@@ -76,27 +86,27 @@ def _destination(name: str | None) -> Iterator[TextIO]:
 
 
 def _chosen(reports: Iterable[Report], options: OutputOptions) -> Iterator[Report]:
-    """The reports with the rows and columns that are asked for."""
+    """Yield the reports with the selected rows and columns."""
     for_people = options.format in FORMATS_FOR_PEOPLE
     for report in reports:
-        one = selected(report, options.selection, options.table, for_people=for_people)
+        shown = selected(report, options.selection, options.table, for_people=for_people)
         if options.format in FORMATS_OF_ROWS:
-            _report_left_out(one)
-        yield one
+            _report_left_out(shown)
+        yield shown
 
 
 def _report_left_out(report: Report) -> None:
-    """CSV and TSV hold rows and nothing else: what a filter hides is said beside them."""
+    """Print the number of filtered rows to standard error: CSV and TSV hold rows only."""
     for table in report.tables:
         if table.left_out is not None:
             tell(f"hlo-inspect: {report.input.path}: {table.left_out.rows:,} rows filtered out")
 
 
 @contextmanager
-def replaced_file(name: str) -> Iterator[TextIO]:
-    """A stream to a file that takes the place of the one of that name once all is written; where something fails or
-    interrupts, that one stays as it was. What is no regular file (a pipe, a device) is written at once. `UsageError` where it
-    cannot be written.
+def atomic_writer(name: str) -> Iterator[TextIO]:
+    """Open a temporary file that replaces `name` on success; on failure or interruption `name` keeps its content.
+
+    Pipes and devices are written directly. Raise UsageError if the file cannot be written.
     """
     try:
         if Path(name).exists() and not Path(name).is_file():
@@ -124,17 +134,17 @@ def replaced_file(name: str) -> Iterator[TextIO]:
 
 
 def refuse_to_overwrite(name: str | None, inputs: Iterable[Path | str | None]) -> None:
-    """`UsageError` where the file of that name, which a report is to be written to, is one of the inputs."""
+    """Raise UsageError if the output file is one of the inputs."""
     if name is None:
         return
-    for one in inputs:
+    for path in inputs:
         with suppress(OSError, ValueError):
-            if one is not None and Path(one).is_file() and Path(one).samefile(name):
+            if path is not None and Path(path).is_file() and Path(path).samefile(name):
                 raise UsageError("is an input, and the report would be written over it", Location(name))
 
 
 def refuse_to_overwrite_dump(name: str | None, dump: str) -> None:
-    """The same for a dump and the files about memory that XLA wrote beside it."""
+    """Raise UsageError if the output file is the dump or one of XLA's files about its memory."""
     if name is None:
         return
     from hlo_inspect.inspection.other_inputs import files_of_dump
@@ -143,12 +153,12 @@ def refuse_to_overwrite_dump(name: str | None, dump: str) -> None:
 
 
 def _width() -> int:
-    """The terminal's width. Off a terminal there is none, so that output never depends on who looks."""
+    """Return the columns of the terminal."""
     import shutil
 
     return shutil.get_terminal_size().columns
 
 
 def _has_color(options: OutputOptions) -> bool:
-    """Whether a terminal has colour: not against https://no-color.org."""
+    """Return True if the terminal shows colour and https://no-color.org does not forbid it."""
     return not options.no_color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -1,4 +1,4 @@
-"""Standard streams, each of which can be closed, full, or a pipe that nobody reads; errors on them, and exit statuses."""
+"""Standard streams, which can be closed, full, or pipes without a reader; errors on them, and exit statuses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def tell(message: str) -> None:
 
 
 def reported(error: HloInspectError) -> int:
-    """Tell an error and return its exit status."""
+    """Print an error and return its exit status."""
     from hlo_inspect.errors import UsageError
 
     tell(f"hlo-inspect: {error}")
@@ -32,7 +32,7 @@ def reported(error: HloInspectError) -> int:
 
 
 def silence(stream: TextIO | None) -> None:
-    """Point a standard stream at nothing, so that what is still buffered does not fail at exit."""
+    """Point a standard stream at the null device, so that its buffer does not fail at exit."""
     try:
         if stream is not None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,8 +1,8 @@
-"""Two inputs compared: their modules in pairs, and what differs between the two of each pair.
+"""Comparison of two inputs: pairs of their modules, and the differences of each pair.
 
-Where a side has several, the names of all are read too, so that a module can be compared, and forgotten, as soon as its mate is
-read. That there are several is known once a second one is read: two modules of one side and one of the other are held until
-then. Modules that cannot be paired by name wait for the end.
+If a side has several modules, all names are read too. A module can then be compared, and forgotten, as soon as its mate is
+read. To see that there are several, two modules of one side and one of the other are read ahead. Modules that cannot be paired
+by name wait for the end.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ WITHOUT_FACTS = frozenset({"fingerprint"})
 
 
 class ComparedInput(NamedTuple):
-    """One of the two inputs: a path, `-`, an open file or a text, and which of its modules are meant."""
+    """Input of a comparison: a path, `-`, an open file or a text, and a pattern of names of its modules."""
 
     source: Openable
     module: str | None = None
 
 
 class Comparisons:
-    """Compares two inputs, of which the same is asked. The report of each module has the tables of the passes `shown` too."""
+    """Comparison of two inputs with one request. The report of each module also has the tables of the passes `shown`."""
 
     def __init__(
         self,
@@ -60,18 +60,19 @@ class Comparisons:
         self._needs = ReportNeeds(notes=with_notes)
         self._watch = watch
         self.errors: list[HloInspectError] = []
-        """What could not be read."""
+        """Files and modules that cannot be read or compared."""
 
     def of(self, old: ComparedInput, new: ComparedInput) -> Iterator[ModuleComparison]:
-        """Yield a comparison for each pair of modules, then one for each module without a mate. What cannot be read or compared
-        is in `errors`. Nothing is compared if a side has no module at all.
+        """Yield a comparison for each pair of modules, then one for each module without a mate.
+
+        `errors` has the files and modules that cannot be read or compared. If a side has no module, nothing is compared.
         """
         if old.source in STANDARD_INPUT and new.source in STANDARD_INPUT:
             raise UsageError("only one of the two inputs can be standard input")
         sides = self._side(old), self._side(new)
         if all(side.is_saved for side in sides):
-            self._refuse_what_has_no_effect()
-        first, second = (_Ahead(side.modules()) for side in sides)
+            self._check_unused_options()
+        first, second = (_Lookahead(side.modules()) for side in sides)
         if first.is_single() and second.is_single():
             yield from self._compared(next(first), next(second))
         else:
@@ -80,8 +81,8 @@ class Comparisons:
                 yield from self._paired(first, second, *names)
         self.errors += [error for side in sides for error in side.errors]
 
-    def _refuse_what_has_no_effect(self) -> None:
-        """Raise UsageError for options that say how dumps are read: there are none."""
+    def _check_unused_options(self) -> None:
+        """Raise UsageError for options that apply to dumps only."""
         flags = [option.flag for option in self._request.given() if option.info.flags]
         if flags:
             do = "does" if len(flags) == 1 else "do"
@@ -101,29 +102,29 @@ class Comparisons:
         waiting: dict[int, ComparedModule | None] = {}
         old_left: list[ComparedModule] = []
         coming = enumerate(second)
-        for at, module in enumerate(first):
-            mate = plan.get(at)
+        for position, module in enumerate(first):
+            mate = plan.get(position)
             if mate is None:
                 old_left += [module] if module is not None else []
                 continue
             while mate not in waiting:
-                found = next(coming, None)
-                if found is None:
+                following = next(coming, None)
+                if following is None:
                     break
-                waiting[found[0]] = found[1]
+                waiting[following[0]] = following[1]
             if mate in waiting:
                 yield from self._compared(module, waiting.pop(mate))
             elif module is not None:
                 old_left.append(module)
         rest = dict((*waiting.items(), *coming))
-        new_left = [module for at in sorted(rest) if (module := rest[at]) is not None]
+        new_left = [module for position in sorted(rest) if (module := rest[position]) is not None]
         left = pair_by(old_left, new_left, _CONTENTS)
-        for at, other in sorted(left.pairs):
-            yield from self._compared(old_left[at], new_left[other])
-        for at in left.old:
-            yield only_in_old(old_left[at])
-        for at in left.new:
-            yield only_in_new(new_left[at])
+        for old, new in sorted(left.pairs):
+            yield from self._compared(old_left[old], new_left[new])
+        for old in left.old:
+            yield only_in_old(old_left[old])
+        for new in left.new:
+            yield only_in_new(new_left[new])
 
     def _compared(self, old: ComparedModule | None, new: ComparedModule | None) -> Iterator[ModuleComparison]:
         """Yield the comparison of two modules, unless one of them is lost."""
@@ -131,18 +132,18 @@ class Comparisons:
             return
         try:
             with without_collection():
-                found = compare(old, new)
+                comparison = compare(old, new)
         except (HloInspectError, MemoryError):
             raise
         except Exception as error:
             place = Location(new.report.input.path, new.report.input.first_line)
             self.errors.append(InternalError.of(error, place, new.report.module_name))
         else:
-            yield found
+            yield comparison
 
 
 _MANY_ARRAYS = 4
-"""From so many parameters and results on modules of other names that agree in all of them are taken for the same."""
+"""Modules of different names are paired by their signature if it has more parameters and results than this."""
 
 _CONTENTS: tuple[Callable[[ComparedModule], Hashable | None], ...] = (
     lambda module: (module.name, module.program) if module.program is not None else None,
@@ -154,7 +155,7 @@ _CONTENTS: tuple[Callable[[ComparedModule], Hashable | None], ...] = (
 
 
 class _Stored(io.BytesIO):
-    """What can be read only once, kept to be read again."""
+    """Content of an input that can be read only once, stored to be read again."""
 
     def __init__(self, content: bytes, name: str) -> None:
         super().__init__(content)
@@ -162,7 +163,7 @@ class _Stored(io.BytesIO):
 
 
 class _ComparedSide:
-    """One of the two inputs. It can be read for all that is compared and for the names of its modules, in either order."""
+    """Side of a comparison. It is read for its modules and for their names, in either order."""
 
     def __init__(
         self,
@@ -186,32 +187,31 @@ class _ComparedSide:
 
     @property
     def errors(self) -> list[HloInspectError]:
-        """What could not be read so far, each once, however often that was read."""
+        """Errors so far, each once, though the side can be read twice."""
         return list(self._errors.values())
 
     def names(self) -> list[str]:
-        """Return what the modules are called; of a lost one whose name is unknown the error, which no other is called."""
+        """Return the names of the modules. A lost module without a known name has the text of its error, which is unique."""
         with Inspection(replace(self._request, passes=(MODULE_FACTS,), also=())) as inspection:
-            return [
-                one.module_name if isinstance(one, Report) else one.module or str(one) for one in self._readable(inspection)
-            ]
+            items = self._readable(inspection)
+            return [item.module_name if isinstance(item, Report) else item.module or str(item) for item in items]
 
     def modules(self) -> Iterator[ComparedModule | None]:
-        """Yield the modules in order, each with its analyses; None for one that is lost to an internal error."""
+        """Yield the modules in order, each with its analyses; None for a module lost to an internal error."""
         taken: list[Context] = []
         with Inspection(self._request, self._needs) as inspection:
             self._watch(inspection)
-            inspection.hand_over(lambda _, context: taken.append(context))
-            for one in self._readable(inspection):
-                yield ComparedModule(one, taken.pop() if taken else None) if isinstance(one, Report) else None
+            inspection.set_report_sink(lambda _, context: taken.append(context))
+            for item in self._readable(inspection):
+                yield ComparedModule(item, taken.pop() if taken else None) if isinstance(item, Report) else None
 
     def _readable(self, inspection: Inspection) -> Iterator[Report | InternalError]:
-        """Yield the reports without what cannot be read. A lost module keeps its place: modules are paired by position."""
-        for one in self._saved() if self.is_saved else self._reports(inspection):
-            if not isinstance(one, Report):
-                self._errors.setdefault(str(one), one)
-            if isinstance(one, Report | InternalError):
-                yield one
+        """Yield reports, and internal errors in the position of lost modules: modules are paired by position."""
+        for item in self._saved() if self.is_saved else self._reports(inspection):
+            if not isinstance(item, Report):
+                self._errors.setdefault(str(item), item)
+            if isinstance(item, Report | InternalError):
+                yield item
 
     def _reports(self, inspection: Inspection) -> Iterator[Report | HloInspectError]:
         source = self._open()
@@ -240,8 +240,8 @@ class _ComparedSide:
             return False
 
 
-class _Ahead(Iterator[ComparedModule | None]):
-    """Modules in order, of which the next can be taken ahead; none is kept once it is given."""
+class _Lookahead(Iterator[ComparedModule | None]):
+    """Iterator over modules that can read some ahead. It keeps none that it has returned."""
 
     def __init__(self, modules: Iterator[ComparedModule | None]) -> None:
         self._modules = modules
@@ -251,10 +251,10 @@ class _Ahead(Iterator[ComparedModule | None]):
         return self._taken.popleft() if self._taken else next(self._modules)
 
     def holds(self, count: int) -> bool:
-        """Whether so many modules follow; no more than these are taken ahead."""
+        """Return True if `count` modules follow. No more than these are read ahead."""
         self._taken.extend(islice(self._modules, max(0, count - len(self._taken))))
         return len(self._taken) >= count
 
     def is_single(self) -> bool:
-        """Whether one module follows, and no more."""
+        """Return True if exactly one module follows."""
         return self.holds(1) and not self.holds(2)

@@ -1,4 +1,4 @@
-"""From inputs to reports: which files are read, in how many processes, and in which order their answers come."""
+"""Inputs to reports: the files to read, the number of processes and the order of the answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hlo_inspect.errors import (
 )
 from hlo_inspect.hlo.input.dump_directory import dump_files, expanded, is_directory
 from hlo_inspect.hlo.input.source import Openable, open_source
-from hlo_inspect.inspection.module_reports import NEEDS_ALL, ModuleReports, ReportNeeds, Taker
+from hlo_inspect.inspection.module_reports import NEEDS_ALL, ModuleReports, ReportNeeds, ReportSink
 from hlo_inspect.inspection.source_reports import Item, NoModuleError, SourceReports, Watcher, no_such_module
 from hlo_inspect.passes import MODULE_FACTS, WORKLOAD
 from hlo_inspect.report.facts import Facts
@@ -28,14 +28,14 @@ from hlo_inspect.report.model import Report
 from hlo_inspect.request import Request
 
 _LACKING = 3
-"""So many modules are named where none has an instruction as asked."""
+"""Modules that the error names if none has the instruction."""
 
 STANDARD_INPUT = frozenset({"-", "/dev/stdin", "/dev/fd/0"})
-"""What standard input is called."""
+"""Names of standard input."""
 
 
 class Inspection:
-    """Reads inputs and reports on their modules. One process of jaxlib serves the inputs of one `with` block."""
+    """Reader of inputs that reports on their modules. One process of jaxlib serves the inputs of one `with` block."""
 
     def __init__(self, request: Request, needs: ReportNeeds = NEEDS_ALL) -> None:
         names = request.pass_names
@@ -51,12 +51,12 @@ class Inspection:
         """Files of directories that hold no module: one line each."""
 
     def watch(self, watcher: Watcher) -> None:
-        """Tells somebody how far the inspection is."""
+        """Report progress to `watcher`."""
         self._sources.watcher = watcher
 
-    def hand_over(self, taker: Taker) -> None:
-        """Gives somebody the analyses of each module beside its report, where the files are read in this process."""
-        self._reports.taker = taker
+    def set_report_sink(self, sink: ReportSink) -> None:
+        """Pass each report with the analyses of its module to `sink`, if this process reads the files."""
+        self._reports.sink = sink
 
     def __enter__(self) -> Inspection:
         return self
@@ -65,25 +65,27 @@ class Inspection:
         self._sources.xla.close()
 
     def sources(self, argument: str) -> list[Path | str]:
-        """What an argument of the command line names: standard input (`-`), a file, a directory, or all that a pattern fits."""
+        """Expand an argument of the command line: `-` (standard input), a file, a directory or a pattern of files."""
         return expanded(argument)
 
     def reports(self, source: Openable) -> Iterator[Report]:
-        """A report for each module of `source` whose name matches. All of it is read before the first error is raised; of an
-        internal error that is its cause.
+        """Yield a report for each module of `source` whose name matches.
+
+        Raise the first error after all of the source is read; for an internal error, its cause.
         """
         errors: list[HloInspectError] = []
-        for one in self.read([source]):
-            if isinstance(one, Report):
-                yield one
+        for item in self.read([source]):
+            if isinstance(item, Report):
+                yield item
             else:
-                errors.append(one)
+                errors.append(item)
         if errors:
             raise errors[0] if not isinstance(errors[0], InternalError) else errors[0].__cause__ or errors[0]
 
     def read(self, sources: Iterable[Openable]) -> Iterator[Report | HloInspectError]:
-        """A report for each module of each source whose name matches, and an error for each file and module that cannot be
-        read: nothing stops the others. The order is that of the sources, also if several processes read them.
+        """Yield a report for each module whose name matches, and an error for each unreadable file or module.
+
+        An error does not stop the others. The order is that of the sources, also if several processes read them.
         """
         sources = list(sources)
         reads_input = any(isinstance(source, str) and source in STANDARD_INPUT for source in sources)
@@ -103,8 +105,8 @@ class Inspection:
             )
 
     def _of_sources(self, read: Iterable[tuple[_File, Iterable[Item]]]) -> Iterator[Report | HloInspectError]:
-        """What was read of all files. Of a directory no error is made of a file that only may hold a module."""
-        for _, group in groupby(read, key=lambda one: one[0].number):
+        """Yield reports and errors of all files; no error for a file of a directory that only may hold a module."""
+        for _, group in groupby(read, key=lambda result: result[0].number):
             matched, failed = 0, False
             others: list[str] = []
             empty: list[InputError] = []
@@ -126,7 +128,7 @@ class Inspection:
             if lacking and not matched:
                 yield _in_no_module(lacking)
                 continue
-            place = Location(file.of)
+            place = Location(file.source_name)
             if not failed and empty and not matched and not others:
                 yield InputError(f"is a directory of which no file holds {self._held} ({len(empty)} read)", place)
                 continue
@@ -135,7 +137,7 @@ class Inspection:
                 yield InputError(no_such_module(self._request.module, others), place)
 
     def _arrived(self, file: _File, items: list[Item], failure: Exception | None) -> Iterator[Item]:
-        """What another process made of a file, with what did not have to travel."""
+        """Yield the items that another process sent; put back the specifications, which did not travel."""
         from hlo_inspect.inspection.jobs import LostProcessError
 
         for item in items:
@@ -150,7 +152,7 @@ class Inspection:
             raise failure
 
     def _items(self, file: _File) -> Iterator[Item]:
-        """A report for each module of a file, its name where that does not match, and what cannot be read."""
+        """Yield for each module of a file its report, its name if that does not match, or an error."""
         if isinstance(file.source, HloInspectError):
             yield file.source
             return
@@ -161,37 +163,38 @@ class Inspection:
         except (HloInspectError, MemoryError):
             raise
         except Exception as error:
-            yield InternalError.of(error, Location(file.of))
+            yield InternalError.of(error, Location(file.source_name))
 
 
 class _File(NamedTuple):
-    """One file to read, or why there is none: the `number` of the source it is `of`, and a note where it is not what one would
-    expect. One that only `may_hold` a module may hold none.
+    """File to read, or the error that prevents it, with number and name of its source.
+
+    `note` says how it differs from the expected file. A file that only `may_hold` a module need not hold one.
     """
 
     number: int
-    of: str
+    source_name: str
     source: Openable | HloInspectError
     note: str | None = None
     may_hold: bool = False
 
 
 def _files(sources: Iterable[Openable], stage: str | None) -> Iterator[_File]:
-    """The files of all sources, in order: of a directory those that hold its modules."""
+    """Yield the files of all sources in order; of a directory, those that hold its modules."""
     for number, source in enumerate(sources):
         if not is_directory(source):
             yield _File(number, open_source(source).name, source)
             continue
-        of = str(source)
+        source_name = str(source)
         try:
             for file in dump_files(source, stage):
-                yield _File(number, of, file.path, file.note, file.may_hold)
+                yield _File(number, source_name, file.path, file.note, file.may_hold)
         except (InputError, UsageError) as error:
-            yield _File(number, of, error)
+            yield _File(number, source_name, error)
 
 
 def _start_reading(request: Request, needs: ReportNeeds) -> Callable[[_File], Iterator[Item]]:
-    """What a process does with each file. The specifications of facts are the same for all modules, and stay behind."""
+    """Return the function that a process calls for each file. Specifications equal for all modules do not travel."""
     inspection = Inspection(request, needs)
 
     def read(file: _File) -> Iterator[Item]:
@@ -205,7 +208,7 @@ def _start_reading(request: Request, needs: ReportNeeds) -> Callable[[_File], It
 
 
 def _in_no_module(errors: Sequence[NoSuchInstructionError]) -> UsageError:
-    """What is wrong where no module has an instruction as asked."""
+    """Make the error for an instruction that no module has."""
     listed = "; ".join(error.message for error in errors[:_LACKING])
     more = f"; and {len(errors) - _LACKING} more modules" if len(errors) > _LACKING else ""
     return NoSuchInstructionError(listed + more)

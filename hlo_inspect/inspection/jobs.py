@@ -1,10 +1,9 @@
 """The same work on many things in several processes, with the results in the order of the things.
 
-    with Jobs(4, start) as jobs:                # each process calls `start` once, and what that gives for each thing
-        for results in jobs.in_order(things): ...
+    with Jobs(4, start) as jobs:                # each process calls `start` once, and its result for each thing
+        for results, failure in jobs.in_order(things): ...
 
-`start` and the things have to go from one process to another, and so do the results, which are a list for each thing. No thing
-is begun that is far ahead of the one whose results are waited for, so that few results wait.
+`start`, the things and their lists of results must be picklable. A process begins a thing only if few results wait already.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 AHEAD = 4
-"""So many things for each process are begun before the first of them is done."""
+"""Things per process that are begun before the first of them is done."""
 
 
 class LostProcessError(Exception):
-    """A process ended in the middle of its work, as where the system takes its memory."""
+    """A process ended in the middle of its work, for example for lack of memory."""
 
 
 class Jobs(Generic[T, R]):
-    """Processes that run for the length of a `with` block."""
+    """Worker processes of a `with` block."""
 
     def __init__(self, count: int, start: Callable[[], Callable[[T], Iterable[R]]]) -> None:
         self._count = count
@@ -47,7 +46,7 @@ class Jobs(Generic[T, R]):
         self._processes = {}
 
     def in_order(self, things: Iterable[T]) -> Iterator[tuple[list[R], Exception | None]]:
-        """For each thing its results, and what was raised after them, if anything was."""
+        """Yield for each thing its results, and the exception that was raised after them or None."""
         coming = enumerate(things)
         working: dict[Connection, int] = {}
         done: dict[int, tuple[list[R], Exception | None]] = {}
@@ -71,7 +70,7 @@ class Jobs(Generic[T, R]):
                 done[working.pop(connection)] = self._received(connection)
 
     def _idle(self, working: Iterable[Connection]) -> Connection:
-        """The connection to a process that has nothing to do, a new one where there is none."""
+        """Return the connection to an idle process; start a process if there is none."""
         for connection in self._processes:
             if connection not in working:
                 return connection
@@ -94,12 +93,12 @@ class Jobs(Generic[T, R]):
 
 
 def _serve(connection: Connection, others: Iterable[Connection], start: Callable[[], Callable[[Any], Iterable[Any]]]) -> None:
-    """Works until there is nothing to do any more. An interruption is for the process that started this one."""
+    """Work until the connection closes. Ignore interruptions: the process that started this one handles them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_DFL)
-    for other in others:  # else the end of that process would never be seen
+    for other in others:  # else nobody would see the end of that process
         other.close()
     work = start()
     while True:

@@ -23,15 +23,16 @@ from hlo_inspect.report.model import Finding, HeadlineRow, Input, Report, Sectio
 from hlo_inspect.request import Request
 
 NeededTables = Callable[[Sequence[Table]], Sequence[Table]]
-"""What whoever reads a report needs of its tables: no more rows of them are made."""
+"""Cuts tables to the rows that the reader of a report needs; no others are made."""
 
-Taker = Callable[[Report, Context], None]
-"""Who takes a report together with the module that it is about."""
+ReportSink = Callable[[Report, Context], None]
+"""Callback that receives each report and the analyses of its module."""
 
 
 class ReportNeeds(NamedTuple):
-    """What the reader of reports needs of them: some `tables`, else all; `notes` that say why facts are unknown; and the
-    findings of every rule, also of a large module.
+    """Needs of the reader of reports: some `tables`, else all; `notes` on unknown facts; findings of every rule.
+
+    `every_rule` includes the costly rules of a large module.
     """
 
     tables: NeededTables | None = None
@@ -43,11 +44,10 @@ NEEDS_ALL = ReportNeeds()
 
 
 class ModuleReports:
-    """Makes the report of any module: the passes that were asked for, and what they are asked.
+    """Maker of module reports for one request.
 
-    `chosen` are the passes whose tables the report has, `wants` what they all need of a module. Where `asks_graph`, a module
-    that was read without its graph is read again with it when its names leave a phase open. `taker` is given the analyses of
-    each module beside its report.
+    The report has the tables of the passes `chosen`; `wants` is the union of their needs. If `asks_graph`, a module read
+    without graph is read again when its names leave a phase unknown. `sink` receives each report and its module's analyses.
     """
 
     def __init__(self, request: Request, needs: ReportNeeds = NEEDS_ALL) -> None:
@@ -74,10 +74,10 @@ class ModuleReports:
         self._request = request
         self._options = parse_options(request)
         self._needs = needs
-        self.taker: Taker | None = None
+        self.sink: ReportSink | None = None
 
     def report(self, module: Module, notes: Sequence[str], read_graph: Callable[[], Module | None] | None) -> Report:
-        """The report of a module that was read with `wants`. `read_graph` reads it with its graph."""
+        """Return the report of a module that was read with `wants`. `read_graph` reads it with its graph."""
         context = Context(module, self._request, self._options, read_graph)
         sections = {question.name: question.run(context) for question in self._answering}
         chosen = [sections[question.name] for question in self.chosen]
@@ -100,8 +100,8 @@ class ModuleReports:
             left_out_rules=choice.left_out,
         )
         report = of_part(report, module.quoted_lines) if module.quoted_lines else report
-        if self.taker is not None:
-            self.taker(report, context)
+        if self.sink is not None:
+            self.sink(report, context)
         return report
 
     def _facts(self, module: Module, facts: dict[str, Value]) -> Facts:
@@ -126,7 +126,7 @@ class ModuleReports:
             yield f"findings: left out {choice.reason}: {', '.join(choice.left_out)}"
 
     def _tables(self, module: Module, chosen: Sequence[Section]) -> Sequence[Table]:
-        """The tables of the chosen passes that are needed, and of the text around the module."""
+        """Return the needed tables of the chosen passes and of the text around the module."""
         tables: Iterable[Table] = chain.from_iterable(section.tables for section in chosen)
         if module.problems.hold_a_cut and not module.quoted_lines:
             tables = tables_of_cut(tables)
@@ -140,7 +140,7 @@ class ModuleReports:
         return self._needs.tables(tables)
 
     def _headline(self, chosen: Sequence[Section], findings: Sequence[Finding], choice: RuleChoice) -> tuple[HeadlineRow, ...]:
-        """The first lines of all pages, of several each with its command; then the findings, unless no page counts them."""
+        """Return the first lines of the passes, with commands if several; then the findings, unless no pass counts them."""
         names = [question.name if len(chosen) > 1 else "" for question in self.chosen]
         rows = [row._replace(command=name) for name, section in zip(names, chosen, strict=True) for row in section.headline]
         counts = any(question.findings_of != "none" for question in self.chosen)
@@ -148,7 +148,7 @@ class ModuleReports:
         return (*truncation_rows(findings), *rows, *counted)
 
     def _profile(self, context: Context) -> str | None:
-        """The name of the hardware profile that times of the report are for. Raise UsageError for changes without one."""
+        """Return the name of the hardware profile of the times. Raise UsageError for `--what-if` without a profile."""
         if not (self._uses_profile or context.on_machine.profile_is_named):
             if self._request.changes:
                 raise UsageError("--what-if changes figures of a profile: name it with --profile")
@@ -165,8 +165,9 @@ def _with_included(passes: Iterable[Pass], *, quick: bool) -> list[Pass]:
 
 
 def _wants(running: Iterable[Pass], chosen: Collection[Pass], request: Request) -> Wants:
-    """What the facts of all passes and the tables of the chosen ones need of a module. A chosen pass shows tables as those that
-    it includes have them, with costs unless quick.
+    """Return the needs of the facts of all passes and of the tables of the chosen passes.
+
+    A chosen pass shows the tables of the passes that it includes, with costs unless quick.
     """
     wants = find_pass(MODULE_FACTS).wants
     for question in running:
@@ -194,7 +195,7 @@ class RuleChoice(NamedTuple):
 
     @property
     def scope(self) -> str:
-        """What is said behind the numbers of findings: of which question they are, and what is left out."""
+        """Text behind the number of findings: the passes that they belong to, and the number of rules left out."""
         asked = f" of {' and '.join(self.questions)}" if self.questions else ""
         count = len(self.left_out)
         rules = f"{count} {'rule' if count == 1 else 'rules'}"
@@ -202,7 +203,7 @@ class RuleChoice(NamedTuple):
 
 
 class FindingOptions(NamedTuple):
-    """Which findings reports have: those of all rules, if `counts_all`, or of the rules of some `questions`.
+    """Choice of findings: those of all rules if `counts_all`, else of the rules of some `questions`.
 
     `asked` are the passes that a user named. `every_rule` runs costly rules on large modules too.
     """
@@ -215,7 +216,7 @@ class FindingOptions(NamedTuple):
 
     @property
     def wants(self) -> Wants:
-        """What the rules need of a module beside what their questions want."""
+        """Needs of the rules beyond those of their questions."""
         if not self.counts_all:
             return Wants()
         return _LINES if self.quick else _GRAPH

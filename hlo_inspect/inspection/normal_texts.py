@@ -23,8 +23,7 @@ WANTS = Wants(graph=True, entry=True, checked=True)
 
 @dataclass(slots=True)
 class NormalTexts:
-    """What is asked of each module, in `notes` what there is to say of the texts, one line each, and in `errors` what cannot be
-    read: the others are answered.
+    """Normal texts of modules. `notes` has one line per remark on a text, `errors` the files that cannot be read.
 
     `unscheduled` sorts the lines of a scheduled module too; `layouts` and `metadata` say whether these are kept.
     """
@@ -46,7 +45,7 @@ class NormalTexts:
             yield line if line[:-1].isprintable() else "\n".join(map(printable, line.split("\n")))
 
     def files(self, argument: str) -> Iterator[str | Path]:
-        """The files that are read for the argument. `InputError` where there is none."""
+        """Return the files of an argument. Raise InputError if there is none."""
         return (path for path, _ in self._dumps(argument))
 
     def _lines(self, argument: str) -> Iterator[str]:
@@ -104,15 +103,15 @@ class NormalTexts:
         modules = xla.modules(source, WANTS, strict=self.strict)
         for count in itertools.count():
             with without_collection():
-                found = next(modules, None)
-            if found is None:
+                item = next(modules, None)
+            if item is None:
                 if not count and not may_hold:
                     raise InputError(f"holds no HLO module{what_text_looks_like(source.start)}", Location(source.name))
                 return
-            if isinstance(found, ParseError):
-                self.errors.append(found)
+            if isinstance(item, ParseError):
+                self.errors.append(item)
             else:
-                yield found[0]
+                yield item[0]
 
     def _dumps(self, argument: str) -> Iterator[tuple[str | Path, bool]]:
         """The files to read, and whether they may hold no module."""
@@ -123,7 +122,7 @@ class NormalTexts:
                 yield source, False
 
     def _note_problems(self, module: Module) -> None:
-        """What of the text is not in the normal form, or makes it another program."""
+        """Note the problems of a text: parts that the normal form lacks, or that make it another program."""
         for problem in module.problems:
             times = f" ({problem.times:,} times, first here)" if problem.times > 1 else ""
             self.notes.append(f"{problem.location}: {problem.message}{times}")

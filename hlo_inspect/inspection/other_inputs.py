@@ -31,14 +31,14 @@ from hlo_inspect.workloads.writer import written
 
 
 def report_on_workload(workload: Workload, command: str, chosen: Sequence[WorkloadPass], notes: Sequence[str]) -> Report:
-    """The report of a workload file: the facts of the passes and of those that they include, the tables of the chosen ones."""
+    """Return the report of a workload file: facts of the passes and of those that they include, tables of the chosen."""
     totals = WorkloadTotals(workload)
-    included = (find_workload_pass(name) for one in chosen for name in one.includes)
-    running = list(dict.fromkeys((*chosen, *(one for one in included if one is not None))))
-    sections = {one.name: one.run(totals) for one in running}
-    specs = tuple(spec for one in running for spec in one.specs)
+    included = (find_workload_pass(name) for pass_ in chosen for name in pass_.includes)
+    running = list(dict.fromkeys((*chosen, *(pass_ for pass_ in included if pass_ is not None))))
+    sections = {pass_.name: pass_.run(totals) for pass_ in running}
+    specs = tuple(spec for pass_ in running for spec in pass_.specs)
     findings = most_severe_first(workload_findings(totals))
-    parts = [sections[one.name] for one in chosen]
+    parts = [sections[pass_.name] for pass_ in chosen]
     tables = {table.name: table for part in parts for table in part.tables}
     rows = dict.fromkeys(row for part in parts for row in part.headline)
     return Report(
@@ -75,7 +75,7 @@ def files_of_dump(path: str) -> list[str | Path]:
 
 
 def report_on_memory_file(source: Source) -> Report:
-    """What one of XLA's files about memory says alone."""
+    """Return the report of one of XLA's files about memory, read without its module."""
     match = MEMORY_FILE.match(source.peek_text())
     lines = [line for piece in source.pieces() for line in piece.splitlines()]
     given = Input(source.name, 1, len(lines), source.bytes_read)
@@ -87,7 +87,7 @@ def report_on_memory_file(source: Source) -> Report:
 
 
 def report_on_log(source: Source) -> Report | None:
-    """The report on a log without a module that says that memory did not suffice; `None` where it does not."""
+    """Return the report on the out-of-memory reports of a log without a module; None if it has none."""
     reports = read_reports(source.memory_lines)
     if not reports:
         return None
@@ -101,10 +101,10 @@ def _report(
 ) -> Report:
     specs = find_pass(COMMAND).specs
     plain = [spec.name for spec in specs if "<" not in spec.name]
-    found = dict.fromkeys(plain) | facts
-    notes = tuple(f"{name}: {why}" for name in plain if found[name] is None)
+    values = dict.fromkeys(plain) | facts
+    notes = tuple(f"{name}: {why}" for name in plain if values[name] is None)
     title = Path(given.path).name
-    return Report(COMMAND, given, Facts(found, specs), tables, notes=notes, specs=specs, headline=rows, title=title)
+    return Report(COMMAND, given, Facts(values, specs), tables, notes=notes, specs=specs, headline=rows, title=title)
 
 
 # -- buffer assignment --------------------------------------------------------------------------------------------------------
@@ -121,18 +121,20 @@ def _assignment(file: BufferAssignmentFile, given: Input) -> Report:
         "memory.needed_bytes": file.static_bytes + temporaries.get(0, 0),
     }
     needed: tuple[str | Amount, ...] = ("needs ", Amount(facts["memory.needed_bytes"], "bytes"))
-    largest = sorted(file.allocations, key=lambda one: -one.size)
+    largest = sorted(file.allocations, key=lambda placed: -placed.size)
     columns = (
-        Column("allocation", "number", get=lambda one: one.number),
+        Column("allocation", "number", get=lambda placed: placed.number),
         Column("kind", width=24, get=_kind),
-        Column("bytes", "bytes", summed=True, get=lambda one: one.size),
-        Column("memory_space", "number", detail=2, get=lambda one: one.color),
-        Column("values", "count", get=lambda one: len(one.values)),
-        Column("first_value", get=lambda one: one.values[0].name if one.values else ""),
-        Column("shape", width=30, get=lambda one: one.values[0].shape if one.values else ""),
+        Column("bytes", "bytes", summed=True, get=lambda placed: placed.size),
+        Column("memory_space", "number", detail=2, get=lambda placed: placed.color),
+        Column("values", "count", get=lambda placed: len(placed.values)),
+        Column("first_value", get=lambda placed: placed.values[0].name if placed.values else ""),
+        Column("shape", width=30, get=lambda placed: placed.values[0].shape if placed.values else ""),
     )
     table = Table.of("live_at_peak", "Allocations", columns, largest)
-    temps = [(value.name, value.shape, value.size, value.offset) for one in largest if one.is_temp for value in one.values]
+    temps = [
+        (value.name, value.shape, value.size, value.offset) for placed in largest if placed.is_temp for value in placed.values
+    ]
     temps.sort(key=lambda row: -row[2])
     inner = (Column("name"), Column("shape"), Column("bytes", "bytes"), Column("offset", "bytes"))
     values = Table("temporaries", "Values in the heaps of temporaries", inner, tuple(temps))
@@ -140,12 +142,16 @@ def _assignment(file: BufferAssignmentFile, given: Input) -> Report:
     return _report(given, facts, (table, values), (HeadlineRow("", needed),), why)
 
 
-def _kind(one: PlacedAllocation) -> str:
+def _kind(placed: PlacedAllocation) -> str:
     words = []
-    if one.parameter is not None:
-        words.append(f"parameter {one.parameter[0]}")
-    flags = ((one.is_constant, "constant"), (one.is_thread_local, "thread-local"), (one.is_live_out, "output"))
-    words += [word for is_set, word in (*flags, (one.is_temp, "temporaries")) if is_set]
+    if placed.parameter is not None:
+        words.append(f"parameter {placed.parameter[0]}")
+    flags = (
+        (placed.is_constant, "constant"),
+        (placed.is_thread_local, "thread-local"),
+        (placed.is_live_out, "output"),
+    )
+    words += [word for is_set, word in (*flags, (placed.is_temp, "temporaries")) if is_set]
     return ", ".join(words)
 
 
@@ -156,14 +162,14 @@ def _ranges(lines: list[str], given: Input) -> Report:
     file = read_live_range(lines)
     size = sum(bytes_ for _, bytes_ in file.at_peak)
     names = dict(enumerate(file.schedule))
-    at = f" at {names[file.peak]}" if file.peak in names else ""
-    row: tuple[str | Amount, ...] = ("XLA lists ", Amount(size, "bytes"), f" as live at time {file.peak}{at}")
+    position = f" at {names[file.peak]}" if file.peak in names else ""
+    row: tuple[str | Amount, ...] = ("XLA lists ", Amount(size, "bytes"), f" as live at time {file.peak}{position}")
     columns = (
-        Column("name", get=lambda one: one[0][0]),
-        Column("shape_index", detail=3, get=lambda one: "{" + ",".join(map(str, one[0][1])) + "}"),
-        Column("bytes", "bytes", summed=True, get=lambda one: one[1]),
-        Column("live_from", "number", optional=True, get=lambda one: file.ranges.get(one[0], (None, None))[0]),
-        Column("live_to", "number", optional=True, get=lambda one: file.ranges.get(one[0], (None, None))[1]),
+        Column("name", get=lambda item: item[0][0]),
+        Column("shape_index", detail=3, get=lambda item: "{" + ",".join(map(str, item[0][1])) + "}"),
+        Column("bytes", "bytes", summed=True, get=lambda item: item[1]),
+        Column("live_from", "number", optional=True, get=lambda item: file.ranges.get(item[0], (None, None))[0]),
+        Column("live_to", "number", optional=True, get=lambda item: file.ranges.get(item[0], (None, None))[1]),
     )
     table = Table.of("live_at_peak", "Live at XLA's peak, parameters up to their last use", columns, file.at_peak)
     why = "live ranges alone do not state it: the module or its -buffer-assignment.txt does"

@@ -22,8 +22,9 @@ from hlo_inspect.xla import Xla
 
 @dataclass(slots=True)
 class PassHistory:
-    """What is asked of a dump directory: which module, by a regular expression (else the largest), and which instructions.
-    `jobs` processes read the files; `watch` is called with the pass that is looked at.
+    """History of one module of a dump directory: `module` is a regular expression (by default, the largest module).
+
+    `pattern` names instructions to follow. `jobs` processes read the files. `watch` is called with the label of each pass.
     """
 
     directory: str
@@ -35,16 +36,16 @@ class PassHistory:
     """Internal errors of single files, which are left out."""
 
     def paths(self) -> frozenset[str]:
-        """The files of the module whose history is read; `InputError` where there are none."""
+        """Return the files of the chosen module. Raise InputError if there are none."""
         return frozenset(str(file.path) for file in self._chosen()[0].files)
 
     def report(self) -> Report:
-        """`InputError` where there are no files of passes, `UsageError` where nothing is named like the pattern."""
+        """Return the report. Raise InputError without files of passes, UsageError if no instruction fits the pattern."""
         chosen, others = self._chosen()
         notes: list[str] = []
         left_out: list[str] = []
         if others:
-            names = listed_names(one.name for one in others)
+            names = listed_names(other.name for other in others)
             notes.append(f"of {len(others) + 1:,} modules this is the largest; --module chooses another: {names}")
         if not chosen.has_starts:
             notes.append(f"the dump holds some of the passes: what others changed counts with the next; {HOW_TO}")
@@ -52,13 +53,13 @@ class PassHistory:
         rows: list[PassRow] = []
         opcode = followed_opcode(self.pattern) if self.pattern is not None else None
         says: Counter[int] | None = None
-        for file, moment in self._moments(chosen, opcode, left_out):
-            traces.take(moment.followed, file.label)
+        for file, snapshot in self._snapshots(chosen, opcode, left_out):
+            traces.take(snapshot.followed, file.label)
             before = rows[-1].after if rows else None
-            if before is None or before.content != moment.state.content:
-                rewritten = None if says is None else (moment.says - says).total()
-                rows.append(PassRow(file, before, moment.state, rewritten))
-            says = moment.says
+            if before is None or before.content != snapshot.state.content:
+                rewritten = None if says is None else (snapshot.says - says).total()
+                rows.append(PassRow(file, before, snapshot.state, rewritten))
+            says = snapshot.says
         if not rows:
             raise InputError(f"no file of a pass of {chosen.name} can be read: {left_out[-1]}", Location(self.directory))
         tables = [history_table(rows, on_page=self.pattern is None)]
@@ -67,31 +68,32 @@ class PassHistory:
         return history_report(self.directory, chosen, rows, tables, notes, left_out)
 
     def _chosen(self) -> tuple[CompiledModule, list[CompiledModule]]:
-        """The module whose history is read, and the others of which there is one too."""
+        """Return the chosen module and the others that have a history."""
         modules = compiled_modules(self.directory)
         wanted = name_pattern(self.module)
         if wanted is not None:
-            named = [one for one in modules if wanted.search(one.name)]
+            named = [module for module in modules if wanted.search(module.name)]
             if not named:
-                message = no_such_module(self.module, (one.name for one in modules), "file of a compiler pass of a module")
+                names = (module.name for module in modules)
+                message = no_such_module(self.module, names, "file of a compiler pass of a module")
                 raise InputError(message, Location(self.directory))
             modules = named
-        largest = max(modules, key=lambda one: one.bytes)
-        return largest, [one for one in modules if one is not largest]
+        largest = max(modules, key=lambda module: module.bytes)
+        return largest, [module for module in modules if module is not largest]
 
-    def _moments(
+    def _snapshots(
         self, module: CompiledModule, opcode: str | None, left_out: list[str]
     ) -> Iterator[tuple[PassFile, ModuleSnapshot]]:
-        """The module behind each pass that wrote another text; a note of each that cannot be read, or is cut off."""
+        """Yield the module after each pass that wrote another text; note files that are unreadable or truncated."""
         files = list(self._differing(module, left_out))
         name = ""
-        for file, found in zip(files, self._read(files, opcode), strict=True):
-            if isinstance(found, ModuleSnapshot) and name in ("", found.module):
-                name = found.module
-                yield file, found
+        for file, item in zip(files, self._read(files, opcode), strict=True):
+            if isinstance(item, ModuleSnapshot) and name in ("", item.module):
+                name = item.module
+                yield file, item
                 continue
-            fault = found.message if isinstance(found, HloInspectError) else f"it holds the module {found.module}, not {name}"
-            self.errors += [found] if isinstance(found, InternalError) else []
+            fault = item.message if isinstance(item, HloInspectError) else f"it holds the module {item.module}, not {name}"
+            self.errors += [item] if isinstance(item, InternalError) else []
             left_out.append(f"{file.path.name} is left out, and what it changed counts with the next: {fault}")
 
     def _differing(self, module: CompiledModule, left_out: list[str]) -> Iterator[PassFile]:
@@ -111,39 +113,39 @@ class PassHistory:
         if self.jobs == 1:
             for file in files:
                 self.watch(file.label)
-                yield from _moment_behind(opcode, file)
+                yield from _read_snapshot(opcode, file)
             return
-        with Jobs(self.jobs, partial(partial, _moment_behind, opcode)) as processes:
-            for found, failure in processes.in_order(files):
+        with Jobs(self.jobs, partial(partial, _read_snapshot, opcode)) as processes:
+            for snapshots, failure in processes.in_order(files):
                 if isinstance(failure, LostProcessError):
                     yield InputError(str(failure), Location(self.directory))
                 elif failure is not None:
                     raise failure
-                yield from found
+                yield from snapshots
 
     def _named(self, traces: Sequence[PassTrace], pattern: str) -> list[PassTrace]:
-        found = named_like(traces, pattern)
-        if not found:
-            names = sorted({name for one in traces for name in (one.now.kind, *one.names())})
+        named = named_like(traces, pattern)
+        if not named:
+            names = sorted({name for trace in traces for name in (trace.now.kind, *trace.names())})
             raise UsageError(
                 f"no instruction that passes are followed for is named like {pattern!r}{did_you_mean(pattern, names)}: a "
                 "collective, an opcode, a name that begins with an opcode, or a part of an op_name is meant"
             )
-        return found
+        return named
 
 
-def _moment_behind(opcode: str | None, file: PassFile) -> Iterator[ModuleSnapshot | HloInspectError]:
-    """What the module is behind a pass, with the instructions of an opcode that are followed, or why that is not known."""
+def _read_snapshot(opcode: str | None, file: PassFile) -> Iterator[ModuleSnapshot | HloInspectError]:
+    """Yield the module after a pass with the instructions of an opcode, or the error that hides it."""
     xla = Xla()
     try:
         with without_collection():
-            found = next(xla.modules(open_source(file.path), STATE_WANTS, strict=False), None)
-        if found is None or isinstance(found, ParseError):
+            item = next(xla.modules(open_source(file.path), STATE_WANTS, strict=False), None)
+        if item is None or isinstance(item, ParseError):
             yield InputError("it holds no HLO module", Location(str(file.path)))
-        elif found[0].problems.hold_a_cut:
+        elif item[0].problems.hold_a_cut:
             yield InputError("it is cut off", Location(str(file.path)))
         else:
-            yield take_snapshot(Context(found[0]), opcode)
+            yield take_snapshot(Context(item[0]), opcode)
     except InputError as error:
         yield error
     except (HloInspectError, MemoryError):

@@ -39,24 +39,24 @@ _NUMBERS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-
 
 
 def holds_report(source: Source) -> bool:
-    """Whether the source is JSON, by its first bytes."""
+    """Return True if the first bytes of the source begin JSON."""
     return _OBJECT.match(source.peek()[:START_CHARS]) is not None
 
 
 def saved_reports(source: Source) -> Iterator[Report]:
-    """The reports of a source that holds JSON: one object, an object with a list of them, or one object a line."""
+    """Yield the reports of a JSON source: one object, an object with a list of them, or one object a line."""
     text = b"".join(source.raw_pieces()).decode(errors="replace")
     _require_shallow(text, source.name)
     try:
-        found = [json.loads(text, parse_int=_integer)]
+        objects = [json.loads(text, parse_int=_integer)]
     except ValueError as error:
         lines = [line for line in text.splitlines() if line.strip()]
         try:
-            found = [json.loads(line, parse_int=_integer) for line in lines]
+            objects = [json.loads(line, parse_int=_integer) for line in lines]
         except ValueError:
             raise InputError(f"is JSON that cannot be read: {error}", Location(source.name)) from error
-    for one in found:
-        yield from _reports(one, source.name)
+    for document in objects:
+        yield from _reports(document, source.name)
 
 
 def _require_shallow(text: str, name: str) -> None:
@@ -71,20 +71,20 @@ def _integer(text: str) -> int | float:
     return int(text) if len(text) < 32 else float(text)  # digits beyond any use
 
 
-def _reports(found: Any, name: str) -> Iterator[Report]:  # noqa: ANN401 - what JSON holds
-    if not isinstance(found, dict) or "schema_version" not in found:
+def _reports(document: Any, name: str) -> Iterator[Report]:  # noqa: ANN401 - what JSON holds
+    if not isinstance(document, dict) or "schema_version" not in document:
         raise InputError("is JSON, and no report that `--format json` writes", Location(name))
-    version = found["schema_version"]
+    version = document["schema_version"]
     if version != SCHEMA_VERSION:
         message = f"is a report of schema {version!r:.20}; this version reads schema {SCHEMA_VERSION}"
         raise InputError(message, Location(name))
-    several = found.get("reports")
+    several = document.get("reports")
     if isinstance(several, list):
-        for one in several:
-            yield from _reports(one, name)
+        for part in several:
+            yield from _reports(part, name)
         return
     try:
-        yield _report(found, name)
+        yield _report(document, name)
     except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
         raise InputError(f"is a report of which {error} makes no sense", Location(name)) from error
 
@@ -108,11 +108,11 @@ def _report(saved: Mapping[str, Any], name: str) -> Report:
 
 
 def _answered(values: Mapping[str, Value]) -> tuple[FactSpec, ...]:
-    """The facts that the report has, and the families of the passes that gave it."""
+    """Return the specifications of the facts of the report, and the families of the passes that gave it."""
     answered: list[FactSpec] = []
-    for one in (OTHERS.of(MODULE_FACTS), *PASSES, OTHERS.of(ALPA), *workload_passes()):
-        plain = [spec for spec in one.specs if spec.name in values]
-        answered += plain + [spec for spec in one.specs if plain and is_family(spec)]
+    for question in (OTHERS.of(MODULE_FACTS), *PASSES, OTHERS.of(ALPA), *workload_passes()):
+        plain = [spec for spec in question.specs if spec.name in values]
+        answered += plain + [spec for spec in question.specs if plain and is_family(spec)]
     return tuple(dict.fromkeys(answered))
 
 

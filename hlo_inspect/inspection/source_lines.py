@@ -1,4 +1,4 @@
-"""What is read of a source beside its modules: the lines that findings name, and names for a shell that completes them."""
+"""Parts of a source outside its analysis: the lines that findings name, and names for shell completion."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ MOST_LINES = 200
 
 
 def with_finding_lines(report: Report) -> Report:
-    """The report with a table of the lines that its findings name, of many the first, and a note on the others; without where
-    these cannot be read again, as of standard input and of what was converted.
+    """Return the report with a table of the first lines that its findings name, and a note on further lines.
+
+    The report stays as it is if its input cannot be read again: standard input, and converted files.
     """
     places = [finding.location for finding in report.findings]
     numbers = sorted({place.line for place in places if place and place.line and place.path == report.input.path})
@@ -39,8 +40,8 @@ def with_finding_lines(report: Report) -> Report:
 
 
 def _lines(path: str, numbers: Iterable[int]) -> list[tuple[int, str]]:
-    """The text of each line, in one pass over the input."""
-    found = []
+    """Return number and text of each line, in one pass over the input."""
+    texts = []
     wanted = iter(numbers)
     number, first = next(wanted, None), 1
     for piece in open_source(path).raw_pieces():
@@ -52,10 +53,10 @@ def _lines(path: str, numbers: Iterable[int]) -> list[tuple[int, str]]:
             while number is not None and number < first + ends:
                 text = lines[number - first].removesuffix(b"\r")
                 short = text[: 4 * _LONGEST].decode(errors="backslashreplace")[:_LONGEST]
-                found.append((number, short + "…" if len(short) < len(text) and len(short) == _LONGEST else short))
+                texts.append((number, short + "…" if len(short) < len(text) and len(short) == _LONGEST else short))
                 number = next(wanted, None)
         first += ends
-    return found
+    return texts
 
 
 MOST = 200
@@ -65,20 +66,21 @@ _INSTRUCTION = lazy_pattern(r"^[^\S\n]*+(?:ROOT )?+%?([A-Za-z_][\w.\-]*+) = ", r
 
 
 def names_like(source: str, beginning: str) -> list[str]:
-    """The first names and opcodes of a file that begin as given, or fit a beginning with a `*` in it; nothing where it cannot
-    be read.
+    """Return the first names and opcodes of a file that begin with `beginning`, which can hold a `*`.
+
+    Return nothing if the file cannot be read.
     """
     parts = [*beginning.removeprefix("%").split(WILDCARD), ""]
     opcodes = [opcode for opcode in sorted(TABLE) if fits(opcode, parts)]
-    found: dict[str, None] = {}
+    matches: dict[str, None] = {}
     read = 0
     try:
         for piece in open_source(source).pieces():
-            found |= dict.fromkeys(opcode for opcode in opcodes if f" {opcode}(" in piece)
-            found |= dict.fromkeys(name for name in _INSTRUCTION.findall(piece) if fits(name, parts))
+            matches |= dict.fromkeys(opcode for opcode in opcodes if f" {opcode}(" in piece)
+            matches |= dict.fromkeys(name for name in _INSTRUCTION.findall(piece) if fits(name, parts))
             read += len(piece)
-            if len(found) >= MOST or read >= MOST_READ:
+            if len(matches) >= MOST or read >= MOST_READ:
                 break
     except (HloInspectError, OSError):
         return []
-    return sorted(found)[:MOST]
+    return sorted(matches)[:MOST]

@@ -33,7 +33,7 @@ MEMORY = "memory"
 """The command that also reads XLA's files about memory, and its reports on memory that did not suffice."""
 
 _NAMED = 8
-"""So many names of modules are listed."""
+"""Names of modules that a message lists."""
 
 Item = Report | str | HloInspectError
 """A report, the name of a module that is not named as asked, or what cannot be read."""
@@ -44,10 +44,10 @@ class NoModuleError(InputError):
 
 
 class Watcher(Protocol):
-    """Who wants to know how far an inspection is."""
+    """Observer of the progress of an inspection."""
 
     def reading(self, name: str, read: int) -> None:
-        """So many bytes of the file are read."""
+        """Receive the number of bytes of the file that are read."""
 
     def analysing(self, module: str) -> None:
         """The module is read, and what it means is worked out."""
@@ -75,8 +75,9 @@ class SourceReports:
         self.watcher: Watcher | None = None
 
     def read(self, source: Source, note: str | None) -> Iterator[Item]:
-        """A report for each module, its name where that does not match, and what XLA's parser refuses. Raises where the source
-        cannot be read on, or holds no module. `note` is what there is to say of the file.
+        """Yield for each module its report, its name if `module=` excludes it, or the error of XLA's parser.
+
+        Raise if the source is unreadable or holds no module. `note` is a note on the file for all its reports.
         """
         if self.watcher is not None:
             source.on_bytes = partial(self.watcher.reading, source.name)
@@ -97,16 +98,16 @@ class SourceReports:
         number = 0
         while True:
             with without_collection():
-                found = next(modules, None)
-                if found is None:
+                following = next(modules, None)
+                if following is None:
                     break
                 number += 1
-                if isinstance(found, ParseError):
-                    item: Item = found
+                if isinstance(following, ParseError):
+                    item: Item = following
                 else:
-                    module, reading_note = found
+                    module, reading_note = following
                     read_graph = partial(graphs.module, module, number) if graphs is not None else None
-                    noted = [one for one in (note, source.note, reading_note, *module.mends) if one is not None]
+                    noted = [text for text in (note, source.note, reading_note, *module.mends) if text is not None]
                     item = self._report_on(module, noted, read_graph)
                     if graphs is not None:
                         graphs.forget(module)
@@ -115,30 +116,31 @@ class SourceReports:
             yield self._without_module(source)
 
     def _without_module(self, source: Source) -> Report:
-        """The report on a log that only says that memory did not suffice, where that is asked for."""
+        """Return the report on a log with out-of-memory reports only. Raise NoModuleError unless the command is `memory`."""
         if source.memory_lines:
             from hlo_inspect.inspection.other_inputs import report_on_log
 
-            found = report_on_log(source)
+            report = report_on_log(source)
         else:
-            found = None
-        if found is None:
+            report = None
+        if report is None:
             what = what_text_looks_like(source.start) or what_log_holds(source.measured)
             raise NoModuleError(f"holds no HLO module{what}", Location(source.name))
         if self._command != MEMORY:
             message = "holds no HLO module, but XLA's report of memory that did not suffice: `hlo-inspect memory` shows it"
             raise NoModuleError(message, Location(source.name))
-        return found
+        return report
 
     def _on_workload(self, source: Source, note: str | None) -> Report | str:
-        """The report of a simulator's workload file; its policy where that is not what `module` names. An error where none of
-        the passes is about such files.
+        """Return the report of a simulator's workload file, or its policy if `module` excludes that.
+
+        Raise NoModuleError if none of the passes is about such files.
         """
         from hlo_inspect.inspection.other_inputs import report_on_workload
         from hlo_inspect.passes import find_workload_pass
         from hlo_inspect.workloads.reader import read_workload
 
-        passes = [one for name in self._about_workloads if (one := find_workload_pass(name)) is not None]
+        passes = [pass_ for name in self._about_workloads if (pass_ := find_workload_pass(name)) is not None]
         if not passes:
             message = f"is a workload file of a network simulator, of which {self._command} says nothing"
             raise NoModuleError(f"{message}: `hlo-inspect workload` reads it", Location(source.name))
@@ -147,18 +149,19 @@ class SourceReports:
             policy = workload.header.policy
             if self._pattern is not None and self._pattern.search(policy) is None:
                 return policy
-            notes = [one for one in (note, source.note) if one is not None]
+            notes = [pass_ for pass_ in (note, source.note) if pass_ is not None]
             report = report_on_workload(workload, self._command, passes, notes)
         answered = {spec.name for spec in report.specs}
         return replace(report, unanswered=tuple(spec for spec in self._reports.specs if spec.name not in answered))
 
     def _read_again(self, source: Source, wants: Wants) -> Iterator[Module]:
-        """The modules of a source that was read without `--strict`."""
-        return (one[0] for one in self.xla.modules(source, wants, strict=False) if not isinstance(one, ParseError))
+        """Read the modules of a source again, without `--strict`."""
+        return (item[0] for item in self.xla.modules(source, wants, strict=False) if not isinstance(item, ParseError))
 
     def _report_on(self, module: Module, notes: Sequence[str], read_graph: Callable[[], Module | None] | None) -> Item:
-        """The report, the name of a module that is not named as asked, or the error if it has no instruction as asked or an
-        analysis fails: neither stops the others. `read_graph` reads it with its graph.
+        """Return the report of a module, or its name if the pattern excludes it.
+
+        Return the error if the module lacks the named instruction or an analysis fails. `read_graph` reads it with its graph.
         """
         if self._pattern is not None and self._pattern.search(module.name) is None:
             return module.name
@@ -175,7 +178,7 @@ class SourceReports:
 
 
 _MANY_OBJECTS = 10_000
-"""So many new objects take a quick collection longer to visit than what a caller may have frozen takes to count."""
+"""From this number of new objects on, a collection takes longer than counting the objects that a caller froze."""
 
 
 @contextmanager
@@ -204,13 +207,13 @@ def name_pattern(module: str | None) -> re.Pattern[str] | None:
 
 
 def listed_names(names: Iterable[str]) -> str:
-    """The first names, each once."""
-    found = list(dict.fromkeys(names))
-    return ", ".join(found[:_NAMED]) + (", …" if len(found) > _NAMED else "")
+    """Return the first `_NAMED` distinct names as text."""
+    distinct = list(dict.fromkeys(names))
+    return ", ".join(distinct[:_NAMED]) + (", …" if len(distinct) > _NAMED else "")
 
 
 def no_such_module(pattern: str | None, names: Iterable[str], what: str = "module") -> str:
-    """What is wrong where no module is named as the pattern says."""
+    """Describe the error if no module has a name that matches the pattern."""
     names = list(names)
     hint = did_you_mean(pattern or "", dict.fromkeys(names))
     return f"holds no {what} that is named like {pattern!r}; there are: {listed_names(names)}{hint}"

@@ -10,7 +10,7 @@ from typing import NamedTuple, TextIO
 from hlo_inspect.errors import MissingExtraError, UsageError, printable
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.model import Report, Value
-from hlo_inspect.report.options import RenderOptions
+from hlo_inspect.report.options import RenderOptions, rendered
 
 MOST_NODES = 300
 """Nobody reads a picture of more."""
@@ -48,18 +48,13 @@ class Picture:
     cut: str
 
 
-def pictures(reports: Iterable[Report]) -> Iterator[Picture]:
-    """The picture of each report. `UsageError` for one that has none."""
-    for report in reports:
-        names = {table.name for table in report.tables}
-        if not {"graph_nodes", "graph_edges"} <= names:
-            found = len(report.table("show").rows) if "show" in names else 0
-            what = f": {found:,} instructions fit; a picture is of one, by its name or line" if found else ""
-            raise UsageError(f"there is nothing to draw{what}")
-        yield _picture(report)
-
-
-def _picture(report: Report) -> Picture:
+def picture_of(report: Report) -> Picture:
+    """Return the picture of a report. Raise UsageError if it has none."""
+    tables = {table.name for table in report.tables}
+    if not {"graph_nodes", "graph_edges"} <= tables:
+        matches = len(report.table("show").rows) if "show" in tables else 0
+        what = f": {matches:,} instructions fit; a picture is of one, by its name or line" if matches else ""
+        raise UsageError(f"there is nothing to draw{what}")
     records = report.table("graph_nodes").records()
     asked = [record for record in records if record["side"] == "asked"]
     others = sorted((record for record in records if record["side"] != "asked"), key=lambda record: _number(record["steps"]))
@@ -97,8 +92,8 @@ _FONT = 'fontname="Helvetica"'
 
 
 def render_dot(reports: Iterable[Report], stream: TextIO, options: RenderOptions) -> None:
-    for picture in pictures(reports):
-        stream.write(dot_text(picture))
+    for text in rendered(reports, lambda report: dot_text(picture_of(report)), options):
+        stream.write(text)
 
 
 def dot_text(picture: Picture) -> str:
@@ -142,8 +137,8 @@ _MARKUP = lazy_pattern(r"[^\w .,:/()\[\]'=+\-…→]", re.ASCII)
 
 
 def render_mermaid(reports: Iterable[Report], stream: TextIO, options: RenderOptions) -> None:
-    for index, picture in enumerate(pictures(reports)):
-        text = "".join(f"{line}\n" for line in _mermaid_lines(picture))
+    texts = rendered(reports, lambda report: "".join(f"{line}\n" for line in _mermaid_lines(picture_of(report))), options)
+    for index, text in enumerate(texts):
         stream.write(f"\n{text}" if index else text)
 
 
@@ -184,7 +179,7 @@ def render_svg(reports: Iterable[Report], stream: TextIO, options: RenderOptions
     except ImportError as error:
         message = "--format svg needs the extra [graph]: pip install pygraphviz (--format dot and mermaid need nothing)"
         raise MissingExtraError(message) from error
-    for index, picture in enumerate(pictures(reports)):
+    for index, graph in enumerate(rendered(reports, lambda report: AGraph(string=dot_text(picture_of(report))), options)):
         if index:
             raise UsageError("an SVG holds one picture, and several modules have the instruction: name one by --module")
-        stream.write(AGraph(string=dot_text(picture)).draw(format="svg", prog="dot").decode("utf-8"))
+        stream.write(graph.draw(format="svg", prog="dot").decode("utf-8"))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from os.path import commonprefix
 from typing import NamedTuple, TextIO, TypeVar
 
-from hlo_inspect.errors import HloInspectError
+from hlo_inspect.errors import HloInspectError, InternalError, Location
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.model import Report, Row, Table, Value
 
@@ -54,6 +55,22 @@ def rendered(reports: Iterable[Report], render: Callable[[Report], T], options: 
             options.failed(report, error)
         else:
             yield made
+
+
+def internal_error(report: Report, error: Exception) -> InternalError:
+    """Describe an unexpected exception that was met while a report was rendered."""
+    return InternalError.of(error, Location(report.input.path, report.input.first_line), report.module_name)
+
+
+@contextmanager
+def naming(report: Report) -> Iterator[None]:
+    """Raise unexpected exceptions as InternalError with the place of the report, for a document that is lost by one of them."""
+    try:
+        yield
+    except (HloInspectError, MemoryError, OSError):
+        raise
+    except Exception as error:
+        raise internal_error(report, error) from error
 
 
 def shown_tables(report: Report, options: RenderOptions, *, for_people: bool = False) -> tuple[Table, ...]:

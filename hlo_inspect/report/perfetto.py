@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from itertools import count
 from typing import Any, TextIO
 
 from hlo_inspect.errors import printable
 from hlo_inspect.report.model import Report, Value
-from hlo_inspect.report.options import RenderOptions
+from hlo_inspect.report.options import RenderOptions, rendered
 
 _NANOSECONDS = 10**9
 _FIRST = "compute"
@@ -24,10 +25,14 @@ _Event = dict[str, Any]
 
 
 def render_perfetto(reports: Iterable[Report], stream: TextIO, options: RenderOptions) -> None:
-    """One document for all modules."""
+    """Write one document for all modules."""
+    processes = count(1)
+
+    def render(report: Report) -> str:
+        return ",\n".join(json.dumps(event, ensure_ascii=False) for event in trace_events(report, next(processes)))
+
     begun = False
-    for process, report in enumerate(reports, 1):
-        text = ",\n".join(json.dumps(event, ensure_ascii=False) for event in trace_events(report, process))
+    for text in rendered(reports, render, options):
         stream.write((",\n" if begun else '{"displayTimeUnit": "ns", "traceEvents": [\n') + text)
         begun = True
     stream.write("\n]}\n" if begun else '{"displayTimeUnit": "ns", "traceEvents": []}\n')

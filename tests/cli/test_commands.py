@@ -534,11 +534,11 @@ def test_a_column_that_does_not_exist_is_wrong_usage(run: Run, arguments: tuple[
 
 def test_the_name_of_an_instruction_follows_the_inputs(tmp_path: Path) -> None:
     """The last argument, where it is no file and looks like a name."""
-    from hlo_inspect.cli.inputs import with_name
+    from hlo_inspect.cli.inputs import split_instruction_name
 
     (tmp_path / "exists").write_text("", encoding="utf-8")
-    assert with_name(["a.txt", "fusion.3"]) == (("a.txt",), "fusion.3")
-    assert with_name(["a.txt", "%fusion.3{0,1}"]) == (("a.txt",), "%fusion.3{0,1}")
-    assert with_name(["a.txt", str(tmp_path / "exists")])[1] is None
-    assert with_name(["fusion.3"]) == (("fusion.3",), None)
-    assert with_name(["a", "-"]) == (("a", "-"), None)
+    assert split_instruction_name(["a.txt", "fusion.3"]) == (("a.txt",), "fusion.3")
+    assert split_instruction_name(["a.txt", "%fusion.3{0,1}"]) == (("a.txt",), "%fusion.3{0,1}")
+    assert split_instruction_name(["a.txt", str(tmp_path / "exists")])[1] is None
+    assert split_instruction_name(["fusion.3"]) == (("fusion.3",), None)
+    assert split_instruction_name(["a", "-"]) == (("a", "-"), None)

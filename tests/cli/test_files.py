@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from hlo_inspect.cli.output import replaced_file
+from hlo_inspect.cli.output import atomic_writer
 from hlo_inspect.errors import UsageError
 from hlo_inspect.report import FORMATS
 from tests.calling import call_text
@@ -98,7 +98,7 @@ class TestOutput:
     @pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError(), OSError(28, "No space left on device")])
     def test_an_interruption_in_the_middle_leaves_the_old_file(self, old: Path, error: BaseException) -> None:
         expected = UsageError if isinstance(error, OSError) else type(error)
-        with pytest.raises(expected), replaced_file(str(old)) as stream:
+        with pytest.raises(expected), atomic_writer(str(old)) as stream:
             stream.write("new")
             stream.flush()
             raise error
@@ -109,7 +109,7 @@ class TestOutput:
             raise OSError(28, "No space left on device")
 
         monkeypatch.setattr(os, "fsync", full)
-        with pytest.raises(UsageError, match="No space left on device"), replaced_file(str(old)) as stream:
+        with pytest.raises(UsageError, match="No space left on device"), atomic_writer(str(old)) as stream:
             stream.write("new")
         assert (old.read_text(), leftovers(old.parent)) == ("old", [])
 

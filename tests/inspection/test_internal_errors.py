@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -193,22 +194,58 @@ def test_so_does_the_page(folder: Path, tmp_path: Path, monkeypatch: pytest.Monk
         ("jsonl", "json.report_to_dict"),
         ("csv", "csv._content"),
         ("tsv", "csv._content"),
+        ("dot", "graphs.picture_of"),
+        ("mermaid", "graphs.picture_of"),
+        ("perfetto", "perfetto.trace_events"),
     ],
 )
 def test_a_report_that_cannot_be_rendered(folder: Path, monkeypatch: pytest.MonkeyPatch, form: str, place: str) -> None:
-    name, _, function = place.partition(".")
-    module = import_module(f"hlo_inspect.report.{name}")
+    fail_to_render("second", place, monkeypatch)
+    commands = {"dot": ("show", "n"), "mermaid": ("show", "n"), "perfetto": ("time", "--profile", "tpu-v5e")}
+    command, *rest = commands.get(form, ("params",))
+    file = other(folder)
+    file.write_text(re.sub("(HloModule .*)", r"\1, is_scheduled=true", file.read_text()))
+    done = call_text(command, file, *rest, "--format", form)
+    if form == "mermaid":
+        assert done.stdout.count("flowchart TD") == 3
+    else:
+        assert all(name in done.stdout for name in ("first", "third"))
+    assert "second" not in done.stdout
+    if form == "json":
+        assert len(json.loads(done.stdout)["reports"]) == 3
+    assert (done.stderr, done.returncode) == (f"hlo-inspect: {file}:8: second: {ERROR}\n", 3)
+
+
+def fail_to_render(name: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the function at `place` raise IndexError for the report of a module."""
+    file, _, function = place.rpartition(".")
+    module = import_module(f"hlo_inspect.report.{file}")
     render = getattr(module, function)
 
     def fail(report: Report, *rest: object) -> object:
-        if report.module_name == "second":
+        if report.module_name == name:
             raise IndexError("tuple index out of range")
         return render(report, *rest)
 
     monkeypatch.setattr(module, function, fail)
-    done = call_text("params", other(folder), "--format", form)
-    assert all(name in done.stdout for name in ("first", "third"))
-    assert "second" not in done.stdout
-    if form == "json":
-        assert len(json.loads(done.stdout)["reports"]) == 3
+
+
+@pytest.mark.parametrize("place", ["html.page.split_headline", "html.views.distinct_tables"])
+def test_a_page_that_cannot_be_rendered(folder: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    """The page is one document: it is lost whole, and its file stays as it was."""
+    pytest.importorskip("jinja2")
+    fail_to_render("second", place, monkeypatch)
+    page = folder / "page.html"
+    page.write_text("before")
+    done = call_text("report", other(folder), "-q", "-o", page)
+    assert page.read_text() == "before"
     assert (done.stderr, done.returncode) == (f"hlo-inspect: {other(folder)}:8: second: {ERROR}\n", 3)
+
+
+def test_a_file_stays_if_its_only_report_cannot_be_rendered(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fail_to_render("second", "graphs.picture_of", monkeypatch)
+    drawing = folder / "drawing.dot"
+    drawing.write_text("before")
+    done = call_text("show", folder / "b.txt", "n", "--format", "dot", "-o", drawing)
+    assert drawing.read_text() == "before"
+    assert (done.stderr, done.returncode) == (f"hlo-inspect: {folder / 'b.txt'}:1: second: {ERROR}\n", 3)

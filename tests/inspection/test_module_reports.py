@@ -105,7 +105,7 @@ def test_whoever_takes_reports_is_handed_the_analyses_of_each_module() -> None:
         handed.append((found_report.module_name, context.module.name))
 
     with Inspection(Request(passes=("params",))) as inspection:
-        inspection.hand_over(take)
+        inspection.set_report_sink(take)
         list(inspection.reports(module("a") + module("b")))
     assert handed == [("a", "a"), ("b", "b")]
 

@@ -22,28 +22,28 @@ COMMANDS: dict[str, str] = {
     "rules": "List the findings that exist.",
     "rule": "Show what a finding means, why it matters and how to fix it.",
 }
-"""What the list of commands says of each."""
+"""Summary of each command in the list of commands."""
 
 _FILES = {"list": "of_pass", **dict.fromkeys(("profiles", "rules", "rule"), "reference")}
 """The files of commands that are not called like them."""
 
 
 def find_command(name: str) -> click.Command | None:
-    """The command of that name, or the pass of that alias."""
+    """Return the command of a name or alias; None if there is none."""
     if name in COMMANDS and name not in SUMMARIES:
         module = import_module(f"{__name__}.{_FILES.get(name, name)}")
-        found: click.Command = getattr(module, name if name != "list" else "list_command")
-        return found
+        command: click.Command = getattr(module, name if name != "list" else "list_command")
+        return command
     from hlo_inspect.cli.commands.of_pass import command_of
     from hlo_inspect.errors import UsageError
 
     if name == WORKLOAD:
         return command_of(workload_pass())
     try:
-        one = find_pass(name)
+        pass_ = find_pass(name)
     except UsageError:
         return None
-    return command_of(one) if one.name in PASSES.names else None
+    return command_of(pass_) if pass_.name in PASSES.names else None
 
 
 class _Commands(click.Group):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 UNPARSED_LINES, EVERY_LINE = "module.unparsed_lines", "summary"
-"""A fact that is known where every line is read, and the pass that asks for that."""
+"""A fact that is known if every line is read, and the pass that reads every line."""
 
 
 @reading_command("check")
@@ -89,10 +89,10 @@ def check(
     if policy.fail_if or baseline is not None:
         return _against_baseline(baseline, inputs, policy, request, output, allow_partial=allow_partial)
     asked = replace(request, passes=passes_for(policy))
-    found = Inspected(inputs, asked, output, every_rule=True)
+    inspected = Inspected(inputs, asked, output, every_rule=True)
     run = CheckRun(policy)
-    status = deliver(run.reports(found if allow_partial else _whole(found, run)), output)
-    return max(status, found.status, UNREADABLE if run.refused else 0, FAILED if run.failed else 0)
+    status = deliver(run.reports(inspected if allow_partial else _whole(inspected, run)), output)
+    return max(status, inspected.status, UNREADABLE if run.refused else 0, FAILED if run.failed else 0)
 
 
 def _against_baseline(
@@ -122,15 +122,15 @@ def _against_baseline(
     lost = []
 
     def reports() -> Iterator[Report]:
-        for one in paired:
-            if one.new is None:
-                lost.append(one.report)
+        for pair in paired:
+            if pair.new is None:
+                lost.append(pair.report)
                 continue
-            report = one.new.report
+            report = pair.new.report
             compared[id(report)] = [no_mate()]
-            if one.old is not None:
+            if pair.old is not None:
                 sides = ("the baseline", "the module")
-                results = examined(conditions, one.old.report, report, is_different=one.is_different, sides=sides)
+                results = examined(conditions, pair.old.report, report, is_different=pair.is_different, sides=sides)
                 compared[id(report)] = as_checks(results)
             yield report
 
@@ -151,7 +151,7 @@ def _whole(reports: Iterable[Report], run: CheckRun) -> Iterator[Report]:
 
 
 def _is_whole(report: Report) -> bool:
-    """Whether the text holds the whole module; where it does not, an error says what to do."""
+    """Return True if the text holds the whole module; else print an error that says what to do."""
     from hlo_inspect.findings.reading_problems import is_part, truncation
 
     cut = truncation(report)
@@ -164,27 +164,27 @@ def _is_whole(report: Report) -> bool:
 
 
 def _list_facts(inputs: Sequence[str], request: Request, output: OutputOptions) -> int:
-    """The facts that there are, with their values where there are inputs."""
+    """List all facts; with inputs, those of their reports with values."""
     from hlo_inspect.checks.policy import facts_of, facts_report
 
     if not inputs:
         return deliver([facts_report(all_specs())], output)
-    found = Inspected(inputs, replace(request, passes=_all_names()), output)
-    return max(deliver(map(facts_of, found), output), found.status)
+    inspected = Inspected(inputs, replace(request, passes=_all_names()), output)
+    return max(deliver(map(facts_of, inspected), output), inspected.status)
 
 
 def _policy(files: Iterable[str], assertions: Iterable[str], conditions: Iterable[str], fail_on: Severity | None) -> Policy:
-    """The policies, assertions and conditions of the command line as one."""
+    """Join the policies, assertions and conditions of the command line."""
     from hlo_inspect.checks.policy import Policy, given, parse_assertion, read_policy
 
     policy = Policy()
     for file in files:
-        one = read_policy(file)
+        read = read_policy(file)
         policy = Policy(
-            policy.assertions + one.assertions,
-            one.fail_on or policy.fail_on,
-            policy.ignores + one.ignores,
-            policy.fail_if + one.fail_if,
+            policy.assertions + read.assertions,
+            read.fail_on or policy.fail_on,
+            policy.ignores + read.ignores,
+            policy.fail_if + read.fail_if,
         )
     added = tuple(parse_assertion(text) for text in assertions)
     return Policy(

@@ -73,7 +73,7 @@ class PairedModules:
 
     def __iter__(self) -> Iterator[ModuleComparison]:
         target = self.output.output
-        inputs = [str(one.source) for one in (self.old, self.new)]
+        inputs = [str(side.source) for side in (self.old, self.new)]
         refuse_to_overwrite(target, [*inputs, *self.request.profiles, self.request.custom_calls])
         with ReadingBar(wanted=not self.output.quiet) as bar:
             comparisons = Comparisons(
@@ -82,14 +82,14 @@ class PairedModules:
                 shown=self.shown,
                 with_notes=self.with_notes,
             )
-            for one in comparisons.of(self.old, self.new):
-                for side in (one.old, one.new):
+            for comparison in comparisons.of(self.old, self.new):
+                for side in (comparison.old, comparison.new):
                     if side is not None:
                         refuse_to_overwrite_dump(target, side.report.input.path)
-                if self.fail_on is not None and reaching(one.report.findings, self.fail_on):
+                if self.fail_on is not None and reaching(comparison.report.findings, self.fail_on):
                     self.status = max(self.status, FAILED)
                 with bar.out_of_the_way():
-                    yield one
+                    yield comparison
             for error in comparisons.errors:
                 with bar.out_of_the_way():
                     self.status = max(self.status, reported(error))
@@ -101,11 +101,11 @@ def parsed(conditions: Iterable[Node]) -> list[DifferenceCondition]:
 
 
 def judged(paired: PairedModules, conditions: Sequence[DifferenceCondition]) -> Iterator[Report]:
-    """The reports of all pairs, with how the conditions came out; one that is met is in the status of `paired`."""
-    for one in paired:
-        report = one.report
-        if conditions and one.old is not None and one.new is not None:
-            results = examined(conditions, one.old.report, one.new.report, is_different=one.is_different)
+    """Yield the reports of all pairs with the results of the conditions. If a condition is met, `paired.status` fails."""
+    for comparison in paired:
+        report = comparison.report
+        if conditions and comparison.old is not None and comparison.new is not None:
+            results = examined(conditions, comparison.old.report, comparison.new.report, is_different=comparison.is_different)
             met = sum(result.is_met for result in results)
             text = f"{'FAILED' if met else 'PASSED'} {met:,} of {len(results):,} conditions met"
             verdict = Verdict(text, passed=not met)

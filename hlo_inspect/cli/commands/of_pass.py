@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hlo_inspect.cli.inputs import Inspected, with_name
+from hlo_inspect.cli.inputs import Inspected, split_instruction_name
 from hlo_inspect.cli.options import (
     OutputOptions,
     SectionedCommand,
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 
 OVERVIEW, _FEW = "summary", 3
-"""The pass after whose pages, in formats for people, comes a list of the modules where there are more than these few."""
+"""Pass whose pages for people end with a list of the modules, if there are more than these few."""
 
 
-def command_of(one: Question) -> click.Command:
-    """The command of a pass."""
+def command_of(pass_: Question) -> click.Command:
+    """Make the command of a pass."""
 
-    @output_options(*one.formats)
-    @request_options(one.name)
+    @output_options(*pass_.formats)
+    @request_options(pass_.name)
     @fail_on_option
-    @inputs_argument("INPUT... [NAME]" if one.takes_name else "INPUT...")
+    @inputs_argument("INPUT... [NAME]" if pass_.takes_name else "INPUT...")
     def run(
         inputs: tuple[str, ...],
         fail_on: Severity | None,
@@ -50,25 +50,25 @@ def command_of(one: Question) -> click.Command:
         request: Request,
         to: str | None = None,
     ) -> int:
-        if one.takes_name:
-            inputs, name = with_name(inputs)
+        if pass_.takes_name:
+            inputs, name = split_instruction_name(inputs)
             request = replace(request, name=name)
         if to is not None:
             if output.format != OutputOptions().format or output.table is not None or output.top is not None:
                 raise click.UsageError("--to writes a workload file: --format, --table and --top have no effect.")
             return _rewritten(inputs, to, output)
-        request = replace(request, passes=one.passes_of_formats.get(output.format, one.name))
-        found = Inspected(inputs, request, output, fail_on, needed=_needed(output))
-        ends_with_list = one.name == OVERVIEW and output.format in FORMATS_FOR_PEOPLE and output.table is None
-        return max(deliver(_with_list(found, inputs) if ends_with_list else found, output), found.status)
+        request = replace(request, passes=pass_.passes_of_formats.get(output.format, pass_.name))
+        inspected = Inspected(inputs, request, output, fail_on, needed=_needed(output))
+        ends_with_list = pass_.name == OVERVIEW and output.format in FORMATS_FOR_PEOPLE and output.table is None
+        return max(deliver(_with_list(inspected, inputs) if ends_with_list else inspected, output), inspected.status)
 
-    if one.writes:
-        run = click.option("--to", type=click.Choice(one.writes), help="Write the input in this dialect instead.")(run)
-    return click.command(one.name, cls=SectionedCommand, help=one.help())(run)
+    if pass_.writes:
+        run = click.option("--to", type=click.Choice(pass_.writes), help="Write the input in this dialect instead.")(run)
+    return click.command(pass_.name, cls=SectionedCommand, help=pass_.help())(run)
 
 
 def _needed(output: OutputOptions) -> NeededTables | None:
-    """What a page needs of the tables; all other output takes all of them."""
+    """Return the function that cuts tables to what a page shows; None for output that takes all of them."""
     if output.format not in FORMATS_FOR_PEOPLE or output.selection:
         return None
     return partial(needed_tables, options=output.rendering())
@@ -86,7 +86,7 @@ def _rewritten(inputs: Sequence[str], to: str, output: OutputOptions) -> int:
 
 
 def _with_list(reports: Iterable[Report], inputs: Iterable[str]) -> Iterator[Report]:
-    """The reports as they come and, where they are more than a few, the list of them."""
+    """Yield the reports as they come, then their list if there are more than `_FEW`."""
     from hlo_inspect.passes.modules import ModuleList
 
     listed = ModuleList()
@@ -105,9 +105,9 @@ def list_command(inputs: tuple[str, ...], fail_on: Severity | None, *, output: O
     from hlo_inspect.passes.modules import ModuleList
 
     request = replace(request, passes=MODULE_FACTS, also=(OVERVIEW,))
-    found = Inspected(inputs, request, output, fail_on)
+    inspected = Inspected(inputs, request, output, fail_on)
     listed = ModuleList()
-    for report in found:
+    for report in inspected:
         listed.add(report)
     status = deliver([listed.report(", ".join(inputs))], output) if listed else 0
-    return max(status, found.status)
+    return max(status, inspected.status)

@@ -36,7 +36,7 @@ PASSES = (
     *("summary", "cost", "time", "top", "collectives", "memory", "params", "optimizer", "fusions", "custom-calls"),
     *("pictures", "instructions"),
 )
-"""The passes whose tables a page has."""
+"""Passes whose tables a page has."""
 
 
 @click.command("report", cls=SectionedCommand, short_help="One HTML file with pictures and tables, to look at and to send.")
@@ -74,15 +74,15 @@ def report(
     if output is None and sys.stdout is not None and sys.stdout.isatty():
         raise UsageError("a page is no text for a terminal: name its file with -o report.html")
     options = OutputOptions("html", output, top, raw_bytes=raw_bytes, quiet=quiet, verbose=True, sites=True)
-    found, reports = page_reports(inputs, replace(request, passes=PASSES), options, fail_on, compares=compares)
+    inspected, reports = page_reports(inputs, replace(request, passes=PASSES), options, fail_on, compares=compares)
     status = deliver(reports, options)
     if output is not None:
         _warn_of_size(output)
-    return max(status, found.status)
+    return max(status, inspected.status)
 
 
 def _warn_of_size(output: str) -> None:
-    """Says what makes a page smaller that is too large."""
+    """Print how to make a page smaller that is too large."""
     from hlo_inspect.report.html.page import advice
 
     path = Path(output)
@@ -99,10 +99,10 @@ def page_reports(
     *,
     compares: bool,
 ) -> tuple[Inspected | PairedModules, Iterator[Report]]:
-    """The reports of all modules, or of pairs of modules of two inputs, and what has the exit status once they are taken."""
+    """Return the reports of all modules or pairs, and the object that has the exit status after they are made."""
     if not compares:
-        found = Inspected(inputs, request, output, fail_on)
-        return found, _of_modules(found)
+        inspected = Inspected(inputs, request, output, fail_on)
+        return inspected, _of_modules(inspected)
     if len(inputs) != len(("OLD", "NEW")):
         raise click.UsageError(f"--diff compares two inputs, OLD and NEW, and there are {len(inputs)}.")
     old, new = map(ComparedInput, inputs)
@@ -110,62 +110,64 @@ def page_reports(
     return paired, _of_pairs(paired, inputs)
 
 
-def _of_modules(found: Inspected) -> Iterator[Report]:
-    """After the report of a module the one of its compiler passes where the dump holds their files; the documentation of all
-    findings; and the list of the modules where there are several.
+def _of_modules(inspected: Inspected) -> Iterator[Report]:
+    """Yield the report of each module, followed by its pass history if the dump has one; then the documentation of findings.
+
+    If there are several modules, their list is the last report.
     """
     listed = ModuleList()
-    yield from _documented(_with_histories(listed.noting(found), list(_histories(found)), found))
+    yield from _documented(_with_histories(listed.noting(inspected), list(_histories(inspected)), inspected))
     if len(listed) > 1:
-        yield listed.report(", ".join(found.inputs))
+        yield listed.report(", ".join(inspected.inputs))
 
 
 def _of_pairs(paired: PairedModules, inputs: Sequence[str]) -> Iterator[Report]:
-    """After each comparison the reports of its two modules; the documentation of all findings; and the list of the pairs where
-    there are several.
+    """Yield each comparison and the reports of its two modules; then the documentation of findings.
+
+    If there are several pairs, their list is the last report.
     """
     listed = PairList()
 
     def reports() -> Iterator[Report]:
-        for one in paired:
-            listed.add(one)
-            yield one.report
-            if one.old is not None and one.new is not None:
-                yield from (one.old.report, one.new.report)
+        for comparison in paired:
+            listed.add(comparison)
+            yield comparison.report
+            if comparison.old is not None and comparison.new is not None:
+                yield from (comparison.old.report, comparison.new.report)
 
     yield from _documented(reports())
     if len(listed) > 1:
         yield listed.report(" -> ".join(inputs))
 
 
-def _histories(found: Inspected) -> Iterator[tuple[PassHistory, frozenset[str]]]:
-    """The history of a module of each directory that holds files of compiler passes, and the paths of these files."""
-    for directory in found.inputs:
+def _histories(inspected: Inspected) -> Iterator[tuple[PassHistory, frozenset[str]]]:
+    """Yield for each directory with files of compiler passes the history of a module and the paths of its files."""
+    for directory in inspected.inputs:
         if Path(directory).is_dir():
-            history = PassHistory(directory, found.request.module, jobs=found.request.jobs)
+            history = PassHistory(directory, inspected.request.module, jobs=inspected.request.jobs)
             try:
                 paths = history.paths()
             except InputError:
                 continue
-            refuse_to_overwrite(found.output.output, paths)
+            refuse_to_overwrite(inspected.output.output, paths)
             yield history, paths
 
 
 def _with_histories(
-    reports: Iterable[Report], histories: list[tuple[PassHistory, frozenset[str]]], found: Inspected
+    reports: Iterable[Report], histories: list[tuple[PassHistory, frozenset[str]]], inspected: Inspected
 ) -> Iterator[Report]:
-    """The reports, each followed by the histories of its file; at the end the other histories."""
+    """Yield the reports, each followed by the histories of its file; at the end the other histories."""
     for report in reports:
         yield report
-        for one in [one for one in histories if report.input.path in one[1]]:
-            histories.remove(one)
-            yield from _history_report(one[0], found)
+        for entry in [entry for entry in histories if report.input.path in entry[1]]:
+            histories.remove(entry)
+            yield from _history_report(entry[0], inspected)
     for history, _ in histories:
-        yield from _history_report(history, found)
+        yield from _history_report(history, inspected)
 
 
-def _history_report(history: PassHistory, found: Inspected) -> Iterator[Report]:
-    """Yield the report on a history. If it cannot be made, a message says why."""
+def _history_report(history: PassHistory, inspected: Inspected) -> Iterator[Report]:
+    """Yield the report on a history, or print why there is none."""
     try:
         yield history.report()
     except InputError as error:
@@ -174,12 +176,13 @@ def _history_report(history: PassHistory, found: Inspected) -> Iterator[Report]:
         raise
     except Exception as error:
         history.errors.append(InternalError.of(error, Location(history.directory)))
-    found.status = max([found.status, *map(reported, history.errors)])
+    inspected.status = max([inspected.status, *map(reported, history.errors)])
 
 
 def _documented(reports: Iterable[Report]) -> Iterator[Report]:
-    """The reports, each with the lines that its findings name, then the documentation of all findings. A saved report
-    can hold codes that no rule has.
+    """Yield the reports, each with the lines that its findings name, then the documentation of all findings.
+
+    A saved report can hold codes that no rule has.
     """
     codes: set[str] = set()
     for report in reports:

@@ -41,5 +41,5 @@ def show(
         raise click.UsageError("give an instruction (NAME, LINE or PATTERN), or two of them with --path A B.")
     start, end = (name, None) if ends is None else ends
     asked = replace(request, passes=SHOW, name=start, to=end)
-    found = Inspected([source], asked, output, fail_on)
-    return max(deliver(found, output), found.status)
+    inspected = Inspected([source], asked, output, fail_on)
+    return max(deliver(inspected, output), inspected.status)

@@ -16,7 +16,7 @@ from hlo_inspect.report.html.charts.palette import css_variables
 from hlo_inspect.report.html.model import Chart, Measure, Page, PageSection, PageView
 from hlo_inspect.report.layout import Grid, make_grid
 from hlo_inspect.report.model import Finding, HeadlineRow, Passage, Report, Table, Value, number_of
-from hlo_inspect.report.options import RenderOptions, with_relative_paths
+from hlo_inspect.report.options import RenderOptions, naming, with_relative_paths
 from hlo_inspect.report.page import headline_text, input_details, module_details, paragraphs, reasons_of_unknown, split_headline
 from hlo_inspect.report.units import decimal_factors, format_value
 from hlo_inspect.version import __version__
@@ -40,9 +40,10 @@ def write_page(page: Page, stream: TextIO, options: RenderOptions) -> None:
     policy = assets.policy((script, *libraries.values()))
     stream.write(render_template("head.html", title=title, policy=policy, styles=styles, version=__version__))
     for view in page.views:
-        shown = {table.name: table for table in with_relative_paths(view.tables)}
-        stream.write(render_template("view.html", view=ViewText(view, shown, page.documentation, options)))
-        stream.writelines(_blocks(view, shown, options))
+        with naming(view.report):
+            shown = {table.name: table for table in with_relative_paths(view.tables)}
+            stream.write(render_template("view.html", view=ViewText(view, shown, page.documentation, options)))
+            stream.writelines(_blocks(view, shown, options))
     quantities = json_block(decimal_factors())
     stream.write(render_template("foot.html", version=__version__, quantities=quantities, script=script, libraries=libraries))
 

@@ -27,7 +27,7 @@ from hlo_inspect.report.html.charts.step import loops_chart, step_chart, timelin
 from hlo_inspect.report.html.charts.trees import live_chart, scopes_chart, sources_chart
 from hlo_inspect.report.html.model import Chart, Page, PageSection, PageView
 from hlo_inspect.report.model import Column, Report, Row, Table, Value
-from hlo_inspect.report.options import with_relative_paths
+from hlo_inspect.report.options import naming, with_relative_paths
 from hlo_inspect.report.page import module_name
 from hlo_inspect.report.units import format_value
 
@@ -58,7 +58,8 @@ def page_of(reports: Iterable[Report]) -> Page:
     views = [] if index is None else [_index_view(index, entries)]
     several = views[:1] if index is not None else []
     for entry in entries.kept():
-        found = list(entry.views(entry.name if views else ""))
+        with naming(entry.report):
+            found = list(entry.views(entry.name if views else ""))
         beside = {view.name: view.title for view in (*several, *found)}
         views += [replace(view, beside=beside if len(beside) > 1 else {}) for view in found]
     return Page(tuple(views), documentation)
