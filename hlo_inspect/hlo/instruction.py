@@ -43,7 +43,7 @@ _TUPLE = r"\((?:[^()%\"\n/]++|/\*index=[0-9]++\*/|\((?:[^()%\"\n/]++|/\*index=[0
 _PRINTED = rf"(?:/\*index=[0-9]++\*/)?+(?:(?:{_ARRAY}|{_TUPLE}) )?+%"
 _NAMES = lazy_pattern(rf"(?:%?{_NAME}(?:, %?{_NAME})*+)?+(?=\))")
 _PRINTED_OPERANDS = lazy_pattern(rf"{_PRINTED}({_NAME})(?:, {_PRINTED}({_NAME})((?:, {_PRINTED}{_NAME})*+))?+\)")
-"""Captures the first two names and the rest: most rows have no more than two operands."""
+"""Groups: the first two names, and the rest; most rows have no more than two operands."""
 _MARKED = lazy_pattern(rf"%({_NAME})")
 _PRINTED_OPERAND = lazy_pattern(rf"(?:({_ARRAY}|{_TUPLE}) )?+%({_NAME})")
 _ELEMENT = lazy_pattern(rf"(?:(?:{_ARRAY}|{_TUPLE}) )?+%?{_NAME}\), index=([0-9]{{1,9}}+)(?=,|$)")
@@ -55,7 +55,7 @@ _INDEX = r"/\*index=[0-9]++\*/"
 _INNER = rf"\({_TEXT}(?:(?:\({_TEXT}\)|{_INDEX}){_TEXT})*+\)"
 _NESTED = rf"{_TEXT}(?:(?:\({_TEXT}(?:(?:{_INNER}|{_INDEX}){_TEXT})*+\)|{_INDEX}){_TEXT})*+"
 _SHAPED = lazy_pattern(rf"{_NESTED}\)(?=, [A-Za-z_][\w.\-]*+=|$)", re.ASCII)
-"""Matches operands with shapes, tuples of tuples at most, and what printers write after them."""
+"""Pattern of operands with shapes, tuples of tuples at most, and what printers write after them."""
 
 LEFT_OUT = "...(+"
 """Start of the number of operands that a printer with `compact_operands` leaves out, after the first four."""

@@ -346,7 +346,7 @@ def count_opcodes(computations: Iterable[Computation]) -> Counter[str]:
 # -- malformed attributes ---------------------------------------------------------------------------------------------------
 
 _PLAIN = lazy_pattern(rf"""[^()"'/=]*+\)(?:, [A-Za-z_][\w.\-]*+=(?:{"|".join(tokens.COMMON_VALUES)})(?=, |$))*+""")
-"""Matches most tails: operands without shapes, and attributes as most printers write them."""
+"""Pattern of most tails: operands without shapes, and attributes as most printers write them."""
 
 
 class MalformedRow(NamedTuple):

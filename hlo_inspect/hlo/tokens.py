@@ -209,7 +209,7 @@ COMMON_VALUES = (
 )
 _COMMON = rf", ([A-Za-z_][\w.\-]*+)=({'|'.join(COMMON_VALUES)})(?=, (?!device_ids=)[a-z]"
 COMMON_ATTRIBUTE = lazy_pattern(rf"{_COMMON}|$)", re.ASCII)
-"""Matches comma, name and value of an attribute as printers write most.
+"""Pattern of comma, name and value of an attribute as printers write most.
 
 Such a value is a word, a string, braces nested at most once, or groups. `attributes` reads the others by the grammar.
 """

@@ -1,8 +1,8 @@
-"""The files of a directory, or those that a pattern fits, which hold a module.
+"""The files with a module in a directory, or those that match a pattern.
 
-XLA's dump directories (`--xla_dump_to`) hold many files of each module, of which one is read. Their names follow `FilenameFor`
-in xla/service/dump.cc: `[timestamp.]module_NNNN.name.stage.txt`, and `….hlo.pb` for serialized HLO. Of any other directory
-every text is read. The files of compiler passes among them are those of `pass_files`.
+XLA's dump directories (`--xla_dump_to`) have many files per module; one of them is read. Their names follow `FilenameFor` in
+xla/service/dump.cc: `[timestamp.]module_NNNN.name.stage.txt`, or `….hlo.pb` for serialized HLO. Of other directories every text
+is read. `compiled_modules` lists the files of compiler passes.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ PASS = lazy_pattern(
     r"\.(\d{4,9})\.(?P<pipeline>[^.]*+(?:\.(?!after_)[^.]*+)*?)\.after_(?P<after>.*?)(?:\.before_(?P<before>.*))?$",
     re.ASCII,
 )
-"""What the name of a file has behind that of its module if it is of a compiler pass."""
+"""Pattern of the end of a file's name that marks a compiler pass."""
 
-# the end of a module's name that has a dot, and a TPU's build
+# the end of a module's name with a dot, and a TPU's build
 _BEFORE_STAGE = lazy_pattern(r"(?:\d{1,3}\.|cl_\d+\.)*", re.ASCII)
 AFTER, BEFORE = "after_optimizations", "before_optimizations"
 
 
 class DirectoryFile(NamedTuple):
-    """A file to read, with a note where it is not the one that one would expect.
+    """A file to read. `note` says why it is not the expected one.
 
-    Of one that only `may_hold` a module, since its name does not say so, it is no error that it holds none.
+    If it only `may_hold` a module, as its name does not tell, it may also have none.
     """
 
     path: Path
@@ -62,8 +62,10 @@ def is_directory(source: Openable) -> bool:
 
 
 def expanded(argument: str) -> list[Path | str]:
-    """The inputs that an argument of the command line names: standard input (`-`), a file or directory of that name, else all
-    that a pattern fits (`dumps/*.txt`, `**` for folders), by name. `InputError` where nothing fits a pattern.
+    """Return the inputs that an argument of the command line names.
+
+    They are standard input (`-`), a file or directory of that name, else all matches of a pattern (`dumps/*.txt`, `**` for
+    folders), by name. Raise InputError if nothing matches a pattern.
     """
     if argument in {"-", ""}:
         return [argument]
@@ -73,26 +75,26 @@ def expanded(argument: str) -> list[Path | str]:
 
     if not has_magic(argument):
         return [Path(argument)]
-    found = sorted(glob(argument, recursive=True))  # noqa: PTH207 - an absolute pattern has no folder to start in
-    if not found:
+    matches = sorted(glob(argument, recursive=True))  # noqa: PTH207 - an absolute pattern has no folder to start in
+    if not matches:
         raise InputError("no file or directory fits this pattern", Location(argument))
-    return [Path(one) for one in found]
+    return [Path(match) for match in matches]
 
 
 def stage_of(path: str) -> str:
-    """The stage in the name of a dump's file (`cpu_after_optimizations`), else nothing. A part of the module's name can be
-    taken for a part of it where that has a dot.
+    """Return the stage in the name of a dump's file (`cpu_after_optimizations`), else an empty string.
+
+    If the module's name has a dot, a part of it may count as stage.
     """
     match = _FILE.fullmatch(Path(path).name)
     return _BEFORE_STAGE.sub("", match["stem"].partition(".")[2], count=1) if match is not None else ""
 
 
 def dump_files(directory: Openable, stage: str | None) -> Iterator[DirectoryFile]:
-    """The files of a directory to read: of each module of a dump the optimized one or what comes closest to it, else all texts.
+    """Yield the files to read: the optimized text of each module of a dump, or the closest to it, else all texts.
 
-    `stage` chooses other files of a dump: those of a stage of that name, else those that have it in their names. Serialized HLO
-    counts where there is no text of the same stage. `InputError` for a directory without dumps or texts, `UsageError` for a
-    stage that no file has.
+    `stage` selects other files of a dump: those of that stage, else those with `stage` in their names. Serialized HLO counts if
+    the stage has no text. Raise InputError for a directory without dumps or texts, UsageError for a stage that no file has.
     """
     root = Path(str(directory))
     files, fault = files_below(root)
@@ -125,14 +127,15 @@ def _chosen(root: Path, files: list[Path], stage: str | None) -> Iterator[Direct
 
 
 def files_by_module(files: Iterable[Path]) -> list[list[tuple[Path, str]]]:
-    """The files of a dump that hold a module, for each module, with what their names say behind its number: texts before
-    serialized ones, and of a stage that is there as both the text.
+    """Group the files of a dump by module, each with the part of its name after the module's number.
+
+    Texts come before serialized files. Of a stage with both, only the text counts.
     """
-    found = [(path, match) for path in files if (match := _FILE.fullmatch(path.name)) is not None]
-    found = [(path, match) for path, match in found if not _SIDECAR.search(match["stem"])]
-    texts = {(path.parent, match["number"], match["stem"]) for path, match in found if not match["serialized"]}
+    named = [(path, match) for path in files if (match := _FILE.fullmatch(path.name)) is not None]
+    named = [(path, match) for path, match in named if not _SIDECAR.search(match["stem"])]
+    texts = {(path.parent, match["number"], match["stem"]) for path, match in named if not match["serialized"]}
     modules: dict[tuple[int, Path, str], list[tuple[Path, str]]] = {}  # processes that share a directory count alike
-    for path, match in found:
+    for path, match in named:
         number, stem = match["number"], match["stem"]
         if not match["serialized"] or (path.parent, number, stem) not in texts:
             modules.setdefault((int(number), path.parent, stem.partition(".")[0]), []).append((path, stem))
@@ -140,21 +143,21 @@ def files_by_module(files: Iterable[Path]) -> list[list[tuple[Path, str]]]:
 
 
 def _of_stage(paths: Iterable[Path], stage: str) -> list[Path]:
-    """Those of one module that have the stage, else those with a name that it is a part of."""
+    """Return the files of a module that have the stage, else those with it in their names."""
     return [path for path in paths if stage_of(path.name) == stage] or [path for path in paths if stage in path.name]
 
 
 def files_below(root: Path) -> tuple[list[Path], InputError | None]:
-    """Every file in the directory and below it, by name, and the error for a folder that cannot be looked into."""
+    """Return every file below the directory, by name, and the error for a folder that cannot be read."""
     closed: list[OSError] = []
     walked = os.walk(root, onerror=closed.append)
-    found = sorted(path for folder, _, names in walked for name in names if not (path := Path(folder, name)).is_dir())
+    paths = sorted(path for folder, _, names in walked for name in names if not (path := Path(folder, name)).is_dir())
     faults = [InputError(f"cannot be read: {error.strerror or error}", Location(str(error.filename))) for error in closed]
-    return found, next(iter(faults), None)
+    return paths, next(iter(faults), None)
 
 
 def _latest(files: Sequence[tuple[Path, str]]) -> DirectoryFile:
-    """Of the files of one module the optimized text, or what comes closest to it."""
+    """Return the optimized text of a module, or the file closest to it."""
     optimized = [path for path, stem in files if stem.endswith(AFTER)]
     if optimized:
         return DirectoryFile(optimized[-1])
@@ -170,8 +173,10 @@ _START, _END = "pipeline-start", "pipeline-end"
 
 
 class PassFile(NamedTuple):
-    """The text of a module behind a pass. `name` is that of the pass that made it what it is, `pipeline` where it ran; `number`
-    is that of the file, `None` of the first and the last text, which are no files of passes.
+    """The text of a module after a pass.
+
+    `name`: the pass that produced it. `pipeline`: the pipeline of that pass. `number`: the file's; None for the first and last
+    text, which are no files of passes.
     """
 
     path: Path
@@ -181,13 +186,15 @@ class PassFile(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The pass and its number: passes of one name run often."""
+        """The pass and its number, since passes of one name run often."""
         return self.name if self.number is None else f"{self.name} ({self.number:04d})"
 
 
 class CompiledModule(NamedTuple):
-    """The files of one module in the order of the compilation, and how many of them are of passes. The dump of all passes has
-    the starts of pipelines too.
+    """The files of a module in the order of compilation.
+
+    `passes`: the number of files of passes. `has_starts`: True if the dump, which has all passes, has the starts of pipelines
+    too.
     """
 
     name: str
@@ -197,13 +204,14 @@ class CompiledModule(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """Of all files."""
+        """The size of all files."""
         return sum(file.path.stat().st_size for file in self.files)
 
 
 def compiled_modules(directory: str) -> list[CompiledModule]:
-    """The modules of a dump directory that have files of passes. `InputError` where there are none, and for a folder that
-    cannot be looked into.
+    """Return the modules of a dump directory that have files of passes.
+
+    Raise InputError if there are none, or for a folder that cannot be read.
     """
     root = Path(directory)
     if not root.is_dir():
@@ -213,18 +221,18 @@ def compiled_modules(directory: str) -> list[CompiledModule]:
     if fault is not None:
         raise fault
     dumps = files_by_module(files)
-    found = [module for stems in dumps if (module := _module(stems)).passes]
-    if not found:
+    modules = [module for stems in dumps if (module := _module(stems)).passes]
+    if not modules:
         what = "no module of this dump directory has files of compiler passes" if dumps else "is a directory without XLA dumps"
         raise InputError(f"{what}: history reads a file for each pass; {HOW_TO}", Location(directory))
-    return found
+    return modules
 
 
 def _module(stems: Sequence[tuple[Path, str]]) -> CompiledModule:
-    """One module, of the paths of its files and what their names say."""
+    """Build a module from the paths of its files and the ends of their names."""
     passes = sorted(
         ((int(match[1]), path, match) for path, stem in stems if (match := PASS.search(stem)) is not None),
-        key=lambda one: one[:2],
+        key=lambda file: file[:2],
     )
     first = [PassFile(path, None, "", "before optimizations") for path, stem in stems if stem.endswith(BEFORE)]
     last = [PassFile(path, None, "", "after optimizations") for path, stem in stems if stem.endswith(AFTER)]

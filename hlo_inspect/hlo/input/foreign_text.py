@@ -1,4 +1,4 @@
-"""What an input is that is no HLO text: formats that XLA turns into HLO text, and others, for the one line that names them."""
+"""Recognition of inputs that are no HLO text: formats that XLA converts, and others, for the error that names them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_BYTES = (1 << 31) - 1
-"""No protocol buffer is larger."""
+"""The largest size of a protocol buffer."""
 
 _VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
 _OPCODE = lazy_pattern(rb"[a-z][a-z0-9\-]*+")
@@ -26,15 +26,17 @@ class CutOffError(WireError):
 
 
 class SerializedModule(NamedTuple):
-    """An `HloModuleProto`; `fault` says why it cannot be read to its end."""
+    """An `HloModuleProto`. `fault` says why it cannot be read to its end."""
 
     data: memoryview
     fault: str = ""
 
 
 def fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
-    """Number and value of each field of a message: an integer, or bytes as far as they are there. Numbers of 4 and 8 bytes are
-    skipped. `WireError` for what is no message, `CutOffError` after the last field of one that ends too early.
+    """Yield number and value of each field of a message: an integer, or bytes as far as present.
+
+    Numbers of 4 and 8 bytes are skipped. Raise WireError if `data` is no message, CutOffError after the last field if it ends
+    too early.
     """
     position = 0
     while position < len(data):
@@ -58,7 +60,7 @@ def fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
 
 
 def _varint(data: memoryview, position: int) -> tuple[int, int]:
-    """The integer at `position`, and the index after it."""
+    """Return the integer at `position` and the index after it."""
     value = 0
     for count, byte in enumerate(data[position : position + 10]):
         value |= (byte & 0x7F) << (7 * count)
@@ -68,17 +70,17 @@ def _varint(data: memoryview, position: int) -> tuple[int, int]:
 
 
 def messages(data: memoryview, number: int) -> Iterator[memoryview]:
-    """The values of one field that are bytes, as far as `data` can be read."""
+    """Yield the values of one field that are bytes, as far as `data` is readable."""
     try:
-        for found, value in fields(data):
-            if found == number and isinstance(value, memoryview):
+        for field, value in fields(data):
+            if field == number and isinstance(value, memoryview):
                 yield value
     except WireError:
         return
 
 
 def find_module(data: memoryview, depth: int = 2) -> SerializedModule | None:
-    """The `HloModuleProto` that `data` is, or holds in its field 1; the start of a file is enough to tell."""
+    """Return the `HloModuleProto` that `data` is, or has in its field 1; the start of a file suffices."""
     first: memoryview | None = None
     is_module, fault = False, ""
     try:
@@ -97,14 +99,14 @@ def find_module(data: memoryview, depth: int = 2) -> SerializedModule | None:
 
 
 def _is_computation(data: memoryview) -> bool:
-    """Whether this is an `HloComputationProto`: field 2 is an instruction, whose field 2 is an opcode."""
+    """Return True if `data` is an `HloComputationProto`: field 2 is an instruction, whose field 2 is an opcode."""
     for instruction in messages(data, 2):
         return any(_OPCODE.fullmatch(opcode) for opcode in messages(instruction, 2))
     return False
 
 
 class Format(StrEnum):
-    """What XLA can turn into HLO text."""
+    """Formats that XLA converts into HLO text."""
 
     HLO_PROTO = "serialized HLO"
     MLIR = "StableHLO or another MLIR text"
@@ -145,10 +147,13 @@ _WORKLOAD = lazy_pattern(
     r"\s*+\d++[ \t\r]*+\n\s*+[^\n]*?[ \t]-?\d++[ \t]++\S++[ \t]++[A-Za-z])",
     re.ASCII,
 )
-"""A policy and keys; any other word in capitals too, where the number of rows and a row follow."""
+"""Pattern of a policy and keys, or another word in capitals if the number of rows and a row follow."""
 
 MEMORY_FILE = lazy_pattern(r"\s*+(?:(BufferAssignment:)|(HloLiveRange \(max)|(Memory Space: |Total bytes used: ))")
-"""How a file of XLA's about memory begins; a group each for the buffer assignment, the live ranges and the report on usage."""
+"""Pattern of the start of XLA's files about memory.
+
+Its groups are the buffer assignment, the live ranges and the report on usage.
+"""
 
 _BINARIES: tuple[tuple[bytes, str], ...] = (
     (b"\x7fELF", "an ELF object or executable"),
@@ -166,7 +171,7 @@ _CONTROL = lazy_pattern(rb"[\0-\x06\x0e-\x1a\x1c-\x1f\x7f]")
 
 
 def convertible_format(start: bytes) -> Format | None:
-    """The format of an input that XLA turns into HLO text, by its first bytes, whatever its name."""
+    """Return the format if XLA converts the input into HLO text, judged by its first bytes, not its name."""
     if start.startswith(b"HloModule"):  # nearly always
         return None
     if start.startswith(_MLIR_BYTECODE):
@@ -179,13 +184,14 @@ def convertible_format(start: bytes) -> Format | None:
 
 
 def _is_before_module(start: bytes) -> bool:
-    """Whether this is the start of MLIR whose list of locations is longer than it."""
+    """Return True if `start` is MLIR that ends inside the list of locations before the module."""
     return _MLIR_LOCATIONS.match(start) is not None and b"\nmodule" not in start
 
 
 def what_is_no_text(start: bytes) -> str:
-    """The message for the first bytes of an input that are no UTF-8 text; nothing where they may be such text. They are none if
-    they hold a NUL, or more control characters than coloured output of a program has.
+    """Return the message if the first bytes of an input are no UTF-8 text, else an empty string.
+
+    They are none if they have a NUL, or more control characters than a program's coloured output.
     """
     head = start[:4096]
     is_text = b"\0" not in head and len(_CONTROL.findall(head)) <= max(3, len(head) / 50)
@@ -200,7 +206,7 @@ def what_is_no_text(start: bytes) -> str:
 
 
 def _wide_encoding(start: bytes) -> str:
-    """UTF-16 or UTF-32 where the first bytes of an input are such text, with a byte-order mark or without; else nothing."""
+    """Return `UTF-16` or `UTF-32` if the input is such text, with or without a byte-order mark; else nothing."""
     if start.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
         return "UTF-32"
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -214,17 +220,17 @@ def _wide_encoding(start: bytes) -> str:
 
 
 def is_workload(start: str) -> bool:
-    """Whether a text that starts so is a network simulator's workload file (ASTRA-sim, SimAI, aicb)."""
+    """Return True if a text that starts so is a network simulator's workload file (ASTRA-sim, SimAI, aicb)."""
     return not start.startswith("HloModule") and _WORKLOAD.match(start) is not None
 
 
 def no_workload(start: str) -> str:
-    """The message for a text that starts so and is none."""
+    """Return the message for a text that starts so and is no workload file."""
     return f"is no workload file of a network simulator{what_text_looks_like(start)}"
 
 
 def what_text_looks_like(start: str) -> str:
-    """`: it looks like …` for the start of a text without HLO, or nothing where nothing is recognised."""
+    """Return `: it looks like …` for the start of a text without HLO; empty if it is not recognised."""
     start = start.lstrip()
     if not start:
         return ": it is empty"
@@ -235,7 +241,7 @@ def what_text_looks_like(start: str) -> str:
 
 
 def what_log_holds(keys: Sequence[str]) -> str:
-    """`: it is a log with …` for the keys of the measurements in a text without HLO, or nothing where there are none."""
+    """Return `: it is a log with …` for the keys of measurements in a text without HLO; empty without keys."""
     if not keys:
         return ""
     counted = "a measurement" if len(keys) == 1 else f"{len(keys):,} measurements"
@@ -244,12 +250,12 @@ def what_log_holds(keys: Sequence[str]) -> str:
 
 
 def _what_binary_looks_like(start: bytes) -> str:
-    """`: it looks like …` for the first bytes of a binary file, or nothing where nothing is recognised."""
+    """Return `: it looks like …` for the first bytes of a binary file; empty if not recognised."""
     for prefix, name in _BINARIES:
         if start.startswith(prefix):
             return f": it looks like {name}"
     data = memoryview(start)
-    for label in (found for plane in _first(data, 1) for found in _first(plane, 2)):  # XSpace.planes[0].name
+    for label in (name for plane in _first(data, 1) for name in _first(plane, 2)):  # XSpace.planes[0].name
         if bytes(label[:8]).startswith((b"/device:", b"/host:", b"Task Env")):
             return ": it looks like a profile (xplane)"
     graphs = [data, *(graph for meta in _first(data, 2) for graph in _first(meta, 2))]  # SavedModel.meta_graphs[0].graph_def
@@ -260,7 +266,7 @@ def _what_binary_looks_like(start: bytes) -> str:
 
 
 def _is_protobuf(data: memoryview) -> bool:
-    """Whether the start of a file is a protocol buffer: a few fields and nothing else."""
+    """Return True if the start of a file is a protocol buffer: a few fields and nothing else."""
     count = 0
     try:
         for _ in fields(data):
@@ -273,5 +279,5 @@ def _is_protobuf(data: memoryview) -> bool:
 
 
 def _first(message: memoryview, number: int) -> list[memoryview]:
-    """The first value of a field, if it is there."""
+    """Return the first value of a field as a list; empty if absent."""
     return list(islice(messages(message, number), 1))

@@ -1,7 +1,7 @@
-"""An input -> its modules: those that it holds, and the instruction lines around them that are a part of one.
+"""An input -> its modules, and the quoted lines around them as partial modules.
 
-Lines of several writers, such as the ranks of a job, are a text each; the modules of one come before those of the next. What
-turns out to need more of a module than was read of it has it read once more, with its graph.
+Lines of several writers, such as the ranks of a job, are a text each. The modules of one text come before those of the next.
+`SecondReading` reads a module again with its graph if more of it is needed.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 
 class Text(NamedTuple):
-    """The text of one writer in an input: that of most inputs is the whole. `mended` says what was undone in it and where it
-    stands in the input, once it was read.
+    """The text of one writer in an input; most inputs have one.
+
+    `mended` says what was undone in the text and its position in the input, once it is read.
     """
 
     source: TextSource
@@ -33,7 +34,7 @@ class Text(NamedTuple):
     is_first: bool
 
     def finished(self, module: Module, first_line: int = 0, log: Sequence[Measurement] = ()) -> Module:
-        """A module of the text, from `first_line` on, with the lines of the input and the `log` around it."""
+        """Complete a module of the text that starts at `first_line`: lines of the input, and the `log` around it."""
         place = self.mended.places.place
         module.text_line = module.first_line if self.is_first and not module.quoted_lines else 0
         module.log = tuple([LogEntry(o._replace(line=place(o.line)[0]), module.name, o.line < first_line) for o in log])
@@ -44,37 +45,39 @@ class Text(NamedTuple):
 
 
 def texts_of(source: Source) -> Iterator[Text]:
-    """The texts of an input. Each has to be read before the next one."""
+    """Yield the texts of an input. Read each before the next one."""
     yield Text(source, source.mender.text, is_first=True)
     for other in source.mender.others:
         yield Text(TextSource(source.name, other.kept()), other, is_first=False)
 
 
 def read_input(source: Source, wants: Wants) -> Iterator[Module]:
-    """Every module of `source`, and the quoted lines between two of them as one, in order, with the measurements around them.
-    `InputError` for what cannot be read.
+    """Yield the modules of `source` in order, with the measurements around them.
+
+    Quoted lines between two modules count as one module. Raise InputError if the input cannot be read.
     """
     for text in texts_of(source):
-        around = _TextAround(text.source.memory_lines)
-        for module in chain(read_modules(text.source, wants, around.take), [None]):  # the last is the end of the text
+        surroundings = _SurroundingText(text.source.memory_lines)
+        for module in chain(read_modules(text.source, wants, surroundings.take), [None]):  # the last is the end of the text
             first_line = module.first_line if module is not None else sys.maxsize
-            quoted, log = around.before(first_line)
+            quoted, log = surroundings.before(first_line)
             if quoted:
                 from hlo_inspect.hlo.pasted.quoted_lines import part_of_module
 
-                before = [one for one in log if one.line < first_line]
+                before = [measurement for measurement in log if measurement.line < first_line]
                 yield text.finished(part_of_module(quoted, source.name, wants), quoted[0].number, before)
             if module is not None:
                 yield text.finished(module, first_line, log)
-                around.log = [one for one in log if one.line >= first_line]
-        source.measured += tuple([one.key for one in around.log])
+                surroundings.log = [measurement for measurement in log if measurement.line >= first_line]
+        source.measured += tuple([measurement.key for measurement in surroundings.log])
         if text.source is not source:
             source.memory_lines += text.source.memory_lines
 
 
-class _TextAround:
-    """What stands around the modules of one text: quoted lines and measurements that were found and belong to none so far, and
-    the lines about memory that did not suffice.
+class _SurroundingText:
+    """The text around the modules of one writer.
+
+    It collects quoted lines and measurements that belong to no module so far, and lines about running out of memory.
     """
 
     def __init__(self, memory_lines: list[tuple[int, str]]) -> None:
@@ -84,7 +87,7 @@ class _TextAround:
         self.log: list[Measurement] = []
 
     def take(self, text: str, line: int) -> None:
-        """Takes whole lines, the first of which has this number."""
+        """Read whole lines; the first one has the number `line`."""
         from hlo_inspect.hlo.pasted.logs import Measurements, take_memory_lines
         from hlo_inspect.hlo.pasted.quoted_lines import QuotedLines
 
@@ -94,13 +97,13 @@ class _TextAround:
         take_memory_lines(self._memory_lines, text, line)
 
     def before(self, line: int) -> tuple[list[QuotedLine], list[Measurement]]:
-        """The quoted lines before a line, which are taken away, and all measurements so far."""
+        """Remove and return the quoted lines before a line; also return all measurements so far."""
         if self._readers is None:
             return [], []
         quotes, measurements = self._readers
         self._lines += quotes.finish()
         self.log += measurements.finish()
-        quoted = [one for one in self._lines if one.number < line]
+        quoted = [quote for quote in self._lines if quote.number < line]
         self._lines = self._lines[len(quoted) :]
         return quoted, self.log
 
@@ -109,10 +112,11 @@ Reading = Callable[[Source, Wants], Iterator[Module]]
 
 
 class SecondReading:
-    """`source` is that of the first reading, of which nothing was read yet; `read` reads modules.
+    """Reader of modules with their graphs, after a first reading.
 
-    A file is opened once more, and its modules follow those of the first reading. Of what can be read only once, such as
-    standard input, the text of the module that is looked at is kept.
+    `source` is that of the first reading, before anything is read of it; `read` reads modules. A file is opened again, and its
+    modules follow those of the first reading. Of inputs that can be read only once, such as standard input, the text of the
+    current module is kept.
     """
 
     def __init__(self, source: Source, read: Reading) -> None:
@@ -126,17 +130,17 @@ class SecondReading:
             source.keep_text()
 
     def module(self, first: Module, number: int) -> Module | None:
-        """The module of that number, which is `first` in the first reading; `None` where it is not the same any more."""
+        """Return module `number`, which is `first` in the first reading; None if it has changed."""
         if not self._source.reopens:
             return self._of_kept_text(first)
         if self._modules is None:
             self._modules = self._read(self._source.reopened(), self._wants)
-        found = next(islice(self._modules, number - self._next, None), None)
+        module = next(islice(self._modules, number - self._next, None), None)
         self._next = number + 1
-        return found if found is not None and (found.name, found.first_line) == (first.name, first.first_line) else None
+        return module if module is not None and (module.name, module.first_line) == (first.name, first.first_line) else None
 
     def forget(self, module: Module) -> None:
-        """The module was looked at: of its text nothing more is needed."""
+        """Release the text of the module, which is no longer needed."""
         if not self._source.reopens and module.text_line:
             last = module.text_line - 1 + module.lines
             self._source.take_lines(max(last - self._lines, 0))

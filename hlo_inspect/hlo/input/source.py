@@ -1,7 +1,7 @@
-r"""Inputs: a path, `-`, an open file or HLO text itself, compressed or not, as pieces of text cut at line ends.
+r"""Inputs: a path, `-`, an open file or HLO text, compressed or not, as pieces of text cut at line ends.
 
-A piece is a tenth of a megabyte, so that the file is never held in memory. CRLF and bare CR become LF; bytes that are not
-UTF-8 are kept as `\\xNN` escapes and counted. Serialized HLO and StableHLO are read whole and handed to a converter.
+A piece is about 0.1 MB, so that memory never holds the whole file. CRLF and bare CR become LF. Bytes that are not UTF-8 are
+kept as `\\xNN` escapes and counted. Serialized HLO and StableHLO are read whole and converted.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from hlo_inspect.hlo.read.cursor import TextSource
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 PART_BYTES = 1 << 16
-"""So much is decompressed at a time."""
+"""Bytes that are decompressed at a time."""
 
 
 class _Decompressor(Protocol):
-    """A decompressor of one stream: `needs_input` is false while there is more of what it was given."""
+    """A decompressor of one stream. `needs_input` is False while it has input left to decompress."""
 
     @property
     def eof(self) -> bool: ...
@@ -42,8 +42,9 @@ class _Decompressor(Protocol):
 
 
 class _FramesFile:
-    """Reads compressed streams, one after the other, with zeros between them at most. The readers of the libraries do not all
-    notice what is no stream behind the last one, or that this is cut off.
+    """A file of consecutive compressed streams, with nothing but zeros between them.
+
+    Not all readers of the libraries notice that other data follows the last stream, or that it is truncated.
     """
 
     STEP = 1 << 12  # compressed bytes at a time: they may hold 32,000 times as much
@@ -76,7 +77,7 @@ class _FramesFile:
 
 
 class _ZstdFrame:
-    """A frame of the package zstandard, which gives all that it was given at once."""
+    """A frame of the package zstandard, which returns the output of all its input at once."""
 
     needs_input = True
 
@@ -130,7 +131,7 @@ DECOMPRESSORS: tuple[tuple[bytes, Callable[[IO[bytes]], IO[bytes]]], ...] = (
     (b"\xfd7zXZ\x00", _open_xz),
     (b"\x28\xb5\x2f\xfd", _open_zstd),
 )
-"""How a stream begins that is compressed, and what opens it: `ImportError` for one that needs a package that is not there."""
+"""First bytes of compressed streams, and their openers, which raise ImportError if a package is missing."""
 
 
 PIECE_BYTES = 7 << 14  # from 128 KiB on C libraries ask the system for memory, which costs more than reading it
@@ -140,7 +141,7 @@ START_CHARS = 1 << 16
 Openable = str | bytes | bytearray | memoryview | os.PathLike[str] | IO[bytes] | IO[str]
 
 Converter = Callable[["Source", bytes], bytes]
-"""HLO text for the bytes of a source of a convertible format."""
+"""Callback that converts the bytes of a source in a convertible format into HLO text."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _HLO_HEADER = lazy_pattern(rb"^[ \t]*+HloModule[ ,\n]", re.MULTILINE)
@@ -148,14 +149,14 @@ _INVALID_LINE = lazy_pattern("[\udc80-\udcff][^\n]*")  # one match a line
 
 
 class Source(TextSource):
-    """One input that is read once.
+    """An input that is read once.
 
-    Once `pieces` were read, `start` is the first text of the input; if `converter` made HLO text of it, `format` is what it was
-    and `note` what a report has to say about that. `bytes_read` are those of the pieces, and `ends_with_line` says whether the
-    last of them ends in a line end. `measured` are the keys of the measurements in the text behind the last module. `mender`
-    says where the text of pieces stands in the input. `on_bytes` is called with how many bytes of the file have been read,
-    compressed ones where it is compressed. A file that somebody else opened is not closed. What `reopens` can be opened once
-    more, and gives the same then.
+    After `pieces` were read, `start` is the first text of the input. If `converter` made HLO text of it, `format` is its
+    original format and `note` a note for the report.
+    `bytes_read` is the size of the pieces; `ends_with_line` is True if the last one ends in a line end. `measured`: keys of the
+    measurements after the last module. `mender` maps the text to the input. `on_bytes` is called with the number of bytes read
+    of the file, before decompression.
+    A file that the caller opened is not closed. If it `reopens`, the input can be opened again and has the same text.
     """
 
     def __init__(self, name: str, opener: Callable[[], IO[bytes]], *, closes: bool = False, reopens: bool = False) -> None:
@@ -176,18 +177,18 @@ class Source(TextSource):
         self.measured: tuple[str, ...] = ()
 
     def peek(self) -> bytes:
-        """The first piece as the file has it, which `raw_pieces` and `pieces` give too; empty where the input is."""
+        """Return the first piece, which `raw_pieces` and `pieces` yield too; empty for an empty input."""
         if self._unread is None:
             self._unread = self._cut()
             self._first = next(self._unread, b"")
         return self._first
 
     def peek_text(self) -> str:
-        """The first characters of what `peek` gives, with single line ends."""
+        """Return the first characters of `peek` with single line ends."""
         return self.peek()[:START_CHARS].decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
 
     def raw_pieces(self) -> Iterator[bytes]:
-        """The bytes in order, decompressed, cut at line ends; errors as `pieces` has them."""
+        """Yield the bytes in order, decompressed, cut at line ends; errors are those of `pieces`."""
         raw = self.peek()
         with closing(self._unread or self._cut()) as rest:
             while raw:
@@ -199,15 +200,15 @@ class Source(TextSource):
                 raw = next(rest, b"")
 
     def reopened(self) -> Source:
-        """The same source, to read it once more."""
+        """Return the same source, unread."""
         return Source(self.name, self._opener, closes=self._closes, reopens=True)
 
     def _mended(self, next_line: Callable[[], int]) -> Iterator[str]:
-        """Return the text, mended. `InputError` for what cannot be opened, decompressed or is binary."""
+        """Return the mended text. Raise InputError if the input is binary or cannot be opened or decompressed."""
         return self.mender.pieces(self._texts(next_line), next_line)
 
     def _texts(self, next_line: Callable[[], int]) -> Generator[str, None, None]:
-        """The pieces as the input has them."""
+        """Yield the pieces as the input has them."""
         for raw in self.raw_pieces():
             data = raw if self.ends_with_line else raw + b"\n"
             if b"\r" in data:
@@ -248,7 +249,7 @@ class Source(TextSource):
                 buffered.detach()  # else it would close the stream
 
     def _as_text(self, stream: IO[bytes]) -> tuple[bytes, IO[bytes]]:
-        """The first chunk of text and the stream after it; what can be converted to HLO text is converted."""
+        """Return the first chunk of text and the stream after it, converted into HLO text if necessary."""
         chunk = self._read(stream)
         self.format = convertible_format(chunk)
         if self.format is None:
@@ -278,7 +279,7 @@ class Source(TextSource):
         return b"".join(chunks)
 
     def _cut(self) -> Generator[bytes, None, None]:
-        """The bytes of the input, cut at line ends."""
+        """Yield the bytes of the input, cut at line ends."""
         pending: list[memoryview] = []
         size = 0
         with self._open() as opened:
@@ -311,7 +312,7 @@ class Source(TextSource):
 
 
 def open_source(source: Openable) -> Source:
-    """What `source` means: HLO text (a string with a line end in it, or bytes), an open file, `-` or a path."""
+    """Open HLO text (a string with a line end, or bytes), an open file, `-` or a path."""
     if isinstance(source, bytes | bytearray | memoryview):
         return Source("<text>", lambda: io.BytesIO(source), reopens=True)
     if isinstance(source, str) and ("\n" in source or source.lstrip().startswith(("HloModule ", "ENTRY "))):

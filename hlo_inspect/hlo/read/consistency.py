@@ -1,14 +1,13 @@
-"""Whether a module agrees with itself: names (`NameCheck`) and roots (`RootCheck`).
+"""Consistency of a module: names (`NameCheck`) and roots (`RootCheck`).
 
-Every name that is used has to be defined, and once. Where all is well this takes a few set operations over many rows; only
-where it seems not to be, rows are read one by one. Which of the entry's parameters nothing reads is found on the way.
+Every used name has to be defined exactly once. A valid module takes a few set operations over many rows; only doubtful rows are
+read one by one. The check also finds the entry parameters without users.
 
-Where no instruction is marked ROOT, the last one is the root, and a line that is missing makes another instruction the last
-one. So its shape is held against the computation's own signature (`(p: f32[2]) -> f32[2]`), as XLA's parser does, the result
-in the header's `entry_computation_layout`, and the shape of the fusion, call or while that runs the computation. Where all of
-that agrees, the shape may be the root's by chance: a reducer of which the sum is missing ends with a parameter. XLA marks the
-root of every computation that it prints, so that a computation without one among others that have theirs has lost a line, in
-a text whose header is XLA's.
+Without a ROOT mark the last instruction is the root, so a missing line changes the root. Its shape is compared with the
+computation's signature (`(p: f32[2]) -> f32[2]`), as XLA's parser does. It is also compared with the result in the header's
+`entry_computation_layout`, and with the fusion, call or while that runs the computation. Equal shapes may be chance: a reducer
+without its sum ends with a parameter. XLA marks the root of every computation that it prints. In a text with XLA's header, an
+unmarked computation among marked ones has therefore lost a line.
 """
 
 from __future__ import annotations
@@ -37,16 +36,19 @@ _INDEX = lazy_pattern(r", index=(\d{1,9})", re.ASCII)
 _WITHOUT_NAMES = dict.fromkeys(LITERAL_OPCODES, "") | {"": "\n"}  # the last is the first line of a computation
 
 NoteProblem = Callable[[str, str, int | None, str | None], None]
-"""Takes code, message, line and subject of a problem."""
+"""Callback that receives code, message, line and subject of a problem."""
 
 
 class NameCheck:
-    """Follows the names of one module. A name may be used before its line: only one that never comes is undefined."""
+    """Checks of the names of a module.
 
-    def __init__(self, note: NoteProblem, known: Container[str]) -> None:
-        """`known` are the computations so far; a callee comes before its caller, but need not."""
+    A name may be used before its line; it is undefined only if it never comes.
+    """
+
+    def __init__(self, note: NoteProblem, computations: Container[str]) -> None:
+        """Start with the `computations` so far; a callee usually comes before its caller."""
         self._note = note
-        self._known = known
+        self._known = computations
         self._computation = Computation("", 0, is_entry=False)
         self._names: set[str] = set()
         self._pending: dict[str, int] = {}
@@ -54,7 +56,7 @@ class NameCheck:
         self._unknown_callees: dict[str, int] = {}
 
     def begin(self, computation: Computation) -> None:
-        """Starts a computation, which may be written in place in another one."""
+        """Start a computation, possibly one in place in another."""
         self._outer.append((self._computation, self._names, self._pending))
         self._computation = computation
         self._names = set()
@@ -63,7 +65,7 @@ class NameCheck:
             computation.reads = ParameterReads()
 
     def check(self, rows: Rows) -> None:
-        """Takes rows of the computation that was begun."""
+        """Check rows of the current computation."""
         defined = set(rows.names)
         if len(defined) != len(rows.names) or not self._names.isdisjoint(defined):
             self._note_duplicates(rows)
@@ -76,14 +78,14 @@ class NameCheck:
             _note_reads(self._computation.reads, rows, uses)
 
     def doubtful(self, run: LineRun, columns: Sequence[HeadColumn]) -> Iterator[int]:
-        """The parts of a run, by number, that may define a name twice or use one that they do not define."""
-        if len(run.parts) == 1:  # it is looked at for itself
+        """Yield the numbers of the parts that may define a name twice or use an undefined one."""
+        if len(run.parts) == 1:  # it is checked by itself
             return
         opcodes: list[str] = []
         for (name, _, _, _, _, _), column in zip(run.parts, columns, strict=True):
             opcodes += ("", *column.opcodes) if name is not None else column.opcodes
         uses = _operand_names(run.tails, opcodes, len(run.starts))
-        before = len(uses) - len(run.parts)  # 1 where nothing belongs to what is before the first part
+        before = len(uses) - len(run.parts)  # 1 unless the first part continues a computation
         for number, (_, _, first, end, _, _) in enumerate(run.parts):
             defined = {"", *run.names[first:end]}
             if len(defined) - 1 != end - first or not defined.issuperset(uses[number + before]):
@@ -97,7 +99,7 @@ class NameCheck:
             seen.add(name)
 
     def _check_operands(self, rows: Rows) -> set[str]:
-        """The uses, operand by operand; notes which are not defined so far."""
+        """Return the used names, read operand by operand; record those that are undefined so far."""
         uses: set[str] = set()
         for line, tail, opcode in zip(rows.lines, rows.tails, rows.opcodes, strict=True):
             if opcode not in LITERAL_OPCODES:
@@ -111,18 +113,18 @@ class NameCheck:
         return uses
 
     def knows_callees(self, tails: str) -> bool:
-        """Whether every computation that is called in these tails is defined so far."""
+        """Return True if every computation that these tails call is defined so far."""
         return all(map(self._known.__contains__, _quick_callees(tails)))
 
     def note_callees(self, rows: Rows) -> None:
-        """Notes the computations that are called and not defined so far."""
+        """Record the called computations that are undefined so far."""
         for line, tail in zip(rows.lines, rows.tails, strict=True):
             if not self.knows_callees(tail):
                 for callee in _precise_callees(tail):
                     self._unknown_callees.setdefault(callee, line)
 
     def end(self) -> None:
-        """After the computation's last row: what is still unknown is undefined."""
+        """End the computation: report names that are still unknown as undefined."""
         for name, line in self._pending.items():
             if name not in self._names:
                 message = f"operand {name} is not defined in computation {self._computation.name}"
@@ -130,14 +132,14 @@ class NameCheck:
         self._computation, self._names, self._pending = self._outer.pop()
 
     def finish(self) -> None:
-        """After the module's last computation."""
+        """End the module: report called computations that are undefined."""
         for name, line in self._unknown_callees.items():
             if name not in self._known:
                 self._note("HI009", f"computation {name} is called and not defined", line, name)
 
 
 def _note_reads(reads: ParameterReads, rows: Rows, uses: set[str]) -> None:
-    """Notes which parameters the rows define and which the names that are their operands read."""
+    """Record the parameters that the rows define and those that they use."""
     reads.known = reads.known and not any(LEFT_OUT in tail for tail in rows.tails)
     for name, opcode, head in zip(rows.names, rows.opcodes, rows.heads, strict=True):
         if opcode == "parameter":
@@ -150,7 +152,7 @@ def _note_reads(reads: ParameterReads, rows: Rows, uses: set[str]) -> None:
 
 
 def _note_elements(elements: dict[str, set[int]], rows: Rows) -> None:
-    """Of a tuple that is only taken apart the elements are read, of any other all."""
+    """Record the elements that are read of tuples; drop tuples that are read whole."""
     for tail, opcode in zip(rows.tails, rows.opcodes, strict=True):
         if opcode in LITERAL_OPCODES:
             continue
@@ -171,7 +173,7 @@ def _note_elements(elements: dict[str, set[int]], rows: Rows) -> None:
 
 
 def _quick_callees(text: str) -> list[str]:
-    """The names of the computations in the attributes of `text`; strings may hold others."""
+    """Return the callees named in the attributes of `text`, including those that stand in strings."""
     callees = []
     for name, names in _CALLEES.findall(text):
         callees += [name] if name else [part.strip() for part in names.replace("%", "").split(",") if part.strip()]
@@ -191,10 +193,10 @@ def _precise_callees(tail: str) -> list[str]:
 
 
 def _operand_names(tails: Sequence[str], opcodes: Sequence[str], starts: int = 0) -> list[list[str]]:
-    """The names in the operands of some rows, with empty ones for rows without operands.
+    """Return the names in the operands of rows, with `""` for rows without operands.
 
-    The first lines of computations, as many as `starts`, have no opcode. There is one list more than these: that of the rows
-    before the first one comes first.
+    First lines of computations, of which there are `starts`, have no opcode and begin a new list. The first list holds the rows
+    before them.
     """
     texts = _operand_texts(tails, opcodes)
     joined = ", ".join(texts)
@@ -216,7 +218,7 @@ def _operand_names(tails: Sequence[str], opcodes: Sequence[str], starts: int = 0
 
 
 def _operand_texts(tails: Sequence[str], opcodes: Sequence[str]) -> list[str]:
-    """The operands of each row, with `, ` between them, if the text is as printers write it."""
+    """Return the operands of each row, separated by `, ` if printed in the usual way."""
     without = _WITHOUT_NAMES
     texts = [without[o] if o in without else tail.partition(")")[0] for tail, o in zip(tails, opcodes, strict=True)]
     if "(" not in "".join(texts):
@@ -225,7 +227,7 @@ def _operand_texts(tails: Sequence[str], opcodes: Sequence[str]) -> list[str]:
 
 
 def _nested_names(tail: str) -> str:
-    """The names in operands that hold brackets, with their marks where they have them."""
+    """Return the names in operands with brackets, marked if the text marks them."""
     names = operand_names(tail)
     if names is None:
         try:
@@ -248,13 +250,13 @@ def _precise_names(tail: str) -> list[str]:
 # -- roots ------------------------------------------------------------------------------------------------------------------
 
 _GIVING = {"calls": "fusion", "to_apply": "call", "body": "while"}
-"""The attributes that name a computation whose root is the instruction's result, by opcode."""
+"""The opcode whose result is the root of the computation that an attribute names, by attribute."""
 
 _CALLEE = lazy_pattern(rf", ({'|'.join(_GIVING)})=%?([A-Za-z_][\w.\-]*+)", re.ASCII)
 
 
 class RootCheck:
-    """Notes roots that disagree, of the computations of one module in which none is marked."""
+    """Checks of roots in the computations of a module that mark none."""
 
     def __init__(self, module: Module) -> None:
         self._module = module
@@ -263,37 +265,37 @@ class RootCheck:
         self._count = 0
 
     def end(self, computation: Computation, signature: str, name: str, shape: Shape | None, line: int) -> None:
-        """After the last row of a computation that marks none: its first line, and name, shape and line of the last one."""
+        """End a computation without ROOT: its first line, and name, shape and line of its last instruction."""
         self._count += 1
         self._agreeing[computation.name] = name, line
         if shape is None:
             return
         stated = _stated_result(signature)
-        of = "its signature"
+        source = "its signature"
         if stated is None and computation.is_entry and self._module.header.entry_layout is not None:
-            stated, of = self._module.header.entry_layout[1], "entry_computation_layout"
+            stated, source = self._module.header.entry_layout[1], "entry_computation_layout"
         if stated is None:
             self._unmarked[computation.name] = shape, name, line
         elif not compatible(stated, shape):
-            self._note(computation.name, name, line, shape, of, stated)
+            self._note(computation.name, name, line, shape, source, stated)
 
     def check_callers(self, rows: Rows) -> None:
-        """Compares the roots that no signature states with the instructions that run their computations."""
+        """Compare roots that no signature states with the instructions that run their computations."""
         if not self._unmarked:
             return
         for row, head, tail in zip(rows.names, rows.column.heads, rows.tails, strict=True):
             for attribute, callee in _CALLEE.findall(tail):
-                known = self._unmarked.get(callee)
-                if known is None or head.opcode != _GIVING[attribute]:
+                unmarked = self._unmarked.get(callee)
+                if unmarked is None or head.opcode != _GIVING[attribute]:
                     continue
-                shape, name, line = known
+                shape, name, line = unmarked
                 stated = head.shape
                 if stated is not None and not compatible(stated, shape):
                     self._unmarked.pop(callee)
                     self._note(callee, name, line, shape, f"its caller {row}", stated)
 
     def finish(self, computations: int) -> None:
-        """At the end of a module of so many computations: those without a root, where most have one as XLA prints them."""
+        """End a module of `computations`: report those without a root if most have one, as XLA prints them."""
         if not self._module.header.prints_counts or 2 * self._count >= computations:
             return
         for computation, (name, line) in self._agreeing.items():
@@ -302,14 +304,14 @@ class RootCheck:
             )
             self._module.note("HI015", message, line, computation)
 
-    def _note(self, computation: str, name: str, line: int, shape: Shape, of: str, stated: Shape) -> None:
+    def _note(self, computation: str, name: str, line: int, shape: Shape, source: str, stated: Shape) -> None:
         self._agreeing.pop(computation, None)
         last = f"the last instruction of {computation}, which marks no ROOT, is {name} of {_short(shape)}"
-        self._module.note("HI014", f"{last}; {of} says {_short(stated)}", line, computation)
+        self._module.note("HI014", f"{last}; {source} says {_short(stated)}", line, computation)
 
 
 def _stated_result(first_line: str) -> Shape | None:
-    """The shape behind the arrow of a computation's first line."""
+    """Return the shape after the arrow of a computation's first line; None if there is none."""
     _, arrow, result = first_line.rpartition("->")
     if not arrow:
         return None
@@ -319,9 +321,9 @@ def _stated_result(first_line: str) -> Shape | None:
         return None
 
 
-def compatible(one: Shape, other: Shape) -> bool:
-    """Whether two shapes are the same but for layouts and for dimensions that can shrink, as `ShapeUtil::Compatible` says."""
-    waiting = [(one, other)]
+def compatible(left: Shape, right: Shape) -> bool:
+    """Return True if shapes are equal except for layouts and dynamic dimensions, as in `ShapeUtil::Compatible`."""
+    waiting = [(left, right)]
     while waiting:
         first, second = waiting.pop()
         if isinstance(first, TupleShape) and isinstance(second, TupleShape) and len(first.elements) == len(second.elements):
@@ -331,10 +333,10 @@ def compatible(one: Shape, other: Shape) -> bool:
     return True
 
 
-def _same_array(one: Shape, other: Shape) -> bool:
-    if isinstance(one, TupleShape) or isinstance(other, TupleShape):
+def _same_array(left: Shape, right: Shape) -> bool:
+    if isinstance(left, TupleShape) or isinstance(right, TupleShape):
         return False
-    return (one.dtype, one.dimensions) == (other.dtype, other.dimensions)
+    return (left.dtype, left.dimensions) == (right.dtype, right.dimensions)
 
 
 def _short(shape: Shape) -> str:

@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 MAX_ITEM_CHARS = 1 << 26
-"""No item of the text is waited for that is longer."""
+"""Longest item of the text that the reader waits for."""
 
 
 class TextSource:
-    """Text that arrives in pieces, each ending in a line end, and is read once.
+    """Text in pieces that end with a line, read once.
 
-    `name` is what messages call it. Once `pieces` were read, `first_invalid_line` is the line of the first byte that is not
-    UTF-8 and `invalid_lines` how many lines hold such bytes; `format` is what it was before it became text. `memory_lines` say
-    that memory did not suffice.
+    `name` is its name in messages. After `pieces` were read, `first_invalid_line` is the line of the first byte that is not
+    UTF-8, and `invalid_lines` the number of lines with such bytes. `format` is its format before conversion to text.
+    `memory_lines` report that XLA ran out of memory.
     """
 
     def __init__(self, name: str, pieces: Iterator[str]) -> None:
@@ -29,7 +29,7 @@ class TextSource:
         self._kept: deque[str] | None = None
 
     def pieces(self, next_line: Callable[[], int] = lambda: 1) -> Iterator[str]:
-        """Yield the text in order. `next_line` is asked for the number of a piece's first line if that is needed."""
+        """Yield the text in order. `next_line` returns the number of a piece's first line, if needed."""
         for piece in self._mended(next_line):
             if self._kept is not None:
                 self._kept.append(piece)
@@ -39,11 +39,11 @@ class TextSource:
         return self._pieces
 
     def keep_text(self) -> None:
-        """From here on the text of pieces is kept for `take_lines`."""
+        """Keep the text of further pieces for `take_lines`."""
         self._kept = deque()
 
     def take_lines(self, count: int = sys.maxsize) -> str:
-        """The next lines of the text that was kept, or all that is left of it; they are kept no longer."""
+        """Remove and return the next lines of the kept text, or all that is left."""
         taken: list[str] = []
         kept = self._kept or deque()
         while kept and count > 0:
@@ -66,18 +66,21 @@ class Span(NamedTuple):
 
 
 def count_lines(text: str, start: int, end: int) -> int:
-    """How many lines end in `text[start:end]`. `count` looks at each character, `replace` of bytes is as fast as `find`."""
+    """Count the line ends in `text[start:end]`.
+
+    `str.count` looks at each character; `bytes.replace` is as fast as `find`.
+    """
     part = text[start:end].encode(errors="replace")
     return len(part) - len(part.replace(b"\n", b""))
 
 
 class Cursor:
-    """The text that is loaded, a position in it, and the number of its line.
+    """A position in the loaded text, and the number of its line.
 
-    The text starts with a line end that is not the input's, so that `text[position - 1]` exists. `more` appends a piece and
-    drops the lines before that of the position; `pieces` gets a function that gives the number of the first line of the next
-    piece. `bytes_before` is what the input holds before the position, as UTF-8 with single line ends; `is_final` says that the
-    input ends with the text.
+    The text starts with a line end that is not the input's, so that `text[position - 1]` exists. `pieces` receives a function
+    that returns the number of the first line of the next piece.
+    `bytes_before`: bytes of the input before the position, as UTF-8 with single line ends. `is_final`: True if the input ends
+    with the text.
     """
 
     def __init__(self, pieces: Callable[[Callable[[], int]], Iterator[str]]) -> None:
@@ -90,7 +93,10 @@ class Cursor:
         self.is_final = False
 
     def more(self, most: int = MAX_ITEM_CHARS) -> bool:
-        """Adds the next piece; false at the end of the input, and where more than `most` characters follow the position."""
+        """Append the next piece and drop the lines before the position's.
+
+        Return False at the end of the input, or if more than `most` characters follow the position.
+        """
         if len(self.text) - self.position > most:
             return False
         piece = next(self._pieces, None)
@@ -104,7 +110,7 @@ class Cursor:
         return True
 
     def twice_as_much(self) -> bool:
-        """Adds pieces until twice as much follows the position, for what is read again from there; otherwise as `more`."""
+        """Append pieces until twice as much text follows the position, before it is read again; else as `more`."""
         wanted = 2 * (len(self.text) - self.position)
         is_more = self.more()
         while is_more and len(self.text) - self.position < wanted and self.more():
@@ -112,21 +118,21 @@ class Cursor:
         return is_more
 
     def advance(self, position: int, lines: int | None = None) -> None:
-        """Moves forward to `position`, over so many `lines` if the caller has counted them."""
+        """Move forward to `position`, over `lines` line ends if the caller has counted them."""
         self.line += self.text.count("\n", self.position, position) if lines is None else lines
         passed = self.text[self.position : position] if not self._is_ascii else None
         self.bytes_before += position - self.position if passed is None else len(passed.encode(errors="replace"))
         self.position = position
 
     def next_line_number(self) -> int:
-        """The number of the first line of the next piece."""
+        """Return the number of the first line of the next piece."""
         return self.line + self.text.count("\n", self.position)
 
     def next_line(self) -> None:
-        """Moves behind the next line end; pieces end in one."""
+        """Move past the next line end; pieces end in one."""
         end = self.text.find("\n", self.position)
         self.advance(end + 1 if end >= 0 else len(self.text))
 
     def column(self) -> int:
-        """The 1-based column of the position."""
+        """Return the 1-based column of the position."""
         return self.position - self.text.rfind("\n", 0, self.position)

@@ -1,9 +1,8 @@
 """The fast path: rows as XLA's printers write them, many lines at a time.
 
 A run is a number of whole lines: instructions, and the first and last lines of computations. One expression finds the rows of
-all its lines. That each line holds one instruction and is closed is then counted over the run as a whole, strings and comments
-left out. Nothing is read of a run that does not pass: the reader tries a shorter one, and leaves a line that is no run either
-to `parser`.
+all its lines. Counts over the whole run, without strings and comments, then prove that each line holds one closed instruction.
+A run that fails is not read at all: the reader tries a shorter one, and leaves a failing single line to `parser`.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from hlo_inspect.hlo.tokens import NAME, Row
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 SHAPE = r"(?:\((?:[^)\n]++|\)(?! ))*+\)|[a-z][^ \n]*+)"
-"""The shape of a row, in front of a blank."""
+"""Pattern of the shape of a row, before a blank."""
 
 _HEAD = rf"{SHAPE} [a-z][a-z0-9\-]*+"
 
@@ -26,58 +25,61 @@ _ITEM = lazy_pattern(
     r'\}(?:, execution_thread="[^"\n]*+")?+\n)',
     re.ASCII,
 )
-"""What precedes the tail of an instruction, or the first line of a computation: here the last line of another one. It starts at
-the line end before it, and a line that ends in a comma or an equal sign goes on in the next one.
+"""Pattern of the text before the tail of an instruction or before the first line of a computation.
+
+The latter is the last line of another computation. A match starts at the line end before it. A line that ends in a comma or an
+equal sign continues on the next line.
 """
 
 _START = lazy_pattern(rf"\n?+(ENTRY )?+%?({NAME}) (?:\{{|\([^\n]*\) -> [^\n]* \{{)", re.ASCII)
-"""The first line of a computation, behind a blank one or none: `"ENTRY "` or nothing, and its name."""
+"""Pattern of the first line of a computation, after at most one blank line: `"ENTRY "` or nothing, and its name."""
 
 CLOSER = lazy_pattern(r'\}[ \t]*+(?:, execution_thread="[^"\n]*+")?[ \t]*+(?://[^\n]*+)?\n(?!\s*+,)')
-"""The last line of a computation."""
+"""Pattern of the last line of a computation."""
 _GOES_ON = ",= \t\r\f\v"
-"""How a line ends that goes on in the next one."""
+"""Last characters of lines that continue on the next line."""
 
 _FRESH = lazy_pattern(r"\s*+(?!T\()[%}A-Za-z_]", re.ASCII)
-"""A line that does not continue the one before it."""
+"""Pattern of the start of a line that does not continue the previous one."""
 
 _TIGHT_DEFINITION = lazy_pattern(r"%[\w.\-]++=", re.ASCII)
 _INNER_OPCODE = lazy_pattern(r'(?:[^("\n]++|(?<![a-z0-9])\(|(?<=nan)\()*+\(', re.ASCII)
-"""The parenthesis of another opcode in operands that hold brackets; that of `nan(0x1)` is none."""
+"""Pattern of the parenthesis of another opcode in operands with brackets; `nan(0x1)` has none."""
 
 DEFINITION = lazy_pattern(rf"\n[ \t]*+(?:ROOT )?%?({NAME}) = ({_HEAD})\(", re.ASCII)
-"""Name and head of an instruction; starts at the line end before it."""
+"""Pattern of name and head of an instruction; starts at the line end before it."""
 
 CALLS = lazy_pattern(rf", calls=%?({NAME})", re.ASCII)
 
 _NO_MARKS = bytes(set(range(256)) - set(b'"\n(){}[]*/'))
 _MAX_DEPTH = 8
-"""Rows with more brackets in one another than this are left to the parser."""
+"""Deepest nesting of brackets; rows with more are left to the parser."""
 
 
 Part = tuple[str | None, bool, int, int, int, bool]
-"""The rows of one computation in a run: its name, whether it is the entry, the number of its first row, the number behind its
-last one, the line of the first one, counted from the run's first line, and whether it is closed. The name is `None` where the
-computation begins before the run; it is closed unless the run ends in it. A plain tuple, since a module has many.
+"""The rows of one computation in a run, as a plain tuple, since a module has many.
+
+Its items: name (None if the computation begins before the run); True if it is the entry; number of its first row; number after
+its last row; line of its first row, relative to the run; True if it is closed. It is closed unless the run ends in it.
 """
 
 
 class LineRun:
     """The rows and computations in `text[start:end]`.
 
-    `marks`, `names`, `heads` and `tails` are the columns of its instructions. The first line of a computation is among them: it
-    has nothing but a tail, and `""` in the other columns.
+    `marks`, `names`, `heads` and `tails` are the columns of its instructions. The first line of a computation is a row with
+    only a tail, and `""` in the other columns.
     """
 
     def __init__(self, text: str, start: int, end: int, close: int, *, inside: bool) -> None:
-        """`close` is where the last line of the run's last computation begins, or the run ends."""
+        """Split the text into rows; the last line of the last computation, or the end of the run, is at `close`."""
         self.start = start
         self.end = end
         pieces = _ITEM.split(text[start - 1 if inside else start : close])
         first = [] if inside else [""]
         marks, names, heads = first + pieces[1::4], first + pieces[2::4], first + pieces[3::4]
         self.starts = list(compress(count(), map(not_, names)))
-        for number in self.starts:  # `split` gives `None` there
+        for number in self.starts:  # `split` yields None for it
             marks[number] = names[number] = heads[number] = ""
         self.marks: tuple[str, ...] = tuple(marks)
         self.names: tuple[str, ...] = tuple(names)
@@ -90,7 +92,7 @@ class LineRun:
         return len(self.names)
 
     def divide(self, *, inside: bool, is_closed: bool) -> bool:
-        """Finds the parts and counts the lines; false where a computation does not start as printers write it."""
+        """Find the parts and count the lines. Return False if a computation starts in an unusual way."""
         line = begin = 0
         opened: tuple[str | None, bool] = (None, False)
         for number in self.starts:
@@ -107,11 +109,11 @@ class LineRun:
 
 
 def find_run(text: str, start: int, limit: int, *, inside: bool, is_final: bool) -> LineRun | None:
-    """The run from `start`, the beginning of a line, that ends before `limit`, but holds one line at least; `inside` of a
-    computation or before one. `None` where a line is not as printers write it.
+    """Return the run from `start`, the beginning of a line, to before `limit`, at least one line long.
 
-    It ends behind a computation where it can, else in front of a line that continues none. Unless the text is final, its last
-    line is left: what follows may continue it.
+    `inside`: it starts in a computation. Return None if a line is not as printers write it. The run ends after a computation if
+    possible, else before a line that continues none. Unless the text is final, its last line is left out: the next piece may
+    continue it.
     """
     close = text.rfind("\n}", start - 1, limit)
     if close >= 0:
@@ -134,7 +136,7 @@ def find_run(text: str, start: int, limit: int, *, inside: bool, is_final: bool)
 
 
 def read_row(text: str, start: int) -> Row | None:
-    """The row of the line that starts at `start`; `None` where it is not as printers write it."""
+    """Return the row of the line at `start`; None if it is not as printers write it."""
     end = text.find("\n", start) + 1
     line = text[start - 1 : end]
     item = _ITEM.match(line)
@@ -149,7 +151,7 @@ def read_row(text: str, start: int) -> Row | None:
 
 
 def _is_plain(text: str, run: LineRun, *, inside: bool) -> bool:
-    """Whether each line of a run is closed and holds one instruction, or starts or ends a computation."""
+    """Return True if each line is closed and holds one instruction, or starts or ends a computation."""
     marks = find_marks(text, run.start, run.end)
     if marks is None or marks.count(b"\n") != run.lines:
         return False
@@ -164,8 +166,9 @@ def _is_plain(text: str, run: LineRun, *, inside: bool) -> bool:
 
 
 def find_marks(text: str, start: int, end: int) -> bytes | None:
-    """The brackets and line ends of `text[start:end]` that are not in strings or in comments; `None` where a string or a
-    comment goes over a line end.
+    """Return the brackets and line ends of `text[start:end]` outside strings and comments.
+
+    Return None if a string or a comment extends over a line end.
     """
     part = text[start:end]
     if "\\" in part:
@@ -180,7 +183,7 @@ def find_marks(text: str, start: int, end: int) -> bytes | None:
 
 
 def _unclosed(marks: bytes) -> bytes:
-    """The brackets that are not closed on their line."""
+    """Return the brackets that are not closed on their line."""
     for _ in range(_MAX_DEPTH):
         size = len(marks)
         marks = marks.replace(b"[]", b"").replace(b"()", b"").replace(b"{}", b"")
@@ -190,7 +193,7 @@ def _unclosed(marks: bytes) -> bytes:
 
 
 def _holds_more(text: str, start: int, end: int, tails: Sequence[str], rows: int) -> bool:
-    """Whether a line of `text[start:end]` may hold a second instruction, beside the first one or in place of an operand."""
+    """Return True if a line may hold a second instruction, next to the first or in place of an operand."""
     if text.count(" = ", start, end) != rows or any(_INNER_OPCODE.match(t) for t in tails if "(" in t.partition(")")[0]):
         return True
     return _TIGHT_DEFINITION.search(text, start, end) is not None

@@ -1,4 +1,4 @@
-"""What is kept of a module while it streams by: wanted instructions, opcodes, names, roots, scalars, and what is wrong."""
+"""Builds a module while its text streams by: instructions, opcodes, names, roots, scalars, problems."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hlo_inspect.hlo.values.shapes import ShapeError, TupleShape
 
 
 class Keeper:
-    """Fills a module with what its `wants` name."""
+    """Builder of a module with the parts that its `wants` name."""
 
     def __init__(self, module: Module) -> None:
         wants = module.wants
@@ -37,7 +37,7 @@ class Keeper:
     # -- computations ---------------------------------------------------------------------------------------------------
 
     def begin(self, name: str, line: int, *, is_entry: bool, in_place: bool = False, signature: str = "") -> OpenComputation:
-        """Opens a computation. One that is written in place is never the entry; `signature` is its first line."""
+        """Open a computation. One in place is never the entry; `signature` is its first line."""
         module = self.module
         computation = Computation(name, line, is_entry=is_entry, shared=module.shared)
         is_first = module.entry is None or not module.entry.is_entry
@@ -59,6 +59,7 @@ class Keeper:
         return opened
 
     def end(self, opened: OpenComputation) -> None:
+        """Close a computation and store what is kept of it."""
         computation = opened.computation
         unmarked = None if opened.roots or opened.skipped_root else opened.last
         is_whole = not computation.is_cut_off and self.module.unparsed_lines == opened.unparsed_before
@@ -102,14 +103,14 @@ class Keeper:
         if computation.instructions and not computation.is_entry:
             self.holders.add(computation.name)
         if not in_place and (module.entry is None or not module.entry.is_entry):
-            module.entry = computation  # without an ENTRY the last one is it
+            module.entry = computation  # without an ENTRY it is the last one
 
     def finish(self, last_line: int) -> None:
-        """To be called after the module's last computation.
+        """End the module after its last computation.
 
-        XLA marks the entry, prints it last, and says in the header how it is laid out: such a text without the mark ends before
-        it. A text written by hand, whose header does not say that or that has one computation without a schedule, may leave the
-        mark out; where that computation has other parameters than the header says, the text ends before the entry too.
+        XLA marks the entry, prints it last and states its layout in the header: such a text without the mark is truncated. A
+        hand-written text may lack the mark if its header states no layout, or if it has a single, unscheduled computation. If
+        that computation's parameters differ from the header's, the text is truncated too.
         """
         module = self.module
         if self._wants.checked:
@@ -128,21 +129,21 @@ class Keeper:
             module.computations[module.entry.name] = module.entry
 
     def _first_fits_header(self) -> bool:
-        """Whether the first computation has as many parameters as the header states of the entry, as far as it does."""
+        """Return True unless the header states another number of parameters than the first computation has."""
         stated = self.module.header.entry_layout
         return stated is None or not isinstance(stated[0], TupleShape) or len(stated[0].elements) == self._first_parameters
 
     def _make_entry(self, last: Computation, opened: OpenComputation | None) -> None:
-        """No computation is marked ENTRY: the last one is it, if the text does not end before it could come."""
+        """Make the last computation the entry, as none is marked, unless the text is truncated."""
         if self.module.problems.hold_a_cut:
             self.module.entry = None
             return
         last.make_entry()
         if opened is None or opened.computation is not last:
             return
-        names = NameCheck(lambda _code, _message, _line, _subject: None, self.module.computations)  # what is wrong was noted
+        names = NameCheck(lambda _code, _message, _line, _subject: None, self.module.computations)  # reported before
         names.begin(last)
-        kept = {one.line for one in opened.instructions}
+        kept = {instruction.line for instruction in opened.instructions}
         for rows in opened.parts:
             names.check(rows)
             for index in self._wanted_rows(last, rows):
@@ -156,7 +157,7 @@ class Keeper:
     # -- rows -----------------------------------------------------------------------------------------------------------
 
     def take_row(self, opened: OpenComputation, row: Row, line: int) -> bool:
-        """Takes one row that `parser` read; false, with nothing taken, where its shape makes no sense."""
+        """Add a row that `parser` read. Return False, adding nothing, if its shape is wrong."""
         mark, name, head, tail = row
         try:
             column = self._columns.column((head,), (mark,))
@@ -174,8 +175,9 @@ class Keeper:
     def take_run(
         self, run: LineRun, line: int, text: str, opened: OpenComputation | None
     ) -> tuple[bool, OpenComputation | None]:
-        """Takes a run that starts on `line`, in the computation that is open, if one is: whether it was taken, and the
-        computation that is open after it. Nothing is taken where a shape makes no sense.
+        """Add a run that starts on `line`, in the open computation if there is one.
+
+        Return True if it was added, and the computation that is open after it. Add nothing if a shape is wrong.
         """
         column = self._columns.column
         try:
@@ -207,20 +209,20 @@ class Keeper:
         return True, opened
 
     def _special_parts(self, run: LineRun, columns: Sequence[HeadColumn]) -> set[int]:
-        """The parts, by number, of which more may have to be kept than opcodes, or with which something may be wrong."""
+        """Return the numbers of parts that may hold more to keep than opcodes, or a problem."""
         wants_scalars = self._wants.loops
-        found = {
+        numbers = {
             number
             for number, ((name, is_entry, _, _, _, _), heads) in enumerate(zip(run.parts, columns, strict=True))
             if name is None or is_entry or heads.is_special or heads.root is None or (wants_scalars and heads.root.holds_scalar)
         }
-        found.add(len(run.parts) - 1)  # the entry, if none is marked
+        numbers.add(len(run.parts) - 1)  # the entry, if none is marked
         if self._wants.checked:
-            found.update(self._names.doubtful(run, columns))
-        return found
+            numbers.update(self._names.doubtful(run, columns))
+        return numbers
 
     def _check_callees(self, run: LineRun, columns: Sequence[HeadColumn], line: int) -> None:
-        """Looks at what the rows of a run call."""
+        """Check the callees of the rows of a run."""
         first_rows = [first for _, _, first, _, _, _ in run.parts]
         calling = [run.tails[first + row] for first, heads in zip(first_rows, columns, strict=True) for row in heads.calling]
         checks_names = self._wants.checked and not self._names.knows_callees("\n".join(calling))
@@ -231,7 +233,7 @@ class Keeper:
                 self._roots.check_callers(_rows(run, part, heads, line))
 
     def _take(self, opened: OpenComputation, rows: Rows, *, is_printed: bool) -> None:
-        """Takes rows of a computation; `is_printed` says that `fast_path` read them."""
+        """Add rows of a computation. `is_printed`: `fast_path` read them."""
         computation, wants, heads = opened.computation, self._wants, rows.column
         if computation.is_entry:
             tails = "\n".join(rows.tails)
@@ -255,8 +257,9 @@ class Keeper:
             self._keep(opened, rows[index], rows.lines[index], is_printed=is_printed)
 
     def take_picked(self, opened: OpenComputation, picked: Sequence[tuple[int, Row]], lines: Span) -> int:
-        """Keeps what is wanted of lines of which only the `picked` ones were read, each with its index in the text: how many
-        lines there are.
+        """Keep the wanted rows of `lines`, of which only the `picked` ones were read, each with its index.
+
+        Return the number of lines.
         """
         computation, text = opened.computation, lines.text
         self.module.device_marks.note(text, lines.start, lines.end, of_entry=computation.is_entry)
@@ -282,8 +285,8 @@ class Keeper:
         opened.skipped_root = opened.skipped_root or text.rfind("ROOT ", lines.start, lines.end) >= 0
         if picked and not opened.skipped_root:
             last = text.rfind("\n", lines.start - 1, lines.end - 1) + 1
-            row_there = read_row(text, last)
-            opened.last = (row_there, lines.line + line_count - 1) if row_there is not None else None
+            last_row = read_row(text, last)
+            opened.last = (last_row, lines.line + line_count - 1) if last_row is not None else None
         else:
             opened.last = None
         return line_count
@@ -297,10 +300,10 @@ class Keeper:
                 self.module.note("HI010", message, rows.lines[index], rows.names[index])
             computation.root_opcode = rows.opcodes[index]
 
-    # -- what is kept of a row ------------------------------------------------------------------------------------------
+    # -- instructions of rows -------------------------------------------------------------------------------------------
 
     def _wanted_rows(self, computation: Computation, rows: Rows) -> Iterator[int]:
-        """The rows to keep, by number."""
+        """Yield the numbers of the rows to keep."""
         column = rows.column
         of_entry = self._wants.entry and computation.is_entry
         if not of_entry and not column.is_special:
@@ -311,21 +314,22 @@ class Keeper:
                 yield index
 
     def _is_called_for(self, head: Head, tail: str) -> bool:
-        """Whether an instruction is wanted for its custom-call target, or for what it calls."""
+        """Return True if an instruction is wanted for its custom-call target or its callees."""
         if head.opcode == "custom-call" and any(target in tail for target in self._wants.targets):
             return True
         return bool(self.holders) and not self.holders.isdisjoint(CALLS.findall(tail))
 
     def _keep(self, opened: OpenComputation, row: Row, line: int, *, is_printed: bool = False) -> None:
-        """Keeps an instruction. Nothing is read of what `is_printed`, since its brackets are known to be closed, unless its
-        operands have to be looked up now.
+        """Keep an instruction.
+
+        If it `is_printed`, its brackets are closed, and it stays unread unless its operands are needed now.
         """
         head, tail, metadata = self._heads[row[2]], row[3], ""
         looks_up = head.opcode in self._wants.operands
         is_unread = is_printed and not looks_up and "'" not in tail  # `fast_path` takes this for no quote
-        at = tail.rfind(", metadata={") if is_unread and not self._wants.graph else -1
-        if at >= 0:
-            row, metadata = (*row[:3], tail[:at]), self.module.values.forms.shared(tail[at:])
+        metadata_start = tail.rfind(", metadata={") if is_unread and not self._wants.graph else -1
+        if metadata_start >= 0:
+            row, metadata = (*row[:3], tail[:metadata_start]), self.module.values.forms.shared(tail[metadata_start:])
         instruction = Instruction(opened.computation.enclosing(), row, head, line, metadata)
         try:
             if looks_up:
@@ -344,7 +348,7 @@ class Keeper:
 
 
 def _rows(run: LineRun, part: Part, heads: HeadColumn, line: int) -> Rows:
-    """The rows of a part of a run that starts on `line`."""
+    """Return the rows of a part of a run that starts on `line`."""
     _, _, first, end, first_line, _ = part
     first_line += line
     return Rows(run.names[first:end], heads, run.tails[first:end], range(first_line, first_line + end - first))

@@ -1,13 +1,13 @@
-"""The computation that is being read: what its lines said, as far as later lines need it.
+"""The computation that is being read: the part of its lines that later lines need.
 
-Among that are the integer scalars that a loop's trip count can depend on. A counter, its step and its limit are integer
-scalars: handed to the loop in a tuple, compared by its condition, changed by its body. A callee stands before its caller, so a
-condition is not known as one when it is read, and a second reading is no way out: the input may be a pipe. What it takes is
-little, though. Conditions, and the fusions and calls that compare or count, have an integer scalar as their root, and the tuple
-that a body gives starts with one as a rule; few other computations do (3 of 12,249 in a dump of 14 MB). Of those that the
-reader skips it keeps the text, if that is short, until a trip count has to be worked out. Of each that it reads, the
-instructions stay that feed its root or what it hands to a loop or a call, and no others: a handful, even where the body has
-hundreds.
+That includes the integer scalars on which a loop's trip count can depend. A counter, its step and its limit are such scalars. A
+tuple passes them to the loop, its condition compares them, its body changes them. A callee comes before its caller, so a
+condition is read before it is known as one. A second reading is not possible: the input may be a pipe.
+
+Little has to be kept, though. Conditions, and fusions and calls that compare or count, have an integer scalar as root. The
+tuple that a body returns usually starts with one. Few other computations do (3 of 12,249 in a dump of 14 MB). The reader keeps
+the text of such skipped computations, if it is short, until a trip count is needed. Of those that it reads, it keeps the
+instructions that feed the root or the operands of a loop or a call. These are a handful, even in a body of hundreds.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 MAX_DEFINITIONS = 1 << 20
 
 HANDING_OPCODES = frozenset({"while", "call"})
-"""Their operands are another computation's parameters."""
+"""Opcodes whose operands are another computation's parameters."""
 
 _CONVERTING = frozenset(name for name in OPCODES if TABLE[name].base in {"convert", "copy"})
 PASSING_OPCODES = _CONVERTING | {"bitcast", "opt-barrier"}
-"""Their result is their operand, as far as a count is concerned."""
+"""Opcodes that do not change a count: the result is the operand."""
 
 CONDITION_ROOTS = PASSING_OPCODES | (HANDING_OPCODES - {"while"}) | {"compare", "fusion"}
-"""What the root of a loop's condition can be if the loop's trips can be counted."""
+"""Opcodes of the roots of conditions, if the loop's trips can be counted."""
 
 _FOLLOWED = CONDITION_ROOTS | HANDING_OPCODES | NAMING | {"add", "subtract"}
 
 SCALAR_ROOT = lazy_pattern(r"\(*+(?:pred|[su]\d{1,2})\[\]", re.ASCII)
-"""How the shape of a root starts that is an integer or truth value, or a tuple that has one first."""
+"""Pattern of the start of a root's shape that is an integer or Boolean scalar, or a tuple that starts with one."""
 
-_SCALAR = lazy_pattern(r" = (?:\(|(?:pred|[su]\d{1,2})\[\])", re.ASCII)  # behind a name, or somewhere in a string
+_SCALAR = lazy_pattern(r" = (?:\(|(?:pred|[su]\d{1,2})\[\])", re.ASCII)  # after a name, or in a string
 
 
 def read_skipped(module: Module) -> None:
-    """Take the computations that were passed over into `module.computations`. Who works out a trip count needs them."""
+    """Read the skipped computations into `module.computations`; call it before computing a trip count."""
     skipped, module.skipped = module.skipped, {}
     for name, computation in skipped.items():
         keep_scalars(module, name, computation)
 
 
 def keep_scalars(module: Module, name: str, skipped: SkippedComputation) -> None:
-    """Take a computation that was passed over into `module.computations`, with its scalars."""
+    """Read a skipped computation into `module.computations`, with its scalars."""
     computation = Computation(name, skipped.line, is_entry=False, shared=module.shared)
     computation.root_opcode = skipped.root_opcode
     opened = OpenComputation(computation, module.heads)
@@ -66,21 +66,20 @@ def keep_scalars(module: Module, name: str, skipped: SkippedComputation) -> None
 
 
 class OpenComputation:
-    """What is known of a computation before its end.
+    """A computation before its end.
 
-    `reads_all`: each of its lines is wanted.
+    `reads_all`: all of its lines are wanted.
     `in_place`: it is written among the attributes of an instruction.
     `may_be_entry`: it is needed whole in case that no computation is marked ENTRY.
-    `instructions` are those that are kept, `columns` the heads of its rows where every line is read, `parts` the rows where the
-    graph is wanted or it may be the entry: all in the order of the text.
-    `signature`: its first line, where it is not in place.
-    `counts`: its scalars can say how often a loop runs.
-    `roots` counts the rows that are marked, `skipped_root` is whether one was not read; `last` is the last row, with its
-    line.
-    `parameters`: how many it has, of the first computation of a module.
-    `unparsed_before`: how many lines of the module before it cannot be read.
-    `scalars`: its integer scalars, and the tuples that hold some.
-    `unread_lines`: the last lines of which most were not read; `unread` is what they define, found when it is asked for.
+    `instructions`: the kept ones. `columns`: the heads of its rows, if every line is read. `parts`: its rows, if the graph is
+    wanted or it may be the entry. All are in text order.
+    `signature`: its first line, unless it is in place.
+    `counts`: its scalars can decide how often a loop runs.
+    `roots`: the number of marked rows. `skipped_root`: one was not read. `last`: the last row and its line.
+    `parameters`: their number, in the first computation of a module.
+    `unparsed_before`: the number of unreadable lines of the module before it.
+    `scalars`: its integer scalars, and tuples with some.
+    `unread_lines`: the last lines of which most were not read. `unread`: the definitions in them, searched on first use.
     """
 
     def __init__(
@@ -116,16 +115,16 @@ class OpenComputation:
     # -- the heads of its instructions by name --------------------------------------------------------------------------
 
     def define(self, rows: Rows) -> None:
-        """Takes the heads of rows."""
+        """Store the heads of rows by name."""
         self._read.update(zip(rows.names, rows.column.heads, strict=True))
-        if len(self._read) > MAX_DEFINITIONS:  # the first ones go, many at once: taking one after the other is quadratic
+        if len(self._read) > MAX_DEFINITIONS:  # drop the oldest, many at once: one by one is quadratic
             self._read = dict(islice(self._read.items(), len(self._read) - MAX_DEFINITIONS // 2, None))
 
     def get(self, name: str) -> Head | None:
-        """The head of an instruction: one that was read, or in the last lines that were not."""
-        known = self._read.get(name)
-        if known is not None or self.unread_lines is None:
-            return known
+        """Return the head of an instruction that was read, or that is in the last unread lines."""
+        read = self._read.get(name)
+        if read is not None or self.unread_lines is None:
+            return read
         if self.unread is None:
             text, start, end, _ = self.unread_lines
             self.unread = dict(DEFINITION.findall(text, start - 1, end))
@@ -144,7 +143,7 @@ class OpenComputation:
         self._scalar_root = row[1] if row[0] else self._scalar_root
 
     def search_scalars(self, lines: Span) -> None:
-        """Picks from lines in which nothing else is wanted."""
+        """Collect scalars from lines in which nothing else is wanted."""
         text, counted, end, line = lines
         for match in _SCALAR.finditer(text, counted, end):
             begin = text.rfind("\n", counted - 1, match.start()) + 1
@@ -156,10 +155,10 @@ class OpenComputation:
                 self._take_scalar(row, head, line)
 
     def feeding_scalars(self, last: str | None) -> list[tuple[Row, int]]:
-        """The scalars that feed the root or what the computation's loops and calls are handed, with their lines.
+        """Return the scalars that feed the root or the operands of loops and calls, with their lines.
 
-        The root is the one marked so, else the `last` instruction. It counts where it is a scalar, or where the computation can
-        be a loop's body: from a tuple to a tuple. The entry's root feeds nothing.
+        The root is the one marked so, else the `last` instruction. It counts if it is a scalar, or if the computation can be a
+        loop's body, from tuple to tuple. The entry's root feeds nothing.
         """
         computation, root = self.computation, self._scalar_root or last
         names = [o.name for i in computation.with_opcodes(HANDING_OPCODES) for o in i.read_operands()]
@@ -174,7 +173,7 @@ class OpenComputation:
             try:
                 operands = operands_of(tail)
             except tokens.ScanError:
-                continue  # whoever wants the instruction itself notes the fault
+                continue  # reported if the instruction itself is wanted
             attributes, mark, _ = tail.partition(", metadata={")
             if mark and '"' not in attributes:
                 tail = attributes

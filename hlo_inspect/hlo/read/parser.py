@@ -1,7 +1,7 @@
-"""The grammar of a module, one item at a time: for every layout of the text that `fast_path` does not know.
+"""The grammar of a module, item by item, for layouts of the text that `fast_path` does not know.
 
-Each function takes a text and a position and returns what it found with the index after it. `ScanError` says what is wrong and
-where; `IncompleteError` that the text ends too early.
+Functions take a text and a position, and return an item and the index after it. They raise ScanError for wrong text,
+IncompleteError if the text ends too early.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _THREAD = lazy_pattern(
     r"\s*+,\s*+execution_thread\s*+=\s*+(?:\"(?:[^\"\\\n]++|\\.)*+\"|'(?:[^'\\\n]++|\\.)*+')(?!\s*+,)", re.ASCII
 )
 _FIRST_LINE = lazy_pattern(r"(ENTRY )?+%?([A-Za-z_][\w.\-]*+) (?:\([^\n]*\) -> [^\n]* )?\{(?=[ \t]*\n)", re.ASCII)
-"""The first line of a computation as printers write it."""
+"""Pattern of the first line of a computation as printers write it."""
 
 
 class ParsedInstruction(NamedTuple):
-    """An instruction and the index after it. `fault` is what is wrong with its attributes: these are left out from there on."""
+    """An instruction and the index after it. `fault` is that of the first attribute that is left out."""
 
     row: Row
     end: int
@@ -34,9 +34,9 @@ class ParsedInstruction(NamedTuple):
 
 
 def parse_instruction(text: str, start: int, *, is_final: bool = True) -> ParsedInstruction:
-    """The instruction at `start`: `[ROOT] name = [shape] opcode(…)` and its attributes.
+    """Parse the instruction at `start`: `[ROOT] name = [shape] opcode(…)` and its attributes.
 
-    `IncompleteError` where its attributes may go on behind the text, unless that is final.
+    Raise ScanError for wrong text, IncompleteError if attributes may follow the text, unless it is final.
     """
     is_root, name, equals = _marked_name(text, start, "ROOT", "expected an instruction")
     if not text.startswith("=", equals) or text.startswith("==", equals):
@@ -49,7 +49,7 @@ def parse_instruction(text: str, start: int, *, is_final: bool = True) -> Parsed
 
 
 def parse_head(text: str, position: int) -> tuple[int, int, str, int]:
-    """`[shape] opcode(`: where the shape starts and ends, the opcode, and the index of the parenthesis."""
+    """Parse `[shape] opcode(`: return start and end of the shape, the opcode, and the index of the parenthesis."""
     shape_start = tokens.skip_space(text, position)
     shape_end = _shape_end(text, shape_start)
     opcode_start = tokens.skip_space(text, shape_end)
@@ -61,8 +61,9 @@ def parse_head(text: str, position: int) -> tuple[int, int, str, int]:
 
 
 def _marked_name(text: str, start: int, mark: str, message: str, nameless: tuple[str, ...] = ()) -> tuple[bool, str, int]:
-    """`[mark] [%]name`: whether it is marked, the name, and the index of what follows. In front of one of `nameless` the name
-    may be missing.
+    """Parse `[mark] [%]name`: return True if marked, the name, and the index after them.
+
+    Before one of `nameless` the name may be missing.
     """
     position = start
     word = tokens.IDENTIFIER.match(text, position)
@@ -79,12 +80,12 @@ def _marked_name(text: str, start: int, mark: str, message: str, nameless: tuple
 
 
 def _expected(message: str, text: str, reached: int, start: int) -> tokens.ScanError:
-    """What is wrong at `start`, or not known before there is more text."""
+    """Return the error at `start`: an IncompleteError if more text may resolve it."""
     return (tokens.IncompleteError if reached >= len(text) else tokens.ScanError)(message, start)
 
 
 def _shape_end(text: str, start: int) -> int:
-    """The index after the shape at `start`; `start` itself where the shape is left out."""
+    """Return the index after the shape at `start`; `start` itself if the shape is left out."""
     if text.startswith(("(", "b("), start):
         return tokens.balanced_end(text, text.index("(", start))
     dtype = tokens.IDENTIFIER.match(text, start)
@@ -104,7 +105,7 @@ def _shape_end(text: str, start: int) -> int:
 
 
 def _parse_attributes(text: str, position: int, *, is_final: bool) -> tuple[int, tokens.ScanError | None]:
-    """The index after the attributes that can be read, and what is wrong with the next one."""
+    """Return the index after the readable attributes, and the fault of the next one."""
     while True:
         comma = tokens.skip_space(text, position)
         if not text.startswith(",", comma):
@@ -118,7 +119,10 @@ def _parse_attributes(text: str, position: int, *, is_final: bool) -> tuple[int,
 
 
 def _attribute_end(text: str, comma: int) -> int:
-    """The index after the attribute behind a comma. Its name and its value are not what starts another instruction."""
+    """Return the index after the attribute that follows a comma.
+
+    Neither its name nor its value may start another instruction.
+    """
     begin = tokens.skip_space(text, comma + 1)
     attribute = tokens.ATTRIBUTE.match(text, begin)
     if attribute is None or _starts_line(text, comma, begin):
@@ -131,16 +135,16 @@ def _attribute_end(text: str, comma: int) -> int:
 
 
 def _starts_line(text: str, start: int, end: int) -> bool:
-    """Whether what is at `end`, in a line behind that of `start`, starts an instruction or a computation."""
+    """Return True if an instruction or computation starts at `end`, on a later line than `start`."""
     line_end = text.rfind("\n", start, end)
     return line_end >= 0 and not text[line_end + 1 : end].strip() and tokens.FRESH_LINE.match(text, line_end + 1) is not None
 
 
 def parse_first_line(text: str, start: int) -> tuple[str, bool, int]:
-    """The start of a computation, `[ENTRY] [name] [(parameters) -> shape] {`: its name, whether it is the entry, and the index
-    of what follows.
+    """Parse the first line of a computation, `[ENTRY] [name] [(parameters) -> shape] {`.
 
-    XLA leaves the name out where it is asked to print no ids.
+    Return its name, True if it is the entry, and the index after the line's `{`. XLA leaves the name out if it is to print no
+    ids.
     """
     printed = _FIRST_LINE.match(text, start)
     if printed is not None:
@@ -157,18 +161,18 @@ def parse_first_line(text: str, start: int) -> tuple[str, bool, int]:
 
 
 def starts_computation(text: str, start: int) -> bool:
-    """Whether the line at `start` is the first one of a computation as printers write it."""
+    """Return True if the line at `start` begins a computation as printers write it."""
     return _FIRST_LINE.match(text, start) is not None
 
 
 def closer_end(text: str, start: int) -> int:
-    """The index after the `}` at `start` and the thread that may follow it."""
+    """Return the index after the `}` at `start` and a thread that follows it."""
     thread = _THREAD.match(text, start + 1)
     return thread.end() if thread else start + 1
 
 
 MAX_DEPTH = 64
-"""Instructions and computations that are in more others than this stay text: each is read once more for what it is in."""
+"""Deepest nesting of instructions and computations in place that is read: each level reads the text again."""
 
 _BODY = lazy_pattern(rf",\s*+(?:{'|'.join(CALLEE_ATTRIBUTES)})=\s*+\{{", re.ASCII)
 _LIST = lazy_pattern(r"\{|%?[\w.\-]++\s*+,", re.ASCII)
@@ -177,8 +181,9 @@ _OPERATION = lazy_pattern(r"(?<![\w.\-%])[a-z][a-z0-9\-]*+\s*+\(", re.ASCII)
 
 
 class NestedComputation(NamedTuple):
-    """A computation in place: its name, the text between its braces, the line where that starts, and where its braces start and
-    end in the tail of its caller.
+    """A computation in place.
+
+    `text`: between its braces; it starts on `line`. `start` and `end` are the braces' extent in the caller's tail.
     """
 
     name: str
@@ -189,7 +194,7 @@ class NestedComputation(NamedTuple):
 
 
 def nested_computations(row: Row, line: int) -> Iterator[NestedComputation]:
-    """The computations in place among the attributes of an instruction at `line`."""
+    """Yield the computations in place among the attributes of an instruction at `line`."""
     tail = row[3]
     if _BODY.search(tail) is None:
         return
@@ -211,32 +216,33 @@ def nested_computations(row: Row, line: int) -> Iterator[NestedComputation]:
 
 
 def with_names(row: Row, nested: Sequence[NestedComputation], names: Sequence[str]) -> Row:
-    """A row whose attributes name the computations that are written in place in it."""
+    """Return the row with names in place of its nested computations."""
     parts: list[str] = []
     done = 0
-    for one, name in zip(nested, names, strict=True):
-        parts += [_ATTRIBUTE_NAME.sub(r", \1=", row[3][done : one.start]), f"%{name}"]
-        done = one.end
+    for computation, name in zip(nested, names, strict=True):
+        parts += [_ATTRIBUTE_NAME.sub(r", \1=", row[3][done : computation.start]), f"%{name}"]
+        done = computation.end
     return *row[:3], "".join(parts) + row[3][done:]
 
 
 def with_nested_operands(row: Row) -> list[Row]:
-    """A row, behind the instructions that are its operands in place, innermost first. Each of these is named after its user and
-    its number there (`sum.operand-0`), and the user names it so.
+    """Return the rows of operands in place, innermost first, then the row itself.
+
+    Such an operand is named after its user and its number there (`sum.operand-0`), and the user refers to that name.
     """
-    found: list[Row] = []
+    rows: list[Row] = []
     waiting = [(row, 0)]
-    while waiting:  # a user comes before its operands here, and behind them in the result
+    while waiting:  # a user comes before its operands here, and after them in the result
         (root, name, head, tail), depth = waiting.pop()
         operands, tail = _split_off(name, head, tail) if depth < MAX_DEPTH else ([], tail)
-        found.append((root, name, head, tail))
+        rows.append((root, name, head, tail))
         waiting += [(operand, depth + 1) for operand in operands]
-    found.reverse()
-    return found
+    rows.reverse()
+    return rows
 
 
 def _split_off(name: str, head: str, tail: str) -> tuple[list[Row], str]:
-    """The operands of a tail that are instructions in place, and the tail with their names instead."""
+    """Return the operands of a tail that are instructions in place, and the tail with their names."""
     close = operands_end(tail)
     if head.rpartition(" ")[2] in LITERAL_OPCODES or _OPERATION.search(tail, 0, close) is None:
         return [], tail

@@ -1,9 +1,8 @@
-"""Pieces of text -> modules, by what is wanted of them.
+"""Pieces of text -> modules, as far as wanted.
 
-`read_modules` finds the modules in whatever is around them, `ModuleReader` reads one. At each position of a module one of three
-ways goes on: `selective` skips what nobody wants, `fast_path` reads lines as printers write them, many at a time, and `parser`
-reads the next item where neither can. What they find goes to a `Keeper`. A line that none can read is counted and becomes a
-problem with its place.
+`read_modules` finds the modules in other text, `ModuleReader` reads one. It proceeds in one of three ways. `selective` skips
+unwanted text, `fast_path` reads many lines as printers write them, `parser` reads the next item otherwise. A `Keeper` receives
+the results. A line that none can read is counted and becomes a problem with its location.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_UNREADABLE_RUN = 20
-"""So many lines in a row that are no HLO: the module was cut off before them."""
+"""Consecutive lines without HLO after which the module counts as truncated before them."""
 
 MIN_RUN_CHARS = 1 << 6
 MAX_RUN_CHARS = 1 << 17
-MIN_LOADED_CHARS = 1 << 15  # most computations are shorter: what is wanted of them is known by what follows them
+MIN_LOADED_CHARS = 1 << 15  # most computations are shorter; what follows them tells what is wanted
 
 _BLANK = r"(?:[ \t]++|/\*(?:[^*\n]++|\*(?!/))*+\*/)*+"
 _START = lazy_pattern(
@@ -47,24 +46,25 @@ _MODULE = lazy_pattern(r"[ \t]*+HloModule(?![\w.\-])", re.ASCII)
 _LINE_END = lazy_pattern(r"[ \t]*+\n")
 _ENDS = lazy_pattern(r"[ \t]*+(?:\}|HloModule)")
 _STOP = lazy_pattern(rf"\n(?:(?<=[={{]\n)|(\}})|{_ENDS.pattern})")
-"""The end of a line behind which a computation may start, or where one ends: in the group a brace that stands as printers
-write it.
+"""Pattern of a line end after which a computation may start or end.
+
+The group is a closing brace as printers write it.
 """
 _CUT_FIRST_LINE = lazy_pattern(r"(?:ENTRY|%)[^\n]*+\n\Z")
 
 
 OtherText = Callable[[str, int], None]
-"""Takes whole lines that belong to no module, in order, and the number of the first one."""
+"""Callback that receives whole lines outside any module, in order, and the number of the first one."""
 
 
 def read_modules(source: TextSource, wants: Wants, other_text: OtherText | None = None) -> Iterator[Module]:
-    """Every module of `source`, in order. `InputError` for what cannot be read.
+    """Yield the modules of `source`, in order. Raise InputError if it cannot be read.
 
-    `other_text` gets what stands around modules; what follows a module it gets before that module is yielded.
+    `other_text` receives the text around modules; the text after a module comes before that module is yielded.
     """
     cursor = Cursor(source.pieces)
-    found = _find_module(cursor, other_text)
-    while found:
+    has_more = _find_module(cursor, other_text)
+    while has_more:
         first_line, begin = cursor.line, cursor.bytes_before
         header = _read_header(cursor)
         module = Module(header, source.name, first_line, wants)
@@ -79,17 +79,17 @@ def read_modules(source: TextSource, wants: Wants, other_text: OtherText | None 
             module.note("HI005", message, source.first_invalid_line)
         error = None
         try:
-            found = _find_module(cursor, other_text)
+            has_more = _find_module(cursor, other_text)
         except InputError as unreadable:  # the module before it is whole
             error = unreadable
-        if module.computation_count or header.attributes:  # else it is nothing but a word that could be a header
+        if module.computation_count or header.attributes:  # else it is only a word that looks like a header
             yield module
         if error is not None:
             raise error
 
 
 def _find_module(cursor: Cursor, other_text: OtherText | None) -> bool:
-    """Moves to the next line that starts a module; computations without a header start one too."""
+    """Move to the next line that starts a module, or a computation without a header. Return False if none does."""
     while True:
         match = _START.search(cursor.text, cursor.position - 1)
         end = match.start() + 1 if match is not None else len(cursor.text)
@@ -105,14 +105,14 @@ def _find_module(cursor: Cursor, other_text: OtherText | None) -> bool:
 
 
 def _pass_over(cursor: Cursor, end: int, other_text: OtherText | None) -> None:
-    """Moves to `end`, over text that belongs to no module."""
+    """Move to `end`, over text outside any module."""
     if other_text is not None and end > cursor.position:
         other_text(cursor.text[cursor.position : end], cursor.line)
     cursor.advance(end)
 
 
 def _starts_computation(cursor: Cursor) -> bool:
-    """Whether the line at the cursor is a computation's: an instruction has to follow it."""
+    """Return True if a computation and an instruction of it start at the cursor."""
     while True:
         try:
             start = tokens.skip_space(cursor.text, cursor.position)
@@ -145,9 +145,9 @@ def _read_header(cursor: Cursor) -> Header:
 
 
 class ModuleReader:
-    """Reads what follows one header: tables and computations, up to what no longer belongs to it.
+    """Reader of the text after a header: tables and computations, up to other text.
 
-    `last_line` and `end_bytes` are where the module ends.
+    The module ends at `last_line` and `end_bytes`.
     """
 
     def __init__(self, cursor: Cursor, module: Module) -> None:
@@ -189,7 +189,7 @@ class ModuleReader:
         self._mark_end()
 
     def _skip_blank(self) -> bool:
-        """Moves past blank lines and comments; false at the end of the input. A line's own indentation is left."""
+        """Move past blank lines and comments, but not past a line's indentation. Return False at the end."""
         cursor = self._cursor
         if len(cursor.text) - cursor.position < MIN_LOADED_CHARS:
             cursor.more()
@@ -212,7 +212,7 @@ class ModuleReader:
     # -- the three ways -------------------------------------------------------------------------------------------------
 
     def _lines(self) -> bool:
-        """Passes over whole lines, picks from them or reads them; false where the next one is left to the grammar."""
+        """Skip, pick or read whole lines. Return False if the next one is left to the grammar."""
         cursor, opened = self._cursor, self._open
         if cursor.text[cursor.position - 1] != "\n":
             return False
@@ -230,7 +230,7 @@ class ModuleReader:
         return True
 
     def _pick(self, opened: OpenComputation) -> bool:
-        """Keeps what is wanted of the lines of a computation that are loaded, and reads no others."""
+        """Keep the wanted rows of the loaded lines of a computation. Return False if that is not possible."""
         cursor, keeper = self._cursor, self._keeper
         if cursor.line < self._read_up_to or opened.reads_all or _ENDS.match(cursor.text, cursor.position):
             return False
@@ -253,9 +253,9 @@ class ModuleReader:
         return True
 
     def _run(self) -> bool:
-        """Reads the lines at the cursor that are as printers write them; false where the next one is not.
+        """Read the lines at the cursor that are as printers write them. Return False if the next one is not.
 
-        Where they are not, it is tried again with fewer.
+        A run that fails is tried again with fewer lines.
         """
         cursor, inside = self._cursor, self._open is not None
         if not inside and not parser.starts_computation(cursor.text, cursor.position):
@@ -283,7 +283,7 @@ class ModuleReader:
         return True
 
     def _item(self) -> bool:
-        """Reads the next item by the grammar; false where the module ends before it."""
+        """Read the next item by the grammar. Return False if the module ends before it."""
         cursor = self._cursor
         while True:
             try:
@@ -303,7 +303,7 @@ class ModuleReader:
     # -- items ----------------------------------------------------------------------------------------------------------
 
     def _between(self) -> bool:
-        """Reads a table or the start of a computation. `ScanError` where there is neither."""
+        """Read a table or the first line of a computation. Raise ScanError if there is neither."""
         cursor = self._cursor
         table = TABLE.match(cursor.text, cursor.position)
         if table is not None:
@@ -329,7 +329,7 @@ class ModuleReader:
         return True
 
     def _inside(self, opened: OpenComputation) -> bool:
-        """Reads an instruction or the end of a computation. `ScanError` where there is neither."""
+        """Read an instruction or the end of a computation. Raise ScanError if there is neither."""
         cursor = self._cursor
         cursor.advance(tokens.skip_space(cursor.text, cursor.position))
         start = cursor.position
@@ -342,58 +342,60 @@ class ModuleReader:
             self._module.note("HI002", f"computation {name} is not closed", cursor.line, name)
             self._close(opened)
             return True
-        found = parser.parse_instruction(cursor.text, start, is_final=cursor.is_final)
-        while tokens.skip_space(cursor.text, found.end) == len(cursor.text) and cursor.more():  # an attribute may follow
+        parsed = parser.parse_instruction(cursor.text, start, is_final=cursor.is_final)
+        while tokens.skip_space(cursor.text, parsed.end) == len(cursor.text) and cursor.more():  # an attribute may follow
             start = cursor.position
-            found = parser.parse_instruction(cursor.text, start, is_final=cursor.is_final)
-        if self._module.heads.find(found.row[2]) is None:
-            raise _shape_fault(cursor.text, start, found.row)
-        for row in with_nested_operands(self._read_nested(found.row, cursor.line)):
+            parsed = parser.parse_instruction(cursor.text, start, is_final=cursor.is_final)
+        if self._module.heads.find(parsed.row[2]) is None:
+            raise _shape_fault(cursor.text, start, parsed.row)
+        for row in with_nested_operands(self._read_nested(parsed.row, cursor.line)):
             if not self._keeper.take_row(opened, row, cursor.line):
                 raise _shape_fault(cursor.text, start, row)
         self._unreadable_run = 0
-        cursor.advance(found.end)
-        if found.fault is not None:
-            self._pass_unreadable(found.fault.message, max(found.fault.position, found.end), is_kept=True)
+        cursor.advance(parsed.end)
+        if parsed.fault is not None:
+            self._pass_unreadable(parsed.fault.message, max(parsed.fault.position, parsed.end), is_kept=True)
         return True
 
     def _read_nested(self, row: Row, line: int, depth: int = 0) -> Row:
-        """Reads the computations that are written in place in a row, and gives the row that names them. They are read before
-        it, as callees stand before their callers elsewhere. The row itself is in `depth` of them.
+        """Read the computations in place in a row, and return the row with their names.
+
+        They are read before it, as callees precede callers elsewhere. The row itself is in `depth` of them.
         """
         nested = list(nested_computations(row, line))
         if depth <= MAX_DEPTH:
-            return with_names(row, nested, [self._read_in_place(one, depth + 1) for one in nested]) if nested else row
-        for one in nested:
-            message = f"{one.name} is in more than {MAX_DEPTH} other computations"
-            self._note_unreadable(message, one.line, None, one.text.count("\n") + 1)
+            names = [self._read_in_place(computation, depth + 1) for computation in nested]
+            return with_names(row, nested, names) if nested else row
+        for computation in nested:
+            message = f"{computation.name} is in more than {MAX_DEPTH} other computations"
+            self._note_unreadable(message, computation.line, None, computation.text.count("\n") + 1)
         return row
 
     def _read_in_place(self, nested: NestedComputation, depth: int) -> str:
-        """Reads one of them: its name."""
+        """Read a computation in place and return its name."""
         name, text, line, _, _ = nested
         count = self._in_place[name] = self._in_place.get(name, 0) + 1
         if count > 1 or name in self._module.computations:  # instructions of two computations may have one name
             name = f"{name}-{count}"
         opened = self._keeper.begin(name, line, is_entry=False, in_place=True)
         position = tokens.skip_space(text, 0)
-        at, counted = line, 0
+        item_line, counted = line, 0
         while position < len(text):
-            at, counted = at + text.count("\n", counted, position), position
+            item_line, counted = item_line + text.count("\n", counted, position), position
             try:
-                found = parser.parse_instruction(text, position)
+                parsed = parser.parse_instruction(text, position)
             except tokens.ScanError as error:
-                self._note_unreadable(error.message, at, None, text.count("\n", position) + 1)
+                self._note_unreadable(error.message, item_line, None, text.count("\n", position) + 1)
                 break
-            for row in with_nested_operands(self._read_nested(found.row, at, depth)):
-                if not self._keeper.take_row(opened, row, at):
-                    self._note_unreadable(_shape_fault(text, position, row).message, at, None, 1)
-            position = tokens.skip_space(text, found.end)
+            for row in with_nested_operands(self._read_nested(parsed.row, item_line, depth)):
+                if not self._keeper.take_row(opened, row, item_line):
+                    self._note_unreadable(_shape_fault(text, position, row).message, item_line, None, 1)
+            position = tokens.skip_space(text, parsed.end)
         self._keeper.end(opened)
         return name
 
     def _ends_here(self) -> bool:
-        """Whether the text ends at the start of a computation, which is passed then."""
+        """Return True, and move past it, if the text ends in the first line of a computation."""
         cursor = self._cursor
         if not _CUT_FIRST_LINE.match(cursor.text, cursor.position) or cursor.more():
             return False
@@ -402,8 +404,10 @@ class ModuleReader:
         return True
 
     def _pass_unreadable(self, message: str, position: int, *, is_kept: bool = False) -> bool:
-        """Passes the line at `position` and the lines that only continue it, and counts them; false when the module is taken to
-        end before them. Where the instruction `is_kept`, only its attributes cannot be read.
+        """Pass and count the line at `position` and the lines that only continue it.
+
+        Return False if the module counts as truncated before them. If the instruction `is_kept`, only its attributes are
+        unreadable.
         """
         cursor, module = self._cursor, self._module
         start_line = cursor.line
@@ -435,11 +439,11 @@ class ModuleReader:
 
 
 def _shape_fault(text: str, start: int, row: Row) -> tokens.ScanError:
-    """What is wrong with the shape of the instruction at `start`."""
+    """Return the fault in the shape of the instruction at `start`."""
     shape = row[2].rpartition(" ")[0]
     try:
         parse_shape(shape)
     except ShapeError as error:
-        at = text.find(shape, text.index("=", start))
-        return tokens.ScanError(str(error), at + error.position if at >= 0 else start)
+        shape_start = text.find(shape, text.index("=", start))
+        return tokens.ScanError(str(error), shape_start + error.position if shape_start >= 0 else start)
     return tokens.ScanError("expected a shape", start)

@@ -1,7 +1,7 @@
-"""What nobody wants is skipped here, before a way of reading looks at it.
+"""Skips unwanted text before it is read.
 
-Whole computations are passed over; of those that may hold something, the lines are picked on which it is. Little is noted of
-what is skipped: roots that are scalars, since those of reducers are, and what can be part of a loop.
+Whole computations are skipped; in the others, only the lines with wanted instructions are picked. Of skipped ones little is
+stored: scalar roots, as reducers have, and possible parts of loops.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ _SKIPPABLE = lazy_pattern(
     rf'\}}(?:, execution_thread="[^"\n]*+")?+\n++(?={_FIRST_LINE})|',
     re.ASCII,
 )
-"""What begins with the first line of a computation and ends before another one, as printers write it: the computation's name
-and, where its root is a scalar or a tuple that starts with one, shape and opcode of that. Nothing at all, without a name, where
-there is none.
+"""Pattern of a skippable computation that another one follows, as printers write them.
+
+Its groups are the name and, if the root is a scalar or a tuple that starts with one, its shape and opcode. It matches an empty
+text, without groups, if there is none.
 """
 _STARTS_COMPUTATION = lazy_pattern(_FIRST_LINE, re.ASCII)
 _ROOT_OPCODE = lazy_pattern(rf"ROOT %?{NAME} = {SHAPE} ([a-z][a-z0-9\-]*+)\(", re.ASCII)
@@ -44,16 +45,20 @@ _ESCAPED = lazy_pattern(r"\\(.)")
 
 @lru_cache(maxsize=32)
 def _search_for(opcodes: frozenset[str]) -> re.Pattern[str]:
-    """Finds the instructions of these opcodes, asynchronous halves included. Once for all modules of an input."""
+    """Return the pattern of instructions of these opcodes, including asynchronous halves.
+
+    It is compiled once for all modules of an input.
+    """
     words = sorted({TABLE[opcode].base if opcode in TABLE else opcode for opcode in opcodes})
-    by_letter = [(letter, [re.escape(word[1:]) for word in found]) for letter, found in groupby(words, itemgetter(0))]
+    by_letter = [(letter, [re.escape(word[1:]) for word in group]) for letter, group in groupby(words, itemgetter(0))]
     spelled = "|".join(f"{letter}(?:{'|'.join(rest)})" for letter, rest in by_letter)  # few words start with such a letter
     return re.compile(f" (?:{spelled})[a-z-]*\\(")
 
 
 class Selection:
-    """What the `wants` of a module name, searched in its text. `holders` are the computations besides the entry in which
-    something was kept: what calls them is wanted too.
+    """Search for the `wants` of a module in its text.
+
+    `holders`: the computations other than the entry with kept instructions, whose callers are wanted too.
     """
 
     def __init__(self, module: Module, holders: set[str]) -> None:
@@ -66,27 +71,27 @@ class Selection:
         self._clear = ("", 0)
 
     def skip(self, text: str, start: int, line: int) -> tuple[int, int]:
-        """Passes over the computations from `start`, in line `line`, that hold nothing that is wanted and are as printers write
-        them: the index behind the last one and its line, those of `start` where there are none.
+        """Skip the computations from `start`, on `line`, without wanted instructions, if printed in the usual way.
 
-        The entry is never passed over, nor is what no other computation follows: a brace may close a computation in place.
+        Return the index after the last one and its line; `start` and `line` if there is none. The entry is never skipped, nor a
+        computation that no other one follows: a brace may close a computation in place.
         """
         if self.is_empty or not _STARTS_COMPUTATION.match(text, start):
             return start, line
-        found = _SKIPPABLE.finditer(text, start, self._clear_end(text, start))
-        skipped = list(takewhile(attrgetter("lastindex"), found))
+        matches = _SKIPPABLE.finditer(text, start, self._clear_end(text, start))
+        skipped = list(takewhile(attrgetter("lastindex"), matches))
         if not skipped:
             return start, line
         end, counted = skipped[-1].end(), start
         wants_loops, roots = self._module.wants.loops, self._module.root_opcodes
-        for one in skipped:
-            if one.lastindex == 1:
+        for match in skipped:
+            if match.lastindex == 1:
                 continue
-            name, shape, opcode = one.groups()
-            if wants_loops and SCALAR_ROOT.match(shape) and text.count("\n", one.start(), one.end()) <= MAX_LOOP_LINES:
-                line += count_lines(text, counted, one.start())
-                counted = one.start()
-                passed = SkippedComputation(sys.intern(opcode), line, one[0])
+            name, shape, opcode = match.groups()
+            if wants_loops and SCALAR_ROOT.match(shape) and text.count("\n", match.start(), match.end()) <= MAX_LOOP_LINES:
+                line += count_lines(text, counted, match.start())
+                counted = match.start()
+                passed = SkippedComputation(sys.intern(opcode), line, match[0])
                 if name in self._module.computations or name in self._module.skipped:
                     continue  # of several of one name the first counts
                 if len(passed.text) > MAX_LOOP_CHARS:  # it takes more room than the few scalars in it
@@ -100,9 +105,12 @@ class Selection:
         return end, line + count_lines(text, counted, end)
 
     def _clear_end(self, text: str, start: int) -> int:
-        """An index up to which nothing from `start` is wanted; at most `_WINDOW` further where calls have to be looked at."""
-        known, end = self._clear
-        if known is not text or end < start:
+        """Return an index before which nothing from `start` is wanted.
+
+        It is at most `_WINDOW` further if calls have to be checked.
+        """
+        cleared_text, end = self._clear
+        if cleared_text is not text or end < start:
             hit = self._opcodes.search(text, start)
             self._clear = text, hit.start() if hit else len(text)
         if not self._holders:
@@ -111,8 +119,9 @@ class Selection:
         return next((call.start() for call in CALLS.finditer(text, start, end) if call[1] in self._holders), end)
 
     def pick(self, lines: Span) -> list[tuple[int, Row]] | None:
-        """The lines of a part of a computation that may have to be kept: their index and row. `None` where one of them is not
-        as printers write it, or is in a string or a comment that goes over lines.
+        """Return index and row of the lines that may have to be kept.
+
+        Return None if such a line is not as printers write it, or is in a string or comment over several lines.
         """
         text, start, end, _ = lines
         if _opens_comment(text, start, end):
@@ -126,7 +135,7 @@ class Selection:
             return []
         if self._targets is not None:
             hits += [target.start() for target in self._targets.finditer(text, start, end)]
-        found: list[tuple[int, Row]] = []
+        rows: list[tuple[int, Row]] = []
         counted = start
         for line in sorted({text.rfind("\n", start - 1, position) + 1 for position in hits}):
             quotes = text.count('"', counted, line)
@@ -136,23 +145,23 @@ class Selection:
             row = None if quotes % 2 or _opens_comment(text, counted, line) else read_row(text, line)
             if row is None:
                 return None
-            found.append((line, row))
+            rows.append((line, row))
             counted = line
-        return found
+        return rows
 
 
 def _opens_comment(text: str, start: int, end: int) -> bool:
-    """Whether a comment is open at the end of `text[start:end]`, before which none is."""
+    """Return True if `text[start:end]` leaves a comment open. None may be open at `start`."""
     comment = text.rfind("/*", start, text.rfind("*", start, end) + 1)  # one character is found much faster than two
     return comment >= 0 and text.find("*/", comment + 2, end) < 0
 
 
 def small_root(text: str, start: int, end: int) -> str | None:
-    """The opcode of the root of the lines between `start` and `end`, where they are few."""
+    """Return the opcode of the root of the lines from `start` to `end`, if they are few."""
     if end - start > MAX_REDUCER_CHARS or text.count("\n", start, end) > MAX_REDUCER_LINES:
         return None
-    at = text.rfind("ROOT ", start, end)
-    if at < 0:
-        at = text.rfind("\n", start - 1, end - 1) + 1
-    match = _ROOT_OPCODE.search(text, at, end)
+    line_start = text.rfind("ROOT ", start, end)
+    if line_start < 0:
+        line_start = text.rfind("\n", start - 1, end - 1) + 1
+    match = _ROOT_OPCODE.search(text, line_start, end)
     return sys.intern(match[1]) if match else None

@@ -105,7 +105,7 @@ _PRINTED_FUSION = lazy_pattern(
     r"(?:, kind=(k[A-Za-z]++))?+, calls=%?([A-Za-z_][\w.\-]*+)(?=, (?!device_ids=)[a-z]|$)",
     re.ASCII,
 )
-"""Matches operands, with comments and shapes of tuples and tiles, then kind and callee.
+"""Pattern of operands, with comments and shapes of tuples and tiles, then kind and callee.
 
 Operands with strings do not match: a string may hold what looks like their end. The next attribute or nothing follows the
 callee.

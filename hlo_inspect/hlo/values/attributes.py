@@ -154,7 +154,7 @@ _PRINTED_METADATA = lazy_pattern(
     r"(?: source_end_line=\d++ source_column=\d++ source_end_column=\d++)?+(?: stack_frame_id=(\d{1,9}))?+\}",
     re.ASCII,
 )
-"""Matches metadata with the most common fields, in their printed order."""
+"""Pattern of metadata with the most common fields, in their printed order."""
 
 
 class Metadata(NamedTuple):

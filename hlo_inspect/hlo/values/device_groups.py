@@ -29,7 +29,7 @@ IOTA_TEXT = rf"\[({NUMBERS})\]\s*(?:T\s*\(({NUMBERS})\))?"
 """Pattern of an iota: its shape and its permutation."""
 
 NAMED_MESH = lazy_pattern(r"(maximal_)?mesh\s*\[([^\]]*)\](?:\s*,\s*device_ids\s*=\s*\(((?:[^()]|\([^()]*\))*)\))?", re.ASCII)
-"""Matches a mesh with named axes; `named_mesh` parses the match."""
+"""Pattern of a mesh with named axes; `named_mesh` parses the match."""
 
 _LIST = lazy_pattern(r"\{([\d,\s]*)\}", re.ASCII)
 _NESTED_LIST = lazy_pattern(r"\{\s*(?:\{[\d,\s]*\}\s*,?\s*)*\}", re.ASCII)

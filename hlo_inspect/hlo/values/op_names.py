@@ -20,7 +20,7 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 TABLE = lazy_pattern(
     r"[ \t]*+(?:FileNames|FunctionNames|FileLocations|StackFrames)[ \t]*\n(?:\s*+\d+[ \t][^\n]*\n)*+", re.ASCII
 )
-"""Matches a table of stack frames. Blank lines may separate its rows, as in some mails."""
+"""Pattern of a table of stack frames. Blank lines may separate its rows, as in some mails."""
 
 _ROW = lazy_pattern(r"^[ \t]*+\d+[ \t]+(.*)$", re.ASCII | re.MULTILINE)
 _FIELD = lazy_pattern(r"(\w+)=(\d{1,18})", re.ASCII)
@@ -117,9 +117,9 @@ _NOT_NAMES = lazy_pattern(
 )
 _INNERMOST = lazy_pattern(r"([\w.\-]+)\)*")
 NUMBER = lazy_pattern(r"\d++(?![^\W_])")
-"""Matches a number that ends a word, unlike the one in `conv2d`."""
+"""Pattern of a number that ends a word, unlike the one in `conv2d`."""
 LAYER_NUMBER = lazy_pattern(r"[0-9](?<=[_/][0-9])[0-9]*+(?![^\W_])")
-"""Matches a number after an underscore or at the start of a scope.
+"""Pattern of a number after an underscore or at the start of a scope.
 
 Such a number distinguishes no phase, JAX scope or function.
 """
