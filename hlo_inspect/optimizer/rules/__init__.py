@@ -1,4 +1,4 @@
-"""The optimizers that are recognised, a row each. Equations, papers and states stand in the files of the rules."""
+"""The recognised optimizers, a row each. Equations, papers and states stand in the files of the rules."""
 
 from __future__ import annotations
 
@@ -214,8 +214,9 @@ RULES: tuple[OptimizerRule, ...] = (
 
 
 def claims_of(update: Update) -> Iterator[Claim]:
-    """The claims of the rules that explain an update. Constants can be anything: where arithmetic with them fails a rule makes
-    none.
+    """Yield the claims of the rules that explain an update.
+
+    Constants can be anything: a rule makes no claim if arithmetic with them fails.
     """
     for rule in RULES:
         try:

@@ -1,19 +1,27 @@
 """Adafactor (Shazeer and Stern 2018, arXiv:1804.04235), with factored second moments or not.
 
-    d = b2, or computed from the counter (1 - t ** -0.8)
-    factored   r' = d * r + (1 - d) * mean over columns of (g ** 2 + epsilon),  c' likewise over rows
-               u = g / sqrt(r' / mean(r')) / sqrt(c')
-    else       v' = d * v + (1 - d) * (g ** 2 + epsilon),  u = g / sqrt(v')
-    w' = w - rate * u / max(1, rms(u) / threshold) * max(least, rms(w))
+The decay `d` is b2, or computed from the counter (`1 - t ** -0.8`). Factored moments, with r' as mean over columns, c' over
+rows:
 
-State: r and c, or v, t, and with momentum an average of the steps. Reads rate, epsilon, decay, momentum, and b2 where it is
-a constant. Clipping by the root mean square and scaling by that of the weight may be missing; without the first, an
-unfactored update is RMSProp's, unless d is computed and epsilon added to the squares.
+* `r' = d * r + (1 - d) * mean(g ** 2 + epsilon)`, `c' = d * c + (1 - d) * mean(g ** 2 + epsilon)`
+* `u = g / sqrt(r' / mean(r')) / sqrt(c')`
+
+Else:
+
+* `v' = d * v + (1 - d) * (g ** 2 + epsilon)`, `u = g / sqrt(v')`
+
+Both:
+
+* `w' = w - rate * u / max(1, rms(u) / threshold) * max(least, rms(w))`
+
+State: r and c, or v, t, and with momentum an average of the steps. Reads rate, epsilon, decay, momentum, and b2 if it is a
+constant. Clipping by the root mean square and scaling by that of the weight may be missing. Without clipping, an unfactored
+update is RMSProp's, unless d is computed and epsilon added to the squares.
 
 In optax the decay is no factor of the rate: `w' = w - (rate * u + decay * w)`.
 
-PyTorch has lower limits in place of epsilon, `v' = max(epsilon ** 2, outer(r', c') / max(epsilon, mean(r')))`, and hands in the
-rate with both root mean squares in it.
+PyTorch has lower limits instead of epsilon, `v' = max(epsilon ** 2, outer(r', c') / max(epsilon, mean(r')))`. Its rate is an
+input that holds both root mean squares.
 """
 
 from __future__ import annotations
@@ -33,7 +41,7 @@ MAX_REPEATED = 4  # times that something is repeated, limited or added up, one i
 
 @dataclass(slots=True)
 class _Parts:
-    """The factors of the step by what they are, `states` with the root of their mean among them."""
+    """The factors of the step by role, `states` with the root of their mean among them."""
 
     scalars: list[tuple[int, float]] = field(default_factory=list)
     roots: list[tuple[int, float]] = field(default_factory=list)
@@ -43,7 +51,7 @@ class _Parts:
 
 @dataclass(frozen=True, slots=True)
 class _Divisor:
-    """What the gradient is divided by: the roots of `states`, one beside the root of its sum if `has_sum`, and a number."""
+    """The divisor of the gradient: the roots of `states`, one beside the root of its sum if `has_sum`, and a number."""
 
     states: list[State]
     has_sum: bool
@@ -53,7 +61,7 @@ class _Divisor:
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    """Decay and epsilon of a second moment; `share` is what it takes of each square that it adds up, `None` if not known."""
+    """Decay and epsilon of a second moment; `share` is the factor of each square that it adds up, None if unknown."""
 
     decay: Hyperparameter
     epsilon: Hyperparameter
@@ -65,18 +73,20 @@ def match(update: Update) -> Claim | None:
         return None
     states = update.used(update.rest)
     if len(states) == 1:
-        found = find_momentum(update, update.rest, states[0])
-        if found is not None and not found.is_ahead and is_constant(found.decay) and update.used(found.step):
-            claim = _direct(update, update.forms.multiply(found.factor, scaled(found.step, 1 / (1 - found.decay[ONE]))))
+        momentum = find_momentum(update, update.rest, states[0])
+        if momentum is not None and not momentum.is_ahead and is_constant(momentum.decay) and update.used(momentum.step):
+            claim = _direct(
+                update, update.forms.multiply(momentum.factor, scaled(momentum.step, 1 / (1 - momentum.decay[ONE])))
+            )
             if claim is not None:
-                claim.hyperparameters["momentum"] = update.read(found.decay)
+                claim.hyperparameters["momentum"] = update.read(momentum.decay)
                 claim.roles["first_moment"] = states[0].array
             return claim
     return _direct(update, update.rest)
 
 
 def _direct(update: Update, step: Sum) -> Claim | None:
-    """The claim where a form is the whole step."""
+    """Return the claim if a form is the whole step."""
     if len(step) != 1:
         return None
     ((monomial, value),) = step.items()
@@ -85,10 +95,10 @@ def _direct(update: Update, step: Sum) -> Claim | None:
     divisor = _divisor(update, parts.roots) if parts.gradient and update.is_gradient(gradient) else None
     if divisor is None or {state.new for state in update.used(step)} - {state.new for state in divisor.states}:
         return None
-    found = [_moment(update, state, gradient) for state in divisor.states]
-    moments = [moment for moment in found if moment is not None]
+    read = [_moment(update, state, gradient) for state in divisor.states]
+    moments = [moment for moment in read if moment is not None]
     unit = tuple(sorted(parts.roots + parts.gradient))
-    if len(moments) < len(found) or not all(_is_explained(update, norm, unit) for norm in parts.norms):
+    if len(moments) < len(read) or not all(_is_explained(update, norm, unit) for norm in parts.norms):
         return None
     share = moments[1].share if divisor.has_sum and len(moments) == 2 else None  # the root of how many elements the mean was of
     rate: Sum = {tuple(parts.scalars): -value * divisor.coefficient * (share**-0.5 if share else 1.0)}
@@ -116,7 +126,10 @@ def _parts(update: Update, monomial: Monomial) -> _Parts:
             update.forms.atoms[atom].op in {"maximum", "select"} and abs(exponent) == 1.0 and _norm_in(update, atom) is not None
         ):
             parts.norms.append((atom, exponent))
-        elif any(update.state_of(one) is not None or _sums_up(update, one) for one in _opened(update, ((atom, 1.0),))[1]):
+        elif any(
+            update.state_of(factor_atom) is not None or _sums_up(update, factor_atom)
+            for factor_atom in _opened(update, ((atom, 1.0),))[1]
+        ):
             parts.roots.append((atom, exponent))
         else:
             parts.gradient.append((atom, exponent))
@@ -124,7 +137,7 @@ def _parts(update: Update, monomial: Monomial) -> _Parts:
 
 
 def _norm_in(update: Update, atom: int) -> Sum | None:
-    """The form of whose squares the norm in a factor is made."""
+    """Return the form whose squares make the norm in a factor."""
     inner = unguarded(update, atom)
     squares = squares_in(update, inner) if inner is not None else None
     return squares[0] if squares is not None and len(squares) == 1 else None
@@ -134,23 +147,26 @@ def _norm_in(update: Update, atom: int) -> Sum | None:
 
 
 def _divisor(update: Update, roots: list[tuple[int, float]]) -> _Divisor | None:
-    """Factors as the roots of one or two states, each once, beside the root of the mean of one or not."""
+    """Match factors with the roots of one or two states, each once, and perhaps the root of the mean of one."""
     coefficient, factors = _opened(update, tuple(roots))
-    found = [state for atom, exponent in factors.items() if exponent == -0.5 and (state := update.state_of(atom)) is not None]
+    roots_of_states = [
+        state for atom, exponent in factors.items() if exponent == -0.5 and (state := update.state_of(atom)) is not None
+    ]
     sums = [atom for atom, exponent in factors.items() if exponent == 0.5 and _sums_up(update, atom) is not None]
-    if not found or len(found) > 2 or len(sums) > 1 or len(found) + len(sums) != len(factors):
+    if not roots_of_states or len(roots_of_states) > 2 or len(sums) > 1 or len(roots_of_states) + len(sums) != len(factors):
         return None
     summed = _sums_up(update, sums[0]) if sums else None
-    if summed is not None and summed not in [state.new for state in found]:
+    if summed is not None and summed not in [state.new for state in roots_of_states]:
         return None
-    states = sorted(found, key=lambda state: (state.new != summed, state.new))
+    states = sorted(roots_of_states, key=lambda state: (state.new != summed, state.new))
     limited = any(update.forms.atoms[atom].op in {"clamp", "maximum"} for atom, _ in roots)
     return _Divisor(states, summed is not None, coefficient, limited)
 
 
 def _opened(update: Update, monomial: Monomial) -> tuple[float, dict[int, float]]:
-    """A product as a number and factors with exponents, in which what is repeated, limited or multiplied crosswise stands as
-    it is.
+    """Return a product as a number and factors with exponents.
+
+    Repeated, limited and outer products are replaced by their operands.
     """
     coefficient = 1.0
     for _ in range(MAX_REPEATED):
@@ -159,7 +175,7 @@ def _opened(update: Update, monomial: Monomial) -> tuple[float, dict[int, float]
             inner = _inside(update, atom)
             ((factors, value),) = inner.items() if len(inner) == 1 else ((((atom, 1.0),), 1.0),)
             coefficient *= abs(value) ** exponent
-            opened = product(opened, tuple((one, power * exponent) for one, power in factors))
+            opened = product(opened, tuple((number, power * exponent) for number, power in factors))
         if opened == monomial:
             break
         monomial = opened
@@ -167,14 +183,14 @@ def _opened(update: Update, monomial: Monomial) -> tuple[float, dict[int, float]
 
 
 def _inside(update: Update, atom: int) -> Sum:
-    """What is repeated or limited, or the two vectors whose products an atom holds; empty for another atom."""
-    found = update.forms.atoms[atom]
-    if found.op == "broadcast":
-        return found.parts[0]
+    """Return the operand of a repetition or limit, or the two factors of an outer product; empty for another atom."""
+    record = update.forms.atoms[atom]
+    if record.op == "broadcast":
+        return record.parts[0]
     limited = within_limits(update, atom)
     if limited:
         return limited
-    factors = update.reductions.factors(atom) if found.op == "opaque" else None
+    factors = update.reductions.factors(atom) if record.op == "opaque" else None
     firsts = [next(filter(None, factor), None) for factor in factors or ()]
     states = [update.state_of(first[0][0]) if first is not None else None for first in firsts]
     sizes = [state.array.shape.elements or 0 for state in states if state is not None]
@@ -183,7 +199,7 @@ def _inside(update: Update, atom: int) -> Sum:
 
 
 def _sums_up(update: Update, atom: int) -> int | None:
-    """The atom of the state whose elements an atom adds up."""
+    """Return the atom of the state whose elements an atom adds up."""
     summed = update.reductions.summed(atom)
     monomial, _ = only_term(summed or {})
     is_state = len(monomial) == 1 and monomial[0][1] == 1.0 and update.state_of(monomial[0][0]) is not None
@@ -194,11 +210,11 @@ def _sums_up(update: Update, atom: int) -> int | None:
 
 
 def _moment(update: Update, state: State, gradient: Sum) -> _Moment | None:
-    """A state that averages the squares of the gradient, or their means along a dimension."""
-    found = update.recursion(state)
-    if found is None or not found[1]:
+    """Match a state that averages the squares of the gradient, or their means along a dimension."""
+    recursion = update.recursion(state)
+    if recursion is None or not recursion[1]:
         return None
-    decay, rest = found
+    decay, rest = recursion
     added_up = _added_up(update, update.without_scalars(rest))
     epsilon = added_up.get(ONE, 0.0)
     squares = {monomial: value for monomial, value in added_up.items() if monomial != ONE}
@@ -209,7 +225,7 @@ def _moment(update: Update, state: State, gradient: Sum) -> _Moment | None:
 
 
 def _share(update: Update, decay: Sum, rest: Sum) -> float | None:
-    """`k` where a state takes in `k * (1 - decay)` of each square."""
+    """Return `k` if a state adds `k * (1 - decay)` of each square."""
     if len(rest) != 1:
         return None
     ((monomial, value),) = rest.items()
@@ -218,7 +234,7 @@ def _share(update: Update, decay: Sum, rest: Sum) -> float | None:
 
 
 def _added_up(update: Update, form: Sum) -> Sum:
-    """What a sum along a dimension adds up, or a part of one on its device."""
+    """Return the operand of a sum along a dimension, or of a part of one on its device."""
     for _ in range(MAX_REPEATED):
         monomial, _ = only_term(form)
         if len(monomial) != 1 or monomial[0][1] != 1.0:
@@ -232,17 +248,17 @@ def _added_up(update: Update, form: Sum) -> Sum:
 
 
 def _is_explained(update: Update, norm: tuple[int, float], unit: Monomial) -> bool:
-    """Whether a factor is `max(1, k * rms(u))` below, or `max(least, k * rms(w))` above."""
+    """Return True if a factor is `max(1, k * rms(u))` below, or `max(least, k * rms(w))` above."""
     atom, exponent = norm
     squares = _norm_in(update, atom)
     return squares is not None and is_square_of(update, squares, ((update.weight, 1.0),) if exponent > 0 else unit)
 
 
 def decay_beside(update: Update) -> Hyperparameter | None:
-    """The decay that the step takes of the weight by itself, `None` where there is none such.
+    """Return the decay that the step subtracts from the weight without the rate, None if there is none such.
 
     With a constant rate the equation alone does not show it: `rate * (decay / rate)` is the same number. So the text has to
-    compute it that way: the old value and a step, in which the old value is multiplied by a number and that by nothing else.
+    compute it that way: the old value and a step, in which only a number multiplies the old value.
     """
     graph, array = update.forms.graph, update.array
     is_step = graph.ops[array.new] in {"add", "subtract"} and array.old in graph.args[array.new]

@@ -1,29 +1,32 @@
-"""Adam and the optimizers that differ from it in a term. With the gradient `g`, the L2 term in it if there is one:
+"""Adam and the optimizers that differ from it in a term.
 
-    m' = b1 * m + (1 - b1) * g
-    v' = b2 * v + (1 - b2) * g ** 2
-    w' = w - rate * (m' / (1 - b1 ** t) / (sqrt(v' / (1 - b2 ** t)) + epsilon) + decay * w)
+With the gradient `g`, and the L2 term in it if there is one:
+
+* `m' = b1 * m + (1 - b1) * g`
+* `v' = b2 * v + (1 - b2) * g ** 2`
+* `w' = w - rate * (m' / (1 - b1 ** t) / (sqrt(v' / (1 - b2 ** t)) + epsilon) + decay * w)`
+
+The rules:
 
 * Adam (Kingma and Ba 2015, arXiv:1412.6980); AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) has the decay beside the
-  step, also one of 0 that is written in the text. The corrections may be missing, or folded into the rate as `sqrt(1 - b2 **
-  t) / (1 - b1 ** t)`; epsilon may be below the root. Factors that are handed in may stand for anything: `1 - b1` of a step of
-  PyTorch is as well Prodigy's estimate times that.
-* AMSGrad (Reddi, Kale and Kumar 2018, arXiv:1904.09237): in the place of `v' / (1 - b2 ** t)` the largest so far, or the
-  largest v', corrected below the step.
+  step, also one of 0 that is written in the text. The corrections may be missing, or folded into the rate as `sqrt(1 - b2 ** t)
+  / (1 - b1 ** t)`; epsilon may be below the root. Factors that are inputs may stand for anything: `1 - b1` of a step of PyTorch
+  can be Prodigy's estimate times that.
+* AMSGrad (Reddi, Kale and Kumar 2018, arXiv:1904.09237): instead of `v' / (1 - b2 ** t)` the largest so far, or the largest v',
+  corrected below the step.
 * AdaBelief (Zhuang et al. 2020, arXiv:2010.07468): `v' = b2 * v + (1 - b2) * (g - m') ** 2 + epsilon`.
 * Yogi (Zaheer et al. 2018, "Adaptive Methods for Nonconvex Optimization"): `v' = v - (1 - b2) * sign(v - g ** 2) * g ** 2`.
-* AdaBound (Luo et al. 2019, arXiv:1902.09843): what m' is multiplied with lies between two functions of t.
-* LAMB (You et al. 2020, arXiv:1904.00962): the step u, with the decay in it, times `norm(w) / norm(u)`, or 1 where a norm is
-  0. Keras has the decay before the step: it takes the norm of `w * (1 - rate * decay)`, and u has none.
-* RAdam (Liu et al. 2020, arXiv:1908.03265): with `rho_inf = 2 / (1 - b2) - 1` and `rho = rho_inf - 2 * t * b2 ** t / (1 - b2
-  ** t)` the step is `sqrt((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho))` times Adam's if rho is
-  over a threshold, else the corrected m'. The factor is recognised by its values.
-* AdEMAMix (Pagliardini, Ablin and Grangier 2024, arXiv:2409.03137): `alpha * m2'` beside the corrected m', with `m2' = b3 *
-  m2 + (1 - b3) * g`, which has no correction: that distinguishes the two. alpha and b3 may follow a schedule.
-* AdaMax (Kingma and Ba 2015, section 7.1): `u' = max(b2 * u, abs(g) + epsilon)` in the place of the root; epsilon may be added
-  to u' in the step instead.
-* MARS (Yuan et al. 2024, arXiv:2411.10438): in the place of g `g + gamma * b1 / (1 - b1) * (g - g_last)`, with a norm of at
-  most 1.
+* AdaBound (Luo et al. 2019, arXiv:1902.09843): the factor of m' lies between two functions of t.
+* LAMB (You et al. 2020, arXiv:1904.00962): the step u, with the decay in it, times `norm(w) / norm(u)`, or 1 if a norm is 0.
+  Keras has the decay before the step: it takes the norm of `w * (1 - rate * decay)`, and u has none.
+* RAdam (Liu et al. 2020, arXiv:1908.03265): with `rho_inf = 2 / (1 - b2) - 1` and `rho = rho_inf - 2 * t * b2 ** t / (1 - b2 **
+  t)`, if rho is over a threshold, the step is Adam's times `sqrt((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf -
+  2) * rho))`. Else it is the corrected m'. The factor is recognised by its values.
+* AdEMAMix (Pagliardini, Ablin and Grangier 2024, arXiv:2409.03137): `alpha * m2'` beside the corrected m', with `m2' = b3 * m2
+  + (1 - b3) * g`, which has no correction: that distinguishes the two. alpha and b3 may follow a schedule.
+* AdaMax (Kingma and Ba 2015, section 7.1): `u' = max(b2 * u, abs(g) + epsilon)` instead of the root; epsilon may be added to u'
+  in the step instead.
+* MARS (Yuan et al. 2024, arXiv:2411.10438): `g + gamma * b1 / (1 - b1) * (g - g_last)` instead of g, with a norm of at most 1.
 """
 
 from __future__ import annotations
@@ -72,7 +75,7 @@ MAX_HANDED_IN = 4
 def adam_like(
     second: SecondMoment = squares_of, find: Callable[[Update], AdamStep | None] = find_adam_step
 ) -> Callable[[Update], Claim | None]:
-    """The rule of an optimizer that differs from Adam in the second moment, or in how its step is found."""
+    """Return the rule of an optimizer that differs from Adam in the second moment, or in how its step is found."""
 
     def match(update: Update) -> Claim | None:
         step = find(update)
@@ -86,7 +89,7 @@ def adam_like(
 
 
 def largest(update: Update, state: State, first: Average) -> Average | None:
-    """AMSGrad's: the second moment of which a state keeps the largest; its decay may show in its correction alone."""
+    """Match AMSGrad's: the second moment of which a state keeps the largest; its decay may show in its correction alone."""
     atom = update.forms.only_atom(state.form)
     if atom is None or atom.op != "maximum":
         return None
@@ -96,7 +99,7 @@ def largest(update: Update, state: State, first: Average) -> Average | None:
         return None
     ((inner, factor),) = others[0].items()
     values = [atom for atom, exponent in inner if exponent == 1.0]
-    seconds = [one for one in update.states if one.new in values and one not in (state, first.state)]
+    seconds = [candidate for candidate in update.states if candidate.new in values and candidate not in (state, first.state)]
     if len(seconds) != 1 or factor != 1.0:
         return None
     bases, left = take_corrections(update, tuple((a, e) for a, e in inner if a != seconds[0].new))
@@ -107,20 +110,20 @@ def largest(update: Update, state: State, first: Average) -> Average | None:
 
 
 def surprise(update: Update, state: State, first: Average) -> Average | None:
-    """AdaBelief's: an average of the squares of what the first moment did not expect."""
-    found = update.recursion(state)
-    if found is None or first.decay.value is None:
+    """Match AdaBelief's: an average of the squares of what the first moment did not expect."""
+    recursion = update.recursion(state)
+    if recursion is None or first.decay.value is None:
         return None
-    squares = {monomial: value for monomial, value in found[1].items() if monomial != ONE}
+    squares = {monomial: value for monomial, value in recursion[1].items() if monomial != ONE}
     gradient = scaled(first.rest, 1 / (1 - first.decay.value))
     surprise: Sum = added(gradient, {((first.state.new, 1.0),): 1.0}, -1.0)
     content, monomial = update.direction(squares) if squares else (0.0, ONE)
     expected = update.forms.factored(update.forms.power(surprise, 2.0))[1]
-    return Average(state, update.read(found[0]), squares) if content > 0 and monomial == expected else None
+    return Average(state, update.read(recursion[0]), squares) if content > 0 and monomial == expected else None
 
 
 def towards_square(update: Update, state: State, first: Average) -> Average | None:
-    """Yogi's: a step towards the square, as large as the square."""
+    """Match Yogi's: a step towards the square, as large as the square."""
     kept, rest = split(state.form, state.old)
     if kept != {ONE: 1.0} or len(rest) != 1:
         return None
@@ -140,7 +143,7 @@ def towards_square(update: Update, state: State, first: Average) -> Average | No
 
 
 def limited_step(update: Update) -> AdamStep | None:
-    """AdaBound's: a step of which the size of each element has limits."""
+    """Match AdaBound's: a step with limits on the size of each element."""
     if len(update.rest) != 1 or not update.is_plain():
         return None
     ((monomial, value),) = update.rest.items()
@@ -155,7 +158,7 @@ def limited_step(update: Update) -> AdamStep | None:
 
 
 def trusted_step(update: Update) -> AdamStep | None:
-    """LAMB's: a step times the ratio of the weight's norm and its own."""
+    """Match LAMB's: a step times the ratio of the weight's norm and its own."""
     trust = trust_factor(update, update.rest)
     if trust is None or len(update.rest) != 1:
         return None
@@ -176,7 +179,7 @@ def trusted_step(update: Update) -> AdamStep | None:
 
 
 def rectified_step(update: Update) -> AdamStep | None:
-    """RAdam's: a choice between the rectified step and one without the second moment."""
+    """Match RAdam's: a choice between the rectified step and one without the second moment."""
     if len(update.rest) != 1 or not update.is_plain():
         return None
     ((monomial, value),) = update.rest.items()
@@ -196,7 +199,7 @@ def rectified_step(update: Update) -> AdamStep | None:
 
 
 def _plain_rate(update: Update, step: AdamStep, term: Sum) -> Sum | None:
-    """The rate of RAdam's step without the second moment."""
+    """Return the rate of RAdam's step without the second moment."""
     ((monomial, value),) = term.items()
     if dict(monomial).get(step.first.new) != 1.0:
         return None
@@ -207,7 +210,7 @@ def _plain_rate(update: Update, step: AdamStep, term: Sum) -> Sum | None:
 
 
 def _is_rectified(update: Update, rectified: Sum, rate: Sum, b2: float) -> bool:
-    """Whether the two rates differ by RAdam's factor. Numbers in it may be handed in."""
+    """Return True if the two rates differ by RAdam's factor. Numbers in it may be inputs."""
     forms = update.forms
     ratio = quotient(forms, rectified, rate)
     leaves = forms.leaves(ratio) if ratio is not None else frozenset()
@@ -227,12 +230,12 @@ def _is_rectified(update: Update, rectified: Sum, rate: Sum, b2: float) -> bool:
 
 
 def _has_factor(update: Update, form: Sum, handed: dict[int | None, float], t: float, count: float, b2: float) -> bool:
-    """Whether a form is RAdam's factor of the step with the number t."""
+    """Return True if a form is RAdam's factor of the step with the number t."""
     limit = 2 / (1 - b2) - 1
     rho = limit - 2 * t * b2**t / (1 - b2**t)
     factor = math.sqrt(max(0.0, (rho - 4) * (rho - 2) * limit / ((limit - 4) * (limit - 2) * rho)))
-    found = value_of_form(update.forms, form, lambda node: handed.get(node, count))
-    return found is not None and factor > 0.0 and close(found, factor, 1e-3)
+    value = value_of_form(update.forms, form, lambda node: handed.get(node, count))
+    return value is not None and factor > 0.0 and close(value, factor, 1e-3)
 
 
 # -- AdaMax ------------------------------------------------------------------------------------------------------------
@@ -269,7 +272,7 @@ def match_adamax(update: Update) -> Claim | None:
 
 
 def _without_largest(update: Update, monomial: Monomial, largest: State) -> tuple[Monomial, Hyperparameter, float] | None:
-    """A product without the `1 / (k * (u' + epsilon))` that is one of its factors, epsilon, and 1 / k."""
+    """Return a product without its factor `1 / (k * (u' + epsilon))`, epsilon, and 1 / k."""
     holding = [(atom, exponent) for atom, exponent in monomial if update.holds(atom, largest.new)]
     if len(holding) != 1 or holding[0][1] != -1.0:
         return None
@@ -286,7 +289,7 @@ def _without_largest(update: Update, monomial: Monomial, largest: State) -> tupl
 
 
 def _largest_norm(update: Update, state: State, average: Average) -> tuple[Hyperparameter, Hyperparameter] | None:
-    """Decay and epsilon of `max(b2 * u, abs(g) + epsilon)`."""
+    """Return decay and epsilon of `max(b2 * u, abs(g) + epsilon)`."""
     largest = update.forms.only_atom(state.form)
     if largest is None or largest.op != "maximum":
         return None
@@ -309,14 +312,14 @@ def _largest_norm(update: Update, state: State, average: Average) -> tuple[Hyper
 def match_ademamix(update: Update) -> Claim | None:
     if len(update.rest) != 2 or not update.is_plain():
         return None
-    one, other = [find_adam_step(update, {monomial: value}) for monomial, value in update.rest.items()]
-    if one is None or other is None:
+    first, second = [find_adam_step(update, {monomial: value}) for monomial, value in update.rest.items()]
+    if first is None or second is None:
         return None
-    return _with_slow_average(update, one, other) or _with_slow_average(update, other, one)
+    return _with_slow_average(update, first, second) or _with_slow_average(update, second, first)
 
 
 def _with_slow_average(update: Update, fast: AdamStep, slow: AdamStep) -> Claim | None:
-    """The claim where the first of two steps is that of the corrected average."""
+    """Return the claim if the first of two steps is that of the corrected average."""
     roots = [(step.second, step.root.epsilon, step.root.inner, step.root.correction, step.bases[1]) for step in (fast, slow)]
     if fast.bases[0] is None or slow.bases[0] is not None or roots[0] != roots[1]:
         return None
@@ -342,7 +345,10 @@ def match_mars(update: Update) -> Claim | None:
     last = _last_gradient(update, unclipped(update, first[1]), [step.first, step.second])
     if last is None:
         return None
-    averages = [Average(state, update.read(one[0]), last.form) for state, one in ((step.first, first), (step.second, second))]
+    averages = [
+        Average(state, update.read(recursion[0]), last.form)
+        for state, recursion in ((step.first, first), (step.second, second))
+    ]
     claim = adam_claim(update, step, averages[0], averages[1])
     del claim.hyperparameters["l2"]
     claim.roles["last_gradient"] = last.array
@@ -350,7 +356,7 @@ def match_mars(update: Update) -> Claim | None:
 
 
 def _last_gradient(update: Update, corrected: Sum, moments: list[State]) -> State | None:
-    """The state that is the gradient itself, of which a form is a sum with its last value."""
+    """Return the state that is the gradient itself, of which a form is a sum with its last value."""
     for state in update.used(corrected):
         factor, gradient = split(corrected, state.old)
         is_last = state not in moments and update.is_gradient(state.form) and update.same_direction(gradient, state.form)

@@ -1,9 +1,9 @@
-"""ADOPT (Taniguchi et al. 2024, arXiv:2411.02853): Adam with the second moment of before, and with momentum after the division.
+"""ADOPT (Taniguchi et al. 2024, arXiv:2411.02853): Adam with the old second moment, and with momentum after the division.
 
-    u = g / max(sqrt(v), epsilon), clipped to -t ** 0.25 and t ** 0.25
-    m' = b1 * m + (1 - b1) * u
-    v' = b2 * v + (1 - b2) * g ** 2
-    w' = w - rate * (m' + decay * w), or with Nesterov's look ahead b1 * m' + (1 - b1) * u in the place of m'
+* `u = g / max(sqrt(v), epsilon)`, clipped to `-t ** 0.25` and `t ** 0.25`
+* `m' = b1 * m + (1 - b1) * u`
+* `v' = b2 * v + (1 - b2) * g ** 2`
+* `w' = w - rate * (m' + decay * w)`, or with Nesterov's look ahead `b1 * m' + (1 - b1) * u` instead of m'
 
 State: m, v and t. Reads rate, b1, b2, epsilon, decay. The first step may only fill v.
 """
@@ -50,13 +50,13 @@ def _claim(update: Update, momentum: Momentum) -> Claim | None:
 
 
 def _divided(update: Update, monomial: Monomial) -> tuple[Sum, State, Hyperparameter] | None:
-    """Gradient, second moment and epsilon of `g / max(sqrt(v), epsilon)` with the old v."""
+    """Return gradient, second moment and epsilon of `g / max(sqrt(v), epsilon)` with the old v."""
     for atom, exponent in monomial:
-        found = update.forms.atoms[atom]
-        if exponent != -1.0 or found.op != "maximum":
+        limit = update.forms.atoms[atom]
+        if exponent != -1.0 or limit.op != "maximum":
             continue
-        limits = [part for part in found.parts if is_constant(part)]
-        roots = [part for part in found.parts if not is_constant(part)]
+        limits = [part for part in limit.parts if is_constant(part)]
+        roots = [part for part in limit.parts if not is_constant(part)]
         seconds = [state for state in update.states if roots == [{((state.old, 0.5),): 1.0}]]
         _, gradient = update.split_scalars(tuple(factor for factor in monomial if factor[0] != atom))
         form: Sum = {gradient: 1.0}
@@ -66,7 +66,7 @@ def _divided(update: Update, monomial: Monomial) -> tuple[Sum, State, Hyperparam
 
 
 def _later(update: Update, decay: Sum) -> Hyperparameter:
-    """A decay, which may be another number in the first step."""
+    """Read a decay, which may be another number in the first step."""
     reading = update.read(decay)
     value = value_of_form(update.forms, decay, lambda _: LATER) if reading.value is None else None
     is_chosen = any(update.forms.atoms[atom].op == "select" for monomial in decay for atom, _ in monomial)

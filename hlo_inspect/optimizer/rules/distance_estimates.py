@@ -1,31 +1,31 @@
 """Steps that are scaled by an estimate of the distance to the solution: Prodigy and D-Adaptation.
 
-    r' = b3 * r + (something all weights add up)
-    d' = max(d, coefficient * r' / sum(abs(s')))
+* `r' = b3 * r + total`, with a total over all weights
+* `d' = max(d, coefficient * r' / sum(abs(s')))`
 
 The sums are over the elements of all weights, each of which has a sum of gradients s of its own.
 
 Prodigy (Mishchenko and Defazio 2023, arXiv:2306.06101), AdamW with a rate times d:
 
-    m' = b1 * m + (1 - b1) * d * g
-    v' = b2 * v + (1 - b2) * (d * g) ** 2
-    rate = learning_rate * d * sqrt(1 - b2 ** t) / (1 - b1 ** t)
-    s' = b3 * s + rate * d / d0 * g
-    r' = b3 * r + rate * d / d0 * sum(g * (w0 - w))
-    w' = w - rate * (m' / (sqrt(v') + d' * epsilon) + decay * w)
+* `m' = b1 * m + (1 - b1) * d * g`
+* `v' = b2 * v + (1 - b2) * (d * g) ** 2`
+* `rate = learning_rate * d * sqrt(1 - b2 ** t) / (1 - b1 ** t)`
+* `s' = b3 * s + rate * d / d0 * g`
+* `r' = b3 * r + rate * d / d0 * sum(g * (w0 - w))`
+* `w' = w - rate * (m' / (sqrt(v') + d' * epsilon) + decay * w)`
 
-With a safeguard for warm-up, s' has d in the place of the rate. State: m, v, s and the initial weight w0 of each weight, and
-d, r and the counter. Where d is estimated outside of the step, as prodigyopt for PyTorch does, it is in factors that are handed
-in: what is left in the text is Adam, and named so.
+With a safeguard for warm-up, s' has d instead of the rate. State: m, v, s and the initial weight w0 of each weight, and d, r
+and the counter. prodigyopt for PyTorch estimates d outside of the step: it is then in factors that are inputs. The text holds
+Adam, and the rule is named so.
 
 D-Adaptation of AdamW (Defazio and Mishchenko 2023, arXiv:2301.07733), with the same rate and b3 = sqrt(b2):
 
-    m' = b1 * m + (1 - b1) * rate * g
-    v' = b2 * v + (1 - b2) * g ** 2
-    s' = b3 * s + (1 - b3) * rate * g
-    r' = b3 * r + (1 - b3) * rate * sum(g * s / (sqrt(v) + epsilon))
-    d' = max(d, r' / ((1 - b3) * sum(abs(s'))))
-    w' = w - m' / (sqrt(v') + epsilon) - rate * decay * w
+* `m' = b1 * m + (1 - b1) * rate * g`
+* `v' = b2 * v + (1 - b2) * g ** 2`
+* `s' = b3 * s + (1 - b3) * rate * g`
+* `r' = b3 * r + (1 - b3) * rate * sum(g * s / (sqrt(v) + epsilon))`
+* `d' = max(d, r' / ((1 - b3) * sum(abs(s'))))`
+* `w' = w - m' / (sqrt(v') + epsilon) - rate * decay * w`
 
 State: m, v and s of each weight, and d, r and the counter. Both read the rate beside d, b1, b2, epsilon, decay. As in
 optax.contrib.
@@ -52,7 +52,7 @@ from hlo_inspect.optimizer.step.state_arrays import StateArray
 
 @dataclass(frozen=True, slots=True)
 class _DistanceEstimate:
-    """`distance` and `numerator` are d and r. `update` is that of the weight where both count as scalars.
+    """`distance` and `numerator` are d and r. `update` is that of the weight in which both count as scalars.
 
     `decay` and `scale` are those of r: `r' = decay * r + scale * total`, with the atom of the total; `sizes` is the atom of the
     sum of sizes.
@@ -79,21 +79,21 @@ class _GradientSum:
 
 
 def _distance_estimate(update: Update) -> _DistanceEstimate | None:
-    """The estimate among the states of an update."""
+    """Return the estimate among the states of an update."""
     for distance in update.states:
         atom = update.forms.only_atom(distance.form)
         if distance.array.shape.elements != 1 or atom is None or atom.op != "maximum":
             continue
         others = [part for part in atom.parts if part != {((distance.old, 1.0),): 1.0}]
         if len(others) == 1 and len(others[0]) == 1:
-            found = _with_numerator(update, distance, *next(iter(others[0].items())))
-            if found is not None:
-                return found
+            estimate = _with_numerator(update, distance, *next(iter(others[0].items())))
+            if estimate is not None:
+                return estimate
     return None
 
 
 def _with_numerator(update: Update, distance: State, ratio: Monomial, factor: float) -> _DistanceEstimate | None:
-    """The estimate with a ratio `factor * r' / sizes`."""
+    """Return the estimate with a ratio `factor * r' / sizes`."""
     for numerator in update.states:
         left = product(ratio, ((numerator.new, -1.0),))
         if numerator.array.shape.elements != 1 or len(ratio) != 2 or len(left) != 1 or left[0][1] != -1.0:
@@ -111,7 +111,7 @@ def _with_numerator(update: Update, distance: State, ratio: Monomial, factor: fl
 
 
 def _gradient_sum(estimate: _DistanceEstimate, gradient: Sum) -> _GradientSum | None:
-    """The sum of a weight's gradients, of which the estimate takes the size."""
+    """Return the sum of a weight's gradients whose size the estimate reads."""
     update = estimate.update
     for form in _holding(update, estimate.sizes, gradient):
         size = update.forms.only_atom(form)
@@ -127,35 +127,35 @@ def _gradient_sum(estimate: _DistanceEstimate, gradient: Sum) -> _GradientSum | 
 
 
 def _added_for(estimate: _DistanceEstimate, gradient: Sum, atom: int) -> list[Sum]:
-    """What the numerator adds up that holds an atom and the gradient."""
-    held = estimate.update.reductions.added_up(estimate.total).get(atom, [])
-    return [form for form in held if any(form is one for one in _holding(estimate.update, estimate.total, gradient))]
+    """Return the addends of the numerator that hold an atom and the gradient."""
+    addends = estimate.update.reductions.added_up(estimate.total).get(atom, [])
+    return [form for form in addends if any(form is addend for addend in _holding(estimate.update, estimate.total, gradient))]
 
 
 def _holding(update: Update, total: int, gradient: Sum) -> list[Sum]:
-    """What a sum adds up that holds an atom of the gradient which is no scalar."""
+    """Return the addends of a sum that hold an atom of the gradient which is no scalar."""
     by_atom = update.reductions.added_up(total)
     atoms = {atom for monomial in gradient for atom, _ in monomial if not update.is_scalar(atom)}
     return [form for atom in atoms for form in by_atom.get(atom, [])]
 
 
 def _without_power(form: Sum, atom: int, exponent: float) -> Sum | None:
-    """A form divided by a power of an atom, `None` unless all of its terms have just that."""
+    """Return a form divided by a power of an atom, None unless all of its terms have just that."""
     if any(dict(monomial).get(atom, 0.0) != exponent for monomial in form):
         return None
     return {product(monomial, ((atom, -exponent),)): value for monomial, value in form.items()}
 
 
 def _are_alike(left: Sum, right: Sum) -> bool:
-    """Whether two products have the same factors, and numbers that are equal but for the rounding of `1 - b`."""
+    """Return True if two products have the same factors, and numbers that are equal but for the rounding of `1 - b`."""
     if len(left) != 1 or len(right) != 1 or next(iter(left)) != next(iter(right)):
         return False
-    (one,), (other,) = left.values(), right.values()
-    return abs(one - other) <= 1e-3 * abs(other)
+    (first,), (second,) = left.values(), right.values()
+    return abs(first - second) <= 1e-3 * abs(second)
 
 
 def _is_number(form: Sum, value: float) -> bool:
-    """Whether a form is a number."""
+    """Return True if a form is a number."""
     return set(form) == {ONE} and close(form[ONE], value)
 
 
@@ -193,23 +193,23 @@ def match_prodigy(update: Update) -> Claim | None:
 
 
 def _initial_weight(estimate: _DistanceEstimate, gradient: Sum) -> tuple[StateArray, Sum] | None:
-    """The initial weight, of which a numerator adds up `g * (w0 - w)`, and g."""
+    """Return the initial weight, of which a numerator adds up `g * (w0 - w)`, and g."""
     update = estimate.update
     for form in _added_for(estimate, gradient, update.weight):
         factor, rest = split(form, update.weight)
-        found = scaled(factor, -1.0)
+        gradient_form = scaled(factor, -1.0)
         for atom in {atom for monomial in rest for atom, _ in monomial}:
             array = update.array_of(atom)
             if array is None or not array.is_unchanged or array.shape.dimensions != update.array.shape.dimensions:
                 continue
-            expected = update.forms.multiply({((atom, 1.0),): 1.0}, found)
-            if key_of(expected) == key_of(rest) and update.same_direction(found, gradient):
-                return array, found
+            expected = update.forms.multiply({((atom, 1.0),): 1.0}, gradient_form)
+            if key_of(expected) == key_of(rest) and update.same_direction(gradient_form, gradient):
+                return array, gradient_form
     return None
 
 
 def _prodigy_adds_alike(estimate: _DistanceEstimate, sums: _GradientSum, gradient: Sum, rate: Sum) -> bool:
-    """Whether the numerator and the sum of gradients are averages with the same decay and factor."""
+    """Return True if the numerator and the sum of gradients are averages with the same decay and factor."""
     old, forms = estimate.distance.old, estimate.update.forms
     scale = _without_power(estimate.scale, old, 2.0)
     rest = _without_power(sums.rest, old, 2.0)
@@ -247,7 +247,7 @@ def match_dadapt_adamw(update: Update) -> Claim | None:
 
 
 def _dadapt_adds_alike(estimate: _DistanceEstimate, sums: _GradientSum, step: AdamStep, gradient: Monomial, rate: Sum) -> bool:
-    """Whether the sum of gradients and the numerator are averages as the equations have them, with `rate` beside d."""
+    """Return True if the sum of gradients and the numerator are averages as in the equations, with `rate` beside d."""
     update, old = estimate.update, ((estimate.distance.old, 1.0),)
     if key_of(estimate.decay) != key_of(sums.decay):
         return False
@@ -269,7 +269,7 @@ def _dadapt_adds_alike(estimate: _DistanceEstimate, sums: _GradientSum, step: Ad
 
 
 def _is_step(update: Update, form: Sum, step: AdamStep, above: Monomial) -> bool:
-    """Whether a form is a product over the root of the second moment of before."""
+    """Return True if a form is a product over the root of the old second moment."""
     if len(form) != 1:
         return False
     ((monomial, value),) = form.items()
@@ -286,7 +286,7 @@ def _dadapt_claim(
     sums: _GradientSum,
     parts: tuple[Sum, Monomial],
 ) -> Claim | None:
-    """The claim with a rate beside d, with its corrections, and a gradient."""
+    """Return the claim with a rate beside d, with its corrections, and a gradient."""
     update, (rate, gradient) = estimate.update, parts
     ((monomial, value),) = rate.items()
     corrections, factors = take_corrections(update, monomial)

@@ -1,8 +1,8 @@
 """FTRL-Proximal (McMahan et al. 2013, "Ad Click Prediction").
 
-    n' = n + g ** 2
-    z' = z + g - (sqrt(n') - sqrt(n)) / rate * w
-    w' = 0 if abs(z') <= l1, else -(z' - sign(z') * l1) / ((beta + sqrt(n')) / rate + l2)
+* `n' = n + g ** 2`
+* `z' = z + g - (sqrt(n') - sqrt(n)) / rate * w`
+* `w' = 0 if abs(z') <= l1, else -(z' - sign(z') * l1) / ((beta + sqrt(n')) / rate + l2)`
 
 State: n and z. Reads rate. The new weight is a function of n' and z' alone.
 """
@@ -19,17 +19,17 @@ def match(update: Update) -> Claim | None:
     if update.kept or len(states) != 2 or update.depends_on_itself(update.form):
         return None
     for squares, total in (states, reversed(states)):
-        found = _rate(update, squares, total)
-        second = square_average(update, squares, found[1]) if found is not None else None
-        if found is not None and second is not None and second.decay.value == 1.0:
-            hyperparameters = {"learning_rate": update.read(found[0])}
+        rate_and_gradient = _rate(update, squares, total)
+        second = square_average(update, squares, rate_and_gradient[1]) if rate_and_gradient is not None else None
+        if rate_and_gradient is not None and second is not None and second.decay.value == 1.0:
+            hyperparameters = {"learning_rate": update.read(rate_and_gradient[0])}
             roles = {"second_moment": squares.array, "first_moment": total.array}
-            return Claim(found[0], found[1], hyperparameters, roles)
+            return Claim(rate_and_gradient[0], rate_and_gradient[1], hyperparameters, roles)
     return None
 
 
 def _rate(update: Update, squares: State, total: State) -> tuple[Sum, Sum] | None:
-    """The rate and the gradient of z."""
+    """Return the rate and the gradient of z."""
     old, rest = split(total.form, total.old)
     factor, gradient = split(split_zero(rest), update.weight)
     divided: dict[int, Sum] = {squares.new: {}, squares.old: {}}
@@ -50,6 +50,6 @@ def _rate(update: Update, squares: State, total: State) -> tuple[Sum, Sum] | Non
 
 
 def _opened(update: Update, monomial: Monomial) -> Sum:
-    """A factor that is a sum as that sum."""
+    """Return a factor that is a sum as that sum."""
     atom = update.forms.only_factor(monomial)
     return atom.parts[0] if atom is not None and atom.op == "sum" else {monomial: 1.0}

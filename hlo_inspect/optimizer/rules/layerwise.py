@@ -2,17 +2,17 @@
 
 LARS (You, Gitman and Ginsburg 2017, arXiv:1708.03888):
 
-    trust = coefficient * norm(w) / (norm(g) + decay * norm(w)), or 1 where a norm is 0;  optax has norm(g + decay * w) below
-    m' = momentum * m - rate * trust * (g + decay * w)
-    w' = w + m'   (or with Nesterov's look ahead)
+* `trust = coefficient * norm(w) / (norm(g) + decay * norm(w))`, or 1 if a norm is 0; optax has `norm(g + decay * w)` below
+* `m' = momentum * m - rate * trust * (g + decay * w)`
+* `w' = w + m'` (or with Nesterov's look ahead)
 
 State: m. Reads rate (without the coefficient), momentum, decay. The rate may be a factor of m' instead.
 
 NovoGrad (Ginsburg et al. 2019, arXiv:1905.11286):
 
-    v' = b2 * v + (1 - b2) * norm(g) ** 2, a scalar;  norm(g) ** 2 in the first step
-    m' = b1 * m + g / (sqrt(v') + epsilon) + decay * w
-    w' = w - rate * m'
+* `v' = b2 * v + (1 - b2) * norm(g) ** 2`, a scalar; `norm(g) ** 2` in the first step
+* `m' = b1 * m + g / (sqrt(v') + epsilon) + decay * w`
+* `w' = w - rate * m'`
 
 State: m, v and the counter. Reads rate, b1, b2, epsilon, decay, and the l2 of a gradient `g + l2 * w`.
 """
@@ -66,7 +66,7 @@ def match_lars(update: Update) -> Claim | None:
 
 
 def _is_of_paper(update: Update, trust: int, step: Sum) -> bool:
-    """Whether a trust ratio adds up the norms of the gradient and of the decayed weight, and perhaps a small number."""
+    """Return True if a trust ratio adds up the norms of the gradient and of the decayed weight, and perhaps a small number."""
     ratio = trust_ratio_of(update, trust)
     weight: Monomial = ((update.weight, 1.0),)
     decayed, gradient = split(step, update.weight)
@@ -92,10 +92,10 @@ def match_novograd(update: Update) -> Claim | None:
     first = states[0]
     factor, others = split(update.rest, first.new)
     seconds = [s for s in update.states if s is not first and s.array.shape.elements == 1]
-    found = _recursion(update, first)
-    if len(factor) != 1 or others or not update.are_scalar(factor) or len(seconds) != 1 or found is None:
+    recursion = _recursion(update, first)
+    if len(factor) != 1 or others or not update.are_scalar(factor) or len(seconds) != 1 or recursion is None:
         return None
-    factors, scaled = split(found[1], update.weight)
+    factors, scaled = split(recursion[1], update.weight)
     decayed = {monomial: value for monomial, value in factors.items() if update.are_scalar({monomial: 1.0})}
     inside = {product(m, ((update.weight, 1.0),)): value for m, value in factors.items() if m not in decayed}
     parts = _gradient(update, scaled | inside, seconds[0])
@@ -110,7 +110,7 @@ def match_novograd(update: Update) -> Claim | None:
     rate: Sum = {monomial: -value * root.scale}
     hyperparameters = {
         "learning_rate": update.read(rate),
-        "beta1": update.read(found[0]),
+        "beta1": update.read(recursion[0]),
         "beta2": update.read(second[0]),
         "epsilon": update.read(root.epsilons) if root.epsilons else ABSENT,
         "weight_decay": update.read(decayed) if decayed else ABSENT,
@@ -120,7 +120,7 @@ def match_novograd(update: Update) -> Claim | None:
 
 
 def _recursion(update: Update, state: State) -> tuple[Sum, Sum] | None:
-    """Decay and rest of a state that may be set anew in the first step."""
+    """Return decay and rest of a state that may be set anew in the first step."""
     form = state.form
     monomial, value = only_term(form)
     atom = update.forms.atoms[monomial[0][0]] if len(monomial) == 1 and value == 1.0 else None
@@ -131,21 +131,21 @@ def _recursion(update: Update, state: State) -> tuple[Sum, Sum] | None:
 
 
 def _gradient(update: Update, form: Sum, second: State) -> tuple[Root, Sum] | None:
-    """The gradient that is divided by the root of the second moment."""
-    found = [find_root(update, monomial, second.new) for monomial in form]
-    roots = [root for root in found if root is not None]
+    """Return the gradient that is divided by the root of the second moment."""
+    roots_by_term = [find_root(update, monomial, second.new) for monomial in form]
+    roots = [root for root in roots_by_term if root is not None]
     if len(roots) < len(form) or not roots or any(root.correction for root in roots):
         return None
     split_up = [update.split_scalars(root.rest) for root in roots]
     bare = [(root.epsilon, root.inner, root.scale, scalars) for root, (scalars, _) in zip(roots, split_up, strict=True)]
-    if any(one != bare[0] for one in bare):
+    if any(factors != bare[0] for factors in bare):
         return None
     gradient = {part: value for (_, part), value in zip(split_up, form.values(), strict=True)}
     return (roots[0], gradient) if () not in gradient else None
 
 
 def _norm(update: Update, form: Sum) -> Sum | None:
-    """What a squared norm adds up the squares of, squared."""
+    """Return the squares that a squared norm adds up."""
     if len(form) != 1:
         return None
     ((monomial, _),) = form.items()

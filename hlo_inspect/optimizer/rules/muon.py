@@ -1,19 +1,19 @@
-"""The Newton-Schulz iteration that makes a matrix nearly orthogonal, as Muon takes it.
+"""The Newton-Schulz iteration that makes a matrix nearly orthogonal, as in Muon.
 
 One step with A = X X^T is `X' = a X + (b A + c A A) X`, an odd polynomial of the singular values. The steps are unrolled, or in
 a loop. A transposition makes no other expression here, so X X and X X^T of a square matrix are not distinguished.
 
 Muon (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/): momentum, made nearly orthogonal.
 
-    m' = momentum * m + g, or an average with (1 - momentum) * g
-    M = m', or with Nesterov's look ahead g + momentum * m'; each with its bias correction, if there is one
-    X = M / (norm(M) + epsilon), then several times X = a X + (b X X^T + c (X X^T)^2) X
-    w' = w - rate * (scale * X + decay * w)
+* `m' = momentum * m + g`, or an average with `(1 - momentum) * g`
+* `M = m'`, or with Nesterov's look ahead `g + momentum * m'`; each with its bias correction, if it has one
+* `X = M / (norm(M) + epsilon)`, then several times `X = a X + (b X X^T + c (X X^T)^2) X`
+* `w' = w - rate * (scale * X + decay * w)`
 
-State: m. Reads momentum; rate and decay where they are written as in the last line. The scale goes by the shape of the weight
-(`sqrt(max(1, rows / columns))`, or `0.2 * sqrt(max(rows, columns))` of Liu et al. 2025, arXiv:2502.16982); elsewhere the rate
-is read with the scale in it, and a decay is not read. The coefficients can be any of the signs +, -, +; optax keeps them in an
-array that is a parameter.
+State: m. Reads momentum; rate and decay if they are written as in the last line. The scale depends on the shape of the weight:
+`sqrt(max(1, rows / columns))`, or `0.2 * sqrt(max(rows, columns))` of Liu et al. 2025, arXiv:2502.16982. Else the rate is read
+with the scale in it, and a decay is not read. The coefficients can be any of the signs +, -, +; optax keeps them in an array
+that is a parameter.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MAX_TERMS = 64  # one for each step, and the momentum's
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
-    """A form that is `factor` times the last of so many `steps`, begun with `matrix` divided by its norm."""
+    """A form that is `factor` times the last of `steps` steps, begun with `matrix` divided by its norm."""
 
     factor: Sum
     steps: int
@@ -61,7 +61,7 @@ class _Step:
 
 
 def find_iteration(update: Update, form: Sum) -> Iteration | None:
-    """The iteration of which a form is a multiple."""
+    """Return the iteration of which a form is a multiple."""
     factor: Sum | None = None
     form = split_zero(form)
     steps = 0
@@ -80,7 +80,7 @@ def find_iteration(update: Update, form: Sum) -> Iteration | None:
 
 
 def _find_loop(update: Update, form: Sum) -> _Step | None:
-    """The steps of a loop whose body has one, or several where it is unrolled in part. How often it runs is not looked at."""
+    """Return the steps of a loop whose body has one, or several if it is unrolled in part. The trip count is not read."""
     for atom, _ in next(iter(form), ONE) if len(form) == 1 else ():
         loop = update.reductions.iterated(atom) if update.forms.atoms[atom].op == "opaque" else None
         factor, _ = split(form, atom)
@@ -98,7 +98,7 @@ def _find_loop(update: Update, form: Sum) -> _Step | None:
 
 
 def _find_step(update: Update, form: Sum) -> _Step | None:
-    """A step in its form: the term with the product of matrices that holds all the others, and these."""
+    """Return a step in its form: the term with the product of matrices that holds all the others, and these."""
     if len(form) > MAX_TERMS:
         return None
     for monomial, value in form.items():
@@ -114,7 +114,7 @@ def _find_step(update: Update, form: Sum) -> _Step | None:
 
 
 def _before(update: Update, atom: int, factor: Sum, rest: Sum) -> Sum | None:
-    """X, where the product `atom` is `(b A + c A A) X` and `rest` is `factor * a * X`."""
+    """Return X, if the product `atom` is `(b A + c A A) X` and `rest` is `factor * a * X`."""
     factors = update.reductions.factors(atom)
     if factors is None or _size(update, atom) != update.array.shape.elements:
         return None
@@ -129,13 +129,13 @@ def _before(update: Update, atom: int, factor: Sum, rest: Sum) -> Sum | None:
 
 
 def _alternate(linear: Sum, cubic: Sum, quintic: Sum) -> bool:
-    """Whether the coefficients have the signs +, -, +, as far as they are numbers."""
+    """Return True if the coefficients have the signs +, -, +, as far as they are numbers."""
     expected = ((linear, 1.0), (cubic, -1.0), (quintic, 1.0))
     return all(form.get(ONE, 0.0) * sign > 0 for form, sign in expected if is_constant(form))
 
 
 def _polynomial(update: Update, form: Sum, matrix: Sum) -> tuple[Sum, Sum] | None:
-    """The coefficients b and c of `b A + c A A` with A the product of a matrix with itself."""
+    """Return the coefficients b and c of `b A + c A A` with A the product of a matrix with itself."""
     products = [(m, [atom for atom, e in m if e == 1.0 and update.forms.atoms[atom].op == "opaque"]) for m in form]
     if len(products) != 2 or any(len(atoms) != 1 for _, atoms in products):
         return None
@@ -150,15 +150,15 @@ def _polynomial(update: Update, form: Sum, matrix: Sum) -> tuple[Sum, Sum] | Non
 
 
 def _self_product(update: Update, atom: int, matrix: Sum) -> Sum | None:
-    """The factor `k` of a leaf that is `k` times the product of a matrix with itself."""
+    """Return the factor `k` of a leaf that is `k` times the product of a matrix with itself."""
     factors = update.reductions.factors(atom)
     ratios = [_ratio(update, factor, matrix) for factor in factors or ()]
-    known = [ratio for ratio in ratios if ratio is not None]
-    return update.forms.multiply(known[0], known[1]) if len(known) == 2 else None
+    factors_of_matrix = [ratio for ratio in ratios if ratio is not None]
+    return update.forms.multiply(factors_of_matrix[0], factors_of_matrix[1]) if len(factors_of_matrix) == 2 else None
 
 
 def _is_gram(update: Update, atom: int) -> bool:
-    """Whether the size of a leaf is that of X X^T or X^T X, for a weight that is one matrix."""
+    """Return True if the size of a leaf is that of X X^T or X^T X, for a weight that is one matrix."""
     sides = [side for side in update.array.shape.dimensions if side is not None and side != 1]
     return len(sides) != 2 or _size(update, atom) in {side * side for side in sides}
 
@@ -169,19 +169,19 @@ def _size(update: Update, atom: int) -> int:
 
 
 def _normalised(update: Update, form: Sum) -> Sum | None:
-    """The matrix that is divided by its norm: `matrix / (norm + epsilon)`."""
+    """Return the matrix that is divided by its norm: `matrix / (norm + epsilon)`."""
     if not form:
         return None
     shared = set(next(iter(form))).intersection(*form)
     for atom, exponent in shared:
-        found = update.forms.atoms[atom]
+        divisor = update.forms.atoms[atom]
         if exponent != -1.0:
             continue
         matrix = {product(monomial, ((atom, 1.0),)): value for monomial, value in form.items()}
         direction = update.forms.factored(matrix)[1]
         norm: Sum = {((atom, 1.0),): 1.0}
-        if found.op == "sum":
-            norm = {m: v for m, v in found.parts[0].items() if m != ONE}
+        if divisor.op == "sum":
+            norm = {m: v for m, v in divisor.parts[0].items() if m != ONE}
         if is_norm_of(update, norm, direction):
             return matrix
     return None
@@ -191,23 +191,23 @@ def _normalised(update: Update, form: Sum) -> Sum | None:
 
 
 def _ratio(update: Update, left: Sum, right: Sum) -> Sum | None:
-    """The coefficient `k` of `left = k * right`."""
+    """Return the coefficient `k` of `left = k * right`."""
     by_left, by_right = (_by_matrix(update, form) for form in (left, right))
     if by_left is None or by_right is None or by_left.keys() != by_right.keys() or not by_left:
         return None
-    found: Sum | None = None
+    ratio: Sum | None = None
     for key, (monomial, value) in by_left.items():
         other, divisor = by_right[key]
         quotient: Sum = {product(monomial, inverse(other)): value / divisor}
-        if found is None:
-            found = quotient
-        elif found.keys() != quotient.keys() or not close(*found.values(), *quotient.values()):
+        if ratio is None:
+            ratio = quotient
+        elif ratio.keys() != quotient.keys() or not close(*ratio.values(), *quotient.values()):
             return None
-    return found
+    return ratio
 
 
 def _by_matrix(update: Update, form: Sum) -> dict[Monomial, tuple[Monomial, float]] | None:
-    """Terms by their factors that are no coefficients, `None` where two share these."""
+    """Return terms by their factors that are no coefficients, None if two share these."""
     terms: dict[Monomial, tuple[Monomial, float]] = {}
     for monomial, value in form.items():
         key = tuple((atom, exponent) for atom, exponent in monomial if not _is_coefficient(update, atom))
@@ -222,20 +222,21 @@ def _are_coefficients(update: Update, *forms: Sum) -> bool:
 
 
 def _is_coefficient(update: Update, atom: int) -> bool:
-    """Whether an atom is a scalar, or one element of a small input, as optax keeps the coefficients. Where no other element is
-    used, the input itself replaces that element.
+    """Return True if an atom is a scalar, or an element of a small input, which is how optax keeps the coefficients.
+
+    If no other element is used, the input itself replaces that element.
     """
     if update.is_scalar(atom):
         return True
-    found = update.forms.atoms[atom]
-    if found.op == "slice" and len(found.parts[0]) == 1:
-        ((monomial, value),) = found.parts[0].items()
-        is_one = isinstance(found.attribute, tuple) and math.prod(limit - start for start, limit, _ in found.attribute) == 1
+    record = update.forms.atoms[atom]
+    if record.op == "slice" and len(record.parts[0]) == 1:
+        ((monomial, value),) = record.parts[0].items()
+        is_one = isinstance(record.attribute, tuple) and math.prod(limit - start for start, limit, _ in record.attribute) == 1
         if not is_one or value != 1.0 or len(monomial) != 1 or monomial[0][1] != 1.0:
             return False
         atom = monomial[0][0]
-    known = {update.weight, *(state.old for state in update.states)}
-    is_input = update.forms.atoms[atom].op == "input" and atom not in known
+    state_atoms = {update.weight, *(state.old for state in update.states)}
+    is_input = update.forms.atoms[atom].op == "input" and atom not in state_atoms
     return is_input and 0 < _size(update, atom) < (update.array.shape.elements or 0)
 
 
@@ -247,8 +248,8 @@ def match(update: Update) -> Claim | None:
     average = gradient_average(update, state) if state is not None else None
     if iteration is None or state is None or average is None or iteration.steps < LEAST_STEPS:
         return None
-    factor, beside = split(iteration.matrix, state.new)
-    if not factor or not update.are_scalar(factor) or (beside and not update.same_direction(beside, average.rest)):
+    factor, others = split(iteration.matrix, state.new)
+    if not factor or not update.are_scalar(factor) or (others and not update.same_direction(others, average.rest)):
         return None
     rate, decay = scaled(iteration.factor, -1.0), update.decay_of(iteration.factor)
     decay = COMPUTED if decay.status != "absent" and decay.value != 0.0 else decay
@@ -258,20 +259,20 @@ def match(update: Update) -> Claim | None:
     hyperparameters = {
         "learning_rate": update.read(rate),
         "momentum": average.decay,
-        "nesterov": Hyperparameter(float(bool(beside)), "constant"),
+        "nesterov": Hyperparameter(float(bool(others)), "constant"),
         "weight_decay": decay if decay is not None else ABSENT,
     }
     return Claim(rate, average.rest, hyperparameters, {"first_moment": state.array})
 
 
 def _state_in(update: Update, form: Sum) -> State | None:
-    """The one state of which a form holds the new value, also where it is only found below a loop."""
+    """Return the one state of which a form holds the new value, even if it is only below a loop."""
     states = [state for monomial in form for atom, _ in monomial if (state := update.state_of(atom)) is not None]
     return states[0] if len({state.new for state in states}) == 1 else None
 
 
 def _shared_factor(update: Update) -> tuple[Sum, Sum] | None:
-    """The rate and the decay of `w + -rate * (step + decay * w)`, as the text has it."""
+    """Return the rate and the decay of `w + -rate * (step + decay * w)`, as in the text."""
     graph, own = update.forms.graph, update.array.old
     if graph.ops[update.array.new] != "add" or own not in graph.args[update.array.new]:
         return None

@@ -1,12 +1,13 @@
 """NAdam (Dozat 2016): Adam with Nesterov's momentum.
 
-    w' = w - rate * (b1 * m' / (1 - b1 ** (t + 1)) + (1 - b1) * g / (1 - b1 ** t)) / (sqrt(v' / (1 - b2 ** t)) + epsilon)
+* `w' = w - rate * step / (sqrt(v' / (1 - b2 ** t)) + epsilon)`
+* `step = b1 * m' / (1 - b1 ** (t + 1)) + (1 - b1) * g / (1 - b1 ** t)`
 
 With a schedule of the momentum u, as Keras and PyTorch have it, `P' = P * u` is kept:
 
-    w' = w - rate * (u_next * m' / (1 - P' * u_next) + (1 - u) * g / (1 - P')) / (sqrt(v' / (1 - b2 ** t)) + epsilon)
+* `step = u_next * m' / (1 - P' * u_next) + (1 - u) * g / (1 - P')`
 
-or the factors of m' and g are handed in. NAdamW has the decay of the weights beside the step, as AdamW has it (Loshchilov and
+or the factors of m' and g are inputs. NAdamW has the decay of the weights beside the step, as AdamW has it (Loshchilov and
 Hutter 2019, arXiv:1711.05101).
 
 State: Adam's m, v and t, and P. Reads rate, b1, b2, epsilon, l2 or decay.
@@ -51,36 +52,36 @@ def _with(update: Update, first: State, second: State) -> Claim | None:
         return scheduled
     momentum = tuple(factor for factor in root.rest if factor[0] != first.new)
     outer, scalars = take_corrections(update, momentum)
-    beside = _beside(update, {m: v for m, v in update.rest.items() if m not in ahead}, second, root)
+    gradient_terms = _beside(update, {m: v for m, v in update.rest.items() if m not in ahead}, second, root)
     inner, left = take_corrections(update, root.correction)
     squares = square_average(update, second, average.rest)
-    if squares is None or beside is None or left or not all(update.is_scalar(atom) for atom, _ in scalars):
+    if squares is None or gradient_terms is None or left or not all(update.is_scalar(atom) for atom, _ in scalars):
         return None
     if any(exponent != -1.0 for _, exponent in outer) or any(exponent != -0.5 for _, exponent in inner):
         return None
     rate: Sum = {scalars: -update.rest[ahead[0]] * root.scale / average.decay.value}
-    if not _fits(update, beside, update.forms.multiply(scaled(rate, -1.0 / root.scale), average.rest)):
+    if not _fits(update, gradient_terms, update.forms.multiply(scaled(rate, -1.0 / root.scale), average.rest)):
         return None
     step = AdamStep(first, second, root, rate, (outer[0][0] if outer else None, inner[0][0] if inner else None))
     return adam_claim(update, step, average, squares)
 
 
 def _beside(update: Update, terms: Sum, second: State, root: Root) -> tuple[list[tuple[Hyperparameter, float]], Sum] | None:
-    """The other terms without the root that they share and their corrections."""
-    found: Sum = {}
+    """Return the other terms without the root that they share and their corrections."""
+    gradient_terms: Sum = {}
     shared: list[tuple[Hyperparameter, float]] = []
     for monomial, value in terms.items():
         other = find_root(update, monomial, second.new)
         if other is None or (other.epsilon, other.inner, other.correction) != (root.epsilon, root.inner, root.correction):
             return None
         shared, rest = take_corrections(update, other.rest)
-        found[rest] = value
-    return (shared, found) if all(exponent == -1.0 for _, exponent in shared) else None
+        gradient_terms[rest] = value
+    return (shared, gradient_terms) if all(exponent == -1.0 for _, exponent in shared) else None
 
 
-def _fits(update: Update, beside: tuple[list[tuple[Hyperparameter, float]], Sum], expected: Sum) -> bool:
-    """Whether the gradient beside the moment has the factor that goes with it."""
-    (a, left), (b, right) = update.forms.factored(beside[1]), update.forms.factored(expected)
+def _fits(update: Update, gradient_terms: tuple[list[tuple[Hyperparameter, float]], Sum], expected: Sum) -> bool:
+    """Return True if the gradient has the factor that goes with that of the moment."""
+    (a, left), (b, right) = update.forms.factored(gradient_terms[1]), update.forms.factored(expected)
     return left == right and close(a, b, max(update.tolerance * 2, 1e-4))
 
 
@@ -88,16 +89,16 @@ def _fits(update: Update, beside: tuple[list[tuple[Hyperparameter, float]], Sum]
 
 
 def _scheduled(update: Update, ahead: Monomial, root: Root, second: State, average: Average) -> Claim | None:
-    """The claim where the momentum changes with the steps."""
-    beside: Sum = {}
+    """Return the claim if the momentum changes with the steps."""
+    gradient_terms: Sum = {}
     for monomial, value in update.rest.items():
         other = find_root(update, monomial, second.new) if monomial != ahead else None
         if other is not None and (other.epsilon, other.inner, other.correction) == (root.epsilon, root.inner, root.correction):
-            beside[other.rest] = value * other.scale
+            gradient_terms[other.rest] = value * other.scale
     squares = square_average(update, second, average.rest)
     decay, _ = split(average.state.form, average.state.old)
     share = added({ONE: 1.0}, decay, -1.0)
-    factor = quotient(update.forms, beside, average.rest) if len(beside) == len(update.rest) - 1 else None
+    factor = quotient(update.forms, gradient_terms, average.rest) if len(gradient_terms) == len(update.rest) - 1 else None
     if squares is None or factor is None or not update.are_scalar(factor) or not split_zero(share):
         return None
     momentum: Sum = {product(root.rest, ((average.state.new, -1.0),)): update.rest[ahead] * root.scale}
@@ -114,7 +115,7 @@ def _scheduled(update: Update, ahead: Monomial, root: Root, second: State, avera
 
 
 def _rate(update: Update, momentum: Sum, gradient: Sum) -> Sum | None:
-    """The rate by the factors of the first moment and of the gradient."""
+    """Return the rate by the factors of the first moment and of the gradient."""
     ((left, a),), ((right, b),) = momentum.items(), gradient.items()
     if len(left) == len(right) == 1 and left != right and _is_handed_in(update, left) and _is_handed_in(update, right):
         return momentum
@@ -138,32 +139,32 @@ def _is_handed_in(update: Update, monomial: Monomial) -> bool:
 
 
 def _kept_product(update: Update, atom: int) -> int | None:
-    """The new value of a scalar P of which an atom is `1 - P`."""
-    found = update.forms.atoms[atom]
-    terms = {m: v for m, v in found.parts[0].items() if m != ONE} if found.op == "sum" else {}
+    """Return the new value of a scalar P of which an atom is `1 - P`."""
+    record = update.forms.atoms[atom]
+    terms = {m: v for m, v in record.parts[0].items() if m != ONE} if record.op == "sum" else {}
     monomial, value = only_term(terms)
     is_kept = len(monomial) == 1 and monomial[0][1] == 1.0 and update.forms.atoms[monomial[0][0]].op == "value"
-    return monomial[0][0] if is_kept and close(found.parts[0].get(ONE, 0.0), -value) else None
+    return monomial[0][0] if is_kept and close(record.parts[0].get(ONE, 0.0), -value) else None
 
 
 def _momentum_ahead(update: Update, factors: Monomial, kept: int) -> tuple[int, Sum] | None:
-    """The atom `1 - P' * u` among divisors, and u."""
+    """Return the atom `1 - P' * u` among divisors, and u."""
     for atom, exponent in factors:
-        found = update.forms.atoms[atom]
-        terms = {m: v for m, v in found.parts[0].items() if m != ONE} if exponent == -1.0 and found.op == "sum" else {}
-        one = found.parts[0].get(ONE, 0.0) if terms else 0.0
-        if one and all(dict(monomial).get(kept) == 1.0 for monomial in terms):
-            return atom, {product(monomial, ((kept, -1.0),)): -value / one for monomial, value in terms.items()}
+        record = update.forms.atoms[atom]
+        terms = {m: v for m, v in record.parts[0].items() if m != ONE} if exponent == -1.0 and record.op == "sum" else {}
+        constant_term = record.parts[0].get(ONE, 0.0) if terms else 0.0
+        if constant_term and all(dict(monomial).get(kept) == 1.0 for monomial in terms):
+            return atom, {product(monomial, ((kept, -1.0),)): -value / constant_term for monomial, value in terms.items()}
     return None
 
 
 def _factors_of(update: Update, kept: int) -> list[Sum]:
-    """What a kept product may be multiplied with in each step: all but one of the factors of its new value."""
+    """Return possible factors of a kept product in each step: all but one of the factors of its new value."""
     node = update.forms.atoms[kept].node
     form = update.forms.definition(node) if node is not None else {}
-    found: list[Sum] = []
+    factors: list[Sum] = []
     for old in {atom for monomial in form for atom, _ in monomial if update.forms.atoms[atom].op == "input"}:
         factor, rest = split(form, old)
         if not rest:
-            found.append(expanded(update, factor))
-    return found
+            factors.append(expanded(update, factor))
+    return factors

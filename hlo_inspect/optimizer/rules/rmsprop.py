@@ -3,21 +3,21 @@
 RMSProp (Hinton, lecture 6e of "Neural Networks for Machine Learning", 2012), centered (Graves 2013, arXiv:1308.0850) or not,
 with momentum or without:
 
-    v' = b2 * v + (1 - b2) * g ** 2
-    centered   a' = b2 * a + (1 - b2) * g,  variance = v' - a' ** 2;  else  variance = v'
-    step = g / sqrt(variance + epsilon)   or   g / (sqrt(variance) + epsilon)
-    w' = w - rate * step   or   m' = momentum * m + step,  w' = w - rate * m'
+* `v' = b2 * v + (1 - b2) * g ** 2`
+* centered: `a' = b2 * a + (1 - b2) * g`, `variance = v' - a' ** 2`; else `variance = v'`
+* `step = g / sqrt(variance + epsilon)` or `g / (sqrt(variance) + epsilon)`
+* `w' = w - rate * step`, or `m' = momentum * m + step`, `w' = w - rate * m'`
 
 State: v, with it a and m. Reads rate, b2, epsilon, momentum, decay, l2. The rate may be part of m', v' corrected as in Adam.
 
-AdaGrad (Duchi, Hazan and Singer 2011) adds up the squares, `v' = v + g ** 2`. State: v. Reads rate, epsilon, decay, l2. Where
-v' is 0 the step may be defined as 0.
+AdaGrad (Duchi, Hazan and Singer 2011) adds up the squares, `v' = v + g ** 2`. State: v. Reads rate, epsilon, decay, l2. The
+step may be defined as 0 for a v' of 0.
 
-Adadelta (Zeiler 2012, arXiv:1212.5701) has the root of the squares of its steps in the place of a rate:
+Adadelta (Zeiler 2012, arXiv:1212.5701) has the root of the squares of its steps instead of a rate:
 
-    u = g * sqrt(d + epsilon) / sqrt(v' + epsilon)
-    d' = b2 * d + (1 - b2) * u ** 2
-    w' = w - rate * u
+* `u = g * sqrt(d + epsilon) / sqrt(v' + epsilon)`
+* `d' = b2 * d + (1 - b2) * u ** 2`
+* `w' = w - rate * u`
 
 State: v and d. Reads rate, b2, epsilon, decay, l2.
 """
@@ -44,28 +44,28 @@ from hlo_inspect.optimizer.step.state_arrays import StateArray
 
 
 def match_rmsprop(update: Update) -> Claim | None:
-    found = _find_scaled_gradient(update)
-    if found is None:
+    step = _find_scaled_gradient(update)
+    if step is None:
         return None
-    second = square_average(update, found.second, found.gradient)
+    second = square_average(update, step.second, step.gradient)
     if second is None or second.decay.value == 1.0:
         return None
-    if found.average is not None:
-        mean = gradient_average(update, found.average)
-        if mean is None or mean.decay != second.decay or not update.same_direction(mean.rest, found.gradient):
+    if step.average is not None:
+        mean = gradient_average(update, step.average)
+        if mean is None or mean.decay != second.decay or not update.same_direction(mean.rest, step.gradient):
             return None
-    bases, _ = take_corrections(update, found.root.correction)
-    return found.claim(update, {"beta2": exact_decay(second.decay, bases[0][0] if bases else None)})
+    bases, _ = take_corrections(update, step.root.correction)
+    return step.claim(update, {"beta2": exact_decay(second.decay, bases[0][0] if bases else None)})
 
 
 def match_adagrad(update: Update) -> Claim | None:
-    found = _find_scaled_gradient(update)
-    if found is None or found.average is not None or found.momentum is not None or found.root.correction:
+    step = _find_scaled_gradient(update)
+    if step is None or step.average is not None or step.momentum is not None or step.root.correction:
         return None
-    second = square_average(update, found.second, found.gradient)
+    second = square_average(update, step.second, step.gradient)
     if second is None or second.decay.value != 1.0:
         return None
-    return found.claim(update, {})
+    return step.claim(update, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +96,14 @@ class _ScaledGradient:
 
 
 def _find_scaled_gradient(update: Update) -> _ScaledGradient | None:
-    """The step of an update that is explained by one second moment, at most one average below the root, and a momentum."""
+    """Return a step with one second moment, at most one average below the root, and perhaps a momentum."""
     if not update.is_plain() or not update.rest:
         return None
     return _scaled_gradient(update, update.rest) or _with_momentum(update)
 
 
 def _with_momentum(update: Update) -> _ScaledGradient | None:
-    """A state that adds up steps, with Nesterov's look ahead or without."""
+    """Return the step of a state that adds up steps, with Nesterov's look ahead or without."""
     for state in update.used(update.rest):
         momentum = find_momentum(update, update.rest, state)
         inner = _scaled_gradient(update, momentum.step) if momentum is not None else None
@@ -113,7 +113,7 @@ def _with_momentum(update: Update) -> _ScaledGradient | None:
 
 
 def _scaled_gradient(update: Update, form: Sum) -> _ScaledGradient | None:
-    """A form `-rate * gradient / root(second)`."""
+    """Match a form `-rate * gradient / root(second)`."""
     states = update.used(form)
     for second in states:
         others = [state for state in states if state is not second]
@@ -122,7 +122,7 @@ def _scaled_gradient(update: Update, form: Sum) -> _ScaledGradient | None:
             continue
         roots = [part[0] for part in parts if part is not None]
         scalars = [part[1] for part in parts if part is not None]
-        if any(root != roots[0] or one != scalars[0] for root, one in zip(roots, scalars, strict=True)):
+        if any(root != roots[0] or factors != scalars[0] for root, factors in zip(roots, scalars, strict=True)):
             continue
         gradient = {part[2]: value for part, value in zip(parts, form.values(), strict=True) if part is not None}
         if not update.is_gradient(gradient) or update.used(gradient):
@@ -134,7 +134,7 @@ def _scaled_gradient(update: Update, form: Sum) -> _ScaledGradient | None:
 def _take_rate(
     update: Update, second: State, root: Root, scalars: Monomial, gradient: Sum, average: State | None
 ) -> _ScaledGradient | None:
-    """Takes the common factor of the terms as the rate."""
+    """Return the step with the common factor of the terms as the rate."""
     values = {round(value, 12) for value in gradient.values()}
     factor, _ = split(gradient, update.weight)
     content = (
@@ -147,7 +147,7 @@ def _take_rate(
 
 
 def _term(update: Update, monomial: Monomial, second: State, others: list[State]) -> tuple[Root, Monomial, Monomial] | None:
-    """The root, the scalar factors and the gradient of one term."""
+    """Return the root, the scalar factors and the gradient of one term."""
     opened = _open_safe_root(update, monomial, second.new)
     root = find_root(update, opened, second.new, others[0].new if others else None)
     if root is None:
@@ -158,7 +158,7 @@ def _term(update: Update, monomial: Monomial, second: State, others: list[State]
 
 
 def _open_safe_root(update: Update, monomial: Monomial, moment: int) -> Monomial:
-    """A product in which `select(moment > 0, x, 0)` is put as `x`, where `x` is one product."""
+    """Replace `select(moment > 0, x, 0)` in a product by `x`, if `x` is one product."""
     opened = monomial
     for atom, exponent in monomial:
         inner = _safe(update, update.forms.atoms[atom], moment) if exponent == 1.0 else None
@@ -168,7 +168,7 @@ def _open_safe_root(update: Update, monomial: Monomial, moment: int) -> Monomial
 
 
 def _safe(update: Update, choice: Atom, moment: int) -> Monomial | None:
-    """`x` of `select(moment > 0, x, 0)`."""
+    """Return `x` of `select(moment > 0, x, 0)`."""
     if choice.op != "select" or len(choice.parts[1]) != 1 or any(choice.parts[2].values()):
         return None
     ((inner, value),) = choice.parts[1].items()
@@ -210,7 +210,7 @@ def match_adadelta(update: Update) -> Claim | None:
 
 
 def _averages_steps(update: Update, state: State, below: int, unit: Monomial, epsilon: Sum) -> bool:
-    """Whether a state averages the squares of the step, and its root is taken with the same epsilon."""
+    """Return True if a state averages the squares of the step, and its root has the same epsilon."""
     atom = update.forms.atoms[below]
     old, inner = split(atom.parts[0], state.old) if atom.op == "sum" else ({}, {})
     decay, rest = split(state.form, state.old)

@@ -1,12 +1,12 @@
 """Rprop (Riedmiller and Braun 1993): a step size for each element, which grows while the sign of the gradient stays.
 
-    turn = sign(g * last)
-    size' = size * (1.2 if turn > 0, 0.5 if turn < 0, else 1), between two limits
-    last' = 0 if turn < 0, else g
-    w' = w - size' * sign(last')
+* `turn = sign(g * last)`
+* `size' = size * (1.2 if turn > 0, 0.5 if turn < 0, else 1)`, between two limits
+* `last' = 0 if turn < 0, else g`
+* `w' = w - size' * sign(last')`
 
-optax keeps the last step in the place of the last gradient: `step' = 0 if turn < 0, else size' * sign(g)`, and the weight goes
-down by the step, by the new one or, in some versions, by the one of before.
+optax keeps the last step instead of the last gradient: `step' = 0 if turn < 0, else size' * sign(g)`. The weight goes down by
+the new step or, in some versions, by the old one.
 
 State: the sizes and the last gradient or step. Reads nothing: there is no rate.
 """
@@ -26,7 +26,7 @@ def match(update: Update) -> Claim | None:
 
 
 def _by_step(update: Update, monomial: Monomial, value: float) -> Claim | None:
-    """The claim where the last step is kept."""
+    """Return the claim if the last step is kept."""
     if value != -1.0 or len(monomial) != 1 or monomial[0][1] != 1.0:
         return None
     for last in update.states:
@@ -35,11 +35,11 @@ def _by_step(update: Update, monomial: Monomial, value: float) -> Claim | None:
             continue
         zeroed = update.forms.function("select", (*turned.parts[:2], {((last.old, 1.0),): 1.0}), turned.attribute)
         steps = ({((last.new, 1.0),): 1.0}, last.form, zeroed)
-        ((inner, one),) = turned.parts[2].items()
+        ((inner, coefficient),) = turned.parts[2].items()
         factors = [update.forms.atoms[atom] for atom, exponent in inner if exponent == 1.0]
         signs = [factor for factor in factors if factor.op == "sign"]
         sizes = [state for state in update.states if dict(inner).get(state.new) == 1.0]
-        if len(signs) != 1 or len(sizes) != 1 or len(inner) != 2 or one != 1.0 or {monomial: 1.0} not in steps:
+        if len(signs) != 1 or len(sizes) != 1 or len(inner) != 2 or coefficient != 1.0 or {monomial: 1.0} not in steps:
             continue
         gradient = signs[0].parts[0]
         is_turn = update.is_gradient(gradient) and _compares(update, turned.parts[0], last, gradient)
@@ -49,7 +49,7 @@ def _by_step(update: Update, monomial: Monomial, value: float) -> Claim | None:
 
 
 def _by_gradient(update: Update, monomial: Monomial, value: float) -> Claim | None:
-    """The claim where the last gradient is kept."""
+    """Return the claim if the last gradient is kept."""
     signs = [atom for atom, exponent in monomial if exponent == 1.0 and update.forms.atoms[atom].op == "sign"]
     sizes = [state for state in update.states if dict(monomial).get(state.new) == 1.0]
     if len(signs) != 1 or len(sizes) != 1 or len(monomial) != 2 or value != -1.0:
@@ -65,7 +65,7 @@ def _by_gradient(update: Update, monomial: Monomial, value: float) -> Claim | No
 
 
 def _turned(update: Update, last: State) -> Sum:
-    """The gradient of a state that is 0 where its sign has changed."""
+    """Return the gradient of a state that is 0 if its sign has changed."""
     atoms = [update.forms.atoms[monomial[0][0]] for monomial in last.form if len(monomial) == 1]
     if len(atoms) != 1 or atoms[0].op != "select":
         return {}
@@ -76,19 +76,20 @@ def _turned(update: Update, last: State) -> Sum:
 
 
 def _compares(update: Update, condition: Sum, last: State, gradient: Sum) -> bool:
-    """Whether a condition looks at the sign of `g * last`, or at what is chosen by it, as in PyTorch: its parts are comparisons
-    and choices of that sign and of scalars.
+    """Return True if a condition depends on the sign of `g * last`, or on a choice by it, as in PyTorch.
+
+    Its parts are comparisons and choices of that sign and of scalars.
     """
     looked_at = update.forms.multiply(gradient, {((last.old, 1.0),): 1.0})
     signs = (looked_at, update.forms.function("sign", (looked_at,)))
     atoms = [update.forms.atoms[atom] for monomial in condition for atom, _ in monomial]
     if len(atoms) != 1 or atoms[0].op != "compare":
         return False
-    open_ = list(atoms[0].parts)
+    unread = list(atoms[0].parts)
     seen: set[int] = set()
     is_seen = False
-    while open_:
-        part = open_.pop()
+    while unread:
+        part = unread.pop()
         if part in signs:
             is_seen = True
             continue
@@ -96,15 +97,15 @@ def _compares(update: Update, condition: Sum, last: State, gradient: Sum) -> boo
             seen.add(atom)
             if len(part) != 1 or update.forms.atoms[atom].op not in {"compare", "select"}:
                 return False
-            open_ += update.forms.atoms[atom].parts
+            unread += update.forms.atoms[atom].parts
     return is_seen
 
 
 def _grows(update: Update, size: State, last: State, gradient: Sum) -> bool:
-    """Whether a step size is multiplied by a choice of numbers, within limits."""
-    found = update.forms.only_atom(size.form)
-    if found is not None and found.op == "select" and found.parts[1] == {((size.old, 1.0),): 1.0}:
-        grown = next(iter(found.parts[2]), ONE) if _compares(update, found.parts[0], last, gradient) else ONE
+    """Return True if a step size is multiplied by a choice of numbers, within limits."""
+    choice = update.forms.only_atom(size.form)
+    if choice is not None and choice.op == "select" and choice.parts[1] == {((size.old, 1.0),): 1.0}:
+        grown = next(iter(choice.parts[2]), ONE) if _compares(update, choice.parts[0], last, gradient) else ONE
     else:
         grown = next(iter(size.form)) if len(size.form) == 1 else ONE
     inner = within_limits(update, grown[0][0]) if len(grown) == 1 else {}

@@ -1,11 +1,10 @@
 """Schedule-free SGD and AdamW (Defazio et al. 2024, arXiv:2405.15682).
 
-    z' = z - rate * (g(y) + decay * y)   or   z - rate * (g(y) / (sqrt(v' / (1 - b2 ** t)) + epsilon) + decay * y)
-    x' = (1 - c) * x + c * z'
-    y' = (1 - b1) * z' + b1 * x'
+* `z' = z - rate * (g(y) + decay * y)`, or `z - rate * (g(y) / (sqrt(v' / (1 - b2 ** t)) + epsilon) + decay * y)`
+* `x' = (1 - c) * x + c * z'`
+* `y' = (1 - b1) * z' + b1 * x'`
 
-The weight is y; x is not kept: `x = (y - (1 - b1) * z) / b1`. State: z, with AdamW v, and what c is computed
-from. Reads rate, b1, b2, epsilon, decay.
+The weight is y; x is not kept: `x = (y - (1 - b1) * z) / b1`. State: z, with AdamW v, and the state from which c is computed.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ def match(update: Update) -> Claim | None:
     ahead, others = split(update.rest, state.new)
     behind, left = split(others, state.old)
     blend = _blend(update, ahead, behind) if not split_zero(left) else None
-    found = update.recursion(state)
-    if blend is None or found is None or key_of(found[0]) != key_of({ONE: 1.0}):
+    recursion = update.recursion(state)
+    if blend is None or recursion is None or key_of(recursion[0]) != key_of({ONE: 1.0}):
         return None
-    decayed, step = split(found[1], update.weight)
+    decayed, step = split(recursion[1], update.weight)
     inner = _adam_step(update, step) if update.used(step) else _plain_step(update, step)
     if inner is None or not update.are_scalar(decayed):
         return None
@@ -38,7 +37,7 @@ def match(update: Update) -> Claim | None:
 
 
 def _plain_step(update: Update, step: Sum) -> Claim | None:
-    """`-rate * g`."""
+    """Match `-rate * g`."""
     if len(step) != 1 or not update.is_gradient(step):
         return None
     ((monomial, value),) = step.items()
@@ -47,7 +46,7 @@ def _plain_step(update: Update, step: Sum) -> Claim | None:
 
 
 def _adam_step(update: Update, step: Sum) -> Claim | None:
-    """`-rate * g / (sqrt(v' / (1 - b2 ** t)) + epsilon)`."""
+    """Match `-rate * g / (sqrt(v' / (1 - b2 ** t)) + epsilon)`."""
     states = update.used(step)
     if len(step) != 1 or len(states) != 1:
         return None
@@ -71,7 +70,7 @@ def _adam_step(update: Update, step: Sum) -> Claim | None:
 
 
 def _blend(update: Update, ahead: Sum, behind: Sum) -> float | None:
-    """`b1` of `y' = k * y - (1 - b1) * k * z + (1 - b1 * k) * z'`."""
+    """Return `b1` of `y' = k * y - (1 - b1) * k * z + (1 - b1 * k) * z'`."""
     ratio = quotient(update.forms, behind, update.kept)
     if ratio is None or not is_constant(ratio):
         return None

@@ -1,22 +1,24 @@
-"""Stochastic gradient descent: plain, with momentum (Polyak 1964) or Nesterov's momentum (Sutskever et al. 2013), and averaged.
+"""Stochastic gradient descent: plain, with momentum or Nesterov's momentum, and averaged.
 
-    plain      w' = w - rate * (g + decay * w)
-    momentum   m' = momentum * m + g + l2 * w            w' = w - rate * m'
-    Nesterov   w' = w - rate * (g + l2 * w + momentum * m')
+Momentum is that of Polyak 1964, Nesterov's that of Sutskever et al. 2013:
 
-State: nothing, or m. Reads rate, momentum, decay or l2. The rate may be part of the momentum instead: `m' = momentum * m -
-rate * g` and `w' = w + m'`. Where the gradient was multiplied by a constant before the rate (1 / accumulated steps), XLA
-folds the two, and the rate that is read is their product.
+* plain: `w' = w - rate * (g + decay * w)`
+* momentum: `m' = momentum * m + g + l2 * w`, `w' = w - rate * m'`
+* Nesterov: `w' = w - rate * (g + l2 * w + momentum * m')`
+
+State: nothing, or m. Reads rate, momentum, decay or l2. The rate may be part of the momentum instead: `m' = momentum * m - rate
+* g` and `w' = w + m'`. XLA folds a constant factor of the gradient (1 / accumulated steps) into the rate; the rule reads their
+product.
 
 Averaged SGD (Polyak and Juditsky 1992), with the schedule of Bottou 2010 that PyTorch has:
 
-    w' = (1 - decay * eta) * w - eta * g
-    x' = x + mu * (w' - x)
-    eta' = rate / (1 + decay * rate * t) ** alpha      mu' = 1 / max(1, t - t0)
+* `w' = (1 - decay * eta) * w - eta * g`
+* `x' = x + mu * (w' - x)`
+* `eta' = rate / (1 + decay * rate * t) ** alpha`, `mu' = 1 / max(1, t - t0)`
 
-State: x, the average; eta and mu may be kept, handed in or computed in the step. Reads decay. An average alone belongs to no
-optimizer: many steps keep one for evaluation. It is ASGD's where the weights decay by a multiple of the rate, the rate falls as
-a power of the steps, and `mu` changes from step to step.
+State: x, the average; eta and mu may be state, inputs or computed in the step. Reads decay. An average alone belongs to no
+optimizer: many steps keep one for evaluation. It is ASGD's if the weights decay by a multiple of the rate, the rate falls as a
+power of the steps, and `mu` changes from step to step.
 """
 
 from __future__ import annotations
@@ -87,7 +89,7 @@ def _momentum(update: Update, state: State) -> Claim | None:
 
 
 def _nesterov(update: Update, average: Average, factor: Sum) -> tuple[Sum, Sum] | None:
-    """The factor `c` of `w' = kept * w + c * (g + momentum * m')`, and what then keeps the weight."""
+    """Return the factor `c` of `w' = kept * w + c * (g + momentum * m')`, and the factor `kept` of the weight."""
     decay, _ = split(average.state.form, average.state.old)
     step = update.forms.multiply(factor, update.forms.power(decay, -1.0))
     left = added(update.form, update.forms.multiply(step, average.rest), -1.0)
@@ -99,7 +101,7 @@ def _nesterov(update: Update, average: Average, factor: Sum) -> tuple[Sum, Sum] 
 
 
 def _is_sum_of_gradients(update: Update, average: Average) -> bool:
-    """Whether terms with several factors are gradients: of a standardized weight, which they hold, multiplied with a sum."""
+    """Return True if terms with several factors are gradients: of a standardized weight, which they hold, times a sum."""
     factor, gradient = split(average.rest, update.weight)
     terms = [term for term in factor if not update.are_scalar({term: 1.0})]
     return all(is_backward(update, term) for term in terms) and is_plain_gradient(update, gradient)
@@ -120,7 +122,7 @@ def match_asgd(update: Update) -> Claim | None:
 
 
 def _averaged_by(update: Update, rate: Sum) -> StateArray | None:
-    """The average that ASGD keeps of a weight with a step of this rate, `None` where the step is not ASGD's."""
+    """Return the average that ASGD keeps of a weight with a step of this rate, None if the step is not ASGD's."""
     decay = {monomial: -value for monomial, value in added(update.kept, {ONE: -1.0}).items() if value}
     if is_constant(rate) or len(rate) != 1 or not decay:
         return None
@@ -130,19 +132,22 @@ def _averaged_by(update: Update, rate: Sum) -> StateArray | None:
     decays = {product(monomial, inverse(factors)): number / value for monomial, number in decay.items()}
     if not any(_is_schedule(update, form, decays) for form in (rate, *update.returned_scalars)):
         return None
-    return next((one.array for one in update.averages if not is_constant(one.share) and update.are_scalar(one.share)), None)
+    return next(
+        (average.array for average in update.averages if not is_constant(average.share) and update.are_scalar(average.share)),
+        None,
+    )
 
 
 def _is_schedule(update: Update, form: Sum, decays: Sum) -> bool:
-    """Whether a rate is `c * (1 + decay * c * t) ** -alpha`; numbers that are handed in are not compared."""
+    """Return True if a rate is `c * (1 + decay * c * t) ** -alpha`; numbers that are inputs are not compared."""
     if len(form) != 1:
         return False
     ((monomial, rate),) = form.items()
     for atom, exponent in monomial:
-        found = update.forms.atoms[atom]
-        if found.op != "sum" or not -1.0 <= exponent < 0.0 or not update.is_scalar(atom):
+        base = update.forms.atoms[atom]
+        if base.op != "sum" or not -1.0 <= exponent < 0.0 or not update.is_scalar(atom):
             continue
-        steps = dict(found.parts[0])
+        steps = dict(base.parts[0])
         start = steps.pop(ONE, 0.0)
         if start <= 0.0 or len(steps) != 1:
             continue

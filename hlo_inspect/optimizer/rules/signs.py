@@ -1,8 +1,8 @@
 """Steps of one length for all elements, along a sign: signSGD, Signum and Lion.
 
-    sign_sgd   w' = w - rate * (sign(g) + decay * w)
-    signum     m' = momentum * m + (1 - momentum) * g          w' = w - rate * (sign(m') + decay * w)
-    lion       m' = b2 * m + (1 - b2) * g                      w' = w - rate * (sign(b1 * m + (1 - b1) * g) + decay * w)
+* sign_sgd: `w' = w - rate * (sign(g) + decay * w)`
+* signum: `m' = momentum * m + (1 - momentum) * g`, `w' = w - rate * (sign(m') + decay * w)`
+* lion: `m' = b2 * m + (1 - b2) * g`, `w' = w - rate * (sign(b1 * m + (1 - b1) * g) + decay * w)`
 
 signSGD and Signum: Bernstein et al. 2018, arXiv:1802.04434. Lion: Chen et al. 2023, arXiv:2302.06675; with b1 = b2 it is
 Signum. The factor of g in m' changes no sign and may be 1. State: nothing, or m. Each reads rate, decay and l2, Signum
@@ -48,7 +48,7 @@ def match_lion(update: Update) -> Claim | None:
 
 
 def _signed_step(update: Update) -> tuple[Sum, Sum] | None:
-    """The rate and what the sign is taken of."""
+    """Return the rate and the form whose sign is the step."""
     if len(update.rest) != 1 or not update.is_plain():
         return None
     ((monomial, value),) = update.rest.items()
@@ -60,12 +60,12 @@ def _signed_step(update: Update) -> tuple[Sum, Sum] | None:
 
 
 def _is_gradient(update: Update, form: Sum) -> bool:
-    """Whether a form is a gradient, perhaps with an L2 term."""
+    """Return True if a form is a gradient, perhaps with an L2 term."""
     return is_plain_gradient(update, split(form, update.weight)[1])
 
 
 def _average(update: Update) -> Average | None:
-    """The average of gradients that is the only state in the step."""
+    """Return the average of gradients that is the only state in the step."""
     states = update.used(update.rest)
     return gradient_average(update, states[0]) if len(states) == 1 else None
 

@@ -1,12 +1,12 @@
 """SM3-II (Anil et al. 2019, arXiv:1901.11150).
 
-    u = min over dimensions of (the accumulator of that dimension) + g ** 2
-    accumulator' of a dimension = max of u over the other dimensions
-    m' = momentum * m + (1 - momentum) * g / sqrt(u + epsilon)
-    w' = w - rate * m'
+* u = the minimum over dimensions of (the accumulator of that dimension) `+ g ** 2`
+* accumulator' of a dimension = the maximum of u over the other dimensions
+* `m' = momentum * m + (1 - momentum) * g / sqrt(u + epsilon)`
+* `w' = w - rate * m'`
 
-State: an accumulator for each dimension (of a vector u itself), and m. Reads rate, momentum, epsilon,
-decay, and the l2 of a gradient `g + l2 * w`.
+State: an accumulator for each dimension (for a vector u itself), and m. Reads rate, momentum, epsilon, decay, and the l2 of a
+gradient `g + l2 * w`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def match(update: Update) -> Claim | None:
 
 
 def _scaled(update: Update, monomial: Monomial) -> tuple[Sum, Sum] | None:
-    """The gradient and the sum below the root of `g / sqrt(u + epsilon)`, which may be 0 where u is."""
+    """Return the gradient and the sum below the root of `g / sqrt(u + epsilon)`, which may be 0 if u is."""
     below: Sum | None = None
     gradient: list[tuple[int, float]] = []
     for atom, exponent in monomial:
@@ -70,7 +70,7 @@ def _root(update: Update, atom: Atom, exponent: float) -> Sum | None:
 
 
 def _accumulates(update: Update, below: Sum, gradient: Sum, states: list[State]) -> bool:
-    """Whether the sum below the root is `u + epsilon`, of these accumulators."""
+    """Return True if the sum below the root is `u + epsilon`, of these accumulators."""
     total = {monomial: value for monomial, value in below.items() if monomial != ONE}
     if len(states) == 1 and total == {((states[0].new, 1.0),): 1.0}:
         old, rest = split(states[0].form, states[0].old)

@@ -1,11 +1,11 @@
 """Sophia (Liu et al. 2023, arXiv:2305.14342): momentum over an estimate of the Hessian's diagonal, each element clipped.
 
-    m' = b1 * m + (1 - b1) * g
-    h' = b2 * h + (1 - b2) * estimate, in every k-th step
-    w' = w - rate * (clip(m' / max(gamma * h, epsilon), -1, 1) + decay * w)
+* `m' = b1 * m + (1 - b1) * g`
+* `h' = b2 * h + (1 - b2) * estimate`, in every k-th step
+* `w' = w - rate * (clip(m' / max(gamma * h, epsilon), -1, 1) + decay * w)`
 
-State: m, h and counters. Reads rate, b1, b2, epsilon, decay. The estimate is what a backward pass gives: a square of a gradient
-(Gauss-Newton-Bartlett), or a product with a random direction (Hutchinson). h may be that of before or after the step.
+State: m, h and counters. Reads rate, b1, b2, epsilon, decay. A backward pass computes the estimate: a square of a gradient
+(Gauss-Newton-Bartlett), or a product with a random direction (Hutchinson). h may be the old or the new one.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def match(update: Update) -> Claim | None:
     for atom, exponent in monomial:
         inner = within_limits(update, atom) if exponent == 1.0 else {}
         scalars = product(monomial, ((atom, -1.0),))
-        found = _divided(update, inner) if len(inner) == 1 and update.are_scalar({scalars: 1.0}) else None
-        if found is None:
+        divided = _divided(update, inner) if len(inner) == 1 and update.are_scalar({scalars: 1.0}) else None
+        if divided is None:
             continue
-        first, second, epsilon, decay = found
+        first, second, epsilon, decay = divided
         average = gradient_average(update, first)
         if average is None:
             continue
@@ -44,7 +44,7 @@ def match(update: Update) -> Claim | None:
 
 
 def _divided(update: Update, form: Sum) -> tuple[State, State, Hyperparameter, Hyperparameter] | None:
-    """The states, epsilon and b2 of `m' / max(gamma * h, epsilon)`."""
+    """Return the states, epsilon and b2 of `m' / max(gamma * h, epsilon)`."""
     ((monomial, _),) = form.items()
     firsts = [state for state in update.states if dict(monomial).get(state.new) == 1.0]
     divisors = [atom for atom, exponent in monomial if exponent == -1.0 and update.forms.atoms[atom].op == "maximum"]
@@ -65,7 +65,7 @@ def _divided(update: Update, form: Sum) -> tuple[State, State, Hyperparameter, H
 
 
 def _decay(update: Update, state: State) -> Hyperparameter | None:
-    """The decay of a state that averages something of a backward pass, in each step or in some."""
+    """Return the decay of a state that averages a result of a backward pass, in each step or in some."""
     form = state.form
     monomial, _ = only_term(form)
     atom = update.forms.only_factor(monomial)

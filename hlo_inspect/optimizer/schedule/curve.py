@@ -1,6 +1,6 @@
-"""Functions of one counter in closed form: `base + scale * f(inner)`, which sums and products with constants keep.
+"""Functions of a counter in closed form: `base + scale * f(inner)`, which sums and products with constants keep.
 
-What has no such form (the product of two changing factors, the sum of two different functions) is `None`.
+Expressions without such a form (the product of two changing factors, the sum of two different functions) are None.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from hlo_inspect.optimizer.algebra.normal_form import close
 Kind = Literal["constant", "linear", "cosine", "power", "exponential", "floor"]
 
 NEARLY = 1e-5
-"""How far below a whole number the quotient of a counter may lie that is one: 41 * float32(1 / 41) does."""
+"""The largest distance below a whole number of a counter's quotient that is that number: 41 * float32(1 / 41) has one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """`base`, and but for constants `scale * f`: the counter itself (linear), `cos(inner)`, `inner ** parameter`,
-    `parameter ** inner` (exponential), or the whole part of `inner`.
+    """`base`, and but for constants `scale * f`.
+
+    `f` is the counter itself (linear), `cos(inner)`, `inner ** parameter`, `parameter ** inner` (exponential), or the whole
+    part of `inner`.
     """
 
     kind: Kind
@@ -31,7 +33,7 @@ class Curve:
     parameter: float = 0.0
 
     def value(self, counter: float) -> float:
-        """The value at a counter; NaN where there is none."""
+        """Return the value at a counter; NaN if it is undefined."""
         if self.kind == "constant":
             return self.base
         inside = counter if self.inner is None else self.inner.value(counter)
@@ -50,14 +52,14 @@ class Curve:
         return inside if self.kind == "linear" else math.floor(inside + NEARLY)
 
     def passed(self, counter: int) -> float:
-        """How many steps ago the whole part of a rising line became what it is at a counter; 0 for another function."""
+        """Return the steps since the whole part of a rising line reached its value at a counter; 0 for another function."""
         if self.kind != "floor" or self.inner is None or self.inner.scale <= 0.0:
             return 0.0
         value = self.inner.value(counter)
         return max(0.0, value - math.floor(value + NEARLY)) / self.inner.scale
 
     def direction(self, low: int, high: int) -> int | None:
-        """1 where it does not fall between two counters, -1 where it does not rise, 0 for a constant, `None` if unclear."""
+        """Return 1 if it does not fall between two counters, -1 if it does not rise, 0 for a constant, None if unclear."""
         if self.kind == "constant":
             return 0
         rises = 1 if self.scale > 0 else -1
@@ -80,7 +82,7 @@ def constant(value: float) -> Curve:
 
 
 def total(curves: Sequence[tuple[float, Curve]]) -> Curve | None:
-    """A sum of curves with coefficients."""
+    """Add curves with coefficients. Return None if the sum has no closed form."""
     base = sum(factor * curve.base for factor, curve in curves)
     changing = [(factor, curve) for factor, curve in curves if curve.kind != "constant"]
     if not changing:
@@ -96,7 +98,7 @@ def total(curves: Sequence[tuple[float, Curve]]) -> Curve | None:
 
 
 def product(curves: Sequence[Curve]) -> Curve | None:
-    """A product in which at most one factor changes."""
+    """Multiply curves. Return None if two or more of them change, unless the constant factor is 0."""
     changing = [curve for curve in curves if curve.kind != "constant"]
     factor = math.prod(curve.base for curve in curves if curve.kind == "constant")
     if not changing or factor == 0.0:
@@ -105,7 +107,7 @@ def product(curves: Sequence[Curve]) -> Curve | None:
 
 
 def power(curve: Curve, exponent: float) -> Curve | None:
-    """A curve to a constant power: of a counter, of a power of one, of an exponential, of a wave."""
+    """Raise a curve to a constant power: a counter, a power of one, an exponential, a wave."""
     if exponent == 1.0:
         return curve
     if curve.kind == "constant":
@@ -129,14 +131,14 @@ def _power_of_power(curve: Curve, exponent: float) -> Curve | None:
 
 
 def exponential(base: float, exponent: Curve) -> Curve | None:
-    """A constant to the power of a counter or of its whole quotient."""
+    """Raise a constant to the power of a counter or of its whole quotient."""
     if base <= 0 or not math.isfinite(base) or exponent.kind not in {"linear", "floor"}:
         return None
     return Curve("exponential", 0.0, 1.0, exponent, base)
 
 
 def whole(curve: Curve, low: int, high: int) -> Curve | None:
-    """The whole part of a curve that is linear and not negative between two counters."""
+    """Return the whole part of a curve that is linear and not negative between two counters."""
     if curve.kind != "linear" or min(curve.value(low), curve.value(high)) < 0:
         return None
     if curve.base == int(curve.base) and curve.scale == int(curve.scale):
@@ -145,9 +147,10 @@ def whole(curve: Curve, low: int, high: int) -> Curve | None:
     return constant(float(first)) if first == last else Curve("floor", 0.0, 1.0, curve)
 
 
-def alike(left: Curve, right: Curve, counters: Sequence[int], scale: float) -> bool:
-    """Whether two curves have the same values at some counters, by the size of what they belong to."""
+def are_equal_at(left: Curve, right: Curve, counters: Sequence[int], scale: float) -> bool:
+    """Return True if two curves have the same values at some counters, relative to `scale`."""
     return all(
-        abs(left.value(one) - right.value(one)) <= 1e-7 * scale or close(left.value(one), right.value(one), 1e-7)
-        for one in counters
+        abs(left.value(counter) - right.value(counter)) <= 1e-7 * scale
+        or close(left.value(counter), right.value(counter), 1e-7)
+        for counter in counters
     )

@@ -1,11 +1,11 @@
 """An expression of a counter as a piecewise function: curves between counters.
 
-Each comparison, minimum, maximum, limit and sign is decided for a whole range of counters, and where it cannot be the range is
-split at the counter at which it changes. Within a range every atom is then a curve of the counter, or the expression has no
-pieces. Sums and products are those of real numbers: integers are assumed not to overflow.
+Each comparison, minimum, maximum, limit and sign is decided for a whole range of counters. If it changes within the range, the
+range is split at that counter. Within a range every atom is then a curve of the counter, or the expression has no pieces. Sums
+and products are those of real numbers: integers are assumed not to overflow.
 
 Some schedules of optax (`cosine_onecycle_schedule`, `linear_onecycle_schedule`, `piecewise_interpolate_schedule`) are computed
-as a small array of segments: each element is 0 outside of its own segment, and their sum is the rate. Such a sum is written out
+as a small array of segments. Each element is 0 outside of its own segment, and their sum is the rate. Such a sum is written out
 first.
 """
 
@@ -23,7 +23,7 @@ from hlo_inspect.optimizer.schedule import curve as curves
 from hlo_inspect.optimizer.schedule.curve import Curve
 
 LAST = 2**31 - 2
-"""The highest number of a counter of 32 bits from which it counts on."""
+"""The highest number of a 32-bit counter from which it counts on."""
 
 MAX_ELEMENTS = 12  # of a small array
 MAX_NODES = 200  # of which an array is made
@@ -41,17 +41,18 @@ class Piece:
 
 
 def pieces_of(forms: NormalForms, form: Sum, counter: int, ahead: int = 0) -> list[Piece] | None:
-    """The pieces of a sum as a function of a counter, from 0 to `LAST`; with `ahead` of 1, of the counter + 1. `None` where it
-    is not a curve somewhere, or too long.
+    """Return the pieces of a sum as a function of a counter, from 0 to `LAST`; None if a piece is no curve, or too long.
+
+    With `ahead` of 1, it is a function of the counter + 1.
     """
     atoms = sorted(forms.atoms_below(form))
     if len(atoms) > MAX_ATOMS:
         return None
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     waiting = [(0, LAST)]
     for _ in range(MAX_RANGES):
         if not waiting:
-            return found
+            return pieces
         first, last = waiting.pop()
         part = _Range(first, last, ahead)
         for number in atoms:
@@ -64,34 +65,34 @@ def pieces_of(forms: NormalForms, form: Sum, counter: int, ahead: int = 0) -> li
         result = part.sum(form)
         if result is None:
             return None
-        found.append(Piece(first, last, result))
+        pieces.append(Piece(first, last, result))
     return None
 
 
 class _Range:
-    """The curves of atoms between two counters; `split` is the counter at which something changes that has to be decided."""
+    """The curves of atoms between two counters; `split` is the counter at which a decision changes."""
 
     def __init__(self, first: int, last: int, ahead: int) -> None:
         self._counter = Curve("linear", float(-ahead), 1.0) if first < last else curves.constant(float(first - ahead))
         self.first = first
         self.last = last
         self.split: int | None = None
-        self._known: dict[int, Curve | None] = {}
+        self._curves: dict[int, Curve | None] = {}
 
     def take(self, number: int, atom: Atom, *, is_counter: bool) -> None:
-        """Adds an atom whose parts are known."""
+        """Add an atom; its parts are added already."""
         if is_counter:
-            self._known[number] = self._counter
+            self._curves[number] = self._counter
         elif atom.node is not None or atom.op == "zero":
-            self._known[number] = curves.constant(0.0) if atom.op == "zero" else None
+            self._curves[number] = curves.constant(0.0) if atom.op == "zero" else None
         else:
             parts = [self.sum(part) for part in atom.parts]
-            self._known[number] = parts[0] if atom.op == "sum" else self._function(atom, parts)
+            self._curves[number] = parts[0] if atom.op == "sum" else self._function(atom, parts)
 
     def sum(self, form: Sum) -> Curve | None:
         terms: list[tuple[float, Curve]] = []
         for monomial, coefficient in form.items():
-            factors = [(self._known[atom], exponent) for atom, exponent in monomial]
+            factors = [(self._curves[atom], exponent) for atom, exponent in monomial]
             powers = [curves.power(base, exponent) if base is not None else None for base, exponent in factors]
             whole = [factor for factor in powers if factor is not None]
             term = curves.product(whole) if len(whole) == len(powers) else None
@@ -101,23 +102,23 @@ class _Range:
         return curves.total(terms)
 
     def _function(self, atom: Atom, parts: list[Curve | None]) -> Curve | None:
-        known = [part for part in parts if part is not None]
+        curves_of_parts = [part for part in parts if part is not None]
         if atom.op in _CHOICES:
             return _CHOICES[atom.op](self, parts)
-        if len(known) < len(parts):
+        if len(curves_of_parts) < len(parts):
             return None
-        if all(part.kind == "constant" for part in known):
-            value = apply(atom.op, atom.attribute, [part.base for part in known])
+        if all(part.kind == "constant" for part in curves_of_parts):
+            value = apply(atom.op, atom.attribute, [part.base for part in curves_of_parts])
             return None if value is None else curves.constant(value)
         if atom.op == "compare":
-            return self._compared(str(atom.attribute), *known)
+            return self._compared(str(atom.attribute), *curves_of_parts)
         function = _FUNCTIONS.get(atom.op)
-        return function(self, *known) if function is not None else None
+        return function(self, *curves_of_parts) if function is not None else None
 
     # -- what is decided ------------------------------------------------------------------------------------------------
 
     def _changes(self, truth: Callable[[int], object]) -> bool:
-        """Whether something that changes at most once is not the same in the whole range; notes where it changes."""
+        """Return True and set `split` if `truth`, which changes at most once, is not the same in the whole range."""
         before = truth(self.first)
         if truth(self.last) == before:
             return False
@@ -129,8 +130,8 @@ class _Range:
         return True
 
     def _difference(self, left: Curve, right: Curve) -> Callable[[int], float] | None:
-        """`left - right`, where that only rises or only falls."""
-        first, second = (one.direction(self.first, self.last) for one in (left, right))
+        """Return `left - right`, if that only rises or only falls."""
+        first, second = (curve.direction(self.first, self.last) for curve in (left, right))
         both = curves.total([(1.0, left), (-1.0, right)])
         direction = both.direction(self.first, self.last) if both is not None else None
         if both is not None and direction is not None:
@@ -141,14 +142,14 @@ class _Range:
 
     def _compared(self, how: str, left: Curve, right: Curve) -> Curve | None:
         difference = self._difference(left, right)
-        if difference is None or self._changes(lambda one: _sign(difference(one))):
+        if difference is None or self._changes(lambda counter: _sign(difference(counter))):
             return None
         value = apply("compare", how, [_sign(difference(self.first)), 0.0])
         return None if value is None else curves.constant(value)
 
     def _larger(self, left: Curve, right: Curve) -> Curve | None:
         difference = self._difference(left, right)
-        if difference is None or self._changes(lambda one: difference(one) > 0):
+        if difference is None or self._changes(lambda counter: difference(counter) > 0):
             return None
         return left if difference(self.first) > 0 else right
 
@@ -161,7 +162,7 @@ class _Range:
         return self._smaller(above, high) if above is not None else None
 
     def _signed(self, value: Curve) -> Curve | None:
-        if value.direction(self.first, self.last) is None or self._changes(lambda one: _sign(value.value(one))):
+        if value.direction(self.first, self.last) is None or self._changes(lambda counter: _sign(value.value(counter))):
             return None
         return curves.constant(_sign(value.value(self.first)))
 
@@ -202,7 +203,7 @@ class _Range:
         return self._decided(parts, 1.0)
 
     def _decided(self, parts: list[Curve | None], strong: float) -> Curve | None:
-        """A truth that one of two decides, or both together."""
+        """Return a truth that one of two decides, or both together."""
         truths = [float(bool(part.base)) if part is not None and part.kind == "constant" else None for part in parts]
         if strong in truths:
             return curves.constant(strong)
@@ -236,13 +237,13 @@ _FUNCTIONS: dict[str, Callable[..., Curve | None]] = {
 
 
 def with_segments(flow: Dataflow, forms: NormalForms, rate: Sum) -> Sum:
-    """A rate in which sums over small arrays of constants and scalars are written out."""
+    """Write out sums over small arrays of constants and scalars in a rate."""
     totals = {leaf: total for leaf in forms.leaves(rate) if (total := _total(flow, forms, leaf)) is not None}
     return _replaced(forms, rate, totals) if totals else rate
 
 
 def _total(flow: Dataflow, forms: NormalForms, leaf: int) -> Sum | None:
-    """The sum of an array's elements that a leaf is, element by element."""
+    """Return the sum of an array's elements that a leaf is, element by element."""
     frames, node = flow.frames, forms.atoms[leaf].node
     place = flow.graph.places.get(node) if node is not None else None
     if place is None or frames.opcode(place) != "reduce" or frames.size(place) != 1 or not frames.applies(place, "add"):
@@ -264,38 +265,40 @@ def _total(flow: Dataflow, forms: NormalForms, leaf: int) -> Sum | None:
 
 
 def _below(graph: Graph, array: int) -> list[int] | None:
-    """The nodes that an array is made of, operands first, down to scalars; `None` where there are too many."""
-    found = {array}
+    """Return the nodes that an array is made of, operands first, down to scalars; None if there are too many."""
+    nodes = {array}
     stack = [array]
     while stack:
         node = stack.pop()
-        new = set(graph.args[node]) - found if graph.sizes[node] != 1 else set()
-        found |= new
+        new = set(graph.args[node]) - nodes if graph.sizes[node] != 1 else set()
+        nodes |= new
         stack += new
-        if len(found) > MAX_NODES:
+        if len(nodes) > MAX_NODES:
             return None
-    return sorted(found)
+    return sorted(nodes)
 
 
 def _element(flow: Dataflow, below: Sequence[int], number: int, size: int) -> int | None:
-    """The node of one element of the last node, an array of that size; `below` are the nodes that it is made of."""
+    """Return the node of one element of the last node, an array of that size; `below` are the nodes that it is made of."""
     graph = flow.graph
-    found: dict[int, int] = {}
+    elements: dict[int, int] = {}
     for node in below:
         values = _numbers(flow, node)
         if graph.sizes[node] == 1:
-            found[node] = node
+            elements[node] = node
         elif values is not None and len(values) == size:
-            found[node] = graph.constant(values[number])
+            elements[node] = graph.constant(values[number])
         elif graph.ops[node] in ELEMENTWISE and graph.sizes[node] == size:
-            found[node] = graph.make(graph.ops[node], tuple([found[arg] for arg in graph.args[node]]), graph.attributes[node])
+            elements[node] = graph.make(
+                graph.ops[node], tuple([elements[arg] for arg in graph.args[node]]), graph.attributes[node]
+            )
         else:
             return None
-    return found[below[-1]]
+    return elements[below[-1]]
 
 
 def _numbers(flow: Dataflow, node: int) -> Sequence[float] | None:
-    """The numbers of which a node is an array with one dimension: a constant, or 0, 1, 2 and so on."""
+    """Return the numbers of an array with one dimension: a constant, or 0, 1, 2 and so on."""
     place = flow.graph.places.get(node)
     instruction = flow.frames.instruction(place) if place is not None else None
     shape = instruction.shape if instruction is not None else None
@@ -307,24 +310,24 @@ def _numbers(flow: Dataflow, node: int) -> Sequence[float] | None:
 
 
 def _replaced(forms: NormalForms, form: Sum, by: Mapping[int, Sum]) -> Sum:
-    """A sum in which other sums stand for some leaves, at any depth."""
-    found: dict[int, Sum] = {}
+    """Replace some leaves by sums, at any depth."""
+    replacements: dict[int, Sum] = {}
     for number in sorted(forms.atoms_below(form)):
         atom = forms.atoms[number]
-        parts = tuple([_put_in(forms, part, found) for part in atom.parts])
+        parts = tuple([_put_in(forms, part, replacements) for part in atom.parts])
         if number in by or not parts:
-            found[number] = by.get(number, {((number, 1.0),): 1.0})
+            replacements[number] = by.get(number, {((number, 1.0),): 1.0})
         else:
-            found[number] = parts[0] if atom.op == "sum" else forms.function(atom.op, parts, atom.attribute)
-    return _put_in(forms, form, found)
+            replacements[number] = parts[0] if atom.op == "sum" else forms.function(atom.op, parts, atom.attribute)
+    return _put_in(forms, form, replacements)
 
 
-def _put_in(forms: NormalForms, form: Sum, found: Mapping[int, Sum]) -> Sum:
-    """A sum in which each atom is replaced."""
+def _put_in(forms: NormalForms, form: Sum, replacements: Mapping[int, Sum]) -> Sum:
+    """Replace each atom of a sum."""
     total: Sum = {}
     for monomial, value in form.items():
         product: Sum = {ONE: 1.0}
         for atom, exponent in monomial:
-            product = forms.multiply(product, forms.power(found[atom], exponent))
+            product = forms.multiply(product, forms.power(replacements[atom], exponent))
         total = added(total, scaled(product, value))
     return total

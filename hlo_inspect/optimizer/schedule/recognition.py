@@ -1,21 +1,21 @@
 """Schedules: a learning rate as a function of the number of steps, by name.
 
-A rate has one segment or several in turn. With the counter c, of a segment that begins at `b`, takes `n` steps and goes from
-`s` to `e`:
+A rate has one segment or several in turn. With the counter c, a segment begins at `b`, takes `n` steps and goes from `s` to
+`e`:
 
-    constant       s
-    linear         s + (e - s) * (c - b) / n
-    cosine         e + (s - e) * (1 + cos(pi * (c - b) / n)) / 2       (with an exponent: that half sum to its power)
-    polynomial     e + (s - e) * (1 - (c - b) / n) ** p
-    exponential    s * r ** ((c - b) / k), r every k steps
-    staircase      s * r ** floor((c - b) / k)
-    inverse root   f / sqrt(c + o)
-    inverse        s / (1 + f * c)
+* constant: `s`
+* linear: `s + (e - s) * (c - b) / n`
+* cosine: `e + (s - e) * (1 + cos(pi * (c - b) / n)) / 2` (with an exponent: that half sum to its power)
+* polynomial: `e + (s - e) * (1 - (c - b) / n) ** p`
+* exponential: `s * r ** ((c - b) / k)`, r every k steps
+* staircase: `s * r ** floor((c - b) / k)`
+* inverse root: `f / sqrt(c + o)`
+* inverse: `s / (1 + f * c)`
 
-These are what optax documents for `constant_schedule`, `linear_schedule`, `polynomial_schedule`, `cosine_decay_schedule`,
-`exponential_decay` and, of parts that follow each other, `join_schedules`, `warmup_*` and `piecewise_constant_schedule`; the
-inverse root is that of Vaswani et al. 2017 (arXiv:1706.03762). Only the expression decides. A segment is named when its
-equation, with the numbers that are printed, gives the values that the text computes at several counters.
+optax documents these for `constant_schedule`, `linear_schedule`, `polynomial_schedule`, `cosine_decay_schedule` and
+`exponential_decay`. Its `join_schedules`, `warmup_*` and `piecewise_constant_schedule` have parts that follow each other. The
+inverse root is that of Vaswani et al. 2017 (arXiv:1706.03762). Only the expression decides. A segment is named if its equation,
+with the printed numbers, gives the values that the text computes at several counters.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from hlo_inspect.optimizer.algebra.normal_form import NormalForms, Sum, close, p
 from hlo_inspect.optimizer.algebra.numeric import value_of_form
 from hlo_inspect.optimizer.matching.training_steps import WeightUpdates
 from hlo_inspect.optimizer.matching.weights import Weight
-from hlo_inspect.optimizer.schedule.curve import Curve, alike
+from hlo_inspect.optimizer.schedule.curve import Curve, are_equal_at
 from hlo_inspect.optimizer.schedule.piecewise import LAST, Piece, pieces_of, with_segments
 
 Kind = Literal["constant", "linear", "cosine", "polynomial", "exponential", "staircase", "inverse square root", "inverse"]
@@ -43,8 +43,10 @@ FAR = 100_000  # steps for which the last segment is checked
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A segment of `steps` from counter `first` on, `None` for the last one. `exponent` is that of a cosine or polynomial;
-    `factor` the r or the f, `every` the k or the o of the equations; of a cosine that does not stop at its end the n.
+    """A segment of `steps` from counter `first` on, None for the last one.
+
+    `exponent` is that of a cosine or polynomial; `factor` the r or the f, `every` the k or the o of the equations. For a cosine
+    that does not stop at its end, `every` is the n.
     """
 
     kind: Kind
@@ -57,7 +59,7 @@ class Segment:
     every: float = 0.0
 
     def value(self, counter: int) -> float:
-        """The rate by the equation."""
+        """Return the rate by the equation."""
         passed = counter - self.first
         if self.kind == "constant":
             return self.start
@@ -78,7 +80,7 @@ class Segment:
         return self.start + (self.end - self.start) * share
 
     def points(self) -> list[int]:
-        """Counters at which the equation is held against the text: both ends and between, except where a stair begins."""
+        """Return counters at which to compare the equation with the text: both ends and between, no beginning of a stair."""
         length = self.steps if self.steps is not None else FAR
         if self.kind == "cosine" and self.steps is None:
             length = int(self.every)
@@ -90,7 +92,7 @@ class Segment:
 
 
 def described(parts: Sequence[Segment]) -> str:
-    """Segments as a phrase: the value at the end of each, and at its start unless the segment before it ended there."""
+    """Format segments as a phrase: the value at the end of each, and at its start unless the previous one ended there."""
     one_step = parts[0].kind == "constant" and parts[0].start == 0.0 and parts[0].steps == 1
     if len(parts) == 2 and (_is_warm_up(parts[0]) or one_step) and parts[1].kind == "cosine" and parts[1].steps is None:
         return f"{_phrase(parts[1], None)} after {parts[0].steps} of warm-up"
@@ -130,7 +132,7 @@ def _phrase(part: Segment, before: float | None) -> str:
 
 
 def _number(value: float) -> str:
-    """All digits that were compared."""
+    """Format a number with all digits that were compared."""
     return f"{value:.10g}"
 
 
@@ -174,7 +176,7 @@ class Rates:
 
 
 def schedule_in_words(forms: NormalForms, rate: Sum, counter: int) -> str | None:
-    """A schedule as a phrase, by the counter's old or by its new value, where it has the rounder numbers."""
+    """Format a schedule, by the counter's old value, or by its new one if that has the rounder numbers."""
     phrases: list[tuple[int, str]] = []
     for ahead in (0, 1):
         parts = schedule_of(forms, rate, counter, ahead)
@@ -185,8 +187,9 @@ def schedule_in_words(forms: NormalForms, rate: Sum, counter: int) -> str | None
 
 
 def schedule_of(forms: NormalForms, rate: Sum, counter: int, ahead: int = 0) -> list[Segment] | None:
-    """The segments of a rate as a function of a counter of steps; with `ahead` of 1, as a function of the counter + 1. `None`
-    where a part of the rate is not recognised, or where arithmetic with its constants fails.
+    """Return the segments of a rate as a function of a counter of steps; with `ahead` of 1, of the counter + 1.
+
+    Return None if a part of the rate is not recognised, or if arithmetic with its constants fails.
     """
     try:
         return _schedule(forms, rate, counter, ahead)
@@ -195,19 +198,19 @@ def schedule_of(forms: NormalForms, rate: Sum, counter: int, ahead: int = 0) -> 
 
 
 def _schedule(forms: NormalForms, rate: Sum, counter: int, ahead: int) -> list[Segment] | None:
-    found = pieces_of(forms, rate, counter, ahead) if forms.leaves(rate) == {counter} else None
-    if found is None:
+    pieces = pieces_of(forms, rate, counter, ahead) if forms.leaves(rate) == {counter} else None
+    if pieces is None:
         return None
-    reached = [piece for piece in found if piece.last >= ahead]  # the counter begins at 0
+    reached = [piece for piece in pieces if piece.last >= ahead]  # the counter begins at 0
     ends = [(piece.curve, end) for piece in reached for end in (max(piece.first, ahead), min(piece.last, piece.first + FAR))]
     largest = max(abs(curve.value(end)) for curve, end in ends)
     if not math.isfinite(largest) or largest == 0.0:
         return None
-    found = _joined(found, largest)
-    if len(found) > MAX_SEGMENTS:
+    pieces = _joined(pieces, largest)
+    if len(pieces) > MAX_SEGMENTS:
         return None
     parts: list[Segment] = []
-    for piece in found:
+    for piece in pieces:
         part = _part(piece, largest)
         if part is None:
             return None
@@ -218,13 +221,13 @@ def _schedule(forms: NormalForms, rate: Sum, counter: int, ahead: int) -> list[S
 
 
 def counts_steps(forms: NormalForms, new: Sum, counter: int) -> bool:
-    """Whether the new value of a counter is the old one and 1."""
-    found = pieces_of(forms, new, counter)
-    return found == [Piece(0, LAST, Curve("linear", 1.0, 1.0))]
+    """Return True if the new value of a counter is the old one and 1."""
+    pieces = pieces_of(forms, new, counter)
+    return pieces == [Piece(0, LAST, Curve("linear", 1.0, 1.0))]
 
 
 def expanded_rate(forms: NormalForms, rate: Sum) -> Sum:
-    """A rate that another output keeps, as that output's expression."""
+    """Return a rate that another output keeps as that output's expression."""
     for _ in range(4):
         kept = [(m, v, atom) for m, v in rate.items() for atom, e in m if forms.atoms[atom].op == "value" and e == 1.0]
         if len(rate) != 1 or len(kept) != 1:
@@ -237,10 +240,10 @@ def expanded_rate(forms: NormalForms, rate: Sum) -> Sum:
     return rate
 
 
-def _joined(found: Sequence[Piece], scale: float) -> list[Piece]:
-    """Adjacent pieces of one curve joined; a counter that fits two pieces belongs to the second."""
+def _joined(pieces: Sequence[Piece], scale: float) -> list[Piece]:
+    """Join adjacent pieces of one curve; a counter that fits two pieces belongs to the second."""
     joined: list[Piece] = []
-    for piece in found:
+    for piece in pieces:
         last = joined[-1] if joined else None
         if last is not None and _continues(last.curve, piece, scale):
             joined[-1] = replace(last, last=piece.last)
@@ -255,29 +258,30 @@ def _joined(found: Sequence[Piece], scale: float) -> list[Piece]:
 
 
 def _beginning(left: Piece, right: Piece, scale: float) -> int:
-    """The counter from which the second of two pieces on gives the values: the last one of the first piece, or where the stair
-    begins on which both meet.
+    """Return the counter from which the second of two pieces gives the values.
+
+    It is the last one of the first piece, or the beginning of the stair on which both meet.
     """
     if _is_shared(left, right, scale):
         return left.last
     stairs = right.curve.inner if right.curve.kind == "exponential" else None
     beginning = math.ceil(right.first - stairs.passed(right.first) - TOLERANCE) if stairs is not None else right.first
     is_level = left.curve.kind == "constant" and left.first <= beginning
-    return beginning if is_level and alike(left.curve, right.curve, [beginning], scale) else right.first
+    return beginning if is_level and are_equal_at(left.curve, right.curve, [beginning], scale) else right.first
 
 
 def _is_shared(left: Piece, right: Piece, scale: float) -> bool:
-    """Whether two pieces meet at the last counter of the first one rather than at the first one of the second."""
-    gaps = [abs(left.curve.value(at) - right.curve.value(at)) for at in (left.last, right.first)]
-    return (gaps[0] < gaps[1] or left.first == left.last) and alike(left.curve, right.curve, [left.last], scale)
+    """Return True if two pieces meet at the last counter of the first one rather than at the first one of the second."""
+    gaps = [abs(left.curve.value(counter) - right.curve.value(counter)) for counter in (left.last, right.first)]
+    return (gaps[0] < gaps[1] or left.first == left.last) and are_equal_at(left.curve, right.curve, [left.last], scale)
 
 
 def _continues(curve: Curve, piece: Piece, scale: float) -> bool:
     if piece.first == piece.last:
-        return alike(curve, piece.curve, [piece.first], scale)
+        return are_equal_at(curve, piece.curve, [piece.first], scale)
     far = min(piece.last, piece.first + FAR)
     same = curve.kind == piece.curve.kind
-    return same and alike(curve, piece.curve, [piece.first, (piece.first + far) // 2, far], scale)
+    return same and are_equal_at(curve, piece.curve, [piece.first, (piece.first + far) // 2, far], scale)
 
 
 # -- segments -----------------------------------------------------------------------------------------------------------
@@ -302,7 +306,7 @@ def _part(piece: Piece, largest: float) -> Segment | None:
 
 
 def _wave(curve: Curve, first: int, steps: int | None, largest: float) -> Segment | None:
-    """Half a wave. A cosine that nothing ends goes from one extreme to the next."""
+    """Return half a wave. A cosine that nothing ends goes from one extreme to the next."""
     is_linear = curve.inner is not None and curve.inner.kind == "linear"
     length = math.pi / abs(curve.inner.scale) if curve.inner is not None and is_linear else 0.0
     until = steps if steps is not None else round(length)
@@ -333,7 +337,7 @@ def _exponential(curve: Curve, first: int, steps: int | None, start: float) -> S
 
 
 def _power(curve: Curve, inner: Curve, part: Segment) -> Segment | None:
-    """A power of a wave that ends at 0, of what falls to 0, or the inverse, or inverse root, of a counter."""
+    """Return a power of a wave that ends at 0, of a line that falls to 0, or the inverse (root) of a counter."""
     if inner.kind == "cosine":
         is_wave = close(inner.base, inner.scale) and _is_half_wave(inner, part.first, part.steps)
         return replace(part, kind="cosine") if is_wave else None
@@ -350,7 +354,7 @@ def _power(curve: Curve, inner: Curve, part: Segment) -> Segment | None:
 
 
 def _is_half_wave(curve: Curve, first: int, steps: int | None) -> bool:
-    """Whether a cosine goes from one of its extremes to the next one."""
+    """Return True if a cosine goes from one of its extremes to the next one."""
     if curve.inner is None or steps is None:
         return False
     turns = [curve.inner.value(end) / math.pi for end in (first, first + steps)]
@@ -358,14 +362,14 @@ def _is_half_wave(curve: Curve, first: int, steps: int | None) -> bool:
 
 
 def _written(curve: Curve, counter: int, largest: float) -> float:
-    """The value that somebody wrote, from terms each of which was rounded; 0 for the noise in a cosine's end."""
+    """Return the value that somebody wrote, from terms each of which was rounded; 0 for the noise in a cosine's end."""
     value = curve.value(counter)
     size = abs(curve.base) + abs(value - curve.base)
     return 0.0 if abs(value) <= 1e-9 * largest else shortest(value, EXACT * size / abs(value))
 
 
 def _holds(forms: NormalForms, rate: Sum, parts: Sequence[Segment], ahead: int, tolerance: float) -> bool:
-    """Whether the equations give what the text computes."""
+    """Return True if the equations give the values that the text computes."""
     return all(_agrees(forms, rate, part, point, ahead, tolerance) for part in parts for point in part.points())
 
 
