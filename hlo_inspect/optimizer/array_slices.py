@@ -1,9 +1,11 @@
 """Arrays that are flattened into one, updated there, and cut apart again.
 
-A step may concatenate all weights (`ravel_pytree`, ZeRO-1 by hand), update a long array and cut the new weights out of it, or
-keep its moments as one long array. A cut and an operation element by element can change places: a cut out of `a + b` is the sum
-of the cuts out of `a` and `b`, and one out of a concatenation is the operand that lies there. So the new value of a weight is
-what it would be by itself, and a long array of state is as many arrays as parts are cut out of it.
+A step may concatenate all weights (`ravel_pytree`, ZeRO-1 by hand), update a long array and cut the new weights out of it. Or
+it keeps its moments as one long array.
+
+A cut and an elementwise operation can change places. A cut out of `a + b` is the sum of
+the cuts out of `a` and `b`; one out of a concatenation is that of an operand. So the new value of a weight is the same as
+without the flattening, and a long array of state becomes an array for each part.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ MAX_MADE = 200_000  # nodes: each part of a long expression is an expression of 
 
 
 def flat_part(parts: Sequence[SliceDimension], dimensions: Sequence[int | None]) -> SliceDimension | None:
-    """The range of a slice in the flattened array, row-major, where it is one: whole rows, or a part of a single one."""
+    """Return the range of a slice in the flattened array, row-major, if it is one: whole rows, or a part of a single one."""
     inner = 1
     start, is_whole = 0, True
     for part, size in zip(reversed(parts), reversed(dimensions), strict=False):
@@ -35,41 +37,41 @@ def flat_part(parts: Sequence[SliceDimension], dimensions: Sequence[int | None])
 
 
 def elements_of(part: SliceDimension) -> range:
-    """What a slice takes of one dimension."""
+    """Return the indices that a slice takes of one dimension."""
     return range(part.start, part.limit, part.stride or 1)
 
 
 def has_one_element(attribute: Hashable) -> bool:
-    """Whether a slice, from start to limit, takes one element."""
-    found = _bounds(attribute)
-    return bool(found) and all(len(elements_of(part)) == 1 for part in found)
+    """Return True if a slice, from start to limit, takes one element."""
+    parts = _bounds(attribute)
+    return bool(parts) and all(len(elements_of(part)) == 1 for part in parts)
 
 
 def are_whole(graph: Graph, slices: Sequence[int], source: int) -> bool:
-    """Whether slices of an array hold each of its elements once."""
+    """Return True if slices of an array hold each of its elements once."""
     if sum(graph.sizes[node] for node in slices) != graph.sizes[source] or len(slices) > MAX_SLICES:
         return False
     parts = [graph.attributes[node] for node in slices]
-    return all(_are_apart(one, other) for one, other in combinations(parts, 2))
+    return all(_are_apart(first, second) for first, second in combinations(parts, 2))
 
 
-def _are_apart(one: Hashable, other: Hashable) -> bool:
-    """Whether two slices, from start to limit, share no element."""
-    left, right = _bounds(one), _bounds(other)
+def _are_apart(first: Hashable, second: Hashable) -> bool:
+    """Return True if two slices, from start to limit, share no element."""
+    left, right = _bounds(first), _bounds(second)
     if not left or len(left) != len(right):
         return False
     return any(a.limit <= b.start or b.limit <= a.start for a, b in zip(left, right, strict=True))
 
 
 def _bounds(attributes: Hashable) -> list[SliceDimension]:
-    """From where to where a slice goes; nothing where its attribute could not be read."""
+    """Return the bounds of a slice in each dimension; nothing if its attribute could not be read."""
     parts = attributes if isinstance(attributes, tuple) else ()
     read = [part for part in parts if isinstance(part, SliceDimension)]
     return read if len(read) == len(parts) else []
 
 
 def flat_range(graph: Graph, node: int) -> SliceDimension | None:
-    """The range that a slice takes of the flattened array, `None` for another node."""
+    """Return the range that a slice takes of the flattened array, None for another node."""
     part = graph.attributes[node]
     if graph.ops[node] != "slice" or not isinstance(part, tuple) or len(part) != 1 or not isinstance(part[0], SliceDimension):
         return None
@@ -77,7 +79,7 @@ def flat_range(graph: Graph, node: int) -> SliceDimension | None:
 
 
 def flat_ranges(graph: Graph, nodes: Sequence[int]) -> list[int]:
-    """The nodes that are ranges of flattened arrays."""
+    """Return the nodes that are ranges of flattened arrays."""
     return [node for node in nodes if graph.ops[node] == "slice" and flat_range(graph, node) is not None]
 
 
@@ -89,40 +91,40 @@ class Cuts:
         self._known: dict[tuple[int, SliceDimension], int] = {}
 
     def moved(self, nodes: Sequence[int]) -> list[int]:
-        """The nodes with all cuts moved to leaves."""
+        """Return the nodes with all cuts moved to leaves."""
         graph = self._graph
         below = graph.below(nodes)
         if not flat_ranges(graph, below):
             return list(nodes)
-        known: dict[int, int] = {}
+        moved: dict[int, int] = {}
         for node in below:
-            args = tuple(map(known.__getitem__, graph.args[node]))
+            args = tuple(map(moved.__getitem__, graph.args[node]))
             part = flat_range(graph, node)
             if part is not None:
-                known[node] = self.cut(args[0], part)
+                moved[node] = self.cut(args[0], part)
             elif args == graph.args[node]:
-                known[node] = node
+                moved[node] = node
             else:
-                known[node] = graph.make(graph.ops[node], args, graph.attributes[node], graph.sizes[node])
-        return [known[node] for node in nodes]
+                moved[node] = graph.make(graph.ops[node], args, graph.attributes[node], graph.sizes[node])
+        return [moved[node] for node in nodes]
 
     def cut(self, node: int, part: SliceDimension) -> int:
-        """A part of the flattened value of a node."""
+        """Return a part of the flattened value of a node."""
         stack = [(node, part)]
         while stack:
             top = stack[-1]
             if top in self._known:
                 stack.pop()
                 continue
-            found = self._step(*top)
-            if isinstance(found, int):
-                self._known[top] = found
+            step = self._step(*top)
+            if isinstance(step, int):
+                self._known[top] = step
             else:
-                stack += found
+                stack += step
         return self._known[node, part]
 
     def _step(self, node: int, part: SliceDimension) -> int | list[tuple[int, SliceDimension]]:
-        """A part of a node, or the parts of other nodes that have to be known before it."""
+        """Return a part of a node, or the parts of other nodes that it needs first."""
         graph = self._graph
         op, args = graph.ops[node], graph.args[node]
         size = part.limit - part.start
@@ -139,14 +141,14 @@ class Cuts:
                 below = [(arg, part) for arg in args]
         if not below:
             return graph.make("slice", (node,), (part,), size)
-        missing = [one for one in below if one not in self._known]
+        missing = [operand for operand in below if operand not in self._known]
         if missing:
             return missing
-        parts = tuple([self._known[one] for one in below])
+        parts = tuple([self._known[operand] for operand in below])
         return graph.make(op, parts, graph.attributes[node]) if op in ELEMENTWISE else parts[0]
 
     def _operand(self, args: tuple[int, ...], part: SliceDimension) -> list[tuple[int, SliceDimension]]:
-        """The operand of a concatenation in which a part lies, and where in it."""
+        """Return the operand of a concatenation that holds a part, and the part in that operand."""
         start = 0
         for arg in args:
             limit = start + self._graph.sizes[arg]

@@ -1,6 +1,6 @@
 """From the text of computations to one graph of expressions.
 
-Only what is asked for is read. Operations element by element become nodes; what changes no value makes none. Reductions,
+Places are read on request. Elementwise operations become nodes; instructions that change no value make none. Reductions,
 products of matrices and everything else become opaque leaves, whose operands `reductions.py` reads for a rule.
 
 All walks use explicit stacks, so neither deep nor cyclic text can exhaust Python's.
@@ -29,7 +29,7 @@ Argument = tuple[int, ShapeIndex]
 """The number of a parameter and an index into it."""
 
 MadeNode = tuple[int, str, tuple[int, ...], Hashable, int]
-"""A node to make anew, and what it is made of: operation, operands, attribute and size."""
+"""A node to make anew: its number, operation, operands, attribute and size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +40,16 @@ class Recipe:
     made: tuple[MadeNode, ...]
     arguments: tuple[tuple[int, Argument], ...]
 
-    def apply(self, graph: Graph, known: dict[int, int]) -> int:
-        """The expression with other nodes in place of its arguments; `known` holds these by the argument's node."""
+    def apply(self, graph: Graph, nodes: dict[int, int]) -> int:
+        """Return the expression with other nodes instead of its arguments; `nodes` holds these by the argument's node."""
         for node, op, args, attribute, size in self.made:
-            known[node] = graph.make(op, tuple(map(known.get, args, args)), attribute, size)
-        return known.get(self.root, self.root)
+            nodes[node] = graph.make(op, tuple(map(nodes.get, args, args)), attribute, size)
+        return nodes.get(self.root, self.root)
 
 
 @dataclass(slots=True)
 class _Kind:
-    """Computations of one fingerprint: how many were seen, and the frame of the one that was read for all."""
+    """Computations of one fingerprint: the number met so far, and the frame of the one that was read for all."""
 
     met: int = 0
     frame: int | None = None
@@ -57,8 +57,10 @@ class _Kind:
 
 
 class EqualFusions:
-    """The fusions of a module that differ only in names: a model with many equal layers has one for each weight. The first two
-    of a kind are read, as nodes of `graph`. The expression of the others is a copy of the second one with their own arguments.
+    """The fusions of a module that differ only in names: a model with many equal layers has one for each weight.
+
+    The first two of a kind are read, as nodes of `graph`. The expression of the others is a copy of the second one with their
+    own arguments.
     """
 
     def __init__(self, graph: Graph, fingerprints: Fingerprints, frames: Frames) -> None:
@@ -69,8 +71,9 @@ class EqualFusions:
         self._by_name: dict[str, _Kind | None] = {}
 
     def recipe(self, computation: Computation, index: ShapeIndex, node: Callable[[Place], int]) -> Recipe | None:
-        """How to make an element of the result of a computation like others, `None` where it has to be read itself. `node`
-        gives the expression at a place.
+        """Return the recipe for an element of a computation's result, None if the computation has to be read itself.
+
+        `node` returns the expression at a place.
         """
         name = computation.name
         if name not in self._by_name:
@@ -96,7 +99,7 @@ class EqualFusions:
         return kind
 
     def _learn(self, root: int) -> Recipe | None:
-        """The recipe of an expression; `None` where it holds something opaque, which is another value in each."""
+        """Return the recipe of an expression; None if it holds something opaque, which is another value in each."""
         graph = self._graph
         changed: set[int] = set()
         made: list[MadeNode] = []
@@ -125,26 +128,26 @@ class Dataflow:
         self._equal_fusions = EqualFusions(self.graph, views.fingerprints, self.frames)
 
     def node(self, place: Place) -> int:
-        """The expression at a place."""
+        """Return the expression at a place."""
         nodes, frames = self.nodes.by_place, self.frames
         stack = [place]
         active: dict[Place, Place | None] = {}  # what is looked at, and the place from which its value comes unchanged
         while stack:
             top = stack[-1]
             before = active.get(top)
-            found: int | Place | list[Place] | None = nodes.get(top)
-            if found is None:
-                found = nodes[before] if before is not None else self._step(top)
-            if isinstance(found, int):
-                nodes[top] = found
+            step: int | Place | list[Place] | None = nodes.get(top)
+            if step is None:
+                step = nodes[before] if before is not None else self._step(top)
+            if isinstance(step, int):
+                nodes[top] = step
                 active.pop(top, None)
                 stack.pop()
                 continue
-            if isinstance(found, tuple):
-                before, found = found, [found]
-            if active.keys().isdisjoint(found) and top not in found and len(nodes) + len(active) < frames.max_places:
+            if isinstance(step, tuple):
+                before, step = step, [step]
+            if active.keys().isdisjoint(step) and top not in step and len(nodes) + len(active) < frames.max_places:
                 active[top] = before
-                stack += found
+                stack += step
             else:
                 is_cycle = len(nodes) + len(active) < frames.max_places
                 frames.is_cut_short |= not is_cycle
@@ -154,16 +157,16 @@ class Dataflow:
         return nodes[place]
 
     def _step(self, place: Place) -> int | Place | list[Place]:
-        """The node at a place, the place from which its value comes unchanged, or the places that have to be known before."""
+        """Return the node at a place, the place from which its value comes unchanged, or the places to read first."""
         opcode = self.frames.opcode(place)
         if not opcode:
             return self.nodes.broken(place, "is not defined")
         if opcode in ELEMENTWISE and not place[2]:
             return self._operation(place, opcode)
         if opcode == "fusion":
-            found = self._equal_fusion(place)
-            if found is not None:
-                return found
+            node = self._equal_fusion(place)
+            if node is not None:
+                return node
         before = self.frames.step_back(place)
         if before is not None:
             is_shard = opcode == "custom-call" and self._is_shard(place, before)
@@ -174,17 +177,17 @@ class Dataflow:
             return missing.places
 
     def _is_shard(self, place: Place, before: Place) -> bool:
-        """Whether an integer is that of one device among those of all devices: a counter is a scalar there."""
+        """Return True if an integer is that of one device among those of all devices: a counter is a scalar there."""
         frames = self.frames
         return frames.dtype(place)[:1] in {"s", "u"} and frames.size(place) == 1 < frames.size(before)
 
     def _equal_fusion(self, place: Place) -> int | list[Place] | None:
-        """The node of a fusion whose computation is equal to others; `None` where it has to be read itself."""
+        """Return the node of a fusion whose computation is equal to others; None if it has to be read itself."""
         computation = self.frames.views.fused(self.frames[place[0]].view, place[1])
         recipe = self._equal_fusions.recipe(computation, place[2], self.node) if computation is not None else None
         if recipe is None:
             return None
-        known: dict[int, int] = {}
+        arguments: dict[int, int] = {}
         missing: list[Place] = []
         for node, (number, index) in recipe.arguments:
             operand = self.frames.operand(place, number, index)
@@ -194,11 +197,11 @@ class Dataflow:
             if argument is None:
                 missing.append(operand)
             else:
-                known[node] = argument
-        return missing or recipe.apply(self.graph, known)
+                arguments[node] = argument
+        return missing or recipe.apply(self.graph, arguments)
 
     def _operation(self, place: Place, op: str) -> int | list[Place]:
-        """The node of an operation on all operands, element by element."""
+        """Return the node of an elementwise operation on all operands, or the operands to read first."""
         nodes = self.nodes.by_place
         args: list[int] = []
         missing: list[Place] = []
@@ -225,7 +228,7 @@ class Dataflow:
 MAX_STEPS = 32  # from an operand back to what both are made of; so many signs too
 
 Order = tuple[int, ...]
-"""For each dimension of an array that of the array that it is made of."""
+"""For each dimension of an array, the dimension of the array that it is made of."""
 
 
 # -- differences of an array and its transpose -------------------------------------------------------------------------------
@@ -234,13 +237,13 @@ Order = tuple[int, ...]
 
 
 def cancel(graph: Graph, op: str, left: int, right: int) -> bool:
-    """Whether a sum or a difference of two nodes is 0 if a transpose counts as the array itself."""
+    """Return True if a sum or a difference of two nodes is 0 if a transpose counts as the array itself."""
     (first, is_negated), (second, is_other_negated) = _unsigned(graph, left), _unsigned(graph, right)
     return first == second and (is_negated != is_other_negated) == (op == "add")
 
 
 def _unsigned(graph: Graph, node: int) -> tuple[int, bool]:
-    """A node without the signs before it, and whether they negate it."""
+    """Return a node without the signs before it, and True if they negate it."""
     is_negated = False
     for _ in range(MAX_STEPS):
         if graph.ops[node] != "negate":
@@ -251,7 +254,7 @@ def _unsigned(graph: Graph, node: int) -> tuple[int, bool]:
 
 
 def turned(frames: Frames, left: Place, right: Place) -> Order | None:
-    """The order of the dimensions of `right`, where it is made of the same array as `left` in another order; else `None`."""
+    """Return the order of the dimensions of `right`, if it is made of the same array as `left` in another order."""
     (first, own), (second, other) = _origin(frames, left), _origin(frames, right)
     if first != second or own == other:
         return None
@@ -259,7 +262,7 @@ def turned(frames: Frames, left: Place, right: Place) -> Order | None:
 
 
 def _origin(frames: Frames, place: Place) -> tuple[Place, Order]:
-    """The place from which a value comes but for transposes and signs, and the order in which its dimensions come."""
+    """Return the place from which a value comes but for transposes and signs, and the order of its dimensions."""
     dimensions = _dimensions(frames, place)
     order = tuple(range(len(dimensions)))
     for _ in range(MAX_STEPS):

@@ -1,6 +1,6 @@
-"""One graph of expressions in which equal expressions are one node.
+"""A graph of expressions in which equal expressions are one node.
 
-A node is an integer. What changes no value (a convert, reshape or call, see `graph/frames.py`) makes no node.
+A node is an integer. Instructions that change no value (a convert, reshape or call, see `graph/frames.py`) make no node.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ MAX_KEPT = 4
 
 
 def with_bits(bits: int, others: int) -> int:
-    """`bits | others`, as one of the two where that is equal: most values depend on what their operands depend on, and share
-    one integer with them.
+    """Return `bits | others`, as one of the two objects if it is equal to that.
+
+    Most values depend on what their operands depend on, and share one integer with them.
     """
     if bits is others or not others:
         return bits
@@ -25,7 +26,7 @@ def with_bits(bits: int, others: int) -> int:
 
 
 def each_bit(bits: int) -> Iterator[int]:
-    """The bits that are set, each as an integer, the lowest first."""
+    """Yield the bits that are set, each as an integer, the lowest first."""
     while bits:
         lowest = bits & -bits
         yield lowest
@@ -33,9 +34,11 @@ def each_bit(bits: int) -> Iterator[int]:
 
 
 class Graph:
-    """Nodes by number: `ops`, `args` (nodes), `attributes`, `sizes` (elements, 1 for a scalar, 0 where unknown), and whether a
-    node holds a constant that was rounded to 16 bits, `coarse`. Of leaves: `values` of constants, `places` of what is opaque,
-    `sources` of inputs. `broken` are opaque leaves in place of what could not be followed.
+    """Nodes by number.
+
+    `ops`, `args` (nodes), `attributes`, `sizes` (elements, 1 for a scalar, 0 if unknown). `coarse`: the node holds a constant
+    that was rounded to 16 bits. Leaves have `values` (constants), `places` (opaque values) or `sources` (inputs). `broken` are
+    opaque leaves for values that were not followed.
     """
 
     def __init__(self) -> None:
@@ -53,7 +56,7 @@ class Graph:
         self._last_below: dict[tuple[int, ...], list[int]] = {}
 
     def make(self, op: str, args: tuple[int, ...] = (), attribute: Hashable = None, size: int | None = None) -> int:
-        """The node of that operation; its size is that of its largest operand unless given."""
+        """Return the node of that operation; its size is that of its largest operand unless given."""
         if op in COMMUTATIVE and len(args) == 2 and args[0] > args[1]:
             args = (args[1], args[0])
         elif op == "select":
@@ -63,9 +66,9 @@ class Graph:
             if self.ops[condition] == "not":
                 args = (self.args[condition][0], other, then)
         key = (op, args, attribute)
-        found = self._numbers.get(key)
-        if found is not None:
-            return found
+        existing = self._numbers.get(key)
+        if existing is not None:
+            return existing
         number = len(self.ops)
         self._numbers[key] = number
         self.ops.append(op)
@@ -76,43 +79,47 @@ class Graph:
         return number
 
     def constant(self, value: float, *, is_coarse: bool = False) -> int:
-        """A number; `is_coarse` for one that was rounded to 16 bits. NaN is a leaf like any other."""
+        """Return the node of a number; `is_coarse` if it was rounded to 16 bits. NaN is a leaf like any other."""
         node = self.make("constant", (), (repr(float(value)), is_coarse), 1)
         self.values[node] = float(value)
         self.coarse[node] = is_coarse
         return node
 
     def truth(self, value: float) -> int:
-        """A condition that is assumed, or what follows from one; another node than the constant, which may mean something."""
+        """Return the node of an assumed condition, or of one that follows from it.
+
+        It differs from the node of the constant, which may mean something.
+        """
         node = self.make("constant", (), (repr(float(value)), "assumed"), 1)
         self.values[node] = float(value)
         self.assumed.add(node)
         return node
 
     def opaque(self, place: Place, size: int, key: Hashable = None) -> int:
-        """What is not looked into, by its place, or by a key that equal values share."""
+        """Return the leaf of a value that is not expanded, by its place, or by a key that equal values share."""
         node = self.make("opaque", (), place if key is None else key, size)
         self.places.setdefault(node, place)
         return node
 
     def input(self, source: Input, size: int) -> int:
-        """An array that is an input."""
+        """Return the leaf of an array that is an input."""
         node = self.make("input", (), source, size)
         self.sources[node] = source
         return node
 
     def value(self, node: int) -> float | None:
-        """The value of a constant."""
+        """Return the value of a constant."""
         return self.values.get(node)
 
     def below(self, roots: Iterable[int]) -> list[int]:
-        """Every node that `roots` hold, operands first: each was made before what holds it. What many roots hold is kept, since
-        it is asked for again.
+        """Return every node that `roots` hold, operands first: each was made before its users.
+
+        The result is cached for many roots, since it is needed again.
         """
         key = tuple(roots)
-        known = self._last_below.get(key)
-        if known is not None:
-            return known
+        cached = self._last_below.get(key)
+        if cached is not None:
+            return cached
         args = self.args
         seen = set(key)
         new = seen
@@ -127,18 +134,18 @@ class Graph:
         return order
 
     def held(self, roots: Iterable[int], bits: Mapping[int, int]) -> dict[int, int]:
-        """The bits of the nodes that each node below `roots` holds, its own included."""
-        found: dict[int, int] = {}
+        """Return the bits of the nodes that each node below `roots` holds, its own included."""
+        bits_below: dict[int, int] = {}
         for node in self.below(roots):
             here = bits.get(node, 0)
             for arg in self.args[node]:
-                here = with_bits(here, found[arg])
-            found[node] = here
-        return found
+                here = with_bits(here, bits_below[arg])
+            bits_below[node] = here
+        return bits_below
 
 
 def scaled_rows(graph: Graph, rows: int) -> tuple[list[int], int]:
-    """The scalars that an array is multiplied with, and the array without them."""
+    """Return the scalar factors of an array, and the array without them."""
     factors: list[int] = []
     while graph.sizes[rows] != 1:
         args = graph.args[rows]

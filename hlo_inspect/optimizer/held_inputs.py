@@ -1,4 +1,4 @@
-"""Which inputs of a step a value is made of, element by element."""
+"""The inputs of a step that a value is made of, element by element."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SOLVED: Input = (-1, -1, ())
 """Stands for the result of a linear solver among inputs."""
 
 UNSEEN: Input = (-1, -2, ())
-"""Stands for the inputs behind more than `MAX_HOLDING` values, at which nobody looked."""
+"""Stands for the inputs behind more than `MAX_HOLDING` values, which were not followed."""
 
 
 class HeldInputs:
@@ -27,20 +27,20 @@ class HeldInputs:
 
     def of(self, place: Place) -> frozenset[Input]:
         """Return the inputs that a value is made of, with `SOLVED` and `UNSEEN`."""
-        known = self._known.get(place)
-        if known is None:
-            known = self._known[place] = frozenset(self._find(place))
-        return known
+        inputs = self._known.get(place)
+        if inputs is None:
+            inputs = self._known[place] = frozenset(self._find(place))
+        return inputs
 
     def is_solved(self, place: Place) -> bool:
-        """Whether a linear solver makes a value."""
+        """Return True if a value is the result of a linear solver."""
         opcode = self._frames.opcode(place)
         if opcode == "custom-call":
             return self._frames.target(place).startswith(_SOLVERS)
         return opcode in {"triangular-solve", "cholesky"}
 
     def _find(self, place: Place) -> set[Input]:
-        found: set[Input] = set()
+        inputs: set[Input] = set()
         seen: set[Place] = set()
         stack = [place]
         steps = self._steps
@@ -52,14 +52,14 @@ class HeldInputs:
             step = steps.get(top)
             if step is None:
                 step = steps[top] = self._step(top)
-            before, held = step
+            before, source = step
             stack += before
-            if held is not None:
-                found.add(held)
-        return found | {UNSEEN} if stack else found
+            if source is not None:
+                inputs.add(source)
+        return inputs | {UNSEEN} if stack else inputs
 
     def _step(self, place: Place) -> tuple[tuple[Place, ...], Input | None]:
-        """The values that one is made of element by element, and what it is itself, an input or `SOLVED`."""
+        """Return the values that a value is made of element by element, and its own input or `SOLVED`."""
         before = self._frames.step_back(place)
         if before is not None:
             return (before,), None

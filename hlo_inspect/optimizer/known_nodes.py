@@ -1,4 +1,4 @@
-"""The nodes of the places that were looked at, as the transfer functions ask for them."""
+"""The nodes of places that were read, for the transfer functions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ MAX_STEPS = 256  # to all that one value is made of
 _WITH_DIMENSIONS = (MOVES - {"concatenate", "dynamic-update-slice"}) | {"reduce"}
 _LOOKED_INTO = (ELEMENTWISE - {"bitcast-convert", "reduce-precision"}) | opcodes_that_are("relayout") | _WITH_DIMENSIONS
 _LEFT_OUT = "..."
-"""What printers write for the elements of a large constant."""
+"""The mark that printers write for the elements of a large constant."""
 _COMBINERS = COMMUTATIVE & opcodes_that_are("sum", "scale", "choice")
 
 
 class FusedValues:
-    """Numbers of values that fusions compute element by element and by reductions: compilers for GPUs compute one again in each
-    fusion that uses it. Inside of a fusion a value is known by its operations and by what the fusion is handed; equal ones have
-    one number.
+    """Numbers of values that fusions compute element by element and by reductions.
+
+    Compilers for GPUs compute one again in each fusion that uses it. Inside of a fusion, its operations and the fusion's
+    operands identify a value. Equal values have one number.
     """
 
     def __init__(self, frames: Frames) -> None:
@@ -30,7 +31,7 @@ class FusedValues:
         self._numbers: dict[Hashable, int] = {}
 
     def number(self, place: Place) -> int | None:
-        """The number of a value in a called computation, `None` where it is made of too much, or of something else."""
+        """Return the number of a value in a called computation, None if it is made of too much, or of something else."""
         if self._frames[place[0]].caller is None:
             return None
         stack, steps = [place], 0
@@ -53,7 +54,7 @@ class FusedValues:
         return self._known[place]
 
     def _key(self, place: Place, operands: tuple[Place, ...]) -> Hashable:
-        """What equal values share."""
+        """Return the key that equal values share."""
         frames = self._frames
         opcode, shape = frames.opcode(place), str(frames.shape(place))
         if opcode == "parameter":
@@ -75,12 +76,13 @@ class FusedValues:
 MAX_WRITES = 1024  # into one buffer
 
 Write = tuple[Place, ...]
-"""The operands of a dynamic-update-slice: the buffer before it, the array that is written, and where it starts."""
+"""The operands of a dynamic-update-slice: the previous buffer, the written array, and its start."""
 
 
 class FilledBuffers:
-    """Buffers that TPU allocates and writes arrays into, one behind the other, in place of a concatenation: how much of one
-    each dynamic-update-slice leaves written.
+    """Buffers that TPU allocates and writes arrays into, one behind the other, instead of a concatenation.
+
+    For each dynamic-update-slice it counts the elements that are written after it.
     """
 
     def __init__(self, frames: Frames) -> None:
@@ -88,32 +90,32 @@ class FilledBuffers:
         self._written: dict[Place, int | None] = {}
 
     def written(self, place: Place) -> int | None:
-        """How many elements were written up to a place, each time that they were; `None` for another array."""
-        frames, known = self._frames, self._written
+        """Return the number of elements written up to a place, with repeats; None for another array."""
+        frames, counts = self._frames, self._written
         chain: list[tuple[Place, int]] = []
         before: Place | None = place
-        while before is not None and before not in known and frames.opcode(before) == "dynamic-update-slice":
-            known[before] = None  # what a text defines by itself
+        while before is not None and before not in counts and frames.opcode(before) == "dynamic-update-slice":
+            counts[before] = None  # what a text defines by itself
             array, part = frames.operand(before, 0), frames.operand(before, 1)
             chain.append((before, frames.size(part) if part is not None else 0))
             before = frames.made_at(array) if array is not None else None
         is_buffer = before is not None and frames.opcode(before) == "custom-call" and frames.target(before) == BUFFER_TARGET
-        total = 0 if is_buffer else known.get(before) if before is not None else None
-        for at, elements in reversed(chain):
-            total = known[at] = total + elements if total is not None and elements else None
-        return known.get(place)
+        total = 0 if is_buffer else counts.get(before) if before is not None else None
+        for write, elements in reversed(chain):
+            total = counts[write] = total + elements if total is not None and elements else None
+        return counts.get(place)
 
     def writes(self, place: Place) -> list[Write]:
-        """The writes into a buffer up to a place, the last one first."""
-        found: list[Write] = []
-        while self._frames.opcode(place) == "dynamic-update-slice" and len(found) < MAX_WRITES:
-            found.append(self._frames.operands(place))
-            place = self._frames.made_at(found[-1][0])
-        return found
+        """Return the writes into a buffer up to a place, the last one first."""
+        writes: list[Write] = []
+        while self._frames.opcode(place) == "dynamic-update-slice" and len(writes) < MAX_WRITES:
+            writes.append(self._frames.operands(place))
+            place = self._frames.made_at(writes[-1][0])
+        return writes
 
 
 class MissingNodesError(Exception):
-    """The nodes at `places` have to be known before the one that is asked for."""
+    """Raised by a transfer function that needs the nodes at `places` first."""
 
     def __init__(self, places: list[Place]) -> None:
         self.places = places
@@ -132,7 +134,7 @@ class KnownNodes:
         self._of_device: list[bool] = []
 
     def at(self, places: Sequence[Place]) -> tuple[int, ...]:
-        """Return the nodes at these places. Raise MissingNodesError if some are not known yet."""
+        """Return the nodes at these places. Raise MissingNodesError if some are not read yet."""
         nodes = self.by_place
         missing = [place for place in places if place not in nodes]
         if missing:
@@ -140,21 +142,21 @@ class KnownNodes:
         return tuple(map(nodes.__getitem__, places))
 
     def opaque(self, place: Place) -> int:
-        """A leaf for a value whose definition is not expanded."""
+        """Return a leaf for a value whose definition is not expanded."""
         return self.graph.opaque(place, self.frames.size(place))
 
     def broken(self, place: Place, reason: str) -> int:
-        """A leaf for what could not be followed."""
+        """Return a leaf for a value that was not followed, and note the reason."""
         self.frames.note_fault(place, reason)
         node = self.opaque(place)
         self.graph.broken.add(node)
         return node
 
     def is_of_device(self, node: int) -> bool:
-        """Whether an expression holds the number of the device, so that it can differ between devices."""
-        graph, known = self.graph, self._of_device
-        for one in range(len(known), node + 1):  # operands have lower numbers
-            leaf = graph.places.get(one)
+        """Return True if an expression holds the number of the device, so that it can differ between devices."""
+        graph, of_device = self.graph, self._of_device
+        for number in range(len(of_device), node + 1):  # operands have lower numbers
+            leaf = graph.places.get(number)
             is_number = leaf is not None and self.frames.opcode(leaf) in DEVICE_NUMBERS
-            known.append(is_number or any(known[arg] for arg in graph.args[one]))
-        return known[node]
+            of_device.append(is_number or any(of_device[arg] for arg in graph.args[number]))
+        return of_device[node]

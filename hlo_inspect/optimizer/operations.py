@@ -1,5 +1,6 @@
-"""What operations do with the values of their operands: which change none, which work element by element, and on numbers. The
-numbers of constants, and whether they were rounded to 16 bits.
+"""Operations by their effect on values: those that change none, elementwise ones, and functions on numbers.
+
+Also the numbers of constants, and if they were rounded to 16 bits.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ SOME_VALUES = opcodes.opcodes_that_give("part")
 """The result holds some of the values of the first operand, elsewhere."""
 
 IN_PLACE = opcodes.opcodes_that_are("update")
-"""The result is the first operand in which parts are written: the second operand, of a scatter the third."""
+"""The result is the first operand with parts overwritten: by the second operand, for a scatter by the third."""
 
 CONCATENATING_TARGETS = frozenset({"ConcatBitcast"})
 """Custom calls that concatenate their operands."""
@@ -30,7 +31,7 @@ BUFFER_TARGET = "AllocateBuffer"
 """A custom call whose result holds nothing yet."""
 
 HANDED_ON = (opcodes.NAMING - {"bitcast"}) | {"parameter"}
-"""What is written between a value and its use in another computation."""
+"""Opcodes between a value and its use in another computation."""
 
 GEMM_TARGETS = ("__cublas$gemm", "__cublas$lt$matmul", "__triton$gemm")
 """Custom calls that compute alpha * A * B + beta * C."""
@@ -81,7 +82,7 @@ _MOVING = (SOME_VALUES - {"collective-broadcast", "gather"}) | {"broadcast", "tr
 
 
 def apply(op: str, attribute: object, values: list[float]) -> float | None:
-    """An operation on numbers; `None` where it is not known, or not defined there."""
+    """Apply an operation to numbers; return None if it is unknown, or undefined for them."""
     if op in _MOVING:
         return values[0]
     function = _FUNCTIONS.get(op) if op != "compare" else _COMPARISONS.get(attribute)
@@ -95,7 +96,7 @@ def apply(op: str, attribute: object, values: list[float]) -> float | None:
 
 
 def gemm_factors(config: BackendConfig | None) -> tuple[float, float] | None:
-    """Alpha and beta of a product of matrices, `None` where they cannot be read, or where more is done than that."""
+    """Return alpha and beta of a product of matrices, None if they cannot be read, or if the call computes more."""
     if config is None or not config.fields:
         return None
     fields = config.member("gemm_backend_config") or config.fields
@@ -114,7 +115,7 @@ _WORDS = {"true": 1.0, "false": 0.0}
 
 
 def constant_value(literal: str) -> float | None:
-    """The value of a scalar, or of an array whose elements are all equal; `None` where they differ or are not printed."""
+    """Return the value of a scalar, or of an array whose elements are all equal; None if they differ or are not printed."""
     text = literal.strip()
     if text.startswith("{"):
         if len(text) > MAX_LITERAL:
@@ -127,12 +128,12 @@ def constant_value(literal: str) -> float | None:
 
 
 def constant_values(literal: str) -> list[float] | None:
-    """The values of an array, row-major; `None` where one is not printed."""
+    """Return the values of an array, row-major; None if one is not printed."""
     if len(literal) > MAX_LITERAL:
         return None
     values = [_number(element) for element in _elements(literal)]
-    known = [value for value in values if value is not None]
-    return known if len(known) == len(values) else None
+    numbers = [value for value in values if value is not None]
+    return numbers if len(numbers) == len(values) else None
 
 
 def _elements(text: str) -> list[str]:
@@ -146,8 +147,10 @@ def _number(text: str) -> float | None:
 
 
 def written_value(value: float, dtype: str) -> float:
-    """The number that somebody wrote for a constant: for one of f16, which XLA prints with five digits, the shortest decimal
-    that is rounded to it. A whole number, which is printed with all of its digits, is that number, and so is a power of two.
+    """Return the number that somebody wrote for a constant.
+
+    XLA prints f16 with five digits: return the shortest decimal that is rounded to the same f16. A whole number has all of its
+    digits, so it is that number, and so is a power of two.
     """
     if dtype != "f16" or not math.isfinite(value):
         return value
@@ -161,14 +164,15 @@ def written_value(value: float, dtype: str) -> float:
 
 
 def _half(value: float) -> float:
-    """A number rounded to f16."""
+    """Round a number to f16."""
     (half,) = struct.unpack("<e", struct.pack("<e", value))
     return float(half)
 
 
 def is_rounded(value: float, dtype: str) -> bool:
-    """Whether a constant was rounded to 16 bits: its type says so, or XLA widened it afterwards and its digits show it. A power
-    of two is rather a number of elements, or one over it.
+    """Return True if a constant was rounded to 16 bits: its type says so, or XLA widened it and its digits show it.
+
+    A power of two is rather a number of elements, or one over it.
     """
     if dtype not in _EXACT_TYPES:
         return True

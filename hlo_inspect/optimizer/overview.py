@@ -1,7 +1,7 @@
 """The optimizer of a module as others see it: the only file of this package that they import.
 
-`find_optimizer` gives the `Overview`: one name, the constants that all updates share, the bytes of each kind of state, and
-where the learning rate comes from. What only modules with updates need is imported once there is one.
+`find_optimizer` returns the `Overview`: one name, the constants of all updates, the bytes of each kind of state, and the source
+of the learning rate. Imports that only modules with updates need come late.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ HYPERPARAMETERS = {
     "momentum": "decay of SGD's or RMSProp's momentum",
     "nesterov": "whether that is Nesterov's",
 }
-"""What rules can read, by the names of facts and columns: each is a number, except that `nesterov` is 0 or 1."""
+"""The hyper-parameters that rules read, by the names of facts and columns. Each is a number; `nesterov` is 0 or 1."""
 
 _NOT_LOCAL = frozenset({*COLLECTIVE_KINDS, "opaque"})
 
@@ -58,7 +58,7 @@ def find_optimizer(module: Module, interface: Interface, views: Views | None = N
 
 @dataclass(slots=True)
 class Row:
-    """One updated weight: `weight` is the array that the forward pass reads, `master` a more precise copy beside it."""
+    """An updated weight: `weight` is the array that the forward pass reads, `master` its more precise copy."""
 
     matched: Weight
     rule: str
@@ -83,8 +83,8 @@ class Row:
 class Overview:
     """The rows of an optimizer and what they share: `rows` of updated weights, `frozen` of those without a gradient.
 
-    `faults` are what could not be followed to find them, in the order in which it was met. `is_complete` is True if all
-    expressions could be compared. Others that follow the same values later change neither.
+    `faults` are the places that were not followed, in the order of the search. `is_complete` is True if all expressions could
+    be compared. Others that follow the same values later change neither.
     """
 
     def __init__(self, updates: WeightUpdates) -> None:
@@ -101,7 +101,7 @@ class Overview:
             self._name_with_decay()
 
     def _name_with_decay(self) -> None:
-        """Where other weights are decayed, those without decay have the name with decay too."""
+        """Give weights without decay the rule's name with decay if other weights are decayed."""
         from hlo_inspect.optimizer.rules import RULES
 
         rules = {row.rule for row in self.rows}
@@ -116,12 +116,12 @@ class Overview:
         return Rates(self.updates)
 
     def rate_of(self, row: Row) -> str:
-        """`constant`, `absent`, a schedule by name, a parameter, or what the rate is computed from and how."""
+        """Return `constant`, `absent`, a schedule by name, a parameter, or the source and expression of the rate."""
         return self._rates.text(row.matched)
 
     @property
     def why_partial(self) -> str:
-        """Why there may be more updates than were found; empty where the text shows all of them."""
+        """The reason why there may be more updates than `rows`; empty if the text shows all of them."""
         if not self.is_complete:
             return "the expressions are too large to compare all of them"
         if self.updates.is_cut_off:
@@ -133,7 +133,7 @@ class Overview:
 
     @cached_property
     def name(self) -> str | None:
-        """The rule of the updates; `None` where none was found and there may be some."""
+        """The rule of the updates; None if there may be updates and none was found."""
         rules = {row.rule for row in self.rows}
         if not self.is_complete or (not rules and self.why_partial):
             return None
@@ -147,37 +147,37 @@ class Overview:
         from hlo_inspect.optimizer.algebra.normal_form import FormKinds
 
         kinds: dict[int, FormKinds] = {}
-        found: dict[tuple[int, int], list[Row]] = {}
+        rows_by_form: dict[tuple[int, int], list[Row]] = {}
         for row in self.rows:
             if row.matched.claim is None:
                 forms = row.matched.update.forms
                 kind = kinds.setdefault(id(forms), FormKinds(forms)).of(row.matched.update.form)
-                found.setdefault((id(forms), kind), []).append(row)
-        return sorted(found.values(), key=len, reverse=True)
+                rows_by_form.setdefault((id(forms), kind), []).append(row)
+        return sorted(rows_by_form.values(), key=len, reverse=True)
 
     def shared(self, name: str) -> float | None:
-        """The value of a hyper-parameter on which all updates agree that have it."""
-        found = {row.hyperparameter(name) for row in self.rows} - {ABSENT}
-        return found.pop().value if len(found) == 1 else None
+        """Return the value of a hyper-parameter on which all updates agree that have it."""
+        values = {row.hyperparameter(name) for row in self.rows} - {ABSENT}
+        return values.pop().value if len(values) == 1 else None
 
     @cached_property
     def clip_norm(self) -> float | None:
-        found = {row.clip.limit for row in self.rows if row.clip is not None and row.clip.kind == "norm"}
-        return found.pop() if len(found) == 1 else None
+        limits = {row.clip.limit for row in self.rows if row.clip is not None and row.clip.kind == "norm"}
+        return limits.pop() if len(limits) == 1 else None
 
     @cached_property
     def decayed(self) -> int:
         decays = [(row.hyperparameter("weight_decay"), row.hyperparameter("l2")) for row in self.rows]
-        return sum(any(one.status != "absent" and one.value != 0.0 for one in both) for both in decays)
+        return sum(any(decay.status != "absent" and decay.value != 0.0 for decay in both) for both in decays)
 
     def bytes_of(self, arrays: Iterable[StateArray | None]) -> int:
-        """Bytes of distinct arrays."""
+        """Return the bytes of distinct arrays."""
         return sum(array.bytes for array in {array.source: array for array in arrays if array is not None}.values())
 
     def number(self, array: StateArray | None) -> int | None:
-        """Return the number of the entry parameter that an array comes in by."""
-        found = self.parameters.get(array.source) if array is not None else None
-        return found[0] if found is not None else None
+        """Return the number of the entry parameter that holds an array."""
+        parameter = self.parameters.get(array.source) if array is not None else None
+        return parameter[0] if parameter is not None else None
 
     def origin(self, row: Row) -> DefinedAt:
         """Return the instruction that makes the new weight."""
@@ -188,20 +188,20 @@ class Overview:
 
     @cached_property
     def states(self) -> list[StateArray]:
-        """Everything that is kept beside weights and masters."""
-        found = [array for row in self.rows for array in (*row.roles.values(), *row.counters)]
+        """All state except weights and masters."""
+        states = [array for row in self.rows for array in (*row.roles.values(), *row.counters)]
         for row in self.rows:
-            found += row.matched.claim.extra if row.matched.claim is not None else []
-            found += row.matched.accumulators
+            states += row.matched.claim.extra if row.matched.claim is not None else []
+            states += row.matched.accumulators
         for row in self.frozen:
-            found += [state.array for state in row.matched.update.states if state.array.shape.elements != 1]
-        return found
+            states += [state.array for state in row.matched.update.states if state.array.shape.elements != 1]
+        return states
 
     @cached_property
     def roles(self) -> dict[tuple[int, ShapeIndex], str]:
         """The role of each entry parameter that belongs to the optimizer.
 
-        In a step that updates weights an array that is returned unchanged is `frozen`; a scalar is rather a rate that is kept.
+        In a step that updates weights an array that is returned unchanged is `frozen`; a scalar is rather a kept rate.
         """
         named: list[tuple[str, StateArray | None]] = []
         for row in self.rows:
@@ -213,20 +213,24 @@ class Overview:
             named += [("frozen", row.weight) for row in self.frozen]
             unchanged = [array for array in arrays if array.is_float and array.is_unchanged and array.shape.elements != 1]
             named += [("frozen", array) for array in unchanged]
-        found: dict[tuple[int, ShapeIndex], str] = {}
+        roles: dict[tuple[int, ShapeIndex], str] = {}
         for role, array in named:
             parameter = self.parameters.get(array.source) if array is not None else None
             if parameter is not None:
-                found.setdefault(parameter, role)
-        return found
+                roles.setdefault(parameter, role)
+        return roles
 
     def succeeded_parameters(self, interface: Interface) -> set[tuple[int, ShapeIndex]]:
-        """Return the entry parameters of which an output is the new value, by data flow: what a step can donate without a loss.
+        """Return the entry parameters of which an output is the new value, by data flow.
 
-        In a step that updates weights these are the arrays of its training state. In any other program they are the arrays of
-        which it writes a part, such as the cache of a decode step (dynamic-update-slices and scatters, also in the body of a
-        loop), and those whose new values take no matrix product, no reduction and no other device. An output that is only of a
-        parameter's shape, as in a forward pass, is not its new value.
+        A step can donate them without a loss. In a step that updates weights these are the arrays of its training state. In any
+        other program they are two kinds of arrays:
+
+        * those of which it writes a part, such as the cache of a decode step (dynamic-update-slices and scatters, also in the
+          body of a loop)
+        * those whose new values take no matrix product, no reduction and no other device
+
+        An output that is only of a parameter's shape, as in a forward pass, is not its new value.
         """
         arrays = [array for step in self.steps for array in step.arrays if array.source in self.parameters]
         resharded = {self.parameters[array.source] for array in arrays if array.is_resharded}  # they cannot take the buffers
@@ -241,7 +245,7 @@ class Overview:
         return {source[1:] for source in written if source is not None} | (self._local() - resharded)
 
     def _local(self) -> set[tuple[int, ShapeIndex]]:
-        """The parameters that outputs succeed without matrix products, reductions and other devices."""
+        """Return the parameters that outputs succeed without matrix products, reductions and other devices."""
         graph, arrays = self.updates.flow.graph, self.steps[0].arrays
         others: set[int] = set()  # nodes that hold what is not local
         for node in graph.below([array.new for array in arrays]):

@@ -1,4 +1,4 @@
-"""Transfer functions: the node of an instruction from those of its operands, or the places that have to be known before it."""
+"""Transfer functions: the node of an instruction from those of its operands, or the places to read first."""
 
 from __future__ import annotations
 
@@ -36,19 +36,22 @@ def _constant(nodes: KnownNodes, place: Place) -> int:
 
 
 def _bits(nodes: KnownNodes, place: Place) -> int:
-    """The bits of a value as another type. Equal ones are one: each fusion that reads random numbers makes them anew."""
-    found = nodes.at(nodes.frames.operands(place))
-    return nodes.graph.opaque(place, nodes.frames.size(place), ("bitcast-convert", found, nodes.frames.dtype(place)))
+    """Return the bits of a value as another type.
+
+    Equal bits are one node: each fusion that reads random numbers makes them anew.
+    """
+    operands = nodes.at(nodes.frames.operands(place))
+    return nodes.graph.opaque(place, nodes.frames.size(place), ("bitcast-convert", operands, nodes.frames.dtype(place)))
 
 
 def _element(nodes: KnownNodes, place: Place) -> int:
-    """A get-tuple-element whose operand cannot be followed."""
+    """Return a get-tuple-element whose operand cannot be followed."""
     is_readable = nodes.frames[place[0]].view.element_number(place[1]) is not None
     return nodes.opaque(place) if is_readable else nodes.broken(place, NO_INDEX)
 
 
 def _iota(nodes: KnownNodes, place: Place) -> int:
-    """Numbers along a dimension. Equal ones are one: each fusion that reads a triangle of an array makes the mask anew."""
+    """Return numbers along a dimension. Equal iotas are one node: each fusion that reads a triangle makes the mask anew."""
     dimension, shape = nodes.frames.instruction(place).attr("iota_dimension"), nodes.frames.shape(place)
     if dimension is None or not isinstance(shape, ArrayShape):
         return nodes.opaque(place)
@@ -56,62 +59,67 @@ def _iota(nodes: KnownNodes, place: Place) -> int:
 
 
 def _input(nodes: KnownNodes, place: Place) -> int:
-    """A parameter of a computation that was opened with its parameters as inputs."""
+    """Return a parameter of a computation that was opened with its parameters as inputs."""
     source = nodes.frames.input(place)
     if source is None:
         return nodes.opaque(place)
-    known = nodes.constants.get(source)
-    return nodes.graph.input(source, nodes.frames.size(place)) if known is None else known
+    constant = nodes.constants.get(source)
+    return nodes.graph.input(source, nodes.frames.size(place)) if constant is None else constant
 
 
 def _truncate(nodes: KnownNodes, place: Place) -> int:
-    """A conversion from floating point to integers."""
-    found = nodes.at(nodes.frames.operands(place))
-    return nodes.graph.make("truncate", found) if len(found) == 1 else nodes.opaque(place)
+    """Return a conversion from floating point to integers."""
+    operands = nodes.at(nodes.frames.operands(place))
+    return nodes.graph.make("truncate", operands) if len(operands) == 1 else nodes.opaque(place)
 
 
 def _broadcast(nodes: KnownNodes, place: Place) -> int:
-    """An array that is repeated along further dimensions."""
-    found = nodes.at(nodes.frames.operands(place))
-    if not found or nodes.graph.value(found[0]) is not None:
-        return found[0] if found else nodes.opaque(place)
+    """Return an array that is repeated along further dimensions."""
+    operands = nodes.at(nodes.frames.operands(place))
+    if not operands or nodes.graph.value(operands[0]) is not None:
+        return operands[0] if operands else nodes.opaque(place)
     dimensions = nodes.frames.instruction(place).attr("dimensions")
-    return nodes.graph.make("broadcast", found[:1], dimensions, nodes.frames.size(place))
+    return nodes.graph.make("broadcast", operands[:1], dimensions, nodes.frames.size(place))
 
 
 def _some_values(nodes: KnownNodes, place: Place) -> int:
-    """Some of an array's values; all of them where they are all the same."""
+    """Return some of an array's values; the array itself if they are all the same."""
     frames, graph = nodes.frames, nodes.graph
     place = frames.start(place)
     opcode = frames.opcode(place).removesuffix("-start")
     operands = frames.operands(place) if opcode in SOME_VALUES else ()  # a done can follow an operation of any kind
-    found = nodes.at(operands if opcode in {"all-to-all", "dynamic-slice"} else operands[:1])
-    moved = found if opcode == "all-to-all" else found[:1]
+    arguments = nodes.at(operands if opcode in {"all-to-all", "dynamic-slice"} else operands[:1])
+    moved = arguments if opcode == "all-to-all" else arguments[:1]
     if len(set(moved)) == 1 and _is_everywhere(nodes, moved[0], operands[0]):
         return moved[0]
     if len(moved) != 1 or place[2]:
         return nodes.opaque(place)
     if opcode == "dynamic-slice":
-        return graph.make(opcode, found, None, frames.size(place))
+        return graph.make(opcode, arguments, None, frames.size(place))
     instruction = frames.instruction(place)
     parts = instruction.attr("slice") if opcode == "slice" else None
     if parts is None:
         turned = instruction.attr("dimensions") if opcode in {"reverse", "slice"} else None
-        return graph.make(opcode, found, turned or place[:2], frames.size(place))
+        return graph.make(opcode, arguments, turned or place[:2], frames.size(place))
     whole = frames.shape(operands[0])
     flat = flat_part(parts, whole.dimensions) if isinstance(whole, ArrayShape) else None
-    return graph.make(opcode, found, parts if flat is None else (flat,), math.prod(len(elements_of(part)) for part in parts))
+    return graph.make(
+        opcode, arguments, parts if flat is None else (flat,), math.prod(len(elements_of(part)) for part in parts)
+    )
 
 
 def _pad(nodes: KnownNodes, place: Place) -> int:
-    """An array with values around it. Equal ones are one: XLA pads a gradient once more in each fusion that reads it."""
-    found = nodes.at(nodes.frames.operands(place))
+    """Return an array with values around it.
+
+    Equal pads are one node: XLA pads a gradient again in each fusion that reads it.
+    """
+    operands = nodes.at(nodes.frames.operands(place))
     padding = nodes.frames.instruction(place).attr("padding")
-    return nodes.graph.make("pad", found, padding, nodes.frames.size(place)) if found and padding else nodes.opaque(place)
+    return nodes.graph.make("pad", operands, padding, nodes.frames.size(place)) if operands and padding else nodes.opaque(place)
 
 
 def _is_everywhere(nodes: KnownNodes, node: int, place: Place) -> bool:
-    """Whether an array has one value in all of its elements, on all devices."""
+    """Return True if an array has one value in all of its elements, on all devices."""
     graph = nodes.graph
     if graph.value(node) is not None:
         return True
@@ -119,25 +127,25 @@ def _is_everywhere(nodes: KnownNodes, node: int, place: Place) -> bool:
 
 
 def _concatenate(nodes: KnownNodes, place: Place) -> int:
-    """A concatenation; where its operands are all the slices of one array, that array, in whatever order they are."""
+    """Return a concatenation, or one array if the operands are all of its slices, in any order."""
     graph = nodes.graph
-    found = nodes.at(nodes.frames.operands(place))
-    if not found:
+    parts = nodes.at(nodes.frames.operands(place))
+    if not parts:
         return nodes.opaque(place)
-    if len(set(found)) == 1 and (len(found) == 1 or graph.value(found[0]) is not None):
-        return found[0]
-    if all(graph.ops[node] == "slice" for node in found):
-        sources = {graph.args[node][0] for node in found}
-        if len(sources) == 1 and are_whole(graph, found, next(iter(sources))):
+    if len(set(parts)) == 1 and (len(parts) == 1 or graph.value(parts[0]) is not None):
+        return parts[0]
+    if all(graph.ops[node] == "slice" for node in parts):
+        sources = {graph.args[node][0] for node in parts}
+        if len(sources) == 1 and are_whole(graph, parts, next(iter(sources))):
             return sources.pop()
-    exchanged = _exchanged(nodes, found)
+    exchanged = _exchanged(nodes, parts)
     if exchanged is not None:
         return exchanged
-    return graph.make("concatenate", found, _is_flat(nodes, place), nodes.frames.size(place))
+    return graph.make("concatenate", parts, _is_flat(nodes, place), nodes.frames.size(place))
 
 
 def _exchanged(nodes: KnownNodes, parts: Sequence[int]) -> int | None:
-    """The array whose slices devices exchange, where the parts are all that one receives; `None` for others."""
+    """Return the array whose slices devices exchange, if the parts are all that one receives; else None."""
     frames, graph = nodes.frames, nodes.graph
     places = [graph.places[node] for node in parts if node in graph.places]
     if len(places) < len(parts) or len({place[:2] for place in places}) > 1 or frames.opcode(places[0]) != "all-to-all":
@@ -145,30 +153,30 @@ def _exchanged(nodes: KnownNodes, parts: Sequence[int]) -> int | None:
     operands = frames.operands(places[0])
     if sorted(place[2] for place in places) != [(number,) for number in range(len(operands))]:
         return None
-    found = nodes.at(operands)
-    sources = {graph.args[node][0] if graph.ops[node] == "slice" else -1 for node in found}
+    slices = nodes.at(operands)
+    sources = {graph.args[node][0] if graph.ops[node] == "slice" else -1 for node in slices}
     source = sources.pop()
-    return None if sources or source < 0 or not are_whole(graph, found, source) else graph.make("all-to-all", (source,))
+    return None if sources or source < 0 or not are_whole(graph, slices, source) else graph.make("all-to-all", (source,))
 
 
 def _is_flat(nodes: KnownNodes, place: Place) -> bool:
-    """Whether the operands of a concatenation follow each other in the flattened array, row-major."""
+    """Return True if the operands of a concatenation follow each other in the flattened array, row-major."""
     axis, shape = nodes.frames.instruction(place).attr("dimensions") or (0,), nodes.frames.shape(place)
     return isinstance(shape, ArrayShape) and all(size == 1 for size in shape.dimensions[: axis[0]])
 
 
 def _filled_buffer(nodes: KnownNodes, place: Place) -> int:
-    """A buffer into which TPU writes arrays one behind the other, in place of a concatenation: each element is written once."""
+    """Return a buffer that TPU fills with arrays instead of a concatenation: each element is written once."""
     frames = nodes.frames
     whole = frames.shape(place)
     if not isinstance(whole, ArrayShape) or nodes.buffers.written(place) != whole.elements:
         return nodes.opaque(place)
     writes = nodes.buffers.writes(place)
-    found = nodes.at([operand for write in writes for operand in write[1:]])
+    nodes_written = nodes.at([operand for write in writes for operand in write[1:]])
     parts: dict[float, tuple[int, int]] = {}  # node and elements, by where it starts
     row = (whole.elements or 0) // (whole.dimensions[0] or 1)
     for number, write in enumerate(writes):
-        node, major = found[number * (len(write) - 1) :][:2]
+        node, major = nodes_written[number * (len(write) - 1) :][:2]
         shape, start = frames.shape(write[1]), nodes.graph.value(major)
         if start is None or not isinstance(shape, ArrayShape) or shape.dimensions[1:] != whole.dimensions[1:]:
             return nodes.opaque(place)
@@ -180,7 +188,7 @@ def _filled_buffer(nodes: KnownNodes, place: Place) -> int:
 
 
 def _conditional(nodes: KnownNodes, place: Place) -> int:
-    """One of two branches; the first of numbered branches is that of number 0, so false."""
+    """Return a choice of two branches; the first of numbered branches is that of number 0, so false."""
     frames = nodes.frames
     branches = frames.instruction(place).attr("branch_computations") or ()
     order = (0, 1)
@@ -195,27 +203,28 @@ def _conditional(nodes: KnownNodes, place: Place) -> int:
         if frame is None:
             return nodes.opaque(place)
         roots.append(frames.root(frame, place[2]))
-    found = nodes.at((operands[0], *roots))
-    return nodes.graph.make("select", (found[0], found[2], found[1]))
+    condition_and_roots = nodes.at((operands[0], *roots))
+    return nodes.graph.make("select", (condition_and_roots[0], condition_and_roots[2], condition_and_roots[1]))
 
 
 def _while(nodes: KnownNodes, place: Place) -> int:
-    """A result of a loop: its initial value where no iteration changes it."""
+    """Return a result of a loop: its initial value if no iteration changes it."""
     initial = nodes.frames.operand(place, 0, place[2]) if nodes.frames.is_carried(place) else None
     return nodes.opaque(place) if initial is None else nodes.at([initial])[0]
 
 
 def _scatter(nodes: KnownNodes, place: Place) -> int:
-    """Rows added to an array, or subtracted: the array, and a leaf for the rows in an array of zeros. Equal rows are one leaf,
-    and scalar factors of theirs are factors of the leaf.
+    """Return rows added to an array, or subtracted: the array, and a leaf for the rows in an array of zeros.
+
+    Equal rows are one leaf, and their scalar factors are factors of the leaf.
     """
     frames, graph = nodes.frames, nodes.graph
     operands = frames.operands(place)
     combiner = next((op for op in ("add", "subtract") if frames.applies(place, op)), None)
     if len(operands) != 3 or place[2] or combiner is None:
         return nodes.opaque(place)
-    found = nodes.at(operands)
-    array, indices, rows = found
+    operand_nodes = nodes.at(operands)
+    array, indices, rows = operand_nodes
     factors, rows = scaled_rows(graph, rows)
     node = graph.opaque(place, frames.size(place), ("scatter", indices, rows, frames.size(place)))
     for factor in factors:
@@ -224,7 +233,7 @@ def _scatter(nodes: KnownNodes, place: Place) -> int:
 
 
 def _reduce(nodes: KnownNodes, place: Place) -> int:
-    """A sum over elements. Fusions that each sum up one array, which they are handed or compute, have one leaf for the sum."""
+    """Return a sum over elements. Fusions that sum up one array, given or computed, have one leaf for the sum."""
     frames = nodes.frames
     operands = frames.operands(place)
     axes = frames.instruction(place).attr("dimensions")
@@ -234,8 +243,8 @@ def _reduce(nodes: KnownNodes, place: Place) -> int:
     array = frames.made_at(operands[0], HANDED_ON) if is_handed else nodes.fused.number(operands[0])
     if array is None:
         return nodes.opaque(place)
-    found = nodes.at(operands[1:])
-    return nodes.graph.opaque(place, frames.size(place), ("reduce", array, axes, found[0], frames.dtype(place)))
+    initial = nodes.at(operands[1:])
+    return nodes.graph.opaque(place, frames.size(place), ("reduce", array, axes, initial[0], frames.dtype(place)))
 
 
 def _custom_call(nodes: KnownNodes, place: Place) -> int:
@@ -246,7 +255,7 @@ def _custom_call(nodes: KnownNodes, place: Place) -> int:
 
 
 def _all_reduce(nodes: KnownNodes, place: Place) -> int:
-    """A sum over devices. Where each writes its part into zeros it is an all-gather, as TPU has it: the part."""
+    """Return a sum over devices. If each writes its part into zeros it is an all-gather, as TPU has it: return the part."""
     frames, graph = nodes.frames, nodes.graph
     if "dynamic-update-slice" not in frames.views.opcodes:
         return nodes.opaque(place)
@@ -256,13 +265,13 @@ def _all_reduce(nodes: KnownNodes, place: Place) -> int:
     operands = frames.operands(made) if frames.opcode(made) == "dynamic-update-slice" else ()
     if len(operands) < 3 or not frames.applies(start, "add"):
         return nodes.opaque(place)
-    found = nodes.at(operands)
-    is_own = graph.value(found[0]) == 0.0 and any(map(nodes.is_of_device, found[2:]))
-    return found[1] if is_own else nodes.opaque(place)
+    operand_nodes = nodes.at(operands)
+    is_own = graph.value(operand_nodes[0]) == 0.0 and any(map(nodes.is_of_device, operand_nodes[2:]))
+    return operand_nodes[1] if is_own else nodes.opaque(place)
 
 
 def _gemm(nodes: KnownNodes, place: Place) -> int:
-    """A product of matrices with its factors: alpha * A * B + beta * C."""
+    """Return a product of matrices with its factors: alpha * A * B + beta * C."""
     factors = gemm_factors(nodes.frames.instruction(place).attr("backend_config"))
     if factors is None or (place[2] and place[2] != (0,)):
         return nodes.opaque(place)
@@ -276,8 +285,8 @@ def _gemm(nodes: KnownNodes, place: Place) -> int:
     operands = nodes.frames.operands(place)
     if len(operands) < 3:
         return nodes.opaque(place)
-    found = nodes.at(operands[2:3])
-    added = found[0] if beta == 1.0 else graph.make("multiply", (graph.constant(beta), found[0]))
+    addend = nodes.at(operands[2:3])
+    added = addend[0] if beta == 1.0 else graph.make("multiply", (graph.constant(beta), addend[0]))
     return graph.make("add", (product, added))
 
 

@@ -1,5 +1,6 @@
-"""What a client makes of a workload that can be read, without a word: collectives that move nothing, times that overflow, keys
-and groups that do not fit.
+"""Content of a readable workload that a client misreads without a message.
+
+That is collectives that move nothing, times that overflow, and keys and groups that do not fit.
 """
 
 from __future__ import annotations
@@ -17,26 +18,26 @@ UNKNOWN_COLLECTIVE, TIME_OVERFLOW, GROUPS_MISMATCH, NOT_ISSUED = "HI603", "HI604
 NO_CHECKPOINTS = "HI608"
 
 MAX_TIME = 2**31 - 1
-"""SimAI writes no times for a cell that comes near this."""
+"""The time near which SimAI writes no times for a cell."""
 _NEAR = 2_147_482_000
 _PLACED = 100
-"""At most this many faults of rows have a column, which is looked for in the text."""
+"""The largest number of faults of rows with a column, which takes a search of the text."""
 
 
 def semantic_faults(totals: WorkloadTotals) -> Iterator[tuple[Problem, int]]:
-    """Each fault once, with its first place, how often it occurs and the bytes that it is about."""
+    """Yield each fault once, with its first place and count, and the bytes that it affects."""
     yield from ((problem, 0) for problem in _of_header(totals))
-    found: dict[tuple[str, str], tuple[Problem, int, int]] = {}
+    faults: dict[tuple[str, str], tuple[Problem, int, int]] = {}
     of_words = _FaultsOfWords(totals)
     workload = totals.workload
     for row, equal in workload.distinct.items():
-        for code, message, at, size in (*of_words.faults(row, equal), *_of_times(row)):
-            first, times, at_stake = found.get((code, message), (None, 0, 0))
+        for code, message, field_index, size in (*of_words.faults(row, equal), *_of_times(row)):
+            first, times, at_stake = faults.get((code, message), (None, 0, 0))
             if first is None:
-                column = workload.column_of(row, at) if len(found) < _PLACED else None
+                column = workload.column_of(row, field_index) if len(faults) < _PLACED else None
                 first = Problem(code, message, Location(workload.path, equal.line, column), row.name)
-            found[code, message] = (first, times + equal.count, at_stake + size * equal.count)
-    for problem, times, at_stake in found.values():
+            faults[code, message] = (first, times + equal.count, at_stake + size * equal.count)
+    for problem, times, at_stake in faults.values():
         yield Problem(problem.code, problem.message, problem.location, problem.subject, times), at_stake
 
 
@@ -65,7 +66,7 @@ def _of_header(totals: WorkloadTotals) -> Iterator[Problem]:
 
 
 def _consequence(keys: list[str], totals: WorkloadTotals) -> str:
-    """What SimAI does without the keys."""
+    """Return what SimAI does without the keys."""
     if "pp" in keys or "model_parallel_NPU_group" in keys:
         return ": SimAI divides by it and is aborted"
     if "vpp" in keys or "ga" in keys:
@@ -86,18 +87,23 @@ def _is(words: list[str]) -> str:
 
 
 def _of_times(row: WorkloadRow) -> Iterator[tuple[str, str, int, int]]:
-    for at, time in ((2, row.forward_time), (5, row.input_time), (8, row.weight_time), (11, row.update_time)):
+    for field_index, time in ((2, row.forward_time), (5, row.input_time), (8, row.weight_time), (11, row.update_time)):
         if time is not None and time >= _NEAR:
-            yield TIME_OVERFLOW, f"{_about(time)} reaches {MAX_TIME}: SimAI ends without an error and without times", at, 0
+            yield (
+                TIME_OVERFLOW,
+                f"{_about(time)} reaches {MAX_TIME}: SimAI ends without an error and without times",
+                field_index,
+                0,
+            )
 
 
 def _about(time: int) -> str:
-    """The time in two digits, so that times of many rows are one finding."""
+    """Return the time in two digits, so that times of many rows are one finding."""
     return f"about {float(f'{time:.1e}'):,.0f}" if time > MAX_TIME else str(time)
 
 
 class _FaultsOfWords:
-    """What is wrong with the collectives of rows: of those with the same words the same."""
+    """The faults of rows' collectives, computed once for equal words."""
 
     def __init__(self, totals: WorkloadTotals) -> None:
         self._totals = totals
@@ -105,33 +111,33 @@ class _FaultsOfWords:
         self._known: dict[tuple[object, ...], list[tuple[str, str, int]]] = {}
 
     def faults(self, row: WorkloadRow, equal: EqualRows) -> Iterator[tuple[str, str, int, int]]:
-        """Code, message, field and bytes of each fault; messages of equal faults are equal."""
+        """Yield code, message, field and bytes of each fault; messages of equal faults are equal."""
         is_first = equal.line == self._first_line
         key = (is_first, row.forward_word, row.input_word, row.weight_word, row.policy)
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = list(self._find(row, is_first=is_first))
-        for code, message, at in known:
-            size = row[at + 1]
-            yield code, message, at, size if isinstance(size, int) else 0
+        faults = self._known.get(key)
+        if faults is None:
+            faults = self._known[key] = list(self._find(row, is_first=is_first))
+        for code, message, field_index in faults:
+            size = row[field_index + 1]
+            yield code, message, field_index, size if isinstance(size, int) else 0
 
     def _find(self, row: WorkloadRow, *, is_first: bool) -> Iterator[tuple[str, str, int]]:
-        """The faults, each with the place of the collective in the row."""
+        """Yield the faults, each with the place of the collective in the row."""
         issued = _issued_passes(self._totals, row, is_first=is_first)
-        for (name, _, word, _), at in zip(row.cells, (3, 6, 9), strict=True):
+        for (name, _, word, _), field_index in zip(row.cells, (3, 6, 9), strict=True):
             if word is None or word == NONE:
                 continue
             fault = _of_word(self._totals, name, word)
             if fault:
-                yield UNKNOWN_COLLECTIVE, fault, at
+                yield UNKNOWN_COLLECTIVE, fault, field_index
             elif name not in issued:
                 policy = row.policy or self._totals.workload.header.policy
                 where = "but in the first row" if policy == MICRO else f"in the {name.replace('_', '-')} pass"
-                yield NOT_ISSUED, f"{policy} runs no collective {where}: {shown_field(word)} moves nothing", at
+                yield NOT_ISSUED, f"{policy} runs no collective {where}: {shown_field(word)} moves nothing", field_index
 
 
 def _of_word(totals: WorkloadTotals, pass_name: str, word: str) -> str | None:
-    """Why a collective moves nothing."""
+    """Return the reason why a collective moves nothing."""
     label = totals.collective(pass_name, word).label
     shown = shown_field(word)
     if label.kind is None:
@@ -144,7 +150,7 @@ def _of_word(totals: WorkloadTotals, pass_name: str, word: str) -> str | None:
 
 
 def _issued_passes(totals: WorkloadTotals, row: WorkloadRow, *, is_first: bool) -> frozenset[str]:
-    """The passes of a row whose collectives use some dimension of the network."""
+    """Return the passes of a row whose collectives use some dimension of the network."""
     policy = totals.workload.header.policy
     if policy == CUSTOMIZED:
         policy = row.policy or policy

@@ -1,7 +1,7 @@
 """The first line of a workload file: its policy and its keys.
 
-SimAI looks for keys by their names, in any order. ASTRA-sim 1.0 reads the same places whatever the names are: the number of a
-transformer's model-parallel group, then checkpoints, then what initiates them; of a DLRM one number.
+SimAI looks for keys by their names, in any order. ASTRA-sim 1.0 reads the same places whatever the names are. A transformer has
+the number of its model-parallel group, then checkpoints, then their initiators; a DLRM has one number.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SIMAI_KEYS: dict[str, str] = {
     INITIATES: "rows at which the forward pass is run again, after their number",
     PIPELINE_BYTES: "bytes that one stage of the pipeline sends to the next, per micro-batch",
 }
-"""What the keys mean. SimAI reads these, ASTRA-sim 1.0 has the first and those of checkpoints."""
+"""The meanings of the keys. SimAI reads these, ASTRA-sim 1.0 has the first and those of checkpoints."""
 
 _ASTRA_SIM_KEYS = (TENSOR_PARALLEL, CHECKPOINTS, INITIATES)
 _OF_AICB = {
@@ -42,10 +42,10 @@ MEANINGS = {**SIMAI_KEYS, **_OF_AICB, BOTTOM_LAYER: "row of the last layer of th
 _OF_SIMAI = frozenset({*SIMAI_KEYS, *_OF_AICB}) - frozenset(_ASTRA_SIM_KEYS)
 _LISTS = (CHECKPOINTS, INITIATES)
 REQUIRED = (TENSOR_PARALLEL, "ep", "pp", "vpp", "ga", "all_gpus")
-"""The keys without which SimAI warns, and computes no time where it divides by them."""
+"""The keys without which SimAI warns, and computes no time if it divides by them."""
 
 MAX_INT = 2**31 - 1
-"""What the clients keep the numbers of a header in."""
+"""The largest number of a header that the clients store."""
 _MAX_DIGITS = 18
 _MAX_FAULTS = 20
 _SHOWN = 40
@@ -76,18 +76,18 @@ class WorkloadHeader:
     faults: tuple[FieldFault, ...]
 
     def number(self, key: str) -> int | None:
-        """The number of a key; `None` where the key or its number is missing."""
-        found = self.keys.get(key)
-        return found.number if found is not None else None
+        """Return the number of a key; None if the key or its number is missing."""
+        entry = self.keys.get(key)
+        return entry.number if entry is not None else None
 
     @property
     def dialect(self) -> Dialect:
-        """SimAI's where the header has a key that ASTRA-sim 1.0 does not have."""
+        """SimAI's if the header has a key that ASTRA-sim 1.0 does not have."""
         return "simai" if _OF_SIMAI.intersection(self.keys) else "astra-sim"
 
 
 def parse_header(line: int, text: str) -> WorkloadHeader:
-    """The header of the first line of a file that has one."""
+    """Parse the first line of a file."""
     (policy, column), *rest = placed_fields(text)
     keys: dict[str, HeaderKey] = {}
     faults: list[FieldFault] = []
@@ -109,42 +109,42 @@ def parse_header(line: int, text: str) -> WorkloadHeader:
 
 
 def _key_tokens(tokens: list[tuple[str, int]]) -> Iterator[tuple[str, int, list[str]]]:
-    """Keys with the tokens behind them, and each token that belongs to none under an empty name."""
-    at = 0
-    while at < len(tokens):
-        token, column = tokens[at]
-        at += 1
+    """Yield keys with the tokens behind them, and each token that belongs to none under an empty name."""
+    index = 0
+    while index < len(tokens):
+        token, column = tokens[index]
+        index += 1
         name = token.removesuffix(":")
         if not name or (name == token and name != PIPELINE_BYTES):  # SimAI reads pp_comm without a colon too
             yield "", column, [token]
             continue
-        end = at
-        most = at + 1 + (_count_of(tokens, at) if name in _LISTS else 0)
+        end = index
+        most = index + 1 + (_count_of(tokens, index) if name in _LISTS else 0)
         while end < min(most, len(tokens)) and not _is_key(tokens[end][0]):
             end += 1
-        yield name, column, [text for text, _ in tokens[at:end]]
-        at = end
+        yield name, column, [text for text, _ in tokens[index:end]]
+        index = end
 
 
 def _is_key(token: str) -> bool:
     return token.endswith(":") or token == PIPELINE_BYTES
 
 
-def _count_of(tokens: list[tuple[str, int]], at: int) -> int:
-    """How many numbers a list says that it holds."""
-    counts = _integers([tokens[at][0]]) if at < len(tokens) else ()
+def _count_of(tokens: list[tuple[str, int]], index: int) -> int:
+    """Return the number of numbers that a list says it holds."""
+    counts = _integers([tokens[index][0]]) if index < len(tokens) else ()
     return max(0, *counts) if counts else 0
 
 
 def _integers(values: list[str]) -> tuple[int, ...]:
-    """The values up to the first that is no integer; the part of a float before its point is read, as clients do."""
-    found = []
+    """Return the values up to the first that is no integer. Of a float, clients read the part before its point."""
+    numbers = []
     for text in values:
         match = _INTEGER.match(text)
         if match is None or len(match[0]) > _MAX_DIGITS or text[match.end() :].strip("0123456789.eE+-"):
             break
-        found.append(int(match[0]))
-    return tuple(found)
+        numbers.append(int(match[0]))
+    return tuple(numbers)
 
 
 def _glued(token: str) -> str:
@@ -176,13 +176,13 @@ def _faults_of(key: HeaderKey, values: list[str]) -> Iterator[FieldFault]:
 
 
 def _faults_of_order(policy: str, keys: dict[str, HeaderKey]) -> Iterator[FieldFault]:
-    """Keys of ASTRA-sim 1.0 that are not where it reads them; a file with a key of SimAI's is not for it."""
+    """Yield keys of ASTRA-sim 1.0 out of the order in which it reads them; a file with a key of SimAI's is not for it."""
     if policy not in TRANSFORMERS or _OF_SIMAI.intersection(keys):
         return
     expected = _ASTRA_SIM_KEYS if policy == FORWARD_IN_BACKWARD else _ASTRA_SIM_KEYS[:1]
     for name in expected:
         if name not in keys:
             yield FieldFault(f"{name} is missing, which ASTRA-sim 1.0 reads with {policy}", 1)
-    found = [name for name in keys if name in expected]
-    if found != [name for name in expected if name in keys]:
+    names = [name for name in keys if name in expected]
+    if names != [name for name in expected if name in keys]:
         yield FieldFault(f"ASTRA-sim 1.0 reads {', '.join(expected)} in this order, whatever they are called", 1)

@@ -1,5 +1,6 @@
-"""Text -> workload: header, number of rows, rows. What a client reads otherwise than it is meant becomes a problem with its
-place.
+"""From text to workload: header, number of rows, rows.
+
+Text that a client misreads becomes a problem with its place.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from hlo_inspect.workloads.row import CUSTOMIZED, FIELDS, WorkloadRow, field_col
 ROW_COUNT, MALFORMED_ROW, HEADER = "HI601", "HI602", "HI605"
 
 _KEPT_LINES = 1 << 16
-"""At most this many different lines are kept to recognise equal ones; most files have some twenty."""
+"""The largest number of different lines that are cached; most files have some twenty."""
 _COUNT = lazy_pattern(r"[0-9]{1,18}", re.ASCII)
 _INVALID_UTF8 = "HI005"
 
 
 @dataclass(slots=True)
 class EqualRows:
-    """How often a row occurs, and the line of its first place."""
+    """The count of equal rows, and the line of the first."""
 
     count: int
     line: int
@@ -34,7 +35,7 @@ class EqualRows:
 
 @dataclass
 class Workload:
-    """What a workload file says.
+    """The content of a workload file.
 
     `stated_rows` is the number on its second line. Equal rows are one object; `lines_of_rows` has the line of each. `lines` and
     `bytes` are those of the file. `known_lines` are rows by their text, of large files the first.
@@ -52,27 +53,27 @@ class Workload:
 
     @cached_property
     def distinct(self) -> dict[WorkloadRow, EqualRows]:
-        """The rows that are different, in the order of their first places."""
-        found: dict[WorkloadRow, EqualRows] = {}
+        """The different rows, in the order of their first places."""
+        rows: dict[WorkloadRow, EqualRows] = {}
         for row, line in zip(self.rows, self.lines_of_rows, strict=True):
-            known = found.get(row)
-            if known is None:
-                found[row] = EqualRows(1, line)
+            equal = rows.get(row)
+            if equal is None:
+                rows[row] = EqualRows(1, line)
             else:
-                known.count += 1
-        return found
+                equal.count += 1
+        return rows
 
-    def column_of(self, row: WorkloadRow, at: int) -> int | None:
-        """The 1-based column of a field of a row, where its text is known."""
-        text = next((text for text, known in self.known_lines.items() if known == row), None)
-        return field_column(text, at) if text is not None else None
+    def column_of(self, row: WorkloadRow, field_index: int) -> int | None:
+        """Return the 1-based column of a field of a row, None if its text is not cached."""
+        text = next((text for text, cached in self.known_lines.items() if cached == row), None)
+        return field_column(text, field_index) if text is not None else None
 
     def note(self, code: str, message: str, line: int | None, column: int | None = None, subject: str | None = None) -> None:
         self.problems.add(Problem(code, message, Location(self.path, line, column), subject))
 
 
 def read_workload(source: Source) -> Workload:
-    """The workload of a source that is one (`foreign_text.is_workload`). `InputError` for what cannot be read."""
+    """Read a source that is a workload (`foreign_text.is_workload`). Raise InputError if it cannot be read."""
     reader = _Reader(source)
     for piece in source.pieces(lambda: reader.line + 1):
         for text in piece[:-1].split("\n"):
@@ -81,7 +82,7 @@ def read_workload(source: Source) -> Workload:
 
 
 class _Reader:
-    """Takes the lines in order; `line` is how many it has taken."""
+    """Reader of the lines in order; `line` counts them."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -94,11 +95,11 @@ class _Reader:
 
     def take(self, text: str) -> None:
         self.line += 1
-        known = self._workload.known_lines.get(text) if self._workload is not None else None
+        row = self._workload.known_lines.get(text) if self._workload is not None else None
         if self._workload is None:
             self._take_header(text)
-        elif known is not None:
-            self._keep(self._workload, known)
+        elif row is not None:
+            self._keep(self._workload, row)
         elif text.isspace() or not text:
             self._note_blank(self._workload)
         elif not self._seen_count:
@@ -132,16 +133,16 @@ class _Reader:
             self._take_row(workload, text)
 
     def _take_row(self, workload: Workload, text: str) -> None:
-        found = read_row(text, with_policy=self._with_policy)
-        if found is None and workload.stated_rows is not None and len(workload.rows) >= workload.stated_rows:
+        row_and_faults = read_row(text, with_policy=self._with_policy)
+        if row_and_faults is None and workload.stated_rows is not None and len(workload.rows) >= workload.stated_rows:
             self._after_rows = self._after_rows or self.line  # whatever follows the rows is not read
             return
-        if found is None:
+        if row_and_faults is None:
             workload.note(MALFORMED_ROW, "no row: a name, a number and ten more fields", self.line, 1)
             self._keep(workload, _UNREADABLE)
             self._short = (self.line, _UNREADABLE.name)
             return
-        row, faults = found
+        row, faults = row_and_faults
         if not faults and len(workload.known_lines) < _KEPT_LINES:
             workload.known_lines[text] = row
         for fault in faults:
@@ -155,7 +156,7 @@ class _Reader:
         workload.lines_of_rows.append(self.line)
 
     def finish(self) -> Workload:
-        """The workload; `Workload.lines` and `bytes` are set, and what is only known at its end is noted."""
+        """Return the workload with `lines` and `bytes`, and note the problems that only its end shows."""
         workload, source = self._workload, self._source
         if workload is None:
             raise InputError("is empty", Location(source.name))

@@ -1,7 +1,7 @@
-"""The words of a workload file, and one row of it: twelve fields between blanks, a thirteenth where rows have policies.
+"""The words of a workload file, and a row of it: twelve fields between blanks, a thirteenth if rows have policies.
 
-The clients read field after field, whatever line it is in: after a field that is missing, one too many, or no integer,
-everything is read in the wrong place. Sources of the words: `Workload::decode_parallelsim`, `decode_involved_dimensions` and
+The clients read field after field, whatever line it is in. After a missing field, one too many, or a word that is no integer,
+they read every field in the wrong place. Sources of the words: `Workload::decode_parallelsim`, `decode_involved_dimensions` and
 `initialize_workload` in astra-sim/workload/Workload.cc of ASTRA-sim 1.0 and of SimAI, which reads the same rows.
 """
 
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 PASSES = ("forward", "input_gradient", "weight_gradient")
-"""The passes of a row in its order: each a compute time, a collective and the size of that."""
+"""The passes of a row in its order: each has a compute time, a collective and its size."""
 
 NONE = "NONE"
 """The word of a cell without a collective."""
@@ -65,20 +65,20 @@ GROUPS = ("tp", "dp", "ep", "dp_ep")
 
 
 def kind_of(word: str) -> str | None:
-    """The collective that a word names, with or without a suffix for its group; `None` where no client knows it."""
+    """Return the collective that a word names, with or without a suffix for its group; None if no client knows it."""
     return KINDS.get(word.partition("_")[0])
 
 
 def suffix_of(word: str) -> str:
-    """What follows the collective: `EP` of `ALLTOALL_EP`."""
+    """Return the suffix after the collective: `EP` of `ALLTOALL_EP`."""
     return word.partition("_")[2]
 
 
 def group_of(word: str, pass_name: str) -> str | None:
-    """The group that SimAI runs a collective in; `None` where it knows the word and gives it none, so that it takes no time.
+    """Return the group that SimAI runs a collective in; None if it gives it none, so that it takes no time.
 
     Without a suffix activations are exchanged by tensor parallel devices, and gradients of weights by data parallel ones.
-    ALLREDUCEALLTOALL is taken for an ALLREDUCE with a suffix that means nothing.
+    ALLREDUCEALLTOALL counts as an ALLREDUCE with a suffix that means nothing.
     """
     if word.startswith("ALLREDUCEALLTOALL"):
         return None
@@ -91,7 +91,7 @@ def group_of(word: str, pass_name: str) -> str | None:
 FIELDS = 12
 
 MAX_NUMBER = 2**64 - 1
-"""What the clients keep times and sizes in."""
+"""The largest time or size that the clients store."""
 _MAX_DIGITS = 20
 _SHOWN = 24
 _TOKEN = lazy_pattern(r"[^ \t\r\f\v]+")
@@ -100,11 +100,11 @@ _WORD = lazy_pattern(r"[A-Za-z_]")
 
 
 WorkloadCell = tuple[str, int | None, str | None, int | None]
-"""One pass of a row: its name, compute time, collective and size, `None` where the text does not say."""
+"""A pass of a row: its name, compute time, collective and size, None if the text does not say."""
 
 
 class WorkloadRow(NamedTuple):
-    """A layer. Times are in the client's unit, sizes are bytes in its convention; `None` is a field that cannot be read."""
+    """A layer. Times are in the client's unit, sizes are bytes in its convention; None is a field that cannot be read."""
 
     name: str
     dependency: int | None
@@ -131,31 +131,31 @@ class WorkloadRow(NamedTuple):
 
 
 class FieldFault(NamedTuple):
-    """What is wrong with a line, or not read by a client as it is meant, with the 1-based column of the field."""
+    """A fault of a line, or text that a client misreads, with the 1-based column of the field."""
 
     message: str
     column: int
 
 
 def placed_fields(text: str) -> list[tuple[str, int]]:
-    """The fields of a line, between ASCII blanks, each with its 1-based column."""
+    """Return the fields of a line, between ASCII blanks, each with its 1-based column."""
     return [(match[0], match.start() + 1) for match in _TOKEN.finditer(text)]
 
 
-def field_column(text: str, at: int) -> int | None:
-    """The 1-based column of a field of a line."""
+def field_column(text: str, field_index: int) -> int | None:
+    """Return the 1-based column of a field of a line."""
     fields = placed_fields(text)
-    return fields[at][1] if at < len(fields) else None
+    return fields[field_index][1] if field_index < len(fields) else None
 
 
 _WORDS = (1, 4, 7)
-"""Which of the fields after the dependency are collectives."""
+"""The indices of the collectives among the fields after the dependency."""
 
 
 def read_row(text: str, *, with_policy: bool) -> tuple[WorkloadRow, list[FieldFault]] | None:
-    """The row of a line with what is wrong with it; `None` for a line that is no row.
+    """Read the row of a line with its faults; return None for a line that is no row.
 
-    Blanks in a name are part of it where the fields after them are as they should be.
+    Blanks in a name are part of it if the fields after them are as they should be.
     """
     tokens = placed_fields(text)
     faults: list[FieldFault] = []
@@ -180,7 +180,7 @@ def read_row(text: str, *, with_policy: bool) -> tuple[WorkloadRow, list[FieldFa
 
 
 def _name_length(tokens: list[tuple[str, int]], width: int) -> int | None:
-    """How many tokens are the name: those before the dependency."""
+    """Return the number of tokens in the name: those before the dependency."""
     if len(tokens) < 2:
         return None
     if _DEPENDENCY.fullmatch(tokens[1][0]):
@@ -191,12 +191,13 @@ def _name_length(tokens: list[tuple[str, int]], width: int) -> int | None:
 
 
 def _read_fields(fields: list[tuple[str, int]], values: list[int | str | None]) -> Iterator[FieldFault]:
-    """Adds the ten values after the dependency. Where a word is in the place of a number or the other way round, a field is
-    missing: what follows is not known.
+    """Append the ten values after the dependency to `values`, and yield faults.
+
+    A word in the position of a number, or the other way round, shows that a field is missing. The rest is then unknown.
     """
-    for at, (field, column) in enumerate(fields):
+    for field_index, (field, column) in enumerate(fields):
         is_word = _WORD.match(field) is not None
-        if is_word != (at in _WORDS):
+        if is_word != (field_index in _WORDS):
             yield FieldFault(f"{shown_field(field)} where {'a number' if is_word else 'a collective'} belongs", column)
             break
         values.append(field if is_word else _number(field))
@@ -225,5 +226,5 @@ def _why_no_number(field: str) -> str:
 
 
 def shown_field(field: str) -> str:
-    """A field as messages have it."""
+    """Return a field as messages show it."""
     return field if len(field) <= _SHOWN else f"{field[:_SHOWN]}… ({len(field)} characters)"

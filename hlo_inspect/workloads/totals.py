@@ -1,4 +1,4 @@
-"""What the rows of a workload add up to: compute by pass, bytes by pass, collective and group; the devices of the groups."""
+"""The sums over the rows of a workload: compute by pass, bytes by pass, collective and group; the devices of the groups."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hlo_inspect.workloads.row import FORWARD_IN_BACKWARD, KINDS, NONE, PASSES, 
 
 @dataclass(slots=True)
 class PartialSum:
-    """A sum whose parts are not all known: `least` is what the known ones add up to."""
+    """A sum of parts that may be unknown: `least` is the sum of the known ones."""
 
     least: int = 0
     is_complete: bool = True
@@ -30,17 +30,18 @@ class PartialSum:
 
 
 def together(sums: Iterable[PartialSum]) -> PartialSum:
-    """The sum of sums."""
+    """Return the sum of sums."""
     result = PartialSum()
-    for one in sums:
-        result.least += one.least
-        result.is_complete = result.is_complete and one.is_complete
+    for part in sums:
+        result.least += part.least
+        result.is_complete = result.is_complete and part.is_complete
     return result
 
 
 class CollectiveLabel(NamedTuple):
-    """What equal collectives have in common. `kind` is `None` where no client knows the word, `group` where SimAI gives it none
-    or the file is not for SimAI.
+    """The key of equal collectives.
+
+    `kind` is None if no client knows the word, `group` if SimAI gives it none or the file is not for SimAI.
     """
 
     pass_name: str
@@ -51,8 +52,9 @@ class CollectiveLabel(NamedTuple):
 
 @dataclass(slots=True)
 class CollectiveSum:
-    """How often a collective is declared, and its bytes in the convention of the file's client. Those on the wire are not known
-    where the number of devices is not.
+    """The count of a declared collective, and its bytes in the convention of the file's client.
+
+    `wire_bytes` are unknown if the number of devices is.
     """
 
     label: CollectiveLabel
@@ -62,8 +64,10 @@ class CollectiveSum:
     wire_bytes: PartialSum = field(default_factory=PartialSum)
 
     def wire(self, size: int | None) -> int | None:
-        """What one device has to send for one with a bandwidth-optimal algorithm, rounded up: 2(n-1)/n of the size for an
-        all-reduce in a group of n devices, (n-1)/n for the others. Sizes are those of whole arrays, as SimAI has them.
+        """Return the bytes that one device sends for a collective of `size` with a bandwidth-optimal algorithm, rounded up.
+
+        In a group of n devices that is 2(n-1)/n of the size for an all-reduce, (n-1)/n for the others. Sizes are those of whole
+        arrays, as in SimAI.
         """
         if size is None or self.devices is None:
             return 0 if size == 0 else None
@@ -95,60 +99,60 @@ class WorkloadTotals:
             if word is None:
                 self.unreadable[name] += times
             elif word != NONE:
-                one = self._by_word[name].get(word) or self.collective(name, word)
-                one.count += times
-                one.size.add(size, times)
-                one.wire_bytes.add(one.wire(size), times)
+                collective = self._by_word[name].get(word) or self.collective(name, word)
+                collective.count += times
+                collective.size.add(size, times)
+                collective.wire_bytes.add(collective.wire(size), times)
 
     def collective(self, pass_name: str, word: str) -> CollectiveSum:
-        """The collectives of a pass that have this word."""
-        found = self._by_word[pass_name].get(word)
-        if found is None:
+        """Return the collectives of a pass that have this word."""
+        collective = self._by_word[pass_name].get(word)
+        if collective is None:
             kind = kind_of(word)
             group = group_of(word, pass_name) if self.has_groups and kind is not None else None
             whole = self.workload.header.dialect == "simai" and kind is not None
             devices = self.parallelism.sizes.get(group or "") if whole else None
-            found = self._by_word[pass_name][word] = CollectiveSum(CollectiveLabel(pass_name, word, kind, group), devices)
-        return found
+            collective = self._by_word[pass_name][word] = CollectiveSum(CollectiveLabel(pass_name, word, kind, group), devices)
+        return collective
 
     @property
     def collectives(self) -> Iterator[CollectiveSum]:
-        """Those of each pass and word."""
-        return (one for words in self._by_word.values() for one in words.values() if one.count)
+        """The collectives of each pass and word."""
+        return (collective for words in self._by_word.values() for collective in words.values() if collective.count)
 
     # -- sums -----------------------------------------------------------------------------------------------------------
 
     def size(self, *, pass_name: str = "", kind: str = "", group: str = "") -> PartialSum:
-        """The bytes of collectives that clients know, of one pass, kind or group where it is named."""
-        return self._of(together(one.size for one in self._chosen(pass_name, kind, group)), pass_name)
+        """Return the bytes of collectives that clients know, of one pass, kind or group if it is given."""
+        return self._of(together(collective.size for collective in self._chosen(pass_name, kind, group)), pass_name)
 
     def wire(self, *, pass_name: str = "", kind: str = "", group: str = "") -> PartialSum:
-        """The bytes that one device sends for them."""
-        return self._of(together(one.wire_bytes for one in self._chosen(pass_name, kind, group)), pass_name)
+        """Return the bytes that one device sends for them."""
+        return self._of(together(collective.wire_bytes for collective in self._chosen(pass_name, kind, group)), pass_name)
 
     def count(self, *, pass_name: str = "", kind: str = "", group: str = "") -> PartialSum:
-        """How many there are."""
-        return self._of(PartialSum(sum(one.count for one in self._chosen(pass_name, kind, group))), pass_name)
+        """Return their number."""
+        return self._of(PartialSum(sum(collective.count for collective in self._chosen(pass_name, kind, group))), pass_name)
 
     def unknown_size(self) -> PartialSum:
-        """The bytes of collectives that no client knows."""
-        return self._of(together(one.size for one in self.collectives if one.label.kind is None), "")
+        """Return the bytes of collectives that no client knows."""
+        return self._of(together(collective.size for collective in self.collectives if collective.label.kind is None), "")
 
     def _chosen(self, pass_name: str, kind: str, group: str) -> Iterator[CollectiveSum]:
-        for one in self.collectives:
-            label = one.label
+        for collective in self.collectives:
+            label = collective.label
             is_meant = pass_name in ("", label.pass_name) and kind in ("", label.kind) and group in ("", label.group)
             if is_meant and label.kind is not None:
-                yield one
+                yield collective
 
-    def _of(self, found: PartialSum, pass_name: str) -> PartialSum:
-        """The sum, without an end where a cell of the pass cannot be read."""
+    def _of(self, total: PartialSum, pass_name: str) -> PartialSum:
+        """Return the sum as a lower bound if a cell of the pass cannot be read."""
         unreadable = sum(count for name, count in self.unreadable.items() if pass_name in ("", name))
-        return PartialSum(found.least, found.is_complete and not unreadable)
+        return PartialSum(total.least, total.is_complete and not unreadable)
 
 
 UPDATE = "update"
-"""What follows the collective of a row: no pass, and a compute time like those."""
+"""The update after a row's collectives: no pass, but with a compute time."""
 
 KIND_NAMES = tuple(KINDS.values())
 
@@ -157,10 +161,10 @@ KIND_NAMES = tuple(KINDS.values())
 
 
 class Parallelism:
-    """Tensor, pipeline, data and expert parallel devices; `None` where the header does not say.
+    """Tensor, pipeline, data and expert parallel devices; None if the header does not say.
 
-    SimAI: data parallel devices are those of the job by tensor parallel ones and stages (`Layer::report`), and those that share
-    an expert are the data parallel ones by expert parallel ones. A division with a rest leaves them unknown.
+    SimAI divides the devices of the job by tensor parallel ones and stages to get the data parallel ones (`Layer::report`).
+    These, divided by expert parallel ones, share an expert. If a division has a rest, the result is unknown.
     """
 
     def __init__(self, header: WorkloadHeader) -> None:
@@ -177,7 +181,7 @@ class Parallelism:
 
     @property
     def sizes(self) -> dict[str, int | None]:
-        """The devices of each group, and of the pipeline its stages."""
+        """The devices of each group; for the pipeline, its stages."""
         return {"tp": self.tensor, "dp": self.data, "ep": self.experts, "dp_ep": self.of_expert, "pp": self.stages}
 
     @property
@@ -189,13 +193,13 @@ class Parallelism:
     @property
     def faults(self) -> list[str]:
         """Groups that do not divide the devices."""
-        found = []
+        faults = []
         if self.devices is not None and self.per_replica is not None and self.devices % self.per_replica:
             together = f"TP {self.tensor} x PP {self.stages} = {self.per_replica}"
-            found.append(f"{together} does not divide the {self.devices} devices of all_gpus")
+            faults.append(f"{together} does not divide the {self.devices} devices of all_gpus")
         if self.data is not None and self.experts is not None and self.data % self.experts:
-            found.append(f"EP {self.experts} does not divide the {self.data} data parallel devices")
-        return found
+            faults.append(f"EP {self.experts} does not divide the {self.data} data parallel devices")
+        return faults
 
 
 def _positive(header: WorkloadHeader, key: str) -> int | None:
@@ -208,7 +212,7 @@ def _divided(number: int | None, by: int | None) -> int | None:
 
 
 def _transfers(header: WorkloadHeader, stages: int | None) -> int | None:
-    """How many times a stage sends to the next in one pass, 2 x vpp x ga as SimAI has it (`Layer::report`)."""
+    """Return the number of sends from a stage to the next in one pass: 2 x vpp x ga as in SimAI (`Layer::report`)."""
     if stages == 1:
         return 0
     chunks, batches = _positive(header, "vpp"), _positive(header, "ga")

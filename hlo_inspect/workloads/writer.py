@@ -1,7 +1,7 @@
-"""The rows of a workload in another dialect, where they can be said there.
+"""The rows of a workload in another dialect, if that can express them.
 
-What differs: ASTRA-sim 1.0 has no keys for pipelines and experts and no groups in its words, and the size of an ALLGATHER is
-what one device gives, in SimAI what it has in the end (`Ring.cc` of the one, `Layer::compute_time` of the other).
+ASTRA-sim 1.0 has no keys for pipelines and experts and no groups in its words. The size of an ALLGATHER is the input of one
+device in ASTRA-sim (`Ring.cc`), the whole output in SimAI (`Layer::compute_time`).
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from hlo_inspect.workloads.row import FORWARD_IN_BACKWARD, NONE, TRANSFORMERS, W
 from hlo_inspect.workloads.totals import WorkloadTotals
 
 WRITTEN: tuple[Literal["simai", "astra-sim", "aicb"], ...] = ("simai", "astra-sim", "aicb")
-"""What a workload can be written as; aicb writes SimAI's dialect, with tabs and all keys in its order."""
+"""The dialects of `write`; aicb writes SimAI's dialect, with tabs and all keys in its order."""
 
 _AICB_ORDER = (TENSOR_PARALLEL, "ep", "pp", "vpp", "ga", "all_gpus", CHECKPOINTS, INITIATES, PIPELINE_BYTES)
 _NAMED_LOSSES = 8
 
 
 class WorkloadLossError(UsageError):
-    """A workload that cannot be said in the dialect that is asked for; the message names what would be lost."""
+    """A workload that the requested dialect cannot express; the message names the losses."""
 
 
 def written(totals: WorkloadTotals, original: bytes, to: str) -> bytes:
-    """The workload in the dialect `to`, as a file; the same dialect gives the bytes of the file back.
+    """Return the workload in the dialect `to`, as a file; its own dialect returns the bytes of the file.
 
-    Raises `WorkloadLossError` for what the dialect cannot say, or what the file does not hold that it needs.
+    Raise WorkloadLossError for content that the dialect cannot express, or that it needs and the file lacks.
     """
     workload = totals.workload
     source = workload.header.dialect
@@ -61,7 +61,7 @@ def _fields(row: WorkloadRow) -> Sequence[object]:
 
 
 def _is_as_aicb_writes(workload: Workload, original: bytes) -> bool:
-    """Whether the fields of rows have single tabs between them, and the keys in aicb's order."""
+    """Return True if single tabs separate the fields of rows, and the keys are in aicb's order."""
     lines = original.decode(errors="replace").splitlines()
     names = [name for name in workload.header.keys if name in _AICB_ORDER]
     is_ordered = names == [name for name in _AICB_ORDER if name in names]
@@ -69,7 +69,7 @@ def _is_as_aicb_writes(workload: Workload, original: bytes) -> bool:
 
 
 def _losses(totals: WorkloadTotals, target: Dialect) -> Iterator[str]:
-    """What would be lost, or is missing."""
+    """Yield the content that would be lost, or is missing."""
     workload = totals.workload
     damaged = {problem.message for problem in workload.problems if problem.code in ("HI601", "HI602", "HI605", "HI002")}
     if totals.first_unknown is not None or (damaged and totals.workload.stated_rows is None):
@@ -86,7 +86,7 @@ def _losses(totals: WorkloadTotals, target: Dialect) -> Iterator[str]:
 
 
 def _losses_of_header(totals: WorkloadTotals) -> Iterator[str]:
-    """Keys without a place in ASTRA-sim 1.0 that mean something: more than one stage, chunk or expert parallel device."""
+    """Yield keys without a place in ASTRA-sim 1.0 that mean more than one stage, chunk or expert parallel device."""
     header = totals.workload.header
     for key in ("pp", "vpp", "ep", PIPELINE_BYTES):
         number = header.number(key)
@@ -105,7 +105,7 @@ def _missing_of_header(workload: Workload) -> Iterator[str]:
 
 
 def _loss_of_cell(totals: WorkloadTotals, pass_name: str, word: str, size: int | None, target: Dialect) -> str | None:
-    """Why a collective cannot be said; one that no client knows is written as it is."""
+    """Return the reason why a collective cannot be expressed; one that no client knows is written as it is."""
     kind = kind_of(word)
     if target == "astra-sim" and kind is not None and suffix_of(word):
         return f"{word} names a group, and ASTRA-sim 1.0 has no word for it"
@@ -129,12 +129,12 @@ def _devices_of(totals: WorkloadTotals, pass_name: str) -> int | None:
 
 
 def _converted(totals: WorkloadTotals, row: WorkloadRow, target: Dialect) -> WorkloadRow:
-    """The row with the sizes of its ALLGATHERs in the target's convention."""
+    """Return the row with the sizes of its ALLGATHERs in the target's convention."""
     values = list(row)
-    for at, (pass_name, _, word, size) in enumerate(row.cells):
+    for pass_index, (pass_name, _, word, size) in enumerate(row.cells):
         if word is not None and size and kind_of(word) == "allgather":
             devices = _devices_of(totals, pass_name) or 1
-            values[4 + 3 * at] = size // devices if target == "astra-sim" else size * devices
+            values[4 + 3 * pass_index] = size // devices if target == "astra-sim" else size * devices
     return WorkloadRow(*values)  # type: ignore[arg-type]  # sizes stay integers
 
 
@@ -149,7 +149,7 @@ def _astra_sim_header(workload: Workload) -> str:
 
 
 def _simai_header(workload: Workload) -> str:
-    """The keys in aicb's order; where the file is ASTRA-sim's, there is one stage, one chunk and one expert parallel device."""
+    """Return the keys in aicb's order; a file of ASTRA-sim has one stage, one chunk and one expert parallel device."""
     header = workload.header
     given = header.keys
     if header.dialect == "astra-sim":

@@ -17,8 +17,8 @@ Averaged SGD (Polyak and Juditsky 1992), with the schedule of Bottou 2010 that P
 * `eta' = rate / (1 + decay * rate * t) ** alpha`, `mu' = 1 / max(1, t - t0)`
 
 State: x, the average; eta and mu may be state, inputs or computed in the step. Reads decay. An average alone belongs to no
-optimizer: many steps keep one for evaluation. It is ASGD's if the weights decay by a multiple of the rate, the rate falls as a
-power of the steps, and `mu` changes from step to step.
+optimizer: many steps keep one for evaluation. It is ASGD's if the weights decay by a multiple of the rate, the rate is a
+falling power of the steps, and `mu` changes.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ shape and type, whatever that holds. Data flow decides first, by what an output 
 2. the same with another factor, or a computed one: an average whose decay is an argument
 3. the input itself, returned unchanged
 4. an input times an array, and an addend: a masked weight, a step size that grows and shrinks with each element
-5. a function of an input, or its replacement, such as the last gradient: a new value holds the output and an input without
+5. a function of an input, or its replacement, such as the last gradient; a new value holds the output and an input without
    a successor; so does a reduction that depends on that input
 
 An output with one possible input takes it before those with several, so `m' = 0.9 * m + g` leaves `w' = w - 0.1 * m'` its `w`.

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from hlo_inspect.optimizer.schedule.curve import Curve, alike, constant, exponential, power, product, total, whole
+from hlo_inspect.optimizer.schedule.curve import Curve, are_equal_at, constant, exponential, power, product, total, whole
 from hlo_inspect.optimizer.schedule.piecewise import LAST, Piece, pieces_of
 from tests.optimizer.programs import Counted
 
@@ -73,9 +73,9 @@ def test_directions(curve: Curve, direction: int | None) -> None:
     assert curve.direction(0, 100) == direction
 
 
-def test_alike() -> None:
-    assert alike(constant(0.5), Curve("linear", 0.0, 0.05), [10], 1.0)
-    assert not alike(constant(0.5), Curve("linear", 0.0, 0.05), [10, 11], 1.0)
+def test_are_equal_at() -> None:
+    assert are_equal_at(constant(0.5), Curve("linear", 0.0, 0.05), [10], 1.0)
+    assert not are_equal_at(constant(0.5), Curve("linear", 0.0, 0.05), [10, 11], 1.0)
 
 
 # -- Where expressions of a counter change, worked out by hand ----------------------------------------------------------
