@@ -38,7 +38,7 @@ from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, TupleShape, array_l
 from hlo_inspect.hlo.wants import Wants
 
 OPCODES = STARTING_COLLECTIVES | opcodes_that_call("run", "body", "condition", "branch")
-"""Opcodes that a module has to keep: collectives, and the instructions that decide how often they run."""
+"""Opcodes that a module has to keep: collectives, and the instructions that determine their runs."""
 
 RESIZING_OPCODES = opcodes_that_are("resized")
 """Collectives whose operands can differ in size from the result, or do not follow from it."""

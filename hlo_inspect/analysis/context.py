@@ -68,7 +68,7 @@ def parse_options(request: Request) -> ParsedOptions:
 NO_OPTIONS = ParsedOptions()
 
 
-# -- what depends on the machine ----------------------------------------------------------------------------------------------
+# -- analyses that depend on the machine --------------------------------------------------------------------------------------
 
 
 class MachineAnalyses:
@@ -84,7 +84,7 @@ class MachineAnalyses:
 
     @cached_property
     def profile_choice(self) -> ProfileChoice:
-        """The accelerator of the times, and what named it."""
+        """The hardware profile of the times, and the source that named it."""
         from hlo_inspect.analysis.time.profiles import choose_profile
 
         return choose_profile(self.asked, self._analyses.module, lambda: self._analyses.with_graph)

@@ -221,7 +221,7 @@ def _parts(group: Sequence[int], part: dict[int, int]) -> int:
     return len({part[device] for device in group if device in part})
 
 
-# -- whose shapes are printed -----------------------------------------------------------------------------------------------
+# -- kind of the printed shapes ---------------------------------------------------------------------------------------------
 
 ShapesAre = Literal["per_device", "global", "mixed"]
 

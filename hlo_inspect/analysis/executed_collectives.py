@@ -182,7 +182,7 @@ def _own_figures(
 
 
 def _figures(key: _CollectiveKey, count: int, first: Collective | None) -> Iterator[tuple[str | _Size, Bounds]]:
-    """Yield what `count` equal collectives add. If bytes are unknown, `first` is the first of the collectives."""
+    """Yield the figures of `count` equal collectives. If bytes are unknown, `first` is the first of the collectives."""
     why_unknown = first.why_unknown if first is not None else ""
     yield (key.kind, key.operand_bytes), Bounds.exactly(count)
     yield "count", Bounds.exactly(count)

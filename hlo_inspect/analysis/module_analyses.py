@@ -92,7 +92,7 @@ class ModuleAnalyses:
         """The phase of each instruction."""
         from hlo_inspect.analysis.phases.phases import Phases
 
-        this = proxy(self)  # what the context holds does not hold it: both are freed when nobody refers to them any more
+        this = proxy(self)  # analyses do not hold their context: both are freed with the last reference to the context
         seeks_all = not self.request.skips_graph_phases
         return Phases(
             self.module, self.provenances, self.call_graph, self.collectives, lambda: this.graph_phases, seeks_all=seeks_all

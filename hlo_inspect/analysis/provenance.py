@@ -34,8 +34,8 @@ from hlo_inspect.hlo.values.op_names import (
 class Provenance(NamedTuple):
     """The source of an instruction.
 
-    `phase` is the one that its metadata states by itself, `folded` the scopes that the program named. `scope` is that of its
-    `op_name` with 0 for each layer number.
+    `phase` is the one of its own metadata, `folded` the scopes that the program named. `scope` is that of its `op_name` with 0
+    for each layer number.
     """
 
     origin: Origin
@@ -85,7 +85,7 @@ class InstructionPhase(NamedTuple):
     runs: tuple[tuple[str, Bounds], ...] = ()
 
 
-# -- what a cost is attributed to: kind of fusion, phase, line of source, scope ------------------------------------------------
+# -- labels of a cost: kind of fusion, phase, source line, scope ---------------------------------------------------------------
 
 
 NOT_PRINTED = "(not printed)"

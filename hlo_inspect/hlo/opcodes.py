@@ -42,7 +42,7 @@ Trait = Literal[
     "sum",  # adds its operands, with a sign
     "scale",  # multiplies or divides
     "choice",  # picks one of its operands for each element
-    "product",  # sums products over dimensions: layers of a network, and what their gradients are made of
+    "product",  # sums products over dimensions: layers of a network, and the parts of their gradients
     "library",  # runs a routine of a library: a solver or a transform
     "reduction",  # reduces over elements, or over devices
     "marker",  # marks or orders values and computes nothing

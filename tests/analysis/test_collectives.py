@@ -1,4 +1,4 @@
-"""Each kind of collective in each form, with numbers worked out by hand; read whole, and read skipping what is not asked."""
+"""Each kind of collective in each form, with numbers computed by hand; read whole, and read without unneeded parts."""
 
 from __future__ import annotations
 

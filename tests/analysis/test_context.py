@@ -1,4 +1,4 @@
-"""The context: every analysis of a module, each computed once and only when asked for."""
+"""The context: every analysis of a module, each computed once and on first use only."""
 
 from __future__ import annotations
 

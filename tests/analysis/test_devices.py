@@ -1,4 +1,4 @@
-"""XLA's four group modes, by its table of channel and `use_global_device_ids`, and how many devices a group has in each."""
+"""XLA's four group modes, by its table of channel and `use_global_device_ids`, and the devices of a group in each."""
 
 from __future__ import annotations
 
@@ -290,11 +290,11 @@ def test_the_meshes_of_the_header_count_devices(entry: Entry) -> None:
     assert entry(P, N, header=LAYOUT + meshes).device_counts == DeviceCounts(1, 16)
 
 
-# -- whose shapes are printed
+# -- kind of the printed shapes
 
 
 def test_without_a_header_the_name_of_the_entry_may_tell(read: Entry) -> None:
-    """A sharding stands before and after the partitioner; what it adds to the entry's name only after it."""
+    """A sharding stands before and after the partitioner, its suffix of the entry's name only after it."""
     text = "ENTRY %main.12NAME (p: f32[8]) -> f32[8] {\n  ROOT %p = f32[8]{0} parameter(0), sharding={devices=[8]<=[8]}\n}\n"
     assert read(text.replace("NAME", "_spmd")).shapes_are == "per_device"
     assert read(text.replace("NAME", "")).shapes_are is None
@@ -321,7 +321,7 @@ def test_dumps(read: Entry, name: str) -> None:
     [("after_shardy-xla", "global"), ("after_spmd-partitioning", "per_device"), ("after_flatten-call-graph", "per_device")],
 )
 def test_a_pass_after_the_other(read: Entry, after: str, expected: str) -> None:
-    """The parameters' bytes tell too: 1792 of the whole program, 576 of one device."""
+    """The parameters' bytes differ too: 1792 of the whole program, 576 of one device."""
     (path,) = (DATA / "xla_dump_to").glob(f"*.{after}.before_*.txt")
     context = read(path.read_text(encoding="utf-8"))
     assert sum(leaf.shape.bytes or 0 for leaf in context.interface.parameters) == (1792 if expected == "global" else 576)

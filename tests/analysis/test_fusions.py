@@ -124,7 +124,7 @@ def test_tuples_and_tokens(entry: Entry) -> None:
 
 
 def test_operands_that_were_not_read() -> None:
-    """Their bytes are not known, which is not 0."""
+    """Their bytes are unknown, which is not 0."""
     text = f'HloModule m\n\nENTRY %e {{\n  {P}\n  ROOT %c = f32[4] custom-call(%p), custom_call_target="next"\n}}\n'
     (call,) = module(text, Wants(frozenset({"custom-call"}))).instructions
     assert (operand_bytes(call), result_bytes(call)) == (None, 16)

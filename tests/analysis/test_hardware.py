@@ -12,7 +12,7 @@ from hlo_inspect.errors import UsageError
 
 TERA, GIGA, MIB, GIB = 10**12, 10**9, 2**20, 2**30
 
-# Every figure that the makers state, in FLOP/s, bytes, bytes/s and pieces; what is not here is unknown.
+# Every figure that the makers state, in FLOP/s, bytes, bytes/s and pieces; all others are unknown.
 FIGURES: dict[str, dict[str, int]] = {
     "a100-sxm-80gb": {
         "matmul.f64": 19_500_000_000_000,

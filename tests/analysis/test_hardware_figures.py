@@ -1,4 +1,4 @@
-"""Figures of a profile file: what is read, and the place of whatever is wrong."""
+"""Figures of a profile file, and the place of each fault in it."""
 
 from pathlib import Path
 

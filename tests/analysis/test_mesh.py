@@ -448,7 +448,7 @@ def test_axes_that_only_intersections_tell() -> None:
     ("lists", "devices"),
     [
         ([], 4),
-        ([((0, 3), (1, 2))], 4),  # who is below whom is open
+        ([((0, 3), (1, 2))], 4),  # it is open which device is below which
         ([((0, 1, 2), (3, 4, 5)), ((0, 3), (1, 4), (2, 5))], 7),  # device 6 is in none
         ([((0, 1, 2), (3, 4)), ((0, 3), (1, 4), (2, 5))], 6),
         ([((0, 1), (1, 2))], 3),
@@ -531,7 +531,7 @@ def test_short_lists_of_many_devices_are_not_written_out(line: str, entry: str, 
 
 
 def test_lists_of_more_devices_than_the_program_has_are_not_written_out() -> None:
-    """A mesh in the header tells of eight devices; some shardings are for a million."""
+    """A mesh in the header has eight devices; some shardings are for a million."""
     meshes = 'frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["data"=8]>}}'
     lines = "\n".join(
         f"  p{i} = f32[1048576] parameter({i}), sharding={{devices=[{n}]<=[{n}]}}" for i, n in enumerate((8, 1 << 20, 1 << 19))

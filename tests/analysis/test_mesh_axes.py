@@ -1,4 +1,4 @@
-"""Names of axes. A mesh of shape 4x2 has strides 2 and 1, so what covers which follows by hand."""
+"""Names of axes. A mesh of shape 4x2 has strides 2 and 1, so the axes that a name covers follow by hand."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ def test_meshes_in_groups_and_shardings_are_told_once(entry: Callable[..., Conte
     [
         ((4, 2), ["mesh['data'=4,'model'=2]"], ("data", "model")),
         ((4, 2), ["mesh['one'=1,'data'=4,'model'=2]"], ("data", "model")),
-        # the order of the names is not that of the devices: stride 2 belongs to what device_ids makes major
+        # the order of the names is not that of the devices: stride 2 belongs to the axis that device_ids makes major
         ((4, 2), ["mesh['model'=2,'data'=4], device_ids=([4,2]T(1,0))"], ("data", "model")),
         ((2, 4), ["mesh['data'=4,'model'=2]"], ("data:(1)2", "data:(2)2,model")),
         ((8,), ["mesh['data'=4,'model'=2]"], ("data,model",)),
         ((4, 2), ["mesh['data'=8]"], ("data:(1)4", "data:(4)2")),
         ((2, 2, 2), ["mesh['a'=2,'b'=4]"], ("a", "b:(1)2", "b:(2)2")),
-        # what has these axes goes before what can be laid over them
+        # a mesh with these axes goes before one that can be laid over them
         ((4, 2), ["mesh['x'=8]", "mesh['data'=4,'model'=2]"], ("data", "model")),
         ((6,), ["mesh['a'=2,'b'=3]"], ("a,b",)),
     ],

@@ -1,4 +1,4 @@
-"""Operands that are not there: every opcode with too few of them, and asynchronous ends of what starts nothing."""
+"""Missing operands: every opcode with too few of them, and asynchronous ends without a start."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _module(header: str, rows: list[str]) -> str:
 
 
 def _inspect(text: str) -> None:
-    """Ask all passes; what is no error of the package comes through."""
+    """Run all passes; errors that are not the package's come through."""
     assert list(inspect_all(text, passes=[name for name in PASSES.names if name != "workload"]))
 
 

@@ -37,7 +37,7 @@ def spec_of(read: Callable[..., Context], attributes: str, header: str = "HloMod
         ("{devices=[2,4]<=[4,2]T(1,0)}", '("d1", "d0")'),
         ("{devices=[1,1,8]<=[8] last_tile_dim_replicate}", "replicated"),
         ("{mesh['axis_0'=4,'axis_1'=2], [{}, {'axis_1'}]}", '(None, "d1")'),
-        # what the names of axes do not say
+        # shardings that names of axes do not express
         ("{maximal device=3}", "{maximal device=3}"),
         ("{devices=[4,1,2]<=[8] last_tile_dims={manual}}", "{devices=[4,1,2]<=[8] last_tile_dims={manual}}"),
         ("{mesh['a'=4,'b'=2], [{'a'}, {}], unreduced={'b'}}", "{mesh['a'=4,'b'=2], [{'a'}, {}], unreduced={'b'}}"),

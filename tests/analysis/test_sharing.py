@@ -68,7 +68,7 @@ NORM = (
     "%k.{n} = f32[8,8] broadcast(%r.{n}), dimensions={0}",
     "ROOT %u.{n} = f32[8,8] add(%d.{n}, %w.{n})",
 )
-"""Computations of a fusion, numbered; what is in their lines is changed one thing at a time."""
+"""Computations of a fusion, numbered; tests change one thing at a time in their lines."""
 
 CHANGES: tuple[tuple[str, str], ...] = (
     ("constant(0.01)", "constant(0.02)"),  # constants
@@ -88,7 +88,7 @@ CHANGES: tuple[tuple[str, str], ...] = (
     ("subtract(", "add("),  # opcodes
     ("multiply(", "divide("),
     ("%m.{n}", "%other.name-{n}"),  # names
-    (LAST, ', metadata={op_name="jit(step)/jvp(layers_{n})/mul" source_line={n}}'),  # what says nothing
+    (LAST, ', metadata={op_name="jit(step)/jvp(layers_{n})/mul" source_line={n}}'),  # parts without a meaning
     (LAST, ', frontend_attributes={a=", metadata={b", c="} %d"}'),
     (LAST, ', frontend_attributes={a=", metadata={b", c="{n}} %d"}'),
     (LAST, ', frontend_attributes={a="x\\\\",b="%n"}'),
@@ -191,7 +191,7 @@ def normal_text(text: str) -> list[str]:
 
 @pytest.fixture
 def share_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Has each thing worked out for itself."""
+    """Compute everything anew, without any cache."""
 
     def unshared() -> None:
         looked_up, find_costings = Provenances.get, step_times.find_costings
@@ -219,7 +219,7 @@ def share_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 
 class Forgetful(dict[Any, Any]):
-    """Has nothing but what it got last, and says that it has not even that."""
+    """A table that keeps its last entry only, and denies that it has it."""
 
     def __setitem__(self, key: object, value: object) -> None:
         self.clear()
@@ -329,7 +329,7 @@ CALLS = (
     ("pallas_call.19", FLASH + ', metadata={op_name="jit(f)/flash_attention/pallas_call"}'),
     ("pallas_call.20", FLASH + ', metadata={op_name="jit(f)/other/pallas_call"}'),
 )
-"""Custom calls of which some differ in one thing that matters to what they cost."""
+"""Custom calls of which some differ in one thing that changes their cost."""
 BY_ATTRIBUTES = (
     ("transpose.1", "f32[8,8] transpose(%a), dimensions={1,0}"),
     ("transpose.2", "f32[8,8] transpose(%a), dimensions={0,1}"),
@@ -406,7 +406,7 @@ CALLING = (
 
 @pytest.mark.parametrize("seed", range(20))
 def test_figures_of_calls_are_the_same_where_nothing_is_shared(seed: int, share_nothing: Callable[[], None]) -> None:
-    """Computations that differ in one call, in what is called, or in what they do themselves."""
+    """Computations that differ in one call, in their callees, or in their own instructions."""
     chance = random.Random(seed)  # noqa: S311 - no secrets
     bodies = [f"%c.{n} {{\n  ROOT %i = s32[] constant({n})\n}}\n" for n in range(3)]
     for n in range(3, 60):

@@ -42,7 +42,7 @@ from hlo_inspect.hlo.module import Module
 Label = Literal["kind", "phase", "source", "scope"]
 
 
-# -- how often computations run in one run of the program, with the bounds of what is not known -------------------------------
+# -- runs of computations in one step, with the bounds of unknown ones --------------------------------------------------------
 
 OwnFigures = Mapping[str, Mapping[Figure, Bounds]]
 """The figures of one run of each computation, without the computations that it runs."""
@@ -134,8 +134,8 @@ class ModuleCost:
     `as_xla` is that of the entry computation as XLA's HloCostAnalysis counts it: a loop once, a custom call not at all. `step`
     is that of one step: loops with all iterations, custom calls with a rule, one branch of a conditional. `running` are the
     computations that run themselves, `runs` the number of their runs, by name. `calls` are the custom calls, in the order of
-    the text. `has_xla_order`: the text shows the order in which XLA adds up `as_xla`. `missing_attributes` are those that the
-    text lacks and costs depend on.
+    the text. `has_xla_order`: the text shows the order in which XLA adds up `as_xla`. `missing_attributes`: attributes that
+    costs depend on and the text lacks.
     """
 
     as_xla: XlaSum
@@ -290,7 +290,7 @@ class _ModuleCounter:
         for row in view.rows.column.calling:
             try:
                 needed += callees(view, row, counted)
-            except UnknownCostError:  # raised again where the row is counted
+            except UnknownCostError:  # raised again when the row is counted
                 continue
         return filter(self._is_missing, reversed(dict.fromkeys(needed)))
 
@@ -321,7 +321,7 @@ class _ModuleCounter:
         return running
 
     def _sum_of_run(self, view: View, row: int) -> XlaSum:
-        """Sum what XLA counts for the computations that a row runs.
+        """Sum XLA's counts of the computations that a row runs.
 
         These are body and condition of a loop once (`HloCostAnalysis::HandleWhile`), the largest branch for each figure
         (`HandleConditional`), or the callee (`HandleCall`, `HandleAsyncStart`).

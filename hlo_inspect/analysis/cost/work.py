@@ -292,7 +292,7 @@ BY_SHAPES = WORKLESS | set(ELEMENTWISE) | {opcode for opcode, rule in _RULES.ite
 # -- units --------------------------------------------------------------------------------------------------------------------
 
 # Named as in hardware profiles: `matmul.bf16`, `vector.f32`. Matrix multiplications run on the matrix unit in the wider type of
-# their operands, everything else on the vector unit in the type of the result, comparisons in that of what they compare.
+# their operands, everything else on the vector unit in the type of the result, comparisons in that of their operands.
 # Integers narrower than 32 bits and predicates take the vector unit's 32-bit lanes.
 
 COMPARING = frozenset({"compare", "is-finite"})

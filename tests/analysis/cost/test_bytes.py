@@ -1,4 +1,4 @@
-"""Bytes of instructions and of fusions, each worked out by hand from the rules of `HloCostAnalysis`."""
+"""Bytes of instructions and of fusions, each computed by hand from the rules of `HloCostAnalysis`."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_what_costs_nothing(opcode: str) -> None:
 @pytest.mark.parametrize(
     ("result", "size"),
     [
-        ("f32[4,8]{0,1}", 0),  # the rows lie where they were
+        ("f32[4,8]{0,1}", 0),  # the rows stay in their places
         ("f32[4,8]{1,0}", 256),
         ("f32[4,8]", 256),  # the usual layout
         ("s32[4,8]{0,1}", 256),  # another type is no bitcast
@@ -219,7 +219,7 @@ NESTED = f"%n = {ROW} fusion(%p0, %p1), kind=kLoop, calls=%inner"
 @pytest.mark.parametrize(
     ("users", "read"),
     [
-        ([], 0),  # what nothing uses is not counted
+        ([], 0),  # a fusion without users is not counted
         ([f"%u = {ROW} negate(%n)"], 32 + 32),
         ([f"%u = {ROW} negate(%n)", f"%v = {ROW} abs(%n)"], 32 + 32),  # read once for both
         (["%u = f32[2] slice(%n), slice={[0:2]}"], 8 + 32),  # the first operand of the root goes straight through
@@ -234,7 +234,7 @@ def test_a_fusion_in_the_fusion_reads_for_its_users(users: list[str], read: int)
 
 
 def test_a_custom_fusion_of_a_gather_costs_what_the_gather_does() -> None:
-    """Twice what is gathered and the indices, whatever else is in it."""
+    """Twice the gathered bytes and the indices, whatever else is in it."""
     inner = ["%g = f32[3,8] gather(%p0, %p1)", "%n = f32[3,8] negate(%g)"]
     assert moved(inner, ROWS, "s32[3,1]", result="f32[3,8]", kind="kCustom") == 2 * 96 + 12
     assert moved(inner, ROWS, "s32[3,1]", result="f32[3,8]") == 160 + 12 + 96

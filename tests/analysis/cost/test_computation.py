@@ -80,7 +80,7 @@ def test_a_scatter_in_a_custom_fusion_counts_alone() -> None:
     ],
 )
 def test_gaps(lines: tuple[str, ...], gaps: tuple[int | None, ...]) -> None:
-    """The figures that can be told are."""
+    """Figures that do not depend on the gap are known."""
     assert as_xla(*lines) == gaps
 
 

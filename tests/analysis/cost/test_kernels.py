@@ -1,4 +1,4 @@
-"""Kernels: which instructions are one, how often they run, what they cost then; together they cost what the module does."""
+"""Kernels: the instructions that are one, their runs and their cost; together they cost as much as the module."""
 
 from __future__ import annotations
 

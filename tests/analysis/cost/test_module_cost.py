@@ -1,4 +1,4 @@
-"""A whole module: each computation once, callees first, whatever calls what; as XLA counts it and as often as it runs."""
+"""A whole module: each computation once, callees first, in any order of the text; as XLA counts it and as often as it runs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_loop_that_runs_unknown_times() -> None:
 
 
 def test_a_computation_in_two_roles() -> None:
-    """Run by a call and applied by a map: eight and eight times a negation of what it says."""
+    """A call runs it and a map applies it: 8 and 8 times a negation."""
     before = "%one {\n  %x = f32[] parameter(0)\n  ROOT %y = f32[] negate(%x)\n}\n"
     lines = ("%o = f32[] parameter(1)", "%c = f32[] call(%o), to_apply=%one", "%m = f32[8] map(%p), to_apply=%one")
     assert as_xla(P, *lines, before=before) == (1 + 8, 0, 0, 8 + 64)

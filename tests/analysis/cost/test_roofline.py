@@ -1,4 +1,4 @@
-"""Times by the plain roofline, worked out from the figures of the profiles."""
+"""Times by the plain roofline, computed from the figures of the profiles."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_each_unit_at_its_own_peak() -> None:
 
 
 def test_a_rate_that_no_source_states() -> None:
-    """66.9 TFLOP/s of f32; what has no rate is left out."""
+    """66.9 TFLOP/s of f32; work without a rate is left out."""
     time = compute_time(tally(matmul_s32=3, vector_f32=66_900_000), H100)
     assert time.exact is None
     assert time.least == pytest.approx(1e-6, rel=1e-12)

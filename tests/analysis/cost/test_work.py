@@ -1,4 +1,4 @@
-"""The work of single instructions, worked out by hand, and the unit of the hardware that does it."""
+"""The work of single instructions, computed by hand, and the unit of the hardware that does it."""
 
 from __future__ import annotations
 
@@ -259,7 +259,7 @@ def test_a_comparison_runs_in_the_type_that_it_compares() -> None:
 
 
 def test_a_product_runs_in_the_type_of_its_operands() -> None:
-    """Whatever it accumulates in; what is applied runs in the type of what applies it."""
+    """Whatever type it accumulates in. An applied computation runs in the type of the instruction that applies it."""
     p = "%p = bf16[8] parameter(0)"
     assert units(p, "%d = f32[] dot(%p, %p), lhs_contracting_dims={0}, rhs_contracting_dims={0}") == {"matmul.bf16": 16}
     assert units(p, "%z = bf16[] constant(0)", "%r = bf16[] reduce(%p, %z), dimensions={0}, to_apply=%add") == {

@@ -1,6 +1,6 @@
 """Rules of a user's file for custom calls, by target and name of the kernel.
 
-`configs/custom_calls/example.yaml` shows what a file can hold.
+`configs/custom_calls/example.yaml` is an example.
 """
 
 from __future__ import annotations

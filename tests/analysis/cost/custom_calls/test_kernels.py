@@ -42,7 +42,7 @@ def test_of_a_kernel_without_estimate_and_known_name_only_the_bytes_are_known(co
 
 @pytest.mark.parametrize("quote", [r"\"", r"\22"])
 def test_an_estimate_of_a_gpu_kernel(quote: str) -> None:
-    """MLIR prints a quote in a string in hexadecimal; what follows it may be another such digit."""
+    """MLIR prints a quote in a string in hexadecimal; the next character may be another such digit."""
     estimate = r'{"flops": 123456, "bytes_accessed": 10}'.replace('"', quote)
     config = f', backend_config={{cost_estimate_json = "{estimate}", name = "k"}}'
     cost = call("__gpu$xla.gpu.triton", "f32[8]", "f32[8]", attributes=config)
@@ -68,7 +68,7 @@ def test_a_product_of_groups_of_rows(estimate: int | None) -> None:
 
 @pytest.mark.parametrize("operands", [RAGGED, ("f32[8]",)])
 def test_an_estimate_that_is_less_than_the_product_of_groups(operands: tuple[str, ...]) -> None:
-    """A kernel of somebody else of the same name: its estimate is what is known."""
+    """Another kernel of the same name: only its estimate is known."""
     config = ', backend_config={"custom_call_config":{"cost_estimate":{"flops":"7","bytes_accessed":"1"}}}'
     cost = call("tpu_custom_call", "bf16[1024,256]", *operands, attributes=config, name="ragged-dot-none")
     assert (cost.work, cost.has_matmuls_known) == (Work(7), False)

@@ -120,7 +120,7 @@ def test_a_library_call_that_does_not_tell_its_dimensions(config: str) -> None:
 
 @pytest.mark.parametrize("config", ['"not json"', "{broken}", '"{\\"dot_dimension_numbers\\":"'])
 def test_a_configuration_that_is_no_json(config: str) -> None:
-    """Another target may have what it likes there."""
+    """Other targets may have any text there."""
     fault = "its backend_config is no JSON"
     attributes = f", backend_config={config}"
     assert call("tpu_custom_call", "f32[8]", "f32[8]", attributes=attributes) == CallCost(None, 64, fault=fault)
