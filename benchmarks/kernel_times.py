@@ -18,7 +18,7 @@ from typing import NamedTuple
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context, ParsedOptions
 from hlo_inspect.analysis.hardware import HardwareProfile, load_profile
-from hlo_inspect.analysis.time.profiles import AskedMachine
+from hlo_inspect.analysis.time.profiles import MachineOptions
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.read.reader import read_modules
 
@@ -49,7 +49,7 @@ class Measured(NamedTuple):
 def measured(path: Path, profile: HardwareProfile) -> Iterator[Measured]:
     """The kernels of a dump of which the compiler says something. Devices that are half a chip have half of the figures."""
     for module in read_modules(open_source(path), KERNEL_WANTS):
-        context = Context(module, options=ParsedOptions(AskedMachine((profile,))))
+        context = Context(module, options=ParsedOptions(MachineOptions((profile,))))
         times = context.on_machine.kernel_times
         if times is None:
             continue

@@ -163,7 +163,7 @@ class CostModel:
     beta: Mapping[str, float] = field(default_factory=dict)
 
 
-def given_cost_model(name: CostModelName, alpha: str | None, beta: str | None) -> CostModel:
+def parse_cost_model(name: CostModelName, alpha: str | None, beta: str | None) -> CostModel:
     """Parse alpha and beta, written as `d0=1,d1=0.1`, into a cost model. Raise UsageError for any other text."""
     return CostModel(name, _coefficients("alpha", alpha), _coefficients("beta", beta))
 

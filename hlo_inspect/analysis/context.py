@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hlo_inspect.analysis.hardware import HardwareProfile
     from hlo_inspect.analysis.time.collective_times import CollectiveTime
     from hlo_inspect.analysis.time.kernel_times import KernelTimes
-    from hlo_inspect.analysis.time.profiles import AskedMachine, ProfileChoice
+    from hlo_inspect.analysis.time.profiles import MachineOptions, ProfileChoice
     from hlo_inspect.analysis.time.step_times import Costing, StepTimes, TimesInStep
     from hlo_inspect.analysis.time.timelines import Timelines
     from hlo_inspect.hlo.module import Module
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class ParsedOptions:
     """The parsed options of a request: machine, mesh, rules for custom calls and cost model; None if it does not name them."""
 
-    machine: AskedMachine | None = None
+    machine: MachineOptions | None = None
     mesh: NamedMesh | None = None
     custom_calls: UserRules | None = None
     cost_model: CostModel | None = None
@@ -45,23 +45,23 @@ def parse_options(request: Request) -> ParsedOptions:
     if request.profiles or request.changes or request.topology is not None or request.devices_per_node is not None:
         from hlo_inspect.analysis.hardware import load_profile
         from hlo_inspect.analysis.time.placement import given_placement
-        from hlo_inspect.analysis.time.profiles import AskedMachine, given_change
+        from hlo_inspect.analysis.time.profiles import MachineOptions, given_change
 
         placement = given_placement(request.topology, request.devices_per_node)
         profiles, changes = map(load_profile, request.profiles), map(given_change, request.changes)
-        machine = AskedMachine(tuple(profiles), tuple(changes), placement)
+        machine = MachineOptions(tuple(profiles), tuple(changes), placement)
     if request.mesh is not None:
-        from hlo_inspect.analysis.mesh_axes import given_mesh
+        from hlo_inspect.analysis.mesh_axes import parse_mesh
 
-        mesh = given_mesh(request.mesh)
+        mesh = parse_mesh(request.mesh)
     if request.custom_calls is not None:
         from hlo_inspect.analysis.cost.custom_calls.user_rules import load_user_rules
 
         custom_calls = load_user_rules(request.custom_calls)
     if request.cost_model is not None:
-        from hlo_inspect.analysis.alpa import given_cost_model
+        from hlo_inspect.analysis.alpa import parse_cost_model
 
-        cost_model = given_cost_model(request.cost_model, request.alpha, request.beta)
+        cost_model = parse_cost_model(request.cost_model, request.alpha, request.beta)
     return ParsedOptions(machine, mesh, custom_calls, cost_model)
 
 
@@ -78,7 +78,7 @@ class MachineAnalyses:
     them while you use it.
     """
 
-    def __init__(self, analyses: ModuleAnalyses, asked: AskedMachine | None) -> None:
+    def __init__(self, analyses: ModuleAnalyses, asked: MachineOptions | None) -> None:
         self._analyses: ModuleAnalyses = proxy(analyses)
         self._asked = asked
 
@@ -95,11 +95,11 @@ class MachineAnalyses:
         return self._asked is not None and bool(self._asked.profiles)
 
     @property
-    def asked(self) -> AskedMachine:
+    def asked(self) -> MachineOptions:
         """The machine options of the user."""
-        from hlo_inspect.analysis.time.profiles import AskedMachine
+        from hlo_inspect.analysis.time.profiles import MachineOptions
 
-        return self._asked or AskedMachine()
+        return self._asked or MachineOptions()
 
     @property
     def profile(self) -> HardwareProfile | None:
@@ -228,7 +228,7 @@ class Context(ModuleAnalyses):
         asked = self.on_machine.asked
         return self._on(replace(asked, changes=())) if asked.changes else self
 
-    def _on(self, machine: AskedMachine) -> Context:
+    def _on(self, machine: MachineOptions) -> Context:
         """Return the context on another machine. Analyses of the module itself are shared."""
         other = copy(self)
         other.on_machine = MachineAnalyses(other, machine)

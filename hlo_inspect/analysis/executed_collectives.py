@@ -85,22 +85,24 @@ class ExecutedCollectives:
 
     @cached_property
     def total(self) -> Executed:
-        return self.by([""] * len(self._collectives), self._in_totals).get("", NOT_EXECUTED)
+        return self.by_label([""] * len(self._collectives), self._in_totals).get("", NOT_EXECUTED)
 
     @cached_property
     def kinds(self) -> Mapping[str, Executed]:
         """Figures by kind, send and recv included."""
-        return self.by([c.kind for c in self._collectives], [True] * len(self._collectives))
+        return self.by_label([c.kind for c in self._collectives], [True] * len(self._collectives))
 
     @cached_property
     def axes(self) -> Mapping[str | None, Executed]:
         """Figures by mesh axes, None if these are unknown; bytes sent between slices included."""
-        return self.by(self._axes, [c.sends_to_slices or not c.is_point_to_point for c in self._collectives])
+        return self.by_label(self._axes, [c.sends_to_slices or not c.is_point_to_point for c in self._collectives])
 
     @cached_property
     def between_slices(self) -> Executed:
         """Figures of the sends between slices, which are in no total."""
-        return self.by([""] * len(self._collectives), [c.sends_to_slices for c in self._collectives]).get("", NOT_EXECUTED)
+        return self.by_label([""] * len(self._collectives), [c.sends_to_slices for c in self._collectives]).get(
+            "", NOT_EXECUTED
+        )
 
     @cached_property
     def phases(self) -> Mapping[str, Executed]:
@@ -108,9 +110,11 @@ class ExecutedCollectives:
         single = [phase if isinstance(phase, str) else "" for phase in self._phases]
         counted = compress(zip(self._collectives, self._phases, strict=True), self._in_totals)
         split = ((c, phase, runs) for c, phases in counted if not isinstance(phases, str) for phase, runs in phases)
-        return self.by(single, [is_in and phase != "" for is_in, phase in zip(self._in_totals, single, strict=True)], split)
+        return self.by_label(
+            single, [is_in and phase != "" for is_in, phase in zip(self._in_totals, single, strict=True)], split
+        )
 
-    def by(
+    def by_label(
         self,
         labels: Sequence[_Label],
         chosen: Sequence[bool],

@@ -61,7 +61,7 @@ In between it is half of the text's bytes: 16,384 devices in a hundred lists are
 
 
 def mesh_of(module: Module, collectives: Sequence[Collective], counts: DeviceCounts, given: NamedMesh | None = None) -> Mesh:
-    """Find the mesh of a module; `given` is the user's mesh to take names from (`given_mesh`)."""
+    """Find the mesh of a module; `given` is the mesh of the user (`parse_mesh`), to take names from."""
     devices = counts.devices
     shardings = module_shardings(module)
     reason = _why_no_mesh(module, collectives, counts, shardings)
@@ -128,7 +128,7 @@ def _too_many_ids(
 # -- names ------------------------------------------------------------------------------------------------------------------
 
 
-def given_mesh(text: str) -> NamedMesh:
+def parse_mesh(text: str) -> NamedMesh:
     """Parse the user's mesh, written as `data=4,model=2`. Raise UsageError for any other text."""
     axes = [_GIVEN_AXIS.fullmatch(part) for part in text.split(",")]
     names = [axis[1] for axis in axes if axis]

@@ -46,7 +46,7 @@ NO_REQUEST = Request()
 class ModuleAnalyses:
     """The analyses of a module.
 
-    `given_mesh` and `call_rules` are the user's mesh and rules for custom calls. `read_graph` reads a module again with its
+    `user_mesh` and `call_rules` are the user's mesh and rules for custom calls. `read_graph` reads a module again with its
     graph.
     """
 
@@ -54,13 +54,13 @@ class ModuleAnalyses:
         self,
         module: Module,
         request: Request = NO_REQUEST,
-        given_mesh: NamedMesh | None = None,
+        user_mesh: NamedMesh | None = None,
         call_rules: UserRules | None = None,
         read_graph: Callable[[], Module | None] | None = None,
     ) -> None:
         self.module = module
         self.request = request
-        self._given_mesh = given_mesh
+        self._user_mesh = user_mesh
         self._call_rules = call_rules
         self._read_graph = read_graph
 
@@ -77,8 +77,8 @@ class ModuleAnalyses:
         from hlo_inspect.analysis.mesh_axes import require_fit
 
         counts = device_counts(self.module)
-        if self._given_mesh is not None:
-            require_fit(self._given_mesh, counts.devices, self.module.name)
+        if self._user_mesh is not None:
+            require_fit(self._user_mesh, counts.devices, self.module.name)
         return counts
 
     @cached_property
@@ -151,7 +151,7 @@ class ModuleAnalyses:
     def mesh(self) -> Mesh:
         from hlo_inspect.analysis.mesh_axes import mesh_of
 
-        return mesh_of(self.module, self.collectives, self.device_counts, self._given_mesh)
+        return mesh_of(self.module, self.collectives, self.device_counts, self._user_mesh)
 
     @cached_property
     def axes(self) -> list[str | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hlo_inspect.analysis.context import Context, ParsedOptions
-from hlo_inspect.analysis.mesh_axes import given_mesh
+from hlo_inspect.analysis.mesh_axes import parse_mesh
 
 TEXT = """HloModule test, num_partitions=2
 
@@ -45,4 +45,4 @@ def test_what_the_analyses_find(read: Callable[[str], Context]) -> None:
 def test_a_given_mesh_lends_its_names(read: Callable[[str], Context]) -> None:
     module = read(TEXT).module
     assert Context(module).axes == ["d0"]
-    assert Context(module, options=ParsedOptions(mesh=given_mesh("data=2"))).axes == ["data"]
+    assert Context(module, options=ParsedOptions(mesh=parse_mesh("data=2"))).axes == ["data"]

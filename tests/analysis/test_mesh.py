@@ -29,8 +29,8 @@ from hlo_inspect.analysis.mesh_axes import (
     axis_labels,
     axis_of,
     axis_of_pairs,
-    given_mesh,
     mesh_of,
+    parse_mesh,
 )
 from hlo_inspect.hlo.values.device_groups import AxisReference, DeviceListError, Groups, Iota, NamedMesh, parse_groups
 from hlo_inspect.hlo.values.sharding import parse_sharding
@@ -219,7 +219,7 @@ def test_whose_names_are_taken(
 ) -> None:
     lines = reduced("{{0,2,4,6},{1,3,5,7}}", "mesh['axis_0'=4,'axis_1'=2] {'axis_1'}")
     context = entry(*lines, header=f", num_partitions=8{attributes}")
-    mesh = given_mesh(given) if given is not None else None
+    mesh = parse_mesh(given) if given is not None else None
     assert labels(context, mesh) == axes
     assert found(context, mesh).note == note
 

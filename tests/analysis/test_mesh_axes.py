@@ -8,7 +8,7 @@ import pytest
 
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.mesh import Mesh, module_shardings
-from hlo_inspect.analysis.mesh_axes import axis_names, given_mesh, printed_meshes
+from hlo_inspect.analysis.mesh_axes import axis_names, parse_mesh, printed_meshes
 from hlo_inspect.errors import UsageError
 from hlo_inspect.hlo.values.device_groups import NamedMesh, shardy_meshes
 from hlo_inspect.hlo.values.sharding import parse_sharding
@@ -21,13 +21,13 @@ def mesh(text: str) -> NamedMesh:
 
 
 def test_given_mesh_is_written_as_xla_does() -> None:
-    assert str(given_mesh("data=4, model=2")) == "mesh['data'=4,'model'=2]"
+    assert str(parse_mesh("data=4, model=2")) == "mesh['data'=4,'model'=2]"
 
 
 @pytest.mark.parametrize("text", ["", "d", "d=0", "d=four", "4x2", "d=2,d=4", "d=2;m=4", "d'=2", "=4", "d=٤"])
 def test_what_is_no_mesh_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is no mesh"):
-        given_mesh(text)
+        parse_mesh(text)
 
 
 @pytest.mark.parametrize(

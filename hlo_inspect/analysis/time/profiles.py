@@ -91,7 +91,7 @@ _PEAK, _MATMUL = "peak.", "matmul."
 
 
 @dataclass(frozen=True, slots=True)
-class AskedMachine:
+class MachineOptions:
     """What a user says of the machine: profiles, of which times are those of the first, changes of their figures, and where the
     devices of a program are.
     """
@@ -114,7 +114,7 @@ class ProfileChoice(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def choose_profile(asked: AskedMachine, module: Module, read_whole: Callable[[], Module | None]) -> ProfileChoice:
+def choose_profile(asked: MachineOptions, module: Module, read_whole: Callable[[], Module | None]) -> ProfileChoice:
     """The profile for a module, with the changes that a user asks for: the one that the user names, else the accelerator
     that the dump shows, if the module was read with its graph. `read_whole` gives any module with its graph.
 

@@ -207,7 +207,7 @@ def _together(
     for collective, label in compress(zip(context.collectives, labels, strict=True), chosen):
         members.setdefault(label, []).append(collective)
     if executed is None:
-        executed = context.executed.by(labels, chosen)
+        executed = context.executed.by_label(labels, chosen)
     rows = [_Together(label, collectives, executed.get(label, NOT_EXECUTED)) for label, collectives in members.items()]
     rows.sort(key=lambda row: (row.executed.wire_bytes.least, row.executed.operand_bytes.least), reverse=True)
     return rows

@@ -16,7 +16,7 @@ from hlo_inspect.analysis.hardware import load_profile
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
 from hlo_inspect.analysis.time.links import bus_factor
 from hlo_inspect.analysis.time.placement import given_placement
-from hlo_inspect.analysis.time.profiles import AskedMachine
+from hlo_inspect.analysis.time.profiles import MachineOptions
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.passes.cost import Cost
@@ -113,7 +113,7 @@ def time_of(row: Measured, folder: Path) -> CollectiveTime:
     )
     (module,) = read_modules(open_source(hlo), Cost.wants)
     placement = given_placement(None, n // row.nodes)
-    context = Context(module, options=ParsedOptions(AskedMachine((load_profile(profile),), (), placement)))
+    context = Context(module, options=ParsedOptions(MachineOptions((load_profile(profile),), (), placement)))
     (time,) = context.on_machine.collective_times
     return time
 

@@ -10,7 +10,7 @@ from hlo_inspect.analysis.context import Context, ParsedOptions
 from hlo_inspect.analysis.hardware import load_profile
 from hlo_inspect.analysis.time.collective_times import ALL, CollectiveTime
 from hlo_inspect.analysis.time.placement import given_placement
-from hlo_inspect.analysis.time.profiles import AskedMachine
+from hlo_inspect.analysis.time.profiles import MachineOptions
 from hlo_inspect.errors import UsageError
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.read.reader import read_modules
@@ -45,7 +45,7 @@ def module(
 def context(text: str, profile: str, topology: str | None = None, per_node: int | None = None) -> Context:
     (found,) = read_modules(open_source(text), Cost.wants)
     return Context(
-        found, options=ParsedOptions(AskedMachine((load_profile(profile),), (), given_placement(topology, per_node)))
+        found, options=ParsedOptions(MachineOptions((load_profile(profile),), (), given_placement(topology, per_node)))
     )
 
 

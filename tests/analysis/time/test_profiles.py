@@ -13,7 +13,7 @@ from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.hardware import load_profile
 from hlo_inspect.analysis.memory.platforms import find_platform
 from hlo_inspect.analysis.time.placement import Placement, given_placement
-from hlo_inspect.analysis.time.profiles import AskedMachine, ProfileChoice, changed, given_change
+from hlo_inspect.analysis.time.profiles import MachineOptions, ProfileChoice, changed, given_change
 from hlo_inspect.analysis.time.utilization import Bottleneck, bottleneck
 from hlo_inspect.errors import UsageError
 from hlo_inspect.hlo.input.source import open_source
@@ -34,7 +34,7 @@ PLAIN = "HloModule m\nENTRY main {\n  p = f32[8]{0} parameter(0)\n  ROOT b = f32
 
 def context(text: str, profile: str | None = None) -> Context:
     (module,) = read_modules(open_source(text), Cost.wants)
-    return Context(module, options=ParsedOptions(AskedMachine((load_profile(profile),) if profile else ())))
+    return Context(module, options=ParsedOptions(MachineOptions((load_profile(profile),) if profile else ())))
 
 
 def choice_of(text: str, profile: str | None = None) -> ProfileChoice:
@@ -202,7 +202,7 @@ def test_changed_figures() -> None:
 
 def test_a_program_with_and_without_changes() -> None:
     (module,) = read_modules(open_source(PLAIN), Cost.wants)
-    machine = AskedMachine((load_profile("h100-sxm"),), (given_change("memory.bandwidth=2x"),))
+    machine = MachineOptions((load_profile("h100-sxm"),), (given_change("memory.bandwidth=2x"),))
     faster = Context(module, options=ParsedOptions(machine))
     before = faster.without_changes()
     for found, bandwidth in ((faster, 6704e9), (before, 3352e9)):
@@ -213,7 +213,7 @@ def test_a_program_with_and_without_changes() -> None:
 def test_kernels_take_on_each_profile_what_it_says() -> None:
     """Also after they were asked for on another one. The kernel reads and writes 32 bytes."""
     (module,) = read_modules(open_source(PLAIN), Cost.wants)
-    first = Context(module, options=ParsedOptions(AskedMachine((load_profile("h100-sxm"), load_profile("tpu-v5e")))))
+    first = Context(module, options=ParsedOptions(MachineOptions((load_profile("h100-sxm"), load_profile("tpu-v5e")))))
     assert first.on_machine.costings
     for one in first.on_each_profile():
         (costing,) = one.on_machine.costings
