@@ -91,10 +91,10 @@ class Selection:
             if wants_loops and SCALAR_ROOT.match(shape) and text.count("\n", match.start(), match.end()) <= MAX_LOOP_LINES:
                 line += count_lines(text, counted, match.start())
                 counted = match.start()
-                passed = SkippedComputation(sys.intern(opcode), line, match[0])
                 if name in self._module.computations or name in self._module.skipped:
                     continue  # of several of one name the first counts
-                if len(passed.text) > MAX_LOOP_CHARS:  # it takes more room than the few scalars in it
+                passed = SkippedComputation.of_text(sys.intern(opcode), line, match[0])
+                if len(match[0]) > MAX_LOOP_CHARS:  # it takes more room than the few scalars in it
                     keep_scalars(self._module, name, passed)
                 else:
                     self._module.skipped[name] = passed

@@ -58,7 +58,7 @@ def read(text: str) -> tuple[Module, float]:
 def test_what_may_be_a_part_of_a_loop_takes_little_until_a_count_is_worked_out(attributes: str, source: str) -> None:
     """A loop is an instruction and the names of two computations; their rows would take half as much again."""
     found, size = read(many_loops(attributes))
-    assert size < 2_500
+    assert size < 1_250
     assert len(found.skipped) == 2 * LOOPS - 1  # the one before the entry is read
     assert {(loop.trip_count, loop.source) for loop in find_loops(found)} == {(4, source)}
 
