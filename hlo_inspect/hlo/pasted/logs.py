@@ -1,8 +1,7 @@
-"""What logs say in the text around modules: measurements, and memory that did not suffice.
+"""Measurements and out-of-memory reports in the text around modules.
 
-A measurement is as in the log of a search: `Mean cost: 147.64 ms (std: 4.85 ms)`. A number counts only if a key stands before
-it, with a colon or an equal sign between them; what nothing names is left. Numbers in brackets, also over several lines, take
-key and unit of the first `key: value` in the line directly after them.
+A measurement is as in the log of a search: `Mean cost: 147.64 ms (std: 4.85 ms)`. A number counts only after a key and a colon
+or an equal sign. Numbers in brackets, also over several lines, take key and unit of the first `key: value` on the next line.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from hlo_inspect.hlo.module import Measurement
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 MAX_KEPT = 1 << 17
-"""So many measurements of the text between two modules are kept."""
+"""Measurements that are kept of the text between two modules."""
 
 MAX_LIST_CHARS = 1 << 20
 
@@ -46,16 +45,16 @@ OUT_OF_MEMORY = lazy_pattern(
     r"|(?i:out of memory)(?: while trying to allocate| allocating) |Attempting to (?:allocate|reserve) \d"
     r"|Total (\w++) usage >= "
 )
-"""How a report of XLA's on memory that did not suffice begins; with the second and the third group it also goes on."""
+"""Pattern of the start of XLA's out-of-memory report; the second and third groups also continue it."""
 
 MAX_LINES = 50_000
-"""So many lines of such reports are kept."""
+"""Lines of such reports that are kept."""
 
 MAX_LINE_CHARS = 1 << 14
 
 
 class Measurements:
-    """Collects the measurements in text that is no module, as it comes in pieces of whole lines."""
+    """Collector of measurements in text outside modules, which arrives in pieces of whole lines."""
 
     def __init__(self) -> None:
         self._found: list[Measurement] = []
@@ -65,29 +64,29 @@ class Measurements:
         self.left_out = 0
 
     def take(self, text: str, line: int) -> None:
-        """Whole lines, the first of which has this number."""
+        """Read whole lines; the first one has the number `line`."""
         if line != self._next_line:
             self._open = self._closed = None
         self._next_line = line + text.count("\n")
-        at = 0
-        while at < len(text):
+        position = 0
+        while position < len(text):
             if self._open is None and self._closed is None:
-                candidate = _CANDIDATE.search(text, at)
+                candidate = _CANDIDATE.search(text, position)
                 if candidate is None:
                     return
                 start = text.rfind("\n", 0, candidate.start()) + 1
-                line += text.count("\n", at, start)
-                at = start
-            end = text.find("\n", at)
+                line += text.count("\n", position, start)
+                position = start
+            end = text.find("\n", position)
             end = len(text) if end < 0 else end
-            self._take_line(text[at:end], line)
-            at, line = end + 1, line + 1
+            self._take_line(text[position:end], line)
+            position, line = end + 1, line + 1
 
     def finish(self) -> list[Measurement]:
-        """What was found since the last call."""
-        found, self._found = self._found, []
+        """Return the measurements since the last call."""
+        measurements, self._found = self._found, []
         self._open = self._closed = None
-        return found
+        return measurements
 
     def _take_line(self, text: str, line: int) -> None:
         if self._open is not None:
@@ -96,8 +95,8 @@ class Measurements:
         closed, self._closed = self._closed, None
         pairs = [] if len(text) > 4096 or _CODE.match(text) else list(_pairs(text, line))
         if closed is not None and pairs:
-            for element, (value, at) in enumerate(zip(*closed, strict=True)):
-                self._keep(Measurement(at, pairs[0].key, value, pairs[0].unit, element))
+            for element, (value, value_line) in enumerate(zip(*closed, strict=True)):
+                self._keep(Measurement(value_line, pairs[0].key, value, pairs[0].unit, element))
         for pair in pairs:
             self._keep(pair)
         begin = _LIST_START.match(text)
@@ -106,7 +105,7 @@ class Measurements:
             self._go_on(text[begin.end() :], line)
 
     def _go_on(self, text: str, line: int) -> None:
-        """One line of a list of numbers: anything else ends it, and it is none."""
+        """Read a line of a list of numbers; any other line ends the list and discards it."""
         opened = self._open
         numbers = _NUMBERS.match(text)
         end = numbers.end() if numbers is not None else 0
@@ -115,9 +114,9 @@ class Measurements:
         if opened is None or rest not in ("", "]"):
             return
         values, lines, size = opened
-        found = [float(number.replace(",", "")) for number in _ELEMENT.findall(text, 0, end)]
-        values += found
-        lines += [line] * len(found)
+        elements = [float(number.replace(",", "")) for number in _ELEMENT.findall(text, 0, end)]
+        values += elements
+        lines += [line] * len(elements)
         if rest:
             self._closed = values, lines
         elif size + len(text) < MAX_LIST_CHARS:
@@ -131,7 +130,7 @@ class Measurements:
 
 
 def _pairs(text: str, line: int) -> Iterator[Measurement]:
-    """The numbers of a line that have a key."""
+    """Yield the numbers of a line that have a key."""
     for pair in _PAIR.finditer(text):
         key = " ".join(pair["key"].split())
         if not _FILE.search(key):
@@ -140,19 +139,20 @@ def _pairs(text: str, line: int) -> Iterator[Measurement]:
 
 
 def _number(text: str) -> float:
-    """An integer where it is written as one."""
+    """Parse a number; return an integer if it is written as one."""
     text = text.replace(",", "")
     return int(text) if text.lstrip("+-").isdigit() and len(text) < 19 else float(text)
 
 
 def take_memory_lines(lines: list[tuple[int, str]], text: str, line: int) -> None:
-    """Adds the lines from the first one on that mentions memory that did not suffice, with their numbers, of whole lines that
-    belong to no module. The first has the number `line`.
+    """Add numbered lines from the first sign of an out-of-memory report on.
+
+    `text` has whole lines outside any module; the first one has the number `line`.
     """
     if not lines and OUT_OF_MEMORY.search(text) is None:
         return
-    for number, one in enumerate(text.splitlines(), line):
+    for number, report_line in enumerate(text.splitlines(), line):
         if len(lines) >= MAX_LINES:
             break
-        if lines or OUT_OF_MEMORY.search(one):
-            lines.append((number, one[:MAX_LINE_CHARS]))
+        if lines or OUT_OF_MEMORY.search(report_line):
+            lines.append((number, report_line[:MAX_LINE_CHARS]))

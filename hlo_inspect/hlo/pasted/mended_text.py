@@ -1,7 +1,7 @@
-r"""The text of one writer as it is mended: its lines, and where they stand in the input.
+r"""The mended text of one writer: its lines, and their positions in the input.
 
-A line knows where its pieces come from. Colour codes, no-break spaces, HTML entities and escapes such as `\n` are undone in it;
-where lines were wrapped at a fixed column, `JoinedLine` says which of them continue the one before.
+A line knows the origin of its pieces. Functions here undo colour codes, no-break spaces, HTML entities and escapes such as
+`\n`. `JoinedLine` tells which lines continue one that was wrapped at a fixed column.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SPACES = str.maketrans(dict.fromkeys(NO_BREAK_SPACES, " "))
 
 MIN_WIDTH = 40
 WIDTH_WINDOW = 200
-"""So many lines of a module are looked at to find the column at which they are wrapped."""
+"""Lines of a module that are read to find the column at which they are wrapped."""
 
 FRESH = lazy_pattern(
     r"\s*+(?:(?:ROOT[ \t]++)?%?[A-Za-z_][\w.\-]*+[ \t]++=[ \t]|ENTRY[ \t]|HloModule[ \t]|\}|$"
@@ -36,14 +36,14 @@ FRESH = lazy_pattern(
     r"|(?:FileNames|FunctionNames|FileLocations|StackFrames)(?:$|\n)|\d+ [\"{])",
     re.ASCII,
 )
-"""The start of a line that continues none."""
+"""Pattern of the start of a line that continues no other."""
 
 Origins = tuple[tuple[int, int, int], ...]
-"""Where the pieces of a line come from: index in its text, and line and 1-based column in the input."""
+"""Origins of a line's pieces: index in its text; line and 1-based column in the input."""
 
 
 class Line(NamedTuple):
-    """A line as far as it is mended. `width` is how long the line of the input is that it ends in."""
+    """A line, as far as it is mended. `width` is the length of the input's line in which it ends."""
 
     text: str
     origins: Origins
@@ -51,12 +51,12 @@ class Line(NamedTuple):
 
     @classmethod
     def of(cls, text: str, number: int) -> Line:
-        """A line as the input has it."""
+        """Create a line as the input has it."""
         return cls(text, ((0, number, 1),), len(text))
 
     @classmethod
     def joined(cls, lines: Sequence[Line]) -> Line:
-        """Lines one behind the other."""
+        """Join consecutive lines."""
         origins: list[tuple[int, int, int]] = []
         length = 0
         for line in lines:
@@ -65,32 +65,32 @@ class Line(NamedTuple):
         return cls("".join([line.text for line in lines]), tuple(origins), lines[-1].width)
 
     def part(self, start: int, end: int | None = None) -> Line:
-        """The line between two indices of its text."""
+        """Return the line between two indices of its text."""
         first = bisect_right(self.origins, start, key=itemgetter(0))
         last = len(self.origins) if end is None else bisect_left(self.origins, end, key=itemgetter(0))
         inside = [(index - start, number, column) for index, number, column in self.origins[first:last]]
         return self._replace(text=self.text[start:end], origins=(self._origin(start, 0), *inside))
 
     def _origin(self, index: int, new_index: int) -> tuple[int, int, int]:
-        """Where the character at an index of the text comes from, for a text that has it at another one."""
+        """Return the origin of the character at `index`, for a text that has it at `new_index`."""
         begin, number, column = self.origins[bisect_right(self.origins, index, key=itemgetter(0)) - 1]
         return new_index, number, column + index - begin
 
     def substituted(self, pattern: re.Pattern[str], replacement: Callable[[re.Match[str]], str]) -> Line:
-        """The line with each match replaced."""
+        """Return the line with each match replaced."""
         pieces: list[str] = []
-        origins: dict[int, tuple[int, int, int]] = {}  # of one index the last
-        length = at = 0
+        origins: dict[int, tuple[int, int, int]] = {}  # the last one of an index
+        length = done = 0
         for match in pattern.finditer(self.text):
-            for start, piece in ((at, self.text[at : match.start()]), (match.start(), replacement(match))):
+            for start, piece in ((done, self.text[done : match.start()]), (match.start(), replacement(match))):
                 origins[length] = self._origin(start, length)
                 pieces.append(piece)
                 length += len(piece)
-            at = match.end()
+            done = match.end()
         if not pieces:
             return self
-        origins[length] = self._origin(at, length)
-        return self._replace(text="".join([*pieces, self.text[at:]]), origins=tuple(origins.values()))
+        origins[length] = self._origin(done, length)
+        return self._replace(text="".join([*pieces, self.text[done:]]), origins=tuple(origins.values()))
 
 
 def without_colours(line: Line) -> Line:
@@ -108,8 +108,9 @@ def without_entities(line: Line) -> Line:
 
 
 def unescaped(line: Line) -> Iterator[Line]:
-    """The lines of a text in which line ends and quotes are written as C, Python and JSON write them in strings. What is
-    escaped twice is undone twice.
+    """Yield the lines of a text whose line ends and quotes are escaped as in strings of C, Python and JSON.
+
+    Double escapes are undone twice.
     """
     for _ in range(3):
         line = line.substituted(_ESCAPES, lambda match: tokens.unquote(f'"{match[0]}"'))
@@ -122,7 +123,7 @@ def unescaped(line: Line) -> Iterator[Line]:
 
 
 def wrapped_width(text: str, without_prefix: Callable[[str], str]) -> int:
-    """The column at which the lines of a text are wrapped, which begins with a module; 0 where they are not."""
+    """Return the column at which the lines of a text are wrapped, or 0. The text begins with a module."""
     lines = text.split("\n", WIDTH_WINDOW)[:WIDTH_WINDOW]
     width = max(map(len, lines))
     if width < MIN_WIDTH:
@@ -130,16 +131,16 @@ def wrapped_width(text: str, without_prefix: Callable[[str], str]) -> int:
     broken = [len(line) for line in lines[:-1]].count(width)
     if broken < 2:
         return 0
-    continued = {True: 0, False: 0}  # by whether the line is as wide as lines can be
+    continued = {True: 0, False: 0}  # by whether the line has the full width
     for line, following in pairwise(lines):
         continued[len(line) == width] += JoinedLine(Line.of(line, 0)).is_continued_by(without_prefix(following))
-    # A text whose lines end where their author liked has narrower lines too that the next one continues.
+    # Hand-wrapped text has narrower lines, too, that the next one continues.
     is_wrapped = continued[True] > max(1, continued[False]) and continued[True] >= 0.7 * broken
     return width if is_wrapped else 0
 
 
 class JoinedLine:
-    """A line, and those that were found to continue it: they are put together when all are known."""
+    """A line and those that continue it, to be joined when all are known."""
 
     def __init__(self, line: Line) -> None:
         self.lines: list[Line] = []
@@ -148,7 +149,7 @@ class JoinedLine:
         self.add(line)
 
     def add(self, line: Line) -> None:
-        """Adds what continues it."""
+        """Add a line that continues it."""
         self.lines.append(line)
         self._braces += line.text.count("{") - line.text.count("}")
         self._parentheses += line.text.count("(") - line.text.count(")")
@@ -156,7 +157,7 @@ class JoinedLine:
             self._opens_block = f" {line.text.rstrip()}".endswith(" {")  # or a list of lists in the header
 
     def is_continued_by(self, text: str) -> bool:
-        """Whether the next line continues this one, which is as wide as lines can be."""
+        """Return True if the next line continues this one, which has the full width."""
         is_fresh = FRESH.match(text) is not None
         if self._opens_block and is_fresh:
             return False
@@ -165,14 +166,14 @@ class JoinedLine:
 
 PIECE_CHARS = 1 << 18
 SPOOLED_CHARS = 1 << 22
-"""The text of a rank is kept in memory so far while that of another is read, and in a file from there on."""
+"""Text of another rank that is kept in memory while one is read; more goes to a file."""
 
 
 class SourceMap:
-    """The lines and columns of the input that the characters of a text come from.
+    """Map from positions of a text to lines and columns of the input.
 
-    An entry says where the text from a line and an offset in it comes from. It holds for the rest of the line, and for the
-    lines below it, each one line further down in the input, up to the next entry. `lines` are those of the entries.
+    An entry gives the origin of the text from a line and offset on. It holds for the rest of the line, and until the next entry
+    for the lines below, each one line further down in the input. `lines` are those of the entries.
     """
 
     def __init__(self) -> None:
@@ -182,7 +183,10 @@ class SourceMap:
         self._to_columns = array("Q")
 
     def add(self, line: int, offset: int, to_line: int, to_column: int) -> None:
-        """The text from `line` and the 0-based `offset` comes from `to_line` and `to_column`. Entries come in order."""
+        """Add an entry: the text from `line` and the 0-based `offset` comes from `to_line` and `to_column`.
+
+        Entries come in order.
+        """
         if self.lines and not offset and not self._offsets[-1]:
             continues = to_line - self._to_lines[-1] == line - self.lines[-1]
             if continues and to_column == self._to_columns[-1] and line > self.lines[-1]:
@@ -193,7 +197,7 @@ class SourceMap:
         self._to_columns.append(to_column)
 
     def place(self, line: int, column: int = 1) -> tuple[int, int]:
-        """The line and column in the input of a 1-based line and column of the text."""
+        """Return line and column in the input for a 1-based line and column of the text."""
         low = bisect_right(self.lines, line) - 1
         while low >= 0 and self.lines[low] == line and self._offsets[low] >= column:
             low -= 1
@@ -205,8 +209,9 @@ class SourceMap:
 
 
 class MendedText:
-    """The text of one writer, where it comes from, and `notes` on what was undone in it. All but the first are kept until that
-    one is read.
+    """The text of one writer, its `places` in the input, and `notes` on what was undone.
+
+    All texts but the first are kept until that one is read.
     """
 
     def __init__(self, *notes: str) -> None:
@@ -218,7 +223,7 @@ class MendedText:
         self.spool: IO[str] | None = None
 
     def emit(self, line: Line) -> None:
-        """Adds a line."""
+        """Add a line."""
         for index, number, column in line.origins:
             self.places.add(self.lines, index, number, column)
         self.lines += 1
@@ -226,7 +231,7 @@ class MendedText:
         self.size += len(line.text) + 1
 
     def taken(self) -> str:
-        """The text since the last call."""
+        """Remove and return the text since the last call."""
         if not self.out:
             return ""
         self.out.append("")
@@ -242,7 +247,7 @@ class MendedText:
         self.spool.write(self.taken())
 
     def kept(self) -> Iterator[str]:
-        """The text that was kept, in pieces that end with a line."""
+        """Yield the kept text in pieces that end with a line."""
         self.keep()
         spool = self.spool
         if spool is None:
@@ -254,10 +259,10 @@ class MendedText:
 
 
 def relocate(module: Module, places: SourceMap) -> None:
-    """Turns every line and column that a module has kept into that of the input."""
-    if not places.lines:  # all of it stands where it was
+    """Map every line and column in a module to those of the input."""
+    if not places.lines:  # the text is unchanged
         return
-    read_skipped(module)  # as their lines stand in the mended text
+    read_skipped(module)  # while lines are those of the mended text
     module.first_line = places.place(module.first_line)[0]
     module.problems = _relocated(module.problems, places)
     for computation in module.computations.values():  # the entry is one of them
@@ -265,15 +270,15 @@ def relocate(module: Module, places: SourceMap) -> None:
 
 
 def _relocated(problems: Problems, places: SourceMap) -> Problems:
-    found = Problems()
-    found.left_out = problems.left_out
+    relocated = Problems()
+    relocated.left_out = problems.left_out
     for problem in problems:
         location = problem.location
         if location.line is not None:
             line, column = places.place(location.line, location.column or 1)
             location = location._replace(line=line, column=column if location.column is not None else None)
-        found.add(problem._replace(location=location), problem.times)
-    return found
+        relocated.add(problem._replace(location=location), problem.times)
+    return relocated
 
 
 def _relocate_computation(computation: Computation, places: SourceMap) -> None:

@@ -1,10 +1,8 @@
-r"""Text as people paste it -> text as XLA printed it.
+r"""Pasted text -> text as XLA printed it.
 
-What stood before each line is taken off (`prefixes`), lines of several ranks are put into a text for each, strings with `\n`
-are undone, and colour codes, no-break spaces, HTML entities and line ends at a fixed column. Nothing of this touches a text
-that needs none: a piece is passed on as it is unless something in it shows that it has to be mended, for which few lines are
-looked at.
-From there on each line is looked at. `places` says where the text stands in the input.
+The mender removes prefixes (`prefixes`) and separates the lines of several ranks. It also undoes strings with `\n`, colour
+codes, no-break spaces, HTML entities and line ends at a fixed column. A piece without a sign of these passes unchanged, after a
+look at few of its lines. After the first sign, each line is examined. `places` maps the text to the input.
 """
 
 from __future__ import annotations
@@ -50,7 +48,7 @@ _BODY = {quote: lazy_pattern(rf"(?:[^\\{quote}]++|\\.)*+", re.DOTALL) for quote 
 
 
 class _Lines:
-    """The lines of pieces, of which some can be looked at ahead."""
+    """The lines of pieces, with lookahead."""
 
     def __init__(self, pieces: Iterator[str]) -> None:
         self._pieces = pieces
@@ -60,31 +58,32 @@ class _Lines:
         self.waiting.extend(piece.split("\n")[:-1])
 
     def ahead(self, count: int) -> Iterator[str]:
-        """The next lines, as many as there are."""
+        """Return the next lines, up to `count`."""
         while len(self.waiting) < count and (piece := next(self._pieces, "")):
             self.add(piece)
         return islice(self.waiting, count)
 
 
 class Mender:
-    """Mends one input: its `text`. Once `pieces` is used up, `others` are the texts of other writers."""
+    """Mender of one input: its `text`. After `pieces` is exhausted, `others` are the texts of other writers."""
 
     def __init__(self) -> None:
         self.text = MendedText()
         self.others: list[MendedText] = []
         self._last = self.text
-        self._streams: dict[tuple[str, ...], MendedText] = {}  # by who wrote the line
-        self._number = 0  # of the next line of the input, from the first line on that was mended
+        self._streams: dict[tuple[str, ...], MendedText] = {}  # by writer
+        self._number = 0  # of the next line of the input; 0 before the first mended line
         self._prefixes: list[Prefix] = []
         self._spaces = self._entities = self._colours = False
-        self._string: str | None = None  # how a line begins in which a string holds the text
-        self._unended: Line | None = None  # what a string holds of a line that goes on in the next one
+        self._string: str | None = None  # start of a line whose string holds the text
+        self._unended: Line | None = None  # the part in this string of a line that continues in the next one
         self._width = 0
         self._joined: tuple[JoinedLine, MendedText] | None = None
 
     def pieces(self, raw: Iterator[str], next_line: Callable[[], int]) -> Iterator[str]:
-        """The first text, in pieces that end with a line. `next_line` gives the number of a piece's first line, as long as no
-        line was mended.
+        """Yield the first text in pieces that end with a line.
+
+        `next_line` returns the number of a piece's first line until a line is mended.
         """
         lines = _Lines(raw)
         for piece in raw:
@@ -111,51 +110,51 @@ class Mender:
             if self.text.out:
                 yield self.text.taken()
 
-    # -- whether a text needs it ----------------------------------------------------------------------------------------
+    # -- signs of text to mend ------------------------------------------------------------------------------------------
 
     @property
     def _is_idle(self) -> bool:
-        """Whether nothing that was found holds for what follows."""
+        """True if no sign in earlier lines applies to later ones."""
         marks = self._spaces or self._entities or self._colours
         return not (marks or self._prefixes or self._string or self._width or self.others)
 
     def _needs_mending(self, piece: str) -> bool:
         if not piece.isascii() and not self._spaces:
-            self._spaces = any(_CODE.search(found[0]) for found in islice(_BREAKS.finditer(piece), MAX_TRIED))
+            self._spaces = any(_CODE.search(match[0]) for match in islice(_BREAKS.finditer(piece), MAX_TRIED))
         self._entities = self._entities or ("&" in piece and _holds_outside_strings(piece, _ENTITY))
         self._colours = self._colours or ("\x1b" in piece and _holds_outside_strings(piece, _ESCAPE_CODE))
         if not self._is_idle:
             return True
-        # all of a short piece is looked at
+        # a short piece is searched whole
         return not (len(piece) >= PLAIN_STEP * 2 and _looks_plain(piece)) and self._has_mark_inside(piece)
 
     def _has_mark_inside(self, piece: str) -> bool:
-        """Whether a header or an entry stands behind something else in its line, or the text is escaped or wrapped."""
+        """Return True if other text precedes a header or an entry, or the text is escaped or wrapped."""
         last = piece.rfind("\n", 0, -1) + 1
         if not FRESH.match(piece, last) and _is_prefixed(piece[last : last + (MAX_PREFIX << 1)], []):
             return True
         tried = 0
         for word in ("HloModule", "ENTRY"):  # a pattern of both would take ten times as long
             is_header = word == "HloModule"
-            at = piece.find(word)
-            while at >= 0:
-                start, end = piece.rfind("\n", 0, at) + 1, piece.find("\n", at)
-                is_first = not piece[start:at].strip()
+            position = piece.find(word)
+            while position >= 0:
+                start, end = piece.rfind("\n", 0, position) + 1, piece.find("\n", position)
+                is_first = not piece[start:position].strip()
                 tried += not is_first
-                if is_header and tried <= MAX_TRIED and piece.find("\\n", at, end) >= 0 and _is_escaped(piece[start:end]):
+                if is_header and tried <= MAX_TRIED and piece.find("\\n", position, end) >= 0 and _is_escaped(piece[start:end]):
                     return True
                 if is_first:
                     if is_header and wrapped_width(piece[start : start + WIDTH_CHARS], self._rest_of):
                         return True
-                elif at - start <= MAX_PREFIX:
+                elif position - start <= MAX_PREFIX:
                     following = piece[end + 1 : end + 1 + WIDTH_CHARS].split("\n", WINDOW)[:WINDOW]
                     if tried > MAX_TRIED or _is_prefixed(piece[start:end], following):
                         return True
-                at = piece.find(word, at + 1)
+                position = piece.find(word, position + 1)
         return False
 
     def _pass(self, piece: str) -> None:
-        """Counts the lines of a piece that needs nothing."""
+        """Count the lines of a piece that stays unchanged."""
         self.text.places.add(self.text.lines, 0, self._number, 1)
         count = piece.count("\n")
         self.text.lines += count
@@ -167,12 +166,12 @@ class Mender:
         line = self._cleaned(Line.of(lines.waiting.popleft(), self._number))
         self._number += 1
         stripped, match = self._without_prefix(line, lines)
-        if match is not None and match.key:  # a line that does not say who wrote it goes on with the last text
+        if match is not None and match.key:  # a line without a key continues the last text
             if match.key not in self._streams:
                 self._streams[match.key] = self._new_stream(stripped, lines, line.text[: match.length])
             self._last = self._streams[match.key]
-        for one in self._strings(stripped):
-            self._put(one, self._last, lines)
+        for part in self._strings(stripped):
+            self._put(part, self._last, lines)
 
     def _cleaned(self, line: Line) -> Line:
         if self._colours and "\x1b" in line.text:
@@ -200,7 +199,7 @@ class Mender:
         return text[match.length :] if match is not None else text
 
     def _without_prefix(self, line: Line, lines: _Lines) -> tuple[Line, Match | None]:
-        """The line without what stood before it. Where that is new, it is learned from the lines that follow."""
+        """Return the line without its prefix. Learn a new prefix from the lines that follow."""
         text = line.text
         if self._string is not None or not text:
             return line, None
@@ -216,7 +215,7 @@ class Mender:
         return (line, None) if _is_escaped(text) else self._without_new_prefix(line, start, self._ahead(lines))
 
     def _without_new_prefix(self, line: Line, start: int, following: list[str]) -> tuple[Line, Match | None]:
-        """The line in which HLO begins at `start` without what stands before it, if that is a prefix."""
+        """Return the line from `start`, at which HLO begins, if a prefix precedes it."""
         learned = learn(line.text, start, following)
         match = learned.take_off(line.text) if learned is not None else None
         if learned is not None and match is not None:
@@ -230,7 +229,7 @@ class Mender:
         return line, None
 
     def _new_stream(self, line: Line, lines: _Lines, sample: str) -> MendedText:
-        """A text of its own for a new key, where it begins with a module or others come back; else it goes on with the last."""
+        """Return a new text for a new key if a module follows or other keys return; else the last text."""
         if not self._streams:
             return self._last
         if not line.text.lstrip().startswith("HloModule"):
@@ -240,10 +239,13 @@ class Mender:
         self.others.append(MendedText(f'of several writers these are the lines that begin as "{sample}"'))
         return self.others[-1]
 
-    # -- strings that hold a text ---------------------------------------------------------------------------------------
+    # -- text in strings ------------------------------------------------------------------------------------------------
 
     def _strings(self, line: Line) -> Iterator[Line]:
-        r"""The lines in the string that a line holds, or the line itself; without `\n` at its end it goes on in the next."""
+        r"""Yield the lines in a line's string, or the line itself.
+
+        A string without `\n` at its end continues in the next one.
+        """
         text = line.text
         if self._string is None:
             if not _is_escaped(text):
@@ -260,15 +262,15 @@ class Mender:
         quote = self._string[-1:]
         end = len(text)
         if quote in _BODY:
-            found = _BODY[quote].match(text, start)
-            end = found.end() if found is not None else end
+            body = _BODY[quote].match(text, start)
+            end = body.end() if body is not None else end
         ended = list(unescaped(line.part(start, end)))
         ended[0] = Line.joined([*self._ended_string(), ended[0]])
         self._unended = ended.pop()
         yield from ended
 
     def _string_start(self, text: str) -> int | None:
-        """Where the string begins in a line that is as the first one of them, or is a string alone."""
+        """Return the start of the string in a line that begins like the first one, or is only a string."""
         begin = self._string or ""
         if text.startswith(begin) and (begin or "HloModule" in text):
             return len(begin)
@@ -276,14 +278,14 @@ class Mender:
         return string.end() if string is not None and begin and string[1] == begin[-1] else None
 
     def _ended_string(self) -> list[Line]:
-        """What is left of a string, if anything is."""
+        """Return the rest of a string as a list; empty if there is none."""
         unended, self._unended = self._unended, None
         return [unended] if unended is not None and unended.text else []
 
     # -- wrapped lines --------------------------------------------------------------------------------------------------
 
     def _put(self, line: Line, stream: MendedText, lines: _Lines) -> None:
-        """Adds a line to its text, once it is known that the next one does not continue it."""
+        """Add a line to its text, once the next one is known not to continue it."""
         if not self._width and self._string is None and line.text.startswith("HloModule"):
             following = "\n".join([line.text + " " * (line.width - len(line.text)), *self._ahead(lines, WIDTH_WINDOW)])
             self._width = wrapped_width(following, self._rest_of)
@@ -307,19 +309,19 @@ class Mender:
             self._joined = None
 
     def _flush(self) -> None:
-        """The end of the input, or of what has to be mended."""
+        """End the input or the part to mend: emit the lines held back."""
         for line in self._ended_string():
             self._last.emit(line)
         self._put_joined()
 
 
 def _looks_plain(piece: str) -> bool:
-    """Whether some lines of a long piece, the last one among them, are of a module that is printed as it is."""
+    """Return True if samples of a long piece, with its last line, look like a module as XLA prints it."""
     end = 0  # of the line that was looked at last
-    for at in (*range(0, len(piece) - 1, PLAIN_STEP), len(piece) - 1):
-        if at < end:
+    for position in (*range(0, len(piece) - 1, PLAIN_STEP), len(piece) - 1):
+        if position < end:
             continue
-        start, end = piece.rfind("\n", 0, at) + 1, piece.find("\n", at) + 1 or len(piece)
+        start, end = piece.rfind("\n", 0, position) + 1, piece.find("\n", position) + 1 or len(piece)
         if not FRESH.match(piece, start):
             return False
         if piece.startswith("HloModule", start):
@@ -330,13 +332,13 @@ def _looks_plain(piece: str) -> bool:
 
 
 def _holds_outside_strings(piece: str, pattern: re.Pattern[str]) -> bool:
-    """Whether a pattern stands where no string of a module can be."""
-    found = [match.start() for match in islice(pattern.finditer(piece), MAX_TRIED)]
-    return any(piece.find('"', piece.rfind("\n", 0, at) + 1, at) < 0 for at in found)
+    """Return True if a match is outside every string of a module."""
+    positions = [match.start() for match in islice(pattern.finditer(piece), MAX_TRIED)]
+    return any(piece.find('"', piece.rfind("\n", 0, position) + 1, position) < 0 for position in positions)
 
 
 def _is_prefixed(line: str, following: list[str]) -> bool:
-    """Whether a prefix stands before a line, of which more lines than the `following` ones may follow."""
+    """Return True if a line has a prefix. More lines may follow the `following` ones."""
     start = prefixed_start(line)
     if start is None:
         return False
@@ -345,18 +347,18 @@ def _is_prefixed(line: str, following: list[str]) -> bool:
 
 
 def _is_escaped(line: str) -> bool:
-    r"""Whether a line holds a header behind which a line end is written as `\n`; one in a string of the header is none."""
-    at = line.find("HloModule")
-    if at < 0:
+    r"""Return True if `\n` as two characters follows a header in a line, outside the header's own strings."""
+    start = line.find("HloModule")
+    if start < 0:
         return False
-    escaped = _ESCAPED.match(line, at)
-    return escaped is not None and (line[:at].rstrip().endswith(("'", '"', "`")) or "ENTRY" in line[escaped.end() - 6 :])
+    escaped = _ESCAPED.match(line, start)
+    return escaped is not None and (line[:start].rstrip().endswith(("'", '"', "`")) or "ENTRY" in line[escaped.end() - 6 :])
 
 
 def _is_header_of(line: str, start: int, following: list[str]) -> bool:
-    """Whether a line ends in the header of a module that follows as it is: a log that names itself before its first line."""
+    """Return True if a line ends in the header of the module that follows, after a log's own text."""
     before = line[:start]
     if not _PLAIN_HEADER.match(line, start) or (before.endswith(("'", '"')) and not before.endswith(("'''", '"""'))):
         return False  # in quotes it may be a value in the header of another module
-    texts = [one for one in following if one.strip()]
+    texts = [text for text in following if text.strip()]
     return bool(texts) and FRESH.match(texts[0]) is not None and (content_start(texts[0]) or 0) < 3

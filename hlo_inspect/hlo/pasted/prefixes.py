@@ -1,11 +1,11 @@
-r"""What stands before each line of a text that went through a log, a mail, a terminal or a diff.
+r"""The text before each line that a log, mail, terminal or diff adds.
 
-`FORMS` is the table of what is known: each form is a part of a prefix, and a prefix is a row of such parts, as in
-`worker-0  | 2024-06-10T12:00:01.1Z [rank0]: `. What no form fits is taken as fixed text in which runs of digits can differ. A
-prefix is learned from one line in which HLO begins behind it, and counts as one only if the lines that follow have it too.
+Each pattern of `FORMS` is a part of a prefix. A prefix is a row of parts, as in `worker-0  | 2024-06-10T12:00:01.1Z [rank0]: `.
+Text that fits no form is fixed, except for runs of digits. A prefix is learned from a line in which HLO follows it, and only if
+the next lines have it too.
 
-A form can name who wrote the line, by the group `key`: lines of several ranks are interleaved. Digits of which nothing tells
-what they are can do so too: those that come back after others stood there (`0: `, `1: `, `0: `), other than counters and times.
+A form can name the writer of a line by the group `key`: lines of several ranks are interleaved. Other digits can name the
+writer too if they return after others (`0: `, `1: `, `0: `), unlike counters and times.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ FORMS: tuple[tuple[str, str], ...] = (
     ("logging", r"\[?(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL)\]?(?:[ \t]*+:[\w.]++:|[ \t]*+:)?+"),
     ("quotation, comment, list or diff", r"(?:>|\+|-(?![\w.])|#|//|;|\||\*)(?!\*)"),
 )
-"""What is known of prefixes: a name, and the pattern of one part."""
+"""Name and pattern of each known part of a prefix."""
 
 MAX_PREFIX = 400
-"""No prefix is longer."""
+"""Longest prefix, in characters."""
 
 WINDOW = 64
-"""So many lines are looked at ahead to learn a prefix."""
+"""Lines that are read ahead to learn a prefix."""
 
 _FORMS = tuple(lazy_pattern(pattern, re.ASCII) for _, pattern in FORMS)
 _BLANKS = lazy_pattern(r"[ \t]++")
@@ -61,23 +61,24 @@ CONTENT = lazy_pattern(
     rf"|(?:ROOT )?{_NAME} = (?:\(|/\*[^*\n]*+\*/)*+(?:{TYPE_NAMES})\[)",
     re.ASCII,
 )
-"""Where HLO begins in a line: a header, the first line of a computation, or an instruction."""
+"""Pattern of the start of HLO in a line: a header, the first line of a computation, or an instruction."""
 
 
 _BETWEEN = lazy_pattern(r"[ \t]*+(?:\}|(?:FileNames|FunctionNames|FileLocations|StackFrames)[ \t]*+$)", re.ASCII)
-"""Other lines of a module: the end of a computation, and the names of tables."""
+"""Pattern of other lines of a module: the end of a computation, and names of tables."""
 
 
 class Match(NamedTuple):
-    """What was taken off a line: how long it is, and who wrote the line."""
+    """A prefix in a line: its length, and the key of the writer."""
 
     length: int
     key: tuple[str, ...]
 
 
 class Prefix(NamedTuple):
-    """One learned prefix. `sample` is its text in the line that it was learned from, `keys` are the groups of the pattern that
-    name who wrote a line.
+    """A learned prefix.
+
+    `sample`: its text in the line from which it was learned. `keys`: the groups of the pattern that name the writer.
     """
 
     sample: str
@@ -85,62 +86,64 @@ class Prefix(NamedTuple):
     keys: tuple[str, ...]
 
     def take_off(self, line: str) -> Match | None:
-        """What stands before the rest of a line, or nothing."""
-        found = self.pattern.match(line)
-        if found is None:
+        """Match the prefix of a line; return None if the line has another."""
+        match = self.pattern.match(line)
+        if match is None:
             return None
-        return Match(found.end(), tuple([found[key] for key in self.keys if found[key] is not None]) if self.keys else ())
+        return Match(match.end(), tuple([match[key] for key in self.keys if match[key] is not None]) if self.keys else ())
 
 
 def content_start(line: str) -> int | None:
-    """The index at which HLO begins in a line."""
-    found = CONTENT.search(line[: 2 * MAX_PREFIX].rstrip())
-    return found.start() if found is not None and found.start() <= MAX_PREFIX else None
+    """Return the index at which HLO begins in a line, or None."""
+    match = CONTENT.search(line[: 2 * MAX_PREFIX].rstrip())
+    return match.start() if match is not None and match.start() <= MAX_PREFIX else None
 
 
 def prefixed_start(line: str) -> int | None:
-    """The same where something else stands before it."""
+    """Return the index at which HLO begins after other text in a line, or None."""
     start = content_start(line)
     return start if start is not None and line[:start].strip() else None
 
 
 def _is_content(line: str) -> bool:
-    """Whether a line is HLO as it stands."""
+    """Return True if a line is HLO without a prefix."""
     return _BETWEEN.match(line) is not None or (content_start(line) is not None and prefixed_start(line) is None)
 
 
 def learn(line: str, start: int, following: Iterable[str], *, is_cut: bool = False) -> Prefix | None:
-    """The prefix of a line in which HLO begins at `start`; `None` where it is none, as the lines that follow do not have it, or
-    hold no HLO. That is not looked at where they are `is_cut`, as more of them follow.
+    """Return the prefix of a line in which HLO begins at `start`, or None.
+
+    It is none if the `following` lines lack it or have no HLO after it. The latter is not checked if they are `is_cut`, as more
+    lines follow.
     """
     text = line[:start]
     if not text.strip() or "*/" in text:
         return None  # a comment is white space of the module itself
-    ahead = [one for one in following if one.strip()]
+    ahead = [text for text in following if text.strip()]
     is_indented = line.find(" = ", start, start + MAX_PREFIX) >= 0  # some of the blanks are the instruction's own
     spelled, numbers, keys, is_known = _pattern(text, blanks=1 if is_indented else MAX_PREFIX)
     pattern = re.compile(spelled, re.ASCII)
     matches = list(map(pattern.match, ahead))
-    matched = [found for found in matches if found is not None]
-    near = sum(found is not None for found in matches[:8])
-    if ahead and not is_cut and not any(_is_content(found.string[found.end() :]) for found in matched):
+    matched = [match for match in matches if match is not None]
+    near = sum(match is not None for match in matches[:8])
+    if ahead and not is_cut and not any(_is_content(match.string[match.end() :]) for match in matched):
         return None
-    if text.lstrip().startswith("//") and any(_is_content(one) for one in ahead):
+    if text.lstrip().startswith("//") and any(map(_is_content, ahead)):
         return None  # comments of a module that stands as it is
     if near < (1 if is_known else min(2, len(ahead))) if ahead else not is_known:
         return None
-    returning = [number for number in numbers if _returns([found[number] for found in matched if found[number]])]
+    returning = [number for number in numbers if _returns([match[number] for match in matched if match[number]])]
     return Prefix(text, pattern, (*keys, *returning))
 
 
 def _pattern(text: str, blanks: int) -> tuple[str, list[str], list[str], bool]:
-    """The pattern of a prefix, its groups of digits, its groups that name who wrote the line, and whether forms make up all."""
+    """Return the pattern of a prefix, its groups of digits, its key groups, and True if it is all known forms."""
     parts: list[str] = []
     numbers: list[str] = []
     keys: list[str] = []
     is_known = True
     body = text.rstrip(" \t")
-    at = 0
+    position = 0
 
     def take(pattern: str) -> None:
         def named(group: re.Match[str]) -> str:
@@ -150,31 +153,31 @@ def _pattern(text: str, blanks: int) -> tuple[str, list[str], list[str], bool]:
 
         parts.append(f"(?:{_GROUP.sub(named, pattern)})")
 
-    while at < len(body):
-        gap = _BLANKS.match(body, at)
+    while position < len(body):
+        gap = _BLANKS.match(body, position)
         if gap is not None:
-            parts.append(r"[ \t]*+" if at == 0 else r"[ \t]++")
-            at = gap.end()
+            parts.append(r"[ \t]*+" if position == 0 else r"[ \t]++")
+            position = gap.end()
             continue
-        found = next((found for form in _FORMS if (found := form.match(text, at)) is not None), None)
-        digits = _DIGITS.match(body, at)
-        if found is not None:
-            at = found.end()
-            take(found.re.pattern)
+        known_part = next((match for form in _FORMS if (match := form.match(text, position)) is not None), None)
+        digits = _DIGITS.match(body, position)
+        if known_part is not None:
+            position = known_part.end()
+            take(known_part.re.pattern)
         elif digits is not None:
             take(rf"{_NUMBER}\d+)")
-            at = digits.end()
+            position = digits.end()
         else:
-            parts.append(re.escape(body[at]))
+            parts.append(re.escape(body[position]))
             is_known = False
-            at += 1
-    tail = min(len(text) - max(at, len(body)), blanks)
-    if at <= len(body):
+            position += 1
+    tail = min(len(text) - max(position, len(body)), blanks)
+    if position <= len(body):
         parts.append(rf"(?:[ \t]{{1,{tail}}}|(?=\S)|$)" if tail else "")
     return "".join(parts), numbers, keys, is_known
 
 
 def _returns(values: Sequence[str]) -> bool:
-    """Whether values come back after others, and are few: who wrote a line does so, a time and a counter do not."""
+    """Return True if values are few and return after others: names of writers do, times and counters do not."""
     runs = [value for number, value in enumerate(values) if number == 0 or values[number - 1] != value]
     return len(set(runs)) < len(runs) and 3 * len(set(values)) <= len(values) + 3

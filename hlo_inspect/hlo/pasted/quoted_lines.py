@@ -1,8 +1,8 @@
-"""Instruction lines that stand in no computation, as people quote them: a part of a module.
+"""Quoted instruction lines outside any computation: a partial module.
 
-They may be contiguous, or have prose, fences, `...`, the signs of a diff or a label such as `XLA label:` around them. A line is
-one only if it has a name, an equal sign, a shape of a type that XLA has, and an opcode that XLA has: lines of Python, MLIR and
-LLVM have not. What follows the instruction in its line is left.
+They may be contiguous, or have prose, fences, `...`, signs of a diff or a label such as `XLA label:` around them. A line needs
+a name, an equal sign, a shape of an XLA type and an XLA opcode. Lines of Python, MLIR and LLVM lack these. Text after the
+instruction in its line is ignored.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 NAME = "quoted_lines"
-"""What a module of quoted lines is called."""
+"""The name of a module of quoted lines."""
 
 MAX_CHARS = 1 << 16
-"""An instruction that is written over several lines is followed so far."""
+"""Longest instruction over several lines, in characters."""
 
 _EQUALS = lazy_pattern(rf"=[ \t]*+(?:\(|/\*[^*\n]*+\*/|b\()*+(?:{TYPE_NAMES})\[", re.ASCII)
 _NAME = lazy_pattern(r"(?<![\w.%\-])(?:ROOT[ \t]++)?%?[A-Za-z_][\w.\-]*+[ \t]*+(?==)", re.ASCII)
 _DIRECTIVE = lazy_pattern(r"[ \t]*+(?://|#|;)?[ \t]*+[A-Z0-9_\-]*CHECK[A-Z0-9_\-]*+:", re.ASCII)
-"""What a test of a compiler expects (LLVM's FileCheck): patterns, and no text that anything printed."""
+"""Pattern of an expectation of a compiler test (LLVM's FileCheck), which no program printed."""
 _STOP = lazy_pattern(r"\n[ \t]*+(?:\n|```|~~~)")
-_AROUND = "`;*<>."  # what may follow a word that is the value of the last attribute
+_AROUND = "`;*<>."  # punctuation after the value of the last attribute
 _ELLIPSIS = lazy_pattern(r"(?:\.\.\.|…)[ \t`'\"]*+\Z")
 _ELIDED = lazy_pattern(
     r", (?:[A-Za-z_][\w.\-]*+=(?:\{?(?:\.\.\.|…)\}?)|(?:\.\.\.|…))(?=,|$)", re.ASCII
@@ -41,30 +41,30 @@ _ELIDED = lazy_pattern(
 _LINE_END = lazy_pattern(r"\s*\n\s*")
 _ONLY_BLANK = lazy_pattern(r"[ \t\n,]*+\Z")
 _WHOLE_MODULE = frozenset({CUT_OFF, "HI007", "HI008", "HI009", "HI010"})
-"""What is wrong with a module and not with a part of one: names that are not defined, or that two computations have."""
+"""Problems of whole modules only: names that are undefined or that two computations share."""
 
 
 class QuotedLine(NamedTuple):
-    """An instruction in one line, and why it is not read as a whole."""
+    """An instruction on one line. `fault` says why it is incomplete."""
 
     line: Line
     fault: str
 
     @property
     def number(self) -> int:
-        """The line of the input that it begins in."""
+        """The line of the input on which it begins."""
         return self.line.origins[0][1]
 
 
 class QuotedLines:
-    """Collects the instructions in text that is no module, as it comes in pieces."""
+    """Collector of instructions in text outside modules, which arrives in pieces."""
 
     def __init__(self) -> None:
         self._found: list[QuotedLine] = []
         self._open: tuple[str, int, int] | None = None  # an instruction that may go on, with its line and column
 
     def take(self, text: str, line: int) -> None:
-        """Whole lines, the first of which has this number; an instruction may go on in the next call."""
+        """Read whole lines; the first one has the number `line`. The next call can continue an instruction."""
         opened, column = self._open, 1
         if opened is not None:
             self._open = None
@@ -75,37 +75,37 @@ class QuotedLines:
         self._search(text, line, column, is_final=False)
 
     def finish(self) -> list[QuotedLine]:
-        """What was found since the last call."""
+        """Return the lines since the last call."""
         if self._open is not None:
             opened, self._open = self._open, None
             self._search(*opened, is_final=True)
-        found, self._found = self._found, []
-        return found
+        lines, self._found = self._found, []
+        return lines
 
     def _search(self, text: str, line: int, column: int, *, is_final: bool) -> None:
-        """`column` is that of the first character."""
+        """Search the text; `column` is that of its first character."""
         counted = end = 0
         starts = _starts(text)
         for start, limit in pairwise([*starts, len(text)]):
             if start < end:
                 continue
-            found, end = _read(text, start, limit)
-            if found is None:
+            instruction, end = _read(text, start, limit)
+            if instruction is None:
                 continue
             line += text.count("\n", counted, start)
             counted = start
             line_start = text.rfind("\n", 0, start) + 1
-            at = start - line_start + (column if line_start == 0 else 1)
+            start_column = start - line_start + (column if line_start == 0 else 1)
             if not is_final and end - start < MAX_CHARS and _ONLY_BLANK.match(text, end):
-                self._open = text[start:], line, at
+                self._open = text[start:], line, start_column
                 return
-            quoted = _placed(found, text, start, line, at)
+            quoted = _placed(instruction, text, start, line, start_column)
             if _can_be_read(quoted.line.text):
                 self._found.append(quoted)
 
 
 def _can_be_read(text: str) -> bool:
-    """Whether what was put together is an instruction still: a bracket in what was cut off may be closed behind it."""
+    """Return True if the joined text is still an instruction: cut text may contain the closing bracket."""
     try:
         parser.parse_instruction(text, 0)
     except tokens.ScanError:
@@ -114,7 +114,7 @@ def _can_be_read(text: str) -> bool:
 
 
 def _starts(text: str) -> list[int]:
-    """Where names stand that an equal sign and a shape follow."""
+    """Return the indices of names before an equal sign and a shape."""
     starts = []
     end = 0
     for equals in _EQUALS.finditer(text):
@@ -133,7 +133,7 @@ class _Read(NamedTuple):
 
 
 def _read(text: str, start: int, limit: int) -> tuple[_Read | None, int]:
-    """The instruction at `start`, if it is one, and the index behind it. It does not go on behind `limit`."""
+    """Return the instruction at `start`, if there is one before `limit`, and the index after it."""
     line_end = text.find("\n", start, limit)
     line_end = limit if line_end < 0 else line_end
     stop = _STOP.search(text, start, min(limit, start + MAX_CHARS))
@@ -141,25 +141,25 @@ def _read(text: str, start: int, limit: int) -> tuple[_Read | None, int]:
     is_cut = _ELLIPSIS.search(text, start, line_end) is not None
     for end in (line_end,) if is_cut else dict.fromkeys((line_end, far_end)):
         try:
-            found = parser.parse_instruction(text[start:end], 0)
+            parsed = parser.parse_instruction(text[start:end], 0)
         except tokens.ScanError:
             continue
-        if not _is_instruction(found.row):
+        if not _is_instruction(parsed.row):
             return None, line_end
-        if found.fault is None or end == far_end or _ends_line(text, start + found.end, line_end):
-            read = text[start : start + found.end].rstrip(_AROUND)
-            return _Read(start + len(read), "", ""), start + found.end
+        if parsed.fault is None or end == far_end or _ends_line(text, start + parsed.end, line_end):
+            read = text[start : start + parsed.end].rstrip(_AROUND)
+            return _Read(start + len(read), "", ""), start + parsed.end
     return _read_cut(text, start, line_end)
 
 
 def _ends_line(text: str, position: int, line_end: int) -> bool:
-    """Whether what cannot be read is the end of a line that goes on in no other one."""
+    """Return True if the unreadable rest of the line does not continue on the next line."""
     rest = text[position:line_end].strip()
     return not rest.startswith(",") or _ELLIPSIS.search(rest) is not None
 
 
 def _read_cut(text: str, start: int, line_end: int) -> tuple[_Read | None, int]:
-    """An instruction of which the end is missing: what there is of it, as far as the operands go."""
+    """Return an instruction without its end, as far as its operands go."""
     whole = _ELLIPSIS.sub("", text[start:line_end])
     try:
         equals = whole.index("=")
@@ -188,34 +188,34 @@ def _is_instruction(row: tokens.Row) -> bool:
     return True
 
 
-def _placed(found: _Read, text: str, start: int, line: int, column: int) -> QuotedLine:
-    """What was read from `start`, at this line and column, as one line."""
+def _placed(instruction: _Read, text: str, start: int, line: int, column: int) -> QuotedLine:
+    """Return the instruction at `start` as one line. `line` and `column` are those of its start."""
     pieces: list[Line] = []
-    while start < found.end:
-        wrap = _LINE_END.search(text, start, found.end)
-        stop, following = wrap.span() if wrap else (found.end, found.end)
+    while start < instruction.end:
+        wrap = _LINE_END.search(text, start, instruction.end)
+        stop, following = wrap.span() if wrap else (instruction.end, instruction.end)
         pieces.append(Line(f"{text[start:stop]} ", ((0, line, column),), 0))
         line += text.count("\n", stop, following)
         column = following - text.rfind("\n", 0, following)
         start = following
     joined = Line.joined(pieces)
-    whole = _ELIDED.sub("", joined.text[:-1]).rstrip(", ") + found.added
-    return QuotedLine(joined._replace(text=whole), found.fault)
+    whole = _ELIDED.sub("", joined.text[:-1]).rstrip(", ") + instruction.added
+    return QuotedLine(joined._replace(text=whole), instruction.fault)
 
 
 def part_of_module(lines: list[QuotedLine], path: str, wants: Wants) -> Module:
-    """The module of quoted lines: one computation without an end."""
+    """Build the module of quoted lines: one computation without an end."""
     text = MendedText()
     text.emit(Line.of(f"{NAME} {{", lines[0].number))
-    for one in lines:
-        text.emit(one.line)
+    for quoted in lines:
+        text.emit(quoted.line)
     module = next(read_modules(TextSource(path, iter([text.taken()])), wants))
     module.problems.drop(_WHOLE_MODULE)
     relocate(module, text.places)
     module.quoted_lines = module.lines = len(lines)
-    for one in lines:
-        if one.fault:
-            module.note(UNREADABLE, one.fault, one.number)
+    for quoted in lines:
+        if quoted.fault:
+            module.note(UNREADABLE, quoted.fault, quoted.number)
     counted = "an instruction line" if len(lines) == 1 else f"{len(lines):,} instruction lines"
     module.note(PART, f"{counted} outside any computation: a part of a module", lines[0].number)
     return module
