@@ -3,9 +3,9 @@
 A step may concatenate all weights (`ravel_pytree`, ZeRO-1 by hand), update a long array and cut the new weights out of it. Or
 it keeps its moments as one long array.
 
-A cut and an elementwise operation can change places. A cut out of `a + b` is the sum of
-the cuts out of `a` and `b`; one out of a concatenation is that of an operand. So the new value of a weight is the same as
-without the flattening, and a long array of state becomes an array for each part.
+A cut and an elementwise operation can change places. A cut out of `a + b` is the sum of the cuts out of `a` and `b`; one out of
+a concatenation is that of an operand. So a weight has the same new value as without the flattening. A long array of state
+becomes an array for each part.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ Facts = dict[str, Value]
 
 ADAM_MOMENTS: Facts = {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-08}
 ADAM_CONSTANTS: Facts = {"update_count": 2, "decayed_count": 0, "learning_rate": 0.001, **ADAM_MOMENTS}
-"""What make_optimizers.py gives to the programs of Adam and its kin, if nothing else."""
+"""The constants that make_optimizers.py gives to the programs of Adam and its kin, if nothing else."""
 
 
 @cache
@@ -49,8 +49,9 @@ def report_of(text: str) -> Report:
 
 
 def facts_of(text: str) -> Facts:
-    """The facts without the bytes, as far as they are known, without `optimizer.` before the names; frozen weights are counted
-    where there are any.
+    """Return the known facts without the bytes, and without `optimizer.` before the names.
+
+    `frozen_count` is left out if it is 0.
     """
     facts = dict(report_of(text).facts)
     facts["optimizer.frozen_count"] = facts["optimizer.frozen_count"] or None
@@ -59,12 +60,12 @@ def facts_of(text: str) -> Facts:
 
 
 def rules_of(text: str) -> list[str]:
-    """The rule of each weight."""
+    """Return the rule of each weight."""
     return [row.rule for row in overview_of(text).rows]
 
 
 def changed(text: str, pattern: str, by: str | Callable[[re.Match[str]], str], *, count: int = 0) -> str:
-    """The text with something else in it; it has to be there."""
+    """Replace a pattern of the text; it must occur."""
     result, times = re.subn(pattern, by, text, count=count)
     assert times
     return result
@@ -75,13 +76,13 @@ ADD += "  ROOT %sum = f32[] add(%a, %b)\n}\n\n"
 
 
 def entry_of(*lines: str, before: str = "", header: str = "") -> str:
-    """A module of an adder, of what stands `before` the entry, and of an entry of these lines."""
+    """Return a module of an adder, the text `before` the entry, and an entry of these lines."""
     body = "".join(f"  {line}\n" for line in lines)
     return f"HloModule test{header}\n\n{ADD}{before}\nENTRY %main {{\n{body}}}\n"
 
 
 def flow_of(text: str) -> tuple[Dataflow, int]:
-    """The expressions of a module, and the frame of its entry."""
+    """Return the expressions of a module, and the frame of its entry."""
     module = module_of(text)
     assert module.entry is not None
     flow = Dataflow(Views(module.computations))
@@ -91,7 +92,7 @@ def flow_of(text: str) -> tuple[Dataflow, int]:
 
 
 def written(flow: Dataflow, node: int) -> str:
-    """An expression in full."""
+    """Format an expression in full."""
     graph = flow.graph
     source = graph.sources.get(node)
     if source is not None:
@@ -106,7 +107,7 @@ def written(flow: Dataflow, node: int) -> str:
 
 
 def root_of(text: str, *index: int) -> str:
-    """The expression of an element of the entry's root."""
+    """Format the expression of an element of the entry's root."""
     flow, frame = flow_of(text)
     return written(flow, flow.node(flow.frames.root(frame, index)))
 
@@ -115,11 +116,10 @@ SCALARS = {"half": 0.5, "tenth": 0.1, "nine": 0.9, "rate": -0.01, "one": 1.0, "z
 
 
 def step_of(*lines: str, outputs: str = "new", states: int = 0, donated: bool = True) -> str:
-    """A module with the weight `w` (parameter 0), `states` moments `m1`, `m2`, ... of its shape, a counter `t`, a batch `x`;
-    `g` is the gradient, and each of `SCALARS` stands there as an array of the weight's shape, and as a scalar with `_s` behind
-    its name.
+    """Return a module with a weight `w` (parameter 0), moments `m1`, `m2`, ... of its shape, a counter `t`, a batch `x`.
 
-    `outputs` are names: the first succeeds `w`, those behind it the moments.
+    `states` is the number of moments, `g` the gradient. Each of `SCALARS` is an array of the weight's shape, and a scalar with
+    `_s` behind its name. `outputs` are names: the first succeeds `w`, those behind it the moments.
     """
     parameters = ["%w = f32[4,4]{1,0} parameter(0)"]
     parameters += [f"%m{n} = f32[4,4]{{1,0}} parameter({n})" for n in range(1, states + 1)]
@@ -138,7 +138,7 @@ def step_of(*lines: str, outputs: str = "new", states: int = 0, donated: bool = 
 
 
 def _written(line: str) -> str:
-    """`name = opcode operands` as HLO; what has a shape stays as it is."""
+    """Return `name = opcode operands` as HLO; a line with a shape stays as it is."""
     name, _, rest = line.partition(" = ")
     opcode, *operands = rest.split()
     if "[" in rest:
@@ -183,6 +183,6 @@ class Counted:
         return self.graph.make(op, tuple(nodes), how)
 
     def form(self, node: int) -> tuple[NormalForms, Sum, int]:
-        """The forms, that of a node, and the counter's atom."""
+        """Return the forms, that of a node, and the counter's atom."""
         forms = NormalForms(self.graph)
         return forms, forms.form(node), forms.leaf(self.c)

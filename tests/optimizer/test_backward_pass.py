@@ -72,8 +72,8 @@ def test_two_states_of_what_looks_like_a_field_where_a_gradient_shows_training(w
             lines += [f"y = f32[9,4]{{1,0}} dot(%x, %{weight}), {ALONG}", f"p = f32[4,4]{{1,0}} dot(%x, %y), {ACROSS}"]
         lines += adam_of(number, weight, "p" if name == "gradient" else "o")
         outputs += [f"new_{number}", f"m_{number}", f"v_{number}"]
-    found = rules_of(step_of(*lines, outputs=" ".join(outputs), states=7))
-    assert found == ([] if names == ["field"] else ["adam"] * len(names))
+    rules = rules_of(step_of(*lines, outputs=" ".join(outputs), states=7))
+    assert rules == ([] if names == ["field"] else ["adam"] * len(names))
 
 
 @pytest.mark.parametrize(("way_back", "rules"), [("oi", []), ("io", ["sgd"])])
@@ -147,7 +147,7 @@ INDICES = """
 
 
 def lookup_of(back: str, summed: str) -> str:
-    """A table of which rows are looked up, and the gradient of that."""
+    """Return a lookup of rows of a table, and the gradient of that."""
     gathered = "offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,4}"
     scattered = "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1"
     return entry_of(
@@ -197,8 +197,9 @@ ENTRY main {
 
 
 def test_a_convolution_of_the_parts_of_an_image() -> None:
-    """The compiler for TPUs convolves overlapping parts of a small image as a larger batch, and the image itself on the way
-    back. A product of matrices takes the same factor both times.
+    """The compiler for TPUs convolves parts of a small image as a larger batch, and the image itself on the way back.
+
+    A product of matrices takes the same factor both times.
     """
     assert rules_of(CONVOLUTIONS) == ["sgd"]
     product = (dot("f", "a", "w"), "q = tanh f", dot("o", "m1", "q", ACROSS))
@@ -206,12 +207,13 @@ def test_a_convolution_of_the_parts_of_an_image() -> None:
 
 
 def test_the_cofactor_comes_before_the_gradient() -> None:
-    """Broyden's method: `x - J @ f(x)`, where a change of J beside it multiplies J with a product of x. Gradients of masked
-    weights have their cofactor from such a product too, and follow from it.
+    """Broyden's method: `x - J @ f(x)`; a change of J beside it multiplies J with a product of x.
+
+    Gradients of masked weights have their cofactor from such a product too, and follow from it.
     """
     field = (dot("f", "m1", "w"), "a = tanh f", dot("o", "m2", "a"))
-    beside = ("c = multiply w w", dot("d", "c", "m2"), "e = multiply d tenth", "k = add m2 e")
-    assert rules_of(step_of(*field, *beside, *DOWN, outputs="new m1 k", states=2)) == []
+    change = ("c = multiply w w", dot("d", "c", "m2"), "e = multiply d tenth", "k = add m2 e")
+    assert rules_of(step_of(*field, *change, *DOWN, outputs="new m1 k", states=2)) == []
     masked = ("c = multiply w m1", dot("d", "c", "m2"), "e = tanh d", dot("o", "e", "m2", RIGHT))
     assert rules_of(step_of(*masked, *DOWN, outputs="new m1 m2", states=2)) == ["sgd"]
 
@@ -227,7 +229,7 @@ def test_sums_over_pairs_of_rows() -> None:
 
 
 def test_a_transposed_cofactor() -> None:
-    """Which dimension is contracted counts where the cofactor is made."""
+    """The contracted dimension counts at the origin of the cofactor."""
     lines = (dot("f", "m1", "w"), "q = tanh f", "y = f32[4,4]{1,0} transpose(%m1), dimensions={1,0}")
     assert rules_of(step_of(*lines, dot("o", "y", "q"), *DOWN, states=1)) == ["sgd"]
     assert rules_of(step_of(*lines, dot("o", "y", "q", ACROSS), *DOWN, states=1)) == []
@@ -288,7 +290,7 @@ ROOT = 'r = f32[4,4]{1,0} custom-call(%l), custom_call_target="someone_s_root"'
 
 
 def preconditioned(gradient: str, *before: str) -> list[str]:
-    """The rules of a step with a value between two matrices, of which one is made of a state that sums its outer products."""
+    """Return the rules of a step with a value between two matrices, one made of a state that sums its outer products."""
     products = (dot("c", gradient, gradient, "lhs_contracting_dims={1}, rhs_contracting_dims={1}"), "l = add m2 c")
     matrices = (ROOT, dot("k", "r", gradient), dot("o", "k", "m3"))
     return rules_of(step_of(*before, *products, *matrices, *DOWN, outputs="new m1 l m3", states=3))
@@ -332,7 +334,7 @@ def test_a_step_between_rotations_is_unknown() -> None:
 
 @pytest.mark.parametrize(("ahead", "behind", "rules"), [("1.9", "0.9", ["unknown"]), ("2", "1", [])])
 def test_momentum_by_the_weight_of_the_step_before(ahead: str, behind: str, rules: list[str]) -> None:
-    """`w + b * (w - last) - rate * g`; where b is 1 it is a wave."""
+    """`w + b * (w - last) - rate * g`; if b is 1 it is a wave."""
     constants = [f"{name} = f32[4,4]{{1,0}} broadcast(%{name}s), dimensions={{}}" for name in ("ahead", "behind")]
     scalars = [f"aheads = f32[] constant({ahead})", f"behinds = f32[] constant(-{behind})"]
     step = ("b = multiply w ahead", "d = multiply m3 behind", "e = add b d", "u = multiply g rate", "new = add e u")
@@ -341,7 +343,7 @@ def test_momentum_by_the_weight_of_the_step_before(ahead: str, behind: str, rule
 
 @pytest.mark.parametrize("gradient", ["multiply(r, nobody)", "add(w, nobody)", "multiply(nobody, nobody)"])
 def test_a_value_that_is_not_defined_is_no_sum_over_pairs(gradient: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is not defined has no row, and so no operands that could have the size of pairs."""
+    """An undefined value has no row, and so no operands that could have the size of pairs."""
     lines = ["w = f32[8,4] parameter(0)", "l = f32[] parameter(1)", "r = f32[8,4] broadcast(l), dimensions={}"]
     lines += [f"g = f32[8,4] {gradient}", "n = f32[8,4] subtract(w, g)", "ROOT t = (f32[8,4]) tuple(n)"]
     asked: list[int] = []
@@ -363,8 +365,8 @@ def test_a_value_that_is_not_defined_is_no_sum_over_pairs(gradient: str, monkeyp
 def test_a_matrix_shows_that_biases_before_it_are_learnt_too(stage: str) -> None:
     """With decay on matrices alone: the rule of the bias is another one, and its gradient is a sum."""
     weights = overview_of(text_of(f"adamw.{stage}")).updates.weights
-    found = [(weight.array.shape.dimensions, weight.rule, weight.is_learnt) for weight in weights]
-    assert found == [((4,), "adam", True), ((8, 4), "adamw", True)]
+    learnt = [(weight.array.shape.dimensions, weight.rule, weight.is_learnt) for weight in weights]
+    assert learnt == [((4,), "adam", True), ((8, 4), "adamw", True)]
 
 
 def test_what_is_taken_off_whole_is_no_step() -> None:

@@ -1,4 +1,4 @@
-"""What is given up where a text would take more than its size allows: a finding with its place, and facts that are unknown."""
+"""Limits on the work for a text: beyond them a finding with its place, and facts that are unknown."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def report_of(*lines: str, before: str = "", aliases: int = 1) -> Report:
 
 
 def product_of_moments(count: int) -> list[str]:
-    """A step along the product of so many moments."""
+    """Return a step along the product of `count` moments."""
     lines = [f"w = {F} parameter(0)", f'g = {F} custom-call(w), custom_call_target="k"']
     lines += [f"m{i} = {F} parameter({i + 1})" for i in range(count)]
     lines += [f"n{i} = {F} add(m{i}, g)" for i in range(count)] + [f"x0 = {F} multiply(n0, n0)"]
@@ -29,7 +29,7 @@ def product_of_moments(count: int) -> list[str]:
 
 
 def sums_and_products(count: int) -> list[str]:
-    """Written out, the last sum has a number of terms that grows with a power of two."""
+    """Return lines whose last sum, written out, has a number of terms that grows with a power of two."""
     lines = [f"a0 = {F} parameter(0)", f"b0 = {F} parameter(1)"]
     for i in range(count):
         lines += [f"a{i + 1} = {F} add(a{i}, b{i})", f"b{i + 1} = {F} multiply(a{i}, b{i})"]
@@ -37,17 +37,20 @@ def sums_and_products(count: int) -> list[str]:
 
 
 def without_a_match(count: int) -> list[str]:
-    """Each of so many outputs of one shape is a product of an input, and may be the new value of any of the inputs."""
+    """Return `count` outputs of one shape: each is a product of an input, and may be the new value of any input."""
     lines = [f"p{i} = {F} parameter({i})" for i in range(count)]
     lines += [f'a{i} = {F} custom-call(p{i}), custom_call_target="k"' for i in range(count)]
     return [*lines, f"ROOT r = ({', '.join([F] * count)}) tuple({', '.join(f'a{i}' for i in range(count))})"]
 
 
 def put_together(count: int) -> list[str]:
-    """So many batches are put together for the loss; the gradient is a sum of as many products with other inputs."""
+    """Return a step that concatenates `count` batches for the loss.
+
+    The gradient is a sum of `count` products with other inputs.
+    """
     array, whole, numbers = "f32[4,4]{1,0}", f"f32[{4 * count},4]{{1,0}}", range(count)
     lines = [f"w = {array} parameter(0)"]
-    lines += [f"{one}{i} = {array} parameter({i + first})" for one, first in (("m", 1), ("z", count + 1)) for i in numbers]
+    lines += [f"{name}{i} = {array} parameter({i + first})" for name, first in (("m", 1), ("z", count + 1)) for i in numbers]
     lines += [f"e{i} = {array} tanh(m{i})" for i in numbers]
     lines += [f"c = {whole} concatenate({', '.join(f'e{i}' for i in numbers)}), dimensions={{0}}"]
     lines += [f"f = {whole} dot(c, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}", f"q = {whole} tanh(f)"]
@@ -69,7 +72,7 @@ ADD = "add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT s = f32
 
 
 def sums_over_small_arrays(count: int) -> list[str]:
-    """A step whose rate is a sum of sums over arrays, each of which holds a long function of a counter."""
+    """Return a step whose rate is a sum of sums over arrays, each of which holds a long function of a counter."""
     matrix, segments = "f32[8,8]{1,0}", "f32[3]{0}"
     lines = [f"w = {matrix} parameter(0)", f"x = {matrix} parameter(1)", "c0 = f32[] parameter(2)", "zero = f32[] constant(0)"]
     lines += [f"c{i + 1} = f32[] sine(c{i})" for i in range(10 * count)]

@@ -166,15 +166,15 @@ def test_slices_that_make_up_the_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [("0:3", "3:6"), ("0:3", "5:8"), ("0:4", "2:6"), ("0:4", "0:4"), ("0:8:2", "0:8:2"), ("0:4:1", "4:8:2")],
 )
-def test_some_slices_are_not_the_whole(one: str, other: str) -> None:
+def test_some_slices_are_not_the_whole(first: str, second: str) -> None:
     """Parts that leave something out, that overlap though their sizes add up to the whole, or that leave elements out."""
-    sizes = [len(range(*map(int, text.split(":")))) for text in (one, other)]
+    sizes = [len(range(*map(int, text.split(":")))) for text in (first, second)]
     slices = (
-        f"%a = f32[{sizes[0]}]{{0}} slice(%p), slice={{[{one}]}}",
-        f"%b = f32[{sizes[1]}]{{0}} slice(%p), slice={{[{other}]}}",
+        f"%a = f32[{sizes[0]}]{{0}} slice(%p), slice={{[{first}]}}",
+        f"%b = f32[{sizes[1]}]{{0}} slice(%p), slice={{[{second}]}}",
     )
     assert root_of(entry_of(P, *slices, f"ROOT %r = f32[{sum(sizes)}]{{0}} concatenate(%a, %b), dimensions={{0}}")) != "p0"
 
@@ -298,7 +298,7 @@ def test_loops_in_loops_are_followed_through_so_many(loops: int, root: str) -> N
 
 
 def test_a_body_of_many_loops_is_opened_once() -> None:
-    """Loops one after another, each with a body of as many: 20 ** 3 places, were each loop's own body opened."""
+    """20 loops one after another, each with a body of 20 loops: 20 ** 3 places, if each loop's own body were opened."""
     state = "(f32[8]{0})"
     before = f"%b0 (s: {state}) -> {state} {{\n  ROOT %s = {state} parameter(0)\n}}\n"
     for number in range(1, 4):
@@ -338,18 +338,16 @@ def several(*operands: str) -> str:
 
 def test_each_gets_its_own_arguments() -> None:
     flow, frame = flow_of(several("ab", "ab", "ab", "ab", "ba", "ab"))
-    found = [written(flow, flow.node(flow.frames.root(frame, (n,)))) for n in range(6)]
+    expressions = [written(flow, flow.node(flow.frames.root(frame, (n,)))) for n in range(6)]
     square = "multiply(subtract({0}, {1}), subtract({0}, {1}))"
     pairs = [(n, n + 1) if n != 4 else (n + 1, n) for n in range(6)]
-    assert found == [square.format(f"p{left}", f"p{right}") for left, right in pairs]
+    assert expressions == [square.format(f"p{left}", f"p{right}") for left, right in pairs]
     assert len(flow.frames) < 6
 
 
 @pytest.mark.parametrize(("literal", "leaves"), [("{2, 3}", 1), ("{3, 2}", 2), ("{...}", 2), ("", 2)])
 def test_a_table_that_two_fusions_hold(literal: str, leaves: int) -> None:
-    """Where a part begins on each device is looked up in a table, anew in each fusion; of elided and missing ones none is
-    known.
-    """
+    """A table tells the start of a part on each device, anew in each fusion; elided and missing tables are unknown."""
     body = "%{0} () -> s32[2] {{\n  ROOT %c{0} = s32[2]{{0}} constant({1})\n}}\n"
     first = "{2, 3}" if literal == "{3, 2}" else literal
     lines = [f"%{name} = s32[2]{{0}} fusion(), kind=kLoop, calls=%{called}" for name, called in (("x", "one"), ("y", "other"))]
@@ -393,7 +391,7 @@ def test_a_sum_that_two_fusions_make(axis: str, leaves: int) -> None:
 
 
 def summed(name: str, **other: str) -> str:
-    """A computation that sums up what a softmax is multiplied with, with something else in one place."""
+    """Return a computation that sums up the divisor of a softmax, with another text in one place."""
     lines = {
         "half": "f32[] constant(0.5)",
         "halves": "f32[8,8]{1,0} broadcast(%half), dimensions={}",
@@ -427,7 +425,7 @@ def test_a_sum_of_what_two_fusions_compute(other: dict[str, str], leaves: int) -
 
 
 def leaves_of(called: str) -> int:
-    """How many leaves the product of what `one` and `other` make of the same array has."""
+    """Return the number of leaves of the product of what `one` and `other` make of the same array."""
     lines = ('%m = f32[8,8]{1,0} custom-call(), custom_call_target="made"', "%x = f32[8]{0} fusion(%m), kind=kLoop, calls=%one")
     rest = ("%y = f32[8]{0} fusion(%m), kind=kLoop, calls=%other", "ROOT %r = f32[8]{0} multiply(%x, %y)")
     flow, frame = flow_of(entry_of(*lines, *rest, before=called))
@@ -441,7 +439,7 @@ PLAIN = "f32[8,8]{1,0} bitcast(%p)"
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "leaves"),
+    ("first", "second", "leaves"),
     [
         ({"halves": TABLE}, {"halves": TABLE}, 2),
         ({"scaled": PLAIN}, {"scaled": PLAIN}, 1),
@@ -449,9 +447,9 @@ PLAIN = "f32[8,8]{1,0} bitcast(%p)"
         ({"scaled": PLAIN}, {"scaled": ARRANGED}, 2),
     ],
 )
-def test_sums_that_look_alike(one: dict[str, str], other: dict[str, str], leaves: int) -> None:
-    """What is left out may differ, and a bitcast does by the layouts on both of its sides."""
-    assert leaves_of(summed("one", **one) + summed("other", **other)) == leaves
+def test_sums_that_look_alike(first: dict[str, str], second: dict[str, str], leaves: int) -> None:
+    """Attributes that are left out may differ, and a bitcast does by the layouts on both of its sides."""
+    assert leaves_of(summed("one", **first) + summed("other", **second)) == leaves
 
 
 def test_what_is_opaque_is_each_computation_s_own() -> None:
@@ -472,9 +470,9 @@ def test_values(literal: str, number: float) -> None:
 
 
 def test_nan() -> None:
-    found = constant_value("nan")
-    assert found is not None
-    assert math.isnan(found)
+    value = constant_value("nan")
+    assert value is not None
+    assert math.isnan(value)
 
 
 @pytest.mark.parametrize("literal", ["{...}", "{1, 2}", "{}", '"text"', "(1, 2)", "1" * 50, ""])
@@ -560,7 +558,7 @@ def test_operands_come_first_however_deep() -> None:
         node = graph.make("negate", (node,))
     order = graph.below([node])
     assert len(order) == 5001
-    assert all(arg in order[:n] for n, one in enumerate(order[:50]) for arg in graph.args[one])
+    assert all(arg in order[:n] for n, node in enumerate(order[:50]) for arg in graph.args[node])
 
 
 def test_a_rounded_constant_marks_what_holds_it() -> None:
@@ -571,7 +569,7 @@ def test_a_rounded_constant_marks_what_holds_it() -> None:
 
 
 def meeting(kind: str, where: str) -> str:
-    """An array that is sent, and received by all that meet at a place."""
+    """Return an array that is sent, and received by all that meet at a place."""
     attributes = 'frontend_attributes={_xla_host_transfer_rendezvous="%s",_xla_megascale_transfer_type="%s"}'
     return root_of(
         entry_of(

@@ -1,4 +1,4 @@
-"""What a place depends on, by whatever way."""
+"""Dependences of places, in any way."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_values_and_inputs_of_nested_atoms() -> None:
     inner = graph.make("sqrt", (graph.make("add", (m, graph.make("maximum", (gradient, count)))),))
     node = graph.make("tanh", (inner,))
     forms = NormalForms(graph)
-    atoms = {name: forms.leaf(one) for name, one in {"w": w, "m": m}.items()}
+    atoms = {name: forms.leaf(node) for name, node in {"w": w, "m": m}.items()}
     contents = AtomDependence(forms, atoms.values(), lambda _: 0b100)
     form = forms.form(node)
     assert list(contents.atoms(contents.values(form))) == [atoms["m"]]
@@ -130,8 +130,8 @@ def opened(*lines: str) -> str | None:
     flow, frame = flow_of(entry_of(*lines))
     forms = NormalForms(flow.graph)
     ((monomial, _),) = forms.form(flow.node(flow.frames.root(frame, ()))).items()
-    found = Reductions(flow, TrainingStep(frame, InputDependence(flow.frames)), forms).summed(monomial[0][0])
-    return None if found is None else describe(forms, found)
+    summed = Reductions(flow, TrainingStep(frame, InputDependence(flow.frames)), forms).summed(monomial[0][0])
+    return None if summed is None else describe(forms, summed)
 
 
 @pytest.mark.parametrize("lines", FORMS)
@@ -141,7 +141,7 @@ def test_sums_of_squares(lines: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("first", ["add", "maximum"])
 def test_a_sum_and_a_maximum_are_asked_for_in_any_order(first: str) -> None:
-    """What was found for one kind of reduction says nothing of the other."""
+    """The result for one kind of reduction says nothing of the other."""
     largest = "%max (a: f32[], b: f32[]) -> f32[] {\n  %a = f32[] parameter(0)\n  %b = f32[] parameter(1)\n"
     largest += "  ROOT %m = f32[] maximum(%a, %b)\n}\n"
     flow, frame = flow_of(entry_of(*SQUARES, "ROOT %r = f32[] reduce(%m, %z), dimensions={0,1}, to_apply=%max", before=largest))
@@ -149,8 +149,8 @@ def test_a_sum_and_a_maximum_are_asked_for_in_any_order(first: str) -> None:
     ((monomial, _),) = forms.form(flow.node(flow.frames.root(frame, ()))).items()
     reductions = Reductions(flow, TrainingStep(frame, InputDependence(flow.frames)), forms)
     for kind in (first, "add", "maximum"):
-        found = reductions.summed(monomial[0][0], kind)
-        assert (found and describe(forms, found)) == ("p0**2" if kind == "maximum" else None)
+        summed = reductions.summed(monomial[0][0], kind)
+        assert (summed and describe(forms, summed)) == ("p0**2" if kind == "maximum" else None)
 
 
 def test_a_part_of_a_combined_maximum() -> None:
@@ -167,9 +167,9 @@ def test_a_part_of_a_combined_maximum() -> None:
     forms = NormalForms(flow.graph)
     ((monomial, _),) = forms.form(flow.node(flow.frames.root(frame, ()))).items()
     reductions = Reductions(flow, TrainingStep(frame, InputDependence(flow.frames)), forms)
-    found = reductions.summed(monomial[0][0], "maximum")
-    assert found is not None
-    assert describe(forms, found) == "p1"
+    summed = reductions.summed(monomial[0][0], "maximum")
+    assert summed is not None
+    assert describe(forms, summed) == "p1"
     assert reductions.summed(monomial[0][0]) is None
 
 
@@ -201,5 +201,5 @@ def test_products_of_matrices(product: str, expected: tuple[str, str] | None) ->
     flow, frame = flow_of(entry_of(*SQUARES, f"ROOT %r = f32[4,4]{{1,0}} {product}"))
     forms = NormalForms(flow.graph)
     ((monomial, _),) = forms.form(flow.node(flow.frames.root(frame, ()))).items()
-    found = Reductions(flow, TrainingStep(frame, InputDependence(flow.frames)), forms).factors(monomial[0][0])
-    assert (found and tuple(describe(forms, one) for one in found)) == expected
+    factors = Reductions(flow, TrainingStep(frame, InputDependence(flow.frames)), forms).factors(monomial[0][0])
+    assert (factors and tuple(describe(forms, factor) for factor in factors)) == expected

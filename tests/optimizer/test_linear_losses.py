@@ -45,7 +45,7 @@ FACTS = ("name", "update_count", "frozen_count", "learning_rate", "weight_bytes"
 
 
 def _facts(text: str) -> list[object]:
-    return [report_of(text).facts[f"optimizer.{one}"] for one in FACTS]
+    return [report_of(text).facts[f"optimizer.{name}"] for name in FACTS]
 
 
 def test_both_weights_are_found() -> None:

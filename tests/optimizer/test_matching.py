@@ -39,9 +39,9 @@ from tests.optimizer.programs import (
 def test_a_loop_over_steps_leads_to_the_entry_s_parameters() -> None:
     """The state is (b, w), the counter and two moments of each, in the order of its leaves."""
     module = module_of(text_of("adamw_loop.after"))
-    found = find_updates(module, find_interface(module))
-    assert len(found.steps) == len(found.expressions) == 2
-    assert [found.parameters[weight.array.source] for weight in found.weights] == [(0, ()), (1, ())]
+    updates = find_updates(module, find_interface(module))
+    assert len(updates.steps) == len(updates.expressions) == 2
+    assert [updates.parameters[weight.array.source] for weight in updates.weights] == [(0, ()), (1, ())]
 
 
 def test_a_module_without_an_entry() -> None:
@@ -50,7 +50,7 @@ def test_a_module_without_an_entry() -> None:
 
 
 def test_an_alias_to_a_parameter_that_is_not_there() -> None:
-    """Which parameter an output succeeds is seen without it."""
+    """The parameter that an output succeeds is found without it."""
     text = changed(text_of("sgd.before"), r"\{0\}: \(0, \{\}", "{0}: (99, {}")
     assert facts_of(text)["update_count"] == 2
 
@@ -82,7 +82,7 @@ def test_an_algebra_with_a_fault_claims_nothing(monkeypatch: pytest.MonkeyPatch)
 
 
 def copy_of(*lines: str) -> str | None:
-    """The type of the working copy of a weight, where the second output, in bf16 as its input is, is `k`."""
+    """Return the type of the working copy of a weight, if the second output, in bf16 as its input is, is `k`."""
     text = step_of(*DESCENT, *lines, "c = bf16[4,4]{1,0} convert(%k)", outputs="new c", states=1)
     text = changed(text, r"%m1 = f32", "%m1 = bf16")
     (row,) = overview_of(changed(text, r", f32\[4,4\]\{1,0\}\) tuple", ", bf16[4,4]{1,0}) tuple")).rows
@@ -139,7 +139,7 @@ def renamed(text: str, seed: int) -> str:
 
 
 def reordered(text: str, seed: int) -> str:
-    """The instructions of each computation in a random order in which operands come first."""
+    """Return the instructions of each computation in a random order in which operands come first."""
     chance = random.Random(seed)  # noqa: S311 - no secret
     done: list[str] = []
     block: dict[str, str] = {}
@@ -149,7 +149,8 @@ def reordered(text: str, seed: int) -> str:
             block[match[2]] = line
             continue
         waiting = {
-            name: {w for w in WORD.findall(one.split(" = ", 1)[1]) if w in block and w != name} for name, one in block.items()
+            name: {w for w in WORD.findall(line_of_name.split(" = ", 1)[1]) if w in block and w != name}
+            for name, line_of_name in block.items()
         }
         while waiting:
             ready = [name for name, needs in waiting.items() if not needs & waiting.keys()]
@@ -184,16 +185,18 @@ def test_a_second_moment_without_its_square_makes_that_weight_unknown() -> None:
 def test_another_decay_in_one_update_shows_in_the_groups() -> None:
     text = text_of("adamw_accumulated.before")
     lines = text.splitlines()
-    found = set()
+    groups = set()
     for place in [n for n, line in enumerate(lines) if "constant(0.9)" in line]:
         edited = "\n".join([*lines[:place], lines[place].replace("0.9", "0.8"), *lines[place + 1 :]]) + "\n"
         report = report_of(edited)
-        found.add((report.facts["optimizer.name"], report.facts["optimizer.beta1"], len(report.table("optimizer_groups").rows)))
-    assert ("adamw", None, 2) in found
+        groups.add(
+            (report.facts["optimizer.name"], report.facts["optimizer.beta1"], len(report.table("optimizer_groups").rows))
+        )
+    assert ("adamw", None, 2) in groups
 
 
 def test_the_old_value_of_a_moment_behind_a_product_is_no_gradient() -> None:
-    """What Muon does: the momentum goes through products of matrices, which plain descent has no place for."""
+    """Muon's momentum goes through products of matrices, which plain descent has no place for."""
     lines = (
         "a = multiply m1 nine",
         "m = add a g",
@@ -205,8 +208,10 @@ def test_the_old_value_of_a_moment_behind_a_product_is_no_gradient() -> None:
 
 
 def test_a_gradient_behind_the_new_value_of_another_weight() -> None:
-    """A second network, `m2` with momentum `m3`, is trained on what the first one gives after its step, as critic and actor
-    take turns: its gradient holds the momentum of the first one, which is a state of no other weight once that is explained.
+    """A second network, `m2` with momentum `m3`, is trained on the first one's result after its step.
+
+    Critic and actor take turns like that. Its gradient holds the momentum of the first one, which is a state of no other weight
+    once that is explained.
     """
     lines = (
         "a = multiply m1 nine",
@@ -290,9 +295,9 @@ def test_what_is_kept_in_place_of_an_input_succeeds_it() -> None:
         "%n = f32[8]{0} subtract(%p, %u)",
         "ROOT %t = (f32[8]{0}, f32[8]{0}) tuple(%g, %n)",
     )
-    found = sites_of(*lines, outputs=2, given=False)
-    assert found[1] == ["1: <g>", "0: subtract(p0, multiply(0.1, subtract(add(<g>, <g>), p1)))"]
-    assert [array.is_given for array in found[0].arrays] == [True, False]
+    sites = sites_of(*lines, outputs=2, given=False)
+    assert sites[1] == ["1: <g>", "0: subtract(p0, multiply(0.1, subtract(add(<g>, <g>), p1)))"]
+    assert [array.is_given for array in sites[0].arrays] == [True, False]
 
 
 def test_else_the_expressions_do() -> None:
@@ -310,15 +315,15 @@ def test_guards_are_assumed_everywhere() -> None:
         "%a = f32[8]{0} add(%q, %m)",
         "ROOT %t = (f32[8]{0}, f32[8]{0}) tuple(%s, %a)",
     )
-    region, found = sites_of(*lines, outputs=2, given=True)
-    assert found == ["0: negate(p0)", "1: add(negate(p0), p1)"]
+    region, sites = sites_of(*lines, outputs=2, given=True)
+    assert sites == ["0: negate(p0)", "1: add(negate(p0), p1)"]
     assert list(region.guards.values()) == [True]
 
 
 def test_a_guard_that_keeps_the_old_value_when_true() -> None:
     lines = ("%n = f32[8]{0} negate(%p)", "%s = f32[8]{0} select(%c, %p, %n)", "ROOT %t = (f32[8]{0}) tuple(%s)")
-    region, found = sites_of(*lines, outputs=1, given=True)
-    assert found == ["0: negate(p0)"]
+    region, sites = sites_of(*lines, outputs=1, given=True)
+    assert sites == ["0: negate(p0)"]
     assert list(region.guards.values()) == [False]
 
 
@@ -448,8 +453,10 @@ BACK = "d = f32[4,4]{1,0} dot(%x, %y), lhs_contracting_dims={0}, rhs_contracting
 
 
 def test_descent_of_a_normalized_weight() -> None:
-    """The loss reads c = w / norm(w), column by column, with the gradient d along c: that along w is
-    `d / norm(w) - w * sum(w * d) / norm(w) ** 3`. Divided by the norm without the other term it is no gradient of a loss.
+    """The loss reads c = w / norm(w), column by column, with the gradient d along c.
+
+    The gradient along w is `d / norm(w) - w * sum(w * d) / norm(w) ** 3`. Divided by the norm without the other term it is no
+    gradient of a loss.
     """
     repeated = "{} = f32[4,4]{{1,0}} broadcast(%{}), dimensions={{1}}"
     norm = ("q = multiply w w", "n = f32[4]{0} reduce(%q, %zero_s), dimensions={0}, to_apply=%add", "ns = f32[4]{0} rsqrt(%n)")
@@ -468,7 +475,7 @@ def test_descent_of_a_normalized_weight() -> None:
 
 
 def test_a_loop_that_leads_the_weights() -> None:
-    """Reptile: a tenth of the way to where three steps of descent lead."""
+    """Reptile: a tenth of the way to the result of three steps of descent."""
     body = """%body (s: (s32[], f32[4,4], f32[9,4])) -> (s32[], f32[4,4], f32[9,4]) {
   %s = (s32[], f32[4,4]{1,0}, f32[9,4]{1,0}) parameter(0)
   %i = s32[] get-tuple-element(%s), index=0
@@ -519,7 +526,7 @@ def handed_in(*lines: str, outputs: str, states: int, donated: bool = True) -> s
 
 
 def test_the_gradient_of_an_update_alone_is_handed_in() -> None:
-    """Two moments that make a step of Adam are those of an optimizer, also where no backward pass stands there."""
+    """Two moments that make a step of Adam are those of an optimizer, even without a backward pass."""
     text = handed_in(*ADAM, outputs="new m v", states=2)
     facts = facts_of(text)
     names = ("name", "update_count", "learning_rate", "beta1", "beta2", "epsilon")
@@ -539,7 +546,7 @@ def test_a_weight_that_is_decayed_by_a_scalar_after_the_step() -> None:
 @pytest.mark.parametrize("donated", [False, True])
 @pytest.mark.parametrize("shares", ["a = multiply m1 free|b = multiply g rest", "a = multiply m1 rest|b = multiply g free"])
 def test_the_old_value_of_an_average_with_a_decay_that_is_handed_in(shares: str, *, donated: bool) -> None:
-    """Of `free * m1 + (1 - free) * g`, or with the shares in turn, other states take in the gradient too."""
+    """An average is `free * m1 + (1 - free) * g`, or with the shares in turn; other states add the gradient too."""
     rest = ("rest_s = f32[] subtract(%one_s, %free_s)", "rest = f32[4,4]{1,0} broadcast(%rest_s), dimensions={}")
     lines = (*rest, *shares.split("|"), *ADAM[2:])
     (row,) = overview_of(handed_in(*lines, outputs="new m v", states=2, donated=donated)).rows

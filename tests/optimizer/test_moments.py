@@ -226,5 +226,5 @@ def test_no_clipping() -> None:
 )
 def test_a_decay_beside_the_rate(lines: tuple[str, ...], decay: float | None) -> None:
     (weight,) = overview_of(step_of("u = multiply g half", *lines)).updates.weights
-    found = decay_beside(weight.update)
-    assert (found.value if found is not None else None) == decay
+    stated = decay_beside(weight.update)
+    assert (stated.value if stated is not None else None) == decay

@@ -1,4 +1,4 @@
-"""One form for every spelling of the same expression, and another for another one."""
+"""Every spelling of an expression has the same form, and other expressions have others."""
 
 from __future__ import annotations
 
@@ -168,9 +168,9 @@ def test_long_and_deep_ones_are_cut() -> None:
     for node in nodes[1:]:
         deep = graph.make("tanh", (graph.make("add", (deep, node)),))
     forms = NormalForms(graph)
-    found = describe(forms, forms.form(deep))
-    assert "…" in found
-    assert len(found) <= MAX_LENGTH
+    text = describe(forms, forms.form(deep))
+    assert "…" in text
+    assert len(text) <= MAX_LENGTH
 
 
 # -- Expressions as numbers ---------------------------------------------------------------------------------------------
@@ -202,10 +202,10 @@ def test_the_two_ways_agree_with_arithmetic() -> None:
     x = graph.input((0, 0, ()), 8)
     node = graph.make("divide", (x, graph.make("add", (graph.make("sqrt", (x,)), graph.constant(1.0)))))
     forms = NormalForms(graph)
-    assert value_of_node(graph, node, lambda one: 4.0 if one == x else None) == 4 / 3
-    found = value_of_form(forms, forms.form(node), lambda _: 4.0)
-    assert found is not None
-    assert math.isclose(found, 4 / 3)
+    assert value_of_node(graph, node, lambda leaf: 4.0 if leaf == x else None) == 4 / 3
+    value = value_of_form(forms, forms.form(node), lambda _: 4.0)
+    assert value is not None
+    assert math.isclose(value, 4 / 3)
 
 
 def test_a_wrong_form_is_noticed() -> None:

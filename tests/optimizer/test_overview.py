@@ -1,4 +1,4 @@
-"""One name and shared values of several updates."""
+"""The name and the shared values of several updates."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_sums_of_gradients_that_are_clipped_together_are_not_frozen() -> None:
     """Each of two gradients is summed up, and divided by the norm of both sums, which so depends on the other one's sum."""
     array, network, both = "f32[4,4]{1,0}", "f32[9,4]{1,0}", ("0", "1")
     along, across = "lhs_contracting_dims={1}, rhs_contracting_dims={0}", "lhs_contracting_dims={0}, rhs_contracting_dims={0}"
-    lines = [f"{one}{n} = {array} parameter({n + first})" for one, first in (("w", 0), ("m", 2)) for n in (0, 1)]
+    lines = [f"{name}{n} = {array} parameter({n + first})" for name, first in (("w", 0), ("m", 2)) for n in (0, 1)]
     lines += [f"x = {network} parameter(4)", "t = s32[] parameter(5)", "three = s32[] constant(3)", "zero = f32[] constant(0)"]
     lines += ["last = pred[] compare(t, three), direction=EQ", "one = f32[] constant(1)", "rate = f32[] constant(-0.01)"]
     lines += [f"{name}s = {array} broadcast({name}), dimensions={{}}" for name in ("zero", "rate")]
@@ -82,7 +82,7 @@ def test_a_sum_over_devices_of_what_is_not_defined_may_update_a_weight(summed: s
 
 
 def test_what_comes_out_unchanged_beside_a_weight_is_frozen() -> None:
-    """`m1` is handed through; where nothing is updated, nothing is frozen."""
+    """`m1` is returned unchanged; without an update, nothing is frozen."""
     assert overview_of(step_of(*DESCENT, outputs="new m1", states=1)).roles == {(0, ()): "weight", (1, ()): "frozen"}
     assert overview_of(step_of(outputs="w m1", states=1)).roles == {}
 
@@ -170,12 +170,12 @@ def test_arrays_that_are_not_printed_or_of_another_size_are_no_schedule(element:
 @pytest.mark.parametrize("stage", STAGES)
 def test_the_inverse_root(stage: str) -> None:
     (rate,) = rates_of(text_of(f"schedule_noam.{stage}"))
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"linear warm-up (\S+) to (\S+) over 3999 steps, then inverse square root (\S+) / sqrt\(counter \+ 1\)", str(rate)
     )
-    assert found is not None
+    assert match is not None
     expected = (512**-0.5 * 4000**-1.5, 512**-0.5 * 4000**-0.5, 512**-0.5)
-    assert [float(number) for number in found.groups()] == pytest.approx(expected, rel=1e-5)
+    assert [float(number) for number in match.groups()] == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("stage", STAGES)

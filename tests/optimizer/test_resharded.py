@@ -30,7 +30,7 @@ CONSTANTS = """
 
 
 def program(parameters: str, results: str, body: str, others: str = "") -> str:
-    """A module over two partitions; `g4` is the gradient of `w4`, the whole weight."""
+    """Return a module over two partitions; `g4` is the gradient of `w4`, the whole weight."""
     weight, momentum, _ = re.findall(r"b?f\d+\[[\d,]+\]", parameters)
     return f"""HloModule jit_step, is_scheduled=true, entry_computation_layout={{({parameters})->({results})}}, num_partitions=2
 
@@ -62,7 +62,7 @@ GRADIENT = """
 
 
 def step(weight: str, momentum: str) -> str:
-    """The new values `wn` and `mn` of a device's own rows of both."""
+    """Return the new values `wn` and `mn` of a device's own rows of both."""
     return f"""  g2 = f32[2,8] dynamic-slice(g4, at, none), dynamic_slice_sizes={{2,8}}
   dm = f32[2,8] multiply(d2, {momentum})
   mn = f32[2,8] add(dm, g2)
@@ -223,7 +223,7 @@ PROGRAMS = {
 def test_a_weight_is_found_in_whatever_sharding_it_comes_back(name: str) -> None:
     facts = report_of(PROGRAMS[name]).facts
     names = ("name", "update_count", "learning_rate", "momentum")
-    assert [facts[f"optimizer.{one}"] for one in names] == ["sgd", 1, 0.1, 0.9]
+    assert [facts[f"optimizer.{name}"] for name in names] == ["sgd", 1, 0.1, 0.9]
     rows = 2 if name in {"gathered", "exchanged", "swapped", "permuted"} else 4  # the bytes are those of the parameter
     assert facts["optimizer.weight_bytes"] == rows * 8 * 4
 
@@ -231,11 +231,11 @@ def test_a_weight_is_found_in_whatever_sharding_it_comes_back(name: str) -> None
 def test_a_master_weight_is_a_part_of_what_it_is_copied_to() -> None:
     facts = report_of(MASTERS).facts
     names = ("name", "update_count", "learning_rate", "weight_bytes", "master_bytes")
-    assert [facts[f"optimizer.{one}"] for one in names] == ["sgd", 1, 0.1, 4 * 8 * 2, 2 * 8 * 4]
+    assert [facts[f"optimizer.{name}"] for name in names] == ["sgd", 1, 0.1, 4 * 8 * 2, 2 * 8 * 4]
 
 
 def test_parts_written_into_zeros_at_one_place_are_a_sum() -> None:
-    """Where every device writes at the same place, the sum over devices is more than the part."""
+    """If every device writes at the same place, the sum over devices is more than the part."""
     text = SUMMED.replace("dynamic-update-slice(zeros, wn, at, none)", "dynamic-update-slice(zeros, wn, none, none)")
     assert report_of(text).facts["optimizer.name"] != "sgd"
 
@@ -296,7 +296,7 @@ ENTRY main {
 
 def test_a_buffer_that_is_filled_part_by_part_is_a_concatenation() -> None:
     facts = report_of(FILLED).facts
-    assert [facts[f"optimizer.{one}"] for one in ("name", "update_count", "learning_rate")] == ["sgd", 2, 0.1]
+    assert [facts[f"optimizer.{name}"] for name in ("name", "update_count", "learning_rate")] == ["sgd", 2, 0.1]
 
 
 @pytest.mark.parametrize("start", [0, 8, 31])

@@ -1,4 +1,4 @@
-"""Steps in loops, where constants of the step are handed around the loop, as TPU does it."""
+"""Steps in loops that hand constants of the step around the loop, as TPU does."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_constant_that_a_loop_hands_around_is_that_constant() -> None:
     """W' = w - 0.1 * g in a loop, and in a loop in a loop, whose state holds the rate."""
     for body in ("step", "epoch"):
         facts = report_of(LOOP.replace("BODY", body)).facts
-        assert [facts[f"optimizer.{one}"] for one in ("name", "update_count", "learning_rate")] == ["sgd", 1, 0.1]
+        assert [facts[f"optimizer.{name}"] for name in ("name", "update_count", "learning_rate")] == ["sgd", 1, 0.1]
 
 
 def test_a_number_that_a_loop_changes_is_none() -> None:

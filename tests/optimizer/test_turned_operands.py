@@ -41,7 +41,7 @@ FACTS = ("name", "update_count", "frozen_count", "learning_rate")
 
 def _facts(gradient: str, how: str, order: str = "1,0") -> list[object]:
     text = STEP.format(gradient=gradient, how=how, order=order)
-    return [report_of(text).facts[f"optimizer.{one}"] for one in FACTS]
+    return [report_of(text).facts[f"optimizer.{name}"] for name in FACTS]
 
 
 @pytest.mark.parametrize(("how", "gradient"), GRADIENTS.values(), ids=GRADIENTS)

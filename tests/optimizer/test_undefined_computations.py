@@ -12,7 +12,7 @@ ENTRY = WHOLE[: WHOLE.index("moment {")] + WHOLE[WHOLE.index("ENTRY") :]
 def test_that_there_is_no_update_is_not_known() -> None:
     report = hlo_inspect.inspect(ENTRY, ("optimizer",))
     counts = ("name", "update_count", "frozen_count", "weight_bytes", "state_bytes")
-    assert [report.facts[f"optimizer.{one}"] for one in counts] == [None] * 5
+    assert [report.facts[f"optimizer.{name}"] for name in counts] == [None] * 5
     (reason,) = [note for note in report.notes if note.startswith("optimizer.name:")]
     assert "calls a computation that is not defined" in reason
     (finding,) = [finding for finding in report.findings if finding.rule == "HI504"]  # one for both fusions

@@ -32,16 +32,16 @@ PIECES = (
 def damaged(text: bytes, random: Random) -> bytes:
     data = bytearray(text)
     for _ in range(random.randrange(1, 6)):
-        at = random.randrange(len(data) + 1)
+        position = random.randrange(len(data) + 1)
         kind = random.randrange(4)
         if kind == 0:
-            data[at:at] = random.choice(PIECES)
+            data[position:position] = random.choice(PIECES)
         elif kind == 1:
-            del data[at : at + random.randrange(1, 40)]
+            del data[position : position + random.randrange(1, 40)]
         elif kind == 2:
-            data[at : at + random.randrange(1, 8)] = random.choice(PIECES)
+            data[position : position + random.randrange(1, 8)] = random.choice(PIECES)
         elif random.random() < 0.2:
-            del data[at:]
+            del data[position:]
     return bytes(data)
 
 

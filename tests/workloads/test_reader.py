@@ -20,7 +20,11 @@ def read(*lines: str, end: str = "\n") -> Report:
 
 
 def found(report: Report) -> list[tuple[str, int | None, int | None]]:
-    return [(one.rule, one.location.line, one.location.column) for one in report.findings if one.location is not None]
+    return [
+        (finding.rule, finding.location.line, finding.location.column)
+        for finding in report.findings
+        if finding.location is not None
+    ]
 
 
 def test_a_sound_file_has_no_findings() -> None:
@@ -62,7 +66,7 @@ def test_fewer_and_more_rows_than_stated(stated: int, line: int) -> None:
 def test_a_field_that_a_client_reads_otherwise(old: str, new: str, column: int, message: str) -> None:
     report = read(HEADER, "2", ROW, ROW.replace(old, new, 1) if old != " 5" else ROW.removesuffix(old) + new)
     assert ("HI602", 4, column) in found(report)
-    assert any(message in one.message for one in report.findings)
+    assert any(message in finding.message for finding in report.findings)
     assert report.facts["workload.rows"] == 2
 
 
@@ -127,7 +131,7 @@ def test_rows_with_policies_of_their_own() -> None:
 
 def test_the_same_fault_again_is_counted() -> None:
     report = read(HEADER, "30", *[f"{ROW} 7"] * 30)
-    assert [(one.rule, "(30 times, first here)" in one.message) for one in report.findings] == [("HI602", True)]
+    assert [(finding.rule, "(30 times, first here)" in finding.message) for finding in report.findings] == [("HI602", True)]
     many = read(HEADER, "90", *[ROW.replace(" 20 ", f" {n}.5 ") for n in range(90)])
     assert len(many.findings) == 21
     assert many.findings[-1].message == "70 more of this kind"

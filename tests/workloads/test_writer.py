@@ -1,4 +1,4 @@
-"""Workloads in another dialect: the same bytes in their own, the same rows where they can be said, a refusal where not."""
+"""Workloads in another dialect: equal bytes in their own, equal rows if it can express them, else a refusal."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_line_ends_stay_as_they_are(end: str) -> None:
 
 
 def test_sizes_of_gathers_change_with_the_convention() -> None:
-    """Of TP 2 and DP 4 devices one gives 64 / 2 and 80 / 4 bytes."""
+    """With TP 2 and DP 4, a device gives 64 / 2 and 80 / 4 bytes."""
     text = write(f"{ONE_STAGE}\n{ROWS}", "astra-sim")
     assert text == (
         f"{POLICY} model_parallel_NPU_group: 2 checkpoints: 0 checkpoint_initiates: 0\n"
@@ -47,11 +47,11 @@ def test_sizes_of_gathers_change_with_the_convention() -> None:
 def test_and_back() -> None:
     """The devices of the job are not in the file: without a gather over data parallel devices none are needed."""
     rows = ROWS.replace("ALLGATHER\t80", "ALLREDUCE\t80")
-    there = write(f"{ONE_STAGE}\n{rows}", "astra-sim")
-    back = write(there, "aicb")
+    astra_sim = write(f"{ONE_STAGE}\n{rows}", "astra-sim")
+    back = write(astra_sim, "aicb")
     header = f"{POLICY} model_parallel_NPU_group: 2 ep: 1 pp: 1 vpp: 1 ga: 1 checkpoints: 0 checkpoint_initiates: 0 pp_comm: 0"
     assert back == f"{header}\n{rows}"
-    assert write(back, "astra-sim") == there
+    assert write(back, "astra-sim") == astra_sim
 
 
 def test_aicb_s_spelling() -> None:

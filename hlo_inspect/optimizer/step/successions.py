@@ -1,6 +1,6 @@
 """Pairs of the outputs and inputs of a step: an output is the new value of its input.
 
-An alias (`input_output_alias`) only says whose buffer an output uses: JAX gives a donated buffer to the first result of its
+An alias (`input_output_alias`) only says whose buffer an output uses. JAX gives a donated buffer to the first result of its
 shape and type, whatever that holds. Data flow decides first, by what an output is made of, element by element:
 
 1. an input of its shape, all or most of it, and an addend: a new weight, the next value of an average; a computed part may be

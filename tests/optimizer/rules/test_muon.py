@@ -71,16 +71,16 @@ def iteration_of(text: str) -> Iteration | None:
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("case", ["muon", "muon_plain", "muon_by_hand"])
 def test_steps_are_counted(case: str, stage: str) -> None:
-    found = iteration_of(text_of(f"{case}.{stage}"))
-    assert found is not None
-    assert found.steps == 5
+    iteration = iteration_of(text_of(f"{case}.{stage}"))
+    assert iteration is not None
+    assert iteration.steps == 5
 
 
 def test_the_factor_of_the_last_step() -> None:
     """With consistent_rms 0.2 the rate of 0.001 stands with sqrt(8) * 0.2."""
-    found = iteration_of(text_of("muon_plain.after"))
-    assert found is not None
-    assert list(found.factor.values()) == pytest.approx([-0.001 * 0.2 * 8**0.5])
+    iteration = iteration_of(text_of("muon_plain.after"))
+    assert iteration is not None
+    assert list(iteration.factor.values()) == pytest.approx([-0.001 * 0.2 * 8**0.5])
 
 
 def test_without_the_norm() -> None:

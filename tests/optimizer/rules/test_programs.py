@@ -413,7 +413,7 @@ PROGRAMS: dict[str, Facts] = {
         "epsilon": 0.001,
     },
 }
-"""The facts of each program without those that are unknown. `ADAM_CONSTANTS` are Adam's where nothing else was given."""
+"""The facts of each program without those that are unknown. `ADAM_CONSTANTS` are Adam's if nothing else was given."""
 
 
 @pytest.mark.parametrize("stage", STAGES)

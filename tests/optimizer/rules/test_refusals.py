@@ -58,7 +58,7 @@ STEP = ("u = multiply s rate", "new = add w u")
     ],
 )
 def test_a_sign_of_something_else_is_another_equation(lines: tuple[str, ...], rule: str) -> None:
-    """Of the average that is kept, of the gradient, or of another average of both: `m` is what is kept."""
+    """The sign is that of the kept average `m`, of the gradient, or of another average of both."""
     assert rules_of(step_of(*lines, outputs="new m", states=1)) == [rule]
 
 

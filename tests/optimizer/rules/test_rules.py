@@ -1,4 +1,4 @@
-"""What holds of all rules: what they declare, that no update fits two of them, and that their order changes nothing."""
+"""Properties of all rules: their declarations, that no update fits two of them, and that their order changes nothing."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_the_documentation_and_the_help_list_them() -> None:
         for rule in sorted(RULES, key=lambda rule: rule.name)
     ]
     assert "\n".join(rows) in page
-    (help_,) = [one.help() for one in PASSES if one.name == "optimizer"]
+    (help_,) = [pass_.help() for pass_ in PASSES if pass_.name == "optimizer"]
     assert all(name in help_.partition("Rules: ")[2] for rule in RULES for name in rule.names)
 
 
@@ -111,7 +111,7 @@ def test_no_update_is_claimed_by_two_rules() -> None:
 
 
 def test_their_order_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any order: where the first rule that claims an update is the last one too, no other claims it."""
+    """Any order: if the first rule that claims an update is the last one too, no other claims it."""
     expected = {path: _claims(weights_of(path)) for path in DUMPS}
     monkeypatch.setattr(rules, "RULES", tuple(reversed(RULES)))
     assert {path: _claims(_weights(path)) for path in DUMPS} == expected
@@ -121,11 +121,11 @@ def _claims(weights: list[Weight]) -> list[tuple[object, ...]]:
     """Rules, constants and arrays; of an input without the number of its frame, which depends on what is read first."""
     return [
         (
-            one.rule,
-            one.array.source[1:],
-            one.claim and (one.claim.hyperparameters, {r: s.source[1:] for r, s in one.claim.roles.items()}),
+            weight.rule,
+            weight.array.source[1:],
+            weight.claim and (weight.claim.hyperparameters, {r: s.source[1:] for r, s in weight.claim.roles.items()}),
         )
-        for one in weights
+        for weight in weights
     ]
 
 

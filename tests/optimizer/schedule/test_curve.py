@@ -14,8 +14,8 @@ COUNTER = Curve("linear", 0.0, 1.0)
 LINE = Curve("linear", 2.0, 3.0)
 
 
-def same(found: Curve | None, expected: float, counter: int = 5) -> bool:
-    return found is not None and math.isclose(found.value(counter), expected)
+def same(curve: Curve | None, expected: float, counter: int = 5) -> bool:
+    return curve is not None and math.isclose(curve.value(counter), expected)
 
 
 def test_sums_and_products() -> None:
@@ -82,9 +82,9 @@ def test_are_equal_at() -> None:
 
 
 def split(x: Counted, node: int) -> list[tuple[int, int]]:
-    found = pieces_of(*x.form(node))
-    assert found is not None
-    return [(piece.first, piece.last) for piece in found]
+    pieces = pieces_of(*x.form(node))
+    assert pieces is not None
+    return [(piece.first, piece.last) for piece in pieces]
 
 
 @pytest.mark.parametrize(
@@ -99,28 +99,31 @@ def test_a_comparison(how: str, expected: list[tuple[int, int]]) -> None:
     """Each range is one in which the counter is below 100, or 100, or above."""
     x = Counted()
     node = x("select", x("compare", x.c, 100.0, how=how), 1.0, 2.0)
-    found = pieces_of(*x.form(node))
-    assert found is not None
-    for piece in found:
-        for at in (piece.first, piece.last):
-            holds = {"LT": at < 100, "LE": at <= 100, "EQ": at == 100}[how]
-            assert piece.curve.value(at) == (1.0 if holds else 2.0)
+    pieces = pieces_of(*x.form(node))
+    assert pieces is not None
+    for piece in pieces:
+        for counter in (piece.first, piece.last):
+            holds = {"LT": counter < 100, "LE": counter <= 100, "EQ": counter == 100}[how]
+            assert piece.curve.value(counter) == (1.0 if holds else 2.0)
     firsts = {first for first, _ in expected}
-    assert {piece.first for piece in found} <= firsts | {101}
+    assert {piece.first for piece in pieces} <= firsts | {101}
 
 
 def test_limits() -> None:
     """min(max(c - 10, 0), 20): 0 to 10, a line to 30, then 20."""
     x = Counted()
     node = x("minimum", x("maximum", x("add", x.c, -10.0), 0.0), 20.0)
-    found = pieces_of(*x.form(node))
-    assert found is not None
-    values = {at: next(p.curve.value(at) for p in found if p.first <= at <= p.last) for at in (0, 9, 10, 11, 29, 30, 31, LAST)}
+    pieces = pieces_of(*x.form(node))
+    assert pieces is not None
+    values = {
+        counter: next(p.curve.value(counter) for p in pieces if p.first <= counter <= p.last)
+        for counter in (0, 9, 10, 11, 29, 30, 31, LAST)
+    }
     assert values == {0: 0, 9: 0, 10: 0, 11: 1, 29: 19, 30: 20, 31: 20, LAST: 20}
 
 
 def test_curves_that_cross() -> None:
-    """A line c / 8 is above (c + 1) ** -0.5 from c = 4 on: 0.375 and 0.5 at 3, 0.5 and 0.447 at 4."""
+    """A line `c / 8` is above `(c + 1) ** -0.5` from c = 4 on: 0.375 and 0.5 at 3, 0.5 and 0.447 at 4."""
     x = Counted()
     node = x("minimum", x("multiply", x.c, 0.125), x("rsqrt", x("add", x.c, 1.0)))
     assert split(x, node) == [(0, 3), (4, LAST)]
@@ -128,9 +131,9 @@ def test_curves_that_cross() -> None:
 
 def test_whole_numbers() -> None:
     x = Counted()
-    found = pieces_of(*x.form(x("integer-divide", x.c, 100.0)))
-    assert found is not None
-    assert [found[-1].curve.value(at) for at in (100, 199, 200, 12345)] == [1.0, 1.0, 2.0, 123.0]
+    pieces = pieces_of(*x.form(x("integer-divide", x.c, 100.0)))
+    assert pieces is not None
+    assert [pieces[-1].curve.value(counter) for counter in (100, 199, 200, 12345)] == [1.0, 1.0, 2.0, 123.0]
 
 
 def test_truths() -> None:
@@ -139,9 +142,9 @@ def test_truths() -> None:
     early = x("compare", x.c, 10.0, how="LT")
     assert pieces_of(*x.form(x("select", x("and", early, unknown), 1.0, 2.0))) is None
     late = x("compare", x.c, -1.0, how="LT")
-    found = pieces_of(*x.form(x("select", x("and", late, unknown), 1.0, 2.0)))
-    assert found is not None
-    assert {piece.curve.base for piece in found} == {2.0}
+    pieces = pieces_of(*x.form(x("select", x("and", late, unknown), 1.0, 2.0)))
+    assert pieces is not None
+    assert {piece.curve.base for piece in pieces} == {2.0}
     assert pieces_of(*x.form(x("select", x("or", early, x("not", early)), 1.0, x("sine", x.c)))) is not None
 
 

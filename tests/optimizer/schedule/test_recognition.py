@@ -168,19 +168,19 @@ STEPS = st.lists(
 def built(x: Counted, steps: list[tuple[str, int, float]]) -> int:
     nodes = [x.c]
     for op, which, number in steps:
-        one = nodes[which % len(nodes)]
+        operand = nodes[which % len(nodes)]
         if op in OPERATIONS:
-            nodes.append(x(op, one, number))
+            nodes.append(x(op, operand, number))
         elif op == "power":
-            nodes.append(x("power", 0.9, one))
+            nodes.append(x("power", 0.9, operand))
         elif op == "root":
-            nodes.append(x("rsqrt", x("add", one, 1.0)))
+            nodes.append(x("rsqrt", x("add", operand, 1.0)))
         elif op == "choice":
-            nodes.append(x("select", x("compare", x.c, number, how="LT"), one, nodes[-1]))
+            nodes.append(x("select", x("compare", x.c, number, how="LT"), operand, nodes[-1]))
         elif op == "half wave":
-            nodes.append(cosine(x, one, 200.0))
+            nodes.append(cosine(x, operand, 200.0))
         else:
-            nodes.append(x(op, x("multiply", one, 0.1)))
+            nodes.append(x(op, x("multiply", operand, 0.1)))
     return nodes[-1]
 
 
@@ -188,21 +188,21 @@ def built(x: Counted, steps: list[tuple[str, int, float]]) -> int:
 @example([("multiply", 0, 250.0), ("minimum", 1, 0.0), ("power", 2, 0.0)], [0, 1, 2000], 1)  # 0.9 ** -250 before the first step
 @given(STEPS, st.lists(st.integers(0, 2000), min_size=20, max_size=20), st.integers(0, 1))
 def test_what_is_named_is_what_is_computed(steps: list[tuple[str, int, float]], counters: list[int], ahead: int) -> None:
-    """Of any expression: the equations of its parts give its value at any counter, but for where a stair begins."""
+    """The equations of an expression's parts give its value at any counter, except at the beginning of a stair."""
     x = Counted()
     node = x("multiply", built(x, steps), 0.7)
     parts = schedule_of(*x.form(node), ahead)
     if parts is None:
         return
-    scale = max(abs(computed(x, node, at)) for at in [0, *counters])
-    for at in counters:
-        part = [part for part in parts if part.first <= at + ahead][-1]
-        if part.kind != "staircase" or (at + ahead - part.first) % part.every not in {0, part.every - 1}:
-            assert abs(part.value(at + ahead) - computed(x, node, at)) <= 1e-4 * scale + 1e-12
+    scale = max(abs(computed(x, node, counter)) for counter in [0, *counters])
+    for counter in counters:
+        part = [part for part in parts if part.first <= counter + ahead][-1]
+        if part.kind != "staircase" or (counter + ahead - part.first) % part.every not in {0, part.every - 1}:
+            assert abs(part.value(counter + ahead) - computed(x, node, counter)) <= 1e-4 * scale + 1e-12
 
 
 def computed(x: Counted, node: int, counter: int) -> float:
-    value = value_of_node(x.graph, node, lambda one: float(counter) if one == x.c else None)
+    value = value_of_node(x.graph, node, lambda leaf: float(counter) if leaf == x.c else None)
     assert value is not None
     return value
 
