@@ -9,7 +9,7 @@ from hlo_inspect.report.options import Renderer, RenderOptions
 
 
 class Formats(Mapping[str, Renderer]):
-    """Renderers by the names of formats. Each is `render_NAME` of a file here, which is imported when it is asked for."""
+    """Renderers by the names of formats. Each is `render_NAME` of a file here, imported on first use."""
 
     def __init__(self, files: Mapping[str, str]) -> None:
         self.files = files
@@ -31,14 +31,14 @@ OWN_FORMATS = Formats({"dot": "graphs", "mermaid": "graphs", "perfetto": "perfet
 """Formats of single commands, which have the tables that these draw (`Question.formats`)."""
 
 PAGE = Formats({"html": "html"})
-"""What the command `report` writes."""
+"""Formats of the command `report`."""
 
 ALL_FORMATS = Formats({**FORMATS.files, **OWN_FORMATS.files, **PAGE.files})
 
 FORMATS_FOR_PEOPLE = ("table", "markdown")
 
 FORMATS_OF_ROWS = ("csv", "tsv")
-"""What holds the rows of one table and nothing else."""
+"""Formats that hold the rows of one table and nothing else."""
 
 __all__ = [
     "ALL_FORMATS",

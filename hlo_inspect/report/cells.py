@@ -1,7 +1,7 @@
 """The texts of a table on a page: headings, cells, sums.
 
-A unit is in the cells or in the heading, not in both: sizes and times have theirs in the cells ("2.00 MiB" below
-"operand"), FLOPs in the heading ("631.4 G" below "flops").
+A unit is in the cells or in the heading, not in both. Sizes and times have theirs in the cells ("2.00 MiB" below "operand").
+FLOPs have theirs in the heading ("631.4 G" below "flops").
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ class Cells(NamedTuple):
 
 
 def format_table(table: Table, raw_bytes: bool) -> Cells:
-    """A column of lower bounds is not on a page: a bound is in the cell of the unknown value."""
+    """Format a table. A column of lower bounds is not on a page: a bound is in the cell of the unknown value."""
     bounds = table.bound_columns
-    pages = [at for at in range(len(table.columns)) if at not in bounds.values()]
+    pages = [index for index in range(len(table.columns)) if index not in bounds.values()]
 
     def texts(row: Row, at_least: Sequence[Value], *, of_sums: bool = False) -> Texts:
-        own = [at for at in pages if table.columns[at].unit_of]
-        cells = {at: cell(row[at], at_least[at], table.columns[at], raw_bytes, of_sums) for at in pages}
-        return tuple((cells | {at: cell_in_own_unit(row, at, table.columns, raw_bytes) for at in own}).values())
+        own = [index for index in pages if table.columns[index].unit_of]
+        cells = {index: cell(row[index], at_least[index], table.columns[index], raw_bytes, of_sums) for index in pages}
+        return tuple((cells | {index: cell_in_own_unit(row, index, table.columns, raw_bytes) for index in own}).values())
 
-    rows = [texts(row, [row[bounds[at]] if at in bounds else None for at in range(len(row))]) for row in table.rows]
+    rows = [texts(row, [row[bounds[index]] if index in bounds else None for index in range(len(row))]) for row in table.rows]
     if table.others:
         rows[-1] = texts(table.rows[-1], table.others_at_least, of_sums=True)
-    header = tuple(heading(table.columns[at], raw_bytes) for at in pages)
-    for position, at in enumerate(pages):
-        if table.columns[at].bar:
-            shares = [row[at] for row in table.rows]
-            rows = _with_bars(rows, position, shares, is_stacked=table.columns[at].bar == "stacked")
+    header = tuple(heading(table.columns[index], raw_bytes) for index in pages)
+    for position, index in enumerate(pages):
+        if table.columns[index].bar:
+            shares = [row[index] for row in table.rows]
+            rows = _with_bars(rows, position, shares, is_stacked=table.columns[index].bar == "stacked")
             header = (*header[:position], _beside_bar(header[position]), *header[position + 1 :])
     total, left_out = table.total_on_page, None
     if table.left_out is not None:
         label = f"[{table.left_out.rows:,} filtered out]"
         left_out = texts(table.labelled(table.left_out.sums, label), table.left_out.at_least, of_sums=True)
     return Cells(
-        columns=tuple(table.columns[at] for at in pages),
+        columns=tuple(table.columns[index] for index in pages),
         header=header,
         rows=tuple(rows),
         total=texts(table.labelled(total, "total"), table.total_at_least, of_sums=True) if total and rows else None,
@@ -96,8 +96,9 @@ def heading(column: Column, raw_bytes: bool = False) -> str:
 
 
 def find_column(name: str, table: Table) -> int:
-    """The position of a column, by its name or a heading that it has on some page: also with `--bytes`, and the one that its
-    name makes alone. `UsageError` with the nearest names.
+    """Return the position of a column, by its name or a heading that it has on some page.
+
+    Headings are also those with `--bytes`, and the heading made of the name alone. Raise UsageError with the nearest names.
     """
     names = [column.name for column in table.columns]
     headings = [heading(column) for column in table.columns]
@@ -105,24 +106,24 @@ def find_column(name: str, table: Table) -> int:
     plain = [heading(column._replace(page_name="")) for column in table.columns]
     wanted = name.strip()
     like_a_name = wanted.replace(" ", "_").replace("-", "_")
-    for known, spelt in ((names, wanted), (names, like_a_name), (headings, wanted), (in_bytes, wanted), (plain, wanted)):
-        if spelt in known:
-            return known.index(spelt)
+    for labels, spelt in ((names, wanted), (names, like_a_name), (headings, wanted), (in_bytes, wanted), (plain, wanted)):
+        if spelt in labels:
+            return labels.index(spelt)
     hint = did_you_mean(wanted, names) or f"; there are: {', '.join(names)}"
     raise UsageError(f"no column {wanted!r} in the table {table.name!r}{hint}")
 
 
-def cell_in_own_unit(row: Row, at: int, columns: Sequence[Column], raw_bytes: bool) -> str:
-    """A cell of a column in which each row has its own unit."""
+def cell_in_own_unit(row: Row, index: int, columns: Sequence[Column], raw_bytes: bool) -> str:
+    """Return a cell of a column in which each row has its own unit."""
     others = {column.name: value for column, value in zip(columns, row, strict=True)}
-    unit, like = as_unit(others.get(columns[at].unit_of)), others.get(columns[at].like)
-    if row[at] is None and (columns[at].optional or others.get(columns[at].unit_of) is None):
+    unit, like = as_unit(others.get(columns[index].unit_of)), others.get(columns[index].like)
+    if row[index] is None and (columns[index].optional or others.get(columns[index].unit_of) is None):
         return ""
-    return _signed(format_like(row[at], unit, str(like or ""), raw_bytes), row[at], columns[at])
+    return _signed(format_like(row[index], unit, str(like or ""), raw_bytes), row[index], columns[index])
 
 
 def cell(value: Value, at_least: Value, column: Column, raw_bytes: bool, of_sums: bool) -> str:
-    """Empty, not unknown, where there is no such thing: in an optional column, and among sums where nothing is summed."""
+    """Return a cell. It is empty, not unknown, in an optional column, and among sums of a column that is not summed."""
     if value is None and at_least is None and (column.optional or (of_sums and not column.summed)):
         return ""
     text = _signed(format_bounded(value, at_least, column.unit, raw_bytes), value, column)

@@ -1,11 +1,11 @@
-r"""One table of a report as CSV or TSV: the command's own, which is its first, or the one that the options name.
+r"""A table of a report as CSV or TSV: the command's own, which is the first, or that of the options.
 
-Of `summary`, and of a report without tables, it is `fact,value`. Several reports share one header, with the column `input`
+`summary` and reports without tables give `fact,value`. Several reports share one header, with the column `input`
 (path#module) before the others. Sizes are integers of bytes, booleans true and false, unknown is an empty field.
 
-Text comes from the dump and is opened in spreadsheets, which take a cell that starts with = + - or @ for a formula: such a
-text gets an apostrophe before it. Numbers are never touched, negative ones included. Control characters are escaped, newlines
-too, so that one row is one line. TSV has a tab between fields and no quotes: a tab in a text is `\t`.
+Spreadsheets read a cell that starts with = + - or @ as a formula. Such a text of a dump gets an apostrophe before it.
+Numbers are never touched, negative ones included. Control characters are escaped, newlines too, so that one row is one line.
+TSV has a tab between fields and no quotes: a tab in a text is `\t`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A table drawn as a curve: one column of bytes from left to right, and bands of text below it.
 
-The rows of the table are parts of an axis, in order. The column of bytes is drawn in eight lines from 0 to its highest value;
-where there are more rows than columns of the terminal a column shows the highest of its rows. Each column of text is a band:
-equal neighbours are one label.
+The rows of the table are parts of an axis, in order. The column of bytes is drawn in eight lines from 0 to its highest value.
+If there are more rows than columns of the terminal, a column shows the highest of its rows. Each column of text is a band:
+equal neighbours share a label.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _AXIS, _TICK, _CORNER, _LINE = "│", "┤", "└", "─"
 
 
 def is_drawn(table: Table, options: RenderOptions) -> bool:
-    """Whether a page draws the table: one that is asked for by its name is shown as rows."""
+    """Return True if a page draws the table: a table selected by name is shown as rows."""
     return table.is_curve and options.table is None
 
 
@@ -54,7 +54,7 @@ def curve_lines(table: Table, width: int, raw_bytes: bool = False) -> Iterator[s
 
 
 def _eighths(height: float, line: int) -> int:
-    """How many eighths of a cell of a line are filled; a value that is not 0 is never invisible."""
+    """Return the filled eighths of a cell of a line; a value that is not 0 is never invisible."""
     filled = round(height) - 8 * line
     return max(0, min(8, filled)) if line or round(height) or not height else 1
 
@@ -66,8 +66,8 @@ def _part(number: int, count: int, rows: int) -> tuple[int, int]:
 
 
 def _column(table: Table, name: str) -> Sequence[Value]:
-    at = [column.name for column in table.columns].index(name)
-    return [row[at] for row in table.rows]
+    index = [column.name for column in table.columns].index(name)
+    return [row[index] for row in table.rows]
 
 
 def _band(texts: Sequence[str]) -> str:

@@ -22,16 +22,16 @@ class Facts(dict[str, Value]):
         self._specs = tuple(specs)
 
     def __missing__(self, name: str) -> Value:
-        found = find_spec(name, self._specs) if isinstance(name, str) else None
-        if found is not None and found[1] is not None and not name.endswith(LOWER_BOUND):
+        spec_and_member = find_spec(name, self._specs) if isinstance(name, str) else None
+        if spec_and_member is not None and spec_and_member[1] is not None and not name.endswith(LOWER_BOUND):
             return 0
         raise UnknownFactError(f"this report has no fact {name!r}{did_you_mean(str(name), self, cutoff=0.5)}")
 
 
 def find_spec(name: str, specs: Iterable[FactSpec]) -> tuple[FactSpec, str | None] | None:
-    """The specification that covers the fact, with the member where it is a family; `None` when there is none.
+    """Return the specification that covers the fact, with the member if it is a family; None if there is none.
 
-    A fact of its own comes before a family, and of several families the one whose fixed text is longest:
+    A single fact comes before a family; of several families the one with the longest fixed text wins:
     `collectives.group_size.8.count` is not about a kind called `group_size.8`. The lower bound of a fact has its specification.
     """
     of_bound = name.endswith(LOWER_BOUND)
@@ -46,7 +46,7 @@ def find_spec(name: str, specs: Iterable[FactSpec]) -> tuple[FactSpec, str | Non
 
 
 def is_family(spec: FactSpec) -> bool:
-    """Whether it specifies many facts, one for each member."""
+    """Return True if the specification stands for many facts, one for each member."""
     return _FAMILY.fullmatch(spec.name) is not None
 
 

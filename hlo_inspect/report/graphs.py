@@ -38,9 +38,7 @@ class PictureNode(NamedTuple):
 
 @dataclass(frozen=True)
 class Picture:
-    """Instructions by the computation that holds them, and edges by their numbers. `cut` says what is left out and how to see
-    less; empty where all is there.
-    """
+    """Instructions by computation, and edges by their numbers. `cut` names the part left out, if any, and how to see less."""
 
     title: str
     groups: Mapping[str, list[PictureNode]]
@@ -173,7 +171,7 @@ def _escaped(text: str) -> str:
 
 
 def render_svg(reports: Iterable[Report], stream: TextIO, options: RenderOptions) -> None:
-    """One SVG document. `UsageError` where there are several modules, `MissingExtraError` without the extra."""
+    """Write one SVG document. Raise UsageError if there are several modules, MissingExtraError without the extra."""
     try:
         from pygraphviz import AGraph
     except ImportError as error:

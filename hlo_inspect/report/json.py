@@ -30,8 +30,8 @@ def render_json(reports: Iterable[Report], stream: TextIO, options: RenderOption
         stream.write("".join(_pieces(first, 0, "")) + "\n")
         return
     before = f'{{\n "schema_version": {SCHEMA_VERSION},\n "reports": ['
-    for one in chain([first, second], shown):
-        stream.write("".join((before, "\n  ", *_pieces(one, 0, "  "))))
+    for report in chain([first, second], shown):
+        stream.write("".join((before, "\n  ", *_pieces(report, 0, "  "))))
         before = ","
     stream.write("\n ]\n}\n")
 
@@ -93,8 +93,10 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 
 def _pieces(value: object, depth: int, margin: str) -> list[str]:
-    """The text of `value`. What holds lists or objects is opened, one item a line, and so is everything in the first levels of
-    a report (whose depth is 0); a row, a column or a location takes one line.
+    """Return the text of `value`. A row, a column or a location takes one line.
+
+    Values that contain lists or objects are opened, one item a line. So are all values in the first levels of a report, whose
+    depth is 0.
     """
     pieces: list[str] = []
     _add_pieces(pieces, value, depth, margin)

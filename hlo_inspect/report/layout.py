@@ -1,9 +1,9 @@
-"""Tables as text in a given width: which columns a page has, and how wide each is.
+"""Tables as text in a given width: the columns of a page, and the width of each.
 
-Which columns are shown follows from the columns of the table and the width, never from the rows: those with a low `detail`
-take their room first. Only text gives way where there is no room, and only as far as it has to: a sentence is wrapped, a list
-is cut at its end, a path loses its beginning, a name its middle. A figure is never cut, so a table of many figures can be wider
-than asked. Widths are terminal cells: a CJK character takes two.
+The columns of a page follow from those of the table and the width, never from the rows. Those with a low `detail` take their
+room first. Only text is shortened, and only as far as it has to be. A sentence is wrapped, a list is cut at its end, a path
+loses its beginning, a name its middle. A figure is never cut, so a table of many figures can be wider than requested. Widths
+are terminal cells: a CJK character takes two.
 """
 
 from __future__ import annotations
@@ -102,33 +102,35 @@ class Grid(NamedTuple):
 
 
 def make_grid(table: Table, width: int | None, raw_bytes: bool = False) -> Grid:
-    """`table`, already cut to the rows to show, in at most `width` terminal cells where its figures let it. Without a width it
-    has the columns of `PAGE_WIDTH`, and each cell is whole, also one that is longer and breaks the columns of its row.
+    """Lay out `table`, already cut to the rows to show, in at most `width` terminal cells if its figures let it.
+
+    Without a width it has the columns of `PAGE_WIDTH`. Each cell is then whole, even if it is longer and breaks the columns of
+    its row.
     """
     cells = format_table(table, raw_bytes)
     kept = _chosen([_usual_width(column, raw_bytes) for column in cells.columns], cells.columns, width or PAGE_WIDTH)
-    total = cells.total if cells.total and any(cells.total[at] for at in kept if cells.columns[at].summed) else None
+    total = cells.total if cells.total and any(cells.total[index] for index in kept if cells.columns[index].summed) else None
     sums = [line for line in (total, cells.left_out) if line]
-    lines = [tuple(line[at] for at in kept) for line in (cells.header, *cells.rows, *sums)]
+    lines = [tuple(line[index] for index in kept) for line in (cells.header, *cells.rows, *sums)]
     columns = list(zip(*lines, strict=True))
     widths = [max(map(cell_width, column)) for column in columns]
     if width is None:
         widths = [min(wide, PAGE_WIDTH) for wide in widths]
     else:
-        shortest = [_shortest(column, cells.columns[at].unit) for at, column in zip(kept, columns, strict=True)]
+        shortest = [_shortest(column, cells.columns[index].unit) for index, column in zip(kept, columns, strict=True)]
         widths = _squeezed(widths, shortest, width - GAP * (len(kept) - 1))
         lines = [tuple(map(fit, line, widths)) for line in lines]
     header, *rows = lines
     return Grid(
         title=printable(table.title),
         header=header,
-        right=tuple(cells.columns[at].unit not in ("text", "bool") for at in kept),
+        right=tuple(cells.columns[index].unit not in ("text", "bool") for index in kept),
         widths=tuple(widths),
         rows=tuple(rows[: len(cells.rows)]),
         total=rows[len(cells.rows)] if total else None,
         folded=cells.folded,
         left_out=rows[-1] if cells.left_out else None,
-        hidden=tuple(printable(column.name) for at, column in enumerate(cells.columns) if at not in kept),
+        hidden=tuple(printable(column.name) for index, column in enumerate(cells.columns) if index not in kept),
         nothing="none before the text ends" if table.lacks_rows else "none",
     )
 
@@ -139,21 +141,22 @@ def _usual_width(column: Column, raw_bytes: bool) -> int:
 
 
 def _chosen(usual: Sequence[int], columns: Sequence[Column], width: int) -> list[int]:
-    """The columns to show, as positions: the first and those without a `detail`, and as many others as fit, the least detailed
-    before the others.
+    """Return the positions of the columns to show: the first, those without a `detail`, and others while they fit.
+
+    The least detailed come before the others.
     """
-    kept = [at for at, column in enumerate(columns) if at == 0 or column.detail == 0]
-    used = sum(usual[at] + GAP for at in kept) - GAP
-    others = [at for at in range(len(columns)) if at not in kept and columns[at].detail < _MACHINE_ONLY]
-    for at in sorted(others, key=lambda at: columns[at].detail):
-        if used + GAP + usual[at] <= width:
-            used += GAP + usual[at]
-            kept.append(at)
+    kept = [index for index, column in enumerate(columns) if index == 0 or column.detail == 0]
+    used = sum(usual[index] + GAP for index in kept) - GAP
+    others = [index for index in range(len(columns)) if index not in kept and columns[index].detail < _MACHINE_ONLY]
+    for index in sorted(others, key=lambda index: columns[index].detail):
+        if used + GAP + usual[index] <= width:
+            used += GAP + usual[index]
+            kept.append(index)
     return sorted(kept)
 
 
 def _shortest(cells: Sequence[str], unit: Unit) -> int:
-    """What a column can be squeezed to: text to its heading, a sentence to a short line, figures not at all."""
+    """Return the least width of a column: for text its heading, for a sentence a short line, for figures their full width."""
     natural = max(map(cell_width, cells))
     if unit != "text":
         return natural
@@ -161,13 +164,13 @@ def _shortest(cells: Sequence[str], unit: Unit) -> int:
 
 
 def _squeezed(natural: Sequence[int], shortest: Sequence[int], room: int) -> list[int]:
-    """Widths that add up to `room` at most, taken cell by cell from the widest column that may be shorter."""
+    """Return widths that add up to `room` at most, taken cell by cell from the widest column that may be shorter."""
     widths = [min(wide, max(short, room)) for wide, short in zip(natural, shortest, strict=True)]
     while sum(widths) > room:
-        soft = [at for at, wide in enumerate(widths) if wide > shortest[at]]
+        soft = [index for index, wide in enumerate(widths) if wide > shortest[index]]
         if not soft:
             break
-        widths[max(soft, key=lambda at: widths[at])] -= 1
+        widths[max(soft, key=lambda index: widths[index])] -= 1
     return widths
 
 
@@ -189,8 +192,9 @@ def fit(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """A sentence in lines of at most `width` characters. A word that is longer has lines of its own, and breaks after a `/`
-    where one is in the second half of a line: most such words are paths.
+    """Break a sentence into lines of at most `width` characters.
+
+    A longer word has lines of its own, and breaks after a `/` in the second half of a line: most such words are paths.
     """
     import textwrap
 

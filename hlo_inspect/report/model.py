@@ -26,18 +26,18 @@ SCHEMA_VERSION = 1
 """The schema of JSON reports, as they are written and read."""
 
 LOWER_BOUND = ".lower_bound"
-"""What the name of a fact ends in that is a lower bound of the fact before it, which is `None` then."""
+"""Suffix of the name of a lower bound; the fact without the suffix is then None."""
 
 PART_NOTE = "a part of a module"
-"""How the one note begins that says why facts about a whole module are unknown where only lines of it are quoted."""
+"""Beginning of the note that says why facts about a whole module are unknown if only lines of it are quoted."""
 
 
 class FactSpec(NamedTuple):
-    """What a pass promises about a fact.
+    """The promise of a pass about a fact.
 
     `name` is dotted; a segment in angle brackets makes it a family (`opcode.<opcode>`): a member that does not occur is 0.
-    `members` lists what the segment can be, and of a text fact of its own the values that it can have; `None` leaves it open.
-    `absent` is what `None` means where no note gives a reason: that there is no such thing. Scripts rely on these: names and
+    `members` lists the values of that segment, or those of a single text fact; None leaves it open.
+    `absent` is the meaning of None without a note: that there is no such thing. Scripts rely on these: names and
     units are never changed.
     """
 
@@ -52,17 +52,17 @@ class Column(NamedTuple):
     """A typed column.
 
     `summed` columns have a total. `detail` says how early a narrow terminal drops it (0: never, 9: only in CSV and JSON). In an
-    `optional` column `None` means that there is no such thing, not that it is unknown. `get` takes the value from what a row
-    is about, for `Table.of`. `least` takes a lower bound of the value in the same way, for a second column, which is `bound_of`
-    the first: a page has one cell for both, `>= 4` where the value is unknown. The columns of a finished table have neither.
-    `width` is how many characters a text usually has, where that is not 16: it decides with `detail` for which columns there is
-    room. A page shows the files that a column holds (`is_file`, or called `source`) relative to what they have in common, and
-    with -v a column that is `only_verbose`. The numbers of a column that is `signed` are differences, and have a plus sign too.
+    `optional` column None means that there is no such thing, not that it is unknown. For `Table.of`, `get` returns the value of
+    a row's object, and `least` a lower bound of it. The bound makes a second column, which is `bound_of` the first. A page has
+    one cell for both, `>= 4` if the value is unknown. The columns of a finished table have neither.
+    `width` is the usual number of characters of a text (default 16): with `detail` it decides which columns have room. A page
+    shows the files of a column (`is_file`, or called `source`) relative to their common directory. A column that is
+    `only_verbose` needs -v. The numbers of a `signed` column are differences, and have a plus sign too.
 
-    A page draws the shares of a column with a `bar`: `alone` each from the left, `stacked` each from where the one above ends.
-    Its heading is made of `page_name` where that says more than the name, which scripts use.
+    A page draws the shares of a column with a `bar`: `alone` each from the left, `stacked` each from the end of the one above.
+    Its heading is made of `page_name` if that says more than the name, which scripts use.
 
-    Where each row has a unit of its own, `unit_of` is the column that holds it, and `like` one whose text names a value in the
+    If each row has a unit of its own, `unit_of` is the column that holds it. `like` is a column whose text names a value in the
     multiple of the unit to print it in.
     """
 
@@ -84,7 +84,7 @@ class Column(NamedTuple):
     least: Callable[[Any], Value] | None = None
 
     def lower_bound(self) -> Column:
-        """The column `<name>_lower_bound` of this one; its values equal those of this one where they are known."""
+        """Return the column `<name>_lower_bound` of this one; its values equal those of this one if they are known."""
         name = f"{self.name}_lower_bound"
         return Column(name, self.unit, self.summed, 9, optional=True, bound_of=self.name, get=self.least)
 
@@ -108,7 +108,7 @@ def _shared(column: Column) -> Column:
 
 
 class LeftOut(NamedTuple):
-    """How many rows a filter hides, the sum of each column over them, and the lower bounds of these sums."""
+    """The rows that a filter hides: their number, the sum of each column over them, and the lower bounds of these sums."""
 
     rows: int
     sums: Row
@@ -119,12 +119,12 @@ class LeftOut(NamedTuple):
 class Table(Shown):
     """Rows of raw values under typed columns.
 
-    `others` is how many rows `top` folded into the last one, and `others_at_least` the lower bounds of its sums; `page_rows` is
-    how many a page shows where the user does not say. A table with 0 page rows is always shown whole. Pages leave out a table
-    that is not `on_page`, without -v also one that is `only_verbose`, and show the table `page_as` of the same report in place
-    of this one, except where the user asks for single rows. They draw one that `is_curve`, except where it is asked for by its
-    name. `left_out` are the rows that a filter hides: they are in no total. A table that `lacks_rows` is of a text that is cut
-    off: on a page its totals are lower bounds.
+    `top` folds `others` rows into the last one, and `others_at_least` are the lower bounds of its sums. `page_rows` is the
+    number of rows on a page unless the user sets one. A table with 0 page rows is always shown whole. Pages leave out a table
+    that is not `on_page`, and without -v also one that is `only_verbose`. They show the table `page_as` of the same report in
+    place of this one, unless the user selects single rows. They draw one that `is_curve`, unless it is selected by name.
+    `left_out` are the rows that a filter hides: they are in no total. A table that `lacks_rows` is of a truncated text: on a
+    page its totals are lower bounds.
     """
 
     name: str
@@ -166,9 +166,7 @@ class Table(Shown):
 
     @property
     def total(self) -> Row | None:
-        """One value per column: the sum of a summed column, `None` where a row's value is unknown and in other columns; no
-        total at all where no column is summed.
-        """
+        """A row of sums: None if a row's value is unknown, and for columns that are not summed; None without summed columns."""
         if not any(column.summed for column in self.columns):
             return None
         return self._sums(self.rows)
@@ -181,7 +179,7 @@ class Table(Shown):
 
     @property
     def total_at_least(self) -> Row:
-        """A lower bound of the total of each summed column; `None` in other columns and where no value is known."""
+        """A lower bound of the total of each summed column; None in other columns and if no value is known."""
         return self._lower_bounds(self._rows_at_least)
 
     @property
@@ -191,9 +189,11 @@ class Table(Shown):
 
     @property
     def bound_columns(self) -> dict[int, int]:
-        """The positions of the columns that another column holds lower bounds of, each with the position of that one."""
-        positions = {column.name: at for at, column in enumerate(self.columns)}
-        return {positions[column.bound_of]: at for at, column in enumerate(self.columns) if column.bound_of in positions}
+        """The positions of the columns that have a column of lower bounds, each with the position of that column."""
+        positions = {column.name: position for position, column in enumerate(self.columns)}
+        return {
+            positions[column.bound_of]: position for position, column in enumerate(self.columns) if column.bound_of in positions
+        }
 
     def records(self) -> list[dict[str, Value]]:
         """The rows as dicts by the names of the columns: bytes are integers, unknown is `None`."""
@@ -201,7 +201,7 @@ class Table(Shown):
         return [dict(zip(names, row, strict=True)) for row in self.rows]
 
     def to_pandas(self) -> Any:  # noqa: ANN401 - pandas has no types where it is not installed
-        """The rows as a `pandas.DataFrame` with nullable columns; `MissingExtraError` where pandas is not installed."""
+        """Return the rows as a `pandas.DataFrame` with nullable columns. Raise MissingExtraError if pandas is not installed."""
         try:
             import pandas
         except ImportError as error:
@@ -210,19 +210,21 @@ class Table(Shown):
         return pandas.DataFrame.from_records(list(self.rows), columns=names).convert_dtypes()
 
     def _sums(self, rows: Sequence[Row]) -> Row:
-        """The sums of the rows; in a column of lower bounds known values count where a row has no bound."""
+        """Return the sums of the rows; in a column of lower bounds known values count if a row has no bound."""
         lower = self._lower_bounds(rows) if any(column.bound_of for column in self.columns) else ()
         return tuple(
-            lower[at] if column.bound_of else _sum([row[at] for row in rows]) if column.summed else None
-            for at, column in enumerate(self.columns)
+            lower[index] if column.bound_of else _sum([row[index] for row in rows]) if column.summed else None
+            for index, column in enumerate(self.columns)
         )
 
     def _lower_bounds(self, rows: Sequence[Row]) -> Row:
-        exact_or_bound = {at: (at, bound) for at, bound in self.bound_columns.items()}
+        exact_or_bound = {index: (index, bound) for index, bound in self.bound_columns.items()}
         exact_or_bound |= {bound: both for both in exact_or_bound.values() for bound in both[1:]}
         return tuple(
-            _sum_at_least([[row[one] for row in rows] for one in exact_or_bound.get(at, (at,))]) if column.summed else None
-            for at, column in enumerate(self.columns)
+            _sum_at_least([[row[position] for row in rows] for position in exact_or_bound.get(index, (index,))])
+            if column.summed
+            else None
+            for index, column in enumerate(self.columns)
         )
 
     def top(self, limit: int) -> Table:
@@ -244,9 +246,9 @@ class Table(Shown):
         return replace(self, rows=tuple(rows), left_out=left_out)
 
     def labelled(self, sums: Row, label: str) -> Row:
-        """A row of sums with its label in the first column that has none."""
-        at = next((at for at, column in enumerate(self.columns) if not column.summed), None)
-        return sums if at is None else (*sums[:at], label, *sums[at + 1 :])
+        """Return a row of sums with its label in the first column that has none."""
+        index = next((index for index, column in enumerate(self.columns) if not column.summed), None)
+        return sums if index is None else (*sums[:index], label, *sums[index + 1 :])
 
 
 def number_of(count: int, noun: str) -> str:
@@ -260,9 +262,7 @@ def _sum(values: Sequence[Value]) -> int | float | None:
 
 
 def _sum_at_least(columns: Sequence[Sequence[Value]]) -> int | float | None:
-    """The sum of the first value of each row that is known in one of the columns; `None` where none is, or one is negative, so
-    that the sum of some bounds nothing.
-    """
+    """Sum the first known value of each row. Return None if no row has one, or if one is negative: the sum is no bound then."""
     firsts = [next((value for value in row if value is not None), None) for row in zip(*columns, strict=True)]
     numbers = [value for value in firsts if isinstance(value, int | float)]
     return sum(numbers) if all(value >= 0 for value in numbers) and (numbers or not firsts) else None
@@ -284,7 +284,7 @@ class Finding(NamedTuple):
 class Amount(NamedTuple):
     """A raw value within a line of text: "16 devices" is `Amount(16, "count", "device")`.
 
-    `at_least` is a lower bound where the value is unknown; `noun` follows the value, with an s where it is not one.
+    `at_least` is a lower bound of an unknown value; `noun` follows the value, with an s unless the value is 1.
     """
 
     value: Value
@@ -312,10 +312,10 @@ def sentence(text: str, *values: str | Amount) -> Parts:
 
 
 class HeadlineRow(NamedTuple):
-    """One of the first lines of a page: a label and its parts.
+    """A line of the first block of a page: a label and its parts.
 
-    A row without a label is a line of its own. `severity` colours a row that warns, as of a text that is cut off. `command` is
-    that of its page, where a report is several pages in one.
+    A row without a label is a line of its own. `severity` colours a row that warns, as of a truncated text. `command` is that
+    of its page, if a report is several pages in one.
     """
 
     label: str
@@ -325,12 +325,11 @@ class HeadlineRow(NamedTuple):
 
 
 class Section(NamedTuple):
-    """What one pass answers.
+    """The answer of one pass.
 
-    `tables`, `headline` and `passages` are read once, and only where the pass was asked for by its name; given a generator,
-    they are made then. `notes`, read once too, say why a fact is unknown: one line each that starts with its name. An answer
-    that is about one instruction alone says which (`about`, its line and name): of the findings of all rules the report has
-    those that name it.
+    `tables`, `headline` and `passages` are read once, and only if the user named the pass; a generator makes them then.
+    `notes`, read once too, say why a fact is unknown: one line each that starts with its name. An answer about a single
+    instruction names it (`about`: line and name). The report then has the findings of all rules that name it.
     """
 
     facts: dict[str, Value]
@@ -356,7 +355,7 @@ class Input(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """A text under a heading; `verbatim` where its line breaks and blanks have to stay, as in an example."""
+    """A text under a heading; `verbatim` if its line breaks and blanks have to stay, as in an example."""
 
     heading: str
     text: str
@@ -364,7 +363,7 @@ class Passage(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """How all checks of a command came out together: the last line of its page."""
+    """The result of all checks of a command: the last line of its page."""
 
     text: str
     passed: bool
@@ -372,12 +371,12 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Report(Shown):
-    """What a command found out about one module. `specs` gives the unit of every fact that its passes can give.
+    """The results of a command on one module. `specs` gives the unit of every fact that its passes can give.
 
     `headline` are the first lines of its page. A report that is about no module has a `title` instead of the module's name;
     `passages` are the texts of a page of documentation. The last report of checks has their `verdict`. `unanswered` are facts
-    that were asked for and that an input of its kind does not have. `findings_scope` says which findings these are if they
-    are not those of all rules, and `left_out_rules` are the rules that did not run. The rows of its tables are made: it holds
+    of the request that an input of its kind does not have. `findings_scope` says which findings these are if they are not
+    those of all rules, and `left_out_rules` are the rules that did not run. The rows of its tables are made: it holds
     no module.
     """
 
@@ -407,7 +406,7 @@ class Report(Shown):
 
     @property
     def module_facts(self) -> dict[str, Value]:
-        """What the module is, which reports of all commands have."""
+        """The facts of the module, which reports of all commands have."""
         return {name: value for name, value in self.facts.items() if name.startswith("module.")}
 
     @property
@@ -416,7 +415,7 @@ class Report(Shown):
 
     @property
     def answers_in_tables(self) -> bool:
-        """Whether a page begins with the tables: those of checks are the answer, findings come after them."""
+        """True if a page begins with the tables: those of checks are the answer, findings come after them."""
         return any(table.name == "checks" for table in self.tables)
 
     def table(self, name: str) -> Table:

@@ -1,4 +1,4 @@
-"""What a user can ask of every format: which tables and rows to show, and how values are written."""
+"""The user's choices for every format: tables and rows to show, and how values are written."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ T = TypeVar("T")
 
 
 class RenderOptions(NamedTuple):
-    """The same choices for all formats; a renderer leaves aside what its format has no use for.
+    """The choices for all formats; a renderer ignores those that do not apply to its format.
 
-    `top`: rows per table, the rest folded into `[N others]`; 0 is all. `None` leaves it to the table on a page for people; JSON
-    and CSV have all then. `table`: only the table of that name. `sites`: single rows where a page shows groups. `raw_bytes`:
+    `top`: rows per table, the rest folded into `[N others]`; 0 is all. None leaves it to the table on a page for people; JSON
+    and CSV have all then. `table`: only the table of that name. `sites`: single rows in place of merged rows. `raw_bytes`:
     sizes as integers of bytes. `width` in columns and `color` are the terminal's; the caller decides both, so that a renderer
-    never looks at where its output goes. `verbose` adds all findings, notes and the names of hidden columns; `quiet` leaves
-    only the first lines and the tables. `failed` is told of a report that cannot be rendered, and the others follow.
+    never examines its output. `verbose` adds all findings, notes and the names of hidden columns; `quiet` leaves
+    only the first lines and the tables. `failed` receives a report that cannot be rendered, and the others follow.
     """
 
     top: int | None = None
@@ -37,8 +37,9 @@ class RenderOptions(NamedTuple):
 
 
 Renderer = Callable[[Iterable[Report], TextIO, RenderOptions], None]
-"""Writes reports as they come, each at once when its text is complete: a report that cannot be rendered whole leaves no
-half of it behind.
+"""Write reports as they come, each when its text is complete.
+
+A report that cannot be rendered whole leaves no half of it behind.
 """
 
 
@@ -90,8 +91,9 @@ def shown_tables(report: Report, options: RenderOptions, *, for_people: bool = F
 
 
 def needed_tables(tables: Sequence[Table], options: RenderOptions) -> list[Table]:
-    """What a page for people needs of the tables of a report: those that it shows, cut as it shows them, or all of them cut
-    where one is asked for by its name. `shown_tables` gives the same for a report of these.
+    """Return the tables that a page for people needs, cut to its rows; all tables if one is selected by name.
+
+    `shown_tables` returns the same for a report of these.
     """
     return [_cut_for_page(table, options) for table in (_of_page(tables, options) if options.table is None else tables)]
 
@@ -101,13 +103,13 @@ def _cut_for_page(table: Table, options: RenderOptions) -> Table:
 
 
 def _with_verbose_columns(table: Table) -> Table:
-    """The table with columns that are otherwise in JSON and CSV alone, each with the column before it, which they detail."""
+    """Return the table with columns that are else in JSON and CSV alone, each with the column before it, which they detail."""
     columns = list(table.columns)
-    for at, column in enumerate(table.columns):
+    for index, column in enumerate(table.columns):
         if column.only_verbose:
-            columns[at] = column._replace(detail=1)
-            if at and not columns[at - 1].only_verbose:
-                columns[at - 1] = columns[at - 1]._replace(detail=min(columns[at - 1].detail, 1))
+            columns[index] = column._replace(detail=1)
+            if index and not columns[index - 1].only_verbose:
+                columns[index - 1] = columns[index - 1]._replace(detail=min(columns[index - 1].detail, 1))
     return replace(table, columns=tuple(columns))
 
 
@@ -124,20 +126,20 @@ def _of_page(tables: Sequence[Table], options: RenderOptions) -> list[Table]:
 
 
 SOURCE_COLUMNS = frozenset({"source", "frame"})
-"""Columns of lines of source: `/train/main.py:10`, several joined by commas, or a word where there is none."""
+"""Columns of source lines: `/train/main.py:10`, several joined by commas, or a word if there is none."""
 
 _INSTALLED = lazy_pattern(r"^.*/(?:site-packages|dist-packages)/")
 
 
 def with_relative_paths(tables: Sequence[Table]) -> tuple[Table, ...]:
-    """The tables with shorter paths in their columns of source lines."""
-    lines = {line for table in tables for at in _path_columns(table) for row in table.rows for line in _lines(row[at])}
+    """Return the tables with shorter paths in their columns of source lines."""
+    lines = {line for table in tables for index in _path_columns(table) for row in table.rows for line in _lines(row[index])}
     directory = _directory(line for line in lines if line.startswith("/") and not _INSTALLED.match(line))
     return tuple(_relative(table, directory) for table in tables)
 
 
 def _path_columns(table: Table) -> list[int]:
-    return [at for at, column in enumerate(table.columns) if column.name in SOURCE_COLUMNS or column.is_file]
+    return [index for index, column in enumerate(table.columns) if column.name in SOURCE_COLUMNS or column.is_file]
 
 
 def _lines(value: Value) -> list[str]:
@@ -157,9 +159,9 @@ def _relative(table: Table, directory: str) -> Table:
 
     def shorter(row: Row) -> Row:
         values = list(row)
-        for at in columns:
-            if isinstance(row[at], str):
-                values[at] = ",".join(_INSTALLED.sub("", line).removeprefix(directory) for line in _lines(row[at]))
+        for index in columns:
+            if isinstance(row[index], str):
+                values[index] = ",".join(_INSTALLED.sub("", line).removeprefix(directory) for line in _lines(row[index]))
         return tuple(values)
 
     return replace(table, rows=tuple(map(shorter, table.rows)))

@@ -1,4 +1,4 @@
-"""What the formats for people (terminal, Markdown) show next to tables, as plain text: headline, findings, remarks."""
+"""The plain text next to tables in the formats for people (terminal, Markdown): headline, findings, remarks."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _SHAPES = {"per_device": "per-device shapes", "global": "global shapes", "mixed"
 
 
 def module_name(report: Report) -> str:
-    """The module's name, "?" where it is not known; of a report about no module its title, or the command."""
+    """Return the module's name, "?" if it is unknown; for a report about no module its title, or the command."""
     return format_value(report.facts.get("module.name", report.title or report.command), "text")
 
 
 def module_details(report: Report) -> list[str]:
-    """How the module is laid out on devices; a fact that the report lacks is left out, an unknown one is "?".
+    """Return the layout of the module on devices; a fact that the report lacks is left out, an unknown one is "?".
 
     A single partition or replica goes without saying, and so does an unknown count of them.
     """
@@ -47,7 +47,7 @@ def module_details(report: Report) -> list[str]:
 
 
 def input_details(report: Report) -> list[str]:
-    """Where the module is and how large its text is; with a hardware profile, which. Nothing where no input was read."""
+    """Return the file of the module, the size of its text, and the hardware profile; nothing if no input was read."""
     source = report.input
     if not source.lines:
         return []
@@ -80,14 +80,14 @@ def _amount(amount: Amount, raw_bytes: bool) -> str:
 
 
 def paragraphs(passage: Passage) -> list[str]:
-    """The text of a passage: its paragraphs, each in one line, or its lines where it is verbatim; it may quote a dump."""
+    """Return the text of a passage: its paragraphs, each in one line, or its lines if it is verbatim; it may quote a dump."""
     if passage.verbatim:
         return [printable(line) for line in passage.text.split("\n")]
     return [printable(" ".join(paragraph.split())) for paragraph in passage.text.split("\n\n")]
 
 
 def has_findings(report: Report) -> bool:
-    """Whether the page has findings; the summary says so when there are none, if its first lines do not."""
+    """Return True if the page has findings; the summary says so when there are none, if its first lines do not."""
     return bool(report.findings) or (report.command == SUMMARY and not report.headline)
 
 
@@ -97,26 +97,26 @@ def findings_heading(report: Report) -> str:
 
 
 def shown_findings(report: Report, options: RenderOptions) -> Sequence[Finding]:
-    """The first, of the summary fewer, or all where that is asked for: findings come most severe first."""
+    """Return the most severe findings, fewer for the summary, or all with -v."""
     if options.verbose:
         return report.findings
     return report.findings[: _SUMMARY_FINDINGS if report.command == SUMMARY else _PAGE_FINDINGS]
 
 
 def findings_left_out(report: Report, options: RenderOptions) -> str:
-    """How many are not shown and how to see them; empty when all are."""
+    """Return the number of findings that are not shown and how to see them; empty when all are."""
     left_out = len(report.findings) - len(shown_findings(report, options))
     return f"and {left_out:,} more: -v or `hlo-inspect check`" if left_out else ""
 
 
 def hidden_columns(grids: Sequence[Grid]) -> str:
-    """Which columns did not fit, by table; empty when all did."""
+    """Return the columns that did not fit, by table; empty when all did."""
     hidden = "; ".join(f"{grid.title} ({', '.join(grid.hidden)})" for grid in grids if grid.hidden)
     return f"more columns, for --columns: {hidden}" if hidden else ""
 
 
 def has_unknown(report: Report, grids: Sequence[Grid]) -> bool:
-    """Whether the page shows a "?" for a value."""
+    """Return True if the page shows a "?" for a value."""
     headline = [report.facts.get("module.name", ""), *(report.facts.get(name, 0) for name, _ in _COUNTED)]
     return None in headline or any(grid.has_unknown for grid in grids)
 

@@ -1,8 +1,8 @@
 """Timelines as a trace in Chrome's JSON, which ui.perfetto.dev and chrome://tracing open.
 
-A module is a process, a stream a thread: slices of one thread follow each other or lie within each other, as Perfetto's reader
-wants it (src/trace_processor/importers/json in https://github.com/google/perfetto). Times are microseconds with three decimals:
-begins and ends are rounded, never durations, so that slices which touch keep touching.
+A module is a process, a stream a thread. Slices of one thread follow each other or lie within each other, as Perfetto's
+reader requires (src/trace_processor/importers/json in https://github.com/google/perfetto). Times are microseconds with three
+decimals. Begins and ends are rounded, never durations, so that slices which touch keep touching.
 """
 
 from __future__ import annotations

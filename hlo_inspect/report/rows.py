@@ -26,11 +26,11 @@ class RowsOnDemand(Sequence[tuple[Any, ...]]):
         return len(self._items)
 
     @overload
-    def __getitem__(self, at: SupportsIndex) -> tuple[Any, ...]: ...
+    def __getitem__(self, index: SupportsIndex) -> tuple[Any, ...]: ...
     @overload
-    def __getitem__(self, at: slice) -> Sequence[tuple[Any, ...]]: ...
-    def __getitem__(self, at: SupportsIndex | slice) -> Any:
-        return self.made()[at]
+    def __getitem__(self, index: slice) -> Sequence[tuple[Any, ...]]: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> Any:
+        return self.made()[index]
 
     def __eq__(self, other: object) -> bool:
         return self.made() == (other.made() if isinstance(other, RowsOnDemand) else other)

@@ -33,9 +33,9 @@ class TableSelection(NamedTuple):
 
 
 def selected(report: Report, selection: TableSelection, table: str | None = None, *, for_people: bool = False) -> Report:
-    """The report with the one table that the selection is about, or the report itself where nothing is selected.
+    """Return the report with the one table of the selection, or the report itself if nothing is selected.
 
-    For people a column brings its lower bounds along. `UsageError` for a table, column or filter that makes no sense.
+    For people a column brings its lower bounds along. Raise UsageError for a table, column or filter that makes no sense.
     """
     if not selection:
         return report
@@ -70,28 +70,28 @@ def _filtered(table: Table, filters: Sequence[str]) -> Table:
 
 
 def _sorted(table: Table, name: str) -> Table:
-    """Numbers from the largest, texts from A to Z, with a minus before the name the other way round; unknown values last."""
-    at = find_column(name.removeprefix("-"), table)
-    bound = table.bound_columns.get(at)
+    """Sort numbers from the largest, texts from A to Z; a minus before the name reverses both. Unknown values come last."""
+    index = find_column(name.removeprefix("-"), table)
+    bound = table.bound_columns.get(index)
 
     def value(row: Row) -> Value:
-        return row[bound] if row[at] is None and bound is not None else row[at]
+        return row[bound] if row[index] is None and bound is not None else row[index]
 
-    known = [row for row in table.rows if value(row) is not None]
-    descending = (table.columns[at].unit != "text") != name.startswith("-")
-    known.sort(key=value, reverse=descending)  # type: ignore[arg-type]  # the values of one column compare
-    return replace(table, rows=(*known, *(row for row in table.rows if value(row) is None)))
+    known_rows = [row for row in table.rows if value(row) is not None]
+    descending = (table.columns[index].unit != "text") != name.startswith("-")
+    known_rows.sort(key=value, reverse=descending)  # type: ignore[arg-type]  # the values of one column compare
+    return replace(table, rows=(*known_rows, *(row for row in table.rows if value(row) is None)))
 
 
 def _with_columns(table: Table, names: Sequence[str], for_people: bool) -> Table:
-    """The columns in the order asked for; a page drops none of them."""
+    """Select the columns in the order of the request; a page drops none of them."""
     chosen = list(dict.fromkeys(find_column(name, table) for name in names))
-    bounds = [bound for at, bound in table.bound_columns.items() if for_people and at in chosen and bound not in chosen]
+    bounds = [bound for index, bound in table.bound_columns.items() if for_people and index in chosen and bound not in chosen]
 
     def of(row: Row) -> Row:
-        return tuple(row[at] for at in (*chosen, *bounds))
+        return tuple(row[index] for index in (*chosen, *bounds))
 
-    columns = tuple(table.columns[at]._replace(detail=0) for at in (*chosen, *bounds))
+    columns = tuple(table.columns[index]._replace(detail=0) for index in (*chosen, *bounds))
     left_out = table.left_out and table.left_out._replace(sums=of(table.left_out.sums), at_least=of(table.left_out.at_least))
     return replace(table, columns=columns, rows=tuple(map(of, table.rows)), left_out=left_out)
 
@@ -121,7 +121,7 @@ class Comparison:
 
 
 def parse_filter(text: str) -> list[Comparison]:
-    """The comparisons of a filter; `UsageError` where there is none, or something between them."""
+    """Parse the comparisons of a filter. Raise UsageError if there are none, or if other text is between them."""
     comparisons: list[Comparison] = []
     rest = text.strip()
     while rest or not comparisons:
@@ -149,19 +149,19 @@ def _take_value(text: str) -> tuple[str, str]:
 
 
 def row_test(comparison: Comparison, table: Table) -> Test:
-    """Whether a row of the table meets the comparison; `UsageError` where its column does not exist or has no such values."""
-    at = find_column(comparison.column, table)
-    column, bound = table.columns[at], table.bound_columns.get(at)
+    """Return a test of rows by the comparison. Raise UsageError if its column does not exist or has no such values."""
+    index = find_column(comparison.column, table)
+    column, bound = table.columns[index], table.bound_columns.get(index)
     if comparison.operator in {"=", "!="}:
         equal = _equality(comparison, column)
-        return (lambda row: equal(row[at])) if comparison.operator == "=" else (lambda row: not equal(row[at]))
+        return (lambda row: equal(row[index])) if comparison.operator == "=" else (lambda row: not equal(row[index]))
     if comparison.operator == "~":
         contains = _containment(comparison, column)
-        return lambda row: contains(row[at])
+        return lambda row: contains(row[index])
     holds, wanted = _ORDER[comparison.operator], _quantity(comparison, column)
     if bound is not None and comparison.operator in {">", ">="}:
-        return lambda row: _compared(holds, row[bound] if row[at] is None else row[at], wanted)
-    return lambda row: _compared(holds, row[at], wanted)
+        return lambda row: _compared(holds, row[bound] if row[index] is None else row[index], wanted)
+    return lambda row: _compared(holds, row[index], wanted)
 
 
 def _compared(holds: Callable[[Any, Any], bool], value: Value, wanted: float) -> bool:

@@ -1,4 +1,4 @@
-"""How reports and tables show themselves in a Python session and in a notebook."""
+"""The display of reports and tables in a Python session and in a notebook."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 
 class Shown:
-    """What shows itself as a page in a Python session, once `show_with` has set how; until then by its name."""
+    """Base of objects that Python sessions show as a page once `show_with` has set how, until then by name."""
 
     __slots__ = ()
 
@@ -18,7 +18,7 @@ class Shown:
         return Shown.as_text(self) if Shown.as_text else object.__repr__(self)
 
     def _repr_html_(self) -> str | None:
-        """What IPython and Jupyter show."""
+        """Return the HTML that IPython and Jupyter show."""
         return Shown.as_html(self) if Shown.as_html else None
 
 

@@ -1,7 +1,7 @@
 """Reports for a terminal, or a file that is read as text.
 
-Text from a dump is printed as it is: no markup is interpreted and control characters are escaped. Nothing is looked up in the
-environment: without a width lines of text have 120 columns and cells of tables are whole, without `color` there is no escape
+Text from a dump is printed as it is: no markup is interpreted and control characters are escaped. The environment is never
+read. Without a width lines of text have 120 columns and cells of tables are whole; without `color` there is no escape
 sequence.
 """
 
@@ -109,7 +109,7 @@ def _page(report: Report, options: RenderOptions, width: int) -> Iterator[Line]:
 
 
 def _module(report: Report, width: int) -> Iterator[Line]:
-    """The module's name, its devices and its input; the name has a line of its own where one is too short for all."""
+    """Yield the module's name, its devices and its input; the name has a line of its own if one is too short for all."""
     name, details = module_name(report), _joined(module_details(report), width)
     if len(details) == 1 and cell_width(name) + GAP + cell_width(details[0]) <= width:
         yield [(name, _HEADING), (" " * GAP + details[0], "")]
@@ -203,7 +203,7 @@ def _curve(table: Table, options: RenderOptions, width: int) -> Iterator[Line]:
 
 
 def _row(grid: Grid, cells: Iterable[str], style: str) -> Iterator[Line]:
-    """The lines of a row: more than one where a cell is wrapped."""
+    """Yield the lines of a row: more than one if a cell is wrapped."""
     for line in zip_longest(*(cell.split("\n") for cell in cells), fillvalue=""):
         pieces: Line = []
         for cell, wide, right in zip(line, grid.widths, grid.right, strict=True):
@@ -241,7 +241,7 @@ def _finding(finding: Finding, width: int) -> Iterator[Line]:
 
 
 def _notes(report: Report, options: RenderOptions, width: int, unknown: bool) -> Iterator[Line]:
-    """Remarks; with `verbose` also why a value is unknown, otherwise a hint how to ask where the page shows a "?"."""
+    """Yield remarks; with `verbose` also why values are unknown, else a hint how to see it if the page shows a "?"."""
     reasons = reasons_of_unknown(report)
     remarks = [note for note in report.notes if note not in reasons]
     if options.verbose and report.notes:

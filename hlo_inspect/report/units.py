@@ -1,6 +1,6 @@
 """Values as people read them: the only place that rounds.
 
-A quantity has three or four significant digits: two decimals below 10, one below 1000, none above, and moves to the next unit
+A quantity has three or four significant digits: two decimals below 10, one below 1000, none above. It moves to the next unit
 when it would round to it ("1.00 MiB", not "1024 KiB"). Whole numbers of B, FLOP and s are exact. Bytes go by 1024, all else by
 1000. Below a hundredth of the smallest unit a quantity is "< 0.01 ns".
 """
@@ -35,9 +35,11 @@ _LARGEST_QUANTITY = 10**24  # above it no unit helps, and an int can be too larg
 
 
 def format_value(value: Value, unit: Unit, raw_bytes: bool = False) -> str:
-    """`value` for people. `None` is "?", a bool yes or no; text, also where it labels a column of numbers, has its control
-    characters escaped. A count has thousands separators; a `number` (a line, an identifier, a hyper-parameter) has none.
-    `raw_bytes` prints sizes as integers of bytes.
+    """Format `value` for people.
+
+    None is "?", a bool yes or no. Text, also a label in a column of numbers, has its control characters escaped. A count has
+    thousands separators; a `number` (a line, an identifier, a hyper-parameter) has none. `raw_bytes` prints sizes as integers
+    of bytes.
     """
     if value is None:
         return UNKNOWN
@@ -55,7 +57,7 @@ def format_value(value: Value, unit: Unit, raw_bytes: bool = False) -> str:
 
 
 def format_bounded(value: Value, at_least: Value, unit: Unit, raw_bytes: bool = False) -> str:
-    """`value` for people; where it is unknown, a lower bound of it that says something: ">= 4"."""
+    """Format `value` for people; if it is unknown, a lower bound above 0 as ">= 4"."""
     if value is None and at_least:
         least = format_value(at_least, unit, raw_bytes)
         return "> 0" if least.startswith("<") else f">= {least}"
@@ -63,12 +65,12 @@ def format_bounded(value: Value, at_least: Value, unit: Unit, raw_bytes: bool = 
 
 
 def as_unit(name: Value) -> Unit:
-    """The unit of that name; text where there is no such unit."""
+    """Return the unit of that name; "text" if there is none."""
     return next((unit for unit in get_args(Unit) if unit == name), "text")
 
 
 def _share(value: int | float) -> str:
-    """A share of 1 in percent; never 0 % or 100 % where it is not that."""
+    """Format a share of 1 in percent; only exact values give 0 % or 100 %."""
     percent = value * 100
     if percent in (0, 100) or not -100 < percent < 100:
         return f"{percent:,.0f} %"
@@ -113,8 +115,9 @@ def as_printed(amount: float) -> tuple[float, int]:
 
 @cache
 def _read() -> dict[Unit, dict[str, Fraction]]:
-    """The factors that are read: those that are printed, decimal multiples of bytes, "us", and the Greek letter that looks like
-    the micro sign. Fractions are exact, and imported where they are used, since most commands read none.
+    """Return the factors that are read: printed ones, decimal multiples of bytes, "us", and the Greek letter mu.
+
+    Fractions are exact, and imported here, since most commands read none.
     """
     from fractions import Fraction
 
@@ -132,8 +135,9 @@ _LONGEST_QUANTITY = 64  # characters: beyond any use, and it bounds the integers
 
 
 def decimal_factors() -> dict[Unit, dict[str, tuple[int, int]]]:
-    """What `parse_quantity` multiplies by, by unit and its name: an integer, and the power of ten that it is times. Every
-    denominator is a power of ten.
+    """Return the factors of `parse_quantity` by unit and its name: an integer, and the power of ten to multiply it by.
+
+    Every denominator is a power of ten.
     """
     return {
         unit: {name: (factor.numerator, 1 - len(str(factor.denominator))) for name, factor in scale.items()}
@@ -142,9 +146,10 @@ def decimal_factors() -> dict[Unit, dict[str, tuple[int, int]]]:
 
 
 def format_like(value: Value, unit: Unit, written: str, raw_bytes: bool = False) -> str:
-    """`value` in the multiple of its unit that the quantity in a text such as ">= 180 MiB" has, without one where that has
-    none, and with as many decimals as it takes to differ from a number there that it is not. Without a quantity as
-    `format_value` has it.
+    """Format `value` in the multiple of its unit that a text such as ">= 180 MiB" uses, or in none.
+
+    It has enough decimals to differ from each number in the text that it does not equal. Without a quantity in the text the
+    result is that of `format_value`.
     """
     quantities = [match.groups() for match in _QUANTITY.finditer(written)]
     suffixes = {suffix for _, suffix in quantities if suffix in _read().get(unit, {})}
@@ -165,8 +170,10 @@ def format_like(value: Value, unit: Unit, written: str, raw_bytes: bool = False)
 
 
 def parse_quantity(text: str, unit: Unit) -> int | float:
-    """The number that `text` states in `unit`: "180 MiB" (binary), "1GB" (decimal), "2.5 GFLOP", "3 ms", "1_000", "1e-8".
-    Exact: an int where it is whole. A number without a unit is in bytes, FLOP or seconds. `ValueError` says what does not fit.
+    """Parse the number that `text` states in `unit`: "180 MiB" (binary), "1GB" (decimal), "2.5 GFLOP", "3 ms", "1_000", "1e-8".
+
+    The result is exact: an int if it is whole. A number without a unit is in bytes, FLOP or seconds. Raise ValueError with the
+    part that does not fit.
     """
     if unit in ("text", "bool"):
         raise ValueError(f"{text!r} is read as a quantity, but the value is of unit {unit}")

@@ -1,4 +1,4 @@
-"""One report that the tests of all formats share, with the awkward values that a dump can bring, and its golden files.
+"""The report that the tests of all formats share, with awkward values of dumps, and its golden files.
 
 `HLO_INSPECT_REWRITE_GOLDEN=1 pytest tests/report` writes the golden files anew; read their differences before keeping them.
 """

@@ -31,15 +31,18 @@ def small_report(rows: int = 1) -> Report:
 
 
 def drawn(names: Sequence[str], edges: Sequence[tuple[int, int]]) -> Report:
-    """A picture in which a name stands wherever a dump has a say."""
-    return _report([(at, name, name, name, name, name, name, "asked", 0, 1) for at, name in enumerate(names)], edges)
+    """Return a picture in which the names stand for every text of a dump."""
+    return _report([(number, name, name, name, name, name, name, "asked", 0, 1) for number, name in enumerate(names)], edges)
 
 
 def large_report(count: int) -> Report:
-    """A chain of instructions, each one step further away."""
+    """Return a chain of instructions, each one step further away."""
     sides = ["asked", *["feeds"] * (count - 1)]
-    nodes: list[Row] = [(at, f"i.{at}", "add", "f32[]", None, "unknown", "main", side, at, at) for at, side in enumerate(sides)]
-    return _report(nodes, [(at, at - 1) for at in range(1, count)])
+    nodes: list[Row] = [
+        (number, f"i.{number}", "add", "f32[]", None, "unknown", "main", side, number, number)
+        for number, side in enumerate(sides)
+    ]
+    return _report(nodes, [(number, number - 1) for number in range(1, count)])
 
 
 def rendered(name: str, report: Report) -> str:

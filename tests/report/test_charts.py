@@ -1,4 +1,4 @@
-"""Pictures: their marks add up to the facts, names stay text, colours are told apart, and Plotly takes them."""
+"""Pictures: their marks add up to the facts, names stay text, colours differ, and Plotly takes them."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def report(dump: str) -> Report:
 
 
 def drawn_of(tables: Iterable[Table]) -> dict[str, Chart]:
-    """The pictures of a module by their names."""
-    found = [chart for section in module_sections(tuple(tables)) for chart in section.pictures]
-    assert len({chart.name for chart in found}) == len(found)
-    return {chart.name: chart for chart in found}
+    """Return the pictures of a module by their names."""
+    drawn = [chart for section in module_sections(tuple(tables)) for chart in section.pictures]
+    assert len({chart.name for chart in drawn}) == len(drawn)
+    return {chart.name: chart for chart in drawn}
 
 
 @cache
@@ -66,15 +66,15 @@ def marks(figure: Mapping[str, Any], values: str) -> list[float]:
 
 
 def strings(value: object, key: str = "") -> Iterator[tuple[str, str]]:
-    """The strings of a figure, with the key that each stands under."""
+    """Yield the strings of a figure, with the key of each."""
     if isinstance(value, str):
         yield key, value
     elif isinstance(value, Mapping):
-        for name, one in value.items():
-            yield from strings(one, str(name))
+        for name, item in value.items():
+            yield from strings(item, str(name))
     elif isinstance(value, list | tuple):
-        for one in value:
-            yield from strings(one, key)
+        for item in value:
+            yield from strings(item, key)
 
 
 # -- sums -------------------------------------------------------------------------------------------------------------------
@@ -103,14 +103,14 @@ def test_a_share_of_an_icicle_is_shown_where_the_whole_is_known(tmp_path: Path) 
     trips = ', backend_config={"known_trip_count":{"n":"126"}}'
     assert trips in text
     path = tmp_path / "m.txt"
-    for known in (True, False):
-        path.write_text(text if known else text.replace(trips, "").replace("add(%i", "multiply(%i"), encoding="utf-8")
+    for is_known in (True, False):
+        path.write_text(text if is_known else text.replace(trips, "").replace("add(%i", "multiply(%i"), encoding="utf-8")
         tables = distinct_tables(hlo_inspect.inspect(path, PASSES))
         chart = drawn_of(tables)["scope-tree"]
         for _, figure in figures(chart):
             (trace,) = figure["data"]
             assert trace["hoverinfo"] == "text"
-            assert any("of the whole" in text for text in trace["hovertext"]) == known
+            assert any("of the whole" in text for text in trace["hovertext"]) == is_known
 
 
 def test_marks_have_a_size_where_no_share_is_known() -> None:
@@ -139,29 +139,29 @@ def test_bars_of_collectives_add_up_to_what_is_sent(dump: str) -> None:
 @pytest.mark.parametrize("dump", DUMPS)
 def test_the_bars_of_the_step_add_up(dump: str) -> None:
     """At least and by the model; without an accelerator the bytes and FLOPs of one step."""
-    facts, found = report(dump).facts, figures(charts(dump)["step"])
+    facts, drawn = report(dump).facts, figures(charts(dump)["step"])
     if DUMPS[dump] is not None:
-        (figure,) = [figure for _, figure in found]
+        (figure,) = [figure for _, figure in drawn]
         fact = "time.step_s" if facts["module.is_scheduled"] else "time.kernels_s"
         least = sum(x for trace in figure["data"] for x, y in zip(trace["x"], trace["y"], strict=True) if y == 0)
         assert least == pytest.approx(facts[fact] or facts[f"{fact}.lower_bound"])
         return
-    for label, figure in found:
+    for label, figure in drawn:
         fact = "cost.executed_flops" if label == "FLOPs" else "cost.executed_bytes_accessed"
         assert sum(marks(figure, "x")) == (facts[fact] if facts[fact] is not None else facts[f"{fact}.lower_bound"])
 
 
 @pytest.mark.parametrize("dump", [dump for dump in DUMPS if not dump.startswith("handmade") and ".before" not in dump])
 def test_memory_adds_up(dump: str) -> None:
-    facts, found = report(dump).facts, charts(dump)
-    parts = [trace for trace in found["memory-fit"].figure["data"] if trace["y"] == [0]]  # type: ignore[attr-defined]
+    facts, drawn = report(dump).facts, charts(dump)
+    parts = [trace for trace in drawn["memory-fit"].figure["data"] if trace["y"] == [0]]  # type: ignore[attr-defined]
     assert sum(length for trace in parts for length in trace["x"]) == facts["memory.needed_bytes"]
-    assert sum(marks(found["live-tree"].figure, "values")) == facts["memory.peak_bytes"]
-    curve = found["live-bytes"].figure["data"][0]  # type: ignore[index]
+    assert sum(marks(drawn["live-tree"].figure, "values")) == facts["memory.peak_bytes"]
+    curve = drawn["live-bytes"].figure["data"][0]  # type: ignore[index]
     assert max(curve["y"]) == facts["memory.peak_bytes"]
-    donated = [trace for trace in found["parameters"].figure["data"] if trace["name"] == "donated"]  # type: ignore[attr-defined]
+    donated = [trace for trace in drawn["parameters"].figure["data"] if trace["name"] == "donated"]  # type: ignore[attr-defined]
     assert sum(length for trace in donated for length in trace["x"]) == facts["params.donated_bytes"]
-    assert sum(marks(found["parameters"].figure, "x")) == facts["params.bytes"]
+    assert sum(marks(drawn["parameters"].figure, "x")) == facts["params.bytes"]
 
 
 @pytest.mark.parametrize("dump", DUMPS)
@@ -170,7 +170,7 @@ def test_memory_adds_up(dump: str) -> None:
 )
 def test_there_is_a_mark_for_each_row(dump: str, name: str, table: str) -> None:
     chart = charts(dump).get(name)
-    rows = {one.name: one for one in report(dump).tables}.get(table)
+    rows = {table_.name: table_ for table_ in report(dump).tables}.get(table)
     if chart is None:
         assert rows is None or not rows.rows
         return
@@ -188,7 +188,7 @@ def test_a_click_leads_to_a_row_of_the_page(dump: str) -> None:
     tables = page.tables()
     for name, picture in page.pictures().items():
         assert f"table/{picture['table']}" in page.ids, name
-        traces = [trace for one in picture["figures"] for trace in one["figure"]["data"]]
+        traces = [trace for measure in picture["figures"] for trace in measure["figure"]["data"]]
         for key in strings([trace.get("customdata", ()) for trace in traces]):
             table, row = key[1].split(":")
             assert f"table/{table}" in page.ids, (name, table)
@@ -206,8 +206,8 @@ def test_parts_of_memory_that_are_not_known_are_named() -> None:
 
 
 def test_the_peak_is_marked_where_it_is(tmp_path: Path) -> None:
-    """Of 1,504 instructions the one that reads the large array makes the peak; a point of the curve stands for three."""
-    lines = [f"  n{at} = f32[8]{{0}} negate(n{at - 1})" for at in range(1, 1501)]
+    """The instruction that reads the large array makes the peak, 1 of 1,504; a point of the curve stands for three."""
+    lines = [f"  n{number} = f32[8]{{0}} negate(n{number - 1})" for number in range(1, 1501)]
     lines[1000:1000] = ["  big = f32[1024]{0} iota(), iota_dimension=0", "  s = f32[8]{0} slice(big), slice={[0:8]}"]
     lines[-1] = "  n1500 = f32[8]{0} add(n1499, s)"
     text = f"""HloModule m, is_scheduled=true, entry_computation_layout={{(f32[8]{{0}})->f32[8]{{0}}}}
@@ -244,13 +244,13 @@ def test_without_a_roofline_the_section_says_why(tmp_path: Path) -> None:
         "HloModule m, is_scheduled=true\n\nENTRY e {\n  p = f32[4,8]{1,0} parameter(0)\n"
         "  ROOT t = f32[8,4]{1,0} transpose(p), dimensions={1,0}\n}\n"
     )
-    found = hlo_inspect.inspect(path, PASSES)
-    sections = {one.name: one for one in module_sections(found.tables)}
+    report_ = hlo_inspect.inspect(path, PASSES)
+    sections = {section.name: section for section in module_sections(report_.tables)}
     assert sections["kernels"].text == "No kernel has a place on a roofline: 1 kernel without FLOPs."
 
 
 def test_collectives_of_unknown_size_are_counted(tmp_path: Path) -> None:
-    """What the second sends is not known: one device is in two groups."""
+    """The second collective sends an unknown number of bytes: one device is in two groups."""
     text = """HloModule m, is_scheduled=true, num_partitions=2
 
 ENTRY e {
@@ -261,9 +261,9 @@ ENTRY e {
 """
     path = tmp_path / "m.txt"
     path.write_text(text)
-    found = hlo_inspect.inspect(path, PASSES)
-    assert [row["executed_wire_bytes"] for row in found.table("collectives").records()] == [4096, None]
-    drawn = drawn_of(found.tables)
+    report_ = hlo_inspect.inspect(path, PASSES)
+    assert [row["executed_wire_bytes"] for row in report_.table("collectives").records()] == [4096, None]
+    drawn = drawn_of(report_.tables)
     for name in ("collectives-by-axis", "collective-sizes", "largest-collectives"):
         assert drawn[name].sentence.endswith(": 1 of unknown size."), name
     assert drawn["largest-collectives"].text == "a: 4.00 KiB among {{0,1},{1,0}}"
@@ -271,7 +271,7 @@ ENTRY e {
 
 
 def test_each_device_of_a_mesh_is_a_cell_and_a_large_mesh_is_cut_aloud(tmp_path: Path) -> None:
-    """Of 2 x 1,024 devices the first 1,024 are drawn, in lines of 32."""
+    """The first 1,024 of 2 x 1,024 devices are drawn, in lines of 32."""
     text = """HloModule m, is_scheduled=true, num_partitions=2048, frontend_attributes={xla.sdy.meshes={mesh = \
 #sdy.mesh<["a"=2, "b"=1024]>}}
 
@@ -285,7 +285,7 @@ ENTRY e {
     assert chart.title == "The first 1,024 of 2,048 devices of the mesh"
     ((_, figure),) = figures(chart)
     (trace,) = figure["data"]
-    assert [key for line in trace["customdata"] for key in line] == [f"mesh_devices:{at}" for at in range(1024)]
+    assert [key for line in trace["customdata"] for key in line] == [f"mesh_devices:{number}" for number in range(1024)]
     assert {cell for line in trace["z"] for cell in line} == {0}
 
 
@@ -345,11 +345,11 @@ def test_names_are_no_markup(name: str, tmp_path: Path) -> None:
     path = tmp_path / "m.txt"
     path.write_text(HOSTILE.replace("NAME", name))
     tables = distinct_tables(hlo_inspect.inspect(path, PASSES, profile="h100-sxm"))
-    found = list(drawn_of(tables).values())
-    assert {"scope-tree", "source-tree", "roofline", "timeline", "mesh", "live-tree"} <= {chart.name for chart in found}
-    shown = [text for chart in found for _, figure in figures(chart) for _, text in strings(figure)]
+    drawn = list(drawn_of(tables).values())
+    assert {"scope-tree", "source-tree", "roofline", "timeline", "mesh", "live-tree"} <= {chart.name for chart in drawn}
+    shown = [text for chart in drawn for _, figure in figures(chart) for _, text in strings(figure)]
     assert any(plain(f"{name}.py:3".rpartition("/")[2]) in text for text in shown)
-    for chart in found:
+    for chart in drawn:
         for _, figure in figures(chart):
             for key, text in strings(figure):
                 if key.endswith(("color", "colors", "colorscale")) or text == "%{text}":
@@ -370,14 +370,14 @@ def test_long_texts_lose_their_middle_and_go_on_in_the_next_line() -> None:
 
 
 def test_each_colour_of_a_figure_is_in_the_palette() -> None:
-    known = set(re.findall(r"--c-([\w-]+):", palette.css_variables()))
+    names = set(re.findall(r"--c-([\w-]+):", palette.css_variables()))
     for dump in DUMPS:
         for chart in charts(dump).values():
             for _, figure in figures(chart):
                 for key, text in strings(figure):
                     if text.startswith("$"):
                         assert key.endswith(("color", "colors", "colorscale")), (chart.name, key)
-                        assert text[1:] in known, (chart.name, text)
+                        assert text[1:] in names, (chart.name, text)
 
 
 _DEFICIENCIES = {
@@ -386,7 +386,7 @@ _DEFICIENCIES = {
     "deuteranopia": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
     "tritanopia": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
 }
-"""How linear RGB looks without one kind of cone: Machado, Oliveira and Fernandes 2009, severity 1."""
+"""Linear RGB as seen without one kind of cone: Machado, Oliveira and Fernandes 2009, severity 1."""
 
 _TOGETHER = {
     "phases": ("forward", "recompute", "loss", "backward", "optimizer", "unknown"),
@@ -400,8 +400,8 @@ _TOGETHER = {
 
 
 def lab(colour: str, matrix: tuple[tuple[float, ...], ...]) -> tuple[float, float, float]:
-    """CIE L*a*b* of `#rrggbb` as somebody with the deficiency sees it."""
-    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    """Return CIE L*a*b* of `#rrggbb` as somebody with the deficiency sees it."""
+    parts = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     seen = [min(1.0, max(0.0, sum(a * b for a, b in zip(row, linear, strict=True)))) for row in matrix]
     to_xyz = ((0.4124, 0.3576, 0.1805), (0.2126, 0.7152, 0.0722), (0.0193, 0.1192, 0.9505))
@@ -416,10 +416,10 @@ def lab(colour: str, matrix: tuple[tuple[float, ...], ...]) -> tuple[float, floa
 def test_colours_of_one_picture_are_told_apart(group: str, deficiency: str) -> None:
     """A distance of 10 in L*a*b* is seen at a glance; 2.3 is the least that is seen at all."""
     for side in ("light", "dark"):
-        for one, other in combinations(_TOGETHER[group], 2):
-            ends = [lab(getattr(palette.PALETTE[name], side), _DEFICIENCIES[deficiency]) for name in (one, other)]
+        for first, second in combinations(_TOGETHER[group], 2):
+            ends = [lab(getattr(palette.PALETTE[name], side), _DEFICIENCIES[deficiency]) for name in (first, second)]
             distance = sum((a - b) ** 2 for a, b in zip(*ends, strict=True)) ** 0.5
-            assert distance > 10, (side, one, other, round(distance, 1))
+            assert distance > 10, (side, first, second, round(distance, 1))
 
 
 @pytest.mark.parametrize("side", ["light", "dark"])
@@ -427,8 +427,8 @@ def test_texts_have_contrast(side: str) -> None:
     """4.5 as WCAG 2 asks for texts, on the page and on marks; 1.5 of marks, which have lines round them and texts beside."""
     paper = palette.luminance(getattr(palette.PALETTE["paper"], side))
 
-    def contrast(one: float, other: float) -> float:
-        return (max(one, other) + 0.05) / (min(one, other) + 0.05)
+    def contrast(first: float, second: float) -> float:
+        return (max(first, second) + 0.05) / (min(first, second) + 0.05)
 
     for name in ("text", "quiet"):
         assert contrast(palette.luminance(getattr(palette.PALETTE[name], side)), paper) > 4.5
@@ -466,8 +466,8 @@ def test_plotly_takes_the_figures() -> None:
         if isinstance(value, str):
             return "#123456" if value.startswith("$") and key.endswith(("color", "colors", "colorscale")) else value
         if isinstance(value, Mapping):
-            return {name: resolved(one, str(name)) for name, one in value.items()}
-        return [resolved(one, key) for one in value] if isinstance(value, list | tuple) else value
+            return {name: resolved(item, str(name)) for name, item in value.items()}
+        return [resolved(item, key) for item in value] if isinstance(value, list | tuple) else value
 
     drawn = set()
     for dump in DUMPS:

@@ -19,31 +19,31 @@ def lines(rows: list[Row], width: int = 80) -> list[str]:
 
 
 def test_each_height_is_its_share_of_the_highest() -> None:
-    """Of 8 lines: 0, half, all, and a sixteenth, which is half of the lowest line."""
-    found = lines([(0, 0, "", ""), (1, 512, "", ""), (2, 1024, "", ""), (3, 64, "", "")] * 10)
-    drawn = [line.partition("┤")[2] or line.partition("│")[2] for line in found[:HEIGHT]]
+    """The heights in 8 lines are 0, half, all, and a sixteenth, which is half of the lowest line."""
+    curve = lines([(0, 0, "", ""), (1, 512, "", ""), (2, 1024, "", ""), (3, 64, "", "")] * 10)
+    drawn = [line.partition("┤")[2] or line.partition("│")[2] for line in curve[:HEIGHT]]
     assert {line[0:4] for line in drawn[:3]} == {"  █ "}
     assert [line[0:4].rstrip() for line in drawn[3:]] == ["  █", " ██", " ██", " ██", " ██▄"]
-    assert found[0].startswith("1.00 KiB ┤")
-    assert found[4].startswith("   512 B ┤")
-    assert found[HEIGHT].startswith("       0 └")
+    assert curve[0].startswith("1.00 KiB ┤")
+    assert curve[4].startswith("   512 B ┤")
+    assert curve[HEIGHT].startswith("       0 └")
 
 
 def test_many_rows_show_the_highest_of_each_column() -> None:
     rows: list[Row] = [(i, 1000 if i == 777 else 1, "", "") for i in range(1000)]
-    found = lines(rows)
-    assert found[0].count("█") == 1
-    assert all(len(line) <= 80 for line in found)
+    curve = lines(rows)
+    assert curve[0].count("█") == 1
+    assert all(len(line) <= 80 for line in curve)
 
 
 def test_bands_say_where_a_text_begins() -> None:
     phases = ["forward"] * 20 + ["unknown"] * 4 + ["forward"] * 6 + ["loss"] * 1 + ["backward"] * 15 + ["optimizer"] * 14
     loops = [""] * 10 + ["while.1"] * 20 + [""] * 30
-    found = lines([(i, 1024, phase, loop) for i, (phase, loop) in enumerate(zip(phases, loops, strict=True))])
-    assert [len(line) - len(line.lstrip()) for line in found[-2:]] == [10, 20]
-    assert found[-2].split() == ["|forward", "|backward", "|optimizer"]
-    assert found[-1].split() == ["|while.1"]
-    assert found[-2].index("|backward") == 10 + 31
+    curve = lines([(i, 1024, phase, loop) for i, (phase, loop) in enumerate(zip(phases, loops, strict=True))])
+    assert [len(line) - len(line.lstrip()) for line in curve[-2:]] == [10, 20]
+    assert curve[-2].split() == ["|forward", "|backward", "|optimizer"]
+    assert curve[-1].split() == ["|while.1"]
+    assert curve[-2].index("|backward") == 10 + 31
 
 
 def test_a_curve_of_nothing() -> None:

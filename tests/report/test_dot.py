@@ -16,22 +16,22 @@ _TOKEN = re.compile(r'\s+|"(?:[^"\\\n]|\\[\\"n])*"|->|[A-Za-z_]\w*|[{}\[\];,=]')
 
 
 def tokens(text: str) -> list[str]:
-    """The tokens of a graph in the subset of the language that is written; anything else fails."""
-    found, at = [], 0
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        assert match is not None, text[at : at + 60]
-        found.append(match[0])
-        at = match.end()
-    return [token for token in found if not token.isspace()]
+    """Return the tokens of a graph in the subset of the language that is written; raise on anything else."""
+    words, position = [], 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        assert match is not None, text[position : position + 60]
+        words.append(match[0])
+        position = match.end()
+    return [token for token in words if not token.isspace()]
 
 
 def test_nodes_and_edges() -> None:
     text = rendered("dot", small_report())
-    found = tokens(text)
-    assert found[0] == "digraph"
-    assert found.count("{") == found.count("}") == 3  # the graph, and a cluster for each of two computations
-    assert found.count("->") == 2
+    words = tokens(text)
+    assert words[0] == "digraph"
+    assert words.count("{") == words.count("}") == 3  # the graph, and a cluster for each of two computations
+    assert words.count("->") == 2
     assert 'n0 [label="dot.4\\nf32[16]", tooltip="forward"' in text
     assert 'n1 [label="fusion.1\\nx * 2\\nf32[8]"' in text
     assert "n1 -> n0;" in text
@@ -40,10 +40,10 @@ def test_nodes_and_edges() -> None:
 
 def test_hostile_texts_stay_in_their_strings() -> None:
     text = rendered("dot", drawn([HOSTILE, "b"], [(0, 1)]))
-    found = tokens(text)
-    assert found.count("->") == 1
-    assert found.count("n1") == 2
-    assert "<script>" not in "".join(token for token in found if not token.startswith('"'))
+    words = tokens(text)
+    assert words.count("->") == 1
+    assert words.count("n1") == 2
+    assert "<script>" not in "".join(token for token in words if not token.startswith('"'))
 
 
 def test_of_a_large_graph_the_nearest_are_drawn() -> None:

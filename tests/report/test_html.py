@@ -36,27 +36,27 @@ def text(sample: Report) -> str:
 
 
 def test_every_row_is_on_the_page(text: str, sample: Report) -> None:
-    held = PageData(text).tables()
+    page_tables = PageData(text).tables()
     for table in sample.tables:
         if table.rows:
-            assert held[table.name].rows == [tuple(row) for row in table.rows]
-            assert held[table.name].names == [column.name for column in table.columns]
-    assert "Custom calls" not in {one.title for one in held.values()}
+            assert page_tables[table.name].rows == [tuple(row) for row in table.rows]
+            assert page_tables[table.name].names == [column.name for column in table.columns]
+    assert "Custom calls" not in {page_table.title for page_table in page_tables.values()}
 
 
 def test_values_stand_beside_what_people_read(text: str) -> None:
     collectives = PageData(text).table("collectives")
-    at = collectives.names.index("operand_bytes")
-    assert (collectives.rows[0][at], collectives.texts[0][at]) == (2097152, "2.00 MiB")
-    assert (collectives.rows[19][at + 1], collectives.texts[19][at + 1]) == (None, "?")
+    index = collectives.names.index("operand_bytes")
+    assert (collectives.rows[0][index], collectives.texts[0][index]) == (2097152, "2.00 MiB")
+    assert (collectives.rows[19][index + 1], collectives.texts[19][index + 1]) == (None, "?")
     assert collectives.texts[5][0] == r"scatter\x1b[31m.5"
 
 
 def test_scripts_are_those_of_the_policy(text: str) -> None:
     scripts = re.findall(r'<script type="module">(.*?)</script>', text, re.DOTALL)
     packed = re.findall(r'<script type="application/octet-stream" data-library="\w+">(.*?)</script>', text, re.DOTALL)
-    scripts += [gzip.decompress(b64decode(one)).decode() for one in packed]
-    hashes = [f"'sha256-{b64encode(hashlib.sha256(one.encode()).digest()).decode()}'" for one in scripts]
+    scripts += [gzip.decompress(b64decode(library)).decode() for library in packed]
+    hashes = [f"'sha256-{b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in scripts]
     policy = PageData(text).policy
     assert len(scripts) == 3
     assert len(text) < 3_000_000  # bytes in ASCII
@@ -101,12 +101,14 @@ def test_lines_of_findings_are_quoted_from_their_own_input(tmp_path: Path) -> No
 def test_a_note_says_how_many_lines_are_not_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dump = tmp_path / "dump.txt"
     dump.write_text("a\nb\nc\nd\n")
-    report = Report("summary", Input(str(dump), 1, 4, 8), {}, findings=tuple(_finding(str(dump), at) for at in (4, 1, 2, 4)))
+    report = Report(
+        "summary", Input(str(dump), 1, 4, 8), {}, findings=tuple(_finding(str(dump), line) for line in (4, 1, 2, 4))
+    )
     assert not with_finding_lines(report).notes
     monkeypatch.setattr(source_lines, "MOST_LINES", 1)
-    found = with_finding_lines(report)
-    assert found.table("finding_lines").rows == ((1, "a"),)
-    assert found.notes == ("finding_lines: 2 more lines that findings name are not quoted",)
+    quoted = with_finding_lines(report)
+    assert quoted.table("finding_lines").rows == ((1, "a"),)
+    assert quoted.notes == ("finding_lines: 2 more lines that findings name are not quoted",)
 
 
 def test_paths_are_relative_where_people_read_them() -> None:

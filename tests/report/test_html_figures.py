@@ -38,44 +38,45 @@ def page_of(tmp_path: Path, *arguments: str | Path) -> PageData:
 
 
 def reported(tmp_path: Path, *arguments: str | Path) -> list[Tables]:
-    """The tables of the JSON reports of a command."""
+    """Return the tables of the JSON reports of a command."""
     output = tmp_path / "report.json"
     assert run([*map(str, arguments), "-q", "--format", "json", "-o", str(output)]) == 0
     report = json.loads(output.read_text(encoding="utf-8"))
-    return [one["tables"] for one in report.get("reports", [report])]
+    return [item["tables"] for item in report.get("reports", [report])]
 
 
 def assert_same(page: PageData, view: str, tables: Tables, for_pictures: Collection[str] = ()) -> None:
-    """Each table of a view that a report has too holds the very rows and columns; of the report's only those can be missing
-    that are for pictures alone.
+    """Assert that each table that a view shares with a report has the same rows and columns.
+
+    Only tables for pictures alone may be missing in the view.
     """
     shown = page.tables(view)
     missing = {table["name"] for table in tables if table["rows"]} - shown.keys()
     assert missing <= set(for_pictures)
     for name in {table["name"] for table in tables if table["rows"]} - missing:
-        found = [[list(row) for row in shown[name].rows], shown[name].names, shown[name].units]
+        of_page = [[list(row) for row in shown[name].rows], shown[name].names, shown[name].units]
         of_report = [
-            [table["rows"], [one["name"] for one in table["columns"]], [one["unit"] for one in table["columns"]]]
+            [table["rows"], [column["name"] for column in table["columns"]], [column["unit"] for column in table["columns"]]]
             for table in tables
             if table["name"] == name
         ]
-        assert found in of_report or name == "call_stacks", name  # those are of several passes together
+        assert of_page in of_report or name == "call_stacks", name  # those are of several passes together
 
 
 def assert_read(page: PageData) -> int:
-    """A text has at least two digits of its value, so that it differs from it by less than 5 %. How many there are."""
+    """Assert that each text has two digits of its value, so that it differs by less than 5 %. Return their number."""
     compared = 0
     for view in {view for view, _, _ in page.blocks}:
         for table in page.tables(view).values():
-            for at in [at for at, unit in enumerate(table.units) if unit in READ_BACK]:
+            for index in [index for index, unit in enumerate(table.units) if unit in READ_BACK]:
                 for row, texts in zip(table.rows, table.texts, strict=True):
-                    if texts[at] == "< 0.01 ns":
-                        assert 0 < row[at] < 1e-11
-                    elif isinstance(row[at], int | float):
-                        number = re.sub(r"(?<=\d),(?=\d)", "", texts[at]).removeprefix("+")
-                        number += "FLOP" if table.units[at] == "flops" and "FLOP" not in number else ""  # which stands above
-                        value = parse_quantity(number, as_unit(table.units[at]))
-                        assert math.isclose(value, row[at], rel_tol=0.05), (table.title, texts[at], row[at])
+                    if texts[index] == "< 0.01 ns":
+                        assert 0 < row[index] < 1e-11
+                    elif isinstance(row[index], int | float):
+                        number = re.sub(r"(?<=\d),(?=\d)", "", texts[index]).removeprefix("+")
+                        number += "FLOP" if table.units[index] == "flops" and "FLOP" not in number else ""  # which stands above
+                        value = parse_quantity(number, as_unit(table.units[index]))
+                        assert math.isclose(value, row[index], rel_tol=0.05), (table.title, texts[index], row[index])
                         compared += 1
     return compared
 

@@ -1,4 +1,4 @@
-"""Which views a page has, and what they are made of: several modules, pairs, what compiler passes did."""
+"""The views of a page and their parts: several modules, pairs, changes by compiler passes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ENTRY e {{
 
 
 def page(*inputs: Path, compares: bool = False) -> Page:
-    _, reports = page_reports([str(one) for one in inputs], Request(PASSES), OUTPUT, None, compares=compares)
+    _, reports = page_reports([str(path) for path in inputs], Request(PASSES), OUTPUT, None, compares=compares)
     return page_of(reports)
 
 
@@ -40,14 +40,14 @@ def traces(figure: Figure) -> Any:
     return figure["data"]
 
 
-def view(found: Page, name: str) -> PageView:
-    (one,) = [one for one in found.views if one.name == name]
-    return one
+def view(of_page: Page, name: str) -> PageView:
+    (match,) = [match for match in of_page.views if match.name == name]
+    return match
 
 
 def test_one_module_is_the_page() -> None:
     (only,) = page(DATA / "cpu" / "sgd_unused.after.txt").views
-    assert (only.name, only.title, only.beside) == ("", "jit_step", {})
+    assert (only.name, only.title, only.siblings) == ("", "jit_step", {})
 
 
 def test_several_modules_have_an_index_with_a_link_each(tmp_path: Path) -> None:
@@ -55,15 +55,15 @@ def test_several_modules_have_an_index_with_a_link_each(tmp_path: Path) -> None:
     texts = [MODULE.format(name=name, opcode="negate") for name in names]
     texts[1] = texts[1].replace("  ROOT", "  unused = f32[8]{0} abs(p)\n  ROOT")
     (tmp_path / "all.txt").write_text("".join(texts))
-    found = page(tmp_path / "all.txt")
-    assert [one.name for one in found.views] == ["", "m1", "m2", "m3"]
-    index = found.views[0]
+    modules_page = page(tmp_path / "all.txt")
+    assert [module_view.name for module_view in modules_page.views] == ["", "m1", "m2", "m3"]
+    index = modules_page.views[0]
     (table,) = index.tables
     assert [record["name"] for record in table.records()] == ["large", "small", "small"]  # the most lines first
     assert index.links == {"modules": ("#m2", "#m1", "#m3")}
     places = [record["path"] for record in table.records()]
-    assert places == [view(found, name[1:]).report.input.place for name in index.links["modules"]]
-    assert view(found, "m3").beside == {"": "3 modules", "m3": "small"}
+    assert places == [view(modules_page, name[1:]).report.input.place for name in index.links["modules"]]
+    assert view(modules_page, "m3").siblings == {"": "3 modules", "m3": "small"}
 
 
 def test_of_too_many_modules_the_largest_have_a_view() -> None:
@@ -74,13 +74,13 @@ def test_of_too_many_modules_the_largest_have_a_view() -> None:
             yield from listed.noting([Report("summary", Input(f"{number}.txt", 1, 5 + number % 40, 100), facts)])
         yield listed.report("all")
 
-    found = page_of(reports())
-    assert len(found.views) == 1 + MOST_VIEWS
-    (section,) = found.views[0].sections
+    modules_page = page_of(reports())
+    assert len(modules_page.views) == 1 + MOST_VIEWS
+    (section,) = modules_page.views[0].sections
     assert "The 100 largest of 105 modules" in section.text
     assert "--module" in section.text
-    rows = found.views[0].tables[0].records()
-    without = [row for row, link in zip(rows, found.views[0].links["modules"], strict=True) if not link]
+    rows = modules_page.views[0].tables[0].records()
+    without = [row for row, link in zip(rows, modules_page.views[0].links["modules"], strict=True) if not link]
     # three modules have 5 lines (0, 40, 80), and three have 6 (1, 41, 81), of which the first stays
     assert sorted(str(row["name"]) for row in without) == ["m0", "m40", "m41", "m80", "m81"]
 
@@ -88,14 +88,21 @@ def test_of_too_many_modules_the_largest_have_a_view() -> None:
 def test_a_pair_has_what_changed_and_both_modules(tmp_path: Path) -> None:
     for name, opcode in (("old", "negate"), ("new", "cosine")):
         (tmp_path / f"{name}.txt").write_text(MODULE.format(name="m", opcode=opcode))
-    found = page(tmp_path / "old.txt", tmp_path / "new.txt", compares=True)
-    assert [(one.name, one.title) for one in found.views] == [("", "What changed in m"), ("old", "OLD: m"), ("new", "NEW: m")]
-    assert list(found.views[0].beside) == list(found.views[2].beside) == ["", "old", "new"]
-    changes, facts, peak = found.views[0].sections
-    assert [(one.name, one.tables) for one in (changes, facts)] == [("changes", ("changes",)), ("facts", ("facts", "axes"))]
+    pair_page = page(tmp_path / "old.txt", tmp_path / "new.txt", compares=True)
+    assert [(pair_view.name, pair_view.title) for pair_view in pair_page.views] == [
+        ("", "What changed in m"),
+        ("old", "OLD: m"),
+        ("new", "NEW: m"),
+    ]
+    assert list(pair_page.views[0].siblings) == list(pair_page.views[2].siblings) == ["", "old", "new"]
+    changes, facts, peak = pair_page.views[0].sections
+    assert [(section.name, section.tables) for section in (changes, facts)] == [
+        ("changes", ("changes",)),
+        ("facts", ("facts", "axes")),
+    ]
     assert "same arrays" in peak.nothing
     (chart,) = facts.pictures
-    (opcodes,) = [one.figure for one in chart.measures if one.label == "Instructions"]
+    (opcodes,) = [measure.figure for measure in chart.measures if measure.label == "Instructions"]
     old, new = traces(opcodes)
     layout: Any = opcodes["layout"]
     values = zip(layout["yaxis"]["ticktext"], old["x"], new["x"], strict=True)
@@ -129,12 +136,12 @@ KNOWN = ', backend_config={"known_trip_count":{"n":"3"}}'
 
 
 def before_and_after(tmp_path: Path, old: str, new: str) -> tuple[Any, str]:
-    """The picture of bytes sent by kind, and its text."""
+    """Return the picture of bytes sent by kind, and its text."""
     (tmp_path / "old.txt").write_text(old)
     (tmp_path / "new.txt").write_text(new)
     _, facts, _ = page(tmp_path / "old.txt", tmp_path / "new.txt", compares=True).views[0].sections
     (chart,) = facts.pictures
-    (sent,) = [one for one in chart.measures if one.label == "Bytes sent by kind"]
+    (sent,) = [measure for measure in chart.measures if measure.label == "Bytes sent by kind"]
     assert sent.text in chart.text
     return sent.figure, sent.text
 
@@ -173,14 +180,14 @@ def test_several_pairs_have_an_index(tmp_path: Path) -> None:
         for name in modules:
             text = MODULE.format(name=name, opcode="cosine" if (side, name) == ("new", "b") else "negate")
             (tmp_path / side / f"{name}.txt").write_text(text)
-    found = page(tmp_path / "old", tmp_path / "new", compares=True)
-    rows = found.views[0].tables[0].records()
+    pairs_page = page(tmp_path / "old", tmp_path / "new", compares=True)
+    rows = pairs_page.views[0].tables[0].records()
     assert [(row["name"], row["verdict"]) for row in rows] == [
         ("a", "same program"), ("b", "different programs"), ("gone", "only in OLD")
     ]  # fmt: skip
-    assert found.views[0].links == {"pairs": ("#m1", "#m2", "#m3")}
-    assert [one.name for one in found.views] == ["", "m1", "m1-old", "m1-new", "m2", "m2-old", "m2-new", "m3"]
-    assert all(section.nothing for section in view(found, "m3").sections)
+    assert pairs_page.views[0].links == {"pairs": ("#m1", "#m2", "#m3")}
+    assert [pair_view.name for pair_view in pairs_page.views] == ["", "m1", "m1-old", "m1-new", "m2", "m2-old", "m2-new", "m3"]
+    assert all(section.nothing for section in view(pairs_page, "m3").sections)
 
 
 @pytest.fixture(scope="module")
@@ -195,7 +202,7 @@ def test_compiler_passes_are_a_section_of_their_module(passes: PageView) -> None
 
 
 def test_a_dump_of_many_modules_is_searched_once_for_files_of_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And once more for the report on them, however many modules it holds."""
+    """The report on them searches once more, however many modules it has."""
     for number in range(6):
         for stage in ("0001.p.after_a.before_b", "after_optimizations"):
             file = tmp_path / f"module_{number:04}.m{number}.{stage}.txt"
@@ -209,12 +216,14 @@ def test_a_dump_of_many_modules_is_searched_once_for_files_of_passes(tmp_path: P
     monkeypatch.setattr("hlo_inspect.inspection.pass_histories.compiled_modules", search)
     views = page(tmp_path).views
     assert len(views) == 7
-    assert [one.title for one in views for section in one.sections if section.name == "passes"] == ["m0"]
+    assert [module_view.title for module_view in views for section in module_view.sections if section.name == "passes"] == [
+        "m0"
+    ]
     assert searched == [str(tmp_path)] * 2
 
 
 def test_marks_of_compiler_passes_are_rows(passes: PageView) -> None:
-    (table,) = [one for one in passes.tables if one.name == "history"]
+    (table,) = [candidate for candidate in passes.tables if candidate.name == "history"]
     collectives, figures = passes.sections[-1].pictures
     marks = {
         (mark, trace["name"]): height
@@ -243,10 +252,10 @@ def test_a_lower_bound_of_a_pass_is_drawn_as_such() -> None:
     collectives, figures = history_section(Report("history", Input("d", 1, 1, 1), {}, (table,))).pictures
     bars = {trace["name"]: (trace["x"], trace["y"]) for trace in traces(collectives.figure)}
     assert bars == {"all-reduce": ([1], [3]), "all-gather": ([1, 2], [2, 1])}
-    (drawn,) = [one.figure for one in figures.measures if one.label == "FLOPs"]
+    (drawn,) = [measure.figure for measure in figures.measures if measure.label == "FLOPs"]
     (trace,) = traces(drawn)
     assert trace["y"] == [500, 700, None]
-    (text,) = [one.text for one in figures.measures if one.label == "FLOPs"]
+    (text,) = [measure.text for measure in figures.measures if measure.label == "FLOPs"]
     assert text == "FLOPs after each pass that changed them: a: 500 FLOP; b: >= 700 FLOP; c: ?."
     assert trace["marker"]["color"] == ["$series-0", "$unknown", "$unknown"]
     assert [text.split("<br>")[1] for text in trace["hovertext"]] == ["FLOPs: 500 FLOP", "FLOPs: &gt;= 700 FLOP", "FLOPs: ?"]

@@ -83,7 +83,7 @@ def test_the_least_detailed_columns_take_their_room_first(width: int, header: tu
     grid = make_grid(_table(), width)
     assert grid.header == header
     assert set(grid.hidden) == {"name", "bytes", "op_name", "channel", "axis", "form"} - {
-        "bytes" if one == "size" else one.replace(" ", "_") for one in header
+        "bytes" if column_heading == "size" else column_heading.replace(" ", "_") for column_heading in header
     }
 
 
@@ -230,7 +230,7 @@ def test_the_column_of_bounds() -> None:
     runs = Column("runs", "count", summed=True, detail=2, get=lambda item: item[0], least=len)
     table = Table.of("t", "T", [runs], [(3, 4), (None, 4, 4)])
     column = table.columns[1]
-    assert [(one.name, one.bound_of) for one in table.columns] == [("runs", ""), ("runs_lower_bound", "runs")]
+    assert [(column_.name, column_.bound_of) for column_ in table.columns] == [("runs", ""), ("runs_lower_bound", "runs")]
     assert (column.unit, column.summed, column.optional, column.detail) == ("count", True, True, 9)
     assert list(table.rows) == [(3, 2), (None, 3)]
 
@@ -243,4 +243,4 @@ def test_no_total_without_rows_or_sums() -> None:
 def test_characters_that_need_no_table_take_one_cell() -> None:
     narrow = [chr(code) for code in range(0x3000) if NARROW.fullmatch(chr(code))]
     assert {"×", "µ", "…", "–", "→"} <= set(narrow)
-    assert {one for one in narrow if cell_len(one) != 1} == set()
+    assert {character for character in narrow if cell_len(character) != 1} == set()

@@ -20,7 +20,7 @@ def _parsed(text: str) -> list[Token]:
 
 
 def _text(token: Token) -> str:
-    """What a reader sees of an inline token."""
+    """Return the text of an inline token that a reader sees."""
     assert {child.type for child in token.children or ()} <= {"text", "text_special", "strong_open", "strong_close"}
     return "".join(child.content for child in token.children or ())
 
@@ -122,8 +122,8 @@ def test_quiet_is_headline_and_tables(rendered: Callable[..., str], sample: Repo
 
 
 def test_several_reports_follow_each_other(rendered: Callable[..., str], sample: Report) -> None:
-    one = rendered("markdown", sample)
-    assert rendered("markdown", sample, sample) == f"{one}\n{one}"
+    page = rendered("markdown", sample)
+    assert rendered("markdown", sample, sample) == f"{page}\n{page}"
 
 
 def test_golden(rendered: Callable[..., str], sample: Report, same_as_golden: Callable[[str, str], None]) -> None:

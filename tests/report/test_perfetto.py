@@ -37,8 +37,8 @@ _PHASES_OF_EVENTS = {"X", "M"}
 def trace(*reports: Report) -> dict[str, Any]:
     stream = StringIO()
     ALL_FORMATS["perfetto"](reports, stream, RenderOptions())
-    found: dict[str, Any] = json.loads(stream.getvalue())
-    return found
+    document: dict[str, Any] = json.loads(stream.getvalue())
+    return document
 
 
 def events_of(path: Path, profile: str) -> Report:
@@ -95,15 +95,15 @@ def test_every_event_is_as_perfetto_reads_it(path: Path, profile: str) -> None:
 
 def test_arguments_and_names() -> None:
     document = trace(events_of(DATA / "gpu/gathered_matmul.after.txt", "h100-sxm"))
-    found = {event["name"]: event for event in document["traceEvents"] if event["ph"] == "X"}
-    gather = found["all-gather-start"]
+    slices = {event["name"]: event for event in document["traceEvents"] if event["ph"] == "X"}
+    gather = slices["all-gather-start"]
     assert gather["args"]["kind"] == "all-gather"
     assert gather["args"]["bytes"] == 3 * 2**23
     assert gather["args"]["op_name"]
-    assert gather["tid"] != found["wrapped_transpose"]["tid"]
-    assert found["wait for all-gather-start"]["tid"] == found["wrapped_transpose"]["tid"]
+    assert gather["tid"] != slices["wrapped_transpose"]["tid"]
+    assert slices["wait for all-gather-start"]["tid"] == slices["wrapped_transpose"]["tid"]
     assert (
-        found["gemm_fusion_dot_general.6"]["args"]["flops"] == 2 * 4096 * 2048 * 8192 + 2 * 4096 * 8192
+        slices["gemm_fusion_dot_general.6"]["args"]["flops"] == 2 * 4096 * 2048 * 8192 + 2 * 4096 * 8192
     )  # and two conversions
 
 

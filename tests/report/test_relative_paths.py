@@ -11,9 +11,9 @@ SITE = "/venv/lib/python3.11/site-packages"
 
 
 def shown(*sources: str | None, others: tuple[str, ...] = ()) -> list[object]:
-    one = Table("one", "One", (Column("name"), Column("source")), tuple(("x", source) for source in sources))
-    two = Table("two", "Two", (Column("source"),), tuple((source,) for source in others))
-    return [row[1] for row in with_relative_paths((one, two))[0].rows]
+    first = Table("one", "One", (Column("name"), Column("source")), tuple(("x", source) for source in sources))
+    second = Table("two", "Two", (Column("source"),), tuple((source,) for source in others))
+    return [row[1] for row in with_relative_paths((first, second))[0].rows]
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ def collectives(sample: Report) -> Report:
 
 
 def table(report: Report, **selection: tuple[str, ...]) -> Table:
-    (found,) = selected(report, TableSelection(**selection)).tables
-    return found
+    (selected_table,) = selected(report, TableSelection(**selection)).tables
+    return selected_table
 
 
 def test_nothing_selected_is_the_report(collectives: Report) -> None:
@@ -31,7 +31,7 @@ def test_nothing_selected_is_the_report(collectives: Report) -> None:
 
 def test_the_own_table_or_the_one_that_is_named(sample: Report, collectives: Report) -> None:
     assert table(collectives, sort=("name",)).name == "collectives"
-    assert [one.name for one in selected(collectives, TableSelection(sort=("count",)), "opcodes").tables] == ["opcodes"]
+    assert [table_.name for table_ in selected(collectives, TableSelection(sort=("count",)), "opcodes").tables] == ["opcodes"]
     with pytest.raises(UsageError, match=r"'summary' has no table of its own: choose one with --table \(buffers, opcodes"):
         table(sample, sort=("name",))
     with pytest.raises(UsageError, match=r"no table 'opcode' in this report.*did you mean 'opcodes'"):
@@ -39,9 +39,9 @@ def test_the_own_table_or_the_one_that_is_named(sample: Report, collectives: Rep
 
 
 def test_columns_in_the_order_asked_for(collectives: Report) -> None:
-    found = table(collectives, columns=("wire_bytes", "operand bytes", "form", "name"))
-    assert [column.name for column in found.columns] == ["wire_bytes", "operand_bytes", "form", "name"]
-    assert found.rows[1] == (2 * MIB, 4 * MIB, "plain", "all-gather.1")
+    chosen = table(collectives, columns=("wire_bytes", "operand bytes", "form", "name"))
+    assert [column.name for column in chosen.columns] == ["wire_bytes", "operand_bytes", "form", "name"]
+    assert chosen.rows[1] == (2 * MIB, 4 * MIB, "plain", "all-gather.1")
     with pytest.raises(UsageError, match="no column 'knd' in the table 'collectives'; did you mean 'kind'"):
         table(collectives, columns=("knd",))
 
@@ -74,12 +74,12 @@ def test_sorting(collectives: Report) -> None:
 def test_rows_that_a_filter_hides_are_summed(rendered: Callable[..., str], collectives: Report) -> None:
     asked = TableSelection(filters=("kind = all-reduce", "operand_bytes >= 20 MiB"))  # the 10th, 13th, … 25th
     report = selected(collectives, asked)
-    found = report.tables[0]
-    assert [row[2] for row in found.rows] == [size * MIB for size in (20, 26, 32, 38, 44, 50)]
-    assert found.total is not None
-    assert found.total[2] == 210 * MIB
-    assert found.left_out is not None
-    assert (found.left_out.rows, found.left_out.sums[2], found.left_out.at_least[3]) == (19, 440 * MIB, 200 * MIB)
+    filtered = report.tables[0]
+    assert [row[2] for row in filtered.rows] == [size * MIB for size in (20, 26, 32, 38, 44, 50)]
+    assert filtered.total is not None
+    assert filtered.total[2] == 210 * MIB
+    assert filtered.left_out is not None
+    assert (filtered.left_out.rows, filtered.left_out.sums[2], filtered.left_out.at_least[3]) == (19, 440 * MIB, 200 * MIB)
     page = rendered("table", report, width=80)
     (line,) = [line for line in page.splitlines() if line.startswith("[19 filtered out]")]
     assert line.split()[3:] == ["440.0", "MiB", ">=", "200.0", "MiB"]

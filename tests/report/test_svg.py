@@ -30,5 +30,5 @@ def test_what_graphviz_draws() -> None:
 def test_hostile_texts_are_text() -> None:
     pytest.importorskip("pygraphviz")
     root = ET.fromstring(rendered("svg", drawn([HOSTILE, "b"], [(0, 1)])))  # noqa: S314 - the program's own output
-    assert [one.tag for one in root.iter() if "script" in one.tag] == []
+    assert [element.tag for element in root.iter() if "script" in element.tag] == []
     assert any("<script>" in (text.text or "") for text in root.iter(f"{_NAMESPACE}text"))

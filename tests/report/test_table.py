@@ -33,7 +33,7 @@ def test_a_table_without_getters_has_a_row_for_each_item() -> None:
 
 
 class Item:
-    """What a row is about; it counts how often each value is asked for."""
+    """The object of a row; it counts the reads of each value."""
 
     def __init__(self, number: int, size: int | None, asked: Counter[str]) -> None:
         self._values = {"name": f"i{number}", "size": size, "least": number}
@@ -52,7 +52,7 @@ def sized(sizes: list[int | None], asked: Counter[str]) -> Table:
 
 
 def test_the_rows_of_a_table_are_made_when_it_is_cut() -> None:
-    """Sizes and bounds are summed over all rows, and no value is asked for twice."""
+    """Sizes and bounds are summed over all rows, and each value is read once."""
     asked: Counter[str] = Counter()
     table = sized([8, 4, None, 2], asked)
     assert len(table.rows) == 4

@@ -36,9 +36,9 @@ def test_without_a_width_columns_are_those_of_120_and_cells_are_whole(rendered: 
 def test_a_wrapped_cell_takes_several_lines(rendered: Callable[..., str], sample: Report) -> None:
     table = Table("t", "T", (Column("fact"), Column("meaning"), Column("n", "count")), (("a", "one two three four " * 3, 7),))
     lines = rendered("table", replace(sample, tables=(table,)), table="t", width=40, quiet=True).splitlines()
-    at = lines.index(next(line for line in lines if line.startswith("a ")))
-    assert lines[at].split() == ["a", "one", "two", "three", "four", "one", "two", "7"]
-    assert lines[at + 1].strip() == "three four one two three four"
+    index = lines.index(next(line for line in lines if line.startswith("a ")))
+    assert lines[index].split() == ["a", "one", "two", "three", "four", "one", "two", "7"]
+    assert lines[index + 1].strip() == "three four one two three four"
 
 
 def test_sums_are_those_of_the_rows(rendered: Callable[..., str], sample: Report) -> None:
@@ -186,8 +186,8 @@ def test_a_bare_report(rendered: Callable[..., str]) -> None:
 
 
 def test_reports_follow_each_other(rendered: Callable[..., str], sample: Report) -> None:
-    one = rendered("table", sample)
-    assert rendered("table", sample, sample) == f"{one}\n{one}"
+    page = rendered("table", sample)
+    assert rendered("table", sample, sample) == f"{page}\n{page}"
     assert rendered("table") == ""
 
 

@@ -1,4 +1,4 @@
-"""TSV is what CSV is, with tabs and without quotes: each line splits at its tabs into as many fields as the header has."""
+"""TSV is CSV with tabs and without quotes: each line has the fields of the header between its tabs."""
 
 from __future__ import annotations
 
@@ -73,6 +73,6 @@ def test_different_tables_are_refused(rendered: Callable[..., str], sample: Repo
 
 
 def test_a_line_can_be_empty(rendered: Callable[..., str]) -> None:
-    """One column, of which a value is unknown."""
+    """The only column has an unknown value."""
     table = Table("axes", "Axes", (Column("axis"),), (("data",), (None,)))
     assert rendered("tsv", Report("axes", Input("a.txt", 1, 1, 1), {}, (table,))) == "axis\ndata\n\n"

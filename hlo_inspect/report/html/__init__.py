@@ -1,4 +1,4 @@
-"""One HTML file with everything inside: pictures, tables, findings. It opens anywhere and loads nothing.
+"""An HTML file with everything inside: pictures, tables, findings. It opens anywhere and loads nothing.
 
 Of the extra `[html]`: Jinja2 makes the page, Plotly draws, DataTables (as itables ships it) sorts, filters and searches.
 """
@@ -19,13 +19,13 @@ from hlo_inspect.report.page import findings_left_out, shown_findings
 
 
 def render_html(reports: Iterable[Report], stream: TextIO, options: RenderOptions) -> None:
-    """One page of all reports. `MissingExtraError` where the extra `[html]` is not installed."""
+    """Write one page of all reports. Raise MissingExtraError if the extra `[html]` is not installed."""
     need_extra()
     write_page(page_of(reports), stream, options)
 
 
 def compact_page(report: Report, options: RenderOptions) -> str | None:
-    """The report as a part of a page, in the style of whatever is around it; `None` where Jinja2 is not installed."""
+    """Return the report as a part of a page, in the style of its surroundings; None if Jinja2 is not installed."""
     if find_spec("jinja2") is None:
         return None
     page = page_of([report])
@@ -42,7 +42,10 @@ def compact_page(report: Report, options: RenderOptions) -> str | None:
 
 
 def _parts(view: ViewText, report: Report, options: RenderOptions) -> list[tuple[str, Sequence[Grid]]]:
-    """The sections that have rows, each with the tables that any page for people shows."""
+    """Return the sections that have rows, each with the tables that any page for people shows."""
     grids = {table.name: make_grid(table, options.width) for table in shown_tables(report, options, for_people=True)}
-    found = [(one.section.title, [grids[table.name] for table in one.tables if table.name in grids]) for one in view.sections]
-    return [(title, [grid for grid in shown if grid.rows]) for title, shown in found if any(grid.rows for grid in shown)]
+    sections = [
+        (section_text.section.title, [grids[table.name] for table in section_text.tables if table.name in grids])
+        for section_text in view.sections
+    ]
+    return [(title, [grid for grid in shown if grid.rows]) for title, shown in sections if any(grid.rows for grid in shown)]

@@ -1,4 +1,4 @@
-"""What a page holds beside its data: Plotly, DataTables, the page's own script and style, and the policy that allows these."""
+"""The parts of a page besides its data: Plotly, DataTables, the page's script and style, and the policy that allows these."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DEFAULT = re.compile(r"([\w$]+)\s+as\s+default\b")
 
 
 def need_extra() -> None:
-    """`MissingExtraError` where a package of the extra is not installed."""
+    """Raise MissingExtraError if a package of the extra is not installed."""
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
         raise MissingExtraError(f"a page needs the extra [html]: pip install {' '.join(missing)}")

@@ -1,4 +1,4 @@
-"""What a page is made of, as plain data: views, sections, pictures. Nothing here knows HTML."""
+"""The parts of a page, as plain data: views, sections, pictures. Nothing here knows HTML."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from hlo_inspect.report.model import Report, Table
 
 Figure = Mapping[str, object]
-"""What Plotly draws: `data` and `layout`. Colours are names of the palette, as `$forward`."""
+"""The input of Plotly: `data` and `layout`. Colours are names of the palette, as `$forward`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One of several figures of a picture, such as that of FLOPs and that of bytes; `label` is on its button. `text` has its
-    figures for readers who cannot see it; where it is empty, that of the picture is used.
+    """A figure of a picture that has several, such as FLOPs and bytes; `label` is on its button.
+
+    `text` has its figures for readers who cannot see it; if it is empty, that of the picture is used.
     """
 
     label: str
@@ -27,8 +28,8 @@ class Chart:
     """A picture of one table of the report.
 
     `name` is unique in a view, `sentence` says what to see in it, and `text` has its figures for readers who cannot see it.
-    `table` is the name of the table. `measures` are the figures to choose from, the first of them `figure`; empty where there
-    is only one.
+    `table` is the name of the table. `measures` are the figures to choose from, the first of them `figure`; empty if there is
+    only one.
     `height` is in pixels; the width is that of the page. The `customdata` of a mark is `TABLE:ROW`, the row it is about.
     """
 
@@ -54,8 +55,8 @@ class Chart:
 class PageSection:
     """A part of a view under a heading: pictures, then tables by their names; those that a view lacks are left out.
 
-    `text` says what the section is about, after the first lines of the page of `command`. Where it has neither
-    pictures nor rows, `nothing` says why. The first table is open where there is no picture, or the section `opens_table`.
+    `text` says what the section is about, after the first lines of the page of `command`. If it has neither pictures nor rows,
+    `nothing` says why. The first table is open if there is no picture, or if the section `opens_table`.
     """
 
     name: str
@@ -70,11 +71,11 @@ class PageSection:
 
 @dataclass(frozen=True, slots=True)
 class PageView:
-    """What a page shows at one time: a module, the index of all modules, or two modules compared.
+    """A part of a page that is shown at one time: a module, the index of all modules, or two modules compared.
 
     `name` is empty for the first. `tables` are those of the report, and others that the sections name; no two have one name.
     `links` gives each row of a table, by its name, the address within the page that its first column leads to, or "".
-    `beside` are the views that it names at its top, itself among them: how each is called, by its name.
+    `siblings` are the views that it names at its top, itself among them: the title of each, by its name.
     """
 
     name: str
@@ -83,7 +84,7 @@ class PageView:
     sections: tuple[PageSection, ...]
     tables: tuple[Table, ...]
     links: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    beside: Mapping[str, str] = field(default_factory=dict)
+    siblings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

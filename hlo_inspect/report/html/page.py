@@ -49,11 +49,13 @@ def write_page(page: Page, stream: TextIO, options: RenderOptions) -> None:
 
 
 def _blocks(view: PageView, shown: Mapping[str, Table], options: RenderOptions) -> Iterator[str]:
-    """The data of a view's pictures and tables."""
+    """Yield the data of a view's pictures and tables."""
     pictures = [picture for section in view.sections for picture in section.pictures]
     for picture in pictures:
         measures = picture.measures or (Measure("", picture.figure),)
-        figures = [{"label": one.label, "figure": one.figure, "text": one.text or picture.text} for one in measures]
+        figures = [
+            {"label": measure.label, "figure": measure.figure, "text": measure.text or picture.text} for measure in measures
+        ]
         yield _block(view, "picture", picture.name, {"figures": figures, "height": picture.height, "table": picture.table})
     named = {name for section in view.sections for name in section.tables}
     named |= {picture.table for picture in pictures} | BEHIND_NAMES
@@ -134,7 +136,7 @@ class RuleText:
 
 
 class ViewText:
-    """What the template asks of a view, whose tables are `shown` with relative paths."""
+    """The texts of a view for the template. `shown` are its tables with relative paths."""
 
     def __init__(
         self, view: PageView, shown: Mapping[str, Table], documentation: Mapping[str, Report], options: RenderOptions
@@ -188,14 +190,14 @@ class ViewText:
 
 
 def _by_rule(findings: Iterable[Finding], documentation: Mapping[str, Report]) -> Iterator[RuleText]:
-    """The findings by their rules, in the order of the first of each."""
+    """Yield the findings by their rules, in the order of the first of each."""
     groups: dict[str, list[Finding]] = {}
     for finding in findings:
         groups.setdefault(finding.rule, []).append(finding)
-    for code, found in groups.items():
+    for code, findings_of_rule in groups.items():
         page = documentation.get(code)
         name = str(page.facts.get("rule.name", "")) if page is not None else ""
-        yield RuleText(code, found[0].severity, name, found, page.passages if page is not None else ())
+        yield RuleText(code, findings_of_rule[0].severity, name, findings_of_rule, page.passages if page is not None else ())
 
 
 LIMIT = 100_000_000
@@ -218,7 +220,7 @@ class _WrittenTable(NamedTuple):
 
 
 def advice(path: Path, limit: int = LIMIT) -> str:
-    """Which -n or --module makes the page smaller, where it has more bytes than the limit; else nothing."""
+    """Return the -n or --module that makes the page smaller, if it has more bytes than the limit, else ""."""
     size = path.stat().st_size
     if size <= limit:
         return ""
@@ -248,7 +250,7 @@ def _fewer_rows(size: int, tables: Sequence[_WrittenTable], limit: int) -> Itera
 
 
 def _fewer_modules(tables: Sequence[_WrittenTable], titles: dict[str, str]) -> Iterable[str]:
-    """The module that takes most, where there are several."""
+    """Yield the advice to leave out the module that takes most, if there are several."""
     if len(titles) > 1 and tables:
         sizes = {view: sum(table.size for table in tables if table.view == view) for view in titles}
         largest = max(sizes, key=lambda view: sizes[view])
@@ -264,8 +266,10 @@ _WIDE = 160
 
 
 def json_block(value: object) -> str:
-    """JSON for the inside of a script element. What is not printable is an escape: a character that turns the direction of
-    the text, or a surrogate alone, as of a file's name that is not UTF-8.
+    """Return JSON for the inside of a script element.
+
+    Unprintable characters are escapes: those that turn the direction of the text, or a lone surrogate of a file's name that is
+    not UTF-8.
     """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for character, escape in _ESCAPES.items():
@@ -277,9 +281,7 @@ def json_block(value: object) -> str:
 
 
 def table_data(table: Table, shown: Table, raw_bytes: bool) -> dict[str, object]:
-    """A table for the page's script: columns with their values, and with the texts of the same table as it is `shown`, with
-    relative paths.
-    """
+    """Return a table for the page's script: its columns with values, and with texts as `shown`, with relative paths."""
     wide, narrow = _shown(table, _WIDE), _shown(table, _NARROW)
     bounds = table.bound_columns
     values: list[tuple[Value, ...]] = list(zip(*table.rows, strict=True)) or [() for _ in table.columns]
@@ -288,38 +290,41 @@ def table_data(table: Table, shown: Table, raw_bytes: bool) -> dict[str, object]
             "name": column.name,
             "heading": heading(column, raw_bytes),
             "unit": column.unit,
-            "wide": at in wide,
-            "narrow": at in narrow,
-            "machine": at in bounds.values(),
-            **_column_data(column, values[at], values[bounds[at]] if at in bounds else None, _texts(shown, at, raw_bytes)),
+            "wide": index in wide,
+            "narrow": index in narrow,
+            "machine": index in bounds.values(),
+            **_column_data(
+                column, values[index], values[bounds[index]] if index in bounds else None, _texts(shown, index, raw_bytes)
+            ),
         }
-        for at, column in enumerate(table.columns)
+        for index, column in enumerate(table.columns)
     ]
     return {"name": table.name, "title": table.title, "rows": len(table.rows), "columns": columns}
 
 
-def _texts(table: Table, at: int, raw_bytes: bool) -> Callable[[int], str]:
-    """The text of a column in a row, as on any page for people."""
+def _texts(table: Table, index: int, raw_bytes: bool) -> Callable[[int], str]:
+    """Return the text of a column in a row, as on any page for people."""
     columns, rows = table.columns, table.rows
-    column, bound = columns[at], table.bound_columns.get(at)
+    column, bound = columns[index], table.bound_columns.get(index)
     if column.unit_of:
-        return lambda row: cell_in_own_unit(rows[row], at, columns, raw_bytes)
+        return lambda row: cell_in_own_unit(rows[row], index, columns, raw_bytes)
     if bound is None:
-        return lambda row: cell(rows[row][at], None, column, raw_bytes, of_sums=False)
-    return lambda row: cell(rows[row][at], rows[row][bound], column, raw_bytes, of_sums=False)
+        return lambda row: cell(rows[row][index], None, column, raw_bytes, of_sums=False)
+    return lambda row: cell(rows[row][index], rows[row][bound], column, raw_bytes, of_sums=False)
 
 
 def _shown(table: Table, width: int) -> set[int]:
-    """The columns that a page of that width begins with."""
+    """Return the columns that a page of that width begins with."""
     hidden = set(make_grid(Table(table.name, table.title, table.columns, ()), width).hidden)
-    return {at for at, column in enumerate(table.columns) if column.name not in hidden}
+    return {index for index, column in enumerate(table.columns) if column.name not in hidden}
 
 
 def _column_data(
     column: Column, values: Sequence[Value], bounds: Sequence[Value] | None, texts: Callable[[int], str]
 ) -> dict[str, object]:
-    """`values` and `texts`, and for each row the position of its own in `at`; without it a value for each row. Texts that the
-    values are anyway are left out, and so are bounds where no value is unknown. `texts` gives that of a row.
+    """Return distinct `values` and `texts`, and in `at` the position of each row's value; without `at` each row has its own.
+
+    Texts are left out if they equal the values, and bounds if no value is unknown. `texts` returns that of a row.
     """
     keys: Sequence[object] = values if bounds is None else list(zip(values, bounds, strict=True))
     if column.unit_of:

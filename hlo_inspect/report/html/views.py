@@ -1,7 +1,7 @@
 """Reports → the views of a page.
 
-The order of the reports says what belongs together: after that of a module what compiler passes did to it, after that of a
-comparison those of its two modules, and the list of all at the end.
+The order of the reports says what belongs together. The history of compiler passes follows its module, and two modules
+follow their comparison. The list of all is at the end.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ _STACKS = "call_stacks"
 
 
 def page_of(reports: Iterable[Report]) -> Page:
-    """A view for each module or pair, before them their index where there are several; reports on rules are the documentation
-    of the findings of the others.
+    """Return a page with a view for each module or pair, after their index if there are several.
+
+    Reports on rules are the documentation of the findings of the others.
     """
     entries = _ViewEntries()
     documentation: dict[str, Report] = {}
@@ -59,9 +60,9 @@ def page_of(reports: Iterable[Report]) -> Page:
     several = views[:1] if index is not None else []
     for entry in entries.kept():
         with naming(entry.report):
-            found = list(entry.views(entry.name if views else ""))
-        beside = {view.name: view.title for view in (*several, *found)}
-        views += [replace(view, beside=beside if len(beside) > 1 else {}) for view in found]
+            entry_views = list(entry.views(entry.name if views else ""))
+        siblings = {view.name: view.title for view in (*several, *entry_views)}
+        views += [replace(view, siblings=siblings if len(siblings) > 1 else {}) for view in entry_views]
     return Page(tuple(views), documentation)
 
 
@@ -79,12 +80,12 @@ class _ViewEntry:
 
     @property
     def weight(self) -> tuple[int, int]:
-        """What is kept where there are too many: pairs that differ in most, modules of most lines; of equal ones the first."""
+        """The weight that decides which entries are kept: changes of a pair, lines of a module, then the earlier entry."""
         changes = self.report.facts.get("diff.change_count") if self.report.command == DIFFERENCE else None
         return changes if isinstance(changes, int) else self.report.input.lines, -self.number
 
     def takes(self, report: Report) -> bool:
-        """Whether a report belongs to this one."""
+        """Return True if a report belongs to this one."""
         if self.report.command == DIFFERENCE:
             return report.command != DIFFERENCE and len(self.others) < len(_SIDES)
         return report.command == HISTORY and not self.others
@@ -116,7 +117,7 @@ class _ViewEntries:
 
     def __init__(self) -> None:
         self.keys: list[tuple[tuple[Value, str], str]] = []
-        """Name and place of each, and the name that its view has where it is kept."""
+        """Name and place of each, and the name of its view if it is kept."""
         self._largest: list[tuple[tuple[int, int], _ViewEntry]] = []
         self._last: _ViewEntry | None = None
 
@@ -145,30 +146,31 @@ def _module_view(name: str, report: Report) -> PageView:
 
 
 def distinct_tables(report: Report) -> tuple[Table, ...]:
-    """The tables of a report in which passes show the same table: it is there once, with the most columns that a pass gives
-    it. Call stacks are those of all. A table of single rows has another title than that of equal ones together.
+    """Return the tables of a report. If several passes show a table, keep the one with the most columns.
+
+    Call stacks are those of all. A table of single rows gets another title than that of merged rows.
     """
-    found: dict[str, Table] = {}
+    distinct: dict[str, Table] = {}
     for table in report.tables:
-        before = found.get(table.name)
+        before = distinct.get(table.name)
         if before is None:
-            found[table.name] = table
+            distinct[table.name] = table
         elif table.name == _STACKS:
-            found[table.name] = replace(before, rows=_joined(before.rows, table.rows))
+            distinct[table.name] = replace(before, rows=_joined(before.rows, table.rows))
         elif len(table.columns) > len(before.columns):
-            found[table.name] = table
+            distinct[table.name] = table
     return tuple(
         replace(table, title=f"{table.title}, one by one")
-        if table.page_as in found and found[table.page_as].title == table.title
+        if table.page_as in distinct and distinct[table.page_as].title == table.title
         else table
-        for table in found.values()
+        for table in distinct.values()
     )
 
 
 def _joined(first: Sequence[Row], second: Iterable[Row]) -> tuple[Row, ...]:
-    """The stacks of both, each once: the rows of a stack follow each other, and begin with the same source."""
-    known = {row[0] for row in first}
-    return (*first, *(row for row in second if row[0] not in known))
+    """Return the stacks of both, each once: the rows of a stack follow each other, and begin with the same source."""
+    sources = {row[0] for row in first}
+    return (*first, *(row for row in second if row[0] not in sources))
 
 
 def _index_view(index: Report, entries: _ViewEntries) -> PageView:
@@ -206,7 +208,7 @@ PICTURES: Mapping[str, tuple[Callable[[Tables], Chart | None], ...]] = {
 
 
 def _pictures(section: str, tables: Tables) -> tuple[Chart, ...]:
-    """Those for which a report has something."""
+    """Return the charts of the section for which a report has rows."""
     return tuple(chart for chart in (draw(tables) for draw in PICTURES.get(section, ())) if chart is not None)
 
 
@@ -303,21 +305,21 @@ _PLAN = (
 
 
 def module_sections(tables: Sequence[Table]) -> tuple[PageSection, ...]:
-    """The sections as planned with their pictures, and a last one with the tables that no other has."""
+    """Return the sections as planned with their pictures, and a last one with the tables that no other has."""
     named = _by_name(tables)
     words = {"optimizer": _optimizer_words(named)}
     drawn = named | _by_name(with_relative_paths([named[name] for name in _DRAWN_WITH_PATHS if name in named]))
-    pictures = {one.name: _pictures(one.name, drawn) for one in _PLAN}
+    pictures = {section.name: _pictures(section.name, drawn) for section in _PLAN}
     if not pictures["kernels"]:
         words["kernels"] = _no_roofline(named)
-    sections = tuple(replace(one, pictures=pictures[one.name], text=words.get(one.name, "")) for one in _PLAN)
-    planned = {name for one in sections for name in (*one.tables, *(chart.table for chart in one.pictures))}
+    sections = tuple(replace(section, pictures=pictures[section.name], text=words.get(section.name, "")) for section in _PLAN)
+    planned = {name for section in sections for name in (*section.tables, *(chart.table for chart in section.pictures))}
     rest = tuple(table.name for table in tables if table.on_page and table.name not in planned and table.rows)
     return (*sections, PageSection("more", "More", tables=rest)) if rest else sections
 
 
 def _no_roofline(tables: Tables) -> str:
-    """Why there is no picture of kernels; empty where there are none."""
+    """Return why there is no picture of kernels; empty if there are no kernels."""
     left_out = kernels_left_out(tables)
     return f"No kernel has a place on a roofline: {left_out}." if left_out else ""
 
@@ -328,7 +330,7 @@ _NO_CONSTANTS = frozenset({"rule", "weights", "bytes", "fusions"})
 
 
 def _optimizer_words(tables: Tables) -> str:
-    """A sentence for each of the first rules; empty where nothing is updated."""
+    """Return a sentence for each of the first rules; empty if nothing is updated."""
     groups = tables.get("optimizer_groups")
     if groups is None:
         return ""
@@ -407,7 +409,7 @@ def difference_sections(report: Report) -> tuple[PageSection, ...]:
 
 
 def _nothing_changed(report: Report) -> str:
-    """Why there are no changes: of saved reports and of parts of modules instructions are not compared."""
+    """Return why there are no changes: instructions of saved reports and of partial modules are not compared."""
     if report.facts.get("diff.same_program") is None:
         return "Nothing is known of instructions: they are compared where both texts are there and whole."
     return "Nothing: all instructions, parameters and settings are the same."
@@ -432,5 +434,5 @@ def index_section(report: Report, views: int, entries: int) -> PageSection:
 
 
 def is_index(report: Report) -> bool:
-    """Whether a report is a list of others."""
+    """Return True if a report is a list of others."""
     return any(table.name in LISTS for table in report.tables)

@@ -37,7 +37,7 @@ _CLASSES = 5  # as wide as so many classes at least
 
 
 def axes_chart(tables: Tables) -> Chart | None:
-    """Bytes that one device sends in one step, by axis and kind."""
+    """Draw the bytes that one device sends in one step, by axis and kind."""
     listed = rows_of(tables, "collectives_by_axis_and_kind")
     rows = [row for row in listed if row.least("executed_wire_bytes")]
     if not rows:
@@ -47,7 +47,7 @@ def axes_chart(tables: Tables) -> Chart | None:
         BarSeries(kind, colour(kind), [_bar(row, axes.index(row["axis"])) for row in of_kind])
         for kind, of_kind in _by_kind(rows).items()
     ]
-    figure = bars_figure([_axis_name(one) for one in axes], parts, "bytes", has_legend=True)
+    figure = bars_figure([_axis_name(label) for label in axes], parts, "bytes", has_legend=True)
     return Chart(
         "collectives-by-axis",
         "Sent in one step, by mesh axis",
@@ -61,14 +61,16 @@ def axes_chart(tables: Tables) -> Chart | None:
 
 
 def _unknown(rows: Iterable[ChartRow]) -> str:
-    """How many collectives have no bar since nothing is known of what they send."""
+    """Count the collectives without a bar, whose sent bytes are unknown."""
     without = [row for row in rows if row["executed_wire_bytes"] is None and not row.least("executed_wire_bytes")]
     return not_shown(sum(int(row.least("sites")) or 1 for row in without), "of unknown size")
 
 
 def _bar(row: ChartRow, line: int) -> Bar:
-    told = hover(f"{row['kind']} along {_axis_name(row['axis'])}", f"{row.text('executed_wire_bytes')} sent in {_runs(row)}")
-    return Bar(line, row.least("executed_wire_bytes"), told, row.key)
+    hover_text = hover(
+        f"{row['kind']} along {_axis_name(row['axis'])}", f"{row.text('executed_wire_bytes')} sent in {_runs(row)}"
+    )
+    return Bar(line, row.least("executed_wire_bytes"), hover_text, row.key)
 
 
 def _runs(row: ChartRow) -> str:
@@ -84,15 +86,15 @@ def _by_kind(rows: Iterable[ChartRow]) -> dict[str, list[ChartRow]]:
 
 
 def sizes_chart(tables: Tables) -> Chart | None:
-    """A histogram of sizes, by runs and by bytes."""
+    """Draw a histogram of sizes, by runs and by bytes."""
     rows = rows_of(tables, "collective_sizes")
     classes = list(dict.fromkeys(None if row["up_to_bytes"] is None else row.least("up_to_bytes") for row in rows))
     measures = []
     for column, unit, title in (("runs", "count", "Collectives"), ("executed_wire_bytes", "bytes", "Bytes sent")):
-        found = [row for row in rows if row.least(column)]
-        if found:
-            figure = _histogram(found, column, "count" if unit == "count" else "bytes", classes)
-            measures.append(Measure(title, figure, in_words((_class(row), _amount(row, column)) for row in found)))
+        shown = [row for row in rows if row.least(column)]
+        if shown:
+            figure = _histogram(shown, column, "count" if unit == "count" else "bytes", classes)
+            measures.append(Measure(title, figure, in_words((_class(row), _amount(row, column)) for row in shown)))
     if not measures:
         return None
     return Chart.of_measures(
@@ -133,7 +135,7 @@ def _histogram(rows: Sequence[ChartRow], column: str, unit: Unit, classes: Seque
     xaxis = axis(
         "size of the whole array",
         tickvals=list(range(len(classes))),
-        ticktext=["not<br>known" if one is None else f"≤ {tick_text(one, 'bytes').replace(' ', '<br>')}" for one in classes],
+        ticktext=["not<br>known" if size is None else f"≤ {tick_text(size, 'bytes').replace(' ', '<br>')}" for size in classes],
         tickangle=0,
         range=[-0.5, max(_CLASSES, len(classes)) - 0.5],
         showgrid=False,
@@ -170,7 +172,7 @@ def largest_chart(tables: Tables) -> Chart | None:
 
 
 def _between(row: ChartRow) -> str:
-    """Which devices send each other something."""
+    """Return the devices that communicate."""
     return str(row["replica_groups"] or row["source_target_pairs"] or "all devices")
 
 
@@ -192,7 +194,7 @@ _CELL = 24
 
 
 def mesh_chart(tables: Tables) -> Chart | None:
-    """A cell for each device: the most minor axis from left to right, the others from top to bottom."""
+    """Draw a cell for each device: the most minor axis from left to right, the others from top to bottom."""
     devices, axes = rows_of(tables, "mesh_devices"), rows_of(tables, "mesh_axes")
     if not devices or not axes:
         return None
@@ -225,7 +227,7 @@ def mesh_chart(tables: Tables) -> Chart | None:
         "ygap": 2,
     }
     sent = {row["axis"]: row.text("executed_wire_bytes") for row in rows_of(tables, "collectives_by_axis")}
-    named = [_named(one["axis"], one["size"], sent) for one in axes]
+    named = [_named(mesh_axis["axis"], mesh_axis["size"], sent) for mesh_axis in axes]
     outer = ", ".join(named[:-1])
     blank = {"ticks": "", "showgrid": False, "zeroline": False, "showticklabels": False}
     layout = base_layout(
@@ -239,7 +241,7 @@ def mesh_chart(tables: Tables) -> Chart | None:
         tables["mesh_devices"].title,
         "The devices in the order of the mesh: along the last axis from left to right. Each axis says what one device sends "
         "along it alone in one step.",
-        in_words((f"axis {one['axis']}", f"{one['size']} devices") for one in axes),
+        in_words((f"axis {mesh_axis['axis']}", f"{mesh_axis['size']} devices") for mesh_axis in axes),
         {"data": [trace], "layout": layout},
         "mesh_devices",
         height=min(420, 84 + rows * _CELL),

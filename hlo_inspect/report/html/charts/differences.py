@@ -110,21 +110,21 @@ def _array_in_words(row: ChartRow) -> str:
 
 
 def _signed_axis(bars: Sequence[_DifferenceBar], unit: Unit) -> Layout:
-    """An axis with what is less to the left of 0, and with the same ticks on both sides."""
+    """Return an axis with decreases to the left of 0, and with the same ticks on both sides."""
     less, more = (_sums([bar for bar in bars if bar.more * sign > 0]) for sign in (-1, 1))
-    found = amounts_axis([abs(length) for length in (*less, *more)], unit, "NEW - OLD")
-    ticks = list(zip(found["tickvals"], found["ticktext"], strict=True))[:: 2 if less and more else 1]
+    positive = amounts_axis([abs(length) for length in (*less, *more)], unit, "NEW - OLD")
+    ticks = list(zip(positive["tickvals"], positive["ticktext"], strict=True))[:: 2 if less and more else 1]
     mirrored = [(-value, f"-{text}") for value, text in reversed(ticks) if value]
     both = [*(mirrored if less else []), *(ticks if more else ticks[:1])]
-    return found | {"tickvals": [value for value, _ in both], "ticktext": [text for _, text in both], "zeroline": True}
+    return positive | {"tickvals": [value for value, _ in both], "ticktext": [text for _, text in both], "zeroline": True}
 
 
 def _sums(bars: Sequence[_DifferenceBar]) -> list[int | float]:
-    """How long the bars of each kind are together, for an axis."""
-    found: dict[str, int | float] = {}
+    """Return the total length of the bars of each kind, for an axis."""
+    totals: dict[str, int | float] = {}
     for bar in bars:
-        found[bar.kind] = found.get(bar.kind, 0) + bar.more
-    return list(found.values())
+        totals[bar.kind] = totals.get(bar.kind, 0) + bar.more
+    return list(totals.values())
 
 
 # -- facts -------------------------------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ class _Figure(NamedTuple):
 
     @property
     def length(self) -> int | float:
-        """Of its bar: that of an unknown figure is its lower bound."""
+        """The length of its bar: that of an unknown figure is its lower bound."""
         length = self.at_least if self.value is None else self.value
         return length if is_number(length) else 0
 
@@ -203,7 +203,7 @@ def _height_of_pairs(pairs: Sequence[_FactPair]) -> int:
 
 
 def _pairs(table: Table, form: re.Pattern[str]) -> list[_FactPair]:
-    """The members of a family, numbers before or after, or at least lower bounds of them."""
+    """Return the members of a family with numbers before or after, or at least with lower bounds of them."""
     exact: dict[str, int] = {}
     bounds: dict[str, int] = {}
     records = table.records()
@@ -211,29 +211,29 @@ def _pairs(table: Table, form: re.Pattern[str]) -> list[_FactPair]:
         match = form.fullmatch(str(record["fact"]))
         if match is not None and (is_number(record["old"]) or is_number(record["new"])):
             (bounds if match.groupdict().get("bound") else exact)[match[1]] = number
-    found = []
+    pairs = []
     for label, row in (bounds | exact).items():
         unit = as_unit(records[row]["unit"])
         # where only lower bounds differ the figures themselves are unknown on both sides
-        known, least = (records[at[label]] if label in at else {} for at in (exact, bounds))
-        old, new = (_Figure(known.get(side), least.get(side), unit) for side in ("old", "new"))
-        found.append(_FactPair(label, old, new, row))
-    return sorted(found, key=lambda pair: pair.row)
+        values, least = (records[positions[label]] if label in positions else {} for positions in (exact, bounds))
+        old, new = (_Figure(values.get(side), least.get(side), unit) for side in ("old", "new"))
+        pairs.append(_FactPair(label, old, new, row))
+    return sorted(pairs, key=lambda pair: pair.row)
 
 
 def _before_and_after(table: Table, pairs: Sequence[_FactPair]) -> Figure:
-    """A bar of OLD and one of NEW for each fact, on one axis. That of an unknown figure is its lower bound, in grey."""
+    """Draw a bar of OLD and one of NEW for each fact, on one axis. That of an unknown figure is its lower bound, in grey."""
     shown = pairs[:_MOST_BARS]
     sides = {"OLD": [pair.old for pair in shown], "NEW": [pair.new for pair in shown]}
     traces = [_side(table, shown, side, figures, is_known=True) for side, figures in sides.items()]
     traces += [
         _side(table, shown, side, figures, is_known=False)
         for side, figures in sides.items()
-        if any(one.value is None for one in figures)
+        if any(figure.value is None for figure in figures)
     ]
     layout = base_layout(
         barmode="group",
-        xaxis=amounts_axis([one.length for figures in sides.values() for one in figures], shown[0].old.unit),
+        xaxis=amounts_axis([figure.length for figures in sides.values() for figure in figures], shown[0].old.unit),
         yaxis=lines_axis([pair.label for pair in shown]),
         showlegend=True,
         height=_height_of_pairs(shown),
@@ -244,10 +244,10 @@ def _before_and_after(table: Table, pairs: Sequence[_FactPair]) -> Figure:
 def _side(
     table: Table, shown: Sequence[_FactPair], side: str, figures: Sequence[_Figure], *, is_known: bool
 ) -> dict[str, object]:
-    """The bars of OLD or NEW with their figures; of unknown ones in the same place those of their lower bounds."""
-    chosen = [at for at, one in enumerate(figures) if (one.value is not None) is is_known]
+    """Return the bars of OLD or NEW, either of the known figures or of the lower bounds of unknown ones."""
+    chosen = [index for index, figure in enumerate(figures) if (figure.value is not None) is is_known]
     fill = {"color": f"${side.lower()}"} if is_known else {"color": "$unknown", "pattern": {"shape": "/", "fgcolor": "$paper"}}
-    pairs = [shown[at] for at in chosen]
+    pairs = [shown[index] for index in chosen]
     return marks(
         "bar",
         (hover(pair.label, f"OLD {pair.old.text}", f"NEW {pair.new.text}") for pair in pairs),
@@ -256,9 +256,9 @@ def _side(
         name=side if is_known else f"{side}, lower bound",
         offsetgroup=side,
         y=chosen,
-        x=[figures[at].length for at in chosen],
-        text=[figures[at].text for at in chosen],
-        textposition=["auto" if figures[at].length else "outside" for at in chosen],
+        x=[figures[index].length for index in chosen],
+        text=[figures[index].text for index in chosen],
+        textposition=["auto" if figures[index].length else "outside" for index in chosen],
         marker=fill,
     )
 
@@ -336,8 +336,9 @@ def _stacked(rows: Sequence[ChartRow], kinds: Sequence[str]) -> Figure:
 
 
 def _line(rows: Sequence[ChartRow], name: str, label: str) -> Figure:
-    """A figure of the module from pass to pass: it stays until another pass changes it. Where it is unknown the line is at its
-    lower bound, and breaks where there is none.
+    """Draw a figure of the module from pass to pass: it stays until another pass changes it.
+
+    The line of an unknown figure is at its lower bound, and breaks if there is none.
     """
     values = [row.least(name) or row[name] for row in rows]
     trace = marks(
@@ -376,8 +377,8 @@ def _hover(row: ChartRow, figure: str) -> str:
 
 
 def _changes(rows: Sequence[ChartRow], name: str, label: str) -> str:
-    """The passes that changed a figure, in words."""
-    found = [(row["pass"], row.text(name)) for row in rows]
-    changed = [one for before, one in zip((None, *found), found, strict=False) if before is None or before[1] != one[1]]
+    """Return the passes that changed a figure, in words."""
+    values = [(row["pass"], row.text(name)) for row in rows]
+    changed = [after for before, after in zip((None, *values), values, strict=False) if before is None or before[1] != after[1]]
     words = in_words(changed, _MOST_WORDS)
     return f"{label} after each pass that changed them: {words}."

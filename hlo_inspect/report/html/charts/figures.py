@@ -1,4 +1,4 @@
-"""What all figures have in common: fonts, margins, legends, axes with the units of tables, and bars."""
+"""The common parts of all figures: fonts, margins, legends, axes with the units of tables, and bars."""
 
 from __future__ import annotations
 
@@ -68,15 +68,18 @@ def amounts_axis(values: Iterable[Value], unit: Unit, title: str = "") -> Layout
 
 
 def _ticks(greatest: float, base: int, least: float) -> list[float]:
-    """Round numbers up to the greatest: steps of 1, 2 or 5 times a power of ten, in multiples of the unit's base, and no
-    smaller ones than `least`.
+    """Return round numbers up to the greatest, none smaller than `least`.
+
+    Steps are 1, 2 or 5 times a power of ten, in multiples of the unit's base.
     """
     if greatest <= 0:
         return [0.0]
     scale = base ** math.floor(math.log(greatest, base) + 1e-9) if greatest >= 1 or base == 1000 else 1.0
     amount = greatest / scale
     power = 10.0 ** math.floor(math.log10(amount / _TICKS))
-    step = max(least, next((power * one for one in (*_STEPS, 10) if amount / (power * one) <= _TICKS), power * 10) * scale)
+    step = max(
+        least, next((power * factor for factor in (*_STEPS, 10) if amount / (power * factor) <= _TICKS), power * 10) * scale
+    )
     return [number * step for number in range(int(greatest / step) + 1)]
 
 
@@ -88,7 +91,7 @@ def tick_text(value: float, unit: Unit) -> str:
 
 
 def log_axis(values: Iterable[float], unit: Unit, title: str) -> Layout:
-    """A logarithmic axis with a tick for each power of ten, of bytes of 32; fewer where those are many."""
+    """Return a logarithmic axis with a tick for each power of ten, or of 32 for bytes; fewer if those are many."""
     base = 32 if unit == "bytes" else 10
     powers = [math.log(value, base) for value in values if value > 0]
     low, high = min(powers, default=0), max(powers, default=1)
@@ -110,7 +113,7 @@ _AROUND = 96
 
 
 class Bar(NamedTuple):
-    """A part of the bar in a line: how long it is, what is written in it and beside the mouse, and the row it is about."""
+    """A part of the bar in a line: its length, its text, its hover text, and its row."""
 
     line: int
     length: float
@@ -120,7 +123,7 @@ class Bar(NamedTuple):
 
 
 class BarSeries(NamedTuple):
-    """Bars of one colour, with a line in the legend where they have a name."""
+    """Bars of one colour, with a line in the legend if they have a name."""
 
     name: str
     colour: str
@@ -130,19 +133,19 @@ class BarSeries(NamedTuple):
 def bars_figure(
     labels: Sequence[Value], series: Iterable[BarSeries], unit: Unit, *, has_legend: bool | None = None
 ) -> dict[str, Any]:
-    """A figure with a line for each label, the first on top. By default it has a legend where several series have names."""
-    found = [one for one in series if one.bars]
+    """Draw a line for each label, the first on top. By default there is a legend if several series have names."""
+    drawn = [bar_series for bar_series in series if bar_series.bars]
     lengths = [0.0] * len(labels)
-    for one in found:
-        for bar in one.bars:
+    for bar_series in drawn:
+        for bar in bar_series.bars:
             lengths[bar.line] += bar.length
     layout = base_layout(
         barmode="stack",
         xaxis=amounts_axis(lengths, unit),
         yaxis=lines_axis(labels),
-        showlegend=sum(bool(one.name) for one in found) > 1 if has_legend is None else has_legend,
+        showlegend=sum(bool(bar_series.name) for bar_series in drawn) > 1 if has_legend is None else has_legend,
     )
-    return {"data": [_trace(one) for one in found], "layout": layout}
+    return {"data": [_trace(bar_series) for bar_series in drawn], "layout": layout}
 
 
 def marks(kind: str, hovers: Iterable[str], keys: Iterable[str], **more: Any) -> dict[str, Any]:  # noqa: ANN401 - as above

@@ -29,7 +29,7 @@ _PARTS = {
 
 
 def fit_chart(tables: Tables) -> Chart | None:
-    """What the program needs, beside what the accelerator has where that is known."""
+    """Draw the memory that the program needs, and that of the accelerator if it is known."""
     listed = [row for row in rows_of(tables, "memory_parts") if row["bytes"] != 0]
     rows = [row for row in listed if row["bytes"] is not None]
     missing = " and ".join(str(row["part"]) for row in listed if row["bytes"] is None)
@@ -51,23 +51,25 @@ def fit_chart(tables: Tables) -> Chart | None:
     measures = [Measure("In parts", figure, in_words((row["part"], row.text("bytes")) for row in listed))]
     if fit is not None:
         labels = [f"needed, {fit.text('needed_bytes')}", f"{fit['profile']}, {fit.text('capacity_bytes')}"]
-        told = hover(fit["profile"], f"{fit.text('capacity_bytes')} of memory")
-        parts.append(BarSeries("memory of the accelerator", "$grid", [Bar(1, fit.least("capacity_bytes"), told, fit.key)]))
+        hover_text = hover(fit["profile"], f"{fit.text('capacity_bytes')} of memory")
+        parts.append(
+            BarSeries("memory of the accelerator", "$grid", [Bar(1, fit.least("capacity_bytes"), hover_text, fit.key)])
+        )
         fits = f"it fits, {fit.text('left_bytes')} are left" if fit["fits"] else "it does not fit"
         sentence = f"What the program needs of the {fit.text('capacity_bytes')} of {fit['profile']}: {fits}."
-        beside = bars_figure(labels, parts, "bytes", has_legend=True)
-        measures.append(Measure("Of the accelerator", beside, "; ".join(labels)))
+        compared = bars_figure(labels, parts, "bytes", has_legend=True)
+        measures.append(Measure("Of the accelerator", compared, "; ".join(labels)))
     height = bars_height(len(labels) + 1)
     return Chart.of_measures("memory-fit", "Does it fit", sentence, measures, "memory_parts", height=height)
 
 
 def curve_chart(tables: Tables) -> Chart | None:
-    """The live bytes over the schedule, with the phases behind them and the peak marked."""
+    """Draw the live bytes over the schedule, with the phases behind them and the peak marked."""
     rows = rows_of(tables, "live_curve")
     if not rows:
         return None
     peak = max(rows, key=lambda row: row.least("bytes"))
-    runs = [one for one in _phases(rows) if one[0] != _UNKNOWN]
+    runs = [run for run in _phases(rows) if run[0] != _UNKNOWN]
     curve = marks(
         "scatter",
         map(_hover, rows),
@@ -78,7 +80,7 @@ def curve_chart(tables: Tables) -> Chart | None:
         showlegend=False,
         line={"shape": "hv", "color": "$text", "width": 1.5},
     )
-    found = sorted({phase for phase, _, _ in runs}, key=rank)
+    known_phases = sorted({phase for phase, _, _ in runs}, key=rank)
     legend = [
         {
             "type": "scatter",
@@ -89,7 +91,7 @@ def curve_chart(tables: Tables) -> Chart | None:
             "hoverinfo": "skip",
             "marker": {"symbol": "square", "size": 12, "color": colour(phase), "opacity": 0.4},
         }
-        for phase in found
+        for phase in known_phases
     ]
     layout = base_layout(
         xaxis=axis("instructions of the schedule", range=[0, rows[-1]["last"]], nticks=6, tickformat=",d", showgrid=False),
@@ -178,7 +180,7 @@ _DONATION = (("donated_bytes", "donated", "$donated"), ("not_donated_bytes", "no
 
 
 def parameters_chart(tables: Tables) -> Chart | None:
-    """A line for each role; where it is not known what is donated the whole has a third colour."""
+    """Draw a line for each role; if its donation is unknown the line has a third colour."""
     rows = [row for row in rows_of(tables, "params_by_role") if row.least("bytes")]
     if not rows:
         return None

@@ -108,9 +108,9 @@ _ROLES = {
 
 
 def css_variables() -> str:
-    """The custom properties of a style sheet that hold the colours, `--c-NAME`, and those of texts on them, `--c-on-NAME`."""
-    light = " ".join(f"--c-{name}: {one.light}; --c-on-{name}: {_ink(one.light)};" for name, one in PALETTE.items())
-    dark = " ".join(f"--c-{name}: {one.dark}; --c-on-{name}: {_ink(one.dark)};" for name, one in PALETTE.items())
+    """Return the custom properties of a style sheet that hold the colours, `--c-NAME`, and of texts on them, `--c-on-NAME`."""
+    light = " ".join(f"--c-{name}: {shades.light}; --c-on-{name}: {_ink(shades.light)};" for name, shades in PALETTE.items())
+    dark = " ".join(f"--c-{name}: {shades.dark}; --c-on-{name}: {_ink(shades.dark)};" for name, shades in PALETTE.items())
     return f":root {{ {light} }}\n@media screen and (prefers-color-scheme: dark) {{ :root:not(.paper) {{ {dark} }} }}\n"
 
 
@@ -119,9 +119,9 @@ def _ink(ground: str) -> str:
     return "#000000" if (luminance(ground) + 0.05) ** 2 > 0.05 * 1.05 else "#ffffff"
 
 
-def luminance(of: str) -> float:
-    """The relative luminance of `#rrggbb` as WCAG 2 defines it, from 0 to 1."""
-    parts = (int(of[at : at + 2], 16) / 255 for at in (1, 3, 5))
+def luminance(rgb: str) -> float:
+    """Return the relative luminance of `#rrggbb` as WCAG 2 defines it, from 0 to 1."""
+    parts = (int(rgb[start : start + 2], 16) / 255 for start in (1, 3, 5))
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
@@ -132,7 +132,7 @@ def on(ground: str) -> str:
 
 
 def colour(name: Value) -> str:
-    """What a figure has in the place of the colour of a phase, a kind of collective or whatever else the palette names."""
+    """Return the placeholder of a figure for the colour of a phase, a kind of collective or another name of the palette."""
     return f"${name}" if name in PALETTE else "$unknown"
 
 

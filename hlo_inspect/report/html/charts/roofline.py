@@ -27,28 +27,28 @@ _MEASURES = (
 
 
 def roofline_chart(tables: Tables) -> Chart | None:
-    """A mark for each row of the table that has the measure; the largest and those far from their roof are named."""
+    """Draw a mark for each row of the table that has the measure; the largest and those far from their roof are named."""
     rows = rows_of(tables, "roofline")
     left_out = kernels_left_out(tables)
-    beside = f" Not shown: {left_out}." if left_out else ""
+    remark = f" Not shown: {left_out}." if left_out else ""
     roofs = rows_of(tables, "roofs")
     if not rows:
         return None
     if not roofs:
-        return _without_roofs(rows, beside)
+        return _without_roofs(rows, remark)
     measures = []
     for column, title in _MEASURES:
-        found = [row for row in rows if row.least(column)]
-        if found:
-            figure = _figure(found, "flop_per_memory_byte", column, "flops_per_s", roofs)
-            measures.append(Measure(title, figure, _in_words(found, column)))
+        shown = [row for row in rows if row.least(column)]
+        if shown:
+            figure = _figure(shown, "flop_per_memory_byte", column, "flops_per_s", roofs)
+            measures.append(Measure(title, figure, _in_words(shown, column)))
     if not measures:
-        return _without_roofs(rows, beside)
+        return _without_roofs(rows, remark)
     return Chart.of_measures(
         "roofline",
         "Kernels on the roofline",
         "Kernels below the line take longer than the accelerator needs for their work; size is their time, and those that "
-        f"lose most time are named. Under the slope memory binds, under the flat part computing.{beside}",
+        f"lose most time are named. Under the slope memory binds, under the flat part computing.{remark}",
         measures,
         "kernel_groups",
         height=480,
@@ -60,7 +60,7 @@ def _in_words(rows: Iterable[ChartRow], column: str) -> str:
 
 
 def kernels_left_out(tables: Tables) -> str:
-    """How many kernels have no place on the roofline, by reason; empty where all have one."""
+    """Return the number of kernels without a place on the roofline, by reason; empty if all have one."""
     return ", ".join(_left_out(row) for row in rows_of(tables, "roofline_left_out") if row["sites"])
 
 
@@ -69,14 +69,14 @@ def _left_out(row: ChartRow) -> str:
     return f"{row.text('sites')} {what}{row['reason']}"
 
 
-def _without_roofs(rows: Sequence[ChartRow], beside: str) -> Chart:
+def _without_roofs(rows: Sequence[ChartRow], remark: str) -> Chart:
     has_times = any(row.least("bound_s") for row in rows)
     size = "time" if has_times else "bytes"
     why = "Before fusion it is not known which of these bytes reach memory." if has_times else _WITH_PROFILE
     return Chart(
         "roofline",
         "Kernels by bytes and FLOPs",
-        f"The further up, the more a kernel computes; the further right, the more it moves. Size is its {size}. {why}{beside}",
+        f"The further up, the more a kernel computes; the further right, the more it moves. Size is its {size}. {why}{remark}",
         in_words((row["name"], f"{row.text('flops')}, {row.text('bytes')}") for row in rows),
         _figure(rows, "bytes", "flops", "flops", ()),
         "kernel_groups",
@@ -109,13 +109,15 @@ def _figure(rows: Sequence[ChartRow], x: str, y: str, unit: Unit, roofs: Sequenc
 def _names(
     rows: Iterable[ChartRow], columns: tuple[str, str], ends: tuple[Sequence[float], Sequence[float]]
 ) -> Iterator[dict[str, Any]]:
-    """The names of marks: below those near the top, above the others. Names that are near each other are in several lines."""
+    """Yield the names of marks: below those near the top, above the others. Names near each other are in several lines."""
     taken: list[tuple[float, float, bool]] = []
     for row in sorted(rows, key=lambda row: row.least(columns[1])):
         x, y = (math.log10(row.least(column)) for column in columns)
-        along, up = ((at - low) / (high - low) for at, (low, high) in zip((x, y), ends, strict=True))
+        along, up = ((position - low) / (high - low) for position, (low, high) in zip((x, y), ends, strict=True))
         is_below = up > _HIGH
-        near = sum(abs(along - one) < _WIDE and abs(up - other) < _TALL and below == is_below for one, other, below in taken)
+        near = sum(
+            abs(along - across) < _WIDE and abs(up - other) < _TALL and below == is_below for across, other, below in taken
+        )
         taken.append((along, up, is_below))
         if near >= _STACKED:
             continue
@@ -135,7 +137,7 @@ def _names(
 
 
 def _peaks(roofs: Iterable[ChartRow]) -> Iterator[dict[str, Any]]:
-    """What the flat part of each roof is, the highest first; of those that are near each other the highest."""
+    """Yield a label for the flat part of each roof, the highest first; of those near each other only the highest."""
     lowest = math.inf
     for roof in roofs:
         if math.log10(roof.least("flops_per_s")) > lowest - _APART:
@@ -157,12 +159,12 @@ def _ends(roofs: Iterable[ChartRow], *columns: str) -> Iterable[float]:
 
 
 def _size(rows: Iterable[ChartRow]) -> str:
-    """The column that the size of marks goes by: the time, else the bytes. A share is not known where one of all is not."""
+    """Return the column for the size of marks: the time, else the bytes. One unknown value leaves all shares unknown."""
     return "bound_s" if any(row.least("bound_s") for row in rows) else "bytes"
 
 
 def _weight(rows: Sequence[ChartRow]) -> Callable[[ChartRow], float]:
-    """What makes a kernel worth naming: the time that it takes above its bound, else its size."""
+    """Return the weight that makes a kernel worth naming: its time above the bound, else its size."""
     by_loss = any(row.least("above_bound_s") for row in rows)
     return lambda row: row.least("above_bound_s" if by_loss else _size(rows))
 
@@ -193,22 +195,24 @@ def _trace(name: str, rows: Sequence[ChartRow], columns: tuple[str, str, str], l
 
 def _hover(row: ChartRow) -> str:
     times = [("bound_s", "at least"), ("estimate_s", "by the model"), ("compiler_s", "by the compiler")]
-    known = ", ".join(f"{row.text(column)} {words}" for column, words in times if row[column] is not None)
+    times_text = ", ".join(f"{row.text(column)} {words}" for column, words in times if row[column] is not None)
     reached = "" if row["estimate_flops_per_s"] is None else f", {row.text('estimate_flops_per_s')}"
     return hover(
         row["name"],
         row["shape"],
         f"{row.text('flops')}, {row.text('bytes')}",
         f"{row.text('flop_per_byte')} FLOP a byte{reached}",
-        known,
-        row["phase"] if row["share"] is None else f"{row.text('share')} of the {'time' if known else 'bytes'}, {row['phase']}",
+        times_text,
+        row["phase"]
+        if row["share"] is None
+        else f"{row.text('share')} of the {'time' if times_text else 'bytes'}, {row['phase']}",
         row["source"],
     )
 
 
 def _roof(roof: ChartRow) -> dict[str, Any]:
-    """The line of a unit: along the memory's bandwidth up to its peak."""
-    told = hover(
+    """Draw the line of a unit: along the memory's bandwidth up to its peak."""
+    hover_text = hover(
         roof["unit"],
         f"{roof.text('flops_per_s')} from {roof.text('ridge_flop_per_byte')} FLOP a byte on",
         f"memory {roof.text('bytes_per_s')}",
@@ -219,7 +223,7 @@ def _roof(roof: ChartRow) -> dict[str, Any]:
         "name": plain(f"roof {roof['unit']}"),
         "x": [roof["from_flop_per_byte"], roof["ridge_flop_per_byte"], roof["to_flop_per_byte"]],
         "y": [roof["from_flops_per_s"], roof["flops_per_s"], roof["flops_per_s"]],
-        "hovertext": [told] * 3,
+        "hovertext": [hover_text] * 3,
         "hoverinfo": "text",
         "showlegend": False,
         "line": {"color": "$quiet", "width": 1.5},

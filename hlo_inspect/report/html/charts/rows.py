@@ -24,17 +24,17 @@ class ChartRow:
     key: str
 
     def __getitem__(self, column: str) -> Value:
-        """The value of a column, `None` where the table has no such column."""
+        """Return the value of a column, None if the table has no such column."""
         return self.values.get(column)
 
     def least(self, column: str) -> float:
-        """The value for a mark: where it is unknown its lower bound, and 0 where nothing of it is known."""
+        """Return the value for a mark: its lower bound if it is unknown, 0 without one."""
         value = self.values.get(column)
         value = self.values.get(f"{column}_lower_bound") if value is None else value
         return value if isinstance(value, int | float) else 0
 
     def text(self, column: str) -> str:
-        """The value as tables have it, as `>= 4 MiB` where a lower bound of it is known."""
+        """Return the value as tables have it: `>= 4 MiB` for a known lower bound."""
         return format_bounded(self.values.get(column), self.values.get(f"{column}_lower_bound"), self.units.get(column, "text"))
 
 
@@ -47,13 +47,13 @@ def grouped(rows: Iterable[ChartRow], label: Callable[[ChartRow], str]) -> dict[
 
 
 def rows_of(tables: Tables, name: str) -> list[ChartRow]:
-    """The rows of a table; none where there is no such table."""
+    """Return the rows of a table; none if the table is missing."""
     table = tables.get(name)
     if table is None:
         return []
     units = {column.name: column.unit for column in table.columns}
     names = list(units)
-    return [ChartRow(dict(zip(names, row, strict=True)), units, f"{name}:{at}") for at, row in enumerate(table.rows)]
+    return [ChartRow(dict(zip(names, row, strict=True)), units, f"{name}:{number}") for number, row in enumerate(table.rows)]
 
 
 def is_number(value: Value) -> TypeGuard[int | float]:
@@ -71,12 +71,12 @@ _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;",
 
 
 def plain(text: Value, longest: int = LONGEST) -> str:
-    """A text that Plotly shows letter by letter: on one line, without its middle where it is longer."""
+    """Return a text that Plotly shows letter by letter, on one line. A longer text loses its middle."""
     return short("" if text is None else str(text), longest).translate(_ENTITIES)
 
 
 def short(text: str, longest: int) -> str:
-    """A text of at most so many characters, with control characters escaped. Names differ at their beginnings and ends."""
+    """Cut the middle of a text to `longest` characters at most, and escape control characters. Names differ at both ends."""
     shown = printable(text)
     if len(shown) <= longest:
         return shown
@@ -91,7 +91,7 @@ def hover(title: Value, *parts: Value) -> str:
 
 def _wrapped(text: Value) -> str:
     shown = short("" if text is None else str(text), LONGEST)
-    return "<br>".join(plain(shown[at : at + _LINE]) for at in range(0, max(1, len(shown)), _LINE))
+    return "<br>".join(plain(shown[start : start + _LINE]) for start in range(0, max(1, len(shown)), _LINE))
 
 
 def counted(count: str, what: str) -> str:
@@ -100,7 +100,7 @@ def counted(count: str, what: str) -> str:
 
 
 def not_shown(unknown: int, what: str) -> str:
-    """A sentence on what has no mark since its figure is not known; empty where that is nothing."""
+    """Return a sentence on the rows that have no mark because their figure is unknown; empty if there are none."""
     return f" Not shown: {unknown:,} {what}." if unknown else ""
 
 
@@ -110,7 +110,7 @@ def role_words(role: Value) -> str:
 
 
 def in_words(parts: Iterable[tuple[Value, str]], most: int = 12) -> str:
-    """The figures of a picture for readers who cannot see it. It is no text of a figure: its writer escapes it."""
-    found: Sequence[tuple[Value, str]] = list(parts)
-    words = "; ".join(f"{short(str(name), LONGEST)}: {value}" for name, value in found[:most])
-    return f"{words}; {len(found) - most:,} more in the table" if len(found) > most else words
+    """Return the figures of a picture for readers who cannot see it. It is no text of a figure: its writer escapes it."""
+    figures: Sequence[tuple[Value, str]] = list(parts)
+    words = "; ".join(f"{short(str(name), LONGEST)}: {value}" for name, value in figures[:most])
+    return f"{words}; {len(figures) - most:,} more in the table" if len(figures) > most else words

@@ -56,10 +56,10 @@ def _times(rows: Sequence[ChartRow], title: str, sentence: str, table: str) -> C
     parts = []
     axes = iter(_OF_AXES * len(rows))
     for row in rows:
-        found = _COLOURS.get(str(row["part"])) or next(axes)
+        bar_colour = _COLOURS.get(str(row["part"])) or next(axes)
         least = Bar(0, row.least("bound_s"), _hover(row, "bound_s", "bound_share", "at least"), row.key)
         likely = Bar(1, row.least("estimate_s"), _hover(row, "estimate_s", "share", "by the model"), row.key)
-        parts.append(BarSeries(str(row["part"]), found, (least, likely)))
+        parts.append(BarSeries(str(row["part"]), bar_colour, (least, likely)))
     figure = bars_figure(["at least", "by the model"], parts, "seconds")
     return Chart(
         "step",
@@ -78,11 +78,11 @@ def _hover(row: ChartRow, seconds: str, share: str, which: str) -> str:
 
 
 def _costs(rows: Sequence[ChartRow]) -> Chart | None:
-    """Without times: each measure by phase."""
+    """Draw each measure by phase, without times."""
     measures = []
     for column, unit, title in _MEASURES:
-        found = sorted((row for row in rows if row.least(column)), key=lambda row: rank(row["phase"]))
-        if not found:
+        shown = sorted((row for row in rows if row.least(column)), key=lambda row: rank(row["phase"]))
+        if not shown:
             continue
         parts = [
             BarSeries(
@@ -90,10 +90,10 @@ def _costs(rows: Sequence[ChartRow]) -> Chart | None:
                 colour(row["phase"]),
                 [Bar(0, row.least(column), hover(row["phase"], row.text(column)), row.key)],
             )
-            for row in found
+            for row in shown
         ]
         figure = bars_figure(["one step"], parts, unit, has_legend=True)
-        measures.append(Measure(title, figure, in_words((row["phase"], row.text(column)) for row in found)))
+        measures.append(Measure(title, figure, in_words((row["phase"], row.text(column)) for row in shown)))
     if not measures:
         return None
     return Chart.of_measures(
@@ -180,18 +180,20 @@ _LOOP_MEASURES: tuple[tuple[str, Unit, str], ...] = (
 
 
 def loops_chart(tables: Tables) -> Chart | None:
-    """A line for each loop, inner ones included in those around them."""
+    """Draw a line for each loop; inner loops are included in those around them."""
     rows = rows_of(tables, "loops")
     measures = []
     for column, unit, title in _LOOP_MEASURES:
-        found = nlargest(_MOST, [row for row in rows if row.least(column)], key=methodcaller("least", column))
-        if found:
-            bars = [Bar(line, row.least(column), _hover_loop(row), row.key, row.text(column)) for line, row in enumerate(found)]
-            figure = bars_figure([row["loop"] for row in found], [BarSeries("", series(0), bars)], unit)
+        largest = nlargest(_MOST, [row for row in rows if row.least(column)], key=methodcaller("least", column))
+        if largest:
+            bars = [
+                Bar(line, row.least(column), _hover_loop(row), row.key, row.text(column)) for line, row in enumerate(largest)
+            ]
+            figure = bars_figure([row["loop"] for row in largest], [BarSeries("", series(0), bars)], unit)
             text = in_words(
-                (row["loop"], f"{row.text('trip_count')} iterations, {_amount_of_loop(row, column)}") for row in found
+                (row["loop"], f"{row.text('trip_count')} iterations, {_amount_of_loop(row, column)}") for row in largest
             )
-            measures.append((len(found), Measure(title, figure, text)))
+            measures.append((len(largest), Measure(title, figure, text)))
     if not measures:
         return None
     return Chart.of_measures(

@@ -19,7 +19,7 @@ _WITHOUT_NAME = ("(no named scope)", "(not printed)")
 
 
 def scopes_chart(tables: Tables) -> Chart | None:
-    """What a step costs by scope."""
+    """Draw the costs of a step by scope."""
     return _icicle(
         tables,
         "scope_tree",
@@ -31,7 +31,7 @@ def scopes_chart(tables: Tables) -> Chart | None:
 
 
 def sources_chart(tables: Tables) -> Chart | None:
-    """What a step costs by file and line."""
+    """Draw the costs of a step by file and line."""
     return _icicle(
         tables,
         "source_tree",
@@ -70,15 +70,15 @@ def _icicle(tables: Tables, name: str, path: str, title: str, sentence: str) -> 
 
 
 def _levels(rows: Sequence[ChartRow]) -> Sequence[int]:
-    """How many nodes are around each, which come before it."""
-    found: dict[object, int] = {}
+    """Return the number of nodes around each node; they come before it."""
+    levels: dict[object, int] = {}
     for row in rows:
-        found[row["node"]] = 0 if row["inside"] is None else found[row["inside"]] + 1
-    return list(found.values())
+        levels[row["node"]] = 0 if row["inside"] is None else levels[row["inside"]] + 1
+    return list(levels.values())
 
 
 def live_chart(tables: Tables) -> Chart | None:
-    """What is live at the peak, by role and scope."""
+    """Draw the live arrays at the peak, by role and scope."""
     rows = rows_of(tables, "live_tree")
     if len(rows) < 2:
         return None
@@ -114,16 +114,16 @@ def _colours(rows: Sequence[ChartRow], column: str) -> Sequence[str]:
 
 
 def _inherited(rows: Sequence[ChartRow], chosen: Mapping[Any, str]) -> Sequence[str]:
-    """The colour of each node: its own, else that of the node around it, which comes before it."""
-    found = dict(chosen)
+    """Return the colour of each node: its own, else that of the node around it, which comes before it."""
+    colour_of_node = dict(chosen)
     for row in rows:
-        if row["node"] not in found:
-            found[row["node"]] = found[row["inside"]]
-    return [found[row["node"]] for row in rows]
+        if row["node"] not in colour_of_node:
+            colour_of_node[row["node"]] = colour_of_node[row["inside"]]
+    return [colour_of_node[row["node"]] for row in rows]
 
 
 def _figure(kind: str, rows: Sequence[ChartRow], column: str, path: str, colours: Sequence[str]) -> dict[str, Any]:
-    """Values are what no child has, so that the areas add up to the whole without a rounded sum in between."""
+    """Draw the nodes. Values are the parts outside children: the areas add up to the whole without rounded sums in between."""
     trace = {
         "type": kind,
         "ids": [f"n{row['node']}" for row in rows],
@@ -133,7 +133,7 @@ def _figure(kind: str, rows: Sequence[ChartRow], column: str, path: str, colours
         "branchvalues": "remainder",
         "text": [plain(row.text(column)) for row in rows],
         "textinfo": "label+text",
-        "textfont": {"color": [on(one) for one in colours]},
+        "textfont": {"color": [on(fill) for fill in colours]},
         "hovertext": [hover(row[path] or row["label"], row.text(column), _of_whole(row, column)) for row in rows],
         "hoverinfo": "text",
         "sort": False,
@@ -151,7 +151,7 @@ def _figure(kind: str, rows: Sequence[ChartRow], column: str, path: str, colours
 
 
 def _of_whole(row: ChartRow, column: str) -> str:
-    """The share of the root, where both are known."""
+    """Return the share of the root, if both are known."""
     return "" if row[f"{column}_share"] is None else f"{row.text(f'{column}_share')} of the whole"
 
 
