@@ -178,10 +178,8 @@ def _add_sources(section: Node, sources: dict[str, SourceDocument]) -> None:
 
 def _link(node: Node, name: str, texts: dict[str, str], sources: Mapping[str, SourceDocument]) -> dict[str, Figure | None]:
     """Return the figures of a level of links; add its topology to `texts`."""
-    is_extended = f"{name}.topology" in texts
-    fields = node.fields(
-        ("topology", "bandwidth", "count", "devices", "wraparound", *_LEVEL), () if is_extended else ("topology",)
-    )
+    stated = f"{name}.topology" in texts
+    fields = node.fields(("topology", "bandwidth", "count", "devices", "wraparound", *_LEVEL), () if stated else ("topology",))
     if "topology" in fields:
         texts[f"{name}.topology"] = fields["topology"].choice(TOPOLOGIES)
     figures: dict[str, Figure | None] = {}

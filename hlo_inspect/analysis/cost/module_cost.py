@@ -163,7 +163,7 @@ class ModuleCost:
         return tally
 
     def by(self, label: Label) -> Tally:
-        """Return the figures of one step by one of its labels."""
+        """Return the figures of one step by the values of a label."""
         tally = self._by_label.get(label)
         if tally is None:
             tally = self._by_label[label] = self._find_by(label)
@@ -345,9 +345,5 @@ def xla_order(view: View) -> Iterator[int]:
     operands = [view.operand_rows(row) for row in rows]
     used = {view.root}.union(*operands)
     roots = [view.root] if view.root is not None else []
-    ends = (
-        *(row for row in rows if row not in used),
-        *roots,
-        *rows,
-    )  # the last for rows that use themselves, as in no valid program
+    ends = (*(row for row in rows if row not in used), *roots, *rows)  # the last for rows that use themselves
     return operands_first(ends, lambda row: [operand for operand in operands[row] if operand is not None])

@@ -54,12 +54,12 @@ def work_of(op: Operation, applied: Applied) -> Work:
 
 
 def mapped(op: Operation, applied: Applied) -> Work:
-    """Apply once per element of the result (`HloCostAnalysis::HandleMap`)."""
+    """Count one application per element of the result (`HloCostAnalysis::HandleMap`)."""
     return applied(op, "to_apply").times(elements(op.shape))
 
 
 def reduced(op: Operation, applied: Applied) -> Work:
-    """Apply once per element that vanishes, however many arrays are reduced (`HloCostAnalysis::HandleReduce`).
+    """Count one application per element that vanishes, however many arrays are reduced (`HloCostAnalysis::HandleReduce`).
 
     An array without elements costs nothing; XLA's count of it is below 0.
     """
@@ -67,18 +67,18 @@ def reduced(op: Operation, applied: Applied) -> Work:
 
 
 def scanned(op: Operation, applied: Applied) -> Work:
-    """Apply once per element of the second operand (`HloCostAnalysis::HandleScan`)."""
+    """Count one application per element of the second operand (`HloCostAnalysis::HandleScan`)."""
     return applied(op, "to_apply").times(elements(op.operand_shape(1)))
 
 
 def scattered(op: Operation, applied: Applied) -> Work:
-    """Apply once per element of the first update (`HloCostAnalysis::HandleScatter`)."""
+    """Count one application per element of the first update (`HloCostAnalysis::HandleScatter`)."""
     first_update = op.operand_count // 2 + 1
     return applied(op, "to_apply").times(elements(op.operand_shape(first_update)))
 
 
 def reduce_window(op: Operation, applied: Applied) -> Work:
-    """Apply n - 1 times for a window of n elements (`HloCostAnalysis::HandleReduceWindow`).
+    """Count n - 1 applications for a window of n elements (`HloCostAnalysis::HandleReduceWindow`).
 
     A window that spans one whole dimension from every position counts as a reduce and a broadcast.
     """
@@ -166,7 +166,7 @@ def _all_elements(op: Operation) -> int:
 
 
 def dot_flops(lhs: ArrayShape, result_elements: int, contracting: tuple[int, ...]) -> int:
-    """Count a multiply-add per contracted element for each element of the result (`HloCostAnalysis::GetDotFlops`)."""
+    """Return two FLOPs per element of the result and contracted element (`HloCostAnalysis::GetDotFlops`)."""
     return 2 * result_elements * math.prod([dimension(lhs, i) for i in contracting])
 
 
@@ -206,7 +206,7 @@ def matmul(flops: int) -> Work:
 
 
 def convolution_flops(op: Operation, lhs: ArrayShape, rhs: ArrayShape, result: ArrayShape) -> int:
-    """Count multiply-adds whose input is neither padding nor a hole of dilation (`HloCostAnalysis::GetConvolutionFlops`)."""
+    """Return two FLOPs per pair of kernel and input that meets no padding or hole (`HloCostAnalysis::GetConvolutionFlops`)."""
     op.require("dim_labels")
     labels = op.instruction.attr("dim_labels")
     groups = [1 if (count := op.instruction.attr(name)) is None else count for name in _GROUP_COUNTS]

@@ -98,9 +98,9 @@ class Attention(NamedTuple):
         Raise UnknownCostError if its first operand, the queries alone or with keys and values, has another number of elements.
         """
         queries = self.batch * self.queries * self.heads * self.key_size
-        size = elements(op.operand_array(0))
-        if size not in (queries, queries + 2 * self.batch * self.keys * self.heads * self.key_size):
-            raise UnknownCostError(f"its queries have {size:,} elements where its backend_config states {queries:,}")
+        count = elements(op.operand_array(0))
+        if count not in (queries, queries + 2 * self.batch * self.keys * self.heads * self.key_size):
+            raise UnknownCostError(f"its queries have {count:,} elements where its backend_config states {queries:,}")
         least = self.work(kernel, mask.pairs(self.queries, self.keys)).flops
         return CallCost(
             self.work(kernel),
