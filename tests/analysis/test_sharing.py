@@ -21,8 +21,9 @@ from hlo_inspect.analysis.cost.computation import Costs
 from hlo_inspect.analysis.cost.kernels import Kernel, Kernels
 from hlo_inspect.analysis.memory import overwriting
 from hlo_inspect.analysis.memory.in_place import InPlace
-from hlo_inspect.analysis.phases import facts, graph_phases
-from hlo_inspect.analysis.phases.facts import StepFacts
+from hlo_inspect.analysis.phases import component_facts as fact
+from hlo_inspect.analysis.phases import graph_phases
+from hlo_inspect.analysis.phases.component_facts import ComponentFacts
 from hlo_inspect.analysis.phases.names import NamedPhases
 from hlo_inspect.analysis.phases.phases import Phases
 from hlo_inspect.analysis.provenance import Labeller, Provenances
@@ -510,15 +511,20 @@ def test_rules_say_the_same_of_each_value_by_itself(seed: int, monkeypatch: pyte
     chance, size = random.Random(seed), 3000  # noqa: S311 - no secrets
     graph = ValueGraph()
     graph.kinds = bytearray(chance.choices([0, PRODUCT, MOVING, COLLECTIVE, COLLECTIVE | MOVING, COLLECTIVE | SUMS], k=size))
-    some = [chance.choice([facts.LOSS, facts.GRADIENT, facts.UPDATED, 0]) | chance.getrandbits(16) for _ in range(8)]
-    some += [facts.LOSS, facts.UPDATED, facts.GRADIENT, facts.GRADIENT | facts.RECOMPUTED]
+    some = [chance.choice([fact.LOSS, fact.GRADIENT, fact.UPDATED, 0]) | chance.getrandbits(16) for _ in range(8)]
+    some += [
+        fact.LOSS,
+        fact.UPDATED,
+        fact.GRADIENT,
+        fact.GRADIENT | fact.RECOMPUTED,
+    ]
     bits, nodes = chance.choices(some, k=size), range(size)
-    value_facts = SimpleNamespace(parts=SimpleNamespace(of=nodes), bits=bits, operands=[[] for _ in nodes])
+    value_facts = SimpleNamespace(parts=SimpleNamespace(component_of=nodes), bits=bits, operands=[[] for _ in nodes])
     flags = [bytearray(chance.choices([0, 1], weights=[4, 1], k=size)) for _ in range(2)]
     monkeypatch.setattr(graph_phases, "collective_key", lambda _, node: (str(node % 3),))
     for is_scheduled in (False, True):
         step = graph_phases.StepValues(
-            graph, cast(StepFacts, value_facts), flags[0], size // 2, frozenset({("1",)}), flags[1], is_scheduled
+            graph, cast(ComponentFacts, value_facts), flags[0], size // 2, frozenset({("1",)}), flags[1], is_scheduled
         )
         alone = [graph_phases.phase_of(step, node, node) for node in nodes]
         assert len(set(alone)) > 3

@@ -1,7 +1,7 @@
-"""The largest arrays that a text makes, scheduled or not: parameters, and what each instruction that runs by itself makes.
+"""The largest arrays of a text, scheduled or not: parameters, and results of instructions that run by themselves.
 
-What is fused is in no memory of its own, and what tuples, bitcasts, loops, calls and barriers return is made elsewhere. The
-result of an asynchronous pair is that of its end. In a scheduled text what is written in place makes no array.
+A fused value has no memory of its own. Tuples, bitcasts, loops, calls and barriers return arrays of other instructions. The
+result of an asynchronous pair is that of its end. In a scheduled text an instruction that writes in place makes no array.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _RUNNING = frozenset({"run", "body", "condition", "branch"})
 
 
 class LargeArray(NamedTuple):
-    """An array: the row that makes it, which `element` of that row's result it is, and what it is to the entry's parameters."""
+    """An array: the row that makes it, the index `element` into its result, and its relation to the entry's parameters."""
 
     view: View
     row: int
@@ -71,7 +71,7 @@ Made = tuple[View, int, ShapeIndex, ArrayShape]
 class LargestArrays:
     """The arrays of a module that was read with its graph, by their bytes with padding.
 
-    `made` gives what `made_arrays` found, when it is first needed.
+    `made` returns the relations of `made_arrays`; it is called on first use.
     """
 
     def __init__(
@@ -88,17 +88,17 @@ class LargestArrays:
         self._run = list(_run(module, views))
         self._in_place = _InPlace(views) if module.header.is_scheduled else None
         entry = module.entry.name if module.entry is not None else ""
-        arrays = [one for _, name in self._run for one in _arrays(views.of(name), has_inputs=entry in {"", name})]
+        arrays = [array for _, name in self._run for array in _arrays(views.of(name), has_inputs=entry in {"", name})]
         sized = [(size, array) for array in arrays if (size := array[3].padded_bytes)]
-        self._sized = sorted(sized, key=lambda one: -one[0])
+        self._sized = sorted(sized, key=lambda item: -item[0])
 
     @cached_property
     def found(self) -> list[LargeArray]:
-        """Those that are not smaller than the largest by `LEAST_SHARE`, the largest first."""
+        """The arrays of at least the largest one's bytes / `LEAST_SHARE`, the largest first."""
         return [self._described(array) for array in self._large() if not self._is_in_place(array)]
 
     def constants(self) -> list[LargeArray]:
-        """Those of `found` that are constants."""
+        """Return the constants among the arrays of at least the largest one's bytes / `LEAST_SHARE`."""
         return [self._described(array) for array in self._large() if array[0].opcodes[array[1]] == "constant"]
 
     def _large(self) -> Iterator[Made]:
@@ -107,7 +107,7 @@ class LargestArrays:
 
     @cached_property
     def largest_made(self) -> list[LargeArray]:
-        """All that are as large as the largest one that is no parameter."""
+        """All arrays as large as the largest one that is no parameter."""
         largest: list[LargeArray] = []
         limit = 0
         for size, array in self._sized:
@@ -120,7 +120,7 @@ class LargestArrays:
 
     @property
     def largest_made_shape(self) -> ArrayShape | None:
-        """The shape of the largest one that is no parameter."""
+        """The shape of the largest array that is no parameter."""
         return next((a[3] for _, a in self._sized if a[0].opcodes[a[1]] != "parameter" and not self._is_in_place(a)), None)
 
     def _is_in_place(self, array: Made) -> bool:
@@ -131,7 +131,7 @@ class LargestArrays:
         return LargeArray(view, row, element, shape, self.relation(view, row, element), self._labels_of(view, row))
 
     def relation(self, view: View, row: int, element: ShapeIndex) -> Relation | None:
-        """What the array that a row makes is to a parameter."""
+        """Return the relation of a row's array to a parameter, if any."""
         return self._relations.of((view.computation.name, row, element))
 
     @cached_property
@@ -143,8 +143,9 @@ class LargestArrays:
 
 
 def _run(module: Module, views: Views) -> Iterator[tuple[ArrayPlace | None, str]]:
-    """The computations that run by themselves, each with the instruction that runs it first, callers first. Without an entry
-    those that no instruction fuses or applies.
+    """Yield the computations that run by themselves, callers first, each with the first instruction that runs it.
+
+    Without an entry, start with the computations that no instruction fuses or applies.
     """
     if module.entry is not None:
         waiting: list[tuple[ArrayPlace | None, str]] = [(None, module.entry.name)]
@@ -161,30 +162,30 @@ def _run(module: Module, views: Views) -> Iterator[tuple[ArrayPlace | None, str]
 
 
 def _called(view: View, opcodes: Set[str]) -> Iterator[tuple[int, Callee]]:
-    """The computations that rows of these opcodes call, except those that starts wrap."""
+    """Yield the computations that rows of these opcodes call, except those that starts wrap."""
     for row, opcode in enumerate(view.opcodes):
         if opcode in opcodes and not TABLE[opcode].half:
             yield from ((row, callee) for callee in view.called_at(row))
 
 
 def _arrays(view: View, *, has_inputs: bool) -> Iterator[Made]:
-    """What the rows of a computation make, and its parameters where they are inputs of the program."""
-    known: dict[int, list[tuple[ShapeIndex, ArrayShape]]] = {}  # equal shapes of a module are one object
+    """Yield the arrays that the rows of a computation make, and its parameters if they are inputs of the program."""
+    leaves_of_shape: dict[int, list[tuple[ShapeIndex, ArrayShape]]] = {}  # equal shapes are one object
     for row, (opcode, shape) in enumerate(zip(view.opcodes, view.shapes, strict=True)):
         if opcode not in _MADE_ELSEWHERE and (has_inputs or opcode != "parameter") and not _is_marker(view, row, opcode):
-            leaves = known.get(id(shape))
+            leaves = leaves_of_shape.get(id(shape))
             if leaves is None:
-                leaves = known[id(shape)] = array_leaves(shape)
+                leaves = leaves_of_shape[id(shape)] = array_leaves(shape)
             yield from ((view, row, *leaf) for leaf in leaves)
 
 
 def _is_marker(view: View, row: int, opcode: str) -> bool:
-    """Whether a row is a custom call that returns its operands where they are."""
+    """Return True if a row is a custom call that returns its operands in place."""
     return opcode == "custom-call" and view.instruction_at(row).attr("custom_call_target") in _MARKERS
 
 
 class _InPlace:
-    """Which results are written into an operand: those of instructions that write a part, and of fusions that end in one."""
+    """Results that are written into an operand: of instructions that write a part, and of fusions whose root is one."""
 
     def __init__(self, views: Views) -> None:
         self._views = views
@@ -199,10 +200,10 @@ class _InPlace:
         root = fused.rows.column.root
         if root is not None and root.opcode not in NAMING:
             return root.opcode in _WRITING
-        return self._ends_in_one(fused.name, index)
+        return self._ends_in_write(fused.name, index)
 
-    def _ends_in_one(self, name: str, index: ShapeIndex) -> bool:
-        """Whether an element of what a computation returns is written in it, and forwarded."""
+    def _ends_in_write(self, name: str, index: ShapeIndex) -> bool:
+        """Return True if an element of a computation's result comes from an instruction that writes a part."""
         frames, number = self._frames, self._frames.open(name)
         place: Place | None = frames.root(number, index) if number is not None else None
         for _ in range(MAX_STEPS):

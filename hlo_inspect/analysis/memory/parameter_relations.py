@@ -1,4 +1,4 @@
-"""What an array is to the entry's parameters: a copy, transpose or conversion of one, its gradient, its new value."""
+"""The relation of an array to the entry's parameters: a copy, transpose or conversion, gradient, or new value."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WORDS = {
     "pad": "padded",
     "custom-call": "moved",
 }
-"""What an instruction makes of its first operand; what is not here and can be stepped through changes nothing."""
+"""The word for an instruction's result in relation to its first operand; others that can be stepped through add none."""
 
 _PARTICIPLES = frozenset({GATHERED, "moved", "padded"})
 
@@ -36,16 +36,14 @@ _OF_FIRST_OPERAND = _PARTS | opcodes_that_are("update") | {"broadcast"}
 _RESULT_OF_START = {"all-gather-start": (1,), "copy-start": (0,)}
 
 _JOINED_SLICES = "ConcatBitcast"
-"""A custom call of TPU: slices of one array that were copied one by one stand together again."""
+"""A custom call of TPU that joins slices of one array which were copied one by one."""
 
 ArrayPlace = tuple[str, int, ShapeIndex]
 """A computation, a row of it, and an index into the result of that row."""
 
 
 class Relation(NamedTuple):
-    """What an array is to the entry's parameter of this number: `steps` say what was done to it, in order. A parameter itself
-    has none.
-    """
+    """The relation of an array to an entry parameter: `steps` are the changes in order, none for itself."""
 
     parameter: int
     steps: tuple[str, ...] = ()
@@ -55,14 +53,14 @@ class Relation(NamedTuple):
 
     @property
     def phrase(self) -> str:
-        """With the number of the parameter: `copy of parameter 0`, `gathered from parameter 1`."""
+        """The relation with the number of the parameter: `copy of parameter 0`, `gathered from parameter 1`."""
         return f"{self} {'from' if self.steps[-1:] and self.steps[-1] in _PARTICIPLES else 'of'} parameter {self.parameter}"
 
 
 class ParameterRelations:
-    """The relations of a module's arrays to the parameters of its entry, each step of the way looked at once.
+    """The relations of a module's arrays to the parameters of its entry, each computed once.
 
-    `made` are arrays whose relation is known from elsewhere: gradients and new values.
+    `made` are arrays whose relation is known already: gradients and new values.
     """
 
     def __init__(self, module: Module, views: Views, made: Mapping[ArrayPlace, Relation]) -> None:
@@ -76,7 +74,7 @@ class ParameterRelations:
         self._known: dict[Place, Relation | None] = {}
 
     def enter(self, caller: ArrayPlace | None, computation: str) -> None:
-        """Says that the instruction at `caller` runs a computation; the entry has none. The first caller of several counts."""
+        """Note that the instruction at `caller` runs a computation; the entry has none. The first of several callers counts."""
         if computation in self._numbers:
             return
         place = self._place(caller) if caller is not None else None
@@ -88,7 +86,7 @@ class ParameterRelations:
             self._loops[number] = place
 
     def _arguments(self, place: Place, computation: str) -> tuple[Place, ...]:
-        """What a computation gets from the instruction that runs it: a branch the operand of its number, after the index."""
+        """Return the arguments of a computation: the operands of its caller, or for a branch the one after the index."""
         if self._frames.opcode(place) != "conditional":
             return self._frames.operands(place)
         numbers = self._branches.get(place[:2])
@@ -100,8 +98,9 @@ class ParameterRelations:
         return (argument,) if argument is not None else ()
 
     def of(self, array: ArrayPlace) -> Relation | None:
-        """The relation of an array, `None` where it has none. Its computation has to be entered. The result of a start is what
-        its end returns: the first element of a copy-start, the second of an all-gather-start.
+        """Return the relation of an array; None if it has none. Its computation must be entered.
+
+        The result of a start is that of its end: the first element of a copy-start, the second of an all-gather-start.
         """
         place = self._place(array)
         if place is not None and place[2][:1] == _RESULT_OF_START.get(self._frames.opcode(place)):
@@ -130,7 +129,7 @@ class ParameterRelations:
         return relation
 
     def _step(self, place: Place) -> Relation | Place | None:
-        """Return the relation of an array where it is known, else the array that it is made of, if any."""
+        """Return the relation of an array if it is known, else the array that it is made of, if any."""
         frame, row, index = place
         if row < 0:
             return None
@@ -141,7 +140,7 @@ class ParameterRelations:
         return self._made.get((view.computation.name, row, index)) or self._before(place)
 
     def _before(self, place: Place) -> Place | None:
-        """Where the values of an array come from."""
+        """Return the place that the values of an array come from."""
         opcode = self._frames.opcode(place)
         if opcode in _OF_FIRST_OPERAND:
             return self._frames.operand(place, 0)
@@ -154,13 +153,13 @@ class ParameterRelations:
         return self._frames.step_back(place)
 
     def _invariant(self, place: Place) -> Place | None:
-        """What a loop was given for an element of its state that it never changes."""
+        """Return the initial value of an element of a loop's state that the loop never changes."""
         frames, loop = self._frames, self._loops[place[0]]
         is_same = frames.made_at(frames.root(place[0], place[2])) == place
         return frames.operand(loop, 0, place[2]) if is_same else None
 
     def _keeps_size(self, place: Place) -> bool:
-        """Whether an instruction is a broadcast that repeats nothing."""
+        """Return True if an instruction is a broadcast that repeats nothing."""
         frames = self._frames
         if frames.opcode(place) != "broadcast":
             return False
@@ -171,8 +170,9 @@ class ParameterRelations:
 
 
 def made_arrays(interface: Interface, overview: Overview | None, views: Views, entry: str) -> dict[ArrayPlace, Relation]:
-    """The gradients and new values of parameters by where they are made: of the optimizer where it was asked for, and the
-    outputs that take the place of a parameter.
+    """Return the gradients and new values of parameters by the place that makes them.
+
+    They come from the optimizer, if it was requested, and from outputs that alias a parameter.
     """
     made: dict[ArrayPlace, Relation] = {}
     for place, relation in (*_of_optimizer(overview), *_outputs(interface, views, entry)):
@@ -196,7 +196,7 @@ def _of_optimizer(overview: Overview | None) -> Iterator[tuple[ArrayPlace, Relat
         forms = row.matched.update.forms
         atoms = {atom for monomial in claim.gradient for atom, _ in monomial}
         nodes = [node for atom in atoms if (node := forms.atoms[atom].node) is not None]
-        for place in [found for node in nodes if (found := updates.flow.graph.places.get(node)) is not None]:
+        for place in [place for node in nodes if (place := updates.flow.graph.places.get(node)) is not None]:
             if frames.size(place) == row.weight.shape.elements:
                 yield _made_at(frames, place), Relation(parameter[0], (GRADIENT,))
 
@@ -211,6 +211,6 @@ def _outputs(interface: Interface, views: Views, entry: str) -> Iterator[tuple[A
 
 
 def _made_at(frames: Frames, place: Place) -> ArrayPlace:
-    """Where the value at a place is made."""
+    """Return the array that makes the value at a place."""
     frame, row, index = frames.made_at(place)
     return frames[frame].view.computation.name, row, index

@@ -1,16 +1,16 @@
-"""The phases by names: those of collectives, as far as their metadata proves them, and of all instructions.
+"""Phases by names: of collectives as far as their metadata proves them, and of all instructions.
 
 Forward, backward and recompute are the scopes of JAX's transformations. The other two:
 
-* loss: differentiated work directly in the step function that only a loss does – a sum to a scalar, or a softmax split over
-  devices where all layers have names – and what is in a scope or file of a loss.
+* loss: differentiated work directly in the step function that only a loss does, and work in a scope or file of a loss. Such
+  work is a sum to a scalar, or a softmax split over devices if all layers have names.
 * optimizer: work that is not differentiated, in a scope or file of an optimizer.
 
-Where the metadata leaves it open the phase is unknown; combined collectives often lose theirs.
+The phase is unknown if the metadata does not show it; combined collectives often lose theirs.
 
-The `op_name` of an instruction in a called computation can be relative to the instruction that calls it: newer JAX prints
-`layers/dot_general` inside of a `closed_call` that is called under `transpose(jvp(…))`. It is backward then, and forward where
-another call is forward. What is not relative begins with a scope of the step: `jit(step)`, `jvp(…)`, `transpose(…)`.
+The `op_name` of an instruction in a called computation can be relative to its caller. Newer JAX prints `layers/dot_general`
+inside of a `closed_call` that is called under `transpose(jvp(…))`. It is backward then, and forward if another call is forward.
+An absolute name begins with a scope of the step: `jit(step)`, `jvp(…)`, `transpose(…)`.
 """
 
 from __future__ import annotations
@@ -47,19 +47,21 @@ _STEP_SCOPE = lazy_pattern(r"(?:jvp|transpose|vmap|p?jit|pmap|xmap|shard_map|cus
 _FUNCTION = lazy_pattern(r"p?jit\(([^()]*)\)", re.ASCII)
 _MODULE = lazy_pattern(r"p?jit_(.*)", re.ASCII)
 _DIFFERENTIATED = (UNKNOWN, FORWARD, BACKWARD, RECOMPUTE)
-"""Phases that a caller hands on; of two the later one holds: what is computed again for a call in the backward pass."""
+"""Phases that a caller passes on. The later of two wins: work that is computed again for a call in the backward pass."""
 
 
 class NamedContext(NamedTuple):
-    """What the callers of a computation are, and how often they run it."""
+    """The phase of a computation's callers, and how often they run it."""
 
     phase: str
     runs: Bounds
 
 
-class OwnName(NamedTuple):
-    """What the metadata of an instruction says by itself: the phase, whether its name is relative to its caller, and whether it
-    may be computed again in spite of that phase.
+class OpNamePhase(NamedTuple):
+    """The phase by an instruction's own metadata.
+
+    `is_relative` means that its name is relative to its caller. `is_open` means that it may be computed again in spite of that
+    phase.
     """
 
     phase: str
@@ -67,58 +69,59 @@ class OwnName(NamedTuple):
     is_open: bool
 
 
-_NO_NAME = OwnName(UNKNOWN, is_relative=False, is_open=False)
+_NO_NAME = OpNamePhase(UNKNOWN, is_relative=False, is_open=False)
 
 
 class NamedPhases:
-    """What names say of the instructions of a module. The phases of collectives are those of `find_phases`, which looks at
-    all of them together.
+    """The phases of a module's instructions by names.
+
+    Those of collectives are from `find_phases`, which looks at all of them together.
     """
 
     def __init__(self, module: Module, provenances: Provenances, graph: CallGraph, collectives: Sequence[Collective]) -> None:
         self._provenances = provenances
-        self._known: dict[Metadata, OwnName] = {}
+        self._by_metadata: dict[Metadata, OpNamePhase] = {}
         match = _MODULE.fullmatch(module.name)
         self._function = _plain(match[1]) if match else ""
-        self._functions: dict[str, bool] = {}  # of the names of functions, whether it is that of the step
+        self._functions: dict[str, bool] = {}  # True for the names of the step's function
         self._of_collectives: dict[InstructionPlace, str] = {}
         self._collective_opcodes: set[str] = set()
         for collective, phase in zip(collectives, find_phases(collectives), strict=True):
-            for one in (collective.inner, collective.start):
-                self._of_collectives[place(one)] = phase
-                self._collective_opcodes.add(one.opcode)
+            for instruction in (collective.inner, collective.start):
+                self._of_collectives[place(instruction)] = phase
+                self._collective_opcodes.add(instruction.opcode)
         self._graph = graph
 
     @cached_property
     def contexts(self) -> dict[str, list[NamedContext]]:
-        """The phases in which callers run each computation."""
-        found: dict[str, dict[str, Bounds]] = {name: {UNKNOWN: ONCE} for name in self._graph.order[:1]}
+        """The phases in which callers run each computation, with the number of runs."""
+        by_computation: dict[str, dict[str, Bounds]] = {name: {UNKNOWN: ONCE} for name in self._graph.order[:1]}
         for name in self._graph.order:
-            around = found.get(name, {})
+            around = by_computation.get(name, {})
             for instruction, calls in groupby(self._graph.calls[name], key=lambda call: call.instruction):
                 handed_on = {phase: self.handed_on(instruction, phase) for phase in around}
                 for call in calls:
-                    inside = found.setdefault(call.callee, {})
+                    inside = by_computation.setdefault(call.callee, {})
                     for phase, runs in around.items():
                         handed = handed_on[phase]
                         added = runs.times(call.times)
                         inside[handed] = inside[handed].plus(added) if handed in inside else added
-        known: dict[tuple[tuple[str, Bounds], ...], list[NamedContext]] = {}  # computations have a few, most of them the same
+        shared: dict[tuple[tuple[str, Bounds], ...], list[NamedContext]] = {}  # computations have a few, most of them the same
         return {
-            name: known.setdefault(tuple(around.items()), [NamedContext(*one) for one in around.items()])
-            for name, around in found.items()
+            name: shared.setdefault(tuple(around.items()), [NamedContext(*item) for item in around.items()])
+            for name, around in by_computation.items()
         }
 
-    def is_collective(self, at: InstructionPlace) -> bool:
-        """Whether the instruction at a place is a collective, or wraps one."""
-        return at in self._of_collectives
+    def is_collective(self, key: InstructionPlace) -> bool:
+        """Return True if the instruction at a place is a collective, or wraps one."""
+        return key in self._of_collectives
 
     def may_be_collective(self, opcode: str) -> bool:
-        """Whether collectives are of this opcode, or wrapped by such instructions."""
+        """Return True if some collective, or its wrapper, has this opcode."""
         return opcode in self._collective_opcodes
 
     def handed_on(self, caller: Instruction, around: str) -> str:
-        """The phase that a call gives to relative names: its own, of one that says nothing that of the call around it."""
+        """Return the phase that a call gives to relative names: its own, or without metadata that of the call around it."""
         phase, is_relative, _ = self.own(caller)
         if phase not in _DIFFERENTIATED:
             return phase
@@ -127,39 +130,40 @@ class NamedPhases:
         return max(phase, around, key=_rank) if is_relative and around in _DIFFERENTIATED else phase
 
     def of(self, instruction: Instruction, around: str = UNKNOWN) -> str:
-        """What names say of an instruction whose computation is called in the phase `around`."""
-        known = self._of_collectives.get(place(instruction), UNKNOWN)
-        if known != UNKNOWN:
-            return known
+        """Return the phase by names of an instruction whose computation is called in the phase `around`."""
+        collective_phase = self._of_collectives.get(place(instruction), UNKNOWN)
+        if collective_phase != UNKNOWN:
+            return collective_phase
         phase, is_relative, _ = self.own(instruction)
         if is_relative and around != UNKNOWN and phase in _DIFFERENTIATED:
             return max(phase, around, key=_rank) if around in _DIFFERENTIATED else around
         return phase
 
     def is_sure(self, instruction: Instruction) -> bool:
-        """Whether what is computed again would have another name."""
+        """Return True if the instruction would have another name if it were recomputed."""
         return place(instruction) in self._of_collectives or not self.own(instruction).is_open
 
-    def own(self, instruction: Instruction) -> OwnName:
-        """What an instruction's metadata says by itself."""
+    def own(self, instruction: Instruction) -> OpNamePhase:
+        """Return the phase by an instruction's own metadata."""
         try:
             return self.own_name(instruction.attr("metadata"))
         except tokens.ScanError:
             return _NO_NAME
 
-    def own_name(self, metadata: Metadata | None) -> OwnName:
-        """What metadata says by itself."""
+    def own_name(self, metadata: Metadata | None) -> OpNamePhase:
+        """Return the phase by the metadata alone."""
         if metadata is None:
             return _NO_NAME
-        known = self._known.get(metadata)
-        if known is None:
-            found = self._provenances.get(metadata)
-            is_open = found.phase == BACKWARD and is_of_old_remat(found.scope)
-            known = self._known[metadata] = OwnName(found.phase, self._is_relative(found.origin.op_name), is_open)
-        return known
+        phase = self._by_metadata.get(metadata)
+        if phase is None:
+            provenance = self._provenances.get(metadata)
+            is_open = provenance.phase == BACKWARD and is_of_old_remat(provenance.scope)
+            is_relative = self._is_relative(provenance.origin.op_name)
+            phase = self._by_metadata[metadata] = OpNamePhase(provenance.phase, is_relative, is_open)
+        return phase
 
     def _is_relative(self, name: str) -> bool:
-        """Whether a name does not begin with a scope of the step."""
+        """Return True if a name does not begin with a scope of the step."""
         if not _STEP_SCOPE.match(name):
             return True
         function = _FUNCTION.match(name)
@@ -172,7 +176,7 @@ class NamedPhases:
 
 
 NOT_CALLED = [NamedContext(UNKNOWN, ONCE)]
-"""The context of a computation that nothing that was read calls: only its own names count."""
+"""Context of a computation that nothing that was read calls: only its own names count."""
 
 
 def _rank(phase: str) -> int:
@@ -180,16 +184,16 @@ def _rank(phase: str) -> int:
 
 
 def _plain(name: str) -> str:
-    """The name of a function as names of modules spell it."""
+    """Return the name of a function as names of modules spell it."""
     return re.sub(r"[^\w.]", "_", name).strip("_")
 
 
-# Checkpoint as JAX wrote it before it marked what is computed again: `remat(f)` and `remat`; in some versions `checkpoint`.
+# Scopes of checkpoint before JAX marked recomputed work: `remat(f)` and `remat`; in some versions `checkpoint`.
 _OLD_REMAT = lazy_pattern(r"(remat(?:\(.*\))?)|checkpoint", re.DOTALL)
 
 
 def find_phases(collectives: Sequence[Collective]) -> list[str]:
-    """The phase of each collective, one of `op_names.PHASES`."""
+    """Return the phase of each collective, one of `op_names.PHASES`."""
     names = {name: without_layer_numbers(name) for name in {collective.origin.op_name for collective in collectives}}
     said = {name: scope_of(name) for name in set(names.values())}
     scopes = [said[names[collective.origin.op_name]] for collective in collectives]
@@ -202,15 +206,16 @@ def find_phases(collectives: Sequence[Collective]) -> list[str]:
 
 
 def _by_itself(collective: Collective, scope: Scope) -> str:
-    """What the collective's own metadata says."""
+    """Return the phase by the collective's own metadata."""
     if len(set(scope.parts)) > 1:
         return _of_parts(collective, scope.parts)
     return phase_of(collective.origin.innermost, scope)
 
 
 def _of_parts(collective: Collective, parts: Sequence[str]) -> str:
-    """The phase of a combined collective of several phases: that of the parts that make up nine tenths of its bytes, as the
-    gradients do that a scalar is combined with. The parts are in the order of its arrays.
+    """Return the phase of a combined collective of several phases: that of nine tenths of its bytes, else unknown.
+
+    Gradients reach them if a scalar is combined with them. The parts are in the order of its arrays.
     """
     leaves = array_leaves(collective.result_shape)
     if len(leaves) != len(parts):
@@ -225,12 +230,13 @@ def _of_parts(collective: Collective, parts: Sequence[str]) -> str:
 
 
 def _find_recomputed(collectives: Sequence[Collective], scopes: Sequence[Scope], phases: list[str], remats: Set[Scope]) -> None:
-    """Old JAX gives what is computed again the scope of the backward pass. Inside remat, in one of the scopes `remats`, it is
-    what the forward pass has too: the same collective of the same primitive with the same parameters, and no more of them than
-    there.
+    """Mark recomputed collectives in the scopes `remats`, to which old JAX gave the scope of the backward pass.
 
-    Without printed parameters a product and its gradient look the same: that is backward where JAX would have marked what is
-    computed again (it wrote `checkpoint` by then), and else unknown.
+    A recomputed one has a twin in the forward pass: the same collective of the same primitive with the same parameters. There
+    are no more of them than twins.
+
+    Without printed parameters a product and its gradient look the same. It is then backward if JAX would have marked
+    recomputation (it wrote `checkpoint` by then), else unknown.
     """
     arrays = [(c.kind, str(c.result_shape)) for c in collectives]
 
@@ -249,7 +255,7 @@ def _find_recomputed(collectives: Sequence[Collective], scopes: Sequence[Scope],
 
 
 def is_of_old_remat(scope: Scope) -> bool:
-    """Whether JAX wrote a name before it marked what is computed again."""
+    """Return True if JAX wrote the name before it marked recomputed work."""
     remat = [match for match in map(_OLD_REMAT.fullmatch, scope.path) if match]
     return bool(remat) and bool(scope.parameters or remat[0][1])
 
@@ -277,24 +283,28 @@ def _is_scalar_sum(collective: Collective, scope: Scope) -> bool:
 
 
 def _find_softmax(bare: Sequence[int], collectives: Sequence[Collective], scopes: Sequence[Scope], phases: list[str]) -> None:
-    """A maximum and a sum over the same dimension and devices, of the same shape; layers have names, so it is no layer's."""
+    """Mark a maximum and a sum over the same dimension and devices, of the same shape, as loss.
+
+    Layers have names, so it belongs to no layer.
+    """
     pairs: dict[tuple[object, ...], dict[str, list[int]]] = {}
     for i in bare:
         collective, shape = collectives[i], collectives[i].result_shape
         if isinstance(shape, ArrayShape) and shape.dimensions and collective.kind == "all-reduce":
             key = (collective.start.computation.name, shape.dimensions, collective.participants.key, scopes[i].parameters)
             pairs.setdefault(key, {}).setdefault(scopes[i].primitive, []).append(i)
-    for found in pairs.values():
-        if len(found.get("reduce_max", ())) == len(found.get("reduce_sum", ())) == 1:
-            for i in (*found["reduce_max"], *found["reduce_sum"]):
+    for primitives in pairs.values():
+        if len(primitives.get("reduce_max", ())) == len(primitives.get("reduce_sum", ())) == 1:
+            for i in (*primitives["reduce_max"], *primitives["reduce_sum"]):
                 phases[i] = LOSS
 
 
 def _find_unmarked_sums(
     bare: Sequence[int], collectives: Sequence[Collective], scopes: Sequence[Scope], phases: list[str]
 ) -> None:
-    """Old JAX did not mark differentiation outside of named scopes. A scalar sum before the backward pass needs no
-    gradient, and is the loss's, unless others follow after it: then both may be norms of the optimizer's.
+    """Mark scalar sums before the backward pass as loss, for JAX that did not mark differentiation outside of scopes.
+
+    A scalar sum needs no gradient. If others follow after the backward pass, both may be norms of the optimizer.
     """
     starts: dict[str, int] = {}
     for collective, phase in zip(collectives, phases, strict=True):

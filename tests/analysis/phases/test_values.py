@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.phases.facts import Components
+from hlo_inspect.analysis.phases.component_facts import Components
 from hlo_inspect.graph.graph_reader import read_values
 from hlo_inspect.graph.value_graph import PARAMETER, ValueGraph, nodes_in
 from hlo_inspect.hlo.wants import Wants
@@ -34,11 +34,11 @@ def inputs(graph: ValueGraph) -> list[set[str]]:
     parts = Components(graph)
     reached: list[set[str]] = []
     for number, made_of in enumerate(parts.operands):
-        members = [node for node, part in enumerate(parts.of) if part == number and graph.kinds[node] & PARAMETER]
+        members = [node for node, part in enumerate(parts.component_of) if part == number and graph.kinds[node] & PARAMETER]
         names = {graph.frames[graph.frame_of[node]].view.rows[graph.row_of[node]][1] for node in members}
         reached.append(names.union(*(reached[other] for other in made_of)))
     elements = root if isinstance(root, tuple) else (root,)
-    return [set().union(*(reached[parts.of[node]] for node in nodes_in(one))) for one in elements]
+    return [set().union(*(reached[parts.component_of[node]] for node in nodes_in(one))) for one in elements]
 
 
 def test_a_combined_all_reduce_is_one_for_each_operand(read: Read) -> None:

@@ -1,12 +1,13 @@
-"""What is true of each value of a training step: which values lead to what, and which depend on what.
+"""Facts of each value of a training step: the values that it leads to, and those that it depends on.
 
 Each fact is one bit of each component of the graph, found by one pass in the order of the values or against it.
 
 * `GRADIENT`, leads to a gradient; `UPDATED`, depends on one.
 * `LOSS`, leads to a loss. No value of the backward pass does.
-* `COTANGENT`, depends on the first cotangents: what leads to gradients and is computed directly from the *tail* of the forward
-  pass, `TAIL`: values behind a product that lead to a loss and to no further product that leads to a loss. Saved activations
-  are not in the tail, as a product comes behind them: what is computed from them alone depends on no cotangent.
+* `COTANGENT`, depends on the first cotangents. These lead to gradients and are computed directly from the `TAIL` of the forward
+  pass.
+* `TAIL`: values behind a product that lead to a loss and to no further product that leads to a loss. Saved activations are not
+  in the tail, as a product comes behind them: values computed from them alone depend on no cotangent.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ BEFORE_PRODUCT = 256
 REDUCED = 512
 """In the tail, behind a reduction or a gather there."""
 RECOMPUTED, FOR_RECOMPUTED, TO_STATE = 1024, 2048, 4096
-"""Made of a product that the backward pass computes again; leads to such a product; leads to what is updated."""
+"""Made of a product that the backward pass recomputes; leads to such a product; leads to an updated state."""
 MOVED = 8192
 """A gradient, or only moved or summed from gradients."""
 
 AGAIN = 16384
-"""Computes the loss again for the backward pass, where all of it is."""
+"""Computes the loss again for the backward pass, if all of it is recomputed."""
 
 FOR_BACKWARD = 32768
 """Goes unchanged into a product of the backward pass."""
@@ -49,44 +50,43 @@ class TrainedWeight(NamedTuple):
 
 
 def trained_weights(overview: Overview, graph: ValueGraph) -> list[TrainedWeight]:
-    """Return the weights of which gradients were found that depend on a cotangent, as the updates of the optimizer say."""
+    """Return the weights whose updates by the optimizer show a gradient."""
     places = NodesAtPlaces(overview.frames, graph)
-    found = []
+    weights = []
     for row in [row for row in overview.rows if not row.matched.is_linear]:
         gradients = {node for place, part in row.matched.gradient_places() for node in places.nodes(place, part)}
-        held = [array.source for array in (row.weight, row.master) if array is not None]
+        sources = [array.source for array in (row.weight, row.master) if array is not None]
         if gradients:
-            found.append(TrainedWeight(gradients, {node for source in held for node in places.input(*source)}))
-    return found
+            weights.append(TrainedWeight(gradients, {node for source in sources for node in places.input(*source)}))
+    return weights
 
 
 class Components:
-    """The components of the graph of values: nodes that are made of each other are one, as the state of a loop and what makes
-    it new. They are numbered so that each comes after those that it is made of.
+    """The strongly connected components of the graph of values, numbered operands first.
 
-    `of` is the component of each node, `operands` those that each is made of, `kinds` what any of its nodes is; `is_cycle`
-    where values are made of each other.
+    The state of a loop and its new values are one component. `component_of` is the component of each node, `operands` are those
+    that each is made of. `kinds` joins the kinds of its nodes; `is_cycle` is 1 if its values are made of each other.
     """
 
     def __init__(self, graph: ValueGraph) -> None:
         if graph.is_ordered:
-            self.of: Sequence[int] = range(len(graph))
+            self.component_of: Sequence[int] = range(len(graph))
             self.operands: list[list[int]] = graph.operands
             self.kinds = bytearray(graph.kinds)
             self.is_cycle = bytearray(len(graph))
             return
-        self.of, count = strong_components(graph.operands)
-        of = self.of
+        self.component_of, count = strong_components(graph.operands)
+        component_of = self.component_of
         self.kinds = bytearray(count)
         self.is_cycle = bytearray(count)
         self.operands = [[] for _ in range(count)]
         for node, made_of in enumerate(graph.operands):
-            own = of[node]
+            own = component_of[node]
             self.kinds[own] |= graph.kinds[node]
-            found = self.operands[own]
+            operands = self.operands[own]
             for other in made_of:
-                if of[other] != own:
-                    found.append(of[other])
+                if component_of[other] != own:
+                    operands.append(component_of[other])
                 elif other != node:
                     self.is_cycle[own] = 1
 
@@ -95,43 +95,45 @@ class Components:
 
 
 def spread_on(bits: list[int], operands: Sequence[Sequence[int]], mask: int) -> None:
-    """Gives each component the bits of those that it is made of."""
+    """Give each component the bits of its operands."""
     for number, made_of in enumerate(operands):
-        found = 0
+        merged = 0
         for other in made_of:
-            found |= bits[other]
-        bits[number] |= found & mask
+            merged |= bits[other]
+        bits[number] |= merged & mask
 
 
 def spread_back(bits: list[int], operands: Sequence[Sequence[int]], mask: int) -> None:
-    """Gives each component the bits of those that are made of it."""
+    """Give each component the bits of its users."""
     for number in range(len(operands) - 1, -1, -1):
-        found = bits[number] & mask
-        if found:
+        own = bits[number] & mask
+        if own:
             for other in operands[number]:
-                bits[other] |= found
+                bits[other] |= own
 
 
-class StepFacts:
-    """The bits of each component. `losses` are the outputs of one element that may be losses; without any, `weights` tell what
-    leads to all gradients.
+class ComponentFacts:
+    """The bits of each component.
+
+    `losses` are the outputs of one element that may be losses. Without any, the gradients of `weights` show the forward pass.
     """
 
     def __init__(self, parts: Components, weights: Sequence[TrainedWeight], losses: Iterable[int]) -> None:
         self.parts = parts
         self.operands, self.kinds = parts.operands, parts.kinds
         self._products = [number for number, kind in enumerate(parts.kinds) if kind & PRODUCT]
-        of = parts.of
-        self.gradients = [sorted({of[node] for node in weight.gradients}) for weight in weights]
-        self.weights = [sorted({of[node] for node in weight.arrays}) for weight in weights]
+        component_of = parts.component_of
+        self.gradients = [sorted({component_of[node] for node in weight.gradients}) for weight in weights]
+        self.weights = [sorted({component_of[node] for node in weight.arrays}) for weight in weights]
         self.bits = self._dependences()
-        candidates = {of[node] for node in losses if self.bits[of[node]] & (BEHIND_PRODUCT | UPDATED) == BEHIND_PRODUCT}
+        outputs = [component_of[node] for node in losses]
+        candidates = {part for part in outputs if self.bits[part] & (BEHIND_PRODUCT | UPDATED) == BEHIND_PRODUCT}
         self.losses = self._accepted(sorted(candidates)[:MAX_LOSSES])
         self.is_loss_returned = bool(self.losses)
         self._mark(self.bits, self.losses, LOSS)
         spread_back(self.bits, self.operands, LOSS)
-        leads_to_loss = [any(self.bits[one] & LOSS for one in arrays) for arrays in self.weights if arrays]
-        if not self.losses or not all(leads_to_loss):  # a weight that leads to none was trained for a loss that is not returned
+        leads_to_loss = [any(self.bits[part] & LOSS for part in arrays) for arrays in self.weights if arrays]
+        if not self.losses or not all(leads_to_loss):  # another loss is not returned
             self._mark_what_leads_to_all(LOSS, self.gradients)
         self._cotangents(self.bits)
         if not any(self.bits[number] & COTANGENT for number in self._products):
@@ -139,7 +141,7 @@ class StepFacts:
             self._cotangents(self.bits, AGAIN)
         self._recomputation()
         self._moved_gradients()
-        self._what_backward_products_take()
+        self._backward_operands()
 
     @staticmethod
     def _mark(bits: list[int], numbers: Iterable[int], bit: int) -> None:
@@ -147,7 +149,7 @@ class StepFacts:
             bits[number] |= bit
 
     def _dependences(self) -> list[int]:
-        """What does not need to know the loss."""
+        """Return the bits that do not depend on the loss."""
         own = [(BEHIND_PRODUCT if kind & PRODUCT else 0) | (FROM_INPUT if kind & PARAMETER else 0) for kind in range(256)]
         bits = [own[kind] for kind in self.kinds]
         for gradients, arrays in zip(self.gradients, self.weights, strict=True):
@@ -160,9 +162,10 @@ class StepFacts:
     # -- losses ---------------------------------------------------------------------------------------------------------
 
     def _accepted(self, candidates: Sequence[int]) -> list[int]:
-        """The losses. A norm of cotangents that is returned is none: it depends on the cotangents of a scalar with fewer
-        products, and uses no weight that this one does not use. A loss that uses another scalar's activations, as beside the
-        auxiliary loss of a router, has weights of its own.
+        """Return the candidates that are losses, not norms of cotangents.
+
+        A norm depends on the cotangents of a scalar with fewer products, and uses no weight that this scalar does not use. A
+        loss that uses another scalar's activations, as with the auxiliary loss of a router, has weights of its own.
         """
         if len(candidates) < 2:
             return list(candidates)
@@ -174,20 +177,20 @@ class StepFacts:
         counts = [sum(mask >> place & 1 for mask in products) for place in range(len(candidates))]
         uses = [0] * len(candidates)
         for bit, arrays in enumerate(self.weights):
-            held = 0
+            used = 0
             for number in arrays:
-                held |= masks[number]
+                used |= masks[number]
             for place in range(len(candidates)):
-                if held >> place & 1:
+                if used >> place & 1:
                     uses[place] |= 1 << bit
         accepted: list[int] = []
         cotangents: dict[int, list[int]] = {}
         for place in sorted(range(len(candidates)), key=counts.__getitem__):
-            rivals = [one for one in accepted if counts[one] < counts[place] and not uses[place] & ~uses[one]]
-            for one in rivals[:4]:
-                if one not in cotangents:
-                    cotangents[one] = self._cotangents_of(candidates[one])
-                if cotangents[one][candidates[place]] & COTANGENT:
+            rivals = [rival for rival in accepted if counts[rival] < counts[place] and not uses[place] & ~uses[rival]]
+            for rival in rivals[:4]:
+                if rival not in cotangents:
+                    cotangents[rival] = self._cotangents_of(candidates[rival])
+                if cotangents[rival][candidates[place]] & COTANGENT:
                     break
             else:
                 accepted.append(place)
@@ -201,13 +204,15 @@ class StepFacts:
         return bits
 
     def _mark_what_leads_to_all(self, bit: int, gradients: Iterable[Sequence[int]]) -> None:
-        """Where a loss is not returned its forward pass is what leads to all its gradients, without what has no such user
-        itself: the first cotangents lead to all gradients too. They are no products, of which all users can be copies that lead
-        to some gradients each. Of many gradients some are looked at. With one gradient this says nothing.
+        """Mark the forward pass of an unreturned loss: the values that lead to all gradients.
 
-        Where the whole loss is computed again, its tail too, that is how the recomputed one is found.
+        Values without a user that does so are not marked: the first cotangents lead to all gradients too. They are no products,
+        and all their users can be copies that lead to some gradients each. Of many gradients a sample is used. One gradient
+        shows nothing.
+
+        If the whole loss is recomputed, this finds the recomputed one too.
         """
-        distinct = list(dict.fromkeys(tuple(one) for one in gradients))
+        distinct = list(dict.fromkeys(tuple(gradient_parts) for gradient_parts in gradients))
         if len(distinct) < 2:
             return
         chosen = distinct[:: -(-len(distinct) // MAX_GRADIENTS)]
@@ -229,7 +234,7 @@ class StepFacts:
     # -- cotangents -----------------------------------------------------------------------------------------------------
 
     def _cotangents(self, bits: list[int], forward: int = LOSS) -> None:
-        """The tail of the forward pass, which has the bit `forward`, and what depends on the first cotangents."""
+        """Mark the tail of the forward pass, which has the bit `forward`, and values that depend on the first cotangents."""
         operands, kinds = self.operands, self.kinds
         for number in range(len(operands) - 1, -1, -1):
             own = bits[number]
@@ -247,20 +252,22 @@ class StepFacts:
             own = bits[number]
             if own & (LOSS | forward):
                 continue
-            found = 0
+            merged = 0
             for other in made_of:
-                found |= bits[other]
-            if found & COTANGENT or (found & TAIL and own & GRADIENT):
+                merged |= bits[other]
+            if merged & COTANGENT or (merged & TAIL and own & GRADIENT):
                 bits[number] = own | COTANGENT
 
     # -- recomputation and moved gradients ------------------------------------------------------------------------------
 
     def _recomputation(self) -> None:
-        """What is made of, or for, products that are computed again; and what is behind a reduction in the tail."""
+        """Mark values made of or for recomputed products, and values behind a reduction in the tail."""
         bits, operands, kinds = self.bits, self.operands, self.kinds
         again, others = self._products_without_cotangent()
         if others:
-            self._mark_what_leads_to_all(LOSS, [one for one in self.gradients if not any(bits[n] & COTANGENT for n in one)])
+            self._mark_what_leads_to_all(
+                LOSS, [parts for parts in self.gradients if not any(bits[n] & COTANGENT for n in parts)]
+            )
             self._cotangents(bits)
             again, others = self._products_without_cotangent()
         if again:
@@ -270,55 +277,54 @@ class StepFacts:
         if others:
             self._mark_other_losses(others)
         for number in [number for number, own in enumerate(bits) if own & (TAIL | LOSS) == TAIL | LOSS]:
-            found = 0
+            merged = 0
             for other in operands[number]:
-                found |= bits[other]
-            if found & REDUCED or (kinds[number] & REDUCES and found & BEHIND_PRODUCT):
+                merged |= bits[other]
+            if merged & REDUCED or (kinds[number] & REDUCES and merged & BEHIND_PRODUCT):
                 bits[number] |= REDUCED
 
     def _products_without_cotangent(self) -> tuple[list[int], list[int]]:
-        """The products that lead to gradients alone and need no cotangent: those that are computed again, as by jax.checkpoint,
-        have a twin in the forward pass, which is made of the same inputs. The others lead to a loss that is not returned. Of
-        more than `MAX_INPUTS` inputs some count as one.
+        """Return the products that lead to gradients alone and need no cotangent: recomputed ones, and others.
+
+        Recomputed ones, as by jax.checkpoint, have a twin in the forward pass that is made of the same inputs. The others lead
+        to a loss that is not returned. Above `MAX_INPUTS` inputs some count as one.
         """
         bits = self.bits
-        found = [number for number in self._products if bits[number] & (GRADIENT | LOSS | COTANGENT) == GRADIENT]
+        products = [number for number in self._products if bits[number] & (GRADIENT | LOSS | COTANGENT) == GRADIENT]
         forward = [number for number in self._products if bits[number] & LOSS]
-        if not found or not forward:
+        if not products or not forward:
             return [], []
         inputs = [0] * len(bits)
         for place, number in enumerate(number for number, kind in enumerate(self.kinds) if kind & PARAMETER):
             inputs[number] |= 1 << place % MAX_INPUTS
         spread_on(inputs, self.operands, -1)
         twins = {inputs[number] for number in forward}
-        return [one for one in found if inputs[one] in twins], [one for one in found if inputs[one] not in twins]
+        return [part for part in products if inputs[part] in twins], [part for part in products if inputs[part] not in twins]
 
     def _mark_other_losses(self, products: Iterable[int]) -> None:
-        """Marks products that lead to a loss that is not returned, what is made of them without a cotangent, and what they are
-        made of.
-        """
+        """Mark products that lead to an unreturned loss, their operands, and users of theirs without a cotangent."""
         bits = self.bits
         others = [0] * len(bits)
         self._mark(others, products, LOSS)
         spread_on(others, self.operands, LOSS)
-        for number, found in enumerate(others):
-            if found and bits[number] & (GRADIENT | COTANGENT | RECOMPUTED) == GRADIENT:
+        for number, leads in enumerate(others):
+            if leads and bits[number] & (GRADIENT | COTANGENT | RECOMPUTED) == GRADIENT:
                 bits[number] |= LOSS
         spread_back(bits, self.operands, LOSS)
 
     def _moved_gradients(self) -> None:
-        """Gradients, and what only moves or sums them behind the place where the update takes them."""
+        """Mark gradients, and values that only move or sum them behind the operand of the update."""
         bits, both = self.bits, UPDATED | MOVED
         for gradient in self.gradients:
             self._mark(bits, gradient, MOVED)
         for number, kind in enumerate(self.kinds):
             if kind & MOVES and bits[number] & both == UPDATED:
-                found = {bits[other] & both for other in self.operands[number]}
-                if both in found and UPDATED not in found:
+                marks = {bits[other] & both for other in self.operands[number]}
+                if both in marks and UPDATED not in marks:
                     bits[number] |= MOVED
 
-    def _what_backward_products_take(self) -> None:
-        """What goes into a product of the backward pass, at most moved: weights and activations that two phases share."""
+    def _backward_operands(self) -> None:
+        """Mark operands of products of the backward pass, at most moved: weights and activations that two phases share."""
         bits, operands, kinds = self.bits, self.operands, self.kinds
         for number in range(len(operands) - 1, -1, -1):
             own, kind = bits[number], kinds[number]
