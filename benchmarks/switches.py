@@ -163,11 +163,6 @@ SWITCHES: dict[str, Switch] = {
         ("summary", "cost"),
         {"graph.view:_METADATA": lambda _: re.compile("(?!)"), "graph.view:printed_element": _gives(None)},
     ),
-    "figures of equal calls": Switch(
-        "computations with equal figures that call the like have one sum",
-        ("cost",),
-        {"graph.calls:_calls_key": lambda _: lambda *_arguments: object()},
-    ),
 }
 """By name. Each is a row of README.md, with what it gains."""
 

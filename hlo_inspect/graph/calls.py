@@ -203,15 +203,14 @@ class CallGraph:
         `own` is the same as that of `bounds`.
         """
         inclusive: dict[str, Mapping[_Figure, Bounds]] = {}
-        by_key: dict[Hashable, Mapping[_Figure, Bounds]] = {}  # a large module has many computations with the same figures
         for name in reversed(self.order):
             made = [list(calls) for _, calls in groupby(self.calls[name], key=lambda call: call.instruction)]
             counted = [calls for calls in made if any(inclusive.get(call.callee) for call in calls)]
             if counted:
-                key = id(own.get(name)), tuple([_calls_key(calls, inclusive) for calls in counted])
-                if key not in by_key:
-                    by_key[key] = _with_calls(own.get(name, {}), counted, inclusive)
-                inclusive[name] = by_key[key]
+                total = dict(own.get(name, {}))
+                for calls in counted:
+                    _add(total, _figures_of_call(calls, inclusive))
+                inclusive[name] = total
             elif own.get(name):
                 inclusive[name] = own[name]
         return inclusive
@@ -230,21 +229,6 @@ class CallGraph:
             runs = self.runs(name)
             _add(total, {figure: amount.times(runs) for figure, amount in own[name].items()})
         return total
-
-
-def _calls_key(calls: Sequence[Call], inclusive: Mapping[str, Mapping[_Figure, Bounds]]) -> Hashable:
-    """Return all that `_figures_of_call` depends on. `inclusive` must keep the figures alive, as the key has their ids."""
-    return calls[0].instruction.opcode, tuple([(id(inclusive.get(call.callee)), call.times) for call in calls])
-
-
-def _with_calls(
-    own: Mapping[_Figure, Bounds], made: Iterable[Sequence[Call]], inclusive: Mapping[str, Mapping[_Figure, Bounds]]
-) -> Mapping[_Figure, Bounds]:
-    """Return the figures of a computation plus those of its calls. Each item of `made` is the calls of one instruction."""
-    figures = dict(own)
-    for calls in made:
-        _add(figures, _figures_of_call(calls, inclusive))
-    return figures
 
 
 def _figures_of_call(calls: Sequence[Call], inclusive: Mapping[str, Mapping[_Figure, Bounds]]) -> dict[_Figure, Bounds]:

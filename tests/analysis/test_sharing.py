@@ -30,8 +30,7 @@ from hlo_inspect.analysis.provenance import Labeller, Provenances
 from hlo_inspect.analysis.time import step_times
 from hlo_inspect.analysis.time.kernel_times import CompilerEstimate, KernelTime, KernelTimes
 from hlo_inspect.analysis.time.step_times import Costing, RowTimes, TimesInStep
-from hlo_inspect.graph import calls, view
-from hlo_inspect.graph.calls import Bounds, CallGraph
+from hlo_inspect.graph import view
 from hlo_inspect.graph.canonical.module import CanonicalModule, CanonicalText, RowCache
 from hlo_inspect.graph.canonical.spelling import Speller
 from hlo_inspect.graph.fingerprints import Fingerprints
@@ -155,24 +154,6 @@ def fused(lines: Sequence[str], number: int, change: tuple[str, str] | None) -> 
     return f"%fused.{number} {{\n{body}\n}}\n"
 
 
-def calling(seed: int) -> str:
-    """Write computations with the same heads; rows and callees have any of a few names. The first computations are equal."""
-    chance = random.Random(seed)  # noqa: S311 - no secrets
-    callees = ("add.1", "add.2", "power.1")
-
-    def body() -> str:
-        first, second, last = chance.choices(["a", "b", *callees], k=3)
-        operands = [f"%{chance.choice([first, first, second])}" for _ in range(2)]
-        called = [f"%{chance.choice(callees)}" for _ in range(chance.randint(0, 3))]
-        attribute = f", called_computations={{{', '.join(called)}}}" if called else ""
-        rows = (f"%{first} = f32[] parameter(0)", f"%{second} = f32[] parameter(1)")
-        return "\n".join((*rows, f"ROOT %{last} = f32[] conditional({', '.join(operands)}){attribute}"))
-
-    bodies = [body()] * 6 + [body() for _ in range(12)]
-    numbered = "".join(f"%body.{n} {{\n{lines}\n}}\n\n" for n, lines in enumerate(bodies))
-    return f"HloModule calling\n\n{APPLIED}{numbered}ENTRY %main {{\n  ROOT %p = f32[] parameter(0)\n}}\n"
-
-
 def without_marks(text: str) -> str:
     """Return the text as printers write it that have no `%`."""
     return text.replace("%", "")
@@ -211,7 +192,6 @@ def share_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr(view, "printed_element", lambda _: None)
         monkeypatch.setattr(view, "_METADATA", re.compile("(?!)"))
         monkeypatch.setattr(InPlace, "may_end", lambda *_: True)
-        monkeypatch.setattr(calls, "_calls_key", lambda *_: object())
         monkeypatch.setattr(step_times, "find_costings", costings_of_each)
         for owner, name in TABLES:
             forget(monkeypatch, owner, name)
@@ -392,36 +372,6 @@ def test_kernels_cost_the_same_where_nothing_is_shared(profile: str | None, shar
     shared = contents()
     share_nothing()
     assert contents() == shared
-
-
-CALLING = (
-    "call(), to_apply=%{0}",
-    "conditional(%i), branch_computations={{%{0}, %{1}}}",
-    "conditional(%i), branch_computations={{%{1}, %{0}, %{0}}}",
-    'while(%i), condition=%{0}, body=%{1}, backend_config={{"known_trip_count":{{"n":"3"}}}}',
-    'while(%i), condition=%{0}, body=%{1}, backend_config={{"known_trip_count":{{"n":"4"}}}}',
-    "while(%i), condition=%{0}, body=%{1}",
-    "call(), to_apply=%{0}, called_computations={{%{1}}}",
-)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_figures_of_calls_are_the_same_where_nothing_is_shared(seed: int, share_nothing: Callable[[], None]) -> None:
-    """Computations that differ in one call, in their callees, or in their own instructions."""
-    chance = random.Random(seed)  # noqa: S311 - no secrets
-    bodies = [f"%c.{n} {{\n  ROOT %i = s32[] constant({n})\n}}\n" for n in range(3)]
-    for n in range(3, 60):
-        callees = chance.choices([f"c.{m}" for m in (0, 1, 2, n - 1)], k=2)
-        bodies.append(f"%c.{n} {{\n  %i = s32[] constant(0)\n  ROOT %x = s32[] {chance.choice(CALLING).format(*callees)}\n}}\n")
-    rows = [f"%x.{n} = s32[] call(), to_apply=%c.{n}" for n in range(60)]
-    text = "\n".join(("HloModule calls", "", *bodies, "ENTRY %main {", *rows, "ROOT %i = s32[] constant(0)", "}", ""))
-    graph = CallGraph(next(iter(read_modules(open_source(io.StringIO(text)), calls.WANTS | Wants(graph=True)))))
-    some = [{"a": Bounds.exactly(2)}, {"a": Bounds.exactly(5)}, {"a": Bounds(1, None, "not known"), "b": Bounds.exactly(3)}, {}]
-    own = {name: chance.choice(some) for name in graph.order}
-    shared = graph.bounds_of_each(own)
-    assert len(some) < len({id(figures) for figures in shared.values()}) < len(shared)
-    share_nothing()
-    assert graph.bounds_of_each(own) == shared
 
 
 MOVED = """%moved.{n} {{

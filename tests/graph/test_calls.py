@@ -319,7 +319,7 @@ def test_figures_of_loops() -> None:
     assert reason.startswith("the trip count of inner (line ")
 
 
-def test_figures_of_alike_computations_are_one_object() -> None:
+def test_figures_of_a_computation_hold_those_of_its_calls() -> None:
     """Three computations call one that does 5; two hold nothing else, the third calls it twice."""
     text = """HloModule m
 
@@ -341,7 +341,7 @@ ENTRY main {
 }
 """
     each = CallGraph(module(text.encode(), GRAPH)).bounds_of_each({"five": {"done": Bounds.exactly(5)}})
-    assert each["first"] is each["second"]
+    assert each["first"] == each["second"]
     done = {name: figures["done"].exact for name, figures in each.items()}
     assert done == {"five": 5, "first": 5, "second": 5, "twice": 10, "main": 20}
 
