@@ -150,14 +150,6 @@ SWITCHES: dict[str, Switch] = {
             "analysis.memory.heap:_placed_before": lambda _: lambda order, _tick: order,
         },
     ),
-    "heads of fusions": Switch(
-        "opcodes alone say which fusions write in place, and which are elementwise",
-        ("memory",),
-        {
-            "analysis.memory.in_place:InPlace.may_end": _gives(value=True),
-            "analysis.memory.overwriting:_ELEMENT_BY_ELEMENT": lambda _: frozenset(),
-        },
-    ),
     "attributes as printed": Switch(
         "metadata and fusions in the spelling of printers are read by one expression, elements of tuples by none",
         ("summary", "cost"),

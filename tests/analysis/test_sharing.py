@@ -19,8 +19,6 @@ import hlo_inspect
 from hlo_inspect.analysis.cost import computation
 from hlo_inspect.analysis.cost.computation import Costs
 from hlo_inspect.analysis.cost.kernels import Kernel, Kernels
-from hlo_inspect.analysis.memory import overwriting
-from hlo_inspect.analysis.memory.in_place import InPlace
 from hlo_inspect.analysis.phases import component_facts as fact
 from hlo_inspect.analysis.phases import graph_phases
 from hlo_inspect.analysis.phases.component_facts import ComponentFacts
@@ -188,10 +186,8 @@ def share_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr(Costs, "_call_key", lambda *_: None)
         monkeypatch.setattr(Provenances, "get", lambda self, metadata: looked_up(Provenances(self.frames), metadata))
         monkeypatch.setattr(op_names, "LAYER_NUMBER", re.compile("(?!)"))
-        monkeypatch.setattr(overwriting, "_ELEMENT_BY_ELEMENT", frozenset())
         monkeypatch.setattr(view, "printed_element", lambda _: None)
         monkeypatch.setattr(view, "_METADATA", re.compile("(?!)"))
-        monkeypatch.setattr(InPlace, "may_end", lambda *_: True)
         monkeypatch.setattr(step_times, "find_costings", costings_of_each)
         for owner, name in TABLES:
             forget(monkeypatch, owner, name)

@@ -13,7 +13,6 @@ from typing import NamedTuple
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.instruction import Instruction
 from hlo_inspect.hlo.module import Computation
-from hlo_inspect.hlo.rows import HeadColumn
 from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, TupleShape
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -49,7 +48,6 @@ class InPlace:
         self._passing = passing
         self.opcodes = frozenset(_RULES)
         """Those that can be in place."""
-        self._ends = self.opcodes | passing | {"get-tuple-element", "tuple"}
         self._fusions: dict[str, tuple[Pair, ...]] = {}
 
     def pairs(self, view: View, row: int, opcode: str) -> Sequence[Pair]:
@@ -95,7 +93,7 @@ class InPlace:
     def _inside(self, view: View, row: int) -> Sequence[Pair]:
         """The pairs of a fusion by its content."""
         fused = self._views.fused(view, row)
-        return self.of_fused(fused) if fused is not None and self.may_end(fused.rows.column) else ()
+        return self.of_fused(fused) if fused is not None else ()
 
     # -- fusions --------------------------------------------------------------------------------------------------------
 
@@ -108,10 +106,6 @@ class InPlace:
             self._fusions[fused.name] = ()  # of a fusion that holds itself
             known = self._fusions[fused.name] = tuple(self._find(self._views.of(fused.name)))
         return known
-
-    def may_end(self, rows: HeadColumn) -> bool:
-        """Whether what rows return may be written in place; of a tuple it is not looked at what it is made of."""
-        return rows.root is None or rows.root.opcode in self._ends
 
     def _find(self, view: View) -> list[Pair]:
         root = view.root

@@ -16,7 +16,7 @@ from hlo_inspect.analysis.memory.platforms import Platform
 from hlo_inspect.analysis.memory.values import Values
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.module import Computation
-from hlo_inspect.hlo.opcodes import ELEMENTWISE, LITERAL_OPCODES, opcodes_that_are
+from hlo_inspect.hlo.opcodes import ELEMENTWISE, opcodes_that_are
 from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import BITS, ArrayShape, Shape, subshape
 
@@ -144,12 +144,7 @@ class Overwriting:
         """
         known = self._elementwise.get(fused.name)
         if known is None:
-            opcodes = fused.rows.opcodes
-            if _ELEMENT_BY_ELEMENT.issuperset(opcodes):
-                known = range(opcodes.count("parameter"))
-            else:
-                known = _elementwise_parameters(self._views.of(fused.name))
-            self._elementwise[fused.name] = known
+            known = self._elementwise[fused.name] = _elementwise_parameters(self._views.of(fused.name))
         return known
 
 
@@ -190,8 +185,6 @@ def _is_other_addend(fused: View, number: int) -> bool:
 
 _ALWAYS = ELEMENTWISE | {"while", "conditional"}
 """What may be written over any operand of the same shape."""
-
-_ELEMENT_BY_ELEMENT = ELEMENTWISE | LITERAL_OPCODES | {"tuple"}
 
 _WRITTEN: Mapping[str, int] = dict.fromkeys(opcodes_that_are("update"), 0) | {"set-dimension-size": 0, "triangular-solve": 1}
 
