@@ -14,7 +14,7 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from importlib import import_module
@@ -24,6 +24,8 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from benchmarks.measure import least_of_commands, round_robin
+from hlo_inspect.hlo.tokens import Row
+from hlo_inspect.hlo.values.attribute_forms import AttributeForm
 
 Function = Callable[..., Any]
 Replacement = Callable[[Any], Any]
@@ -74,7 +76,28 @@ def _forgetting(*names: str) -> Replacement:
     return forgetting
 
 
+def _with_line_break(end_of_closer: Function) -> Function:
+    """The end of a computation by the grammar, which leaves the line break behind it to the next item."""
+
+    def end(text: str, start: int) -> int:
+        found: int = end_of_closer(text, start)
+        return found + text.startswith("\n", found)
+
+    return end
+
+
+def _kept_as_they_are(_: Function) -> Function:
+    """A packing of rows that leaves them as they are."""
+
+    def kept(rows: Iterable[tuple[Row, int]], first: int, _forms: object) -> object:
+        lines = [(row, line - first) for row, line in rows]
+        return SimpleNamespace(rows=lambda first: [(row, first + line) for row, line in lines])
+
+    return kept
+
+
 _COST, _ALL = ("cost",), ("summary", "cost", "collectives", "optimizer", "time --profile h100-sxm")
+_SKIMMED, _READ = ("collectives --phases names",), ("summary --quick",)
 
 AT_START = "lazy patterns"
 
@@ -83,6 +106,41 @@ SWITCHES: dict[str, Switch] = {
         "expressions are compiled at their first use",
         ("collectives", "summary", "memory"),
         {"lazy_pattern:lazy_pattern": lambda _: re.compile},
+    ),
+    "skipped computations": Switch(
+        "computations that hold nothing wanted are passed over by one expression",
+        _SKIMMED,
+        {"hlo.read.selective:Selection.skip": lambda _: lambda _self, _text, start, line: (start, line)},
+    ),
+    "picked lines": Switch(
+        "of a computation only the lines are read on which something wanted is",
+        _SKIMMED,
+        {"hlo.read.selective:Selection.pick": _gives(None)},
+    ),
+    "lines at once": Switch(
+        "lines as printers write them are read by one expression, thousands at a time, the others by the grammar",
+        _READ,
+        {"hlo.read.reader:ModuleReader._run": _gives(value=False), "hlo.read.parser:closer_end": _with_line_break},
+    ),
+    "head table": Switch(
+        "shape and opcode are parsed once for all rows that have the same",
+        _READ,
+        {"hlo.rows:_MAX_HEADS": lambda _: -1},
+    ),
+    "columns of heads": Switch(
+        "what depends on all heads of a computation is found once for all that have the same",
+        _READ,
+        {"hlo.rows:_MAX_COLUMNS": lambda _: -1},
+    ),
+    "attribute forms": Switch(
+        "attributes that differ in callees, channel and metadata alone are read once",
+        (*_READ, "summary"),
+        {"hlo.values.attribute_forms:FormTable._form": lambda _: lambda _self, text: AttributeForm(text)},
+    ),
+    "packed rows": Switch(
+        "scalars that loops count with take less memory; no time is gained",
+        _SKIMMED,
+        {"hlo.module:packed": _kept_as_they_are},
     ),
     "rows on demand": Switch(
         "a table that a page leaves out has no rows",
