@@ -167,11 +167,6 @@ SWITCHES: dict[str, Switch] = {
         ("fingerprint", "diff"),
         {"graph.canonical.module:CanonicalModule.__init__": _without_fingerprints},
     ),
-    "equal rows of two modules": Switch(
-        "rows of one text are spelled once, also those of the other module",
-        ("fingerprint", "diff"),
-        {"graph.canonical.module:RowCache.spelling": lambda _: lambda _self, speller, view, row: speller.spell(view, row)},
-    ),
     "costs of equal computations": Switch(
         "fused and applied computations that are alike are counted once",
         _COST,

@@ -118,8 +118,6 @@ def only_in_new(new: ComparedModule) -> ModuleComparison:
 
 def compare(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
     """The comparison of two modules."""
-    if old.context is not None and new.context is not None:
-        new.context.canonical.share_rows(old.context.canonical)
     facts = fact_changes(old.report, new.report)
     verdict = _verdict(old, new, facts)
     changes = [] if verdict in (SAME, ANOTHER_SCHEDULE) else _explained(old, new)

@@ -29,7 +29,7 @@ from hlo_inspect.analysis.time import step_times
 from hlo_inspect.analysis.time.kernel_times import CompilerEstimate, KernelTime, KernelTimes
 from hlo_inspect.analysis.time.step_times import Costing, RowTimes, TimesInStep
 from hlo_inspect.graph import view
-from hlo_inspect.graph.canonical.module import CanonicalModule, CanonicalText, RowCache
+from hlo_inspect.graph.canonical.module import CanonicalModule, CanonicalText
 from hlo_inspect.graph.canonical.spelling import Speller
 from hlo_inspect.graph.fingerprints import Fingerprints
 from hlo_inspect.graph.value_graph import COLLECTIVE, PRODUCT, SUMS, BodyTemplate, BodyTemplates, ValueGraph
@@ -219,8 +219,6 @@ TABLES = (
     (Labeller, "_by_metadata"),
     (Provenances, "_parts_by_name"),
     (Speller, "_forms"),
-    (RowCache, "spellings"),
-    (RowCache, "fingerprints"),
     (Phases, "_named"),
     (Phases, "_of_metadata"),
     (BodyTemplates, "_known"),

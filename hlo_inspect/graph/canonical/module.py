@@ -35,22 +35,6 @@ _UNKNOWN = 0
 """Fingerprint of a computation that the module does not have, or that calls itself."""
 
 
-class RowCache:
-    """Cache by the content of rows: spellings by head, tail, and whether these name all operands; fingerprints."""
-
-    def __init__(self) -> None:
-        self.spellings: dict[tuple[str, str, bool], Spelling] = {}
-        self.fingerprints: dict[Hashable, int] = {}
-
-    def spelling(self, speller: Speller, view: View, index: int) -> Spelling:
-        """Return the spelling of a row."""
-        row = view.heads[index].text, view.tails[index], view.whole_operands(index) is not None
-        spelling = self.spellings.get(row)
-        if spelling is None:
-            spelling = self.spellings[row] = speller.spell(view, index)
-        return spelling
-
-
 class CanonicalModule:
     """The computations of a module that was read with its graph. Without `layouts`, layouts do not count.
 
@@ -61,11 +45,6 @@ class CanonicalModule:
         self.module = module
         self._views = views
         self.layouts = layouts
-        self._known = RowCache()
-
-    def share_rows(self, other: CanonicalModule) -> None:
-        """Share the row cache with `other`, a module to compare with, so that common rows are computed once."""
-        self._known = other._known
 
     def of(self, name: str) -> CanonicalComputation:
         """Return a computation. Raise KeyError if the module has none of that name."""
@@ -82,6 +61,7 @@ class CanonicalModule:
     def _computations(self) -> dict[str, CanonicalComputation]:
         computations: dict[str, CanonicalComputation] = {}
         fingerprints: dict[str, int] = {}
+        row_fingerprints: dict[Hashable, int] = {}
         unnamed: dict[int, CanonicalComputation] = {}
         entry = self.module.entry.name if self.module.entry is not None else None
         speller = Speller(layouts=self.layouts)
@@ -92,9 +72,9 @@ class CanonicalModule:
             canonical = unnamed.get(fingerprint) if fingerprint is not None else None
             if canonical is None:
                 view = self._views.of(name)
-                spellings = [self._known.spelling(speller, view, index) for index in range(len(view.rows))]
+                spellings = [speller.spell(view, index) for index in range(len(view.rows))]
                 canonical = CanonicalComputation(
-                    view, spellings, lambda callee: fingerprints.get(callee, _UNKNOWN), self._known.fingerprints
+                    view, spellings, lambda callee: fingerprints.get(callee, _UNKNOWN), row_fingerprints
                 )
                 if fingerprint is not None:
                     unnamed[fingerprint] = canonical
