@@ -27,16 +27,16 @@ def flat_part(parts: Sequence[SliceDimension], dimensions: Sequence[int | None])
     inner = 1
     start, is_whole = 0, True
     for part, size in zip(reversed(parts), reversed(dimensions), strict=False):
-        count = len(elements_of(part))
+        count = len(slice_indices(part))
         if size is None or (part.stride or 1) != 1 or (not is_whole and count != 1):
             return None
         start += part.start * inner
         is_whole = is_whole and count == size
         inner *= size
-    return SliceDimension(start, start + math.prod(len(elements_of(part)) for part in parts), 1)
+    return SliceDimension(start, start + math.prod(len(slice_indices(part)) for part in parts), 1)
 
 
-def elements_of(part: SliceDimension) -> range:
+def slice_indices(part: SliceDimension) -> range:
     """Return the indices that a slice takes of one dimension."""
     return range(part.start, part.limit, part.stride or 1)
 
@@ -44,7 +44,7 @@ def elements_of(part: SliceDimension) -> range:
 def has_one_element(attribute: Hashable) -> bool:
     """Return True if a slice, from start to limit, takes one element."""
     parts = _bounds(attribute)
-    return bool(parts) and all(len(elements_of(part)) == 1 for part in parts)
+    return bool(parts) and all(len(slice_indices(part)) == 1 for part in parts)
 
 
 def are_whole(graph: Graph, slices: Sequence[int], source: int) -> bool:

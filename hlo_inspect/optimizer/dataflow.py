@@ -19,11 +19,11 @@ from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.optimizer.graph import Graph
-from hlo_inspect.optimizer.known_nodes import KnownNodes, MissingNodesError
+from hlo_inspect.optimizer.node_cache import MissingNodesError, NodeCache
 from hlo_inspect.optimizer.operations import ELEMENTWISE
-from hlo_inspect.optimizer.transfer import TRANSFER
+from hlo_inspect.optimizer.transfer_functions import TRANSFER
 
-MAX_ROWS = 1 << 8  # what is larger is not one of many
+MAX_ROWS = 1 << 8  # a larger computation is not one of many
 
 Argument = tuple[int, ShapeIndex]
 """The number of a parameter and an index into it."""
@@ -122,7 +122,7 @@ class Dataflow:
 
     def __init__(self, views: Views) -> None:
         self.frames = Frames(views)
-        self.nodes = KnownNodes(self.frames)
+        self.nodes = NodeCache(self.frames)
         self.graph = self.nodes.graph
         self.constants = self.nodes.constants
         self._equal_fusions = EqualFusions(self.graph, views.fingerprints, self.frames)
@@ -131,7 +131,7 @@ class Dataflow:
         """Return the expression at a place."""
         nodes, frames = self.nodes.by_place, self.frames
         stack = [place]
-        active: dict[Place, Place | None] = {}  # what is looked at, and the place from which its value comes unchanged
+        active: dict[Place, Place | None] = {}  # places on the stack, and the place from which each value comes unchanged
         while stack:
             top = stack[-1]
             before = active.get(top)
@@ -172,7 +172,7 @@ class Dataflow:
             is_shard = opcode == "custom-call" and self._is_shard(place, before)
             return self.nodes.opaque(place) if is_shard else self.nodes.by_place.get(before, before)
         try:
-            return TRANSFER.get(opcode, KnownNodes.opaque)(self.nodes, place)
+            return TRANSFER.get(opcode, NodeCache.opaque)(self.nodes, place)
         except MissingNodesError as missing:
             return missing.places
 
@@ -225,14 +225,14 @@ class Dataflow:
         return self.graph.make(op, tuple(args), self.frames.instruction(place).attr("direction") if op == "compare" else None)
 
 
-MAX_STEPS = 32  # from an operand back to what both are made of; so many signs too
+MAX_STEPS = 32  # from an operand back to the array of both; also of signs
 
 Order = tuple[int, ...]
 """For each dimension of an array, the dimension of the array that it is made of."""
 
 
 # -- differences of an array and its transpose -------------------------------------------------------------------------------
-# As in the gradient of an antisymmetric matrix `a - a.T`: what is turned is another array, or the difference would be 0.
+# As in the gradient of an antisymmetric matrix `a - a.T`: the transpose is another array, or the difference would be 0.
 # Elsewhere a transpose counts as the array itself, since compilers turn arrays at will; `(a + a.T) / 2` is `a`.
 
 

@@ -75,7 +75,7 @@ class Row:
     @property
     def expression(self) -> str:
         """The new value of a weight that no rule explains, and how far the nearest rule gets."""
-        from hlo_inspect.optimizer.algebra.descriptions import describe_update
+        from hlo_inspect.optimizer.algebra.unexplained_updates import describe_update
 
         return describe_update(self.matched.update)
 
@@ -151,7 +151,7 @@ class Overview:
         for row in self.rows:
             if row.matched.claim is None:
                 forms = row.matched.update.forms
-                kind = kinds.setdefault(id(forms), FormKinds(forms)).of(row.matched.update.form)
+                kind = kinds.setdefault(id(forms), FormKinds(forms)).number(row.matched.update.form)
                 rows_by_form.setdefault((id(forms), kind), []).append(row)
         return sorted(rows_by_form.values(), key=len, reverse=True)
 
@@ -247,7 +247,7 @@ class Overview:
     def _local(self) -> set[tuple[int, ShapeIndex]]:
         """Return the parameters that outputs succeed without matrix products, reductions and other devices."""
         graph, arrays = self.updates.flow.graph, self.steps[0].arrays
-        others: set[int] = set()  # nodes that hold what is not local
+        others: set[int] = set()  # nodes that hold values that are not local
         for node in graph.below([array.new for array in arrays]):
             if graph.ops[node] in _NOT_LOCAL or not others.isdisjoint(graph.args[node]):
                 others.add(node)

@@ -26,12 +26,12 @@ _PLACED = 100
 
 def semantic_faults(totals: WorkloadTotals) -> Iterator[tuple[Problem, int]]:
     """Yield each fault once, with its first place and count, and the bytes that it affects."""
-    yield from ((problem, 0) for problem in _of_header(totals))
+    yield from ((problem, 0) for problem in _faults_of_header(totals))
     faults: dict[tuple[str, str], tuple[Problem, int, int]] = {}
-    of_words = _FaultsOfWords(totals)
+    word_faults = _WordFaults(totals)
     workload = totals.workload
     for row, equal in workload.distinct.items():
-        for code, message, field_index, size in (*of_words.faults(row, equal), *_of_times(row)):
+        for code, message, field_index, size in (*word_faults.faults(row, equal), *_faults_of_times(row)):
             first, times, at_stake = faults.get((code, message), (None, 0, 0))
             if first is None:
                 column = workload.column_of(row, field_index) if len(faults) < _PLACED else None
@@ -41,7 +41,7 @@ def semantic_faults(totals: WorkloadTotals) -> Iterator[tuple[Problem, int]]:
         yield Problem(problem.code, problem.message, problem.location, problem.subject, times), at_stake
 
 
-def _of_header(totals: WorkloadTotals) -> Iterator[Problem]:
+def _faults_of_header(totals: WorkloadTotals) -> Iterator[Problem]:
     header = totals.workload.header
     place = Location(totals.workload.path, header.line, 1)
     if header.dialect == "simai":
@@ -86,7 +86,7 @@ def _is(words: list[str]) -> str:
     return "are" if len(words) > 1 else "is"
 
 
-def _of_times(row: WorkloadRow) -> Iterator[tuple[str, str, int, int]]:
+def _faults_of_times(row: WorkloadRow) -> Iterator[tuple[str, str, int, int]]:
     for field_index, time in ((2, row.forward_time), (5, row.input_time), (8, row.weight_time), (11, row.update_time)):
         if time is not None and time >= _NEAR:
             yield (
@@ -102,7 +102,7 @@ def _about(time: int) -> str:
     return f"about {float(f'{time:.1e}'):,.0f}" if time > MAX_TIME else str(time)
 
 
-class _FaultsOfWords:
+class _WordFaults:
     """The faults of rows' collectives, computed once for equal words."""
 
     def __init__(self, totals: WorkloadTotals) -> None:
@@ -127,7 +127,7 @@ class _FaultsOfWords:
         for (name, _, word, _), field_index in zip(row.cells, (3, 6, 9), strict=True):
             if word is None or word == NONE:
                 continue
-            fault = _of_word(self._totals, name, word)
+            fault = _fault_of_word(self._totals, name, word)
             if fault:
                 yield UNKNOWN_COLLECTIVE, fault, field_index
             elif name not in issued:
@@ -136,7 +136,7 @@ class _FaultsOfWords:
                 yield NOT_ISSUED, f"{policy} runs no collective {where}: {shown_field(word)} moves nothing", field_index
 
 
-def _of_word(totals: WorkloadTotals, pass_name: str, word: str) -> str | None:
+def _fault_of_word(totals: WorkloadTotals, pass_name: str, word: str) -> str | None:
     """Return the reason why a collective moves nothing."""
     label = totals.collective(pass_name, word).label
     shown = shown_field(word)

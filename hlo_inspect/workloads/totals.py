@@ -29,7 +29,7 @@ class PartialSum:
             self.least += amount * times
 
 
-def together(sums: Iterable[PartialSum]) -> PartialSum:
+def total_of(sums: Iterable[PartialSum]) -> PartialSum:
     """Return the sum of sums."""
     result = PartialSum()
     for part in sums:
@@ -124,19 +124,25 @@ class WorkloadTotals:
 
     def size(self, *, pass_name: str = "", kind: str = "", group: str = "") -> PartialSum:
         """Return the bytes of collectives that clients know, of one pass, kind or group if it is given."""
-        return self._of(together(collective.size for collective in self._chosen(pass_name, kind, group)), pass_name)
+        return self._lower_bounded(total_of(collective.size for collective in self._chosen(pass_name, kind, group)), pass_name)
 
     def wire(self, *, pass_name: str = "", kind: str = "", group: str = "") -> PartialSum:
         """Return the bytes that one device sends for them."""
-        return self._of(together(collective.wire_bytes for collective in self._chosen(pass_name, kind, group)), pass_name)
+        return self._lower_bounded(
+            total_of(collective.wire_bytes for collective in self._chosen(pass_name, kind, group)), pass_name
+        )
 
     def count(self, *, pass_name: str = "", kind: str = "", group: str = "") -> PartialSum:
         """Return their number."""
-        return self._of(PartialSum(sum(collective.count for collective in self._chosen(pass_name, kind, group))), pass_name)
+        return self._lower_bounded(
+            PartialSum(sum(collective.count for collective in self._chosen(pass_name, kind, group))), pass_name
+        )
 
     def unknown_size(self) -> PartialSum:
         """Return the bytes of collectives that no client knows."""
-        return self._of(together(collective.size for collective in self.collectives if collective.label.kind is None), "")
+        return self._lower_bounded(
+            total_of(collective.size for collective in self.collectives if collective.label.kind is None), ""
+        )
 
     def _chosen(self, pass_name: str, kind: str, group: str) -> Iterator[CollectiveSum]:
         for collective in self.collectives:
@@ -145,7 +151,7 @@ class WorkloadTotals:
             if is_meant and label.kind is not None:
                 yield collective
 
-    def _of(self, total: PartialSum, pass_name: str) -> PartialSum:
+    def _lower_bounded(self, total: PartialSum, pass_name: str) -> PartialSum:
         """Return the sum as a lower bound if a cell of the pass cannot be read."""
         unreadable = sum(count for name, count in self.unreadable.items() if pass_name in ("", name))
         return PartialSum(total.least, total.is_complete and not unreadable)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.optimizer.algebra.dependence import AtomDependence
-from hlo_inspect.optimizer.algebra.descriptions import describe
 from hlo_inspect.optimizer.algebra.normal_form import NormalForms
 from hlo_inspect.optimizer.algebra.reductions import Reductions
+from hlo_inspect.optimizer.algebra.unexplained_updates import describe
 from hlo_inspect.optimizer.graph import Graph
 from hlo_inspect.optimizer.step.dependence import EVERYTHING, InputDependence
 from hlo_inspect.optimizer.step.state_arrays import TrainingStep

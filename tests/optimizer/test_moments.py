@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlo_inspect.optimizer.algebra.norms import Clip
-from hlo_inspect.optimizer.rules.adafactor import decay_beside
+from hlo_inspect.optimizer.rules.adafactor import decay_without_rate
 from tests.optimizer.programs import ADAM, STAGES, Facts, changed, facts_of, overview_of, rules_of, step_of, text_of
 
 POWER = "p_s = f32[] power(%nine_s, %tf)"
@@ -226,5 +226,5 @@ def test_no_clipping() -> None:
 )
 def test_a_decay_beside_the_rate(lines: tuple[str, ...], decay: float | None) -> None:
     (weight,) = overview_of(step_of("u = multiply g half", *lines)).updates.weights
-    stated = decay_beside(weight.update)
+    stated = decay_without_rate(weight.update)
     assert (stated.value if stated is not None else None) == decay

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hlo_inspect.optimizer.algebra import normal_form
-from hlo_inspect.optimizer.algebra.descriptions import MAX_LENGTH, describe
 from hlo_inspect.optimizer.algebra.normal_form import ONE, NormalForms, is_constant, key_of, split_zero
 from hlo_inspect.optimizer.algebra.numeric import agrees, value_of_form, value_of_node
+from hlo_inspect.optimizer.algebra.unexplained_updates import MAX_LENGTH, describe
 from hlo_inspect.optimizer.graph import Graph
 from hlo_inspect.optimizer.operations import apply
 

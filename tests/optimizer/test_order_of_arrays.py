@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from hlo_inspect.graph.parameters import find_interface
-from hlo_inspect.optimizer import held_inputs
+from hlo_inspect.optimizer import elementwise_inputs
 from hlo_inspect.optimizer.matching import training_steps
 from hlo_inspect.optimizer.matching.training_steps import WeightUpdates, find_updates
 from hlo_inspect.optimizer.step.state_arrays import TrainingStep, find_state_arrays
@@ -85,5 +85,5 @@ def test_inputs_at_which_nobody_looked_may_be_those_of_a_cofactor(monkeypatch: p
     """A field is known as one because its factors are: if these are too large to look into, it may be a gradient."""
     text = step_of(*FIELD, *DOWN, states=2)
     assert rules_of(text) == []
-    monkeypatch.setattr(held_inputs, "MAX_HOLDING", 0)
+    monkeypatch.setattr(elementwise_inputs, "MAX_HOLDING", 0)
     assert rules_of(text) == ["sgd"]

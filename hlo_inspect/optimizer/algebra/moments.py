@@ -46,12 +46,12 @@ def find_root(update: Update, monomial: Monomial, moment: int, mean: int | None 
         return None
     part = forms.atoms[atom].parts[0]
     if exponent == -0.5:
-        inside = _inside(update, part, moment, mean)
+        inside = _match_inside_root(update, part, moment, mean)
         return None if inside is None else Root({}, inside[0], inside[1], inside[2], rest)
-    return _outside(update, part, moment, mean, rest)
+    return _match_outside_root(update, part, moment, mean, rest)
 
 
-def _inside(update: Update, form: Sum, moment: int, mean: int | None) -> tuple[Sum, Monomial, float] | None:
+def _match_inside_root(update: Update, form: Sum, moment: int, mean: int | None) -> tuple[Sum, Monomial, float] | None:
     """Match `moment * correction * k + inner` below a root.
 
     Return `inner / k`, the square root of the correction, and `1 / sqrt(k)`.
@@ -69,7 +69,7 @@ def _inside(update: Update, form: Sum, moment: int, mean: int | None) -> tuple[S
     return scaled(inner, 1 / value), tuple((a, e / 2) for a, e in correction), value**-0.5
 
 
-def _outside(update: Update, divisor: Sum, moment: int, mean: int | None, rest: Monomial) -> Root | None:
+def _match_outside_root(update: Update, divisor: Sum, moment: int, mean: int | None, rest: Monomial) -> Root | None:
     """Match `root * k + epsilon` as a divisor; scalars that both share are factors of the step."""
     forms = update.forms
     form = update.without_scalars(divisor)
@@ -88,7 +88,7 @@ def _outside(update: Update, divisor: Sum, moment: int, mean: int | None, rest: 
         holders = [atom for atom in exponents if update.holds(atom, moment)]
         if len(holders) != 1 or exponents.pop(holders[0]) != 0.5 or forms.atoms[holders[0]].op != "sum":
             return None
-        inside = _inside(update, forms.atoms[holders[0]].parts[0], moment, mean)
+        inside = _match_inside_root(update, forms.atoms[holders[0]].parts[0], moment, mean)
         if inside is None:
             return None
         inner, correction, scale = inside

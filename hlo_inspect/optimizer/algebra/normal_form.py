@@ -305,7 +305,7 @@ class NormalForms:
         way = {"GT": 1, "LT": -1}.get(str(atom.attribute), 0) if atom is not None and atom.op == "compare" else 0
         return (way, atom.parts[0]) if atom is not None and way and not any(atom.parts[1].values()) else None
 
-    # -- what an atom holds ---------------------------------------------------------------------------------------------
+    # -- contents of atoms ----------------------------------------------------------------------------------------------
 
     def atoms_below(self, form: Sum) -> set[int]:
         """Return the atoms that a sum holds at any depth."""
@@ -331,7 +331,7 @@ class FormKinds:
         self._numbers: dict[Hashable, int] = {}
         self._known: dict[int, int] = {}
 
-    def of(self, form: Sum) -> int:
+    def number(self, form: Sum) -> int:
         """Return the number of a form."""
         for atom in sorted(self._forms.atoms_below(form)):
             if atom not in self._known:

@@ -211,7 +211,7 @@ class Update:
         factor, rest = split(form, self.weight)
         return bool(factor) and bool(rest) and self.are_scalar(factor) and self.is_gradient(rest)
 
-    # -- what an atom is ------------------------------------------------------------------------------------------------
+    # -- kinds of atoms -------------------------------------------------------------------------------------------------
 
     def is_scalar(self, atom: int) -> bool:
         """Return True if an atom is made only of constants, counters and other scalars, and does not depend on the weight."""

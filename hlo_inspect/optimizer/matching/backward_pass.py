@@ -20,7 +20,7 @@ from hlo_inspect.graph.frames import Frames, Place
 from hlo_inspect.hlo.opcodes import CONTROL_FLOW, opcodes_that_are
 from hlo_inspect.optimizer.algebra.normal_form import Atom, Monomial, Sum, is_constant
 from hlo_inspect.optimizer.algebra.update import Update
-from hlo_inspect.optimizer.held_inputs import SOLVED, UNSEEN
+from hlo_inspect.optimizer.elementwise_inputs import SOLVED, UNSEEN
 from hlo_inspect.optimizer.operations import SOME_VALUES
 from hlo_inspect.optimizer.step.dependence import EVERYTHING, InputDependence
 from hlo_inspect.optimizer.step.products import Factor, StepProducts
@@ -46,7 +46,7 @@ class BackwardPasses:
         self._dependence = dependence
         self._step = StepProducts(frames, results, dependence)
         self._products = self._step.products
-        self._held = self._step.held_inputs
+        self._elementwise_inputs = self._step.elementwise_inputs
         self._solved: dict[Place, bool] = {}
         self._of_parts: dict[Place, frozenset[int]] = {}
 
@@ -104,7 +104,7 @@ class BackwardPasses:
         place = update.forms.graph.places.get(node) if node is not None else None
         if place is None or node in update.forms.graph.broken:
             return True
-        return self._frames.opcode(place) in _CLOSED and not self._held.is_solved(place)
+        return self._frames.opcode(place) in _CLOSED and not self._elementwise_inputs.is_solved(place)
 
     def _is_preconditioned(self, update: Update, leaf: int) -> bool:
         """Return True if a value is a gradient multiplied with other matrices, from the left or the right.
@@ -181,7 +181,7 @@ class BackwardPasses:
         place = update.forms.graph.places.get(node)
         if place is None:
             return None
-        if self._held.is_solved(place):
+        if self._elementwise_inputs.is_solved(place):
             return False
         return self._is_back(update, place) if self._products.is_product(place) else None
 
@@ -218,7 +218,7 @@ class BackwardPasses:
         level = {place[:2]: place}
         for _ in range(MAX_MATRICES):
             factors = [factor for product in level.values() for factor in self._products.factors(product)]
-            if any(SOLVED in self._held.of(factor.place) for factor in factors):
+            if any(SOLVED in self._elementwise_inputs.get(factor.place) for factor in factors):
                 return True
             level = {place_below[:2]: place_below for factor in factors for place_below in self._products.below(factor.place)}
         return False
@@ -242,7 +242,7 @@ class BackwardPasses:
             return contracted is None or contracted != self._products.contracted(cofactor)
         source = self._frames.input(cofactor.origin)
         if source is not None:
-            inputs = self._held.of(factor.place)
+            inputs = self._elementwise_inputs.get(factor.place)
             return source in inputs or (None if UNSEEN in inputs else False)
         left, right = (self._dependence.inputs(value.place) for value in (factor, cofactor))
         if EVERYTHING in {left, right} or (left == right == 0 and self._products.are_indices(factor, cofactor)):

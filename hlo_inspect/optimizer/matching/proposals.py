@@ -96,7 +96,7 @@ def find_bounded_steps(expressions: StepExpressions, proposals: Iterable[Proposa
     kinds = FormKinds(expressions.forms)
     by_kind: dict[int, list[Proposal]] = {}
     for proposal in proposals:
-        by_kind.setdefault(kinds.of(proposal.update.form), []).append(proposal)
+        by_kind.setdefault(kinds.number(proposal.update.form), []).append(proposal)
     is_in = expressions.backward_passes.is_in
     return [
         proposal.update

@@ -256,6 +256,6 @@ def _inputs_of(flow: Dataflow, forms: NormalForms, dependence: InputDependence, 
     if frames.opcode(place) != "scatter" or frames.applies(place, "add") is frames.applies(place, "subtract"):
         return dependence.inputs(place)
     bits = 0
-    for operand in frames.operands(place)[1:]:  # the leaf stands for the rows, not for what they are added to
+    for operand in frames.operands(place)[1:]:  # the leaf stands for the rows, not for the array that they are added to
         bits |= dependence.inputs(operand)
     return bits

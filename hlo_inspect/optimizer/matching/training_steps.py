@@ -86,7 +86,7 @@ def _match_step(
 
 def _match_arrays(updates: WeightUpdates, step: TrainingStep) -> list[Weight]:
     """Return the weights among the arrays of a step."""
-    from hlo_inspect.optimizer.matching.matching import Matcher
+    from hlo_inspect.optimizer.matching.weight_matching import Matcher
 
     matcher = Matcher(updates.flow, step)
     weights = [weight for weight in matcher.weights() if not _is_loop_invariant(updates, weight)]

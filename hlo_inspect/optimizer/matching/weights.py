@@ -69,12 +69,12 @@ class Weight:
                 for number, exponent in monomial:
                     if exponent == 1.0 and (number, part) not in seen:
                         seen.add((number, part))
-                        waiting += _below(forms, forms.atoms[number], part, places)
+                        waiting += _parts_below(forms, forms.atoms[number], part, places)
         least = min(self.update.array.shape.elements or 1, max((size for size, *_ in places), default=1))
         return [(place, part) for size, place, part in places if size >= least]
 
 
-def _below(forms: NormalForms, atom: Atom, part: Part, places: list[tuple[int, Place, Part]]) -> list[tuple[Sum, Part]]:
+def _parts_below(forms: NormalForms, atom: Atom, part: Part, places: list[tuple[int, Place, Part]]) -> list[tuple[Sum, Part]]:
     """Return the forms that an atom is made of. Append the size and place of an opaque atom to `places`."""
     if atom.node is None:
         cut = atom.attribute
@@ -88,7 +88,7 @@ def _below(forms: NormalForms, atom: Atom, part: Part, places: list[tuple[int, P
     return [(forms.definition(atom.node), part)] if forms.graph.args[atom.node] else []
 
 
-class Exclusions:
+class WeightFilter:
     """Filter for arrays that are no weights. `moved` are the bits of the inputs that the step changes."""
 
     def __init__(self, forms: NormalForms, dependence: AtomDependence, moved: Iterable[int]) -> None:

@@ -110,7 +110,7 @@ def _direct(update: Update, step: Sum) -> Claim | None:
         "learning_rate": update.read(rate),
         "beta2": first.decay,
         "epsilon": COMPUTED if divisor.is_limited else first.epsilon,
-        "weight_decay": decay_beside(update) or update.decay_of(rate),
+        "weight_decay": decay_without_rate(update) or update.decay_of(rate),
     }
     names = ("second_moment",) if len(moments) == 1 else ("second_moment_rows", "second_moment_columns")
     roles = {name: state.array for name, state in zip(names, divisor.states, strict=True)}
@@ -172,7 +172,7 @@ def _opened(update: Update, monomial: Monomial) -> tuple[float, dict[int, float]
     for _ in range(MAX_REPEATED):
         opened: Monomial = ONE
         for atom, exponent in monomial:
-            inner = _inside(update, atom)
+            inner = _operand_of(update, atom)
             ((factors, value),) = inner.items() if len(inner) == 1 else ((((atom, 1.0),), 1.0),)
             coefficient *= abs(value) ** exponent
             opened = product(opened, tuple((number, power * exponent) for number, power in factors))
@@ -182,7 +182,7 @@ def _opened(update: Update, monomial: Monomial) -> tuple[float, dict[int, float]
     return coefficient, dict(monomial)
 
 
-def _inside(update: Update, atom: int) -> Sum:
+def _operand_of(update: Update, atom: int) -> Sum:
     """Return the operand of a repetition or limit, or the two factors of an outer product; empty for another atom."""
     record = update.forms.atoms[atom]
     if record.op == "broadcast":
@@ -254,7 +254,7 @@ def _is_explained(update: Update, norm: tuple[int, float], unit: Monomial) -> bo
     return squares is not None and is_square_of(update, squares, ((update.weight, 1.0),) if exponent > 0 else unit)
 
 
-def decay_beside(update: Update) -> Hyperparameter | None:
+def decay_without_rate(update: Update) -> Hyperparameter | None:
     """Return the decay that the step subtracts from the weight without the rate, None if there is none such.
 
     With a constant rate the equation alone does not show it: `rate * (decay / rate)` is the same number. So the text has to

@@ -306,7 +306,7 @@ def _largest_norm(update: Update, state: State, average: Average) -> tuple[Hyper
     return None
 
 
-# -- what has a state more ----------------------------------------------------------------------------------------------
+# -- rules with another state -------------------------------------------------------------------------------------------
 
 
 def match_ademamix(update: Update) -> Claim | None:

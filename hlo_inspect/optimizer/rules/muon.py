@@ -107,13 +107,13 @@ def _find_step(update: Update, form: Sum) -> _Step | None:
                 continue
             rest = {other: coefficient for other, coefficient in form.items() if other != monomial}
             factor: Sum = {product(monomial, ((atom, -1.0),)): value}
-            before = _before(update, atom, factor, rest) if rest and update.are_scalar(factor) else None
+            before = _previous_matrix(update, atom, factor, rest) if rest and update.are_scalar(factor) else None
             if before is not None:
                 return _Step(factor, before)
     return None
 
 
-def _before(update: Update, atom: int, factor: Sum, rest: Sum) -> Sum | None:
+def _previous_matrix(update: Update, atom: int, factor: Sum, rest: Sum) -> Sum | None:
     """Return X, if the product `atom` is `(b A + c A A) X` and `rest` is `factor * a * X`."""
     factors = update.reductions.factors(atom)
     if factors is None or _size(update, atom) != update.array.shape.elements:

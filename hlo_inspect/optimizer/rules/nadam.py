@@ -35,13 +35,13 @@ def match(update: Update) -> Claim | None:
     if len(states) != 2 or len(update.rest) < 2 or not update.is_plain():
         return None
     for first, second in (states, reversed(states)):
-        claim = _with(update, first, second)
+        claim = _match_moments(update, first, second)
         if claim is not None:
             return claim
     return None
 
 
-def _with(update: Update, first: State, second: State) -> Claim | None:
+def _match_moments(update: Update, first: State, second: State) -> Claim | None:
     ahead = [monomial for monomial in update.rest if dict(monomial).get(first.new) == 1.0]
     average = gradient_average(update, first)
     root = find_root(update, ahead[0], second.new) if len(ahead) == 1 else None
@@ -52,7 +52,7 @@ def _with(update: Update, first: State, second: State) -> Claim | None:
         return scheduled
     momentum = tuple(factor for factor in root.rest if factor[0] != first.new)
     outer, scalars = take_corrections(update, momentum)
-    gradient_terms = _beside(update, {m: v for m, v in update.rest.items() if m not in ahead}, second, root)
+    gradient_terms = _other_terms(update, {m: v for m, v in update.rest.items() if m not in ahead}, second, root)
     inner, left = take_corrections(update, root.correction)
     squares = square_average(update, second, average.rest)
     if squares is None or gradient_terms is None or left or not all(update.is_scalar(atom) for atom, _ in scalars):
@@ -66,7 +66,9 @@ def _with(update: Update, first: State, second: State) -> Claim | None:
     return adam_claim(update, step, average, squares)
 
 
-def _beside(update: Update, terms: Sum, second: State, root: Root) -> tuple[list[tuple[Hyperparameter, float]], Sum] | None:
+def _other_terms(
+    update: Update, terms: Sum, second: State, root: Root
+) -> tuple[list[tuple[Hyperparameter, float]], Sum] | None:
     """Return the other terms without the root that they share and their corrections."""
     gradient_terms: Sum = {}
     shared: list[tuple[Hyperparameter, float]] = []

@@ -154,5 +154,5 @@ def _is_schedule(update: Update, form: Sum, decays: Sum) -> bool:
         ((step, slope),) = steps.items()
         if len(step) > 1 or len(monomial) > 1 or not is_constant(decays):
             return True
-        return close(slope / start, decays[ONE] * rate, 0.05)  # which is off by what the first step is
+        return close(slope / start, decays[ONE] * rate, 0.05)  # the number of the first step differs
     return False

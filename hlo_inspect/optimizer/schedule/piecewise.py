@@ -115,7 +115,7 @@ class _Range:
         function = _FUNCTIONS.get(atom.op)
         return function(self, *curves_of_parts) if function is not None else None
 
-    # -- what is decided ------------------------------------------------------------------------------------------------
+    # -- decisions ------------------------------------------------------------------------------------------------------
 
     def _changes(self, truth: Callable[[int], object]) -> bool:
         """Return True and set `split` if `truth`, which changes at most once, is not the same in the whole range."""
@@ -252,7 +252,7 @@ def _total(flow: Dataflow, forms: NormalForms, leaf: int) -> Sum | None:
     if len(operands) != 2 or not 1 < frames.size(operands[0]) <= MAX_ELEMENTS:
         return None
     array, start = map(flow.node, operands)
-    below = _below(flow.graph, array)
+    below = _nodes_below(flow.graph, array)
     if flow.graph.value(start) != 0.0 or below is None:
         return None
     total: Sum = {}
@@ -264,7 +264,7 @@ def _total(flow: Dataflow, forms: NormalForms, leaf: int) -> Sum | None:
     return total
 
 
-def _below(graph: Graph, array: int) -> list[int] | None:
+def _nodes_below(graph: Graph, array: int) -> list[int] | None:
     """Return the nodes that an array is made of, operands first, down to scalars; None if there are too many."""
     nodes = {array}
     stack = [array]

@@ -25,10 +25,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from hlo_inspect.optimizer.algebra.descriptions import describe
 from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT, EXACT, shortest
 from hlo_inspect.optimizer.algebra.normal_form import NormalForms, Sum, close, product
 from hlo_inspect.optimizer.algebra.numeric import value_of_form
+from hlo_inspect.optimizer.algebra.unexplained_updates import describe
 from hlo_inspect.optimizer.matching.training_steps import WeightUpdates
 from hlo_inspect.optimizer.matching.weights import Weight
 from hlo_inspect.optimizer.schedule.curve import Curve, are_equal_at

@@ -18,8 +18,8 @@ from hlo_inspect.hlo.opcodes import (
 )
 from hlo_inspect.hlo.rows import NO_ROWS
 from hlo_inspect.hlo.values.shapes import ArrayShape
+from hlo_inspect.optimizer.elementwise_inputs import MOVING, UNSEEN, ElementwiseInputs
 from hlo_inspect.optimizer.graph import each_bit
-from hlo_inspect.optimizer.held_inputs import MOVING, UNSEEN, HeldInputs
 from hlo_inspect.optimizer.operations import ELEMENTWISE, GEMM_TARGETS
 from hlo_inspect.optimizer.step.dependence import EVERYTHING, InputDependence
 
@@ -223,7 +223,7 @@ class StepProducts:
         self._frames = frames
         self._dependence = dependence
         self.products = Products(frames)
-        self.held_inputs = HeldInputs(frames)
+        self.elementwise_inputs = ElementwiseInputs(frames)
         self._unread = _walk(frames, self.products, dependence, {place[0] for place in results})
         self._read: list[Place] = []
         self._direct: Cofactors = {}
@@ -287,7 +287,7 @@ class StepProducts:
         cofactors: Cofactors = {}
         for place in self.places:
             for factor, cofactor in self._pairs(place):
-                for source in self.held_inputs.of(factor.place):
+                for source in self.elementwise_inputs.get(factor.place):
                     cofactors.setdefault(self._dependence.bit(source), []).append(cofactor)
         return cofactors
 

@@ -291,7 +291,7 @@ def exchanges(graph: Graph, nodes: Sequence[int], moves: set[int]) -> set[int]:
     permuted = sum(bits[node] for node in permutes)
     own: dict[int, int] = {}  # the bases that a node holds as they are
     moved: dict[int, int] = {}  # those that it holds otherwise
-    of_operands: dict[int, int] = {}  # the other permutes of what the permutes among them permute
+    of_operands: dict[int, int] = {}  # the other permutes of the operands of permutes among them
     met = 0
     for node in order:
         args = graph.args[node]

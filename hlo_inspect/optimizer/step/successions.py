@@ -36,7 +36,7 @@ FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 """Types of weights and moments."""
 
 MAX_HELD = 32  # inputs in one sum: an average of many models is no update
-MOST = 0.5  # of the old value, in what an update keeps of it
+MOST = 0.5  # of the old value that an update keeps
 
 KEPT, SCALED, UNCHANGED, MULTIPLIED = range(4)
 """Kinds of terms with which an output holds an input: 1. to 4. of the above."""
@@ -237,7 +237,7 @@ class Successions:
     # -- by terms: 1. to 4. ---------------------------------------------------------------------------------------------
 
     def _pair_by_terms(self) -> None:
-        for number in self._unpaired():  # what comes back as it came, in its own buffer
+        for number in self._unpaired():  # outputs that are unchanged, in their own buffers
             if self._aliases[number] is not None and self._by_node.get(self._nodes[number]) == self._aliases[number]:
                 self._take(number, self._by_node[self._nodes[number]])
         sums = _Sums(self._graph, self._graph.below(self._nodes))
@@ -337,7 +337,7 @@ class Successions:
                     if len(left[other]) == 1:
                         heappush(clear, (ranks[other, next(iter(left[other]))], other))
 
-    # -- by what is held at any depth, and by aliases: 5. ---------------------------------------------------------------
+    # -- by inputs held at any depth, and by aliases: 5. ----------------------------------------------------------------
 
     def _pair_by_held_inputs(self) -> None:
         """Pair outputs that are functions of an input, that are kept in place of one, or that only an alias pairs."""

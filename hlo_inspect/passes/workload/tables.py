@@ -13,7 +13,7 @@ from hlo_inspect.report.model import Amount, Column, HeadlineRow, Parts, Table, 
 from hlo_inspect.workloads.header import MEANINGS, PIPELINE_BYTES
 from hlo_inspect.workloads.reader import EqualRows
 from hlo_inspect.workloads.row import GROUPS, HLO_KINDS, NONE, PASSES, WorkloadRow
-from hlo_inspect.workloads.totals import UPDATE, CollectiveLabel, CollectiveSum, PartialSum, WorkloadTotals, together
+from hlo_inspect.workloads.totals import UPDATE, CollectiveLabel, CollectiveSum, PartialSum, WorkloadTotals, total_of
 
 _CLIENTS = {"simai": "SimAI", "astra-sim": "ASTRA-sim 1.0"}
 _UNITS = {"simai": "ns", "astra-sim": "cycles"}
@@ -56,7 +56,7 @@ def _what(totals: WorkloadTotals) -> Parts:
 
 
 def _compute(totals: WorkloadTotals) -> Parts:
-    everything = together(totals.compute[name] for name in PASSES)
+    everything = total_of(totals.compute[name] for name in PASSES)
     yield from sentence("{} {}", _amount(everything, "count"), time_unit(totals))
     for index, name in enumerate(PASSES):
         yield from sentence(", {} {}" if index else ": {} {}", _words(name), _amount(totals.compute[name], "count"))
@@ -152,8 +152,8 @@ def by_layer(totals: WorkloadTotals, rows: EqualRowList) -> Table:
         (
             _DIGITS.sub("#", group[0].row.name),
             group,
-            together(equal_row.compute for equal_row in group),
-            together(equal_row.size for equal_row in group),
+            total_of(equal_row.compute for equal_row in group),
+            total_of(equal_row.size for equal_row in group),
         )
         for group in group_rows(rows, lambda equal: _DIGITS.sub("#", equal.row.name))
     ]

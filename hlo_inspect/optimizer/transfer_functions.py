@@ -8,9 +8,9 @@ from itertools import accumulate
 
 from hlo_inspect.graph.frames import NO_INDEX, Place
 from hlo_inspect.hlo.values.shapes import ArrayShape
-from hlo_inspect.optimizer.array_slices import are_whole, elements_of, flat_part
+from hlo_inspect.optimizer.array_slices import are_whole, flat_part, slice_indices
 from hlo_inspect.optimizer.graph import scaled_rows
-from hlo_inspect.optimizer.known_nodes import KnownNodes
+from hlo_inspect.optimizer.node_cache import NodeCache
 from hlo_inspect.optimizer.operations import (
     CONCATENATING_TARGETS,
     GEMM_TARGETS,
@@ -24,7 +24,7 @@ from hlo_inspect.optimizer.operations import (
 )
 
 
-def _constant(nodes: KnownNodes, place: Place) -> int:
+def _constant(nodes: NodeCache, place: Place) -> int:
     literal = nodes.frames.instruction(place).literal
     value = constant_value(literal)
     if value is None:  # a table; of equal ones in several fusions one is as good as another
@@ -35,22 +35,22 @@ def _constant(nodes: KnownNodes, place: Place) -> int:
     return nodes.graph.constant(written_value(value, dtype), is_coarse=is_rounded(value, dtype))
 
 
-def _bits(nodes: KnownNodes, place: Place) -> int:
+def _bits(nodes: NodeCache, place: Place) -> int:
     """Return the bits of a value as another type.
 
     Equal bits are one node: each fusion that reads random numbers makes them anew.
     """
-    operands = nodes.at(nodes.frames.operands(place))
+    operands = nodes.nodes_at(nodes.frames.operands(place))
     return nodes.graph.opaque(place, nodes.frames.size(place), ("bitcast-convert", operands, nodes.frames.dtype(place)))
 
 
-def _element(nodes: KnownNodes, place: Place) -> int:
+def _element(nodes: NodeCache, place: Place) -> int:
     """Return a get-tuple-element whose operand cannot be followed."""
     is_readable = nodes.frames[place[0]].view.element_number(place[1]) is not None
     return nodes.opaque(place) if is_readable else nodes.broken(place, NO_INDEX)
 
 
-def _iota(nodes: KnownNodes, place: Place) -> int:
+def _iota(nodes: NodeCache, place: Place) -> int:
     """Return numbers along a dimension. Equal iotas are one node: each fusion that reads a triangle makes the mask anew."""
     dimension, shape = nodes.frames.instruction(place).attr("iota_dimension"), nodes.frames.shape(place)
     if dimension is None or not isinstance(shape, ArrayShape):
@@ -58,7 +58,7 @@ def _iota(nodes: KnownNodes, place: Place) -> int:
     return nodes.graph.opaque(place, nodes.frames.size(place), ("iota", dimension, shape.dimensions))
 
 
-def _input(nodes: KnownNodes, place: Place) -> int:
+def _input(nodes: NodeCache, place: Place) -> int:
     """Return a parameter of a computation that was opened with its parameters as inputs."""
     source = nodes.frames.input(place)
     if source is None:
@@ -67,28 +67,28 @@ def _input(nodes: KnownNodes, place: Place) -> int:
     return nodes.graph.input(source, nodes.frames.size(place)) if constant is None else constant
 
 
-def _truncate(nodes: KnownNodes, place: Place) -> int:
+def _truncate(nodes: NodeCache, place: Place) -> int:
     """Return a conversion from floating point to integers."""
-    operands = nodes.at(nodes.frames.operands(place))
+    operands = nodes.nodes_at(nodes.frames.operands(place))
     return nodes.graph.make("truncate", operands) if len(operands) == 1 else nodes.opaque(place)
 
 
-def _broadcast(nodes: KnownNodes, place: Place) -> int:
+def _broadcast(nodes: NodeCache, place: Place) -> int:
     """Return an array that is repeated along further dimensions."""
-    operands = nodes.at(nodes.frames.operands(place))
+    operands = nodes.nodes_at(nodes.frames.operands(place))
     if not operands or nodes.graph.value(operands[0]) is not None:
         return operands[0] if operands else nodes.opaque(place)
     dimensions = nodes.frames.instruction(place).attr("dimensions")
     return nodes.graph.make("broadcast", operands[:1], dimensions, nodes.frames.size(place))
 
 
-def _some_values(nodes: KnownNodes, place: Place) -> int:
+def _some_values(nodes: NodeCache, place: Place) -> int:
     """Return some of an array's values; the array itself if they are all the same."""
     frames, graph = nodes.frames, nodes.graph
     place = frames.start(place)
     opcode = frames.opcode(place).removesuffix("-start")
     operands = frames.operands(place) if opcode in SOME_VALUES else ()  # a done can follow an operation of any kind
-    arguments = nodes.at(operands if opcode in {"all-to-all", "dynamic-slice"} else operands[:1])
+    arguments = nodes.nodes_at(operands if opcode in {"all-to-all", "dynamic-slice"} else operands[:1])
     moved = arguments if opcode == "all-to-all" else arguments[:1]
     if len(set(moved)) == 1 and _is_everywhere(nodes, moved[0], operands[0]):
         return moved[0]
@@ -104,21 +104,21 @@ def _some_values(nodes: KnownNodes, place: Place) -> int:
     whole = frames.shape(operands[0])
     flat = flat_part(parts, whole.dimensions) if isinstance(whole, ArrayShape) else None
     return graph.make(
-        opcode, arguments, parts if flat is None else (flat,), math.prod(len(elements_of(part)) for part in parts)
+        opcode, arguments, parts if flat is None else (flat,), math.prod(len(slice_indices(part)) for part in parts)
     )
 
 
-def _pad(nodes: KnownNodes, place: Place) -> int:
+def _pad(nodes: NodeCache, place: Place) -> int:
     """Return an array with values around it.
 
     Equal pads are one node: XLA pads a gradient again in each fusion that reads it.
     """
-    operands = nodes.at(nodes.frames.operands(place))
+    operands = nodes.nodes_at(nodes.frames.operands(place))
     padding = nodes.frames.instruction(place).attr("padding")
     return nodes.graph.make("pad", operands, padding, nodes.frames.size(place)) if operands and padding else nodes.opaque(place)
 
 
-def _is_everywhere(nodes: KnownNodes, node: int, place: Place) -> bool:
+def _is_everywhere(nodes: NodeCache, node: int, place: Place) -> bool:
     """Return True if an array has one value in all of its elements, on all devices."""
     graph = nodes.graph
     if graph.value(node) is not None:
@@ -126,10 +126,10 @@ def _is_everywhere(nodes: KnownNodes, node: int, place: Place) -> bool:
     return graph.sizes[node] == 1 != nodes.frames.size(place) and not nodes.is_of_device(node)
 
 
-def _concatenate(nodes: KnownNodes, place: Place) -> int:
+def _concatenate(nodes: NodeCache, place: Place) -> int:
     """Return a concatenation, or one array if the operands are all of its slices, in any order."""
     graph = nodes.graph
-    parts = nodes.at(nodes.frames.operands(place))
+    parts = nodes.nodes_at(nodes.frames.operands(place))
     if not parts:
         return nodes.opaque(place)
     if len(set(parts)) == 1 and (len(parts) == 1 or graph.value(parts[0]) is not None):
@@ -144,7 +144,7 @@ def _concatenate(nodes: KnownNodes, place: Place) -> int:
     return graph.make("concatenate", parts, _is_flat(nodes, place), nodes.frames.size(place))
 
 
-def _exchanged(nodes: KnownNodes, parts: Sequence[int]) -> int | None:
+def _exchanged(nodes: NodeCache, parts: Sequence[int]) -> int | None:
     """Return the array whose slices devices exchange, if the parts are all that one receives; else None."""
     frames, graph = nodes.frames, nodes.graph
     places = [graph.places[node] for node in parts if node in graph.places]
@@ -153,27 +153,27 @@ def _exchanged(nodes: KnownNodes, parts: Sequence[int]) -> int | None:
     operands = frames.operands(places[0])
     if sorted(place[2] for place in places) != [(number,) for number in range(len(operands))]:
         return None
-    slices = nodes.at(operands)
+    slices = nodes.nodes_at(operands)
     sources = {graph.args[node][0] if graph.ops[node] == "slice" else -1 for node in slices}
     source = sources.pop()
     return None if sources or source < 0 or not are_whole(graph, slices, source) else graph.make("all-to-all", (source,))
 
 
-def _is_flat(nodes: KnownNodes, place: Place) -> bool:
+def _is_flat(nodes: NodeCache, place: Place) -> bool:
     """Return True if the operands of a concatenation follow each other in the flattened array, row-major."""
     axis, shape = nodes.frames.instruction(place).attr("dimensions") or (0,), nodes.frames.shape(place)
     return isinstance(shape, ArrayShape) and all(size == 1 for size in shape.dimensions[: axis[0]])
 
 
-def _filled_buffer(nodes: KnownNodes, place: Place) -> int:
+def _filled_buffer(nodes: NodeCache, place: Place) -> int:
     """Return a buffer that TPU fills with arrays instead of a concatenation: each element is written once."""
     frames = nodes.frames
     whole = frames.shape(place)
     if not isinstance(whole, ArrayShape) or nodes.buffers.written(place) != whole.elements:
         return nodes.opaque(place)
     writes = nodes.buffers.writes(place)
-    nodes_written = nodes.at([operand for write in writes for operand in write[1:]])
-    parts: dict[float, tuple[int, int]] = {}  # node and elements, by where it starts
+    nodes_written = nodes.nodes_at([operand for write in writes for operand in write[1:]])
+    parts: dict[float, tuple[int, int]] = {}  # node and elements, by start
     row = (whole.elements or 0) // (whole.dimensions[0] or 1)
     for number, write in enumerate(writes):
         node, major = nodes_written[number * (len(write) - 1) :][:2]
@@ -187,7 +187,7 @@ def _filled_buffer(nodes: KnownNodes, place: Place) -> int:
     return nodes.graph.make("concatenate", tuple([parts[start][0] for start in sorted(parts)]), True, ends[-1])
 
 
-def _conditional(nodes: KnownNodes, place: Place) -> int:
+def _conditional(nodes: NodeCache, place: Place) -> int:
     """Return a choice of two branches; the first of numbered branches is that of number 0, so false."""
     frames = nodes.frames
     branches = frames.instruction(place).attr("branch_computations") or ()
@@ -203,17 +203,17 @@ def _conditional(nodes: KnownNodes, place: Place) -> int:
         if frame is None:
             return nodes.opaque(place)
         roots.append(frames.root(frame, place[2]))
-    condition_and_roots = nodes.at((operands[0], *roots))
+    condition_and_roots = nodes.nodes_at((operands[0], *roots))
     return nodes.graph.make("select", (condition_and_roots[0], condition_and_roots[2], condition_and_roots[1]))
 
 
-def _while(nodes: KnownNodes, place: Place) -> int:
+def _while(nodes: NodeCache, place: Place) -> int:
     """Return a result of a loop: its initial value if no iteration changes it."""
     initial = nodes.frames.operand(place, 0, place[2]) if nodes.frames.is_carried(place) else None
-    return nodes.opaque(place) if initial is None else nodes.at([initial])[0]
+    return nodes.opaque(place) if initial is None else nodes.nodes_at([initial])[0]
 
 
-def _scatter(nodes: KnownNodes, place: Place) -> int:
+def _scatter(nodes: NodeCache, place: Place) -> int:
     """Return rows added to an array, or subtracted: the array, and a leaf for the rows in an array of zeros.
 
     Equal rows are one leaf, and their scalar factors are factors of the leaf.
@@ -223,7 +223,7 @@ def _scatter(nodes: KnownNodes, place: Place) -> int:
     combiner = next((op for op in ("add", "subtract") if frames.applies(place, op)), None)
     if len(operands) != 3 or place[2] or combiner is None:
         return nodes.opaque(place)
-    operand_nodes = nodes.at(operands)
+    operand_nodes = nodes.nodes_at(operands)
     array, indices, rows = operand_nodes
     factors, rows = scaled_rows(graph, rows)
     node = graph.opaque(place, frames.size(place), ("scatter", indices, rows, frames.size(place)))
@@ -232,7 +232,7 @@ def _scatter(nodes: KnownNodes, place: Place) -> int:
     return node if graph.value(array) == 0.0 and combiner == "add" else graph.make(combiner, (array, node))
 
 
-def _reduce(nodes: KnownNodes, place: Place) -> int:
+def _reduce(nodes: NodeCache, place: Place) -> int:
     """Return a sum over elements. Fusions that sum up one array, given or computed, have one leaf for the sum."""
     frames = nodes.frames
     operands = frames.operands(place)
@@ -243,18 +243,18 @@ def _reduce(nodes: KnownNodes, place: Place) -> int:
     array = frames.made_at(operands[0], HANDED_ON) if is_handed else nodes.fused.number(operands[0])
     if array is None:
         return nodes.opaque(place)
-    initial = nodes.at(operands[1:])
+    initial = nodes.nodes_at(operands[1:])
     return nodes.graph.opaque(place, frames.size(place), ("reduce", array, axes, initial[0], frames.dtype(place)))
 
 
-def _custom_call(nodes: KnownNodes, place: Place) -> int:
+def _custom_call(nodes: NodeCache, place: Place) -> int:
     target = nodes.frames.target(place)
     if target in CONCATENATING_TARGETS:
         return _concatenate(nodes, place)
     return _gemm(nodes, place) if target in GEMM_TARGETS else nodes.opaque(place)
 
 
-def _all_reduce(nodes: KnownNodes, place: Place) -> int:
+def _all_reduce(nodes: NodeCache, place: Place) -> int:
     """Return a sum over devices. If each writes its part into zeros it is an all-gather, as TPU has it: return the part."""
     frames, graph = nodes.frames, nodes.graph
     if "dynamic-update-slice" not in frames.views.opcodes:
@@ -265,12 +265,12 @@ def _all_reduce(nodes: KnownNodes, place: Place) -> int:
     operands = frames.operands(made) if frames.opcode(made) == "dynamic-update-slice" else ()
     if len(operands) < 3 or not frames.applies(start, "add"):
         return nodes.opaque(place)
-    operand_nodes = nodes.at(operands)
+    operand_nodes = nodes.nodes_at(operands)
     is_own = graph.value(operand_nodes[0]) == 0.0 and any(map(nodes.is_of_device, operand_nodes[2:]))
     return operand_nodes[1] if is_own else nodes.opaque(place)
 
 
-def _gemm(nodes: KnownNodes, place: Place) -> int:
+def _gemm(nodes: NodeCache, place: Place) -> int:
     """Return a product of matrices with its factors: alpha * A * B + beta * C."""
     factors = gemm_factors(nodes.frames.instruction(place).attr("backend_config"))
     if factors is None or (place[2] and place[2] != (0,)):
@@ -285,12 +285,12 @@ def _gemm(nodes: KnownNodes, place: Place) -> int:
     operands = nodes.frames.operands(place)
     if len(operands) < 3:
         return nodes.opaque(place)
-    addend = nodes.at(operands[2:3])
+    addend = nodes.nodes_at(operands[2:3])
     added = addend[0] if beta == 1.0 else graph.make("multiply", (graph.constant(beta), addend[0]))
     return graph.make("add", (product, added))
 
 
-TRANSFER: dict[str, Callable[[KnownNodes, Place], int]] = {
+TRANSFER: dict[str, Callable[[NodeCache, Place], int]] = {
     "get-tuple-element": _element,
     "constant": _constant,
     "iota": _iota,

@@ -17,7 +17,7 @@ UNSEEN: Input = (-1, -2, ())
 """Stands for the inputs behind more than `MAX_HOLDING` values, which were not followed."""
 
 
-class HeldInputs:
+class ElementwiseInputs:
     """The inputs that values hold."""
 
     def __init__(self, frames: Frames) -> None:
@@ -25,7 +25,7 @@ class HeldInputs:
         self._known: dict[Place, frozenset[Input]] = {}
         self._steps: dict[Place, tuple[tuple[Place, ...], Input | None]] = {}
 
-    def of(self, place: Place) -> frozenset[Input]:
+    def get(self, place: Place) -> frozenset[Input]:
         """Return the inputs that a value is made of, with `SOLVED` and `UNSEEN`."""
         inputs = self._known.get(place)
         if inputs is None:

@@ -29,7 +29,7 @@ from hlo_inspect.optimizer.matching.proposals import (
     propose,
 )
 from hlo_inspect.optimizer.matching.step_expressions import StepExpressions
-from hlo_inspect.optimizer.matching.weights import Exclusions, Weight, find_frozen_weights
+from hlo_inspect.optimizer.matching.weights import Weight, WeightFilter, find_frozen_weights
 from hlo_inspect.optimizer.rules import claims_of
 from hlo_inspect.optimizer.step.state_arrays import StateArray, TrainingStep
 
@@ -207,7 +207,7 @@ class Matcher:
                 return None  # a step of a solver, a recurrent cell
         if claim is not None and not descends(claim):
             if not claim.roles and (not is_learnt or claim.rate == {ONE: -1.0}):
-                return None  # a step of a solver, a residual: of what goes up without a state only a gradient is an update
+                return None  # a step of a solver, a residual: an ascent without a state is an update only along a gradient
             claim = None
         return GradientVerdict(proposal, claim, is_learnt)
 
@@ -271,8 +271,8 @@ class Matcher:
         expressions = self.expressions
         arrays = [array for array in expressions.moving if array.shape.elements != 1]
         moved = [expressions.input_dependence.bit(array.source) for array in arrays]
-        exclusions = Exclusions(expressions.forms, expressions.dependence, moved)
-        return exclusions.without_followers(exclusions.without_unseen(exclusions.without_doubtful(weights)))
+        weight_filter = WeightFilter(expressions.forms, expressions.dependence, moved)
+        return weight_filter.without_followers(weight_filter.without_unseen(weight_filter.without_doubtful(weights)))
 
     def _note_large_expressions(self) -> None:
         if self.expressions.forms.is_cut_short:

@@ -68,7 +68,7 @@ class FusedValues:
         attribute: object = None
         if opcode in _WITH_DIMENSIONS or opcode == "compare":
             attribute = frames.instruction(place).attr("direction" if opcode == "compare" else "dimensions")
-        # The elements of a bitcast are where the layouts of its result and of its operand have them.
+        # The layouts of a bitcast's result and operand decide which elements it holds.
         arrays = tuple(map(frames.shape, (place, *operands))) if opcode == "bitcast" else ()
         return opcode, shape, combiner, str(attribute), arrays, tuple(map(self._known.__getitem__, operands))
 
@@ -95,7 +95,7 @@ class FilledBuffers:
         chain: list[tuple[Place, int]] = []
         before: Place | None = place
         while before is not None and before not in counts and frames.opcode(before) == "dynamic-update-slice":
-            counts[before] = None  # what a text defines by itself
+            counts[before] = None  # in case a text defines it by itself
             array, part = frames.operand(before, 0), frames.operand(before, 1)
             chain.append((before, frames.size(part) if part is not None else 0))
             before = frames.made_at(array) if array is not None else None
@@ -121,7 +121,7 @@ class MissingNodesError(Exception):
         self.places = places
 
 
-class KnownNodes:
+class NodeCache:
     """Nodes of `graph` by their places in `frames`. `constants` are inputs that are numbers, by their nodes."""
 
     def __init__(self, frames: Frames) -> None:
@@ -133,7 +133,7 @@ class KnownNodes:
         self.fused = FusedValues(frames)
         self._of_device: list[bool] = []
 
-    def at(self, places: Sequence[Place]) -> tuple[int, ...]:
+    def nodes_at(self, places: Sequence[Place]) -> tuple[int, ...]:
         """Return the nodes at these places. Raise MissingNodesError if some are not read yet."""
         nodes = self.by_place
         missing = [place for place in places if place not in nodes]
