@@ -13,7 +13,7 @@ from hlo_inspect.graph.parameters import find_interface
 from hlo_inspect.hlo.values.shapes import ArrayShape
 from hlo_inspect.optimizer.algebra import normal_form
 from hlo_inspect.optimizer.algebra.update import Update, split
-from hlo_inspect.optimizer.matching import matching
+from hlo_inspect.optimizer.matching import weight_matching
 from hlo_inspect.optimizer.matching.training_steps import find_updates
 from hlo_inspect.optimizer.step.state_arrays import TrainingStep, find_state_arrays
 from hlo_inspect.optimizer.step.successions import Result
@@ -74,7 +74,7 @@ def test_an_algebra_with_a_fault_claims_nothing(monkeypatch: pytest.MonkeyPatch)
     text = changed(text_of("adam.before"), r" sqrt\(", " cbrt(")
     monkeypatch.setitem(normal_form._ROOTS, "cbrt", 0.5)
     assert rules_of(text) == ["unknown", "unknown"]
-    monkeypatch.setattr(matching, "agrees", lambda *_: True)
+    monkeypatch.setattr(weight_matching, "agrees", lambda *_: True)
     assert rules_of(text) == ["adam", "adam"]
 
 

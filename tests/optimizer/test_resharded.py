@@ -1,7 +1,7 @@
-"""Weights that devices hold in parts: in another sharding than they were given, gathered or put together as TPU does it.
+"""Weights that devices hold in parts: with another sharding of the output, gathered or put together as TPU does it.
 
-Each text is one device's program of a momentum step over 2 devices, w' = w - 0.1 * m', m' = 0.9 * m + g, with a gradient from
-`loss = sum(tanh(x @ w))`, written by hand; SGD of a rate of 0.1 and a momentum of 0.9 is the answer.
+Each text is one device's program of a momentum step over 2 devices, written by hand: `w' = w - 0.1 * m'`, `m' = 0.9 * m + g`.
+The gradient is that of `loss = sum(tanh(x @ w))`; SGD of a rate of 0.1 and a momentum of 0.9 is the answer.
 """
 
 from __future__ import annotations
