@@ -36,7 +36,7 @@ CALLERS = {
     "conditional": ", branch_computations={{%{0}, %{0}}}",
     "all-reduce": ", to_apply=%{}",
 }
-"""How an opcode calls a computation."""
+"""The attributes by which an opcode calls a computation."""
 
 
 class Writer:
@@ -112,7 +112,7 @@ class Writer:
         return ", ".join(parts)
 
     def instruction(self, name: str, opcode: str, *, names: list[str], extra: str = "") -> str:
-        """One line without its indentation; `extra` are attributes to stand among the others."""
+        """Return a line without its indentation; `extra` are attributes among the others."""
         if opcode == "constant":
             inside = self.literal()
         else:
@@ -133,10 +133,10 @@ class Writer:
             opcode = self.chance.choice(opcodes)
             callee = self.chance.choice(before).name if before and opcode in CALLERS else None
             extra = CALLERS[opcode].format(callee) if callee else ""
-            names = [name for name, _, _ in written.found]
+            names = [name for name, _, _ in written.rows]
             line = self.instruction(f"i.{number}.{index}", opcode, names=names, extra=extra)
             written.lines.append(f"ROOT {line}" if index == size - 1 else line)
-            written.found.append((f"i.{number}.{index}", opcode, callee if "calls=" in extra else None))
+            written.rows.append((f"i.{number}.{index}", opcode, callee if "calls=" in extra else None))
         return written
 
     def module(self, opcodes: list[str]) -> tuple[str, list[Written]]:
@@ -150,7 +150,7 @@ class Writer:
             ["", ", is_scheduled=true", ", num_partitions=8, input_output_alias={ {}: (0, {}, may-alias) }"]
         )
         blank = self.chance.choice(["\n", "", "\n\n"])
-        return f"HloModule m{header}\n\n" + blank.join(one.text(signature) for one in made), made
+        return f"HloModule m{header}\n\n" + blank.join(computation.text(signature) for computation in made), made
 
 
 @dataclass
@@ -160,7 +160,7 @@ class Written:
     name: str
     is_entry: bool
     lines: list[str] = field(default_factory=list)
-    found: list[tuple[str, str, str | None]] = field(default_factory=list)
+    rows: list[tuple[str, str, str | None]] = field(default_factory=list)
 
     def text(self, signature: str) -> str:
         body = "".join(f"  {line}\n" for line in self.lines)

@@ -26,19 +26,19 @@ def module(source: Openable, wants: Wants = EVERYTHING) -> Module:
     return only
 
 
-def problems(found: Module) -> list[tuple[str, int | None, int | None, str, int]]:
+def problems(parsed: Module) -> list[tuple[str, int | None, int | None, str, int]]:
     """Code, line, column, message and count of each fault, in the order of its first place."""
-    kept = [(p.code, p.location.line, p.location.column, p.message, p.times) for p in found.problems]
+    kept = [(p.code, p.location.line, p.location.column, p.message, p.times) for p in parsed.problems]
     return sorted(kept, key=lambda fault: (fault[1] or 0, fault[2] or 0))
 
 
-def codes(found: Module) -> list[str]:
-    return [fault[0] for fault in problems(found)]
+def codes(parsed: Module) -> list[str]:
+    return [fault[0] for fault in problems(parsed)]
 
 
-def kept(found: Module) -> list[tuple[str, str, str]]:
+def kept(parsed: Module) -> list[tuple[str, str, str]]:
     """Computation, name and opcode of each kept instruction, sorted."""
-    return sorted((i.computation.name, i.name, i.opcode) for i in found.instructions)
+    return sorted((i.computation.name, i.name, i.opcode) for i in parsed.instructions)
 
 
 def rows_of(rows: Iterable[Row], line: int, heads: HeadTable | None = None) -> Rows:
@@ -50,10 +50,10 @@ def rows_of(rows: Iterable[Row], line: int, heads: HeadTable | None = None) -> R
 def body(computation: Computation) -> list[Instruction]:
     """Every instruction of a computation whose rows were kept."""
     rows = computation.rows
-    found = [Instruction(computation.enclosing(), *each) for each in zip(rows, rows.column.heads, rows.lines, strict=True)]
-    if found and not any(instruction.is_root for instruction in found):
-        found[-1].is_root = True
-    return found
+    instructions = [Instruction(computation.enclosing(), *row) for row in zip(rows, rows.column.heads, rows.lines, strict=True)]
+    if instructions and not any(instruction.is_root for instruction in instructions):
+        instructions[-1].is_root = True
+    return instructions
 
 
 def texts(instruction: Instruction) -> dict[str, str]:
@@ -62,21 +62,21 @@ def texts(instruction: Instruction) -> dict[str, str]:
     return dict(tokens.attributes(tail, operands_end(tail) + 1))
 
 
-def contents(found: Module) -> dict[str, Any]:
+def contents(parsed: Module) -> dict[str, Any]:
     """All that two readings of one text have to agree on, places left out."""
     return {
-        "name": found.name,
-        "attributes": dict(found.header.attributes),
-        "computations": found.computation_count,
-        "entry": found.entry.name if found.entry else None,
-        "opcodes": {name: sorted(c.opcodes) for name, c in found.computations.items()},
+        "name": parsed.name,
+        "attributes": dict(parsed.header.attributes),
+        "computations": parsed.computation_count,
+        "entry": parsed.entry.name if parsed.entry else None,
+        "opcodes": {name: sorted(c.opcodes) for name, c in parsed.computations.items()},
         "instructions": [
             (c.name, i.name, i.opcode, str(i.shape), i.is_root, i.operands, tuple(map(str, i.operand_shapes or ())), texts(i))
-            for c in found.computations.values()
+            for c in parsed.computations.values()
             for i in c.instructions
         ],
-        "unread": {name: sorted(c.reads.unread) for name, c in found.computations.items() if c.reads is not None},
-        "roots": {name: c.root_opcode for name, c in found.computations.items()},
-        "unparsed_lines": found.unparsed_lines,
-        "problems": sorted((p.code, p.message, p.subject or "", p.times) for p in found.problems),
+        "unread": {name: sorted(c.reads.unread) for name, c in parsed.computations.items() if c.reads is not None},
+        "roots": {name: c.root_opcode for name, c in parsed.computations.items()},
+        "unparsed_lines": parsed.unparsed_lines,
+        "problems": sorted((p.code, p.message, p.subject or "", p.times) for p in parsed.problems),
     }

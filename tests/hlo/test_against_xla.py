@@ -59,7 +59,7 @@ OTHER_OPCODES = {"all-reduce-scatter", "bitcast-move", "cross-replica-sum", "tra
 
 
 def ask(*words: str, kind: tuple[str, ...] = ()) -> list[Any]:
-    """What XLA makes of each word; `"aborts"` where the process does not survive it."""
+    """Return XLA's reading of each word; `"aborts"` if the process ends on it."""
     answers: list[Any] = []
     while len(answers) < len(words):
         command = [sys.executable, str(PROGRAM), *kind, *words[len(answers) :]]
@@ -94,10 +94,10 @@ def test_what_xla_refuses() -> None:
 COMPARED = sorted(set(TEXTS) - set(REFUSED) - WRITTEN_IN_PLACE)
 
 
-def wrapped(found: dict[str, Any], ours: Module) -> set[str]:
+def wrapped(theirs: dict[str, Any], ours: Module) -> set[str]:
     """The computations that XLA puts round what is printed as sugar (`reduce-scatter-start`)."""
     return (
-        set(found["computations"]) - set(ours.computations) if any(SUGAR.fullmatch(op) for op in ours.opcode_counts) else set()
+        set(theirs["computations"]) - set(ours.computations) if any(SUGAR.fullmatch(op) for op in ours.opcode_counts) else set()
     )
 
 
@@ -133,10 +133,12 @@ def test_names_opcodes_shapes_and_operands() -> None:
             assert (name, ours.name, ours.entry and ours.entry.name) == (name, theirs["name"], theirs["entry"])
             assert (name, set(theirs["computations"]) - wrapped(theirs, ours)) == (name, set(ours.computations))
             for computation in ours.computations.values():
-                found = theirs["computations"][computation.name]
-                rows = {key: (opcode, shape, operands) for key, (opcode, shape, operands, _) in found["instructions"].items()}
+                expected = theirs["computations"][computation.name]
+                rows = {
+                    key: (opcode, shape, operands) for key, (opcode, shape, operands, _) in expected["instructions"].items()
+                }
                 assert (name, rows_of(computation)) == (name, rows)
-                assert (name, [i.name for i in body(computation) if i.is_root]) == (name, [found["root"]])
+                assert (name, [i.name for i in body(computation) if i.is_root]) == (name, [expected["root"]])
     assert compared > 50
 
 
@@ -152,15 +154,16 @@ def test_opcodes_and_shapes_whatever_the_names(name: str) -> None:
             expected.update(
                 (op, shape, *(rows[operand][0] for operand in operands)) for op, shape, operands, _ in rows.values()
             )
-    found: Counter[tuple[Any, ...]] = Counter()
-    for one in ours.computations.values():
-        opcodes = {i.name: plain(i.opcode) for i in body(one)}
-        found.update((plain(i.opcode), str(i.shape), *(opcodes[o.name or ""] for o in i.operands)) for i in body(one))
-    assert found == expected
+    kinds: Counter[tuple[Any, ...]] = Counter()
+    for our_computation in ours.computations.values():
+        opcodes = {i.name: plain(i.opcode) for i in body(our_computation)}
+        instructions = body(our_computation)
+        kinds.update((plain(i.opcode), str(i.shape), *(opcodes[o.name or ""] for o in i.operands)) for i in instructions)
+    assert kinds == expected
 
 
 def test_layouts() -> None:
-    """Where the text prints one; XLA fills in the others."""
+    """Compare printed layouts only; XLA fills in the others."""
     compared = 0
     for name in filter(lambda name: names_are_unique(by_us(name)), COMPARED):
         for computation in by_us(name).computations.values():
@@ -184,11 +187,11 @@ def spelt(layout: Layout) -> dict[str, Any]:
 
 def test_opcodes() -> None:
     words = sorted(OPCODES)
-    known = dict(zip(words, ask(*words, kind=("--opcodes",)), strict=True))
-    assert {word for word, answer in known.items() if answer is False} == OTHER_OPCODES
+    answers = dict(zip(words, ask(*words, kind=("--opcodes",)), strict=True))
+    assert {word for word, answer in answers.items() if answer is False} == OTHER_OPCODES
 
 
 def test_element_types() -> None:
     words = [*BITS, *NOT_ARRAYS, "f99", "s3", "F32"]
-    known = dict(zip(words, ask(*words, kind=("--types",)), strict=True))
-    assert {word for word, answer in known.items() if answer is False} == {"f99", "s3", "F32"}
+    answers = dict(zip(words, ask(*words, kind=("--types",)), strict=True))
+    assert {word for word, answer in answers.items() if answer is False} == {"f99", "s3", "F32"}

@@ -79,20 +79,21 @@ def test_operands_that_do_not_end() -> None:
 
 def test_an_instruction() -> None:
     text = 'ROOT %r = f32[8]{0} all-reduce(f32[8]{0} %p), replica_groups={{0,1}}, to_apply=%add, metadata={op_name="x, y"}'
-    found = instruction(text)
-    assert (found.name, found.opcode, str(found.shape), found.is_root, found.line) == ("r", "all-reduce", "f32[8]", True, 7)
-    assert found.operands == (Operand("p", (), "f32[8]{0}"),)
-    groups, metadata = found.attr("replica_groups"), found.attr("metadata")
+    parsed = instruction(text)
+    assert (parsed.name, parsed.opcode, str(parsed.shape)) == ("r", "all-reduce", "f32[8]")
+    assert (parsed.is_root, parsed.line) == (True, 7)
+    assert parsed.operands == (Operand("p", (), "f32[8]{0}"),)
+    groups, metadata = parsed.attr("replica_groups"), parsed.attr("metadata")
     assert groups is not None and groups.groups == ((0, 1),)
     assert metadata is not None and metadata.op_name == "x, y"
-    assert found.callee("to_apply") == "add"
+    assert parsed.callee("to_apply") == "add"
 
 
 @pytest.mark.parametrize("opcode", ["constant", "parameter"])
 def test_what_has_no_operands(opcode: str) -> None:
-    found = instruction(f"a = s32[] {opcode}(12)")
-    assert found.operands == ()
-    assert found.literal == "12"
+    parsed = instruction(f"a = s32[] {opcode}(12)")
+    assert parsed.operands == ()
+    assert parsed.literal == "12"
 
 
 @pytest.mark.parametrize(
@@ -105,12 +106,12 @@ def test_parameter_numbers(text: str, number: int | None) -> None:
 
 def test_attributes_that_stop_making_sense_are_malformed() -> None:
     computation = Computation("main", 1, is_entry=True)
-    found = Instruction(
+    parsed = Instruction(
         computation.enclosing(), ("", "a", "f32[] negate", "b), k=1, y={{{(}}} ,index=2"), Head("negate", None), 7
     )
-    assert found.attr("k") == 1
-    assert found.attr("index") is None
-    value = found.value("index")
+    assert parsed.attr("k") == 1
+    assert parsed.attr("index") is None
+    value = parsed.value("index")
     assert isinstance(value, MalformedValue)
     assert value.reason == "'}' does not close '('"
 
@@ -126,9 +127,9 @@ def test_operand_shapes_come_from_the_text_or_the_definition() -> None:
         "t": HeadTable()["(f32[2], (s32[], pred[3])) tuple"],
         "u": HeadTable()[" negate"],
     }
-    found = instruction("x = f32[] custom-call(%a, f32[5] %a, %b, %t#1#1, %t#2, %u, %nowhere, f32[7])")
-    found.resolve_operands(definitions)
-    shapes = [None if shape is None else str(shape) for shape in found.operand_shapes or ()]
+    parsed = instruction("x = f32[] custom-call(%a, f32[5] %a, %b, %t#1#1, %t#2, %u, %nowhere, f32[7])")
+    parsed.resolve_operands(definitions)
+    shapes = [None if shape is None else str(shape) for shape in parsed.operand_shapes or ()]
     assert shapes == ["f32[2]", "f32[5]", "s8[4]", "pred[3]", None, None, None, "f32[7]"]
 
 
@@ -144,9 +145,9 @@ def test_operand_shapes_come_from_the_text_or_the_definition() -> None:
     ],
 )
 def test_operand_shapes_as_printers_write_them(operands: str, expected: list[str | None]) -> None:
-    found = instruction(f"x = f32[] custom-call({operands})")
-    found.resolve_operands({"a": HeadTable()["f32[2]{0} negate"], "b": HeadTable()["s8[4] negate"]})
-    assert [None if shape is None else str(shape) for shape in found.operand_shapes or ()] == expected
+    parsed = instruction(f"x = f32[] custom-call({operands})")
+    parsed.resolve_operands({"a": HeadTable()["f32[2]{0} negate"], "b": HeadTable()["s8[4] negate"]})
+    assert [None if shape is None else str(shape) for shape in parsed.operand_shapes or ()] == expected
 
 
 @pytest.mark.parametrize(
@@ -209,38 +210,38 @@ def test_what_is_called(text: str, callees: list[tuple[str, str, str]]) -> None:
 
 def test_an_attribute_is_read_where_it_stands() -> None:
     """Strings, braces and other attributes may hold what looks like it."""
-    found = instruction(
+    parsed = instruction(
         'a = f32[] custom-call(b), custom_call_target="x, index=1, k=2", backend_config="{\\"a\\", index=3}", '
         "frontend_attributes={k={ , index=4, k=5}}, sharding={mesh['a'=2], [{'a'}], metadata={op_name=\"no\"}}, "
         'metadata={op_name="yes"}, index=7'
     )
-    assert found.attr("index") == 7
-    assert found.attr("k") is None
-    assert not found.has("k")
-    metadata = found.attr("metadata")
+    assert parsed.attr("index") == 7
+    assert parsed.attr("k") is None
+    assert not parsed.has("k")
+    metadata = parsed.attr("metadata")
     assert metadata is not None and metadata.op_name == "yes"
-    assert found.attr("custom_call_target") == "x, index=1, k=2"
+    assert parsed.attr("custom_call_target") == "x, index=1, k=2"
 
 
 def test_a_value_that_makes_no_sense() -> None:
-    found = instruction("a = f32[] all-reduce(b), replica_groups={{0,x}}, channel_id=_, to_apply=%f")
-    assert found.attr("replica_groups") is None
-    malformed = found.value("replica_groups")
+    parsed = instruction("a = f32[] all-reduce(b), replica_groups={{0,x}}, channel_id=_, to_apply=%f")
+    assert parsed.attr("replica_groups") is None
+    malformed = parsed.value("replica_groups")
     assert isinstance(malformed, MalformedValue)
     assert malformed.text == "{{0,x}}" and malformed.reason == "no replica groups: '{{0,x}}'"
-    assert found.attr("channel_id") is None and found.has("channel_id")
-    assert found.value("to_apply") == ("f",) and found.callee("to_apply") == "f"
-    assert found.value("dimensions") is None
+    assert parsed.attr("channel_id") is None and parsed.has("channel_id")
+    assert parsed.value("to_apply") == ("f",) and parsed.callee("to_apply") == "f"
+    assert parsed.value("dimensions") is None
 
 
 def test_parts_without_an_attribute() -> None:
     computation = Computation("main", 1, is_entry=True)
     text = 'a = f32[] custom-call(b), custom_call_target="t", calls=%%%s, metadata={op_name="%s"}'
-    one, other, calls_other = (instruction(text % words, computation) for words in (("f", "x"), ("f", "y"), ("g", "x")))
-    assert one.attribute_parts != other.attribute_parts
-    assert one.parts_without("metadata") == other.parts_without("metadata") != calls_other.parts_without("metadata")
-    assert one.parts_without("calls") == calls_other.parts_without("calls") != other.parts_without("calls")
-    assert one.parts_without("sharding") == one.attribute_parts
+    first, second, calls_other = (instruction(text % words, computation) for words in (("f", "x"), ("f", "y"), ("g", "x")))
+    assert first.attribute_parts != second.attribute_parts
+    assert first.parts_without("metadata") == second.parts_without("metadata") != calls_other.parts_without("metadata")
+    assert first.parts_without("calls") == calls_other.parts_without("calls") != second.parts_without("calls")
+    assert first.parts_without("sharding") == first.attribute_parts
 
 
 def test_instructions_of_a_module_share_values() -> None:

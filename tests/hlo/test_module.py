@@ -1,4 +1,4 @@
-"""What is kept of a module and its computations."""
+"""The kept parts of a module and its computations."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def instruction(text: str, computation: Computation) -> Instruction:
 
 
 def test_the_union_of_wants() -> None:
-    one = Wants(frozenset({"dot"}), frozenset({"t"}), entry=True)
+    wants = Wants(frozenset({"dot"}), frozenset({"t"}), entry=True)
     other = Wants(frozenset({"add"}), every_line=True)
-    assert one | other == Wants(frozenset({"dot", "add"}), frozenset({"t"}), entry=True, every_line=True)
-    assert not one.reads_every_line
-    assert (one | other).reads_every_line
+    assert wants | other == Wants(frozenset({"dot", "add"}), frozenset({"t"}), entry=True, every_line=True)
+    assert not wants.reads_every_line
+    assert (wants | other).reads_every_line
     assert Wants(graph=True).reads_every_line
 
 
@@ -77,8 +77,8 @@ def test_packed_rows_that_differ_in_names_alone_share_a_form() -> None:
     assert len({kept[0].form, *(packed(rows, 10, forms).form for rows in others)}) == 4
 
 
-def scalars(one: str, other: str, number: int) -> list[tuple[Row, int]]:
-    rows = [("", one, "s32[] constant", f"{number})"), ("ROOT ", "sum", "s32[] add", f"%{one}, %{other}), metadata={{x%y%}}")]
+def scalars(left: str, right: str, number: int) -> list[tuple[Row, int]]:
+    rows = [("", left, "s32[] constant", f"{number})"), ("ROOT ", "sum", "s32[] add", f"%{left}, %{right}), metadata={{x%y%}}")]
     return [(row, line) for line, row in enumerate(rows, 12)]
 
 

@@ -250,7 +250,7 @@ def test_collectives_stand_in_the_order_of_reports() -> None:
     assert POINT_TO_POINT == ("send", "recv")
 
 
-# -- one table ----------------------------------------------------------------------------------------------------------------
+# -- one table --------------------------------------------------------------------------------------------------------------
 
 PACKAGE = Path(opcodes.__file__).parents[1]
 
@@ -289,7 +289,7 @@ def opcodes_listed(tree: ast.AST) -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("X = {'add', 'dot', 'copy'}", ["add", "dot", "copy"]),
         ("X = frozenset('add dot copy words'.split())", ["add", "dot", "copy"]),
@@ -302,12 +302,14 @@ def opcodes_listed(tree: ast.AST) -> Iterator[list[str]]:
         ("X = 'add, dot and copy'", None),
     ],
 )
-def test_a_list_of_opcodes_is_seen(text: str, found: list[str] | None) -> None:
-    assert list(opcodes_listed(ast.parse(text))) == ([found] if found else [])
+def test_a_list_of_opcodes_is_seen(text: str, expected: list[str] | None) -> None:
+    assert list(opcodes_listed(ast.parse(text))) == ([expected] if expected else [])
 
 
 def test_no_other_module_lists_opcodes() -> None:
     """Three opcodes or more by name are a table of their own: they follow from `hlo_inspect/hlo/opcodes.py`."""
     files = [path for path in PACKAGE.rglob("*.py") if path != Path(opcodes.__file__)]
-    found = {path.name: lists for path in files if (lists := list(opcodes_listed(ast.parse(path.read_text(encoding="utf-8")))))}
-    assert found == {}
+    listed = {
+        path.name: lists for path in files if (lists := list(opcodes_listed(ast.parse(path.read_text(encoding="utf-8")))))
+    }
+    assert listed == {}

@@ -8,7 +8,7 @@ from hlo_inspect.hlo import tokens
 
 
 def end_marked(marked: str) -> tuple[str, int]:
-    """A text with `^` where something is to end, as the text without it and the index."""
+    """Return a text without its `^`, and the index of that mark, the expected end."""
     return marked.replace("^", ""), marked.index("^")
 
 

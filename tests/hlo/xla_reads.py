@@ -39,7 +39,7 @@ def shape_text(data: bytes) -> str:
 
 
 def layout(data: bytes) -> dict[str, Any] | None:
-    """What a layout says of an array; `None` for what is none."""
+    """Return the fields of a shape's layout, or None if it has none."""
     fields = oracle.decode(data)
     if oracle.first(fields, 2) not in TYPES:  # a buffer
         return layout(fields[4][0])
@@ -70,12 +70,13 @@ def read(text: str) -> dict[str, Any]:
     computations = [oracle.decode(data) for data in fields[3]]
     names = {
         oracle.first(instruction, 35): oracle.first(instruction, 1).decode()
-        for one in computations
-        for instruction in map(oracle.decode, one.get(2, []))
+        for message in computations
+        for instruction in map(oracle.decode, message.get(2, []))
     }
-    found = {oracle.first(one, 1).decode(): computation(one, names) for one in computations}
-    entry = next(oracle.first(one, 1).decode() for one in computations if oracle.first(one, 5) == oracle.first(fields, 6))
-    return {"name": oracle.first(fields, 1).decode(), "entry": entry, "computations": found}
+    parsed = {oracle.first(message, 1).decode(): computation(message, names) for message in computations}
+    number = oracle.first(fields, 6)
+    entry = next(oracle.first(message, 1).decode() for message in computations if oracle.first(message, 5) == number)
+    return {"name": oracle.first(fields, 1).decode(), "entry": entry, "computations": parsed}
 
 
 def is_known(text: str, complaint: str) -> bool:

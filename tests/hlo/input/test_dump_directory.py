@@ -1,4 +1,4 @@
-"""Which file of a dump directory tells most of each module."""
+"""The choice of one file per module in a dump directory."""
 
 from __future__ import annotations
 

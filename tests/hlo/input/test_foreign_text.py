@@ -1,4 +1,4 @@
-"""What an input is that is no HLO text: formats that XLA turns into HLO text, and what people hand in by mistake."""
+"""Inputs that are no HLO text: formats that XLA converts, and files passed by mistake."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ STABLEHLO = b"""module @jit_f attributes {mhlo.num_partitions = 1 : i32} {
 def test_what_it_looks_like(text: str, looks: str) -> None:
     source = open_source(text.encode())
     list(source.pieces())
-    found = what_text_looks_like(source.start)
-    assert found.startswith(looks)
-    assert bool(found) == bool(looks)
+    description = what_text_looks_like(source.start)
+    assert description.startswith(looks)
+    assert bool(description) == bool(looks)
 
 
 def test_the_message_names_it_for_an_input_that_is_read_once() -> None:
@@ -119,19 +119,19 @@ def test_what_xla_turns_into_text(start: bytes, format_: Format | None) -> None:
 
 def test_every_byte_of_a_module_is_found() -> None:
     for outer in (HLO_MODULE_PROTO, HLO_PROTO, message((1, HLO_PROTO), (4, "cpu"))):
-        found = find_module(memoryview(outer))
-        assert found is not None
-        assert (bytes(found.data), found.fault) == (HLO_MODULE_PROTO, "")
+        nested = find_module(memoryview(outer))
+        assert nested is not None
+        assert (bytes(nested.data), nested.fault) == (HLO_MODULE_PROTO, "")
 
 
 def test_a_module_that_is_cut_off_or_damaged() -> None:
     for length in range(30, 2 + len(HLO_MODULE_PROTO)):
-        found = find_module(memoryview(HLO_PROTO[:length]))
-        assert found is not None
-        assert found.fault == "is cut off"
-    found = find_module(memoryview(HLO_PROTO + b"\x00\x00"))
-    assert found is not None
-    assert found.fault == "is damaged"
+        damaged = find_module(memoryview(HLO_PROTO[:length]))
+        assert damaged is not None
+        assert damaged.fault == "is cut off"
+    damaged = find_module(memoryview(HLO_PROTO + b"\x00\x00"))
+    assert damaged is not None
+    assert damaged.fault == "is damaged"
 
 
 def test_the_wire_format() -> None:

@@ -19,7 +19,7 @@ def names(tmp_path: Path, *files: str) -> list[str]:
 
 
 def test_a_pass_is_named_by_the_file_behind_it(tmp_path: Path) -> None:
-    found = names(
+    labels = names(
         tmp_path,
         "before_optimizations",
         "0001.simplification.after_algsimp.before_dce",
@@ -28,7 +28,7 @@ def test_a_pass_is_named_by_the_file_behind_it(tmp_path: Path) -> None:
         "sm_9.0_gpu_after_optimizations",
         "sm_9.0_gpu_after_optimizations-buffer-assignment",
     )
-    assert found == ["before optimizations", "algsimp (0001)", "dce (0002)", "adding_copies (0003)", "after optimizations"]
+    assert labels == ["before optimizations", "algsimp (0001)", "dce (0002)", "adding_copies (0003)", "after optimizations"]
 
 
 def test_numbers_are_numbers(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_numbers_are_numbers(tmp_path: Path) -> None:
 
 def test_the_start_of_a_pipeline_is_made_by_the_pass_that_runs_it(tmp_path: Path) -> None:
     """`partition` runs the pipeline `cleanup`: it has changed the text before that starts."""
-    found = names(
+    labels = names(
         tmp_path,
         "0000.outer.after_inline.before_partition",
         "0001.cleanup.after_pipeline-start.before_dce",
@@ -45,7 +45,7 @@ def test_the_start_of_a_pipeline_is_made_by_the_pass_that_runs_it(tmp_path: Path
         "0003.outer.after_partition.before_next",
         "0004.later.after_pipeline-start.before_x",
     )
-    assert found == ["inline (0000)", "partition (0001)", "dce (0002)", "partition (0003)", "before later (0004)"]
+    assert labels == ["inline (0000)", "partition (0001)", "dce (0002)", "partition (0003)", "before later (0004)"]
 
 
 def test_compressed_texts_and_timestamps(tmp_path: Path) -> None:

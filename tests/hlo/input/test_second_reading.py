@@ -1,4 +1,4 @@
-"""A module that was read without its graph is read once more where phases need it: from a file, from text, from a stream."""
+"""A module read without its graph is read again if phases need it: from a file, from text, from a stream."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def phases(source: str | Path | io.BytesIO) -> list[list[object]]:
 def test_a_stream_that_cannot_be_opened_again_gives_the_same(tmp_path: Path) -> None:
     path = tmp_path / "log.txt"
     path.write_text(LOG, encoding="utf-8")
-    found = phases(path)
-    assert [set(one) for one in found[1:]] == [{"forward", "recompute", "backward"}] * 2
-    assert set(found[0]) == {"unknown"}
-    assert phases(io.BytesIO(LOG.encode())) == found
-    assert phases(LOG) == found
+    phase_sets = phases(path)
+    assert [set(names) for names in phase_sets[1:]] == [{"forward", "recompute", "backward"}] * 2
+    assert set(phase_sets[0]) == {"unknown"}
+    assert phases(io.BytesIO(LOG.encode())) == phase_sets
+    assert phases(LOG) == phase_sets

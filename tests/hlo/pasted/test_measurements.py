@@ -15,9 +15,9 @@ MODULE = "HloModule {}\n\nENTRY e {{\n  ROOT p = f32[4]{{0}} parameter(0)\n}}\n\
 
 
 def measured(text: str) -> list[tuple[str, float, str]]:
-    found = Measurements()
-    found.take(f"{text}\n", 1)
-    return [(one.key, one.value, one.unit) for one in found.finish()]
+    measurements = Measurements()
+    measurements.take(f"{text}\n", 1)
+    return [(measurement.key, measurement.value, measurement.unit) for measurement in measurements.finish()]
 
 
 @pytest.mark.parametrize(
@@ -59,16 +59,16 @@ def test_another_list_is_not_taken(text: str) -> None:
 
 
 def test_the_text_may_come_in_pieces() -> None:
-    found = Measurements()
+    measurements = Measurements()
     for line, text in enumerate(["a: 1\n", "[1\n", " 2]\n", "b: 3 s\n"], 5):
-        found.take(text, line)
+        measurements.take(text, line)
     expected = [
         Measurement(5, "a", 1),
         Measurement(6, "b", 1.0, "s", 0),
         Measurement(7, "b", 2.0, "s", 1),
         Measurement(8, "b", 3, "s"),
     ]
-    assert found.finish() == expected
+    assert measurements.finish() == expected
 
 
 def test_each_module_has_what_stands_around_it() -> None:
@@ -108,10 +108,10 @@ def test_a_log_without_a_module_says_what_it_holds() -> None:
 
 def test_sample_004() -> None:
     """The log calls the median of its eight timings their mean."""
-    found = list((Path(__file__).parents[4] / "shared/dumps/seeds").glob("004_*.txt"))
-    if not found:
+    dumps = list((Path(__file__).parents[4] / "shared/dumps/seeds").glob("004_*.txt"))
+    if not dumps:
         pytest.skip("the sample is not here")
-    report = hlo_inspect.inspect(found[0], "collectives")
+    report = hlo_inspect.inspect(dumps[0], "collectives")
     rows = report.table("log").records()
     assert ("cost", 222130339.84) in [(row["key"], row["value"]) for row in rows]
     timings = [162.32657433, 147.33552933, 148.02742004, 148.39696884, 147.48859406, 147.78494835, 147.47190475, 147.4609375]

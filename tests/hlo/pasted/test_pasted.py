@@ -24,7 +24,7 @@ OTHER = (
 
 
 def prefixed(start: Callable[[int], str], trailing: bool = True) -> Callable[[str], str]:
-    """Each line with what stands before the line of that number; without blanks at its end where it is empty."""
+    """Return a function that prefixes each line by its number; without `trailing` it removes blanks at line ends."""
 
     def make(text: str) -> str:
         lines = (start(number) + line for number, line in enumerate(text.splitlines()))
@@ -91,7 +91,7 @@ def coloured(text: str) -> str:
 
 def wrapped(width: int) -> Callable[[str], str]:
     def make(text: str) -> str:
-        return "".join(f"{line[at : at + width]}\n" for line in text.splitlines() for at in range(0, max(len(line), 1), width))
+        return "".join(f"{line[i : i + width]}\n" for line in text.splitlines() for i in range(0, max(len(line), 1), width))
 
     return make
 
@@ -154,11 +154,11 @@ FORMS |= MENDED
 
 
 def without_places(report: Report) -> dict[str, Any]:
-    """What a report says, without lines and without the notes of what was undone."""
+    """Return a report's contents without lines and notes on mending."""
     tables = []
     for table in report.tables:
-        kept = [at for at, column in enumerate(table.columns) if column.name != "line"]
-        tables.append(replace(table, columns=(), rows=tuple(tuple(row[at] for at in kept) for row in table.rows)))
+        kept = [index for index, column in enumerate(table.columns) if column.name != "line"]
+        tables.append(replace(table, columns=(), rows=tuple(tuple(row[index] for index in kept) for row in table.rows)))
     said = report_to_dict(replace(report, tables=()))
     for finding in said["findings"]:
         finding["location"] = None
@@ -194,7 +194,7 @@ LONG_HEADER = f"HloModule m, input_output_alias={{ {ALIASES} }}, entry_computati
 
 
 def long_header_of(count: int, behind: str = "") -> str:
-    """A module with a header of several wrapped lines, and so many instructions beside parameters and root."""
+    """Return a module with a header of several wrapped lines and `count` instructions besides parameters and root."""
     lines = [f"  p{number} = {array} parameter({number})" for number, array in enumerate(ARRAYS)]
     lines += [f"  negate.{number} = f32[7,8]{{1,0}} negate(p7){behind}" for number in range(count)]
     names = ", ".join(f"p{number}" for number in range(len(ARRAYS)))
@@ -211,7 +211,7 @@ def test_a_header_may_be_wrapped_anywhere(width: int) -> None:
 
 
 def test_a_long_text_is_wrapped_like_a_short_one() -> None:
-    """Of a long text only some lines are looked at, and most of them begin an instruction."""
+    """Only some lines of a long text are examined, and most of them begin an instruction."""
     text = wrapped(64)(long_header_of(4000))
     assert len(text) > 1 << 17
     report = hlo_inspect.inspect(text, "summary")
@@ -249,7 +249,7 @@ def test_lines_that_end_anywhere_are_not_wrapped() -> None:
 
 
 def interleaved(texts: dict[str, str], *, at_once: int = 1) -> str:
-    """The lines of several texts in turn, so many at once, each behind its mark."""
+    """Interleave the lines of several texts, `at_once` at a time, each after its mark."""
     lines = {mark: [f"{mark}{line}" for line in text.splitlines()] for mark, text in texts.items()}
     merged: list[str] = []
     while any(lines.values()):
@@ -269,12 +269,12 @@ def test_ranks_that_are_interleaved_give_a_module_each(
 ) -> None:
     monkeypatch.setattr("hlo_inspect.hlo.input.source.PIECE_BYTES", size)
     text = interleaved({marks[0]: DUMP, marks[1]: DUMP.replace("jit_step", "jit_other")}, at_once=at_once)
-    found = reports(text, "summary")
-    assert [report.facts["module.name"] for report in found] == ["jit_step", "jit_other"]
+    ranks = reports(text, "summary")
+    assert [report.facts["module.name"] for report in ranks] == ["jit_step", "jit_other"]
     (plain,) = reports(DUMP, "summary")
-    assert without_places(found[0]) == without_places(plain)
-    assert [report.facts["module.unparsed_lines"] for report in found] == [0, 0]
-    assert any(marks[1] in note for note in found[1].notes)
+    assert without_places(ranks[0]) == without_places(plain)
+    assert [report.facts["module.unparsed_lines"] for report in ranks] == [0, 0]
+    assert any(marks[1] in note for note in ranks[1].notes)
 
 
 def test_many_ranks() -> None:

@@ -1,4 +1,4 @@
-"""Instruction lines without a computation: which lines are HLO, what they say, and where they stand."""
+"""Instruction lines without a computation: recognition, contents and locations."""
 
 from __future__ import annotations
 
@@ -149,6 +149,6 @@ def test_the_text_may_come_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_bracket_that_is_closed_only_in_what_is_cut_off() -> None:
-    """What is left of such a line is no instruction; the one behind it is read."""
+    """The rest of such a line is no instruction; the next line is read."""
     first = "dot.2 = f32[2]{0} dot(x.1, st{te.1), lhs_contracting_dims={1, rhs_contracting_dims={0}"
     assert quoted(f"{first}\nadd.3 = f32[2]{{0}} add(x.1, x.2)", "summary").findings[0].message[:19] == "an instruction line"

@@ -1,4 +1,4 @@
-"""What must not matter: which path of the reader takes a line, how the input is cut, and what is skipped."""
+"""Differences that must not matter: the reader's path for a line, the pieces of the input, and skipped text."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ MANY = settings(max_examples=80, phases=(Phase.explicit, Phase.reuse, Phase.gene
 
 
 def one_by_one(line: str) -> Row:
-    found = parser.parse_instruction(line, 0)
-    assert (found.end, found.fault) == (len(line), None)
-    return found.row
+    parsed = parser.parse_instruction(line, 0)
+    assert (parsed.end, parsed.fault) == (len(line), None)
+    return parsed.row
 
 
 @MANY
@@ -73,7 +73,7 @@ def test_a_module_reads_the_same_through_the_parser_and_in_pieces(seed: int, pie
     text, written = Writer(seed).module(OPCODES)
     expected = module(text)
     assert {name: list(c.opcodes) for name, c in expected.computations.items()} == {
-        one.name: [opcode for _, opcode, _ in one.found] for one in written
+        computation.name: [opcode for _, opcode, _ in computation.rows] for computation in written
     }
     assert expected.unparsed_lines == 0
     with parser_only(piece_bytes):
@@ -82,8 +82,8 @@ def test_a_module_reads_the_same_through_the_parser_and_in_pieces(seed: int, pie
 
 def instructions_of(text: str, wants: Wants) -> dict[str, tuple[object, ...]]:
     """Every instruction that is kept, by name, with its place and all that it says."""
-    found = module(text, wants)
-    kept = [i for c in found.computations.values() for i in (body(c) if wants.graph else c.instructions)]
+    parsed = module(text, wants)
+    kept = [i for c in parsed.computations.values() for i in (body(c) if wants.graph else c.instructions)]
     return {i.name: (i.computation.name, i.line, i.opcode, str(i.shape), i.is_root, i.operands, texts(i)) for i in kept}
 
 
@@ -91,11 +91,11 @@ def wanted(written: list[Written], opcodes: frozenset[str]) -> list[str]:
     """The names to keep: wanted opcodes, and what calls a computation in which something is kept."""
     names: list[str] = []
     holders: set[str] = set()
-    for one in written:
-        here = [name for name, opcode, callee in one.found if opcode in opcodes or callee in holders]
+    for computation in written:
+        here = [name for name, opcode, callee in computation.rows if opcode in opcodes or callee in holders]
         names += here
-        if here and not one.is_entry:
-            holders.add(one.name)
+        if here and not computation.is_entry:
+            holders.add(computation.name)
     return names
 
 
@@ -106,18 +106,18 @@ def test_selective_reading_keeps_the_wanted_instructions(seed: int, opcodes: set
     expected = instructions_of(text, Wants(graph=True))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(source, "PIECE_BYTES", piece_bytes)
-        found = instructions_of(text, Wants(frozenset(opcodes)))
+        parsed = instructions_of(text, Wants(frozenset(opcodes)))
         assert module(text, Wants(frozenset(opcodes))).computation_count == len(written)
-    assert found == {name: expected[name] for name in wanted(written, frozenset(opcodes))}
+    assert parsed == {name: expected[name] for name in wanted(written, frozenset(opcodes))}
 
 
 @MANY
 @given(seeds)
 def test_all_instructions_of_a_graph_come_in_order(seed: int) -> None:
     text, written = Writer(seed).module(OPCODES)
-    found = module(text, Wants(graph=True))
-    bodies = {name: [(i.name, i.opcode) for i in body(c)] for name, c in found.computations.items()}
-    assert bodies == {one.name: [entry[:2] for entry in one.found] for one in written}
+    parsed = module(text, Wants(graph=True))
+    bodies = {name: [(i.name, i.opcode) for i in body(c)] for name, c in parsed.computations.items()}
+    assert bodies == {computation.name: [entry[:2] for entry in computation.rows] for computation in written}
     assert contents(module(text, EVERYTHING | Wants(graph=True))) == contents(module(text))
 
 

@@ -95,7 +95,7 @@ def test_the_line_of_a_piece_can_be_asked_for_when_it_is_read() -> None:
 
 
 def test_what_is_read_again_has_twice_as_much() -> None:
-    """So an item that never ends is looked at as often as its length doubles, not as often as there are pieces."""
+    """An endless item is then read again per doubling of its length, not per piece."""
     cursor = cursor_of(*["x\n"] * 100)
     tries = 0
     while cursor.twice_as_much():

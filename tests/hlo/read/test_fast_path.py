@@ -25,18 +25,18 @@ def run_of(text: str, *, inside: bool = False, limit: int = 1 << 20) -> LineRun 
 
 
 def taken(lines: list[str]) -> list[Row] | None:
-    found = run_of("\n".join(lines) + "\n", inside=True)
-    return rows_of(found) if found is not None else None
+    run = run_of("\n".join(lines) + "\n", inside=True)
+    return rows_of(run) if run is not None else None
 
 
-def rows_of(found: LineRun) -> list[Row]:
-    return list(zip(found.marks, found.names, found.heads, found.tails, strict=True))
+def rows_of(run: LineRun) -> list[Row]:
+    return list(zip(run.marks, run.names, run.heads, run.tails, strict=True))
 
 
 def test_printed_lines_are_taken_together() -> None:
-    found = taken([line for line in PRINTED if "odd" not in line])
-    assert found is not None
-    assert [(root, name, head) for root, name, head, _ in found] == [
+    run = taken([line for line in PRINTED if "odd" not in line])
+    assert run is not None
+    assert [(root, name, head) for root, name, head, _ in run] == [
         ("", "p", "f32[8]{0} parameter"),
         ("ROOT ", "out.1", "(f32[8]{0}, (s32[], token[])) tuple"),
         ("", "a-b_c.d", "f32[] constant"),
@@ -45,16 +45,16 @@ def test_printed_lines_are_taken_together() -> None:
         ("ROOT ", "r", "pred[] compare"),
         ("", "w", "(s32[], /*index=1*/f32[3]{0}) while"),
     ]
-    assert found[0][3] == "0)"
-    assert found[4][3] == '%p), kind=kLoop, calls=%f, backend_config={"a":"}{","b":[1]}'
+    assert run[0][3] == "0)"
+    assert run[4][3] == '%p), kind=kLoop, calls=%f, backend_config={"a":"}{","b":[1]}'
 
 
 @pytest.mark.parametrize("line", PRINTED)
 def test_a_line_alone_is_what_the_parser_finds(line: str) -> None:
     text = f"\n{line}\n}}\n"
     start = len(line) - len(line.lstrip()) + 1
-    found = parser.parse_instruction(text, start)
-    assert (read_row(text, 1), len(line) + 1, None) == found
+    parsed = parser.parse_instruction(text, start)
+    assert (read_row(text, 1), len(line) + 1, None) == parsed
 
 
 @pytest.mark.parametrize(
@@ -119,10 +119,10 @@ def test_a_line_is_read_whatever_stands_before_it() -> None:
 
 def test_the_last_line_is_left_where_more_may_follow() -> None:
     text = "\na = f32[] add(b, c)\nd = f32[] negate(a)\n"
-    found = find_run(text, 1, len(text), inside=True, is_final=False)
-    assert found is not None
-    assert (text[found.end :], found.lines) == ("d = f32[] negate(a)\n", 1)
-    assert find_run(text, found.end, len(text), inside=True, is_final=False) is None
+    run = find_run(text, 1, len(text), inside=True, is_final=False)
+    assert run is not None
+    assert (text[run.end :], run.lines) == ("d = f32[] negate(a)\n", 1)
+    assert find_run(text, run.end, len(text), inside=True, is_final=False) is None
 
 
 @pytest.mark.parametrize(
@@ -160,32 +160,32 @@ MAIN = 'ENTRY %main (p: f32[4]) -> f32[4] {\n  ROOT %p = f32[4]{0} parameter(0)\
 
 def test_computations_and_lines() -> None:
     text = ADD + "\n" + MAIN
-    found = run_of(text + "rest\n")
-    assert found is not None
-    assert found.parts == [("add", False, 1, 4, 1, True), ("main", True, 5, 6, 7, True)]
-    assert rows_of(found)[3] == ("ROOT ", "c", "f32[] add", "%a, %b)")
-    assert (found.end, found.lines) == (1 + len(text), text.count("\n"))
+    run = run_of(text + "rest\n")
+    assert run is not None
+    assert run.parts == [("add", False, 1, 4, 1, True), ("main", True, 5, 6, 7, True)]
+    assert rows_of(run)[3] == ("ROOT ", "c", "f32[] add", "%a, %b)")
+    assert (run.end, run.lines) == (1 + len(text), text.count("\n"))
 
 
 def test_blank_lines_between_computations_may_be_missing() -> None:
-    """As where a log leaves them out; the lines count as they are."""
+    """Some logs leave them out; line numbers stay right."""
     text = ADD + ADD.replace("%add", "%sum") + "\n" + MAIN
-    found = run_of(text)
-    assert found is not None
-    assert found.parts == [("add", False, 1, 4, 1, True), ("sum", False, 5, 8, 6, True), ("main", True, 9, 10, 12, True)]
-    assert (found.end, found.lines) == (1 + len(text), text.count("\n"))
+    run = run_of(text)
+    assert run is not None
+    assert run.parts == [("add", False, 1, 4, 1, True), ("sum", False, 5, 8, 6, True), ("main", True, 9, 10, 12, True)]
+    assert (run.end, run.lines) == (1 + len(text), text.count("\n"))
 
 
 def test_a_run_begins_and_ends_in_computations() -> None:
-    """Where it can it ends behind one; where not, it holds at least a line."""
+    """A run ends after a computation if it can, else it holds at least a line."""
     text = ADD.partition("\n")[2] + "\n" + MAIN.removesuffix('}, execution_thread="t"\n')
-    found = run_of(text, inside=True)
-    assert found is not None
-    assert found.parts == [(None, False, 0, 3, 0, True)]
+    run = run_of(text, inside=True)
+    assert run is not None
+    assert run.parts == [(None, False, 0, 3, 0, True)]
     text = "\n" + text
-    rest = find_run(text, found.end, len(text), inside=False, is_final=True)
+    rest = find_run(text, run.end, len(text), inside=False, is_final=True)
     assert rest is None  # the blank line is not its
-    rest = find_run(text, found.end + 1, len(text), inside=False, is_final=True)
+    rest = find_run(text, run.end + 1, len(text), inside=False, is_final=True)
     assert rest is not None
     assert rest.parts == [("main", True, 1, 2, 1, False)]
     assert (rest.end, rest.lines) == (len(text), 2)
@@ -195,10 +195,10 @@ def test_a_run_begins_and_ends_in_computations() -> None:
 
 
 def test_a_run_that_begins_with_the_end_of_a_computation() -> None:
-    found = run_of("}\n\n" + ADD, inside=True)
-    assert found is not None
-    assert found.parts == [(None, False, 0, 0, 0, True), ("add", False, 1, 4, 3, True)]
-    assert found.lines == 2 + ADD.count("\n")
+    run = run_of("}\n\n" + ADD, inside=True)
+    assert run is not None
+    assert run.parts == [(None, False, 0, 0, 0, True), ("add", False, 1, 4, 3, True)]
+    assert run.lines == 2 + ADD.count("\n")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What stays of a module, by what is wanted of it."""
+"""The parts of a module that are kept, by what is wanted."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ COLLECTIVES = frozenset({"all-reduce", "all-reduce-start"})
 
 
 def test_nothing_wanted_nothing_kept() -> None:
-    found = module(TEXT, Wants())
-    assert kept(found) == []
-    assert found.computation_count == 5
-    assert found.entry is not None
-    assert found.entry.name == "main"
+    parsed = module(TEXT, Wants())
+    assert kept(parsed) == []
+    assert parsed.computation_count == 5
+    assert parsed.entry is not None
+    assert parsed.entry.name == "main"
 
 
 def test_opcodes_and_what_calls_the_computations_that_hold_them() -> None:
@@ -87,18 +87,18 @@ def test_parameters_that_nothing_reads_are_looked_for_where_that_is_wanted() -> 
 
 
 def test_parameters_and_root_of_the_entry() -> None:
-    found = module(TEXT, Wants(entry=True, unused=True))
-    assert kept(found) == [("main", "p", "parameter"), ("main", "q", "parameter"), ("main", "r", "add")]
-    assert found.entry is not None
-    assert found.entry.root is not None
-    assert found.entry.reads is not None
-    assert (found.entry.root.name, found.entry.reads.unread) == ("r", {"q"})
+    parsed = module(TEXT, Wants(entry=True, unused=True))
+    assert kept(parsed) == [("main", "p", "parameter"), ("main", "q", "parameter"), ("main", "r", "add")]
+    assert parsed.entry is not None
+    assert parsed.entry.root is not None
+    assert parsed.entry.reads is not None
+    assert (parsed.entry.root.name, parsed.entry.reads.unread) == ("r", {"q"})
 
 
 def test_every_line_counts_opcodes_and_keeps_no_instruction_more() -> None:
-    found = module(TEXT, Wants(checked=True))
-    assert kept(found) == []
-    assert found.opcode_counts == {
+    parsed = module(TEXT, Wants(checked=True))
+    assert kept(parsed) == []
+    assert parsed.opcode_counts == {
         "parameter": 7,
         "add": 2,
         "all-reduce": 1,
@@ -108,7 +108,7 @@ def test_every_line_counts_opcodes_and_keeps_no_instruction_more() -> None:
         "all-reduce-start": 1,
         "all-reduce-done": 1,
     }
-    assert {name: len(c.opcodes) for name, c in found.computations.items()} == {
+    assert {name: len(c.opcodes) for name, c in parsed.computations.items()} == {
         "add": 3,
         "inner": 2,
         "fused": 3,
@@ -118,8 +118,8 @@ def test_every_line_counts_opcodes_and_keeps_no_instruction_more() -> None:
 
 
 def test_a_whole_graph() -> None:
-    found = module(TEXT, Wants(graph=True))
-    names = {name: [i.name for i in body(c)] for name, c in found.computations.items()}
+    parsed = module(TEXT, Wants(graph=True))
+    names = {name: [i.name for i in body(c)] for name, c in parsed.computations.items()}
     assert names == {
         "add": ["x", "y", "s"],
         "inner": ["a", "ar"],
@@ -127,14 +127,14 @@ def test_a_whole_graph() -> None:
         "plain": ["c", "d"],
         "main": ["p", "q", "start", "done", "g", "h", "t", "r"],
     }
-    lines = {i.name: i.line for c in found.computations.values() for i in body(c)}
+    lines = {i.name: i.line for c in parsed.computations.values() for i in body(c)}
     assert (lines["x"], lines["ar"], lines["p"], lines["r"]) == (4, 11, 26, 33)
-    assert [i.name for c in found.computations.values() for i in body(c) if i.is_root] == ["s", "ar", "f", "d", "r"]
+    assert [i.name for c in parsed.computations.values() for i in body(c) if i.is_root] == ["s", "ar", "f", "d", "r"]
 
 
 def test_lines_and_operand_shapes_of_what_is_kept() -> None:
-    found = module(TEXT, Wants(COLLECTIVES, entry=True, operands=frozenset({"all-reduce-start", "fusion"})))
-    by_name = {i.name: i for i in found.instructions}
+    parsed = module(TEXT, Wants(COLLECTIVES, entry=True, operands=frozenset({"all-reduce-start", "fusion"})))
+    by_name = {i.name: i for i in parsed.instructions}
     assert {name: i.line for name, i in by_name.items()} == {"ar": 11, "f": 17, "p": 26, "q": 27, "start": 28, "g": 30, "r": 33}
     for name in ("start", "g"):
         assert list(map(str, by_name[name].operand_shapes or ())) == ["f32[8]"]
@@ -142,10 +142,10 @@ def test_lines_and_operand_shapes_of_what_is_kept() -> None:
 
 
 def test_an_instruction_is_taken_apart_when_it_is_asked_for() -> None:
-    found = module(TEXT, Wants(frozenset({"all-reduce", "fusion"}), checked=True))
-    (fusion,) = found.computations["fused"].instructions
-    assert [one.name for one in found.holding] == ["inner", "fused", "main"]
-    assert [i.tail for i in found.with_opcodes({"all-reduce"})] == ["%a), replica_groups={{0,1}}, to_apply=%add"]
+    parsed = module(TEXT, Wants(frozenset({"all-reduce", "fusion"}), checked=True))
+    (fusion,) = parsed.computations["fused"].instructions
+    assert [computation.name for computation in parsed.holding] == ["inner", "fused", "main"]
+    assert [i.tail for i in parsed.with_opcodes({"all-reduce"})] == ["%a), replica_groups={{0,1}}, to_apply=%add"]
     assert fusion.untouched is not None
     assert "".join(fusion.untouched) == fusion.tail
     assert (fusion.name, fusion.line, fusion.is_root, str(fusion.shape)) == ("f", 17, True, "f32[8]")
@@ -158,12 +158,15 @@ def test_an_instruction_is_taken_apart_when_it_is_asked_for() -> None:
 )
 def test_the_text_of_what_is_kept_is_whole(metadata: str) -> None:
     tail = f"%n), kind=kLoop, calls=%inner{metadata}"
-    found = module(TEXT.replace("%n), kind=kLoop, calls=%inner", tail), Wants(frozenset({"fusion"}), checked=True))
-    assert [one.tail for one in found.computations["fused"].instructions] == [tail]
+    parsed = module(TEXT.replace("%n), kind=kLoop, calls=%inner", tail), Wants(frozenset({"fusion"}), checked=True))
+    assert [instruction.tail for instruction in parsed.computations["fused"].instructions] == [tail]
 
 
 def test_callers_are_told_by_their_text() -> None:
-    """What names its callees in braces, by another attribute or behind a string, or none, may call any."""
+    """A caller may call any computation unless it is printed in the usual way.
+
+    Callees in braces, in another attribute, after a string, or none are unusual.
+    """
     note = 'frontend_attributes={note="it, calls=plain"}'
     calls = ["calls=%inner", "calls={%inner}", "calls=%plain", "kind=kLoop", f"{note}, calls=%inner"]
     calls += [f"kind=kLoop, calls=%plain, {note}"]
@@ -172,16 +175,16 @@ def test_callers_are_told_by_their_text() -> None:
     rows += ["  ROOT %r = f32[8]{0} negate(%a)\n"]
     text = f"HloModule m\n\nENTRY %e (a: f32[8]) -> f32[8] {{\n  %a = f32[8]{{0}} parameter(0)\n{''.join(rows)}}}\n"
     calling = frozenset({"fusion", "call", "async-start"})
-    found = module(text, Wants(calling, checked=True))
-    assert [one.name for one in found.with_opcodes(calling, {"inner"})] == ["f0", "f1", "f3", "f4", "c"]
-    assert [one.name for one in found.with_opcodes(calling, {"plain"})] == ["f1", "f2", "f3", "f4", "f5", "c", "s"]
-    assert not list(found.with_opcodes({"add"}, {"inner"}))
+    parsed = module(text, Wants(calling, checked=True))
+    assert [i.name for i in parsed.with_opcodes(calling, {"inner"})] == ["f0", "f1", "f3", "f4", "c"]
+    assert [i.name for i in parsed.with_opcodes(calling, {"plain"})] == ["f1", "f2", "f3", "f4", "f5", "c", "s"]
+    assert not list(parsed.with_opcodes({"add"}, {"inner"}))
 
 
 def test_the_reducer_of_a_collective_can_be_told() -> None:
-    """Whether its computation is kept or skipped."""
-    found = module(TEXT, Wants(COLLECTIVES))
-    assert found.root_opcodes["add"] == "add"
+    """Its computation may be kept or skipped."""
+    parsed = module(TEXT, Wants(COLLECTIVES))
+    assert parsed.root_opcodes["add"] == "add"
     assert module(TEXT).computations["add"].root_opcode == "add"
 
 
@@ -198,14 +201,14 @@ def test_without_a_marked_root_the_last_instruction_is_it() -> None:
 
 
 def test_without_an_entry_the_last_computation_is_it() -> None:
-    found = module(TEXT.replace("ENTRY ", ""))
-    assert found.entry is not None
-    assert found.entry.name == "main"
-    assert [(number, i.name) for number, i in found.entry.parameters.items()] == [(0, "p"), (1, "q")]
-    assert found.entry.root is not None
-    assert found.entry.root.name == "r"
-    assert found.entry.reads is not None
-    assert found.entry.reads.unread == {"q"}
+    parsed = module(TEXT.replace("ENTRY ", ""))
+    assert parsed.entry is not None
+    assert parsed.entry.name == "main"
+    assert [(number, i.name) for number, i in parsed.entry.parameters.items()] == [(0, "p"), (1, "q")]
+    assert parsed.entry.root is not None
+    assert parsed.entry.root.name == "r"
+    assert parsed.entry.reads is not None
+    assert parsed.entry.reads.unread == {"q"}
 
 
 def entry_of(*lines: str) -> str:
@@ -270,24 +273,24 @@ MAIN = """ENTRY %main (q: f32[4]) -> f32[] {
 
 
 def test_opcodes_roots_and_lines() -> None:
-    found = module(HEADER + ADD + SUM + MAIN, Wants(every_line=True))
-    assert [(c.name, c.line, c.root_opcode, list(c.opcodes), c.is_entry) for c in found.computations.values()] == [
+    parsed = module(HEADER + ADD + SUM + MAIN, Wants(every_line=True))
+    assert [(c.name, c.line, c.root_opcode, list(c.opcodes), c.is_entry) for c in parsed.computations.values()] == [
         ("add", 3, "add", ["parameter", "parameter", "add"], False),
         ("sum", 9, "reduce", ["parameter", "constant", "reduce"], False),
         ("main", 15, "fusion", ["parameter", "fusion"], True),
     ]
-    assert found.entry is found.computations["main"]
-    assert list(found.device_marks.shardings) == ["{replicated}"]
+    assert parsed.entry is parsed.computations["main"]
+    assert list(parsed.device_marks.shardings) == ["{replicated}"]
 
 
 def test_what_is_wanted_is_kept_wherever_it_stands() -> None:
     wants = Wants(opcodes=frozenset({"reduce", "fusion"}), operands=frozenset({"reduce"}), every_line=True)
-    found = module(HEADER + ADD + SUM + MAIN, wants)
-    assert [(i.computation.name, i.name, i.line, i.is_root) for i in found.instructions] == [
+    parsed = module(HEADER + ADD + SUM + MAIN, wants)
+    assert [(i.computation.name, i.name, i.line, i.is_root) for i in parsed.instructions] == [
         ("sum", "r", 12, True),
         ("main", "f", 17, True),
     ]
-    assert list(map(str, found.instructions[0].operand_shapes or ())) == ["f32[4]", "f32[]"]
+    assert list(map(str, parsed.instructions[0].operand_shapes or ())) == ["f32[4]", "f32[]"]
 
 
 def test_every_row_is_kept_for_the_graph() -> None:
@@ -339,18 +342,18 @@ def test_heads_are_classified_once() -> None:
     texts = ["s32[] add", "f32[2]{0} while", "f32[2]{0} fusion", "f32[2]{0} tanh", "x32[] add", "s32[] frob"]
     texts.append("(f32[2]{0}, f32[2]{1,0}) tuple")
     table = heads_of(*texts, wanted=frozenset({"while", "add"}))
-    found = [table[text] for text in texts]
-    assert [record.is_wanted for record in found] == [True, True, False, False, True, False, False]
-    assert [record.may_be_kept for record in found] == [False, False, True, False, False, False, False]
-    assert [record.problem for record in found[4:]] == [
+    heads = [table[text] for text in texts]
+    assert [record.is_wanted for record in heads] == [True, True, False, False, True, False, False]
+    assert [record.may_be_kept for record in heads] == [False, False, True, False, False, False, False]
+    assert [record.problem for record in heads[4:]] == [
         ("HI006", "unknown element type in x32[]"),
         ("HI004", "unknown opcode 'frob'"),
         ("HI013", "a layout that does not number each dimension in (f32[2]{0}, f32[2]{1,0})"),
     ]
-    assert [record.is_special for record in found] == [True, True, True, False, True, True, True]
-    assert [record.may_call for record in found] == [False, True, True, False, False, True, False]  # an unknown one may
+    assert [record.is_special for record in heads] == [True, True, True, False, True, True, True]
+    assert [record.may_call for record in heads] == [False, True, True, False, False, True, False]  # an unknown one may
     assert table.find("f32[2 add") is None
-    assert table.find("s32[] add") is table["s32[] add"] is found[0]
+    assert table.find("s32[] add") is table["s32[] add"] is heads[0]
 
 
 def test_heads_of_definitions_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -410,7 +413,7 @@ def test_meshes_that_are_not_closed_are_passed_over_in_linear_time() -> None:
 
 
 def test_rows_share_the_text_of_their_heads() -> None:
-    """What rows hold of a large text is most of the memory of a reading: equal heads are one string."""
+    """Rows take most of the memory of a large text: equal heads are one string."""
     lines = "".join(f"  n{number} = f32[4,8]{{1,0}} negate(p)\n" for number in range(50))
     text = f"HloModule m\n\nENTRY e {{\n  p = f32[4,8]{{1,0}} parameter(0)\n{lines}}}\n"
     rows = [row for computation in module(text, Wants(graph=True)).computations.values() for row in computation.rows]

@@ -47,14 +47,14 @@ def reports(given: hlo_inspect.hlo.input.source.Openable) -> list[hlo_inspect.Re
     return list(hlo_inspect.inspect_all(given))
 
 
-def facts(found: list[hlo_inspect.Report], expected: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What the reports say under the names that are expected; a member of a family that does not occur is 0.
+def facts(results: list[hlo_inspect.Report], expected: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the facts of the reports under the expected names; an absent member of a family is 0.
 
-    The names that start with `cost` are another command's.
+    Names that start with `cost` are another command's.
     """
     return [
         {name: report.facts.get(name, 0) for name in figures if not name.startswith("cost.")}
-        for report, figures in zip(found, expected, strict=True)
+        for report, figures in zip(results, expected, strict=True)
     ]
 
 
@@ -64,7 +64,7 @@ def wanted(name: str) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def whole() -> dict[str, list[hlo_inspect.Report]]:
-    """What is said of each dump as it is."""
+    """Return the reports of each unchanged dump."""
     return {name: reports(DATA / name) for name in DUMPS}
 
 
@@ -84,14 +84,14 @@ def test_the_figures(name: str, whole: Whole) -> None:
 
 @pytest.mark.parametrize("name", DUMPS)
 def test_what_is_said_to_be_wrong(name: str, whole: Whole) -> None:
-    found = [
+    problems = [
         (finding.rule, finding.location.line, finding.location.column)
         for report in whole[name]
         for finding in report.findings
         if finding.rule.startswith("HI0") and finding.location is not None
     ]
-    told = [fault for fault in found if name not in NAMELESS or fault[0] not in {"HI007", "HI009"}]
-    assert sorted(told, key=str) == sorted(FAULTS.get(name, []), key=str)
+    unexpected = [fault for fault in problems if name not in NAMELESS or fault[0] not in {"HI007", "HI009"}]
+    assert sorted(unexpected, key=str) == sorted(FAULTS.get(name, []), key=str)
 
 
 @pytest.mark.parametrize("name", sorted(set(EXPECTED) - set(DUMPS)))
@@ -114,8 +114,8 @@ def test_other_line_ends(ends: bytes, size: int, whole: Whole, monkeypatch: pyte
     monkeypatch.setattr(source, "PIECE_BYTES", size)
     for name in DUMPS:
         raw = (DATA / name).read_bytes().replace(b"\r\n", b"\n").replace(b"\r", b"\n").replace(b"\n", ends)
-        found = reports(io.BytesIO(raw))
-        assert [(name, report.facts) for report in found] == [(name, report.facts) for report in whole[name]]
+        results = reports(io.BytesIO(raw))
+        assert [(name, report.facts) for report in results] == [(name, report.facts) for report in whole[name]]
 
 
 @pytest.mark.parametrize("size", [1, 4096])
@@ -158,8 +158,8 @@ def test_aliases_and_donors(name: str) -> None:
 def test_replica_groups() -> None:
     groups = HAND["replica_groups.txt"]["groups"]
     opcodes = frozenset({"all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-broadcast"})
-    found = module(DATA / "handmade/replica_groups.txt", Wants(opcodes))
-    read = {i.name: i.attr("replica_groups") for i in found.instructions}
-    spelt = {name: [list(group) for group in one.groups] for name, one in read.items() if isinstance(one, DeviceGroups)}
+    parsed = module(DATA / "handmade/replica_groups.txt", Wants(opcodes))
+    read = {i.name: i.attr("replica_groups") for i in parsed.instructions}
+    spelt = {name: [list(group) for group in value.groups] for name, value in read.items() if isinstance(value, DeviceGroups)}
     spelt["everybody"] = spelt["everybody"] or [list(range(8))]  # no groups at all stand for one of everybody
     assert spelt == groups

@@ -66,16 +66,16 @@ KEPT = {
 }
 
 
-def kept(found: Module) -> dict[str, set[str]]:
-    read_skipped(found)
-    return {name: set(computation.scalars) for name, computation in found.computations.items() if computation.scalars}
+def kept(parsed: Module) -> dict[str, set[str]]:
+    read_skipped(parsed)
+    return {name: set(computation.scalars) for name, computation in parsed.computations.items() if computation.scalars}
 
 
 def test_what_feeds_roots_and_loops_stays() -> None:
-    found = module(TEXT, LOOPS)
-    assert kept(found) == KEPT
-    assert {i.name for i in found.instructions} == {"y", "loop"}
-    assert "fused" not in found.root_opcodes  # no reducer: its result is no scalar
+    parsed = module(TEXT, LOOPS)
+    assert kept(parsed) == KEPT
+    assert {i.name for i in parsed.instructions} == {"y", "loop"}
+    assert "fused" not in parsed.root_opcodes  # no reducer: its result is no scalar
 
 
 def test_without_being_asked_for_nothing_stays() -> None:
@@ -100,9 +100,9 @@ def test_lines_and_roots_are_known() -> None:
 
 
 def test_a_root_that_is_not_marked_is_the_last_line() -> None:
-    found = module(TEXT.replace("ROOT ", ""), LOOPS | Wants(every_line=True))
-    assert kept(found) == KEPT
-    assert [i.name for i in found.computations["cond"].scalars.values() if i.is_root] == ["less"]
+    parsed = module(TEXT.replace("ROOT ", ""), LOOPS | Wants(every_line=True))
+    assert kept(parsed) == KEPT
+    assert [i.name for i in parsed.computations["cond"].scalars.values() if i.is_root] == ["less"]
 
 
 def test_roots_that_are_arrays_and_tuples_of_them_feed_nothing() -> None:

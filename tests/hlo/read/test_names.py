@@ -79,8 +79,8 @@ def test_operands_that_are_not_defined(lines: tuple[str, ...], line: int, name: 
     ],
 )
 def test_computations_that_are_not_defined(attribute: str, names: list[str]) -> None:
-    found = faults("%p = f32[2] parameter(0)", f"ROOT %r = f32[2] custom-call(%p), {attribute}")
-    assert found == [("HI009", 9, f"computation {name} is called and not defined") for name in names]
+    messages = faults("%p = f32[2] parameter(0)", f"ROOT %r = f32[2] custom-call(%p), {attribute}")
+    assert messages == [("HI009", 9, f"computation {name} is called and not defined") for name in names]
 
 
 def test_a_computation_may_be_defined_behind_its_caller() -> None:
@@ -90,8 +90,8 @@ def test_a_computation_may_be_defined_behind_its_caller() -> None:
 
 def test_names_that_are_defined_twice() -> None:
     lines = ("%p = f32[2] parameter(0)", "%q = f32[2] negate(%p)", "%p = f32[2] negate(%q)", "%p = f32[2] negate(%q)")
-    found = problems(module(entry(*lines)))
-    assert found == [("HI007", 10, None, "p is defined twice in computation main", 2)]
+    noted = problems(module(entry(*lines)))
+    assert noted == [("HI007", 10, None, "p is defined twice in computation main", 2)]
 
 
 def test_one_name_in_two_computations_is_fine() -> None:
@@ -99,20 +99,20 @@ def test_one_name_in_two_computations_is_fine() -> None:
 
 
 def test_two_computations_of_one_name() -> None:
-    found = module(entry("%p = f32[2] parameter(0)").replace("ENTRY", ADD + "ENTRY"))
-    assert problems(found) == [("HI007", 7, None, "computation add is defined twice", 1)]
-    assert list(found.computations) == ["add", "add (line 7)", "main"]
-    assert found.opcode_counts == {"parameter": 5, "add": 2}
+    parsed = module(entry("%p = f32[2] parameter(0)").replace("ENTRY", ADD + "ENTRY"))
+    assert problems(parsed) == [("HI007", 7, None, "computation add is defined twice", 1)]
+    assert list(parsed.computations) == ["add", "add (line 7)", "main"]
+    assert parsed.opcode_counts == {"parameter": 5, "add": 2}
 
 
 @pytest.mark.parametrize("spaced", ["%p, %q", "%p,%q", " %p , %q ", "p,\n    q", "%p /*a*/, /*b*/ %q", "f32[2] %p, f32[2]%q"])
 def test_which_parameters_nothing_reads(spaced: str) -> None:
     lines = [f"%{name} = f32[2] parameter({number})" for number, name in enumerate("pqr")]
-    found = module(entry(*lines, f"ROOT %s = f32[2] add({spaced})"))
-    assert found.entry is not None
-    assert found.entry.reads is not None
-    assert found.entry.reads.unread == {"r"}
-    assert problems(found) == []
+    parsed = module(entry(*lines, f"ROOT %s = f32[2] add({spaced})"))
+    assert parsed.entry is not None
+    assert parsed.entry.reads is not None
+    assert parsed.entry.reads.unread == {"r"}
+    assert problems(parsed) == []
 
 
 PARAMETERS = "  %p = f32[4]{0} parameter(0)\n  %t = (f32[4]{0}, s32[]) parameter(1)\n"

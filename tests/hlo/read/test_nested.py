@@ -61,10 +61,10 @@ def test_a_shape_inside_that_makes_no_sense_is_counted() -> None:
     """With the line of its instruction; the others of the computation are read."""
     body = "{\n    %a = f32[] parameter(0)\n    %b = f32[8x] parameter(1)\n    ROOT %c = f32[] add(%a, %a)\n  }"
     call = f"  ROOT %r = f32[] call(%p), to_apply={body}\n"
-    found = module(f"HloModule m\n\nENTRY %e {{\n  %p = f32[] parameter(0)\n{call}}}\n")
-    assert found.unparsed_lines == 1
-    assert [(one.message, one.location.line) for one in found.problems] == [("'8x' is no dimension", 7)]
-    assert found.opcode_counts == {"parameter": 2, "add": 1, "call": 1}
+    parsed = module(f"HloModule m\n\nENTRY %e {{\n  %p = f32[] parameter(0)\n{call}}}\n")
+    assert parsed.unparsed_lines == 1
+    assert [(problem.message, problem.location.line) for problem in parsed.problems] == [("'8x' is no dimension", 7)]
+    assert parsed.opcode_counts == {"parameter": 2, "add": 1, "call": 1}
 
 
 @pytest.mark.parametrize(
@@ -128,9 +128,9 @@ def test_computations_in_one_another_are_read_so_deep_and_no_deeper(monkeypatch:
     parse = parser.parse_instruction
 
     def counting(text: str, start: int, *, is_final: bool = True) -> parser.ParsedInstruction:
-        found = parse(text, start, is_final=is_final)
-        read.append(found.end - start)
-        return found
+        parsed = parse(text, start, is_final=is_final)
+        read.append(parsed.end - start)
+        return parsed
 
     monkeypatch.setattr(parser, "parse_instruction", counting)
     depth = 300
@@ -138,9 +138,9 @@ def test_computations_in_one_another_are_read_so_deep_and_no_deeper(monkeypatch:
     text = f"HloModule m\n\nENTRY e {{\n p0 = f32[4] parameter(0)\n{begin}ROOT q = f32[4] negate(p{depth})\n" + "}" * (
         depth + 1
     )
-    found = module(text + "\n")
-    assert found.computation_count == MAX_DEPTH + 2
-    assert [problem.code for problem in found.problems] == ["HI001"]
+    parsed = module(text + "\n")
+    assert parsed.computation_count == MAX_DEPTH + 2
+    assert [problem.code for problem in parsed.problems] == ["HI001"]
     assert sum(read) < (MAX_DEPTH + 3) * len(text)
 
 
@@ -149,8 +149,8 @@ def test_many_branches_in_one_instruction_take_linear_time() -> None:
 
     def read(count: int) -> None:
         tail = branches_in_place(count).partition("conditional(")[2].rpartition("\n}")[0]
-        found = list(nested_computations(("", "r", "f32[] conditional", tail), 5))
-        assert [one.line for one in found] == list(range(5, 5 + count))
+        nested = list(nested_computations(("", "r", "f32[] conditional", tail), 5))
+        assert [computation.line for computation in nested] == list(range(5, 5 + count))
 
     assert_linear(read, 8_000)
 
@@ -258,7 +258,7 @@ def test_callers_know_what_is_written_in_place(
     text = text.replace("={\n", "=\n{\n").replace(", calls", ",\n    calls") if wrapped else text
     for passes in ("collectives",), ("summary", "collectives", "cost"):
         report = hlo_inspect.inspect(text, passes)
-        table = next(one for one in report.tables if one.name == "collectives")
+        table = next(candidate for candidate in report.tables if candidate.name == "collectives")
         assert {row["name"]: (row["is_async"], row["runs"]) for row in table.records()} == collectives
         assert [finding for finding in report.findings if finding.rule.startswith("HI0")] == []
     assert report.facts["module.instructions"] == instructions

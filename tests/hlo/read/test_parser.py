@@ -1,4 +1,4 @@
-"""One instruction or computation at a time, in every layout that the language allows."""
+"""Parsing of single instructions and computations in every layout of the language."""
 
 from __future__ import annotations
 

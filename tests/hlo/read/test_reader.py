@@ -44,33 +44,33 @@ SELECTIVE = Wants(frozenset({"all-reduce"}))
 )
 @pytest.mark.parametrize("wants", [EVERYTHING, SELECTIVE], ids=["all", "some"])
 def test_text_round_a_module_is_skipped(before: str, after: str, wants: Wants) -> None:
-    found = module(before + WHOLE + after, wants)
-    assert (found.name, found.computation_count) == ("m", 2)
-    assert found.first_line == before.count("\n") + 1
-    assert (found.lines, found.bytes) == (WHOLE.count("\n"), len(WHOLE))
-    assert codes(found) == []
-    assert found.unparsed_lines == 0
+    parsed = module(before + WHOLE + after, wants)
+    assert (parsed.name, parsed.computation_count) == ("m", 2)
+    assert parsed.first_line == before.count("\n") + 1
+    assert (parsed.lines, parsed.bytes) == (WHOLE.count("\n"), len(WHOLE))
+    assert codes(parsed) == []
+    assert parsed.unparsed_lines == 0
 
 
 @pytest.mark.parametrize("between", ["", "\n", "I0405 dump.cc] next\n\n", "}\n", "loss (0.5) -> 0.25 {\n"])
 def test_several_modules(between: str) -> None:
     text = WHOLE + between + WHOLE.replace("HloModule m", "HloModule o, num_partitions=2") + between + WHOLE
-    found = modules(text)
+    parsed = modules(text)
     lines = WHOLE.count("\n")
     step = lines + between.count("\n")
-    assert [(m.name, m.first_line, m.lines, m.header.num_partitions) for m in found] == [
+    assert [(m.name, m.first_line, m.lines, m.header.num_partitions) for m in parsed] == [
         ("m", 1, lines, 1),
         ("o", 1 + step, lines, 2),
         ("m", 1 + 2 * step, lines, 1),
     ]
-    assert [(m.computation_count, m.opcode_counts.total(), codes(m)) for m in found] == [(2, 4, [])] * 3
+    assert [(m.computation_count, m.opcode_counts.total(), codes(m)) for m in parsed] == [(2, 4, [])] * 3
 
 
 def test_a_module_without_header() -> None:
-    found = module(f"noise {{\n{BODY}\n{ENTRY}noise\n")
-    assert (found.header.printed, found.computation_count, found.first_line) == (False, 2, 2)
-    assert found.entry is not None
-    assert found.entry.name == "main"
+    parsed = module(f"noise {{\n{BODY}\n{ENTRY}noise\n")
+    assert (parsed.header.printed, parsed.computation_count, parsed.first_line) == (False, 2, 2)
+    assert parsed.entry is not None
+    assert parsed.entry.name == "main"
 
 
 def test_a_headerless_module_behind_another() -> None:
@@ -92,31 +92,31 @@ def test_a_header_alone_is_a_module_if_it_says_something() -> None:
 
 
 def test_the_order_of_computations_does_not_matter() -> None:
-    found = module(f"HloModule m\n{ENTRY}{BODY}")
-    assert (found.computation_count, codes(found)) == (2, [])
-    assert found.entry is not None
-    assert found.entry.name == "main"
+    parsed = module(f"HloModule m\n{ENTRY}{BODY}")
+    assert (parsed.computation_count, codes(parsed)) == (2, [])
+    assert parsed.entry is not None
+    assert parsed.entry.name == "main"
 
 
 def test_modules_on_one_line() -> None:
     one_line = "HloModule m ENTRY e { p = f32[2] parameter(0) ROOT n = f32[2] negate(p) } // e\n"
-    found = module(one_line)
-    assert (found.name, dict(found.opcode_counts), codes(found)) == ("m", {"parameter": 1, "negate": 1}, [])
-    assert found.lines == 1
+    parsed = module(one_line)
+    assert (parsed.name, dict(parsed.opcode_counts), codes(parsed)) == ("m", {"parameter": 1, "negate": 1}, [])
+    assert parsed.lines == 1
 
 
 @pytest.mark.parametrize("piece_bytes", [10, 100, 1 << 19])
 def test_bytes_that_are_not_utf_8_are_told(piece_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "PIECE_BYTES", piece_bytes)
     raw = WHOLE.replace("negate(%p)", 'negate(%p), metadata={op_name="\xff"}').encode("latin-1")
-    found = module(raw)
-    assert problems(found) == [("HI005", 10, None, "1 lines hold bytes that are not UTF-8; they are shown as \\xNN", 1)]
+    parsed = module(raw)
+    assert problems(parsed) == [("HI005", 10, None, "1 lines hold bytes that are not UTF-8; they are shown as \\xNN", 1)]
 
 
 def test_the_bytes_of_a_module_are_those_of_its_text() -> None:
     text = WHOLE.replace("negate(%p)", 'negate(%p), metadata={op_name="\u00e9\u4e2d"}')
-    found = module("caf\u00e9\n" + text + "caf\u00e9\n")
-    assert found.bytes == len(text.encode())
+    parsed = module("caf\u00e9\n" + text + "caf\u00e9\n")
+    assert parsed.bytes == len(text.encode())
 
 
 def test_a_table_that_is_cut_off() -> None:
@@ -165,31 +165,31 @@ def test_an_instruction_alone_is_no_module() -> None:
 def test_lines_that_cannot_be_read(lines: list[str], expected: list[tuple[int, int, str, int]]) -> None:
     indented = "".join(f"  {line}\n" for line in lines)
     text = "HloModule m\n\n" + ENTRY.replace("  ROOT", f"{indented}  ROOT")
-    found = module(text)
-    assert [(line, column, message, times) for _, line, column, message, times in problems(found)] == expected
-    assert found.unparsed_lines == len(lines) - ("%q = f32[2] sqrt(%p)" in lines)
-    assert found.opcode_counts["negate"] == 1
+    parsed = module(text)
+    assert [(line, column, message, times) for _, line, column, message, times in problems(parsed)] == expected
+    assert parsed.unparsed_lines == len(lines) - ("%q = f32[2] sqrt(%p)" in lines)
+    assert parsed.opcode_counts["negate"] == 1
 
 
 def test_unreadable_lines_between_computations() -> None:
-    found = module(f"HloModule m\n\noops\n{BODY}oops 2\n\n{ENTRY}oops 3\n")
-    assert problems(found) == [("HI001", line, 1, "expected a computation", 1) for line in (3, 8)]
-    assert found.unparsed_lines == 2
-    assert (found.computation_count, found.lines) == (2, 13)
+    parsed = module(f"HloModule m\n\noops\n{BODY}oops 2\n\n{ENTRY}oops 3\n")
+    assert problems(parsed) == [("HI001", line, 1, "expected a computation", 1) for line in (3, 8)]
+    assert parsed.unparsed_lines == 2
+    assert (parsed.computation_count, parsed.lines) == (2, 13)
 
 
 @pytest.mark.parametrize("cut", range(len("HloModule m, a=1\n\n"), len(WHOLE)))
 def test_a_module_that_is_cut_off_anywhere(cut: int) -> None:
     text = WHOLE.replace("HloModule m", "HloModule m, a=1")[:cut]
-    found = module(text)
+    parsed = module(text)
     whole_lines = text.count("\n")
-    assert found.opcode_counts["parameter"] == (whole_lines > 3) + (whole_lines > 8) or text.endswith("0)")
-    assert found.opcode_counts["sqrt"] == (whole_lines > 4) or text.endswith("%q)")
+    assert parsed.opcode_counts["parameter"] == (whole_lines > 3) + (whole_lines > 8) or text.endswith("0)")
+    assert parsed.opcode_counts["sqrt"] == (whole_lines > 4) or text.endswith("%q)")
     last_line = text.rpartition("\n")[2]
     if last_line in {"E", "EN", "ENT", "ENTR"}:  # may be the start of anything
-        assert codes(found) == ["HI001"]
+        assert codes(parsed) == ["HI001"]
     elif last_line not in {"", "}"}:
-        assert "HI002" in codes(found)
+        assert "HI002" in codes(parsed)
 
 
 def test_a_cut_is_told_with_its_line() -> None:
@@ -211,8 +211,8 @@ def test_a_cut_is_told_with_its_line() -> None:
     ],
 )
 def test_a_cut_is_told_with_the_computation_that_it_is_inside_of(text: str, inside: str | None) -> None:
-    (found, *_) = modules(text)
-    assert [problem.subject for problem in found.problems if problem.code == "HI002"] == [inside]
+    (parsed, *_) = modules(text)
+    assert [problem.subject for problem in parsed.problems if problem.code == "HI002"] == [inside]
 
 
 def test_a_module_that_is_cut_off_by_other_text() -> None:
@@ -232,9 +232,9 @@ def test_a_module_that_is_cut_off_by_another() -> None:
 
 
 def test_a_computation_that_is_not_closed() -> None:
-    found = module("HloModule m\n" + BODY.replace("}\n", "") + ENTRY)
-    assert problems(found) == [("HI002", 5, None, "computation body is not closed", 1)]
-    assert found.opcode_counts == {"parameter": 2, "sqrt": 1, "negate": 1}
+    parsed = module("HloModule m\n" + BODY.replace("}\n", "") + ENTRY)
+    assert problems(parsed) == [("HI002", 5, None, "computation body is not closed", 1)]
+    assert parsed.opcode_counts == {"parameter": 2, "sqrt": 1, "negate": 1}
 
 
 def test_threads_and_comments_behind_a_closing_brace() -> None:
@@ -244,8 +244,8 @@ def test_threads_and_comments_behind_a_closing_brace() -> None:
         "} // body",
         '}\n, execution_thread="x"',
     ):
-        found = module(f"HloModule m\n{BODY[:-2]}{closer}\n{ENTRY}")
-        assert (found.computation_count, codes(found)) == (2, [])
+        parsed = module(f"HloModule m\n{BODY[:-2]}{closer}\n{ENTRY}")
+        assert (parsed.computation_count, codes(parsed)) == (2, [])
 
 
 def test_stack_frame_tables() -> None:
@@ -260,9 +260,9 @@ StackFrames
 1 {file_location_id=1}
 
 """
-    found = module(f"HloModule m\n\n{tables}{ENTRY}")
-    assert codes(found) == []
-    assert found.frames.stack(1) == (SourceLine("a {.py", 3, "f"),)
+    parsed = module(f"HloModule m\n\n{tables}{ENTRY}")
+    assert codes(parsed) == []
+    assert parsed.frames.stack(1) == (SourceLine("a {.py", 3, "f"),)
 
 
 @pytest.mark.parametrize("wants", [EVERYTHING, SELECTIVE], ids=["all", "some"])
@@ -270,17 +270,17 @@ def test_a_line_of_ten_megabytes(wants: Wants) -> None:
     values = ", ".join(["1.5"] * 2_000_000)
     text = WHOLE.replace("  ROOT %n", f"  %c = f32[2000000]{{0}} constant({{{values}}})\n  ROOT %n")
     assert len(text) > 10_000_000 - 100
-    found = module(text, wants)
-    assert (found.computation_count, codes(found), found.lines) == (2, [], WHOLE.count("\n") + 1)
+    parsed = module(text, wants)
+    assert (parsed.computation_count, codes(parsed), parsed.lines) == (2, [], WHOLE.count("\n") + 1)
 
 
 @pytest.mark.parametrize("size", [1, 7, 100])
 def test_a_closing_brace_inside_a_literal(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "PIECE_BYTES", size)
     literal = "  %c = s32[2,2] constant({\n{ 1, 2 },\n{ 3, 4 }\n})\n"
-    found = module(WHOLE.replace("  ROOT %n", f"{literal}  ROOT %n"))
-    assert (found.computation_count, codes(found)) == (2, [])
-    assert found.opcode_counts == {"parameter": 2, "sqrt": 1, "negate": 1, "constant": 1}
+    parsed = module(WHOLE.replace("  ROOT %n", f"{literal}  ROOT %n"))
+    assert (parsed.computation_count, codes(parsed)) == (2, [])
+    assert parsed.opcode_counts == {"parameter": 2, "sqrt": 1, "negate": 1, "constant": 1}
 
 
 def test_text_after_a_cut_belongs_to_another_module() -> None:
@@ -297,10 +297,10 @@ def test_text_after_a_cut_belongs_to_another_module() -> None:
 @pytest.mark.parametrize("wants", [EVERYTHING, Wants(frozenset({"fusion"})), Wants(entry=True), Wants(graph=True)])
 def test_a_value_may_be_on_the_line_behind_its_equal_sign(wants: Wants) -> None:
     fusion = "fusion(%p), kind=kLoop, calls=\n    %body"
-    found = module(f"HloModule m\n\n{BODY}\n{ENTRY.replace('negate(%p)', fusion)}", wants)
-    assert (found.unparsed_lines, codes(found)) == (0, [])
+    parsed = module(f"HloModule m\n\n{BODY}\n{ENTRY.replace('negate(%p)', fusion)}", wants)
+    assert (parsed.unparsed_lines, codes(parsed)) == (0, [])
     if not wants.graph:
-        assert [i.attr("calls") for i in found.instructions if i.opcode == "fusion"] == [("body",)]
+        assert [i.attr("calls") for i in parsed.instructions if i.opcode == "fusion"] == [("body",)]
 
 
 @pytest.mark.parametrize("wants", [EVERYTHING, Wants(frozenset({"negate"}))])
@@ -313,26 +313,26 @@ def test_what_follows_a_module_that_is_cut_off_is_none_of_it(wants: Wants, follo
 @pytest.mark.parametrize("wants", [EVERYTHING, Wants(frozenset({"negate"}))])
 @pytest.mark.parametrize("text", [ENTRY, f"{BODY}\n{ENTRY}"])
 def test_a_module_may_be_indented(wants: Wants, text: str) -> None:
-    found = module(textwrap.indent(f"HloModule m\n\n{text}", "  "), wants)
-    assert (found.computation_count, codes(found)) == (text.count("{\n"), [])
+    parsed = module(textwrap.indent(f"HloModule m\n\n{text}", "  "), wants)
+    assert (parsed.computation_count, codes(parsed)) == (text.count("{\n"), [])
 
 
 @pytest.mark.parametrize("between", ["", " ", "\n"])
 def test_the_brace_of_a_computation_in_place_ends_no_other(between: str) -> None:
     called = f"calls={between}{{\n  %a = f32[] parameter(0)\n  ROOT %b = f32[] sqrt(%a)\n}}\n"
     text = ENTRY.replace("  ROOT", f"  %f = f32[2]{{0}} fusion(%p), kind=kLoop, {called}  ROOT")
-    found = module(f"HloModule m\n\n{text}", Wants(frozenset({"negate"})))
-    assert ([i.name for i in found.instructions], codes(found)) == (["n"], [])
+    parsed = module(f"HloModule m\n\n{text}", Wants(frozenset({"negate"})))
+    assert ([i.name for i in parsed.instructions], codes(parsed)) == (["n"], [])
 
 
 @pytest.mark.parametrize("wants", [EVERYTHING, Wants(checked=True, graph=True)])
 def test_names_that_are_defined_twice_in_a_large_module(wants: Wants) -> None:
     many = "".join(BODY.replace("%body", f"%body.{number}") + "\n" for number in range(1000))
     twice = BODY.replace("  ROOT", "  %q = f32[2]{0} negate(%q)\n  ROOT")
-    found = problems(module(f"HloModule m\n\n{many}{twice}\n{many.replace('body', 'other')}{ENTRY}", wants))
-    assert found == [("HI007", 3 + 5 * 1000 + 2, None, "q is defined twice in computation body", 1)]
-    found = problems(module(f"HloModule m\n\n{BODY}\n{many}{BODY}\n{ENTRY}", wants))
-    assert found == [("HI007", 3 + 5 * 1001, None, "computation body is defined twice", 1)]
+    noted = problems(module(f"HloModule m\n\n{many}{twice}\n{many.replace('body', 'other')}{ENTRY}", wants))
+    assert noted == [("HI007", 3 + 5 * 1000 + 2, None, "q is defined twice in computation body", 1)]
+    noted = problems(module(f"HloModule m\n\n{BODY}\n{many}{BODY}\n{ENTRY}", wants))
+    assert noted == [("HI007", 3 + 5 * 1001, None, "computation body is defined twice", 1)]
 
 
 @pytest.mark.parametrize("wants", [EVERYTHING, Wants(frozenset({"negate"})), Wants(entry=True), Wants(graph=True)])
@@ -347,14 +347,14 @@ def test_names_that_are_defined_twice_in_a_large_module(wants: Wants) -> None:
     ],
 )
 def test_an_instruction_that_is_cut_off_in_its_attributes_stays(wants: Wants, tail: str, column: int, message: str) -> None:
-    found = module(f"HloModule m\n\n{ENTRY[: ENTRY.index('negate(%p)')]}negate(%p){tail}", wants)
-    faults = [fault for fault in problems(found) if fault[0] == "HI001"]
+    parsed = module(f"HloModule m\n\n{ENTRY[: ENTRY.index('negate(%p)')]}negate(%p){tail}", wants)
+    faults = [fault for fault in problems(parsed) if fault[0] == "HI001"]
     assert faults == [("HI001", 5, column, message, 1)]
-    assert found.unparsed_lines == 1
+    assert parsed.unparsed_lines == 1
     if wants.reads_every_line:
-        assert found.opcode_counts == {"parameter": 1, "negate": 1}
+        assert parsed.opcode_counts == {"parameter": 1, "negate": 1}
     else:
-        assert [i.name for i in found.instructions][-1] == "n"
+        assert [i.name for i in parsed.instructions][-1] == "n"
 
 
 TABLES = """FileNames
@@ -373,15 +373,15 @@ StackFrames
 
 @pytest.mark.parametrize("indentation", ["", "  ", "\t"])
 def test_tables_of_stack_frames_may_be_indented(indentation: str) -> None:
-    found = module(f"HloModule m\n\n{textwrap.indent(TABLES, indentation)}\n{BODY}\n{ENTRY}")
-    assert (found.frames.stack(1), codes(found), found.computation_count) == ((SourceLine("a.py", 7, "f"),), [], 2)
+    parsed = module(f"HloModule m\n\n{textwrap.indent(TABLES, indentation)}\n{BODY}\n{ENTRY}")
+    assert (parsed.frames.stack(1), codes(parsed), parsed.computation_count) == ((SourceLine("a.py", 7, "f"),), [], 2)
 
 
 def test_a_literal_of_a_custom_call() -> None:
     call = 'custom-call(%p), custom_call_target="f", literal=s32[] 1'
-    found = module(WHOLE.replace("negate(%p)", call), EVERYTHING | Wants(frozenset({"custom-call"})))
-    assert [i.attr("literal") for i in found.instructions if i.opcode == "custom-call"] == ["s32[] 1"]
-    assert codes(found) == []
+    parsed = module(WHOLE.replace("negate(%p)", call), EVERYTHING | Wants(frozenset({"custom-call"})))
+    assert [i.attr("literal") for i in parsed.instructions if i.opcode == "custom-call"] == ["s32[] 1"]
+    assert codes(parsed) == []
 
 
 ONE_COLLECTIVE = """HloModule m, num_partitions=4
@@ -401,8 +401,10 @@ HLO = str(Path(source.__file__).parents[1])
 
 
 def test_few_functions_take_a_line_from_the_text_to_its_values() -> None:
-    """So that the way of a line can be followed: of all files of `hlo` no more than these are called, however often. What only
-    fills a new object or is called by an import is not counted.
+    """The way of a line stays short enough to follow.
+
+    No more functions of `hlo` than these are called, however often. Functions that only fill a new object or run on import do
+    not count.
     """
     hlo_inspect.inspect(ONE_COLLECTIVE, "collectives", phases="names")
     called: set[str] = set()
@@ -436,9 +438,9 @@ def test_one_shape_that_makes_no_sense_does_not_make_reading_quadratic(monkeypat
         return run
 
     monkeypatch.setattr("hlo_inspect.hlo.read.reader.find_run", counted)
-    found = module(text, EVERYTHING)
-    assert found.unparsed_lines == 1
-    assert found.opcode_counts == {"parameter": 1, "negate": 4000}
+    parsed = module(text, EVERYTHING)
+    assert parsed.unparsed_lines == 1
+    assert parsed.opcode_counts == {"parameter": 1, "negate": 4000}
     assert tried < 10 * len(text)
 
 
@@ -460,7 +462,7 @@ def test_a_printed_text_that_ends_between_computations_is_cut_off(header: str, i
 
 
 def test_a_small_module_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of many modules in one text none is tried together with those behind it."""
+    """No module of a text is tried together with later ones."""
     searched: list[int] = []
     find_run = fast_path.find_run
 

@@ -21,7 +21,7 @@ MAIN = "ENTRY e {\n  p = f32[8] parameter(0)\n  c = f32[8] CALLER\n  ROOT t = (f
 
 def found(text: str, command: str = "summary", rule: str = "HI014") -> list[tuple[str, int | None]]:
     (report,) = hlo_inspect.inspect_all(text, command)
-    return [(one.message, one.location.line) for one in report.findings if one.location and one.rule == rule]
+    return [(f.message, f.location.line) for f in report.findings if f.location and f.rule == rule]
 
 
 @pytest.mark.parametrize("command", ["summary", "cost", "optimizer"])
@@ -69,7 +69,10 @@ def test_what_says_nothing_of_the_root_is_no_reason(text: str) -> None:
 
 
 def test_no_root_line_is_missed_silently() -> None:
-    """A real dump without one of its roots: where the last instruction then is of its shape, the others' marks tell."""
+    """A root is missing from a real dump.
+
+    If the last instruction then has its shape, the marks of other computations tell.
+    """
     text = (DATA / "cpu/adamw_step.after.txt").read_text()
     lines = text.splitlines(keepends=True)
     noted = {True: 0, False: 0}
@@ -87,7 +90,7 @@ def test_no_root_line_is_missed_silently() -> None:
 
 @pytest.mark.parametrize(("marked", "layout", "is_noted"), [(2, True, True), (1, True, False), (2, False, False)])
 def test_a_root_that_is_not_marked_among_others(marked: int, layout: bool, is_noted: bool) -> None:
-    """Where as many computations have none, or no compiler wrote the header, the text may be written by hand."""
+    """The text may be handwritten if half have no root or no compiler wrote the header."""
     header = "HloModule m, entry_computation_layout={(f32[8])->f32[8]}\n\n" if layout else "HloModule m\n\n"
     others = "".join(f"f{i} {{\n{BODY}}}\n\n".replace("  n = ", "  ROOT n = ") for i in range(marked))
     text = f"{header}{others}ENTRY e {{\n{BODY}}}\n"

@@ -1,4 +1,4 @@
-"""What is skipped, what is picked, and what is noted of the rest."""
+"""Text that is skipped, lines that are picked, and signs noted of the rest."""
 
 from __future__ import annotations
 
@@ -108,8 +108,8 @@ BODY = """
 def picked(wants: Wants, *holders: str, end: int | None = None, text: str = BODY) -> list[str] | None:
     """The names of the rows that are picked."""
     selection = selection_of(Module(Header("m"), "path", 1, wants), *holders)
-    found = selection.pick(Span(text, 1, len(text) if end is None else end, 2))
-    return [row[1] for _, row in found] if found is not None else None
+    picked = selection.pick(Span(text, 1, len(text) if end is None else end, 2))
+    return [row[1] for _, row in picked] if picked is not None else None
 
 
 def test_opcodes_targets_and_callers_are_picked() -> None:

@@ -1,4 +1,4 @@
-"""What is kept of computations that are passed over although they may be parts of loops."""
+"""Skipped computations that may belong to loops."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def read(text: str) -> tuple[Module, float]:
     module(text, WANTS)  # what the first reading imports and compiles does not count
     tracemalloc.start()
     try:
-        found = module(text, WANTS)
-        return found, tracemalloc.get_traced_memory()[0] / LOOPS
+        parsed = module(text, WANTS)
+        return parsed, tracemalloc.get_traced_memory()[0] / LOOPS
     finally:
         tracemalloc.stop()
 
@@ -57,10 +57,10 @@ def read(text: str) -> tuple[Module, float]:
 @pytest.mark.parametrize(("attributes", "source"), [("", "derived"), (PRINTED, "known_trip_count")])
 def test_what_may_be_a_part_of_a_loop_takes_little_until_a_count_is_worked_out(attributes: str, source: str) -> None:
     """A loop is an instruction and the names of two computations; their rows would take half as much again."""
-    found, size = read(many_loops(attributes))
+    parsed, size = read(many_loops(attributes))
     assert size < 1_250
-    assert len(found.skipped) == 2 * LOOPS - 1  # the one before the entry is read
-    assert {(loop.trip_count, loop.source) for loop in find_loops(found)} == {(4, source)}
+    assert len(parsed.skipped) == 2 * LOOPS - 1  # the one before the entry is read
+    assert {(loop.trip_count, loop.source) for loop in find_loops(parsed)} == {(4, source)}
 
 
 @pytest.mark.parametrize(("attributes", "source"), [("", "derived"), (PRINTED, "known_trip_count")])
@@ -70,10 +70,10 @@ def test_of_a_long_computation_the_scalars_are_kept(attributes: str, source: str
     text = many_loops(attributes).replace("  %rest = s32[] get-tuple-element(%s), index=1\n", rest)
     chance = random.Random(1)  # noqa: S311 - text that compresses badly
     long = re.sub("LONG", lambda _: f"jit(step)/{chance.randrange(10**4096)}", text)
-    found, size = read(long)
+    parsed, size = read(long)
     assert size < 2_200
-    assert len(found.skipped) == LOOPS - 1  # the conditions, but for the one before the entry
-    assert {(loop.trip_count, loop.source) for loop in find_loops(found)} == {(4, source)}
+    assert len(parsed.skipped) == LOOPS - 1  # the conditions, but for the one before the entry
+    assert {(loop.trip_count, loop.source) for loop in find_loops(parsed)} == {(4, source)}
 
 
 @pytest.mark.parametrize("padding", ["", "x" * 5000])
@@ -83,5 +83,5 @@ def test_of_computations_of_one_name_the_first_counts(padding: str) -> None:
     for parts, count in ((first + padded, 4), (padded + first, 2)):
         entry = "  %zero = s32[] constant(0)\n  %init = (s32[], s32[]) tuple(%zero, %zero)\n" + WHILE.replace("NUMBER", "0")
         text = f"HloModule m\n\n{parts}%last () -> f32[] {{\n  ROOT %l = f32[] constant(0)\n}}\n\n"
-        found = module(f"{text}ENTRY %main () -> s32[] {{\n{entry}\n  ROOT %r = s32[] copy(%zero)\n}}\n", WANTS)
-        assert [loop.trip_count for loop in find_loops(found)] == [count]
+        parsed = module(f"{text}ENTRY %main () -> s32[] {{\n{entry}\n  ROOT %r = s32[] copy(%zero)\n}}\n", WANTS)
+        assert [loop.trip_count for loop in find_loops(parsed)] == [count]

@@ -1,4 +1,4 @@
-"""How people quote HLO in public threads: retyped, and shortened to what the question is about."""
+"""HLO as people quote it in public threads: retyped, and shortened to the point of the question."""
 
 from __future__ import annotations
 

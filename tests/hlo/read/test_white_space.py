@@ -43,17 +43,17 @@ BLANKS = [" ", "  ", "\n", "\t", " \n  ", "/* a ( comment */", "/**/", " // to t
 
 def tokens(text: str) -> list[str]:
     """The tokens of a text; a dictionary is one, since its inside is no HLO."""
-    found: list[str] = []
+    layouts: list[str] = []
     position = 0
     while position < len(text):
         match = TOKEN.match(text, position)
         assert match is not None
         position = match.end()
-        if match[0] == "{" and found and DICTIONARY.match(found[-1]):
+        if match[0] == "{" and layouts and DICTIONARY.match(layouts[-1]):
             position = dictionary_end(text, match.start())
         if match["space"] is None:
-            found.append(text[match.start() : position])
-    return found
+            layouts.append(text[match.start() : position])
+    return layouts
 
 
 def dictionary_end(text: str, start: int) -> int:
@@ -85,7 +85,7 @@ def spread(text: str, seed: int) -> str:
 
 
 def bare(value: Any) -> Any:
-    """What a reading says, with each attribute's text reduced to its tokens."""
+    """Return a reading with each attribute's text reduced to its tokens."""
     if isinstance(value, dict):
         return {key: bare(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -99,10 +99,10 @@ def check(text: str, seed: int, piece_bytes: int) -> None:
     assert tokens(other) == tokens(text)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(source, "PIECE_BYTES", piece_bytes)
-        found = module(other)
+        parsed = module(other)
     expected = module(text)
     assert problems(expected) == [] or "is not defined" in str(problems(expected))
-    assert bare(contents(found)) == bare(contents(expected))
+    assert bare(contents(parsed)) == bare(contents(expected))
 
 
 @settings(max_examples=60, phases=(Phase.explicit, Phase.reuse, Phase.generate))

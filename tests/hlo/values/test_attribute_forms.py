@@ -55,14 +55,14 @@ def instruction(attributes: str, computation: Computation) -> Instruction:
 
 def value_in_text(attributes: str, name: str) -> object:
     """The value without forms: what the grammar says that the text of the attribute is."""
-    text = next((value for found, value in tokens.attributes(attributes) if found == name), None)
+    text = next((value for attribute, value in tokens.attributes(attributes) if attribute == name), None)
     return None if text is None else ValueTable().read(name, text)
 
 
 @settings(deadline=None)
 @given(st.integers(0, 2**32))
 def test_a_form_has_the_values_of_each_text(seed: int) -> None:
-    """Of texts that differ in one part, read one after the other from one table, in both orders."""
+    """Texts that differ in one part are read from one table, in both orders."""
     chance = random.Random(seed)  # noqa: S311 - texts, not secrets
     parts = chance.choices(PARTS, k=chance.choice([1, 2, 3, 4, 5, 40]))
     texts = ["".join(parts)]
@@ -71,17 +71,17 @@ def test_a_form_has_the_values_of_each_text(seed: int) -> None:
         texts.append("".join(parts))
     shared = Computation("main", 1, is_entry=True)
     for text in (*texts, *reversed(texts)):
-        found = instruction(text, shared)
+        parsed = instruction(text, shared)
         for name in chance.sample(NAMES, len(NAMES)):
-            value = repr(found.value(name))
+            value = repr(parsed.value(name))
             assert value == repr(instruction(text, Computation("main", 1, is_entry=True)).value(name)), (text, name)
             with suppress(tokens.ScanError):  # of what makes no sense the first values may be found or not
                 assert value == repr(value_in_text(text, name)), (text, name)
-        assert found.tail == "%p)" + text
+        assert parsed.tail == "%p)" + text
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "is_one_form"),
+    ("left", "right", "is_one_form"),
     [
         (", kind=kLoop, calls=%a", ", kind=kLoop, calls=%b.17", True),
         (", channel_id=1, to_apply=%a", ", channel_id=22, to_apply=%b", True),
@@ -94,9 +94,9 @@ def test_a_form_has_the_values_of_each_text(seed: int) -> None:
         (', backend_config="1"', ', backend_config="2"', False),
     ],
 )
-def test_what_a_form_leaves_out(one: str, other: str, is_one_form: bool) -> None:
+def test_what_a_form_leaves_out(left: str, right: str, is_one_form: bool) -> None:
     table: FormTable[object] = FormTable()
-    assert (table.take_apart(one)[0] is table.take_apart(other)[0]) == is_one_form
+    assert (table.take_apart(left)[0] is table.take_apart(right)[0]) == is_one_form
 
 
 def test_a_text_that_is_known_is_one_object_when_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +116,7 @@ def test_a_brace_in_a_string_closes_none() -> None:
 def test_what_stands_behind_what_makes_no_sense_is_no_value() -> None:
     form: AttributeForm[object] = AttributeForm(", calls=%a, index=0, kind=}, index=1, channel_id=7")
     assert (form.texts, form.fault) == ({"calls": "%a", "index": "0"}, "expected a value")
-    found = instruction(form.text, Computation("main", 1, is_entry=True))
+    parsed = instruction(form.text, Computation("main", 1, is_entry=True))
     malformed = MalformedValue(form.text, "expected a value")
-    assert [found.value(name) for name in ("calls", "index", "channel_id", "window")] == [("a",), 0, malformed, None]
-    assert found.attr("channel_id") is None
+    assert [parsed.value(name) for name in ("calls", "index", "channel_id", "window")] == [("a",), 0, malformed, None]
+    assert parsed.attr("channel_id") is None

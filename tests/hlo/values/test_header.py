@@ -66,8 +66,8 @@ def header(text: str) -> Header:
     ],
 )
 def test_names_and_attributes(text: str, name: str, attributes: dict[str, str]) -> None:
-    found = header(text)
-    assert (found.name, found.attributes, found.faults) == (name, attributes, ())
+    parsed = header(text)
+    assert (parsed.name, parsed.attributes, parsed.faults) == (name, attributes, ())
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ def test_what_is_cut_off_at_a_line_end_may_go_on(words: list[str]) -> None:
     for count in range(1, len(words) + 1):
         with pytest.raises(tokens.IncompleteError):
             scan_header("\n".join(words[:count]) + "\n", 0, final=False)
-    found, _ = scan_header("\n".join(words) + "\n\nENTRY e {", 0, final=False)
-    assert found.attributes == {"a": "{1\n}", "b": "2", "flag": "", "c": "3"}
+    parsed, _ = scan_header("\n".join(words) + "\n\nENTRY e {", 0, final=False)
+    assert parsed.attributes == {"a": "{1\n}", "b": "2", "flag": "", "c": "3"}
 
 
 @pytest.mark.parametrize(
@@ -103,23 +103,23 @@ def test_what_is_cut_off_at_a_line_end_may_go_on(words: list[str]) -> None:
     ],
 )
 def test_a_header_that_makes_no_sense_is_kept_up_to_the_fault(text: str, attributes: dict[str, str], fault: str) -> None:
-    found = header(text)
-    assert (found.name, found.attributes, found.fault) == ("m", attributes, fault)
-    assert found.faults == (f"the header cannot be read to its end: {fault}",)
+    parsed = header(text)
+    assert (parsed.name, parsed.attributes, parsed.fault) == ("m", attributes, fault)
+    assert parsed.faults == (f"the header cannot be read to its end: {fault}",)
 
 
 def test_counts_and_schedule() -> None:
-    found = header("HloModule m, is_scheduled=true, replica_count=4, num_partitions=8\n")
-    assert (found.is_scheduled, found.replica_count, found.num_partitions, found.states_devices) == (True, 4, 8, True)
+    parsed = header("HloModule m, is_scheduled=true, replica_count=4, num_partitions=8\n")
+    assert (parsed.is_scheduled, parsed.replica_count, parsed.num_partitions, parsed.states_devices) == (True, 4, 8, True)
     bare = header("HloModule m\n")
     assert (bare.is_scheduled, bare.replica_count, bare.num_partitions, bare.states_devices) == (False, 1, 1, False)
     assert not header("HloModule m, is_scheduled=false\n").is_scheduled
 
 
 def test_counts_that_are_no_numbers() -> None:
-    found = header("HloModule m, replica_count=two, num_partitions=99999999999999999999\n")
-    assert (found.replica_count, found.num_partitions) == (1, 1)
-    assert found.faults == (
+    parsed = header("HloModule m, replica_count=two, num_partitions=99999999999999999999\n")
+    assert (parsed.replica_count, parsed.num_partitions) == (1, 1)
+    assert parsed.faults == (
         "replica_count is no number: 'two'",
         "num_partitions is no number: '99999999999999999999'",
     )
@@ -127,20 +127,20 @@ def test_counts_that_are_no_numbers() -> None:
 
 def test_aliases() -> None:
     text = "{ {0,0}: (0, {0}, must-alias), {0, 1}: (12, {1,0}, may-alias), /*index=5*/{ }: ( 2 , { } ) , {3}:(4,{}) }"
-    found = header(f"HloModule m, input_output_alias={text}\n")
-    assert found.aliases == (
+    parsed = header(f"HloModule m, input_output_alias={text}\n")
+    assert parsed.aliases == (
         Alias((0, 0), 0, (0,), "must-alias"),
         Alias((0, 1), 12, (1, 0), "may-alias"),
         Alias((), 2, (), "may-alias"),
         Alias((3,), 4, (), "may-alias"),
     )
-    assert found.faults == ()
+    assert parsed.faults == ()
 
 
 def test_donors() -> None:
-    found = header("HloModule m, buffer_donor={ (1, {}), (0, {1, 1}),(7,{2}) }\n")
-    assert found.donors == (Donor(1, ()), Donor(0, (1, 1)), Donor(7, (2,)))
-    assert found.faults == ()
+    parsed = header("HloModule m, buffer_donor={ (1, {}), (0, {1, 1}),(7,{2}) }\n")
+    assert parsed.donors == (Donor(1, ()), Donor(0, (1, 1)), Donor(7, (2,)))
+    assert parsed.faults == ()
 
 
 def test_no_aliases_and_no_donors() -> None:
@@ -167,9 +167,9 @@ def test_entries_that_cannot_be_read(attribute: str, rest: str) -> None:
 
 def test_the_entry_layout() -> None:
     text = "{(f32[8]{0}, /*index=1*/(s32[], bf16[2,2]{0,1:T(8,128)}))->(f32[8]{0}, token[])}"
-    found = header(f"HloModule m, entry_computation_layout={text}\n").entry_layout
-    assert found is not None
-    assert [str(shape) for shape in found] == ["(f32[8], (s32[], bf16[2,2]))", "(f32[8], token[])"]
+    layout = header(f"HloModule m, entry_computation_layout={text}\n").entry_layout
+    assert layout is not None
+    assert [str(shape) for shape in layout] == ["(f32[8], (s32[], bf16[2,2]))", "(f32[8], token[])"]
 
 
 @pytest.mark.parametrize("text", ["{}", "{(f32[8])}", "{(f32[8)->f32[]}", "{(f99[8])->f32[]}", "true"])
@@ -249,6 +249,6 @@ def test_tables_with_blank_lines_between_their_rows(rows: int) -> None:
     files = "".join(f'{number} "/train/file_{number}.py"\n' for number in range(1, rows + 1))
     tables = f'FileNames\n{files}\nFunctionNames\n1 "f"\n\n'
     text = f"HloModule m\n\n{tables}ENTRY %e {{\n  ROOT %p = f32[] parameter(0)\n}}\n".replace("\n", "\n\n")
-    pieces = (text[at : at + 997] for at in range(0, len(text), 997))
-    (found,) = read_modules(TextSource("m", pieces), Wants(graph=True))
-    assert (found.unparsed_lines, list(found.computations), list(found.problems)) == (0, ["e"], [])
+    pieces = (text[start : start + 997] for start in range(0, len(text), 997))
+    (parsed,) = read_modules(TextSource("m", pieces), Wants(graph=True))
+    assert (parsed.unparsed_lines, list(parsed.computations), list(parsed.problems)) == (0, ["e"], [])

@@ -1,4 +1,4 @@
-"""The text of shapes: where it ends, and what is wrong with it."""
+"""The text of shapes: its end, and its faults."""
 
 from __future__ import annotations
 

@@ -139,8 +139,8 @@ def test_tuples() -> None:
 
 def test_subshapes() -> None:
     shape = parse_shape("(f32[2], (s32[], (pred[3], u8[5])))")
-    found = {index: subshape(shape, index) for index in [(), (0,), (1, 1, 1), (2,), (0, 0), (1, 1, 2)]}
-    assert found == {
+    subshapes = {index: subshape(shape, index) for index in [(), (0,), (1, 1, 1), (2,), (0, 0), (1, 1, 2)]}
+    assert subshapes == {
         (): shape,
         (0,): ArrayShape("f32", (2,)),
         (1, 1, 1): ArrayShape("u8", (5,)),

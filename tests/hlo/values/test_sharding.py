@@ -244,7 +244,7 @@ def sets(groups: Groups | None) -> set[frozenset[int]] | None:
     ],
 )
 def test_copies(sharding: str, devices: int, expected: list[set[int]]) -> None:
-    assert sets(parse_sharding(sharding).copies(devices)) == {frozenset(one) for one in expected}
+    assert sets(parse_sharding(sharding).copies(devices)) == {frozenset(group) for group in expected}
 
 
 @pytest.mark.parametrize(
@@ -299,16 +299,16 @@ def test_what_is_no_sharding(text: str) -> None:
 
 
 def test_the_parts_of_a_tiled_sharding() -> None:
-    found = parse_sharding("{devices=[2,1,2,2]<=[2,4]T(1,0) last_tile_dims={manual, replicated}}")
-    assert (found.tile_sizes, found.device_ids) == ((2, 1, 2, 2), Iota((2, 4), (1, 0)))
-    assert found.subgroups == ("manual", "replicated")
+    parsed = parse_sharding("{devices=[2,1,2,2]<=[2,4]T(1,0) last_tile_dims={manual, replicated}}")
+    assert (parsed.tile_sizes, parsed.device_ids) == ((2, 1, 2, 2), Iota((2, 4), (1, 0)))
+    assert parsed.subgroups == ("manual", "replicated")
 
 
 def test_the_parts_of_a_sharding_over_named_axes() -> None:
-    found = parse_sharding("{mesh['a'=2,'b'=4], [{'a', ?}, {}, {'b':(2)2}], unreduced={'b':(1)2}, metadata={op_name=\"x\"}}")
-    assert found.mesh == NamedMesh((("a", 2), ("b", 4)))
-    assert found.dimension_axes == ((AxisReference("a"),), (), (AxisReference("b", 2, 2),))
-    assert found.other_axes == (("unreduced", (AxisReference("b", 1, 2),)),)
+    parsed = parse_sharding("{mesh['a'=2,'b'=4], [{'a', ?}, {}, {'b':(2)2}], unreduced={'b':(1)2}, metadata={op_name=\"x\"}}")
+    assert parsed.mesh == NamedMesh((("a", 2), ("b", 4)))
+    assert parsed.dimension_axes == ((AxisReference("a"),), (), (AxisReference("b", 2, 2),))
+    assert parsed.other_axes == (("unreduced", (AxisReference("b", 1, 2),)),)
 
 
 def test_a_mesh_is_printed_as_xla_does() -> None:
@@ -316,13 +316,13 @@ def test_a_mesh_is_printed_as_xla_does() -> None:
 
 
 def test_shardy_shardings() -> None:
-    """Of one value and of two; an axis of which a part is named, an open dimension, a priority, a mesh that is not there."""
+    """Shardings of one value and two: part of an axis, an open dimension, a priority, an unknown mesh."""
     meshes = shardy_meshes(r"{xla.sdy.meshes={mesh = #sdy.mesh<[\"a\"=2, \"b\"=4]>, empty = #sdy.mesh<[]>}}")
     assert meshes == {"mesh": NamedMesh((("a", 2), ("b", 4))), "empty": NamedMesh(())}
-    (one,) = parse_shardy_shardings(r"#sdy.sharding<@mesh, [{\"a\", ?}p1, {}, {\"b\":(2)2}], unreduced={\"b\":(1)2}>", meshes)
-    assert (one.kind, one.mesh) == ("named", meshes["mesh"])
-    assert one.dimension_axes == ((AxisReference("a"),), (), (AxisReference("b", 2, 2),))
-    assert one.other_axes == (("unreduced", (AxisReference("b", 1, 2),)),)
+    (plain,) = parse_shardy_shardings(r"#sdy.sharding<@mesh, [{\"a\", ?}p1, {}, {\"b\":(2)2}], unreduced={\"b\":(1)2}>", meshes)
+    assert (plain.kind, plain.mesh) == ("named", meshes["mesh"])
+    assert plain.dimension_axes == ((AxisReference("a"),), (), (AxisReference("b", 2, 2),))
+    assert plain.other_axes == (("unreduced", (AxisReference("b", 1, 2),)),)
     two = parse_shardy_shardings('#sdy.sharding_per_value<[<@mesh, [{"a", "b"}]>, <@gone, []>]>', meshes)
     assert [(sharding.mesh, sharding.dimension_axes) for sharding in two] == [
         (meshes["mesh"], ((AxisReference("a"), AxisReference("b")),)),
@@ -344,10 +344,10 @@ def test_shardy_shardings() -> None:
     ],
 )
 def test_the_size_of_a_group_along_a_mesh(text: str, size: int) -> None:
-    found = parse_groups(f"mesh['a'=2,'b'=4] {text}")
-    assert (found.sizes, found.count, found.largest_id) == (frozenset([size]), 8, 7)
-    assert {len(group) for group in found.groups} == {size}
-    assert sorted(i for group in found.groups for i in group) == list(range(8))
+    parsed = parse_groups(f"mesh['a'=2,'b'=4] {text}")
+    assert (parsed.sizes, parsed.count, parsed.largest_id) == (frozenset([size]), 8, 7)
+    assert {len(group) for group in parsed.groups} == {size}
+    assert sorted(i for group in parsed.groups for i in group) == list(range(8))
 
 
 @pytest.mark.parametrize(

@@ -82,9 +82,9 @@ VALUES: list[tuple[str, str, object]] = [
 
 @pytest.mark.parametrize(("name", "text", "value"), VALUES)
 def test_values(name: str, text: str, value: object) -> None:
-    found = read(name, text)
-    assert found == value
-    assert type(found) is type(value)
+    result = read(name, text)
+    assert result == value
+    assert type(result) is type(value)
 
 
 def test_devices_are_values() -> None:
@@ -104,8 +104,8 @@ def test_devices_are_values() -> None:
     ],
 )
 def test_numbers(text: str, value: float) -> None:
-    found = read("epsilon", text)
-    assert found == value or (math.isnan(found) and math.isnan(value))
+    result = read("epsilon", text)
+    assert result == value or (math.isnan(result) and math.isnan(value))
 
 
 @pytest.mark.parametrize(
@@ -134,10 +134,10 @@ def test_numbers(text: str, value: float) -> None:
     ],
 )
 def test_what_is_no_value(name: str, text: str, reason: str) -> None:
-    found = read(name, text)
-    assert isinstance(found, MalformedValue)
-    assert found.text == text
-    assert reason in found.reason
+    value = read(name, text)
+    assert isinstance(value, MalformedValue)
+    assert value.text == text
+    assert reason in value.reason
 
 
 @pytest.mark.parametrize(
@@ -153,18 +153,18 @@ def test_what_is_no_value(name: str, text: str, reason: str) -> None:
     ],
 )
 def test_backend_configs(text: str, fields: dict[str, object], fault: str) -> None:
-    found = read("backend_config", text)
-    assert isinstance(found, BackendConfig)
-    assert (found.fields, found.fault) == (fields, fault)
+    value = read("backend_config", text)
+    assert isinstance(value, BackendConfig)
+    assert (value.fields, value.fault) == (fields, fault)
 
 
 def test_parts_of_a_backend_config() -> None:
     """Parts may be objects or JSON in strings, at any depth."""
-    found = read("backend_config", '{"fingerprint":"x","inner":"{\\"flags\\":[{\\"is_sync\\":true}]}","other":{"n":"2"}}')
-    assert found.member("other") == {"n": "2"}
-    assert found.member("missing", "inner") == {"flags": [{"is_sync": True}]}
-    assert found.member("fingerprint") == {}
-    assert sum("is_sync" in part for part in found.objects()) == 1
+    value = read("backend_config", '{"fingerprint":"x","inner":"{\\"flags\\":[{\\"is_sync\\":true}]}","other":{"n":"2"}}')
+    assert value.member("other") == {"n": "2"}
+    assert value.member("missing", "inner") == {"flags": [{"is_sync": True}]}
+    assert value.member("fingerprint") == {}
+    assert sum("is_sync" in part for part in value.objects()) == 1
 
 
 OF_INSTRUCTIONS = """
@@ -270,13 +270,13 @@ print(import_module("jaxlib._hlo").hlo_module_from_text(sys.stdin.read()).to_str
 
 def all_values(text: str) -> dict[tuple[str, str], object]:
     """The value of each attribute of each instruction by the instruction's and the attribute's name."""
-    found = module(text, Wants(graph=True))
-    assert found.unparsed_lines == 0
-    instructions = [one for computation in found.computations.values() for one in body(computation)]
+    parsed = module(text, Wants(graph=True))
+    assert parsed.unparsed_lines == 0
+    instructions = [instruction for computation in parsed.computations.values() for instruction in body(computation)]
     names: list[Any] = list(values._KINDS)
-    held: dict[tuple[str, str], Any] = {(one.name, name): one.attr(name) for one in instructions for name in names}
-    assert not [name for one in instructions for name in names if isinstance(one.value(name), MalformedValue)]
-    return {key: _comparable(value) for key, value in held.items() if value is not None and value != ()}
+    cached: dict[tuple[str, str], Any] = {(i.name, name): i.attr(name) for i in instructions for name in names}
+    assert not [name for instruction in instructions for name in names if isinstance(instruction.value(name), MalformedValue)]
+    return {key: _comparable(value) for key, value in cached.items() if value is not None and value != ()}
 
 
 def _comparable(value: object) -> object:
@@ -286,7 +286,7 @@ def _comparable(value: object) -> object:
     if isinstance(value, DevicePairs):
         return value.pairs
     if isinstance(value, Sharding):
-        elements = [_comparable(one) for one in value.elements]
+        elements = [_comparable(element) for element in value.elements]
         return value.kind, elements, value.tile_sizes, value.subgroups, tuple(value.device_lines())
     return value.fields if isinstance(value, BackendConfig) else value
 
