@@ -304,7 +304,7 @@ class PartitionSpecs:
     def __init__(self, module: Module, mesh: Callable[[], Mesh]) -> None:
         self._header = module.header.attributes.get("frontend_attributes", "")
         self._mesh = mesh
-        self._known: dict[tuple[str, str], Spec | None] = {}
+        self._specs: dict[tuple[str, str], Spec | None] = {}
         self._left = most_named(module)
 
     @cached_property
@@ -319,11 +319,11 @@ class PartitionSpecs:
         attributes = instruction.attr("frontend_attributes") if instruction is not None else None
         shardy = attributes.get("xla.sdy.sharding", "") if attributes else ""
         key = (sharding.text if sharding is not None else "", shardy)
-        if key not in self._known:
+        if key not in self._specs:
             named = parse_shardy_shardings(shardy, self._meshes)
             spec = self._spec(named[0]) if len(named) == 1 else None
-            self._known[key] = self._spec(sharding) if spec is None else spec
-        return self._known[key]
+            self._specs[key] = self._spec(sharding) if spec is None else spec
+        return self._specs[key]
 
     def text(self, sharding: Sharding | None, instruction: Instruction | None = None) -> str:
         """Return the spec as text, else the sharding's own text; empty if there is none."""

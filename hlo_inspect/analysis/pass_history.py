@@ -175,10 +175,10 @@ class PassTrace:
 
 
 class Traces:
-    """Follows instructions from state to state. `found` holds every trace, those of removed instructions included."""
+    """Follows instructions from state to state. `traces` holds every trace, those of removed instructions included."""
 
     def __init__(self) -> None:
-        self.found: list[PassTrace] = []
+        self.traces: list[PassTrace] = []
         self._items: Sequence[FollowedInstruction] = ()
         self._of_items: list[list[PassTrace]] = []
 
@@ -203,7 +203,7 @@ class Traces:
         for after in step.new:
             now = items[after]
             trace = PassTrace(now, now, label, async_by=label if now.is_async else "")
-            self.found.append(trace)
+            self.traces.append(trace)
             of_items[after].append(trace)
         self._items, self._of_items = items, of_items
 

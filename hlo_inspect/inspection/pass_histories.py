@@ -64,7 +64,7 @@ class PassHistory:
             raise InputError(f"no file of a pass of {chosen.name} can be read: {left_out[-1]}", Location(self.directory))
         tables = [history_table(rows, on_page=self.pattern is None)]
         if self.pattern is not None:
-            tables.insert(0, traces_table(self._named(traces.found, self.pattern)))
+            tables.insert(0, traces_table(self._named(traces.traces, self.pattern)))
         return history_report(self.directory, chosen, rows, tables, notes, left_out)
 
     def _chosen(self) -> tuple[CompiledModule, list[CompiledModule]]:

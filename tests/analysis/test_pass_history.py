@@ -16,7 +16,7 @@ def traces(*states: list[FollowedInstruction]) -> list[PassTrace]:
     history = Traces()
     for number, state in enumerate(states):
         history.take(state, f"p{number}")
-    return history.found
+    return history.traces
 
 
 def said(trace: PassTrace) -> tuple[str, str, str, str, str, str]:
