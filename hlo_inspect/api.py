@@ -11,9 +11,9 @@ from typing import Concatenate, Literal, ParamSpec, Protocol, TypeVar, cast
 from hlo_inspect.errors import InputError, UsageError
 from hlo_inspect.hlo.input.source import Openable
 from hlo_inspect.inspection.inspection import Inspection
-from hlo_inspect.passes.part_of_module import is_part
+from hlo_inspect.passes.partial_modules import is_partial_report
+from hlo_inspect.report.displayable import show_with
 from hlo_inspect.report.model import Report, Table
-from hlo_inspect.report.shown import show_with
 from hlo_inspect.request import OPTIONS, Request, check_names
 
 P = ParamSpec("P")
@@ -83,7 +83,7 @@ def inspect(source: Inspectable, request: Request) -> Report:
     those of `inspect_all`.
     """
     reports = list(_reports(source, request))
-    whole = [report for report in reports if not is_part(report)]
+    whole = [report for report in reports if not is_partial_report(report)]
     if len(whole) == 1 < len(reports):
         parts = len(reports) - 1
         counted = "1 part of a module is" if parts == 1 else f"{parts} parts of modules are"

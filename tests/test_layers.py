@@ -33,8 +33,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "optimizer": ("errors", "hlo", "graph"),
     "analysis": ("errors", "request", "configs", "hlo", "graph", "optimizer"),
     "report.rows": (),
-    "report.shown": (),
-    "report.model": ("errors", "report.rows", "report.shown"),  # what a table has for rows until a report makes them
+    "report.displayable": (),
+    "report.model": ("errors", "report.rows", "report.displayable"),  # what a table has for rows until a report makes them
     "report.units": ("errors", "report.model"),
     "report.facts": ("errors", "report.model"),
     "findings": (
@@ -89,7 +89,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "report.model",
         "report.facts",
     ),
-    "api": ("errors", "request", "hlo", "passes", "inspection", "report.model", "report.shown", "report"),
+    "api": ("errors", "request", "hlo", "passes", "inspection", "report.model", "report.displayable", "report"),
     "": ("errors", "version", "api", "report.model"),
     "cli": (
         "errors",

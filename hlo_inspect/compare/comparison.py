@@ -14,7 +14,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.compare.changes import ModuleChange, changes_table, in_words, told_first
 from hlo_inspect.compare.explanation import Explanation, sites
 from hlo_inspect.compare.fact_changes import FactChange, axes_table, fact_changes, peak_table
-from hlo_inspect.findings.reading_problems import is_part, truncation
+from hlo_inspect.findings.reading_problems import is_partial_module, truncation
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import (
     Amount,
@@ -175,7 +175,7 @@ def _warnings(old: Report, new: Report) -> Iterator[HeadlineRow]:
         cut = truncation(report)
         if cut is not None:
             inside = f" inside {cut.subject}" if cut.subject else ""
-            what = "lines of a part of a module" if is_part(cut) else f"cut off{inside}"
+            what = "lines of a part of a module" if is_partial_module(cut) else f"cut off{inside}"
             yield HeadlineRow("", (f"{name} is {what}: what is not in the text is not compared",), "warning")
     sides = [report.facts.get("module.is_scheduled") for report in (old, new)]
     if None not in sides and sides[0] != sides[1]:

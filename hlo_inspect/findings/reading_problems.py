@@ -224,7 +224,7 @@ def truncation(report: Report) -> Finding | None:
     return next((finding for finding in report.findings if finding.rule in {CUT_OFF, PART}), None)
 
 
-def is_part(finding: Finding) -> bool:
+def is_partial_module(finding: Finding) -> bool:
     """Return True if the finding says that lines of a partial module are quoted, not that the text is truncated."""
     return finding.rule == PART
 

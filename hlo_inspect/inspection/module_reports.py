@@ -16,7 +16,13 @@ from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.passes import ALPA, MODULE_FACTS, WORKLOAD, find_pass
 from hlo_inspect.passes.base import Pass
-from hlo_inspect.passes.part_of_module import facts_of_cut, facts_of_part, notes_of_cut, of_part, tables_of_cut
+from hlo_inspect.passes.partial_modules import (
+    partial_facts,
+    partial_report,
+    truncated_facts,
+    truncated_tables,
+    truncation_notes,
+)
 from hlo_inspect.passes.rule_pages import findings_row, truncation_rows
 from hlo_inspect.report.facts import Facts
 from hlo_inspect.report.model import Finding, HeadlineRow, Input, Report, Section, Table, Value, most_severe_first
@@ -99,7 +105,7 @@ class ModuleReports:
             findings_scope=choice.scope,
             left_out_rules=choice.left_out,
         )
-        report = of_part(report, module.quoted_lines) if module.quoted_lines else report
+        report = partial_report(report, module.quoted_lines) if module.quoted_lines else report
         if self.sink is not None:
             self.sink(report, context)
         return report
@@ -107,9 +113,9 @@ class ModuleReports:
     def _facts(self, module: Module, facts: dict[str, Value]) -> Facts:
         """Return the facts as far as the text holds the module, those of the module first."""
         if module.quoted_lines:
-            facts = facts_of_part(facts)
+            facts = partial_facts(facts)
         elif module.problems.hold_a_cut:
-            facts = facts_of_cut(facts)
+            facts = truncated_facts(facts)
         ordered = sorted(facts, key=lambda name: not name.startswith("module."))
         return Facts({name: facts[name] for name in ordered}, self.specs)
 
@@ -121,7 +127,7 @@ class ModuleReports:
             for section in sections:
                 yield from section.notes
             if module.problems.hold_a_cut and not module.quoted_lines:
-                yield from notes_of_cut(facts)
+                yield from truncation_notes(facts)
         if choice.left_out:
             yield f"findings: left out {choice.reason}: {', '.join(choice.left_out)}"
 
@@ -129,7 +135,7 @@ class ModuleReports:
         """Return the needed tables of the chosen passes and of the text around the module."""
         tables: Iterable[Table] = chain.from_iterable(section.tables for section in chosen)
         if module.problems.hold_a_cut and not module.quoted_lines:
-            tables = tables_of_cut(tables)
+            tables = truncated_tables(tables)
         tables = list(tables)
         if module.log:
             from hlo_inspect.passes.module_facts import log_tables

@@ -92,7 +92,7 @@ def with_lower_bound(facts: dict[str, Value], name: str, value: Value, lower: Va
         facts[f"{name}{LOWER_BOUND}"] = lower
 
 
-class PartlyKnown(Protocol):
+class BoundedFigure(Protocol):
     """A figure that is `least` or more; `exact` is None if it may be more."""
 
     @property
@@ -104,7 +104,7 @@ class PartlyKnown(Protocol):
 def bounded(
     name: str,
     unit: Unit,
-    figure: Callable[[Any], PartlyKnown | None],
+    figure: Callable[[Any], BoundedFigure | None],
     detail: int = 0,
     *,
     optional: bool = False,

@@ -134,7 +134,7 @@ def fusion_tables(context: Context) -> Iterator[Table]:
     fusions = list(_rows(context))
     rows = sorted(fusions, key=_WEIGHT, reverse=True)
     yield Table.of("fusions", "Fusions of one step, by bytes moved", _COLUMNS, rows, page_as="fusion_groups")
-    equal = _equal(rows)
+    equal = _merge_fusions(rows)
     groups = sorted(
         equal, key=lambda group: (group.of_step.size_at_least, group.form.weight[1] * len(group.rows)), reverse=True
     )
@@ -144,7 +144,7 @@ def fusion_tables(context: Context) -> Iterator[Table]:
     yield _content(fusions)
 
 
-def _equal(rows: Sequence[_FusionRow]) -> list[_EqualFusions]:
+def _merge_fusions(rows: Sequence[_FusionRow]) -> list[_EqualFusions]:
     groups = group_rows(rows, lambda row: id(row.form))
     return [_EqualFusions(same[0].form, same, same[0].form.of_step.times(len(same))) for same in groups]
 
@@ -235,7 +235,7 @@ _GROUPS = (
 def fusions_by_kind(context: Context, *, with_cost: bool) -> Table:
     """Return one row per kind: the cost of its fusions in one step, or its fusions counted as they are printed."""
     if with_cost:
-        return _by_kind_of_step(_equal(sorted(_rows(context), key=_WEIGHT, reverse=True)))
+        return _by_kind_of_step(_merge_fusions(sorted(_rows(context), key=_WEIGHT, reverse=True)))
     kinds = sorted(context.fusion_kinds, key=attrgetter("members"), reverse=True)
     return Table.of("fusions_by_kind", "Fusions by kind, each counted once", _KIND, kinds)
 

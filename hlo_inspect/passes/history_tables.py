@@ -88,11 +88,11 @@ def _change(row: PassRow) -> str:
 
 def traces_table(traces: Sequence[PassTrace]) -> Table:
     """Return one row per group of equal kind, shape and op_name, with the passes that changed them."""
-    groups = group_rows(traces, _alike)
+    groups = group_rows(traces, _trace_key)
     return Table.of("traces", "Which pass brought it in", _trace_columns(groups), groups, page_rows=0)
 
 
-def _alike(trace: PassTrace) -> tuple[str, ...]:
+def _trace_key(trace: PassTrace) -> tuple[str, ...]:
     which = trace.brought_by, trace.merged_by, trace.async_by, trace.became_by, trace.gone_by
     return trace.first.kind, trace.now.kind, trace.first.shape, trace.first.op_name, *which
 

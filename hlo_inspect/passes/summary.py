@@ -139,7 +139,7 @@ _KINDS = {"training step": "train step"}
 def headline(context: Context) -> Iterator[HeadlineRow]:
     """At most seven lines; --quick leaves out costs, the optimizer and the largest array."""
     if not context.module.quoted_lines:
-        yield HeadlineRow("", tuple(_what(context)))
+        yield HeadlineRow("", tuple(_program(context)))
     if not context.request.quick and context.module.entry is not None:
         yield HeadlineRow("compute", tuple(_compute(context)))
         time = tuple(_time(context))
@@ -152,7 +152,7 @@ def headline(context: Context) -> Iterator[HeadlineRow]:
         yield from (HeadlineRow(label, parts) for label, parts in rows.items() if parts)
 
 
-def _what(context: Context) -> Parts:
+def _program(context: Context) -> Parts:
     """Yield the kind of program, its size, and its devices."""
     program = context.program
     parameters = context.interface.parameters

@@ -50,7 +50,7 @@ def format_table(table: Table, raw_bytes: bool) -> Cells:
         if table.columns[index].bar:
             shares = [row[index] for row in table.rows]
             rows = _with_bars(rows, position, shares, is_stacked=table.columns[index].bar == "stacked")
-            header = (*header[:position], _beside_bar(header[position]), *header[position + 1 :])
+            header = (*header[:position], _text_and_bar(header[position]), *header[position + 1 :])
     total, left_out = table.total_on_page, None
     if table.left_out is not None:
         label = f"[{table.left_out.rows:,} filtered out]"
@@ -69,7 +69,7 @@ BAR_WIDTH = 24
 _SHARE_WIDTH = 6
 
 
-def _beside_bar(text: str, bar: str = "") -> str:
+def _text_and_bar(text: str, bar: str = "") -> str:
     return f"{text:>{_SHARE_WIDTH}}  {bar:<{BAR_WIDTH}}"
 
 
@@ -82,7 +82,7 @@ def _with_bars(rows: Sequence[Texts], position: int, shares: Sequence[Value], *,
         first = min(round(begin * BAR_WIDTH), BAR_WIDTH - 1)
         last = min(max(round((begin + share) * BAR_WIDTH), first + 1), BAR_WIDTH) if share > 0 else first
         begin += share if is_stacked else 0.0
-        drawn.append((*row[:position], _beside_bar(row[position], " " * first + "█" * (last - first)), *row[position + 1 :]))
+        drawn.append((*row[:position], _text_and_bar(row[position], " " * first + "█" * (last - first)), *row[position + 1 :]))
     return drawn
 
 

@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from hlo_inspect.errors import Location, MissingExtraError, UsageError, did_you_mean
+from hlo_inspect.report.displayable import Displayable
 from hlo_inspect.report.rows import RowsOnDemand
-from hlo_inspect.report.shown import Shown
 
 Value = int | float | bool | str | None
 Row = tuple[Value, ...]
@@ -107,7 +107,7 @@ def _shared(column: Column) -> Column:
     return column
 
 
-class LeftOut(NamedTuple):
+class FilteredRows(NamedTuple):
     """The rows that a filter hides: their number, the sum of each column over them, and the lower bounds of these sums."""
 
     rows: int
@@ -116,7 +116,7 @@ class LeftOut(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Table(Shown):
+class Table(Displayable):
     """Rows of raw values under typed columns.
 
     `top` folds `others` rows into the last one, and `others_at_least` are the lower bounds of its sums. `page_rows` is the
@@ -133,7 +133,7 @@ class Table(Shown):
     rows: Sequence[Row]
     others: int = 0
     others_at_least: Row = ()
-    left_out: LeftOut | None = None
+    left_out: FilteredRows | None = None
     page_rows: int = 20
     page_as: str = ""
     on_page: bool = True
@@ -242,7 +242,7 @@ class Table(Shown):
         """The rows that pass the test; the others are summed in `left_out`."""
         rows = [row for row in self.rows if test(row)]
         out = [row for row in self.rows if not test(row)]
-        left_out = LeftOut(len(out), self._sums(out), self._lower_bounds(out)) if out else None
+        left_out = FilteredRows(len(out), self._sums(out), self._lower_bounds(out)) if out else None
         return replace(self, rows=tuple(rows), left_out=left_out)
 
     def labelled(self, sums: Row, label: str) -> Row:
@@ -370,7 +370,7 @@ class Verdict(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Report(Shown):
+class Report(Displayable):
     """The results of a command on one module. `specs` gives the unit of every fact that its passes can give.
 
     `headline` are the first lines of its page. A report that is about no module has a `title` instead of the module's name;

@@ -81,7 +81,7 @@ def shown_tables(report: Report, options: RenderOptions, *, for_people: bool = F
     if options.table is not None:
         tables: Sequence[Table] = (report.table(options.table),)
     else:
-        tables = _of_page(report.tables, options) if for_people else report.tables
+        tables = _page_tables(report.tables, options) if for_people else report.tables
     if not for_people:
         return tuple(table.top(options.top or 0) for table in tables)
     tables = [_cut_for_page(table, options) for table in tables]
@@ -95,7 +95,7 @@ def needed_tables(tables: Sequence[Table], options: RenderOptions) -> list[Table
 
     `shown_tables` returns the same for a report of these.
     """
-    return [_cut_for_page(table, options) for table in (_of_page(tables, options) if options.table is None else tables)]
+    return [_cut_for_page(table, options) for table in (_page_tables(tables, options) if options.table is None else tables)]
 
 
 def _cut_for_page(table: Table, options: RenderOptions) -> Table:
@@ -113,7 +113,7 @@ def _with_verbose_columns(table: Table) -> Table:
     return replace(table, columns=tuple(columns))
 
 
-def _of_page(tables: Sequence[Table], options: RenderOptions) -> list[Table]:
+def _page_tables(tables: Sequence[Table], options: RenderOptions) -> list[Table]:
     """The tables of a page: of single rows and their groups, one of the two in the place of the first."""
     named = {table.name: table for table in tables}
     replaced = {table.name: named[table.page_as] for table in tables if table.page_as in named}

@@ -152,12 +152,12 @@ def _whole(reports: Iterable[Report], run: CheckRun) -> Iterator[Report]:
 
 def _is_whole(report: Report) -> bool:
     """Return True if the text holds the whole module; else print an error that says what to do."""
-    from hlo_inspect.findings.reading_problems import is_part, truncation
+    from hlo_inspect.findings.reading_problems import is_partial_module, truncation
 
     cut = truncation(report)
     if cut is not None:
         inside = f" inside {cut.subject}" if cut.subject is not None else ""
-        what = "a part of a module is" if is_part(cut) else f"{report.module_name} is cut off{inside} and is"
+        what = "a part of a module is" if is_partial_module(cut) else f"{report.module_name} is cut off{inside} and is"
         message = f"{what} not checked: its facts would be those of a part (--allow-partial checks it)"
         tell(f"hlo-inspect: {InputError(message, cut.location)}")
     return cut is None

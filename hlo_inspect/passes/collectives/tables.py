@@ -110,7 +110,7 @@ def _weight(runs: int, collective: Collective) -> tuple[int, int]:
 # -- equal ones together ----------------------------------------------------------------------------------------------------
 
 
-class _Equal(NamedTuple):
+class _CollectiveKey(NamedTuple):
     """The properties that the collectives of one row share."""
 
     kind: str
@@ -124,7 +124,7 @@ class _Equal(NamedTuple):
     source: str
 
 
-class _Together(NamedTuple):
+class _CollectiveRow(NamedTuple):
     """Collectives of one row of a table, and what they do in one step."""
 
     label: Hashable
@@ -157,19 +157,21 @@ _GROUPS = (
 
 def groups(context: Context) -> Table:
     """Return the merged collectives, without send and recv, which are in no total."""
-    shared: dict[_Equal, _Equal] = {}  # of as many equal labels as there are collectives one is kept
+    shared: dict[_CollectiveKey, _CollectiveKey] = {}  # of as many equal labels as there are collectives one is kept
     labels = []
     for c, axis, phase in zip(context.collectives, context.axes, context.collective_phases, strict=True):
-        label = _Equal(c.kind, _shape(c), c.operand_bytes, c.group_size, axis, phase, c.reduction, c.is_async, c.origin.source)
+        label = _CollectiveKey(
+            c.kind, _shape(c), c.operand_bytes, c.group_size, axis, phase, c.reduction, c.is_async, c.origin.source
+        )
         labels.append(shared.setdefault(label, label))
-    sources: dict[_Equal, set[str]] = {}
+    sources: dict[_CollectiveKey, set[str]] = {}
     for label, source in zip(labels, context.phases.of_collectives, strict=True):
         sources.setdefault(label, set()).add(source.phase_from)
     index = next(index for index, column in enumerate(_GROUPS, 1) if column.name == "phase")
     source_column = phase_source(lambda row: joined_sources(sources[row.label]))
     columns = with_times((*_GROUPS[:index], source_column, *_GROUPS[index:]), context, _members)
     title = "Collectives of one step, equal ones together, by bytes sent"
-    return Table.of("collective_groups", title, columns, _together(context, labels))
+    return Table.of("collective_groups", title, columns, _group_collectives(context, labels))
 
 
 def point_to_point(context: Context) -> Table:
@@ -187,16 +189,16 @@ def point_to_point(context: Context) -> Table:
         (c.kind, c.transfer.text if c.transfer is not None else "", axis if c.transfer is not None else "")
         for c, axis in zip(context.collectives, context.axes, strict=True)
     ]
-    rows = _together(context, labels, chosen=chosen)
+    rows = _group_collectives(context, labels, chosen=chosen)
     return Table.of("point_to_point", "send and recv of one step, in no total", (*columns, *_OF_ONE_STEP), rows)
 
 
-def _together(
+def _group_collectives(
     context: Context,
     labels: Sequence[Label],
     executed: Mapping[Label, Executed] | None = None,
     chosen: Sequence[bool] | None = None,
-) -> list[_Together]:
+) -> list[_CollectiveRow]:
     """Group all collectives but send and recv, or those `chosen`, by their labels; those that send most in one step come first.
 
     `executed` holds their figures of one step, if known by these labels.
@@ -208,7 +210,7 @@ def _together(
         members.setdefault(label, []).append(collective)
     if executed is None:
         executed = context.executed.by_label(labels, chosen)
-    rows = [_Together(label, collectives, executed.get(label, NOT_EXECUTED)) for label, collectives in members.items()]
+    rows = [_CollectiveRow(label, collectives, executed.get(label, NOT_EXECUTED)) for label, collectives in members.items()]
     rows.sort(key=lambda row: (row.executed.wire_bytes.least, row.executed.operand_bytes.least), reverse=True)
     return rows
 
@@ -228,7 +230,7 @@ def by_kind(context: Context) -> Table:
         Column("kind", get=lambda row: row.label[0]),
         Column("group_size", "number", optional=True, get=lambda row: row.label[1]),
     )
-    rows = _together(context, [(collective.kind, collective.group_size) for collective in context.collectives])
+    rows = _group_collectives(context, [(collective.kind, collective.group_size) for collective in context.collectives])
     return _table("collectives_by_kind", "Collectives of one step by kind and group", columns, rows, context)
 
 
@@ -236,7 +238,7 @@ def by_axis(context: Context) -> Table:
     """Return one row per mesh axis or combination of axes, and one for traffic between slices, which is in no total."""
     columns = (Column("axis", get=lambda row: row.label),)
     chosen = [c.sends_to_slices or not c.is_point_to_point for c in context.collectives]
-    rows = _together(context, context.axes, context.executed.axes, chosen)
+    rows = _group_collectives(context, context.axes, context.executed.axes, chosen)
     table = _table("collectives_by_axis", "Collectives of one step by mesh axis", columns, rows, context)
     if not any(c.sends_to_slices for c in context.collectives):
         return table
@@ -247,9 +249,9 @@ def by_phase(context: Context) -> Table:
     """Return one row per phase of the training step; none if --quick leaves the phase of a collective open."""
     columns = (Column("phase", get=lambda row: row.label),)
     executed = {} if context.leaves_phases_open else context.executed.phases
-    rows = [] if context.leaves_phases_open else _together(context, context.collective_phases, executed)
+    rows = [] if context.leaves_phases_open else _group_collectives(context, context.collective_phases, executed)
     met = {row.label for row in rows}
-    rows += [_Together(phase, [], figures) for phase, figures in executed.items() if phase not in met]
+    rows += [_CollectiveRow(phase, [], figures) for phase, figures in executed.items() if phase not in met]
     return _table("collectives_by_phase", "Collectives of one step by phase", columns, rows, context)
 
 
@@ -264,7 +266,7 @@ def by_size(context: Context) -> Table:
     )
     is_wanted = _has_times(context)
     rows = (
-        _together(context, [(collective.kind, _size_class(collective)) for collective in context.collectives])
+        _group_collectives(context, [(collective.kind, _size_class(collective)) for collective in context.collectives])
         if is_wanted
         else []
     )
@@ -277,7 +279,7 @@ def by_axis_and_kind(context: Context) -> Table:
     columns = (Column("axis", get=lambda row: row.label[0]), Column("kind", get=lambda row: row.label[1]))
     labels = [(axis, collective.kind) for axis, collective in zip(context.axes, context.collectives, strict=True)]
     title = "Collectives of one step by mesh axis and kind"
-    return _table("collectives_by_axis_and_kind", title, columns, _together(context, labels), context)
+    return _table("collectives_by_axis_and_kind", title, columns, _group_collectives(context, labels), context)
 
 
 def sizes(context: Context) -> Table:
@@ -286,12 +288,12 @@ def sizes(context: Context) -> Table:
         Column("up_to_bytes", "bytes", optional=True, get=lambda row: row.label[1]),
         Column("kind", get=lambda row: row.label[0]),
     )
-    rows = _together(context, [(collective.kind, _size_class(collective)) for collective in context.collectives])
+    rows = _group_collectives(context, [(collective.kind, _size_class(collective)) for collective in context.collectives])
     rows.sort(key=lambda row: _kind_and_size(row)[::-1])
     return _table("collective_sizes", "Collectives of one step by size", columns, rows, context)
 
 
-def _kind_and_size(row: _Together) -> tuple[str, int]:
+def _kind_and_size(row: _CollectiveRow) -> tuple[str, int]:
     kind, size = cast("tuple[str, int | None]", row.label)
     return kind, size or 0
 
@@ -307,11 +309,11 @@ def _size_class(collective: Collective) -> int | None:
     return None if size is None else limit
 
 
-def _table(name: str, title: str, columns: Iterable[Column], rows: Sequence[_Together], context: Context) -> Table:
+def _table(name: str, title: str, columns: Iterable[Column], rows: Sequence[_CollectiveRow], context: Context) -> Table:
     return Table.of(name, title, with_times((*columns, *_OF_ONE_STEP, *_AS_PRINTED), context, _members), rows)
 
 
-def _members(row: _Together) -> Sequence[Collective]:
+def _members(row: _CollectiveRow) -> Sequence[Collective]:
     return row.members
 
 

@@ -154,11 +154,13 @@ def link_table(context: Context) -> Table:
         bounded("estimate_s", "seconds", lambda row: row.estimate),
         Column("bus_bandwidth", "bytes_per_s", optional=True, get=lambda row: bus_bandwidth(context, row.members, row.times)),
     )
-    rows = sorted(_alike(context), key=lambda row: (-row.estimate.least, -row.bound.least, row.kind, row.axis or "", row.size))
+    rows = sorted(
+        _link_classes(context), key=lambda row: (-row.estimate.least, -row.bound.least, row.kind, row.axis or "", row.size)
+    )
     return Table.of("collective_links", "Collectives of one step on their links, each alone", columns, rows, page_rows=12)
 
 
-def _alike(context: Context) -> Iterator[_LinkClass]:
+def _link_classes(context: Context) -> Iterator[_LinkClass]:
     classes: dict[tuple[str, str | None, str | None, str], _LinkClass] = {}
     for collective, axis, time in zip(context.collectives, context.axes, context.on_machine.collective_times, strict=True):
         if collective.kind == "recv":  # what the other end sends

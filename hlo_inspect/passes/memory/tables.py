@@ -41,7 +41,7 @@ def live_tables(context: Context, device: DeviceMemory) -> Iterator[Table]:
     live = context.live_arrays
     title = "Live at the peak"
     yield Table.of("live_at_peak", title, _fitted(_COLUMNS, live), live, page_as="live_at_peak_groups")
-    groups = group_rows(live, _alike)
+    groups = group_rows(live, _array_key)
     groups.sort(key=_bytes, reverse=True)
     yield Table.of("live_at_peak_groups", title, _fitted(_GROUPS, live), groups, page_rows=24)
     yield _live_bytes(context, device)
@@ -81,7 +81,7 @@ _COLUMNS = (
 Group = Sequence[LiveArray]
 
 
-def _alike(array: LiveArray) -> object:
+def _array_key(array: LiveArray) -> object:
     """Return the properties that the arrays of one row share."""
     if array.kind == "parameter":
         return (str(array.shape), array.bytes, array.role, array.space)
@@ -189,7 +189,7 @@ def largest_arrays(context: Context) -> Table:
 
 def array_groups(arrays: Sequence[LargeArray]) -> list[list[LargeArray]]:
     """Arrays that are alike together, the largest first."""
-    groups = group_rows(arrays, _alike_arrays)
+    groups = group_rows(arrays, _large_array_key)
     return sorted(groups, key=lambda group: (group[0].shape.padded_bytes or 0, len(group)), reverse=True)
 
 
@@ -199,7 +199,7 @@ def _title(context: Context) -> str:
     return "Largest arrays" if is_optimized else "Largest arrays as written; XLA fuses some of them away"
 
 
-def _alike_arrays(array: LargeArray) -> object:
+def _large_array_key(array: LargeArray) -> object:
     """Return the properties that the arrays of one row share."""
     steps = array.relation.steps if array.relation is not None else None
     return (array.opcode, str(array.shape), array.shape.padded_bytes, _space(array), steps, array.labels.source)

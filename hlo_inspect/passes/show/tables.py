@@ -27,7 +27,7 @@ _LONGEST_WAY, _WAY_ENDS = 12, 5
 # -- one instruction --------------------------------------------------------------------------------------------------------
 
 
-class _Described(NamedTuple):
+class _InstructionRow(NamedTuple):
     """An instruction as tables and pictures show it.
 
     `distance` counts the steps from the instruction of the request; `by` is the instruction one step nearer to it.
@@ -55,12 +55,12 @@ class _Describer:
         self._graph = graph
         self._expressions = FusionExpressions(context.views)
 
-    def of(self, place: RowPlace, distance: int = 0, by: str = "") -> _Described:
+    def of(self, place: RowPlace, distance: int = 0, by: str = "") -> _InstructionRow:
         context = self._context
         view = context.views.of(place.computation)
         labels = context.labels_of(view, place.row)
         shape = view.shapes[place.row]
-        return _Described(
+        return _InstructionRow(
             view.names[place.row],
             view.opcodes[place.row],
             self.expression(place),
@@ -251,7 +251,7 @@ def _title(words: str, around: Neighbourhood, count: int) -> str:
     return f"{words}, within {number_of(around.depth, 'step')}: {count:,}{more} instruction{'' if count == 1 else 's'}"
 
 
-def _described(around: Neighbourhood, describer: _Describer, neighbours: Sequence[Neighbour]) -> list[_Described]:
+def _described(around: Neighbourhood, describer: _Describer, neighbours: Sequence[Neighbour]) -> list[_InstructionRow]:
     graph = around.graph
 
     def name(number: int | None) -> str:
@@ -260,7 +260,7 @@ def _described(around: Neighbourhood, describer: _Describer, neighbours: Sequenc
     return [describer.of(graph.places[neighbour.number], neighbour.steps, name(neighbour.by)) for neighbour in neighbours]
 
 
-def _neighbours(name: str, title: str, by: str, rows: Sequence[_Described], *, on_page: bool) -> Table:
+def _neighbours(name: str, title: str, by: str, rows: Sequence[_InstructionRow], *, on_page: bool) -> Table:
     columns = (
         Column("steps", "number", get=lambda row: row.distance),
         Column("name", get=lambda row: row.name),
@@ -334,9 +334,11 @@ def _ways_table(
 # -- pictures ---------------------------------------------------------------------------------------------------------------
 
 
-def _picture(sides: Sequence[tuple[RowPlace, _Described, str]], edges: Sequence[tuple[RowPlace, RowPlace]]) -> Iterator[Table]:
+def _picture(
+    sides: Sequence[tuple[RowPlace, _InstructionRow, str]], edges: Sequence[tuple[RowPlace, RowPlace]]
+) -> Iterator[Table]:
     """Yield the tables of a picture: the instructions, the nearest first, and the edges between them."""
-    nodes: dict[RowPlace, tuple[int, _Described, str]] = {}
+    nodes: dict[RowPlace, tuple[int, _InstructionRow, str]] = {}
     for place, row, side in sides:
         nodes.setdefault(place, (len(nodes), row, side))
     columns = (

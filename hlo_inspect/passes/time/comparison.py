@@ -14,7 +14,7 @@ from hlo_inspect.passes.time.tables import busy_resources
 from hlo_inspect.report.model import LOWER_BOUND, Column, Table, Unit, Value
 
 
-class _Compared(NamedTuple):
+class _ComparedFigure(NamedTuple):
     """A figure on each machine. `gaps` say what each machine lacks; empty if nothing."""
 
     figure: str
@@ -23,11 +23,11 @@ class _Compared(NamedTuple):
     gaps: Sequence[str] = ()
 
 
-def _value(index: int, row: _Compared) -> Value:
+def _value(index: int, row: _ComparedFigure) -> Value:
     return row.values[index]
 
 
-def _ratio(index: int, row: _Compared) -> float | None:
+def _ratio(index: int, row: _ComparedFigure) -> float | None:
     """Return the first machine's time over that of another: its speed relative to the first.
 
     None if they are not times of the same work, because the machines lack different figures.
@@ -93,7 +93,7 @@ def _profile_name(machine: Context) -> str:
     return profile.name if profile is not None else ""
 
 
-def _rows(machines: Sequence[Context]) -> Iterator[_Compared]:
+def _rows(machines: Sequence[Context]) -> Iterator[_ComparedFigure]:
     answers = [time_facts(machine) for machine in machines]
     facts = [answer.facts for answer in answers]
     for name, label in _AT_LEAST.items():
@@ -102,12 +102,12 @@ def _rows(machines: Sequence[Context]) -> Iterator[_Compared]:
             answer.reasons.get(name, "") for answer in answers
         ]  # which differ by the names of machines, if by nothing else
         gaps = [reason.replace(_profile_name(machine), "") for machine, reason in zip(machines, reasons, strict=True)]
-        yield _Compared(label, "seconds", values, gaps)
+        yield _ComparedFigure(label, "seconds", values, gaps)
     for name, label in _BY_MODEL.items():
-        yield _Compared(label, "seconds", [row[name] for row in facts], [""] * len(facts))
-    yield _Compared("MFU, at most", "share", [row["time.mfu_bound"] for row in facts])
+        yield _ComparedFigure(label, "seconds", [row[name] for row in facts], [""] * len(facts))
+    yield _ComparedFigure("MFU, at most", "share", [row["time.mfu_bound"] for row in facts])
     binding = [bottleneck(busy_resources(machine)) for machine in machines]
-    yield _Compared("binds", "text", [limit and limit.resource for limit in binding])
-    yield _Compared("next to bind", "text", [limit and limit.next_resource for limit in binding])
+    yield _ComparedFigure("binds", "text", [limit and limit.resource for limit in binding])
+    yield _ComparedFigure("next to bind", "text", [limit and limit.next_resource for limit in binding])
     factors = [limit and limit.factor and round(limit.factor, 2) for limit in binding]
-    yield _Compared("from so many times its speed on", "number", factors)
+    yield _ComparedFigure("from so many times its speed on", "number", factors)

@@ -114,11 +114,11 @@ def share_of(part: Seconds, whole: Seconds) -> float | None:
 
 
 def _shares(parts: Sequence[Counted], label: Callable[[TimePart], str]) -> list[_Share]:
-    whole, groups = _both(parts), group_rows(parts, lambda item: label(item[0]))
-    return [_Share(label(group[0][0]), group, *_both(group), *whole) for group in groups]
+    whole, groups = _bound_and_estimate(parts), group_rows(parts, lambda item: label(item[0]))
+    return [_Share(label(group[0][0]), group, *_bound_and_estimate(group), *whole) for group in groups]
 
 
-def _both(parts: Sequence[Counted]) -> tuple[Seconds, Seconds]:
+def _bound_and_estimate(parts: Sequence[Counted]) -> tuple[Seconds, Seconds]:
     """Return the bound and the estimate that parts add to the step."""
     return total_seconds(parts, attrgetter("bound")), total_seconds(parts, attrgetter("estimate"))
 
@@ -134,14 +134,14 @@ def _kind_of_part(part: TimePart) -> str:
     return _KERNELS.get(part.bound_by or "", _OTHER_KERNELS)
 
 
-def _without(whole: Seconds, part: Seconds) -> Seconds:
+def _subtract(whole: Seconds, part: Seconds) -> Seconds:
     return Seconds(whole.least - part.least, whole.reason)
 
 
 def step_table(parts: Sequence[TimePart]) -> Table:
     """Return the parts of the step: kernels by bound, their fixed costs, and exposed collectives by axis."""
     distinct = counted(parts)
-    work = [(part._replace(estimate=_without(part.estimate, part.fixed)), count) for part, count in distinct]
+    work = [(part._replace(estimate=_subtract(part.estimate, part.fixed)), count) for part, count in distinct]
     fixed = TimePart(None, None, None, "", "", "", NO_SECONDS, total_seconds(distinct, attrgetter("fixed")), NO_SECONDS)
     rows = _shares([*work, (fixed, 1)], lambda part: FIXED if part is fixed else _kind_of_part(part))
     rows = [row for row in rows if row.bound.least or row.estimate.least]
@@ -231,7 +231,7 @@ def resources_table(busy: Mapping[str, Seconds], step: Seconds, estimate: Second
 # -- exposed collectives ----------------------------------------------------------------------------------------------------
 
 
-class _Exposed(NamedTuple):
+class _ExposedCollective(NamedTuple):
     collective: Collective
     axis: str | None
     phase: str
@@ -248,7 +248,7 @@ def exposed_table(context: Context, timelines: Timelines) -> Table:
     for collective, axis, phase, time in labels:
         sites = timed_sites(context, timelines, collective, time)
         if any(site.exposed.least for site in sites):
-            exposed.append(_Exposed(collective, axis, phase, time.level, *sites, None))
+            exposed.append(_ExposedCollective(collective, axis, phase, time.level, *sites, None))
     exposed.sort(key=lambda row: (row.estimate.exposed.least, row.bound.exposed.least), reverse=True)
     longest = exposed[:MOST_EXPOSED]
     independent = independent_computes(timelines.estimate, context.views, [row.collective for row in longest])

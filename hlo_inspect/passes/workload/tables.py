@@ -37,12 +37,12 @@ def conventions(totals: WorkloadTotals) -> list[str]:
 
 def headline(totals: WorkloadTotals) -> Iterator[HeadlineRow]:
     """Yield the kind of the workload, its compute, and its collectives."""
-    yield HeadlineRow("", tuple(_what(totals)))
+    yield HeadlineRow("", tuple(_kind_and_size(totals)))
     yield HeadlineRow("compute", tuple(_compute(totals)))
     yield HeadlineRow("collectives", tuple(_moved(totals)))
 
 
-def _what(totals: WorkloadTotals) -> Parts:
+def _kind_and_size(totals: WorkloadTotals) -> Parts:
     workload, parallelism = totals.workload, totals.parallelism
     rows = Amount(len(workload.rows), "count", "row"), Amount(len(workload.distinct), "count")
     yield from sentence("workload for {}: {}, {} of them different", _CLIENTS[workload.header.dialect], *rows)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from typing import TextIO
 
-from hlo_inspect.report.html.assets import need_extra, own
+from hlo_inspect.report.html.assets import need_extra, read_asset
 from hlo_inspect.report.html.page import ViewText, render_template, write_page
 from hlo_inspect.report.html.views import page_of
 from hlo_inspect.report.layout import Grid, make_grid
@@ -34,7 +34,7 @@ def compact_page(report: Report, options: RenderOptions) -> str | None:
     return render_template(
         "compact.html",
         view=view,
-        style=own("compact.css"),
+        style=read_asset("compact.css"),
         findings=shown_findings(report, options),
         left_out=findings_left_out(report, options),
         parts=_parts(view, report, options),

@@ -59,7 +59,7 @@ def tables_style() -> str:
     return _text(_package("itables") / "html" / "dt_bundle.css")
 
 
-def own(name: str) -> str:
+def read_asset(name: str) -> str:
     """A file of this folder."""
     return _text(_OWN / name)
 

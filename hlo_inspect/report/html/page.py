@@ -34,8 +34,8 @@ from hlo_inspect.report.model import Column
 
 def write_page(page: Page, stream: TextIO, options: RenderOptions) -> None:
     """Writes the page piece by piece, so that no more than one block of data is in memory beside the reports."""
-    script, libraries = assets.own("page.js"), assets.libraries()
-    styles = (assets.tables_style(), css_variables(), assets.own("style.css"))
+    script, libraries = assets.read_asset("page.js"), assets.libraries()
+    styles = (assets.tables_style(), css_variables(), assets.read_asset("style.css"))
     title = printable(page.views[0].title) if page.views else ""
     policy = assets.policy((script, *libraries.values()))
     stream.write(render_template("head.html", title=title, policy=policy, styles=styles, version=__version__))

@@ -16,7 +16,7 @@ from hlo_inspect.report.html.charts.figures import (
     marks,
     tick_text,
 )
-from hlo_inspect.report.html.charts.palette import colour, on
+from hlo_inspect.report.html.charts.palette import colour, text_on
 from hlo_inspect.report.html.charts.rows import (
     ChartRow,
     Tables,
@@ -164,14 +164,14 @@ def largest_chart(tables: Tables) -> Chart | None:
         "Largest collectives",
         "The collectives that send most in one step. Hover shows between which devices, a click leads to the row."
         + _unknown(listed),
-        in_words((row["name"], f"{row.text('executed_wire_bytes')} among {_between(row)}") for row in rows),
+        in_words((row["name"], f"{row.text('executed_wire_bytes')} among {_devices_text(row)}") for row in rows),
         bars_figure([row["name"] for row in rows], parts, "bytes"),
         "collectives",
         height=bars_height(len(rows)),
     )
 
 
-def _between(row: ChartRow) -> str:
+def _devices_text(row: ChartRow) -> str:
     """Return the devices that communicate."""
     return str(row["replica_groups"] or row["source_target_pairs"] or "all devices")
 
@@ -181,7 +181,7 @@ def _groups(row: ChartRow) -> str:
         row["name"],
         row["shape"],
         f"{row.text('executed_wire_bytes')} sent in {counted(row.text('runs'), 'run')}",
-        f"along {_axis_name(row['axis'])}: {short(_between(row), 90)}",
+        f"along {_axis_name(row['axis'])}: {short(_devices_text(row), 90)}",
         f"{row['phase']} {row['source']}",
     )
 
@@ -215,7 +215,7 @@ def mesh_chart(tables: Tables) -> Chart | None:
         "z": cells,
         "text": texts,
         "texttemplate": "%{text}" if len(devices) <= _NUMBERED else "",
-        "textfont": {"size": 11, "color": on("$series-4")},
+        "textfont": {"size": 11, "color": text_on("$series-4")},
         "hovertext": hovers,
         "hoverinfo": "text",
         "customdata": keys,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from hlo_inspect.report.html.charts.palette import on
+from hlo_inspect.report.html.charts.palette import text_on
 from hlo_inspect.report.html.charts.rows import plain
 from hlo_inspect.report.model import Unit, Value
 from hlo_inspect.report.units import format_value
@@ -185,6 +185,6 @@ def _trace(series: BarSeries) -> dict[str, Any]:
         insidetextanchor="middle",
         textangle=0,
         constraintext="none",
-        insidetextfont={"color": on(series.colour)},
+        insidetextfont={"color": text_on(series.colour)},
         marker={"color": series.colour, "line": {"color": "$paper", "width": 1}},
     )

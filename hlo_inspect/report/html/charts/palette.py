@@ -126,7 +126,7 @@ def luminance(rgb: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def on(ground: str) -> str:
+def text_on(ground: str) -> str:
     """The colour of a text on one of the palette: `$on-forward` on `$forward`."""
     return f"$on-{ground.removeprefix('$')}"
 

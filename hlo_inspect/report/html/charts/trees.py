@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 
 from hlo_inspect.report.html.charts.figures import base_layout
-from hlo_inspect.report.html.charts.palette import colour_of_role, on, series
+from hlo_inspect.report.html.charts.palette import colour_of_role, series, text_on
 from hlo_inspect.report.html.charts.rows import ChartRow, Tables, hover, in_words, plain, role_words, rows_of
 from hlo_inspect.report.html.model import Chart, Measure
 
@@ -133,7 +133,7 @@ def _figure(kind: str, rows: Sequence[ChartRow], column: str, path: str, colours
         "branchvalues": "remainder",
         "text": [plain(row.text(column)) for row in rows],
         "textinfo": "label+text",
-        "textfont": {"color": [on(fill) for fill in colours]},
+        "textfont": {"color": [text_on(fill) for fill in colours]},
         "hovertext": [hover(row[path] or row["label"], row.text(column), _of_whole(row, column)) for row in rows],
         "hoverinfo": "text",
         "sort": False,

@@ -37,14 +37,14 @@ _STATED_BY_XLA = frozenset({"out_of_memory", "out_of_memory_parts"})
 """Tables of the lines around the quoted ones: they stay as they are."""
 
 
-def is_part(report: Report) -> bool:
+def is_partial_report(report: Report) -> bool:
     """Return True if a report is about quoted lines."""
     return any(note.startswith(PART_NOTE) for note in report.notes)
 
 
-def of_part(report: Report, lines: int) -> Report:
+def partial_report(report: Report, lines: int) -> Report:
     """The report of `lines` quoted lines, made from that of a module that consists of nothing else, with its facts
-    as `facts_of_part` has them.
+    as `partial_facts` has them.
     """
     counted = number_of(lines, "quoted instruction line")
     row = HeadlineRow("", (f"A PART OF A MODULE: {counted}; only what they say is counted",), severity="warning")
@@ -52,18 +52,18 @@ def of_part(report: Report, lines: int) -> Report:
     return replace(report, tables=_tables(report.tables), notes=_notes(report.notes, lines), headline=headline)
 
 
-def is_of_whole(fact: str) -> bool:
+def needs_whole_module(fact: str) -> bool:
     """Return True if a fact is about a whole module, so that quoted lines do not tell it."""
     return fact in _OF_WHOLE or fact.startswith(_FAMILIES_OF_WHOLE) or ".executed_" in fact
 
 
-def facts_of_part(facts: Mapping[str, Value]) -> dict[str, Value]:
+def partial_facts(facts: Mapping[str, Value]) -> dict[str, Value]:
     """The facts that quoted lines determine; the others are unknown."""
-    kept = {name: value for name, value in facts.items() if not (name.endswith(LOWER_BOUND) and is_of_whole(name))}
-    return {name: None if is_of_whole(name) else value for name, value in kept.items()}
+    kept = {name: value for name, value in facts.items() if not (name.endswith(LOWER_BOUND) and needs_whole_module(name))}
+    return {name: None if needs_whole_module(name) else value for name, value in kept.items()}
 
 
-def facts_of_cut(facts: Mapping[str, Value]) -> dict[str, Value]:
+def truncated_facts(facts: Mapping[str, Value]) -> dict[str, Value]:
     """Return the facts of a truncated text: sums over the whole module, or over its runs, are lower bounds."""
     bounded: dict[str, Value] = {}
     for name, value in facts.items():
@@ -82,13 +82,13 @@ def _is_sum_of_whole(fact: str) -> bool:
     return fact.startswith(_SUMS_OF_WHOLE) or ".executed_" in fact or (family == "custom_calls" and name in _SUMS_OVER_RUNS)
 
 
-def notes_of_cut(facts: Mapping[str, Value]) -> list[str]:
+def truncation_notes(facts: Mapping[str, Value]) -> list[str]:
     """Return why each sum over a truncated module is unknown, for those that a whole one would have."""
     sums = [name for name, value in facts.items() if value is not None and _is_sum_of_whole(name)]
     return [f"{name}: the text is cut off, and the missing part counts too" for name in sums if not name.endswith(LOWER_BOUND)]
 
 
-def tables_of_cut(tables: Iterable[Table]) -> Iterator[Table]:
+def truncated_tables(tables: Iterable[Table]) -> Iterator[Table]:
     """The tables of a text that is cut off: a page marks their totals as lower bounds, and has none of what is exposed."""
     for table in tables:
         no_sums = {c.name for c in table.columns if table.name in _WITH_EXPOSED_PART or "exposed_s" in (c.name, c.bound_of)}
@@ -112,7 +112,7 @@ def _notes(notes: Iterable[str], lines: int) -> tuple[str, ...]:
     """Replace the notes on figures of a whole module by one note."""
     what = f"{number_of(lines, 'instruction line')} that no computation holds"
     note = f"{PART_NOTE}: {what}; parameters, outputs and how often something runs are not known"
-    return (note, *(note for note in notes if not is_of_whole(note.partition(":")[0])))
+    return (note, *(note for note in notes if not needs_whole_module(note.partition(":")[0])))
 
 
 def _tables(tables: Sequence[Table]) -> tuple[Table, ...]:

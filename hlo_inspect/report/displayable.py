@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 
-class Shown:
+class Displayable:
     """Base of objects that Python sessions show as a page once `show_with` has set how, until then by name."""
 
     __slots__ = ()
@@ -15,13 +15,13 @@ class Shown:
     as_html: ClassVar[Callable[[Any], str] | None] = None
 
     def __repr__(self) -> str:
-        return Shown.as_text(self) if Shown.as_text else object.__repr__(self)
+        return Displayable.as_text(self) if Displayable.as_text else object.__repr__(self)
 
     def _repr_html_(self) -> str | None:
         """Return the HTML that IPython and Jupyter show."""
-        return Shown.as_html(self) if Shown.as_html else None
+        return Displayable.as_html(self) if Displayable.as_html else None
 
 
 def show_with(as_text: Callable[[Any], str], as_html: Callable[[Any], str]) -> None:
     """Show tables and reports by these functions: the renderers, which the report does not know."""
-    Shown.as_text, Shown.as_html = as_text, as_html
+    Displayable.as_text, Displayable.as_html = as_text, as_html
