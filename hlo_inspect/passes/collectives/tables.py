@@ -110,7 +110,7 @@ def _weight(runs: int, collective: Collective) -> tuple[int, int]:
 # -- equal ones together ----------------------------------------------------------------------------------------------------
 
 
-class _CollectiveKey(NamedTuple):
+class _CollectiveGroup(NamedTuple):
     """The properties that the collectives of one row share."""
 
     kind: str
@@ -157,14 +157,14 @@ _GROUPS = (
 
 def groups(context: Context) -> Table:
     """Return the merged collectives, without send and recv, which are in no total."""
-    shared: dict[_CollectiveKey, _CollectiveKey] = {}  # of as many equal labels as there are collectives one is kept
+    shared: dict[_CollectiveGroup, _CollectiveGroup] = {}  # of as many equal labels as there are collectives one is kept
     labels = []
     for c, axis, phase in zip(context.collectives, context.axes, context.collective_phases, strict=True):
-        label = _CollectiveKey(
+        label = _CollectiveGroup(
             c.kind, _shape(c), c.operand_bytes, c.group_size, axis, phase, c.reduction, c.is_async, c.origin.source
         )
         labels.append(shared.setdefault(label, label))
-    sources: dict[_CollectiveKey, set[str]] = {}
+    sources: dict[_CollectiveGroup, set[str]] = {}
     for label, source in zip(labels, context.phases.of_collectives, strict=True):
         sources.setdefault(label, set()).add(source.phase_from)
     index = next(index for index, column in enumerate(_GROUPS, 1) if column.name == "phase")
