@@ -1,4 +1,4 @@
-"""What explains a difference: one line for each thing that is new, gone or otherwise, and equal ones together."""
+"""Changes that explain a difference: one row for each added, removed or changed thing, merged if they agree."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ Area = Literal[
     "parameters", "outputs", "optimizer", "collectives", "loops", "custom calls", "kernels", "constants", "compiler", "other"
 ]
 AREAS: tuple[Area, ...] = get_args(Area)
-"""What differs, in the order of the report."""
+"""Kinds of differences, in the order of the report."""
 
 _NAMED_BY_PATHS = ("parameters", "outputs", "optimizer")
 
 HEADLINES = 6
-"""At most this many changes are in the first lines of a page."""
+"""Limit of changes in the first lines of a page."""
 
 _LONGEST_VALUE = 48
-"""Characters of a value in the first lines; the tables have it whole."""
+"""Limit of a value's characters in the first lines; the tables have all of it."""
 
 
 class Aspect(NamedTuple):
-    """One thing in which something changed: what it is called, and its text in OLD and in NEW."""
+    """A changed property: its name, and its text in OLD and in NEW."""
 
     name: str
     was: str = ""
@@ -37,11 +37,11 @@ class Aspect(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ModuleChange:
-    """One thing that differs, or several equal ones.
+    """A difference, or several merged ones.
 
-    `what` happened to what is called `names`, of a `kind` such as an opcode: it changed in these `aspects`.
-    `size` and `flops` are how much more a step has of them: bytes that are sent, moved or held; `None` where that is not known,
-    or means nothing. Lines are those of the first one.
+    `what` happened to the things called `names`, of a `kind` such as an opcode; `aspects` are the changed properties. `size`
+    and `flops` are NEW - OLD of a step: bytes that are sent, accessed or live; None if unknown or meaningless. Lines are those
+    of the first thing.
     """
 
     area: Area
@@ -57,48 +57,53 @@ class ModuleChange:
     new_line: int | None = None
 
     @property
-    def alike(self) -> Hashable:
-        """What the changes of one row have in common."""
+    def merge_key(self) -> Hashable:
+        """Key of merged changes: everything that they have in common."""
         return self.area, self.what, self.kind, self.aspects, self.phase
 
     @property
     def name(self) -> str:
-        """One name for all; empty where they have nothing in common."""
+        """The common part of all names; empty if they have none."""
         joined = joined_path(self.names) if self.area in _NAMED_BY_PATHS else joined_name(self.names)
         name = joined.partition(" × ")[0] if len(self.names) > 1 else joined
         return "" if name == "*" else name
 
 
 def grouped(changes: Iterable[ModuleChange]) -> list[ModuleChange]:
-    """The changes with equal ones together: by area, in each those of the most bytes first."""
-    groups = [_together(group) for group in group_rows(changes, lambda change: change.alike)]
-    return sorted(groups, key=lambda one: (AREAS.index(one.area), -abs(one.size or 0), -abs(one.flops or 0), -len(one.names)))
+    """Merge changes that differ only in names and figures.
+
+    They are sorted by area, then by bytes, FLOPs and sites, the largest first.
+    """
+    groups = [_merged(group) for group in group_rows(changes, lambda change: change.merge_key)]
+    return sorted(
+        groups, key=lambda group: (AREAS.index(group.area), -abs(group.size or 0), -abs(group.flops or 0), -len(group.names))
+    )
 
 
-def _together(group: Sequence[ModuleChange]) -> ModuleChange:
+def _merged(group: Sequence[ModuleChange]) -> ModuleChange:
     first = group[0]
     if len(group) == 1:
         return first
     return replace(
         first,
-        names=tuple(name for one in group for name in one.names),
-        size=total(one.size for one in group),
-        flops=total(one.flops for one in group),
+        names=tuple(name for change in group for name in change.names),
+        size=total(change.size for change in group),
+        flops=total(change.flops for change in group),
     )
 
 
-def told_first(changes: Sequence[ModuleChange]) -> list[ModuleChange]:
-    """Those for the first lines: the first of each area, then more in their order."""
+def headline_changes(changes: Sequence[ModuleChange]) -> list[ModuleChange]:
+    """Return the changes for the first lines: the first of each area, then others in their order."""
     firsts = {change.area: change for change in reversed(changes)}
     chosen = list(reversed(firsts.values()))[:HEADLINES]
     chosen += [change for change in changes if change not in chosen][: HEADLINES - len(chosen)]
     return [change for change in changes if change in chosen]
 
 
-def in_words(change: ModuleChange) -> Parts:
-    """A change in one line, without its area: what changed in which way, where, and by how much."""
+def format_change(change: ModuleChange) -> Parts:
+    """Format a change in one line, without its area: aspects, what happened, sites, name, phase, and amounts."""
     if change.aspects:
-        yield ", ".join(map(_in_words, change.aspects)) + ": "
+        yield ", ".join(map(_format_aspect, change.aspects)) + ": "
     if change.what != "changed":
         yield f"{change.what}: "
     if len(change.names) > 1:
@@ -111,22 +116,22 @@ def in_words(change: ModuleChange) -> Parts:
             yield from sentence(", +{}" if amount.value > 0 else ", {}", amount)
 
 
-def _in_words(aspect: Aspect) -> str:
+def _format_aspect(aspect: Aspect) -> str:
     if not (aspect.was or aspect.now):
         return aspect.name
-    return f"{aspect.name} {_short(aspect.was)} → {_short(aspect.now)}"
+    return f"{aspect.name} {_format_value(aspect.was)} → {_format_value(aspect.now)}"
 
 
-def _short(text: str) -> str:
+def _format_value(text: str) -> str:
     if not text:
         return "none"
     return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
 
 
 def _joined(values: Iterable[str]) -> str:
-    """The values of several aspects, in their order."""
-    found = list(values)
-    return ", ".join(value or "none" for value in found) if len(found) > 1 else "".join(found)
+    """Join the values of several aspects, in their order."""
+    texts = list(values)
+    return ", ".join(value or "none" for value in texts) if len(texts) > 1 else "".join(texts)
 
 
 _COLUMNS = (
@@ -148,5 +153,5 @@ _COLUMNS = (
 
 
 def changes_table(changes: Sequence[ModuleChange]) -> Table:
-    """One row for equal changes."""
+    """Return the table `changes`, one row for merged changes."""
     return Table.of("changes", "What changed", _COLUMNS, changes, on_page=bool(changes))

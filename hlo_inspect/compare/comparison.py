@@ -1,4 +1,4 @@
-"""Two modules compared: what is the same, which facts differ, and what explains that, as a report."""
+"""Compare two modules: same program or not, the facts that differ, and the changes that explain them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.compare.changes import ModuleChange, changes_table, in_words, told_first
+from hlo_inspect.compare.changes import ModuleChange, changes_table, format_change, headline_changes
 from hlo_inspect.compare.explanation import Explanation, sites
 from hlo_inspect.compare.fact_changes import FactChange, axes_table, fact_changes, peak_table
 from hlo_inspect.findings.reading_problems import is_partial_module, truncation
@@ -46,7 +46,7 @@ _HEADLINE_FACTS, _LOOKED_THROUGH, _NOTABLE = 3, 24, 0.01
 
 
 class ComparedModule:
-    """A module's report, with its analyses where its text was read and not a saved report."""
+    """A module's report, with its analyses if its text was read and not a saved report."""
 
     def __init__(self, report: Report, context: Context | None = None) -> None:
         self.report = report
@@ -58,12 +58,13 @@ class ComparedModule:
 
     @cached_property
     def program(self) -> str | None:
-        """A hash of the program, whatever its numbering, metadata and schedule; `None` where it is not known."""
+        """Hash of the program, independent of numbering, metadata and schedule; None if unknown."""
         return self.context.canonical.program if self.context is not None and self.is_whole else None
 
     def identities(self) -> Iterator[object]:
-        """What programs that are the same have in common, the less costly first: how often each fingerprint is that of an inner
-        computation, the fingerprint of the entry, the hash of the program. `None` for what is not known or not there.
+        """Yield values that equal programs share, the cheapest first; None if unknown or absent.
+
+        They are the counts of the inner computations' fingerprints, the fingerprint of the entry, and the hash of the program.
         """
         canonical = self.context.canonical if self.context is not None else None
         entry = self.context.module.entry if self.context is not None else None
@@ -73,17 +74,17 @@ class ComparedModule:
 
     @cached_property
     def schedule(self) -> str | None:
-        """A hash of the schedule; `None` where the text has none."""
+        """Hash of the schedule; None if the text has none."""
         return self.context.canonical.schedule if self.context is not None and self.is_whole else None
 
     @property
     def is_whole(self) -> bool:
-        """Whether the text was read, and not only lines of it are quoted."""
+        """True if the text was read, and is more than quoted lines."""
         return self.context is not None and not self.context.module.quoted_lines
 
     @cached_property
     def signature(self) -> tuple[str, ...] | None:
-        """The shapes of parameters and results; `None` where they are not known."""
+        """The shapes of parameters and results; None if unknown."""
         if self.context is None or not self.context.interface.parameters_known:
             return None
         interface = self.context.interface
@@ -93,7 +94,7 @@ class ComparedModule:
 
 @dataclass(frozen=True, slots=True)
 class ModuleComparison:
-    """Two modules, or one that the other side does not have; the report on what differs; in a few words how they compare."""
+    """Two modules, or a single one that the other side lacks; the report on their differences, and the verdict."""
 
     old: ComparedModule | None
     new: ComparedModule | None
@@ -102,22 +103,22 @@ class ModuleComparison:
 
     @property
     def is_different(self) -> bool:
-        """Whether they differ in more than numbering, metadata and order."""
+        """True if they differ in more than numbering, metadata and order."""
         return self.verdict not in (SAME, SAME_FACTS)
 
 
 def only_in_old(old: ComparedModule) -> ModuleComparison:
-    """What is to say of a module of OLD without a mate."""
+    """Return the comparison of a module of OLD without a mate."""
     return ModuleComparison(old, None, _unpaired(old.report, ONLY_IN_OLD, "NEW"), ONLY_IN_OLD)
 
 
 def only_in_new(new: ComparedModule) -> ModuleComparison:
-    """What is to say of a module of NEW without a mate."""
+    """Return the comparison of a module of NEW without a mate."""
     return ModuleComparison(None, new, _unpaired(new.report, ONLY_IN_NEW, "OLD"), ONLY_IN_NEW)
 
 
 def compare(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
-    """The comparison of two modules."""
+    """Compare two modules."""
     facts = fact_changes(old.report, new.report)
     verdict = _verdict(old, new, facts)
     changes = [] if verdict in (SAME, ANOTHER_SCHEDULE) else _explained(old, new)
@@ -145,7 +146,7 @@ def compare(old: ComparedModule, new: ComparedModule) -> ModuleComparison:
 
 
 def _more_tables(old: ComparedModule, new: ComparedModule, facts: Sequence[FactChange]) -> Iterator[Table]:
-    """What is sent over each axis, and what is live at the peak, where these differ."""
+    """Yield the bytes sent over each axis, and the arrays at the peak, if these differ."""
     names = {fact.name for fact in facts}
     if any(name.startswith("collectives.axis.") and name.endswith(".executed_wire_bytes") for name in names):
         yield axes_table(old.report, new.report)
@@ -156,13 +157,13 @@ def _more_tables(old: ComparedModule, new: ComparedModule, facts: Sequence[FactC
 def _verdict(old: ComparedModule, new: ComparedModule, changes: Sequence[FactChange]) -> str:
     if not (old.is_whole and new.is_whole):
         return DIFFERENT_FACTS if changes else SAME_FACTS
-    if any(one != other for one, other in zip(old.identities(), new.identities(), strict=True)):
+    if any(before != after for before, after in zip(old.identities(), new.identities(), strict=True)):
         return DIFFERENT
     return SAME if old.schedule == new.schedule else ANOTHER_SCHEDULE
 
 
 def _explained(old: ComparedModule, new: ComparedModule) -> list[ModuleChange]:
-    """What explains the difference, from the instructions where both texts are there."""
+    """Return the changes that explain the difference, with those of instructions if both texts were read."""
     contexts = None
     if old.context is not None and new.context is not None and old.is_whole and new.is_whole:
         contexts = (old.context, new.context)
@@ -170,7 +171,7 @@ def _explained(old: ComparedModule, new: ComparedModule) -> list[ModuleChange]:
 
 
 def _warnings(old: Report, new: Report) -> Iterator[HeadlineRow]:
-    """What keeps two modules from being compared as a whole."""
+    """Yield the reasons why two modules cannot be compared as a whole."""
     for name, report in (("OLD", old), ("NEW", new)):
         cut = truncation(report)
         if cut is not None:
@@ -185,7 +186,7 @@ def _warnings(old: Report, new: Report) -> Iterator[HeadlineRow]:
 
 
 def _notes(old: ComparedModule, new: ComparedModule, verdict: str, changes: Sequence[ModuleChange]) -> Iterator[str]:
-    """What is to know of a comparison."""
+    """Yield the notes of a comparison."""
     saved = [name for name, side in (("OLD", old), ("NEW", new)) if side.context is None]
     if saved:
         yield f"{' and '.join(saved)}: of a saved report or a workload file facts and tables are compared, not instructions"
@@ -194,19 +195,22 @@ def _notes(old: ComparedModule, new: ComparedModule, verdict: str, changes: Sequ
 
 
 def _headline(verdict: str, facts: Sequence[FactChange], changes: Sequence[ModuleChange]) -> Iterator[HeadlineRow]:
-    """The verdict, the most important facts, and what explains them."""
+    """Yield the verdict, the most important facts, and the changes that explain them."""
     yield HeadlineRow("", (verdict,))
     if facts:
         yield HeadlineRow("facts", tuple(_first_facts(facts)))
-    told = told_first(changes)
-    for change in told:
-        yield HeadlineRow(change.area, tuple(in_words(change)))
-    if len(changes) > len(told):
-        yield HeadlineRow("", (Amount(len(changes) - len(told), "count", "more change"),))
+    shown = headline_changes(changes)
+    for change in shown:
+        yield HeadlineRow(change.area, tuple(format_change(change)))
+    if len(changes) > len(shown):
+        yield HeadlineRow("", (Amount(len(changes) - len(shown), "count", "more change"),))
 
 
 def _first_facts(facts: Sequence[FactChange]) -> Parts:
-    """The most important facts in one line, of those that say the same the first; first those that changed by a percent."""
+    """Format the most important facts in one line, first those that changed by a percent or more.
+
+    Of facts with nearly the same values, such as needed memory and its peak, the first is shown.
+    """
     ordered = sorted(facts, key=lambda fact: fact.share is not None and abs(fact.share) < _NOTABLE)
     chosen: list[FactChange] = []
     for fact in ordered[:_LOOKED_THROUGH]:
@@ -221,11 +225,11 @@ def _first_facts(facts: Sequence[FactChange]) -> Parts:
         yield f"; {len(facts) - len(chosen):,} more"
 
 
-def _says_the_same(one: FactChange, other: FactChange) -> bool:
-    """Whether two facts, such as needed memory and its peak, have nearly the same values before and after."""
-    if one.unit != other.unit or one.difference is None or other.difference is None:
-        return (one.unit, one.old, one.new) == (other.unit, other.old, other.new)
-    pairs = ((one.old, other.old), (one.new, other.new))
+def _says_the_same(fact: FactChange, other: FactChange) -> bool:
+    """Return True if two facts have nearly the same values before and after."""
+    if fact.unit != other.unit or fact.difference is None or other.difference is None:
+        return (fact.unit, fact.old, fact.new) == (other.unit, other.old, other.new)
+    pairs = ((fact.old, other.old), (fact.new, other.new))
     return all(math.isclose(float(first or 0), float(second or 0), rel_tol=_NOTABLE) for first, second in pairs)
 
 
@@ -242,21 +246,21 @@ def _facts_table(changes: Sequence[FactChange]) -> Table:
 
 
 def _new_findings(old: Iterable[Finding], new: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings of NEW that OLD does not have, whatever the numbers in their words."""
-    known = Counter(map(_alike, old))
+    """Yield the findings of NEW that OLD does not have, whatever the numbers in their messages."""
+    unmatched = Counter(map(_finding_key, old))
     for finding in new:
-        if known[_alike(finding)]:
-            known[_alike(finding)] -= 1
+        if unmatched[_finding_key(finding)]:
+            unmatched[_finding_key(finding)] -= 1
         else:
             yield finding
 
 
-def _alike(finding: Finding) -> Hashable:
+def _finding_key(finding: Finding) -> Hashable:
     return finding.rule, "".join("0" if char.isdigit() else char for char in finding.message)
 
 
 def _unpaired(report: Report, verdict: str, other: str) -> Report:
-    """The report on a module that the side `other` lacks."""
+    """Return the report on a module that the side `other` lacks."""
     return Report(
         command=COMMAND,
         input=report.input,
@@ -272,7 +276,7 @@ def _unpaired(report: Report, verdict: str, other: str) -> Report:
 
 
 class _ListedPair(NamedTuple):
-    """What the list says of a comparison."""
+    """A row of the table `pairs`."""
 
     name: Value
     verdict: str
@@ -283,7 +287,7 @@ class _ListedPair(NamedTuple):
 
 
 class PairList:
-    """The table `pairs`. Each comparison becomes a row as it comes, so that comparisons need not be kept."""
+    """The table `pairs`. Each comparison is added as a row, so that comparisons need not be kept."""
 
     def __init__(self) -> None:
         self._pairs: list[_ListedPair] = []
@@ -292,15 +296,17 @@ class PairList:
     def __len__(self) -> int:
         return len(self._pairs)
 
-    def add(self, one: ModuleComparison) -> None:
-        report = one.report
+    def add(self, comparison: ModuleComparison) -> None:
+        report = comparison.report
         counts = (report.facts.get("diff.fact_count"), report.facts.get("diff.change_count"))
-        self._pairs.append(_ListedPair(report.module_name, one.verdict, *counts, len(report.findings), report.input.place))
+        self._pairs.append(
+            _ListedPair(report.module_name, comparison.verdict, *counts, len(report.findings), report.input.place)
+        )
         self._lines += report.input.lines
         self._bytes += report.input.bytes
 
     def report(self, path: str) -> Report:
-        """The pairs as they came; `path` names what is compared."""
+        """Return the report on the pairs in the order in which they were added; `path` names the inputs."""
         return Report(
             COMMAND,
             Input(path, first_line=1, lines=self._lines, bytes=self._bytes),

@@ -1,8 +1,8 @@
-"""What differs between the instructions of two modules: those that are new, gone or changed, and what their change is.
+"""Edits between the instructions of two modules: new, gone and changed instructions.
 
-The computations that run are compared in pairs, from the entry on: bodies and conditions of matched loops, branches, calls.
-A fusion whose body differs has the edits inside of it. What only follows from another edit is none: a reader of an instruction
-that is gone reads something else.
+Computations that run are compared in pairs, from the entry on: bodies and conditions of matched loops, branches, calls. A
+fusion with another body has the edits inside of it. A consequence of another edit is no edit: the user of a removed instruction
+reads something else.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from hlo_inspect.compare.changes import Aspect
-from hlo_inspect.compare.matching import MatchingSide, RowMatcher
+from hlo_inspect.compare.row_matching import MatchingSide, RowMatcher
 from hlo_inspect.graph.canonical.computation import CanonicalComputation, defined
 from hlo_inspect.graph.canonical.module import CanonicalModule
 from hlo_inspect.graph.canonical.spelling import Spelling
@@ -27,13 +27,13 @@ _RUNNING: tuple[Role, ...] = ("run", "body", "condition", "branch")
 _APPLIED: tuple[Role, ...] = ("applied",)
 _INSIDE: tuple[Role, ...] = ("fused", "applied")
 _FOLLOWING = frozenset({"backend_config", "frontend_attributes", "window", "slice", "dynamic_slice_sizes", "literal"})
-"""Attributes that follow from the shape, where that is another one."""
+"""Attributes that follow from the shape, if that changed."""
 
 _MAX_DEPTH = 8
-"""Fusions inside of fusions are compared to this depth."""
+"""Depth to which fusions inside of fusions are compared."""
 
 _MAX_OPERANDS = 8
-"""At most this many operands that changed are named."""
+"""Limit of changed operands that are named."""
 
 
 class EditPlace(NamedTuple):
@@ -45,7 +45,7 @@ class EditPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Edit:
-    """An instruction that is new, gone or changed; `inside` are the edits of the body of a fusion that is changed."""
+    """An instruction that is new, gone or changed; `inside` are the edits of a changed fusion's body."""
 
     what: What
     old: EditPlace | None
@@ -59,7 +59,7 @@ class Edit:
         return [(side, place) for side, place in enumerate((self.old, self.new)) if place is not None]
 
     def leaves(self) -> Iterator[Edit]:
-        """The edits inside of it, of a fusion inside of it the ones inside of that."""
+        """Yield the edits inside of it, and those inside of fusions inside of it."""
         for edit in self.inside:
             if edit.inside and not edit.aspects:
                 yield from edit.leaves()
@@ -68,8 +68,10 @@ class Edit:
 
 
 class ProgramEdits:
-    """The edits between two modules that were read with their graphs, and `lines`, the line in NEW of each instruction of OLD
-    that is there. `parameters` are rows of the two entries that are the same parameter.
+    """The edits between two modules that were read with their graphs.
+
+    `lines` maps the line of each matched instruction in OLD to that in NEW. `parameters` are pairs of rows of the two entries
+    that are the same parameter.
     """
 
     def __init__(
@@ -82,10 +84,10 @@ class ProgramEdits:
         self._waiting = deque([(*entries, list(parameters))])
         self._begun = {entries[0]}
         while self._waiting:
-            self.found += self._between(*self._waiting.popleft())
+            self.found += self._compare(*self._waiting.popleft())
 
-    def _between(self, first: str, second: str, given: list[tuple[int, int]]) -> Iterator[Edit]:
-        """The edits of two computations that run."""
+    def _compare(self, first: str, second: str, given: list[tuple[int, int]]) -> Iterator[Edit]:
+        """Yield the edits of two computations that run."""
         matched = self._matched(self._old.of(first), self._new.of(second), given)
         lines, other_lines = self._old.view(first).lines, self._new.view(second).lines
         for row, mate in matched.pairs:
@@ -95,19 +97,20 @@ class ProgramEdits:
         yield from self._edits(matched, first, second)
 
     def _matched(self, old: CanonicalComputation, new: CanonicalComputation, given: list[tuple[int, int]]) -> RowMatcher:
-        """The rows of two computations that are the same: once for all that are the same up to names."""
+        """Match the rows of two computations, once for all that differ only in names."""
         key = (id(old), id(new), tuple(given))  # the modules keep both
         if key not in self._matchers:
             self._matchers[key] = RowMatcher(old, new, given)
         return self._matchers[key]
 
     def _follow(self, row: int, mate: int, first: str, second: str) -> None:
-        """Has the computations compared that a matched row runs."""
+        """Queue the computations that a matched row runs for comparison."""
         called = _callees(self._old.of(first), row, _RUNNING), _callees(self._new.of(second), mate, _RUNNING)
-        for one, other in zip(*called, strict=False):
-            if one not in self._begun and self._has(one, other):
-                self._begun.add(one)
-                self._waiting.append((one, other, parameters_by_number(self._old.of(one).view, self._new.of(other).view)))
+        for callee, other in zip(*called, strict=False):
+            if callee not in self._begun and self._has(callee, other):
+                self._begun.add(callee)
+                parameters = parameters_by_number(self._old.of(callee).view, self._new.of(other).view)
+                self._waiting.append((callee, other, parameters))
 
     def _has(self, old: str, new: str) -> bool:
         return old in self._old and new in self._new
@@ -126,7 +129,7 @@ class ProgramEdits:
         yield from (Edit("new", None, EditPlace(second, row)) for row in new.unmatched())
 
     def _aspects(self, old: MatchingSide, new: MatchingSide, row: int, mate: int) -> Iterator[Aspect]:
-        """What an instruction says otherwise, apart from its operands."""
+        """Yield the changed properties of an instruction, apart from its operands."""
         before, after = old.canonical.spellings[row], new.canonical.spellings[mate]
         has_other_shape = before.shape != after.shape
         if has_other_shape:
@@ -137,27 +140,27 @@ class ProgramEdits:
         yield from self._applied(old, new, row, mate)
 
     def _applied(self, old: MatchingSide, new: MatchingSide, row: int, mate: int) -> Iterator[Aspect]:
-        """What a reduction, a sort or a scatter applies, where its root is another opcode."""
+        """Yield the change of the operation that a reduction, a sort or a scatter applies, by the opcode of its root."""
         names = _callees(old.canonical, row, _APPLIED), _callees(new.canonical, mate, _APPLIED)
-        for one, other in zip(*names, strict=False):
-            if self._has(one, other):
-                was, now = _root_opcode(self._old.of(one)), _root_opcode(self._new.of(other))
+        for callee, other in zip(*names, strict=False):
+            if self._has(callee, other):
+                was, now = _root_opcode(self._old.of(callee)), _root_opcode(self._new.of(other))
                 if was != now:
                     yield Aspect("to_apply", was, now)
 
     def _inside(self, old: MatchingSide, new: MatchingSide, row: int, mate: int, depth: int) -> Iterator[Edit]:
-        """The edits between the bodies of two fusions, or between what two instructions apply to elements."""
-        for one, other in zip(_callees(old.canonical, row, _INSIDE), _callees(new.canonical, mate, _INSIDE), strict=False):
-            if not self._has(one, other):
+        """Yield the edits between the bodies of two fusions, or between computations that two instructions apply."""
+        for callee, other in zip(_callees(old.canonical, row, _INSIDE), _callees(new.canonical, mate, _INSIDE), strict=False):
+            if not self._has(callee, other):
                 continue
-            bodies = self._old.of(one), self._new.of(other)
+            bodies = self._old.of(callee), self._new.of(other)
             if bodies[0].fingerprint != bodies[1].fingerprint:
                 given = parameters_by_operand(old, new, row, mate, bodies[0].view, bodies[1].view)
-                yield from self._edits(self._matched(*bodies, given), one, other, depth + 1)
+                yield from self._edits(self._matched(*bodies, given), callee, other, depth + 1)
 
 
 def changed_aspects(old: Spelling, new: Spelling) -> Iterator[Aspect]:
-    """What two instructions say differently, apart from their shapes, operands and callees."""
+    """Yield the differences of two instructions, apart from shapes, operands and callees."""
     if old.opcode != new.opcode:
         yield Aspect("opcode", old.opcode, new.opcode)
     if old.literal != new.literal:
@@ -171,7 +174,7 @@ def changed_aspects(old: Spelling, new: Spelling) -> Iterator[Aspect]:
 
 
 def shape_aspect(old_text: str, new_text: str, old: Shape | None, new: Shape | None) -> Aspect:
-    """How a shape changed: its types, its layout, or all of it."""
+    """Return the change of a shape: its types, its layout, or all of it."""
     before, after = _types(old), _types(new)
     if old is None or new is None or _dimensions(old) != _dimensions(new):
         return Aspect("shape", old_text, new_text)
@@ -189,30 +192,32 @@ def _dimensions(shape: Shape | None) -> list[Sequence[int | None]]:
 def _other_operands(
     matched: RowMatcher, row: int, mate: int, old_names: Sequence[str], new_names: Sequence[str]
 ) -> Iterator[Aspect]:
-    """Operands that both modules have, at other places. Names are those of the computations that are compared: of the kernels
-    that are the same up to names `matched` has only the first.
+    """Yield operands that both modules have, but in other positions.
+
+    Names are those of the compared computations, as `matched` has only the first of equal kernels.
     """
     old, new = matched.old, matched.new
-    if new.operands[mate] == tuple([None if one is None else old.mates.get(one) for one in old.operands[row]]):
+    if new.operands[mate] == tuple([None if operand is None else old.mates.get(operand) for operand in old.operands[row]]):
         return
     before, after = list(defined(old.operands[row])), list(defined(new.operands[mate]))
-    if len(before) < len(old.operands[row]) or any(one not in old.mates for one in before):
+    if len(before) < len(old.operands[row]) or any(operand not in old.mates for operand in before):
         return
-    if len(after) < len(new.operands[mate]) or any(one not in new.mates for one in after):
+    if len(after) < len(new.operands[mate]) or any(operand not in new.mates for operand in after):
         return
-    expected = [old.mates[one] for one in before]
+    expected = [old.mates[operand] for operand in before]
     if expected == after or (old.opcodes[row] in COMMUTATIVE and sorted(expected) == sorted(after)):
         return
     if len(expected) != len(after):
         yield Aspect("operands", str(len(expected)), str(len(after)))
         return
-    moved = [at for at, one in enumerate(after) if expected[at] != one and not matched.are_twins(before[at], one)]
-    for at in moved[:_MAX_OPERANDS]:
-        yield Aspect(f"operand {at}", old_names[before[at]], new_names[after[at]])
+    columns = enumerate(zip(before, expected, after, strict=True))
+    moved = [position for position, (was, follower, now) in columns if follower != now and not matched.are_twins(was, now)]
+    for position in moved[:_MAX_OPERANDS]:
+        yield Aspect(f"operand {position}", old_names[before[position]], new_names[after[position]])
 
 
 def parameters_by_number(old: View, new: View) -> list[tuple[int, int]]:
-    """The parameters of two computations that have one number."""
+    """Return the pairs of parameters of two computations with the same number."""
     rows = new.parameters_by_number()
     return [(row, rows[number]) for number, row in old.parameters_by_number().items() if number in rows]
 
@@ -220,25 +225,25 @@ def parameters_by_number(old: View, new: View) -> list[tuple[int, int]]:
 def parameters_by_operand(
     old: MatchingSide, new: MatchingSide, row: int, mate: int, first: View, second: View
 ) -> list[tuple[int, int]]:
-    """The parameters of two fusions' bodies that take operands which are the same."""
+    """Return the pairs of parameters of two fusions' bodies whose operands are matched."""
     if len(old.operands[row]) == len(new.operands[mate]):
         return parameters_by_number(first, second)
-    places = {operand: at for at, operand in enumerate(new.operands[mate])}
+    places = {operand: position for position, operand in enumerate(new.operands[mate])}
     numbers = {
-        at: places[follower]
-        for at, operand in enumerate(old.operands[row])
+        position: places[follower]
+        for position, operand in enumerate(old.operands[row])
         if operand is not None and (follower := old.mates.get(operand)) in places
     }
     rows = second.parameters_by_number()
-    found = ((row, numbers.get(number)) for number, row in first.parameters_by_number().items())
-    return [(row, rows[number]) for row, number in found if number in rows]
+    pairs = ((row, numbers.get(number)) for number, row in first.parameters_by_number().items())
+    return [(row, rows[number]) for row, number in pairs if number in rows]
 
 
 def _callees(side: CanonicalComputation, row: int, roles: Container[Role]) -> list[str]:
-    """The computations that a row calls in one of these roles."""
+    """Return the computations that a row calls in one of these roles."""
     spelling = side.spellings[row]
-    known = callee_roles(spelling.opcode)
-    return [name for callees in spelling.callees if known.get(callees.attribute) in roles for name in callees.names]
+    role_of = callee_roles(spelling.opcode)
+    return [name for callees in spelling.callees if role_of.get(callees.attribute) in roles for name in callees.names]
 
 
 def _root_opcode(computation: CanonicalComputation) -> str:

@@ -1,6 +1,4 @@
-"""What explains that two modules differ: the changes of all areas, from their reports and, where both texts were read, from
-their instructions.
-"""
+"""The changes of all areas between two modules: from their reports and, if both texts were read, their instructions."""
 
 from __future__ import annotations
 
@@ -13,9 +11,9 @@ from hlo_inspect.compare.edits import ProgramEdits
 from hlo_inspect.compare.instruction_changes import InstructionChanges
 from hlo_inspect.compare.pairing import Record, records_of
 from hlo_inspect.compare.table_changes import (
+    changed_numbers,
     collective_changes,
     explained,
-    known_numbers,
     loop_changes,
     optimizer_changes,
     output_changes,
@@ -33,7 +31,7 @@ _TOLD_ELSEWHERE = frozenset(
 
 
 class Explanation:
-    """The changes from OLD to NEW. `contexts` are the analyses of both, where their texts were read."""
+    """The changes from OLD to NEW. `contexts` are the analyses of both, if their texts were read."""
 
     def __init__(self, old: Report, new: Report, contexts: tuple[Context, Context] | None) -> None:
         self._reports = (old, new)
@@ -43,9 +41,9 @@ class Explanation:
         self._lines = {} if self._edits is None else self._edits.lines
 
     def changes(self) -> list[ModuleChange]:
-        """All that differs, equal things together, in the order of the report."""
+        """Return all changes, merged if they agree, in the order of the report."""
         old, new = map(_of_instructions, self._records("collectives"))
-        found = [
+        changes = [
             *parameter_changes(self._parameters),
             *output_changes(pair_in_order(*self._records("outputs")), self._parameters),
             *optimizer_changes(*self._records("optimizer"), self._parameters),
@@ -55,14 +53,17 @@ class Explanation:
         ]
         if self._contexts is not None and self._edits is not None:
             instructions = InstructionChanges(*self._contexts, self._edits.found)
-            known = known_numbers(aspect for one in found if one.area in ("optimizer", "loops") for aspect in one.aspects)
-            found += [one for one in instructions.found() if one.area != "constants" or not explained(one, known)]
-            found = found or list(instructions.others())
-        return grouped(found)
+            aspects = (aspect for change in changes if change.area in ("optimizer", "loops") for aspect in change.aspects)
+            numbers = changed_numbers(aspects)
+            others = (change for change in instructions.found() if change.area != "constants" or not explained(change, numbers))
+            changes.extend(others)
+            changes = changes or list(instructions.others())
+        return grouped(changes)
 
     def _records(self, table: str) -> tuple[Sequence[Record], Sequence[Record]]:
-        """The rows of a table on both sides; none where one of the reports does not have it, and is not known to have no such
-        rows.
+        """Return the rows of a table on both sides.
+
+        Return none if a saved report lacks the table: it may have left out its rows.
         """
         old, new = (records_of(report, table) for report in self._reports)
         if self._contexts is None and (old is None or new is None):
@@ -84,7 +85,7 @@ class Explanation:
         return ProgramEdits(old.canonical, new.canonical, entries, given.items())
 
     def _aspects(self) -> Mapping[int, Sequence[Aspect]]:
-        """By line of OLD in what instructions changed."""
+        """Return the changed properties of instructions by their line in OLD."""
         if self._contexts is None or self._edits is None:
             return {}
         views = self._contexts[0].views
@@ -95,7 +96,7 @@ class Explanation:
         }
 
     def _header_changes(self) -> Iterator[ModuleChange]:
-        """Differences of the headers that are reported nowhere else."""
+        """Yield differences of the headers that are reported nowhere else."""
         if self._contexts is None:
             return
         old, new = (_attributes(context.module.header) for context in self._contexts)
@@ -106,7 +107,7 @@ class Explanation:
 
 
 def _of_instructions(rows: Sequence[Record]) -> Sequence[Record]:
-    """The rows that are those of instructions; of a workload file they are cells, which the facts add up."""
+    """Return the rows of instructions. Those of a workload file are cells, which the facts add up."""
     return [row for row in rows if "shape" in row]
 
 
@@ -115,5 +116,5 @@ def _attributes(header: Header) -> dict[str, str]:
 
 
 def sites(changes: Iterable[ModuleChange]) -> int:
-    """How many things differ."""
+    """Return the number of things that differ."""
     return sum(len(change.names) for change in changes)

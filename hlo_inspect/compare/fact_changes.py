@@ -39,13 +39,15 @@ IMPORTANCE = tuple(
         r"module\..*",
     )
 )
-"""Facts that people ask for first come first; what fits none of these, as the counts of opcodes, comes last."""
+"""Facts that people ask for first come first; others, such as counts of opcodes, come last."""
 
 
 @dataclass(frozen=True, slots=True)
 class FactChange:
-    """A fact with another value. `difference` is NEW - OLD, and `share` the part of OLD that this is; `None` where one of the
-    two is unknown or no number, `share` also where OLD is 0.
+    """A fact with another value.
+
+    `difference` is NEW - OLD, `share` is it as a share of OLD. Both are None if a value is unknown or no number; `share` also
+    if OLD is 0.
     """
 
     name: str
@@ -63,12 +65,12 @@ class FactChange:
 
 
 def difference(old: Value, new: Value) -> int | float | None:
-    """NEW - OLD; `None` where one of the two is unknown, or no number."""
+    """Return NEW - OLD; None if one of the two is unknown or no number."""
     return new - old if _is_number(old) and _is_number(new) else None
 
 
 def share(old: Value, new: Value) -> float | None:
-    """The part of OLD that NEW - OLD is: 0.05 is five percent more. `None` also where OLD is 0."""
+    """Return (NEW - OLD) / OLD: 0.05 is five percent more. Return None if one is unknown or no number, or if OLD is 0."""
     return (new - old) / abs(old) if _is_number(old) and _is_number(new) and old else None
 
 
@@ -77,23 +79,23 @@ def _is_number(value: Value) -> TypeGuard[int | float]:
 
 
 def differ(old: Value, new: Value) -> bool:
-    """Whether these are two values; what is not a number (NaN) is itself."""
+    """Return True if the values differ; NaN equals NaN."""
     return old != new and not (old != old and new != new)  # noqa: PLR0124 - so that two NaN are equal
 
 
 def shared_specs(old: Report, new: Report) -> tuple[FactSpec, ...]:
-    """The facts that both reports answer."""
+    """Return the facts that both reports answer."""
     names = {spec.name for spec in old.specs}
     return tuple(dict.fromkeys(spec for spec in new.specs if spec.name in names))
 
 
 def fact_changes(old: Report, new: Report) -> list[FactChange]:
-    """The facts of both reports that differ. A member of a family that does not occur is 0; a fact that only one of the
-    reports can give is left out.
+    """Return the facts of both reports that differ.
+
+    A member of a family that does not occur is 0. A fact that only one of the reports can give is left out.
     """
     specs = shared_specs(old, new)
-    found = list(_changes(old, new, specs))
-    return sorted(found, key=_importance)
+    return sorted(_changes(old, new, specs), key=_importance)
 
 
 def _changes(old: Report, new: Report, specs: tuple[FactSpec, ...]) -> Iterator[FactChange]:
@@ -105,8 +107,9 @@ def _changes(old: Report, new: Report, specs: tuple[FactSpec, ...]) -> Iterator[
 
 
 def value_in(report: Report, name: str) -> Value:
-    """The value of a fact that the report answers: 0 for a member of a family that does not occur, and for a lower bound of a
-    fact that is known its value.
+    """Return the value of a fact that the report answers.
+
+    It is 0 for a member of a family that does not occur. For the lower bound of a known fact it is the fact's value.
     """
     if name in report.facts:
         return report.facts[name]
@@ -118,8 +121,8 @@ def value_in(report: Report, name: str) -> Value:
 
 
 def _importance(change: FactChange) -> tuple[float, ...]:
-    """First what people ask for first, of these what changed most."""
-    rank = next((number for number, one in enumerate(IMPORTANCE) if one.fullmatch(change.name)), len(IMPORTANCE))
+    """Return the sort key: by `IMPORTANCE`, then the largest change first."""
+    rank = next((number for number, pattern in enumerate(IMPORTANCE) if pattern.fullmatch(change.name)), len(IMPORTANCE))
     part, amount = change.share, change.difference
     size = math.inf if part is None else abs(part)
     return (rank, -size, -abs(amount or 0))
@@ -128,7 +131,7 @@ def _importance(change: FactChange) -> tuple[float, ...]:
 _AXIS = lazy_pattern(r"collectives\.axis\.(.+)\.executed_wire_bytes")
 
 
-class _BeforeAndAfter(NamedTuple):
+class _FigurePair(NamedTuple):
     """A figure of OLD and of NEW under a label."""
 
     label: tuple[str, ...]
@@ -150,25 +153,25 @@ _SIZES = (
 
 
 def axes_table(old: Report, new: Report) -> Table:
-    """Bytes that one device sends in a step over each axis; an axis is what its report calls so."""
+    """Return the table of bytes that one device sends in a step over each axis, by the axis names of each report."""
     names = [match[0] for name in (*old.facts, *new.facts) if (match := _AXIS.fullmatch(name)) is not None]
     rows = []
     for name in dict.fromkeys(names):
         sizes = [report.facts.get(name, 0) for report in (old, new)]
-        known = [size if isinstance(size, int) else None for size in sizes]
-        rows.append(_BeforeAndAfter((name.split(".")[2],), known[0], known[1]))
+        figures = [size if isinstance(size, int) else None for size in sizes]
+        rows.append(_FigurePair((name.split(".")[2],), figures[0], figures[1]))
     columns = (Column("axis", get=lambda row: row.label[0]), *_SIZES)
     return Table.of("axes", "Bytes sent in one step over each axis", columns, rows)
 
 
 def peak_table(old: Sequence[LiveArray], new: Sequence[LiveArray]) -> Table:
-    """Arrays that are live at the peak of one side and not of the other, equal ones together, those of the most bytes first."""
+    """Return the table of arrays that are live at the peak of one side only, merged, the most bytes first."""
     before, after = _sums(old), _sums(new)
     rows = []
     for label in dict.fromkeys((*before, *after)):
         (old_count, old_size), (new_count, new_size) = before.get(label, (0, 0)), after.get(label, (0, 0))
         if (old_count, old_size) != (new_count, new_size):
-            rows.append(_BeforeAndAfter(label, old_size, new_size, old_count, new_count))
+            rows.append(_FigurePair(label, old_size, new_size, old_count, new_count))
     rows.sort(key=lambda row: -abs(row.more or 0))
     columns = (
         Column("role", get=lambda row: row.label[0]),
@@ -182,10 +185,10 @@ def peak_table(old: Sequence[LiveArray], new: Sequence[LiveArray]) -> Table:
 
 
 def _sums(arrays: Iterable[LiveArray]) -> dict[tuple[str, ...], tuple[int, int]]:
-    """How many arrays there are of each role, shape and phase, and their bytes."""
-    found: dict[tuple[str, ...], tuple[int, int]] = {}
-    for one in arrays:
-        label = (one.role, "" if one.shape is None else str(one.shape), one.labels.phase)
-        count, size = found.get(label, (0, 0))
-        found[label] = (count + 1, size + one.bytes)
-    return found
+    """Return the number of arrays of each role, shape and phase, and their bytes."""
+    sums: dict[tuple[str, ...], tuple[int, int]] = {}
+    for array in arrays:
+        label = (array.role, "" if array.shape is None else str(array.shape), array.labels.phase)
+        count, size = sums.get(label, (0, 0))
+        sums[label] = (count + 1, size + array.bytes)
+    return sums

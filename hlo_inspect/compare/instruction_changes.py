@@ -1,7 +1,7 @@
-"""Kernels, custom calls and constants that differ, worked out from the edits of the instructions.
+"""Changes of kernels, custom calls and constants, computed from the edits of the instructions.
 
-Fusions whose bodies hold together the same instructions as others were split, merged or made anew, and are reported as such. An
-instruction that only forwards values is reported only if nothing else differs.
+Fusions whose bodies together hold the same instructions as others are reported as split, merged or rewritten. An instruction
+that only forwards values is reported only if nothing else differs.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ _IN_NO_KERNEL = NO_KERNELS - {"constant"}
 _CHEAP = opcodes_that_are("cheap")
 _FORWARDING = _CHEAP - LITERAL_OPCODES
 _REPEATED = _CHEAP | {"convert"}
-"""What costs nothing to have in several fusions."""
+"""Opcodes that cost nothing if several fusions repeat them."""
 
 _LONGEST_LIST = 6
 
 Content = Counter[tuple[str, str]]
-"""How many instructions of each opcode and shape, without layouts."""
+"""The number of instructions of each opcode and shape, without layouts."""
 
-Held = frozenset[tuple[tuple[str, str], int]]
-"""The same as a key."""
+ContentKey = frozenset[tuple[tuple[str, str], int]]
+"""A `Content` as a key."""
 
 
 class InstructionChanges:
-    """The changes that edits between two modules are."""
+    """The changes that the edits between two modules make up."""
 
     def __init__(self, old: Context, new: Context, edits: Sequence[Edit]) -> None:
         self._sides = (old, new)
@@ -46,7 +46,7 @@ class InstructionChanges:
         self._kernels = tuple(_by_line(context) for context in self._sides)
 
     def found(self) -> Iterator[ModuleChange]:
-        """Changes of kernels, custom calls and constants; where there are none, what else differs."""
+        """Yield changes of kernels, custom calls and constants."""
         areas = {edit: area for edit in self._edits if (area := self._area(edit)) is not None}
         kernels = [edit for edit, area in areas.items() if area == "kernels"]
         regrouping = Regrouping(self._sides[0].canonical, self._sides[1].canonical, kernels)
@@ -57,7 +57,7 @@ class InstructionChanges:
                 yield from self._changes(edit, area)
 
     def others(self) -> Iterator[ModuleChange]:
-        """What differs in instructions that only forward values."""
+        """Yield changes of instructions that only forward values."""
         for edit in self._edits:
             if self._area(edit) is None and not self._is_collective(edit):
                 yield self._change("other", edit, self._opcode(edit), edit.aspects)
@@ -77,23 +77,23 @@ class InstructionChanges:
     def _view(self, side: int, place: EditPlace) -> View:
         return self._sides[side].views.of(place.computation)
 
-    def _shown(self, edit: Edit) -> tuple[Context, View, int]:
-        """The row that an edit is shown at: in NEW, and in OLD where the instruction is gone."""
+    def _shown_row(self, edit: Edit) -> tuple[Context, View, int]:
+        """Return the row that represents an edit: in NEW, or in OLD if the instruction is gone."""
         side, place = edit.places[-1]
         return self._sides[side], self._view(side, place), place.row
 
     def _opcode(self, edit: Edit) -> str:
-        _, view, row = self._shown(edit)
+        _, view, row = self._shown_row(edit)
         return view.opcodes[row]
 
     def _changes(self, edit: Edit, area: Area) -> Iterator[ModuleChange]:
-        inside = [one for one in edit.leaves() if not self._is_collective(one)]
-        others = [one for one in inside if not self._is_constant(one) and self._opcode(one) != "parameter"]
-        constants = [one for one in inside if self._is_constant(one)]
+        inside = [leaf for leaf in edit.leaves() if not self._is_collective(leaf)]
+        others = [leaf for leaf in inside if not self._is_constant(leaf) and self._opcode(leaf) != "parameter"]
+        constants = [leaf for leaf in inside if self._is_constant(leaf)]
         if constants and not others and not edit.aspects:
-            for one in constants:
-                _, view, row = self._shown(one)
-                yield self._change("constants", edit, f"{view.shapes[row]} constant", one.aspects)
+            for constant in constants:
+                _, view, row = self._shown_row(constant)
+                yield self._change("constants", edit, f"{view.shapes[row]} constant", constant.aspects)
             return
         kind = self._kind(edit)
         if edit.aspects:
@@ -104,17 +104,17 @@ class InstructionChanges:
             yield self._change(area, edit, kind, ())
 
     def _body(self, edits: Sequence[Edit]) -> Iterator[Aspect]:
-        """In what the body of a fusion changed, in one aspect: an instruction that changed, else those that came and went."""
-        changed = [(one, aspect) for one in edits if one.what == "changed" for aspect in one.aspects]
+        """Yield one aspect of a fusion's body: the instructions that came and went, else one that changed."""
+        changed = [(edit, aspect) for edit in edits if edit.what == "changed" for aspect in edit.aspects]
         gone, new = (self._listed(edits, what) for what in ("gone", "new"))
         if gone or new:
             yield Aspect("body", gone, new)
         elif changed:
-            one, aspect = changed[0]
-            yield Aspect(f"{self._opcode(one)} {aspect.name}", aspect.was, aspect.now)
+            edit, aspect = changed[0]
+            yield Aspect(f"{self._opcode(edit)} {aspect.name}", aspect.was, aspect.now)
 
     def _listed(self, edits: Sequence[Edit], what: str) -> str:
-        opcodes = [self._opcode(one) for one in edits if one.what == what]
+        opcodes = [self._opcode(edit) for edit in edits if edit.what == what]
         counts = Counter([opcode for opcode in opcodes if opcode not in _CHEAP] or opcodes)
         names = [f"{count} {opcode}" if count > 1 else opcode for opcode, count in counts.most_common(_LONGEST_LIST)]
         return ", ".join([*names, "…"] if len(counts) > _LONGEST_LIST else names)
@@ -127,7 +127,7 @@ class InstructionChanges:
         return edit.what == "changed" and self._opcode(edit) == "constant"
 
     def _kind(self, edit: Edit) -> str:
-        context, view, row = self._shown(edit)
+        context, view, row = self._shown_row(edit)
         opcode = view.opcodes[row]
         if opcode == "custom-call":
             return f"{view.instruction_at(row).attr('custom_call_target') or ''} custom-call"
@@ -135,7 +135,7 @@ class InstructionChanges:
         return opcode if kind in (NOT_FUSED, NOT_PRINTED) else f"{kind} {opcode}"
 
     def _change(self, area: Area, edit: Edit, kind: str, aspects: Sequence[Aspect]) -> ModuleChange:
-        context, view, row = self._shown(edit)
+        context, view, row = self._shown_row(edit)
         labels = context.labels_of(view, row)
         lines = {side: self._line(side, place) for side, place in edit.places}
         return ModuleChange(
@@ -152,21 +152,21 @@ class InstructionChanges:
             new_line=lines.get(1),
         )
 
-    def _regrouped(self, found: RegroupedKernels) -> ModuleChange:
-        """Kernels that hold together what other ones held."""
-        old = [edit.old for edit in found.edits if edit.old is not None]
-        new = [edit.new for edit in found.edits if edit.new is not None]
-        one = Edit("gone", old[0], None) if found.what == "split" else Edit("new", None, new[-1])
+    def _regrouped(self, kernels: RegroupedKernels) -> ModuleChange:
+        """Return the change of kernels that together hold the instructions of other kernels."""
+        old = [edit.old for edit in kernels.edits if edit.old is not None]
+        new = [edit.new for edit in kernels.edits if edit.new is not None]
+        shown = Edit("gone", old[0], None) if kernels.what == "split" else Edit("new", None, new[-1])
         kinds = self._kind(Edit("gone", old[0], None)), self._kind(Edit("new", None, new[-1]))
         aspects: tuple[Aspect, ...] = ()
-        if found.what == "rewritten":
+        if kernels.what == "rewritten":
             aspects = (Aspect("kernel", *kinds) if kinds[0] != kinds[1] else Aspect("reads others"),)
-        what = {"split": f"split in {len(new)}", "merged": f"{len(old)} merged in one", "rewritten": "changed"}[found.what]
+        what = {"split": f"split in {len(new)}", "merged": f"{len(old)} merged in one", "rewritten": "changed"}[kernels.what]
         return replace(
-            self._change("kernels", one, "" if kinds[0] != kinds[1] and aspects else self._kind(one), aspects),
+            self._change("kernels", shown, "" if kinds[0] != kinds[1] and aspects else self._kind(shown), aspects),
             what=what,
-            size=self._figure("bytes", found.edits),
-            flops=self._figure("flops", found.edits),
+            size=self._figure("bytes", kernels.edits),
+            flops=self._figure("flops", kernels.edits),
             old_line=self._line(0, old[0]),
             new_line=self._line(1, new[-1]),
         )
@@ -175,7 +175,7 @@ class InstructionChanges:
         return self._view(side, place).lines[place.row]
 
     def _figure(self, figure: Figure, edits: Sequence[Edit]) -> int | None:
-        """How much more of it a step has; `None` where that is not known."""
+        """Return NEW - OLD of a figure in a step; None if unknown."""
         total = 0
         for edit in edits:
             for side, place in edit.places:
@@ -195,14 +195,14 @@ def _by_line(context: Context) -> Mapping[int, Kernel]:
 
 
 class RegroupedKernels(NamedTuple):
-    """Kernels of OLD and NEW that hold the same instructions: one that was split, several that were merged."""
+    """Kernels of OLD and NEW that hold the same instructions: split, merged or rewritten ones."""
 
     what: Literal["split", "merged", "rewritten"]
     edits: tuple[Edit, ...]
 
 
 class Regrouping:
-    """Which of the edited kernels hold together what others held: `found` has those, `explained` their edits."""
+    """Edited kernels that together hold the instructions of others: `found` has them, `explained` their edits."""
 
     def __init__(self, old: CanonicalModule, new: CanonicalModule, edits: Sequence[Edit]) -> None:
         self._sides = (old, new)
@@ -210,32 +210,31 @@ class Regrouping:
         self.found: list[RegroupedKernels] = []
         self.explained: set[Edit] = set()
         for find in (self._neighbours, self._in_two, self._rewritten):
-            for one in find():
-                if self.explained.isdisjoint(one.edits):
-                    self.found.append(one)
-                    self.explained.update(one.edits)
+            for kernels in find():
+                if self.explained.isdisjoint(kernels.edits):
+                    self.found.append(kernels)
+                    self.explained.update(kernels.edits)
 
     def _neighbours(self) -> Iterator[RegroupedKernels]:
-        """Groups of neighbours with one kernel on one side and several on the other."""
+        """Yield groups of neighbours with one kernel on one side and several on the other."""
         for group in self._groups():
-            edits = tuple(self._edits[at] for at in group)
-            places = [[place for edit in edits for at, place in edit.places if at == side] for side in (0, 1)]
+            edits = tuple(self._edits[position] for position in group)
+            places = [[place for edit in edits for owner, place in edit.places if owner == side] for side in (0, 1)]
             if sorted((min(len(places[0]), 2), min(len(places[1]), 2))) != [1, 2]:
                 continue
-            held = [self._content(side, *places[side]) for side in (0, 1)]
+            contents = [self._content(side, *places[side]) for side in (0, 1)]
             is_split = len(places[0]) == 1
-            if _holds(*held) if is_split else _holds(*reversed(held)):
+            if _holds(*contents) if is_split else _holds(*reversed(contents)):
                 yield RegroupedKernels("split" if is_split else "merged", edits)
 
     def _in_two(self) -> Iterator[RegroupedKernels]:
-        """Kernels that are gone or new, and hold what two neighbours hold on the other side, whatever is around."""
+        """Yield kernels that hold the instructions of two kernels of the other side, one of which reads the other."""
         for side in (0, 1):
             whole = self._by_content(side)
             rows = dict(self._alone(1 - side))
             for place, edit in rows.items():
                 for other in filter(rows.__contains__, self._read(1 - side, place)):
-                    held = self._held(1 - side, place, other)
-                    waiting = whole[held]
+                    waiting = whole[self._content_key(1 - side, place, other)]
                     if waiting and self.explained.isdisjoint((edit, rows[other], waiting[0])):
                         both = (rows[other], edit)
                         yield (
@@ -246,83 +245,83 @@ class Regrouping:
                         waiting.popleft()
 
     def _rewritten(self) -> Iterator[RegroupedKernels]:
-        """Kernels that are gone and hold what a new one holds, as a dot that is in a fusion of its own."""
+        """Yield removed kernels that hold the instructions of an added one, as a dot that is in a fusion of its own."""
         new = self._by_content(1)
         for place, edit in self._alone(0):
-            waiting = new[self._held(0, place)]
+            waiting = new[self._content_key(0, place)]
             if waiting and edit not in self.explained:
                 yield RegroupedKernels("rewritten", (edit, waiting.popleft()))
 
-    def _by_content(self, side: int) -> defaultdict[Held, deque[Edit]]:
-        found: defaultdict[Held, deque[Edit]] = defaultdict(deque)
+    def _by_content(self, side: int) -> defaultdict[ContentKey, deque[Edit]]:
+        edits: defaultdict[ContentKey, deque[Edit]] = defaultdict(deque)
         for place, edit in self._alone(side):
-            held = self._held(side, place)
-            if held and edit not in self.explained:
-                found[held].append(edit)
-        return found
+            key = self._content_key(side, place)
+            if key and edit not in self.explained:
+                edits[key].append(edit)
+        return edits
 
     def _alone(self, side: int) -> Iterator[tuple[EditPlace, Edit]]:
-        """What is gone, or new, with its place."""
+        """Yield the edits of removed (side 0) or added (side 1) instructions, each with its place."""
         for edit in self._edits:
             if edit.what != "changed":
-                yield from ((place, edit) for at, place in edit.places if at == side)
+                yield from ((place, edit) for owner, place in edit.places if owner == side)
 
     def _groups(self) -> list[list[int]]:
-        """Positions of edits that are neighbours: one reads what the other makes, or both hold the same."""
+        """Return groups of positions of neighbouring edits: one reads the other's result, or their content is equal."""
         parents = list(range(len(self._edits)))
 
-        def top(at: int) -> int:
-            while parents[at] != at:
-                parents[at] = parents[parents[at]]
-                at = parents[at]
-            return at
+        def top(position: int) -> int:
+            while parents[position] != position:
+                parents[position] = parents[parents[position]]
+                position = parents[position]
+            return position
 
-        numbers = {one: at for at, edit in enumerate(self._edits) for one in edit.places}
-        for (side, place), at in numbers.items():
+        numbers = {place: position for position, edit in enumerate(self._edits) for place in edit.places}
+        for (side, place), position in numbers.items():
             for other in self._read(side, place):
                 if (side, other) in numbers:
-                    parents[top(at)] = top(numbers[side, other])
+                    parents[top(position)] = top(numbers[side, other])
         groups: dict[int, list[int]] = {}
-        for at in range(len(self._edits)):
-            groups.setdefault(top(at), []).append(at)
+        for position in range(len(self._edits)):
+            groups.setdefault(top(position), []).append(position)
         return self._joined(list(groups.values()))
 
     def _joined(self, groups: list[list[int]]) -> list[list[int]]:
-        """Groups of OLD alone and of NEW alone that hold the same are one."""
-        found: list[list[int]] = []
-        waiting: defaultdict[tuple[Held, int], deque[list[int]]] = defaultdict(deque)
+        """Join groups of OLD alone and of NEW alone with equal content."""
+        joined: list[list[int]] = []
+        waiting: defaultdict[tuple[ContentKey, int], deque[list[int]]] = defaultdict(deque)
         for group in groups:
-            places = [one for at in group for one in self._edits[at].places]
+            places = [place for position in group for place in self._edits[position].places]
             side = places[0][0]
-            if any(one[0] != side for one in places):
-                found.append(group)
+            if any(owner != side for owner, _ in places):
+                joined.append(group)
                 continue
-            held = self._held(side, *[place for _, place in places])
-            mates = waiting[held, 1 - side]
-            if held and mates:
-                found.append([*mates.popleft(), *group])
+            key = self._content_key(side, *[place for _, place in places])
+            mates = waiting[key, 1 - side]
+            if key and mates:
+                joined.append([*mates.popleft(), *group])
             else:
-                waiting[held, side].append(group)
-        return found
+                waiting[key, side].append(group)
+        return joined
 
-    def _held(self, side: int, *places: EditPlace) -> Held:
+    def _content_key(self, side: int, *places: EditPlace) -> ContentKey:
         return frozenset(self._content(side, *places).items())
 
     def _content(self, side: int, *places: EditPlace) -> Content:
-        """What kernels compute: the instructions of their bodies, or themselves."""
-        module, found = self._sides[side], Content()
+        """Count the instructions that kernels compute: those of their bodies, or themselves."""
+        module, content = self._sides[side], Content()
         for place in places:
             computation = module.of(place.computation)
             spelling = computation.spellings[place.row]
             if spelling.opcode != "fusion":
-                found.update(_counted(computation.view, [place.row]))
+                content.update(_counted(computation.view, [place.row]))
                 continue
             for body in (module.of(name) for callees in spelling.callees for name in callees.names if name in module):
-                found.update(_counted(body.view, range(len(body.spellings))))
-        return found
+                content.update(_counted(body.view, range(len(body.spellings))))
+        return content
 
     def _read(self, side: int, place: EditPlace) -> Iterator[EditPlace]:
-        """The rows that a row reads, through what only forwards values."""
+        """Yield the rows that a row reads, through instructions that only forward values."""
         computation = self._sides[side].of(place.computation)
         waiting, seen = [place.row], {place.row}
         while waiting:
@@ -336,10 +335,10 @@ class Regrouping:
 
 
 def _holds(whole: Content, parts: Content) -> bool:
-    """Whether parts are what one was: with all that it held and nothing else, though they may both do some of it."""
+    """Return True if `parts` hold all of `whole`, no other kind of work, and repeat no more than `whole` holds."""
     return bool(whole) and whole <= parts and whole.keys() == parts.keys() and (parts - whole).total() <= whole.total()
 
 
 def _counted(view: View, rows: Iterable[int]) -> Iterator[tuple[str, str]]:
-    """Opcode and shape of the rows that cost something."""
+    """Yield opcode and shape of the rows that cost something."""
     return ((view.opcodes[row], str(view.shapes[row])) for row in rows if view.opcodes[row] not in _REPEATED)

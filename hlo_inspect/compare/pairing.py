@@ -1,8 +1,8 @@
-"""Which modules of two inputs, and which rows of their tables, belong together.
+"""Pair the modules of two inputs, and the rows of their tables.
 
-Modules are paired by name, then by content. One module on each side is a pair whatever its name. Of several, a name that occurs
-once on both sides makes a pair; the others are paired by content: the same program, then the same parameters and results,
-within one name first. Of equal ones the order decides.
+Modules are paired by name, then by content. A single module on each side is a pair whatever its name. Of several, a name that
+occurs once on both sides makes a pair. The others are paired by content: the same program, then the same parameters and
+results, within one name first. Of several candidates the first in order is taken.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 
 
 class PairedPlaces(NamedTuple):
-    """Places of what belongs together, and of what is left on each side."""
+    """Pairs of positions, and the unmatched positions of each side."""
 
     pairs: list[tuple[int, int]]
     old: list[int]
@@ -28,42 +28,43 @@ class PairedPlaces(NamedTuple):
 
 
 def pair_names(old: Sequence[str], new: Sequence[str]) -> PairedPlaces:
-    """The modules that are paired by their names."""
+    """Pair modules by their names."""
     if len(old) == 1 and len(new) == 1:
         return PairedPlaces([(0, 0)], [], [])
     once = {name for name, count in Counter(old).items() if count == 1} & {
         name for name, count in Counter(new).items() if count == 1
     }
-    places = {name: at for at, name in enumerate(new)}
-    pairs = [(at, places[name]) for at, name in enumerate(old) if name in once]
+    places = {name: position for position, name in enumerate(new)}
+    pairs = [(position, places[name]) for position, name in enumerate(old) if name in once]
     return PairedPlaces(
         pairs,
-        [at for at, name in enumerate(old) if name not in once],
-        [at for at, name in enumerate(new) if name not in once],
+        [position for position, name in enumerate(old) if name not in once],
+        [position for position, name in enumerate(new) if name not in once],
     )
 
 
 def pair_by(old: Sequence[Item], new: Sequence[Item], keys: Iterable[Callable[[Item], Hashable | None]]) -> PairedPlaces:
-    """What agrees in the first key, then of the rest what agrees in the second, and so on, in the order of both sides. What has
-    no key (`None`) agrees with nothing.
+    """Pair items that agree in the first key, then the rest by the second, and so on, in the order of both sides.
+
+    An item whose key is None is not paired by it.
     """
     left, right = list(range(len(old))), list(range(len(new)))
     pairs: list[tuple[int, int]] = []
     for key in keys:
         waiting: dict[Hashable, list[int]] = {}
-        for at in reversed(right):
-            waiting.setdefault(key(new[at]), []).append(at)
+        for position in reversed(right):
+            waiting.setdefault(key(new[position]), []).append(position)
         waiting.pop(None, None)
         rest: list[int] = []
         taken: set[int] = set()
-        for at in left:
-            mates = waiting.get(key(old[at]))
+        for position in left:
+            mates = waiting.get(key(old[position]))
             if mates:
-                pairs.append((at, mates.pop()))
+                pairs.append((position, mates.pop()))
                 taken.add(pairs[-1][1])
             else:
-                rest.append(at)
-        left, right = rest, [at for at in right if at not in taken]
+                rest.append(position)
+        left, right = rest, [position for position in right if position not in taken]
     return PairedPlaces(pairs, left, right)
 
 
@@ -75,7 +76,7 @@ _DIGITS = lazy_pattern(r"\d++", re.ASCII)
 
 
 class RecordPairs(NamedTuple):
-    """Rows that belong together, and those of each side that are left."""
+    """Pairs of rows, and the unmatched rows of each side."""
 
     pairs: list[tuple[Record, Record]]
     old: list[Record]
@@ -83,22 +84,22 @@ class RecordPairs(NamedTuple):
 
 
 def records_of(report: Report, table: str) -> list[Record] | None:
-    """The rows of a table; `None` where the report has no such table."""
-    found = next((one for one in report.tables if one.name == table), None)
-    return None if found is None else list(found.records())
+    """Return the rows of a table; None if the report has no such table."""
+    match = next((candidate for candidate in report.tables if candidate.name == table), None)
+    return None if match is None else list(match.records())
 
 
 def pair_records(
     old: Sequence[Record], new: Sequence[Record], keys: Sequence[Callable[[Record], Hashable | None]]
 ) -> RecordPairs:
-    """Rows that agree in a key; earlier keys are more specific."""
-    found = pair_by(old, new, keys)
-    pairs = [(old[at], new[mate]) for at, mate in found.pairs]
-    return RecordPairs(pairs, [old[at] for at in found.old], [new[at] for at in found.new])
+    """Pair rows that agree in a key; earlier keys are more specific."""
+    paired = pair_by(old, new, keys)
+    pairs = [(old[row], new[mate]) for row, mate in paired.pairs]
+    return RecordPairs(pairs, [old[row] for row in paired.old], [new[row] for row in paired.new])
 
 
 def pair_lines(old: Sequence[Record], new: Sequence[Record], lines: Mapping[int, int]) -> RecordPairs:
-    """Rows of instructions that are the same one; `lines` has the line in NEW of each one of OLD that is there."""
+    """Pair rows of matched instructions; `lines` maps the line of each in OLD to that in NEW."""
     places = {record.get("line"): record for record in new}
     pairs = []
     left = []
@@ -122,18 +123,18 @@ def change_of(
     new: Record | None,
     **more: Any,  # noqa: ANN401 - the other fields of a change
 ) -> ModuleChange:
-    """What became of a row, with the lines that the rows of both sides have."""
+    """Return the change of a row, with the lines of the rows of both sides."""
     old_line, new_line = (None if side is None else number(side.get("line")) for side in (old, new))
     return ModuleChange(area, what, (name,), old_line=old_line, new_line=new_line, **more)
 
 
 def folded(value: Value) -> str:
-    """A text with `*` for numbers; of numbers of an op_name nothing depends."""
+    """Return a text with `*` for numbers."""
     return _DIGITS.sub("*", str(value or ""))
 
 
 def text(value: Value) -> str:
-    """A value as a change shows it."""
+    """Format a value for a change."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "" if value is None else str(value)
@@ -144,6 +145,6 @@ def number(value: Value) -> int | None:
 
 
 def more(old: Value, new: Value) -> int | None:
-    """NEW - OLD of whole numbers, `None` where one is not known."""
+    """Return NEW - OLD of whole numbers; None if one is unknown."""
     before, after = number(old), number(new)
     return None if before is None or after is None else after - before

@@ -1,4 +1,4 @@
-"""What the rows of two tables show: parameters, outputs, the optimizer's weights, collectives and loops that differ."""
+"""Changes that table rows show: parameters, outputs, the optimizer's weights, collectives and loops."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 
 _PARAMETER_ASPECTS = ("shape", "sharding", "memory_space")
 _BOTH = ("shape", "sharding")
-"""What parameters and outputs have both."""
+"""Properties that parameters and outputs share."""
 
 
 def pair_parameters(old: Sequence[Record], new: Sequence[Record]) -> RecordPairs:
-    """The arrays of parameters that belong together: by their paths where these name each one of them, else by number, and of
-    another number of parameters those of the same shapes from the first and from the last one on.
+    """Pair the arrays of parameters: by their paths if each has its own, else by number.
+
+    If the numbers of parameters differ, pair those of the same shapes from both ends.
     """
     names = [[_path(record) for record in side] for side in (old, new)]
     if all(len(set(side)) == len(side) and "" not in side for side in names) and set(names[0]) & set(names[1]):
@@ -29,8 +30,9 @@ def pair_parameters(old: Sequence[Record], new: Sequence[Record]) -> RecordPairs
 
 
 def pair_in_order(old: Sequence[Record], new: Sequence[Record]) -> RecordPairs:
-    """Rows in their order; where one side has more of them, those that have no mate of their shape between
-    the first and the last ones that have.
+    """Pair rows in their order.
+
+    If one side has more, match equal shapes from both ends and leave out the surplus between them.
     """
     if len(old) == len(new):
         return RecordPairs(list(zip(old, new, strict=True)), [], [])
@@ -48,7 +50,7 @@ def pair_in_order(old: Sequence[Record], new: Sequence[Record]) -> RecordPairs:
 
 
 def parameter_changes(pairs: RecordPairs) -> Iterator[ModuleChange]:
-    """What differs between parameters; sizes are bytes of the arrays, for donations those that are given away."""
+    """Yield the changes of parameters; sizes are bytes of the arrays, for donations the donated bytes."""
     yield from (_gone("parameters", record) for record in pairs.old)
     yield from (_new("parameters", record) for record in pairs.new)
     for old, new in pairs.pairs:
@@ -61,7 +63,7 @@ def parameter_changes(pairs: RecordPairs) -> Iterator[ModuleChange]:
 
 
 def output_changes(pairs: RecordPairs, parameters: RecordPairs) -> Iterator[ModuleChange]:
-    """What differs between results. One that takes the place of a parameter that changed in the same way is left out."""
+    """Yield the changes of outputs, except those that alias a parameter which changed in the same way."""
     changed = {
         text(after["number"])
         for before, after in parameters.pairs
@@ -75,7 +77,7 @@ def output_changes(pairs: RecordPairs, parameters: RecordPairs) -> Iterator[Modu
 
 
 def _aspects(area: Area, old: Record, new: Record, names: Sequence[str]) -> Iterator[ModuleChange]:
-    """In what an array changed, in one change. Its shape on one device follows from its sharding."""
+    """Yield one change with the changed properties of an array. Its shape on one device follows from its sharding."""
     differing = [name for name in names if name in old and name in new and old[name] != new[name]]
     if "sharding" in differing and _array(old) == _array(new):
         differing = [name for name in differing if name != "shape"]
@@ -86,7 +88,7 @@ def _aspects(area: Area, old: Record, new: Record, names: Sequence[str]) -> Iter
 
 
 def _aspect(name: str, old: Record, new: Record) -> Aspect:
-    """One aspect; of a shape the type, where that is all that differs."""
+    """Return one aspect; for a shape the type, if nothing else of it differs."""
     shapes = [text(record["shape"]).partition("[") for record in (old, new)]
     if name == "shape" and shapes[0][0] != shapes[1][0] and shapes[0][2] == shapes[1][2]:
         return Aspect("type", shapes[0][0], shapes[1][0])
@@ -94,13 +96,13 @@ def _aspect(name: str, old: Record, new: Record) -> Aspect:
 
 
 def _array(record: Record) -> tuple[str, int]:
-    """The type and the number of dimensions of an array."""
+    """Return the type and the number of dimensions of an array."""
     dtype, _, dimensions = text(record["shape"]).partition("[")
     return dtype, dimensions.count(",")
 
 
 def _spelled(aspect: str, record: Record) -> str:
-    """A sharding in the names of mesh axes, where they describe it."""
+    """Return the text of a property; a sharding in the names of mesh axes, if they describe it."""
     return text((record.get("partition_spec") if aspect == "sharding" else None) or record[aspect])
 
 
@@ -119,7 +121,7 @@ def _kind(area: Area, record: Record) -> str:
 
 
 def _name(record: Record) -> str:
-    """The path of a parameter, else its number; of an output its index."""
+    """Return the path of a parameter, else its number, or an output's index."""
     return text(record.get("path")) or text(record.get("number", record.get("index")))
 
 
@@ -135,11 +137,11 @@ _MOST_NUMBERS = 1 << 6
 
 
 def optimizer_changes(old: Sequence[Record], new: Sequence[Record], parameters: RecordPairs) -> Iterator[ModuleChange]:
-    """What differs between the rows of two tables of weights; `parameters` says which are the same."""
+    """Yield the changes of the optimizer's weights; `parameters` pairs the parameters."""
     followers = {before["number"]: after["number"] for before, after in parameters.pairs}
-    places = {one["weight"]: one for one in new}
+    unmatched = {record["weight"]: record for record in new}
     for before in old:
-        after = places.pop(followers.get(before["weight"]), None)
+        after = unmatched.pop(followers.get(before["weight"]), None)
         if after is None:
             yield change_of("optimizer", "gone", _weight_name(before), before, None, kind=text(before["rule"]))
             continue
@@ -147,7 +149,7 @@ def optimizer_changes(old: Sequence[Record], new: Sequence[Record], parameters: 
         aspects = tuple(Aspect(name, text(before[name]), text(after[name])) for name in compared)
         if aspects:
             yield change_of("optimizer", "changed", _weight_name(after), before, after, kind="weight", aspects=aspects)
-    for after in places.values():
+    for after in unmatched.values():
         yield change_of("optimizer", "new", _weight_name(after), None, after, kind=text(after["rule"]))
 
 
@@ -155,22 +157,22 @@ def _weight_name(record: Record) -> str:
     return text(record["path"]) or f"weight {text(record['weight'])}"
 
 
-def known_numbers(aspects: Iterable[Aspect]) -> list[tuple[float, float]]:
-    """Hyper-parameters and trip counts before and after, where both are numbers, at most `_MOST_NUMBERS`."""
-    found: dict[tuple[float, float], None] = {}
+def changed_numbers(aspects: Iterable[Aspect]) -> list[tuple[float, float]]:
+    """Return hyper-parameters and trip counts before and after, if both are numbers, at most `_MOST_NUMBERS`."""
+    pairs: dict[tuple[float, float], None] = {}
     for aspect in aspects:
         old, new = _number(aspect.was), _number(aspect.now)
-        if old is not None and new is not None and len(found) < _MOST_NUMBERS:
-            found[old, new] = None
-    return list(found)
+        if old is not None and new is not None and len(pairs) < _MOST_NUMBERS:
+            pairs[old, new] = None
+    return list(pairs)
 
 
-def explained(change: ModuleChange, known: Iterable[tuple[float, float]]) -> bool:
-    """Whether a constant that changed is a number that is known to have changed: as it is, negated, or as 1 - it."""
+def explained(change: ModuleChange, numbers: Iterable[tuple[float, float]]) -> bool:
+    """Return True if a changed constant follows from one of the `numbers`: itself, negated, as 1 - it or it - 1."""
     was, now = (_number(value) for value in (change.aspects[0].was, change.aspects[0].now))
     if was is None or now is None:
         return False
-    for old, new in known:
+    for old, new in numbers:
         for first, second in ((old, new), (-old, -new), (1 - old, 1 - new), (old - 1, new - 1)):
             if math.isclose(was, first, rel_tol=_CLOSE) and math.isclose(now, second, rel_tol=_CLOSE):
                 return True
@@ -187,34 +189,35 @@ def _number(value: str) -> float | None:
 _FIELDS = ("kind", "dtype", "shape", "group_size", "replica_groups", "source_target_pairs", "reduction", "is_async", "phase")
 _WORDS = {"is_async": "asynchronous", "replica_groups": "groups", "dtype": "type"}
 _MOST_MERGED = 1 << 7
-"""At most this many collectives are looked at for what they were merged of."""
+"""Limit of collectives that are examined as the result of a merge."""
 
 _IN_COLUMNS = frozenset({"opcode", "operands", "replica_groups", "source_target_pairs", "shape", "type", "to_apply"})
 _ARRAY = lazy_pattern(r"[a-z]\w*+\[[^\]]*+\]", re.ASCII)
 
 _KEYS: tuple[Callable[[Record], Hashable | None], ...] = (
-    lambda one: (*_what(one), one["replica_groups"], one["source_target_pairs"], folded(one["op_name"]), one["runs"]),
-    lambda one: (*_what(one), one["replica_groups"], one["source_target_pairs"], folded(one["op_name"])),
-    lambda one: (*_what(one), one["group_size"], one.get("axis"), one["runs"]),
-    lambda one: (*_what(one), one["group_size"], one.get("axis")),
-    lambda one: (one["kind"], folded(one["op_name"])) if one["op_name"] else None,
+    lambda row: (*_what(row), row["replica_groups"], row["source_target_pairs"], folded(row["op_name"]), row["runs"]),
+    lambda row: (*_what(row), row["replica_groups"], row["source_target_pairs"], folded(row["op_name"])),
+    lambda row: (*_what(row), row["group_size"], row.get("axis"), row["runs"]),
+    lambda row: (*_what(row), row["group_size"], row.get("axis")),
+    lambda row: (row["kind"], folded(row["op_name"])) if row["op_name"] else None,
 )
 
 
-def _what(one: Record) -> tuple[Hashable, ...]:
-    return one["kind"], one["shape"], one["phase"]
+def _what(row: Record) -> tuple[Hashable, ...]:
+    return row["kind"], row["shape"], row["phase"]
 
 
 def collective_changes(
     old: Sequence[Record], new: Sequence[Record], lines: Mapping[int, int], aspects: Mapping[int, Sequence[Aspect]]
 ) -> Iterator[ModuleChange]:
-    """What differs between the rows of two tables of collectives. `lines` are those of matched instructions, old and new;
-    `aspects` say by the line in OLD in what these changed. Sizes are bytes that one device sends in a step.
+    """Yield the changes of collectives; sizes are bytes that one device sends in a step.
+
+    `lines` are those of matched instructions, old and new. `aspects` are the changes of instructions by their line in OLD.
     """
-    found = pair_lines(old, new, lines)
-    for before, after in found.pairs:
+    matched = pair_lines(old, new, lines)
+    for before, after in matched.pairs:
         yield from _changed(before, after, aspects.get(number(before["line"]) or 0, ()))
-    rest = pair_records(found.old, found.new, _KEYS)
+    rest = pair_records(matched.old, matched.new, _KEYS)
     for before, after in rest.pairs:
         if before["runs"] != after["runs"]:
             yield _change("moved", before, after, (Aspect("runs", text(before["runs"]), text(after["runs"])),))
@@ -223,20 +226,20 @@ def collective_changes(
     gone, came = list(rest.old), list(rest.new)
     yield from _merged("merged", gone, came)
     yield from _merged("split", came, gone)
-    yield from (_change("gone", one, None, ()) for one in gone)
-    yield from (_change("new", None, one, ()) for one in came)
+    yield from (_change("gone", record, None, ()) for record in gone)
+    yield from (_change("new", None, record, ()) for record in came)
 
 
 def _merged(what: str, many: list[Record], single: list[Record]) -> Iterator[ModuleChange]:
-    """Collectives whose arrays together are those of one on the other side: they are taken out of both lists."""
-    for whole in [one for one in single if text(one["shape"]).startswith("(")][:_MOST_MERGED]:
-        parts = _parts(whole, [one for one in many if _group(one) == _group(whole)])
+    """Yield collectives whose arrays together are those of one on the other side, and remove them from both lists."""
+    for whole in [record for record in single if text(record["shape"]).startswith("(")][:_MOST_MERGED]:
+        parts = _parts(whole, [record for record in many if _group(record) == _group(whole)])
         if len(parts) < 2:
             continue
         single.remove(whole)
         for part in parts:
             many.remove(part)
-        sizes = [sum(number(one["executed_wire_bytes"]) or 0 for one in side) for side in (parts, [whole])]
+        sizes = [sum(number(record["executed_wire_bytes"]) or 0 for record in side) for side in (parts, [whole])]
         change = _change("new", None, whole, ()) if what == "merged" else _change("gone", whole, None, ())
         size = sizes[1] - sizes[0]
         words = f"{len(parts)} merged in one" if what == "merged" else f"split in {len(parts)}"
@@ -244,37 +247,37 @@ def _merged(what: str, many: list[Record], single: list[Record]) -> Iterator[Mod
 
 
 def _parts(whole: Record, many: Sequence[Record]) -> list[Record]:
-    """Those that have exactly the arrays of `whole` together."""
+    """Return the collectives of `many` that together have exactly the arrays of `whole`."""
     wanted = Counter(_ARRAY.findall(text(whole["shape"])))
-    found = []
-    for one in many:
-        arrays = Counter(_ARRAY.findall(text(one["shape"])))
+    parts = []
+    for record in many:
+        arrays = Counter(_ARRAY.findall(text(record["shape"])))
         if arrays <= wanted:
             wanted -= arrays
-            found.append(one)
-    return [] if wanted else found
+            parts.append(record)
+    return [] if wanted else parts
 
 
-def _group(one: Record) -> tuple[Hashable, ...]:
-    return one["kind"], one["group_size"], one.get("axis"), one["reduction"], one["runs"]
+def _group(record: Record) -> tuple[Hashable, ...]:
+    return record["kind"], record["group_size"], record.get("axis"), record["reduction"], record["runs"]
 
 
 def _changed(old: Record, new: Record, aspects: Sequence[Aspect]) -> Iterator[ModuleChange]:
-    """In what a collective changed, in one change: what it says, then what its attributes say that no column has."""
+    """Yield one change of a collective: its changed columns, else its changed attributes without a column."""
     differing = [name for name in _FIELDS if old.get(name) != new.get(name)]
     if "replica_groups" in differing and _same_groups(text(old.get("replica_groups")), text(new.get("replica_groups"))):
         differing.remove("replica_groups")
     differing = [name for name in differing if not (name == "shape" and _but_type(old) == _but_type(new))]
     if "replica_groups" in differing and "group_size" in differing:
         differing.remove("group_size")
-    told = tuple(Aspect(_WORDS.get(name, name), text(old.get(name)), text(new.get(name))) for name in differing)
-    told = told or tuple(one for one in aspects if one.name not in _IN_COLUMNS)
-    if told:
-        yield _change("changed", old, new, told)
+    changes = tuple(Aspect(_WORDS.get(name, name), text(old.get(name)), text(new.get(name))) for name in differing)
+    changes = changes or tuple(aspect for aspect in aspects if aspect.name not in _IN_COLUMNS)
+    if changes:
+        yield _change("changed", old, new, changes)
 
 
 def _same_groups(old: str, new: str) -> bool:
-    """Whether two texts mean the same groups, as a list of devices and the axis of a mesh."""
+    """Return True if two texts mean the same groups, such as a list of devices and a mesh axis."""
     try:
         first, second = parse_groups(old), parse_groups(new)
         if first.count != second.count or first.sizes != second.sizes:
@@ -289,63 +292,64 @@ def _but_type(record: Record) -> str:
 
 
 def _change(what: str, old: Record | None, new: Record | None, aspects: tuple[Aspect, ...]) -> ModuleChange:
-    one = new or old or {}
+    record = new or old or {}
     sizes = (0 if side is None else side["executed_wire_bytes"] for side in (old, new))
     return change_of(
         "collectives",
         what,
-        text(one["name"]),
+        text(record["name"]),
         old,
         new,
-        kind=" ".join(filter(None, (_arrays(one), text(one["kind"]), _over(one)))),
+        kind=" ".join(filter(None, (_arrays(record), text(record["kind"]), _over(record)))),
         aspects=aspects,
         size=more(*sizes),
-        phase=text(one["phase"]),
-        source=text(one["source"]),
+        phase=text(record["phase"]),
+        source=text(record["source"]),
     )
 
 
-def _arrays(one: Record) -> str:
-    """The shape; of a tuple how many arrays it holds."""
-    shape = text(one["shape"])
+def _arrays(record: Record) -> str:
+    """Return the shape; for a tuple the number of its arrays."""
+    shape = text(record["shape"])
     return f"{len(_ARRAY.findall(shape))} arrays" if shape.startswith("(") else shape
 
 
-def _over(one: Record) -> str:
-    if one.get("axis"):
-        return f"over {one['axis']}"
-    return f"over groups of {one['group_size']}" if one.get("group_size") else ""
+def _over(record: Record) -> str:
+    if record.get("axis"):
+        return f"over {record['axis']}"
+    return f"over groups of {record['group_size']}" if record.get("group_size") else ""
 
 
 # -- loops -------------------------------------------------------------------------------------------------------------
 
 
 def loop_changes(old: Sequence[Record], new: Sequence[Record], lines: Mapping[int, int]) -> Iterator[ModuleChange]:
-    """What differs between the rows of two tables of loops; sizes are bytes sent in them in a step."""
-    found = pair_lines(old, new, lines)
-    rest = pair_records(found.old, found.new, (lambda one: (one["loop"], one["trip_count"]), lambda one: one["source"] or None))
-    for before, after in (*found.pairs, *rest.pairs):
+    """Yield the changes of loops; sizes are bytes sent in them in a step."""
+    matched = pair_lines(old, new, lines)
+    keys = (lambda row: (row["loop"], row["trip_count"]), lambda row: row["source"] or None)
+    rest = pair_records(matched.old, matched.new, keys)
+    for before, after in (*matched.pairs, *rest.pairs):
         if before["trip_count"] != after["trip_count"]:
             yield _loop_change("changed", before, after)
-    for one in rest.old:
-        yield _loop_change("gone", one, None)
-    for one in rest.new:
-        yield _loop_change("new", None, one)
+    for record in rest.old:
+        yield _loop_change("gone", record, None)
+    for record in rest.new:
+        yield _loop_change("new", None, record)
 
 
 def _loop_change(what: str, old: Record | None, new: Record | None) -> ModuleChange:
     before, after = old or {}, new or {}
-    one = new or old or {}
+    record = new or old or {}
     return change_of(
         "loops",
         what,
-        text(one["loop"]),
+        text(record["loop"]),
         old,
         new,
         kind="while" if old and new else f"while of {_times(old or new)} runs",
         aspects=(Aspect("trip count", _times(old), _times(new)),) if old and new else (),
         size=more(before.get("executed_wire_bytes", 0), after.get("executed_wire_bytes", 0)),
-        source=text(one.get("source")),
+        source=text(record.get("source")),
     )
 
 

@@ -6,7 +6,7 @@ import lzma
 from functools import cache
 from pathlib import Path
 
-from hlo_inspect.compare.changes import ModuleChange, in_words
+from hlo_inspect.compare.changes import ModuleChange, format_change
 from hlo_inspect.compare.comparison import ComparedModule
 from hlo_inspect.compare.explanation import Explanation
 from hlo_inspect.inspection.comparisons import ComparedInput, Comparisons
@@ -38,4 +38,4 @@ def changes(old: ComparedModule, new: ComparedModule) -> list[ModuleChange]:
 
 def words(change: ModuleChange) -> str:
     """A change in words, sizes as integers."""
-    return "".join(part if isinstance(part, str) else str(part.value) for part in in_words(change))
+    return "".join(part if isinstance(part, str) else str(part.value) for part in format_change(change))

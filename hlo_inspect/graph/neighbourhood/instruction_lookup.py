@@ -31,8 +31,8 @@ class RowPlace(NamedTuple):
 def find_rows(module: Module, views: Views, asked: str) -> list[RowPlace]:
     """Return the rows that `asked` names, in the order of the text.
 
-    It is a name (in any computation), a line number, an opcode, an op_name, or a pattern for one of these with `*` for any
-    text. Raise NoSuchInstructionError if nothing fits. Names may be as tables print them: `%name`, `name{0}`, `fusion.* × 24`.
+    It is a name (in any computation), a line number, an opcode, an op_name, or a pattern with `*` for any text. Raise
+    NoSuchInstructionError if nothing fits. Names may be as tables print them: `%name`, `name{0}`, `fusion.* × 24`.
     """
     text = _plain(asked)
     if text.isascii() and text.isdigit():

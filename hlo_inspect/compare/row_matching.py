@@ -1,10 +1,9 @@
-"""Which rows of two computations are the same one.
+"""Match the rows of two computations.
 
-Rows are matched by what they say and what surrounds them, never by their names: first those whose whole dataflow is the
-same, upwards to the parameters or downwards to the root, then those that are alike within two steps, then those that are alike
-and are in the same place. What is in the same place and of the same opcode is the same row, changed. Colours are
-numbers that stand for all that was compared; rows of one colour are matched in the order of the text, where both sides have as
-many.
+Rows are matched by content and surroundings, never by name. First come rows whose whole dataflow is equal, upwards to the
+parameters or downwards to the root. Then come rows that are equal within two steps, then equal rows with the same neighbours. A
+row with the same neighbours and opcode but other content is the same row, changed. Colours are numbers that stand for all that
+was compared. Rows of one colour are matched in the order of the text, if both sides have the same number.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 Colour = Hashable
 
 _ROUNDS = 12
-"""How often matched rows may make out others; each round ends early where none is found."""
+"""Limit of rounds in which matched rows identify others; each loop of rounds ends early if none is found."""
 
 _PLAIN, _ROOT = 1, 2
 
@@ -30,9 +29,10 @@ _NUMBERS = lazy_pattern(r"\d++", re.ASCII)
 
 
 class MatchingSide:
-    """The rows of one of the two computations, and which of them are matched: `mates` has a row's mate on the other side,
-    `numbers` by row the number of its pair, -1 where it has none, and `rest` the rows without a mate in their order. `seeds`
-    are the colours of rows by themselves: of matched ones those of their pairs.
+    """The rows of one of the two computations, and their matches.
+
+    `mates` has a row's mate on the other side, `numbers` by row the number of its pair (-1 without). `rest` are the rows
+    without a mate in order. `seeds` are the colours of rows by themselves; for matched rows those of their pairs.
     """
 
     def __init__(self, computation: CanonicalComputation) -> None:
@@ -57,31 +57,31 @@ class MatchingSide:
                     self.users[operand].append((row, 0 if self._sorts[row] else position))
 
     def take(self, row: int, mate: int, number: int) -> None:
-        """Notes the mate of a row, and the number of their pair."""
+        """Record the mate of a row, and the number of their pair."""
         self.mates[row], self.numbers[row], self.seeds[row] = mate, number, -number - 2
         self._taken.append(row)
 
     def unmatched(self) -> Sequence[int]:
-        """The rows without a mate."""
+        """Return the rows without a mate."""
         if len(self.rest) + len(self.mates) > self.size:
             self.rest = [row for row in self.rest if row not in self.mates]
         return self.rest
 
-    def beside_unmatched(self) -> list[tuple[int, int]]:
-        """The matched rows with an operand or a reader that is not, and their mates, in the order in which they were found."""
-        beside: set[int | None] = set()
+    def pairs_near_unmatched(self) -> list[tuple[int, int]]:
+        """Return the pairs whose row has an unmatched operand or user, in the order in which they were matched."""
+        near: set[int | None] = set()
         for row in self.unmatched():
-            beside.update(self.operands[row])
-            beside.update([user for user, _ in self.users[row]])
-        return [pair for pair in self.mates.items() if pair[0] in beside] if beside else []
+            near.update(self.operands[row])
+            near.update([user for user, _ in self.users[row]])
+        return [pair for pair in self.mates.items() if pair[0] in near] if near else []
 
     def kind(self, row: int) -> str:
-        """The opcode, of a start or a done that of what it starts, apart from the other of the two."""
+        """Return the opcode; the starts of a kind share one, and so do its dones."""
         opcode = TABLE.get(self.opcodes[row])
         return self.opcodes[row] if opcode is None else f"{opcode.base} done" if opcode.half == "done" else opcode.base
 
     def upwards(self) -> list[int]:
-        """Colours that tell rows apart by all that they are made of."""
+        """Return colours that tell rows apart by all that they are made of."""
         colours = list(self.seeds)
         for row in self.canonical.topological_order:
             if self.numbers[row] < 0:
@@ -92,7 +92,7 @@ class MatchingSide:
         return colours
 
     def downwards(self) -> list[int]:
-        """Colours that tell rows apart by all that becomes of them."""
+        """Return colours that tell rows apart by all that becomes of them."""
         root = self.view.root
         colours = list(self.seeds)
         for row in reversed(self.canonical.topological_order):
@@ -103,8 +103,9 @@ class MatchingSide:
         return colours
 
     def within(self) -> tuple[list[int], list[int]]:
-        """Colours that tell unmatched rows apart by what surrounds them within one step, and within two. After the first time
-        only those are made again that have another neighbour since.
+        """Return colours of unmatched rows by their neighbours within one step, and within two.
+
+        After the first call only rows with newly matched neighbours are computed again.
         """
         taken, self._taken = self._taken, []
         if not self._near:
@@ -113,38 +114,38 @@ class MatchingSide:
         else:
             for row in taken:
                 self._near[row] = self._far[row] = self.seeds[row]
-            near = self._unmatched_beside(taken)
-            far = near | self._unmatched_beside(near)
+            near = self._unmatched_near(taken)
+            far = near | self._unmatched_near(near)
         self._colour(near, self.seeds, self._near)
         self._colour(far, self._near, self._far)
         return self._near, self._far
 
-    def _unmatched_beside(self, rows: Iterable[int]) -> set[int]:
-        """The rows without a mate among the operands of some rows and what reads them."""
-        beside: set[int] = set()
+    def _unmatched_near(self, rows: Iterable[int]) -> set[int]:
+        """Return the unmatched rows among the operands and users of some rows."""
+        near: set[int] = set()
         for row in rows:
-            beside.update(defined(self.operands[row]))
-            beside.update([user for user, _ in self.users[row]])
-        return beside.difference(self.mates)
+            near.update(defined(self.operands[row]))
+            near.update([user for user, _ in self.users[row]])
+        return near.difference(self.mates)
 
-    def _colour(self, rows: Iterable[int], colours: Sequence[int], found: list[int]) -> None:
-        """Colours rows in `found` by these colours of their own, of their operands and of what reads them."""
+    def _colour(self, rows: Iterable[int], colours: Sequence[int], result: list[int]) -> None:
+        """Write into `result` the colours of rows, made of their own colours and those of their operands and users."""
         root, operands, users, sorts = self.view.root, self.operands, self.users, self._sorts
         for row in rows:
             above = [0 if operand is None else colours[operand] for operand in operands[row]]
             if sorts[row]:
                 above.sort()
             below = sorted([(colours[user], position) for user, position in users[row]])
-            found[row] = hash((colours[row], _ROOT if row == root else _PLAIN, len(above), *above, *below))
+            result[row] = hash((colours[row], _ROOT if row == root else _PLAIN, len(above), *above, *below))
 
     def scope(self, row: int) -> str:
-        """The op_name, with `*` for numbers."""
+        """Return the op_name, with `*` for numbers."""
         name = _OP_NAME.search(self.view.tails[row])
         return _NUMBERS.sub("*", name[1]) if name is not None else ""
 
 
 class RowMatcher:
-    """Matches the rows of two computations. `given` are rows that are known to be the same."""
+    """Match the rows of two computations. `given` are pairs that are known in advance."""
 
     def __init__(self, old: CanonicalComputation, new: CanonicalComputation, given: Iterable[tuple[int, int]]) -> None:
         self.old, self.new = self._sides = (MatchingSide(old), MatchingSide(new))
@@ -156,11 +157,11 @@ class RowMatcher:
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
-        """Rows that are the same, changed or not, in the order of OLD."""
+        """The matched rows, changed or not, in the order of OLD."""
         return sorted(self.old.mates.items())
 
     def are_twins(self, old: int, new: int) -> bool:
-        """Whether two rows have the same value, though each may be matched to another one."""
+        """Return True if two rows have the same value, though each may be matched to another row."""
         return self._up[0][old] == self._up[1][new]
 
     def _take(self, old: int, new: int) -> None:
@@ -169,92 +170,92 @@ class RowMatcher:
         self.new.take(new, old, number)
 
     def _match(self) -> None:
-        self._all_that_is_equal()
+        self._match_equal_rows()
         for key in (_place, _operands, _readers, _kind_and_scope, _running):
             for _ in range(_ROUNDS):
                 if not self._by(key):
                     break
-                self._alike()
+                self._match_by_neighbours()
             self._walk()
-        self._as_many_as_there_are()
+        self._pair_remaining()
 
-    def _all_that_is_equal(self) -> None:
+    def _match_equal_rows(self) -> None:
         up, down = self._up, [side.downwards() for side in self._sides]
         both = [list(zip(*colours, strict=True)) for colours in zip(up, down, strict=True)]
         self._by_colours(*both)
         self._by_colours(*up)
         self._by_colours(*down)
         self._by(lambda side, row: side.kind(row) if row == side.view.root else None)
-        self._alike()
+        self._match_by_neighbours()
 
-    def _alike(self) -> None:
-        """Those that say the same with the same around them, until no more are found."""
+    def _match_by_neighbours(self) -> None:
+        """Match equal rows with equal neighbours, until none is left."""
         for _ in range(_ROUNDS):
             if not all(side.unmatched() for side in self._sides):
                 return
             near, far = zip(*(side.within() for side in self._sides), strict=True)
-            found = self._by_colours(*far) or self._by_colours(*near) or self._by(_one_operand) or self._by(_one_reader)
-            if not found:
+            if not (self._by_colours(*far) or self._by_colours(*near) or self._by(_one_operand) or self._by(_one_reader)):
                 return
 
     def _walk(self) -> None:
-        """From each pair to its operands at the same places, and to what alone reads it at the same place, where these are of
-        one opcode and have as many operands: along a chain of any length in one go. After a walk that found none there is none
-        to find until rows are matched otherwise.
+        """Match along chains of any length: from each pair to its operands and single users in the same positions.
+
+        They must have the same opcode and number of operands. Repeated calls return at once until other rows are matched.
         """
         old, new = self._sides
         if len(old.mates) == self._walked_from:
             return
         self._walked_from = len(old.mates)
-        waiting = deque(old.beside_unmatched() if new.unmatched() else ())
+        waiting = deque(old.pairs_near_unmatched() if new.unmatched() else ())
         while waiting:
             row, mate = waiting.popleft()
-            found = list(zip(old.operands[row], new.operands[mate], strict=False))
-            found += _only_readers(old, new, row, mate)
-            for one, other in found:
-                if one is None or other is None or one in old.mates or other in new.mates:
+            candidates = list(zip(old.operands[row], new.operands[mate], strict=False))
+            candidates += _only_readers(old, new, row, mate)
+            for near, other in candidates:
+                if near is None or other is None or near in old.mates or other in new.mates:
                     continue
-                if old.kind(one) == new.kind(other) and len(old.operands[one]) == len(new.operands[other]):
-                    self._take(one, other)
-                    waiting.append((one, other))
+                if old.kind(near) == new.kind(other) and len(old.operands[near]) == len(new.operands[other]):
+                    self._take(near, other)
+                    waiting.append((near, other))
 
     def _by_colours(self, old: Sequence[Colour], new: Sequence[Colour]) -> int:
-        """Matches the rows of one colour."""
+        """Match the rows of one colour, and return how many pairs there are."""
         groups = [
             _rows_by(map(colours.__getitem__, side.unmatched()), side.unmatched())
             for side, colours in zip(self._sides, (old, new), strict=True)
         ]
-        return self._match_groups(*groups, as_many=True)
+        return self._match_groups(*groups, same_size=True)
 
-    def _by(self, key: Callable[[MatchingSide, int], Colour | None], *, as_many: bool = True) -> int:
-        """Matches the rows with the same key. Rows without a key (`None`) are left."""
+    def _by(self, key: Callable[[MatchingSide, int], Colour | None], *, same_size: bool = True) -> int:
+        """Match the rows with the same key, and return how many pairs there are. Skip rows without a key (None)."""
         if not all(side.unmatched() for side in self._sides):
             return 0
         groups = [_rows_by([key(side, row) for row in side.unmatched()], side.unmatched()) for side in self._sides]
-        return self._match_groups(*groups, as_many=as_many)
+        return self._match_groups(*groups, same_size=same_size)
 
-    def _match_groups(self, old: Mapping[Colour, list[int]], new: Mapping[Colour, list[int]], *, as_many: bool) -> int:
-        """Matches the rows of groups with the same key, in the order of the text; `as_many` only where both sides have as many.
-        Says how many were found.
+    def _match_groups(self, old: Mapping[Colour, list[int]], new: Mapping[Colour, list[int]], *, same_size: bool) -> int:
+        """Match the rows of groups with the same key in the order of the text, and return the number of pairs.
+
+        With `same_size`, only groups of the same size on both sides are matched.
         """
-        found = 0
+        pairs = 0
         for colour, rows in old.items():
             others = new.get(colour, ())
-            if len(rows) == len(others) or (others and not as_many):
+            if len(rows) == len(others) or (others and not same_size):
                 for pair in zip(rows, others, strict=False):
                     self._take(*pair)
-                    found += 1
-        return found
+                    pairs += 1
+        return pairs
 
-    def _as_many_as_there_are(self) -> None:
-        """Of rows that say the same as many as there are on both sides, those of one scope first."""
-        self._by(lambda side, row: (side.local[row], side.scope(row)), as_many=False)
-        self._by(lambda side, row: side.local[row], as_many=False)
-        self._alike()
+    def _pair_remaining(self) -> None:
+        """Match equal rows though their numbers differ, those of one scope first."""
+        self._by(lambda side, row: (side.local[row], side.scope(row)), same_size=False)
+        self._by(lambda side, row: side.local[row], same_size=False)
+        self._match_by_neighbours()
 
 
 def _rows_by(keys: Iterable[Colour | None], rows: Iterable[int]) -> dict[Colour, list[int]]:
-    """The rows by their keys."""
+    """Group the rows by key; leave out those without one."""
     groups: defaultdict[Colour, list[int]] = defaultdict(list)
     for key, row in zip(keys, rows, strict=True):
         groups[key].append(row)
@@ -263,7 +264,7 @@ def _rows_by(keys: Iterable[Colour | None], rows: Iterable[int]) -> dict[Colour,
 
 
 def _numbers_above(side: MatchingSide, row: int) -> list[int]:
-    """The pairs that the operands of a row belong to, -1 for one that is not matched."""
+    """Return the numbers of the operands' pairs, -1 for an unmatched one."""
     numbers = side.numbers
     above = [-1 if operand is None else numbers[operand] for operand in side.operands[row]]
     return sorted(above) if side.opcodes[row] in COMMUTATIVE else above
@@ -274,24 +275,24 @@ def _numbers_below(side: MatchingSide, row: int) -> list[tuple[int, int]]:
 
 
 def _one_operand(side: MatchingSide, row: int) -> Colour | None:
-    """What it says, and the first of its operands that is matched."""
-    first = next(((at, number) for at, number in enumerate(_numbers_above(side, row)) if number >= 0), None)
+    """Return the content, and the first of the operands that is matched."""
+    first = next(((position, number) for position, number in enumerate(_numbers_above(side, row)) if number >= 0), None)
     return None if first is None else (side.local[row], first)
 
 
 def _one_reader(side: MatchingSide, row: int) -> Colour | None:
-    """What it says, and the first of its readers that is matched."""
-    first = next((one for one in _numbers_below(side, row) if one[0] >= 0), None)
+    """Return the content, and the first of the users that is matched."""
+    first = next((user for user in _numbers_below(side, row) if user[0] >= 0), None)
     return None if first is None else (side.local[row], first)
 
 
 def _only_readers(old: MatchingSide, new: MatchingSide, row: int, mate: int) -> list[tuple[int, int]]:
-    """What reads two rows and is the only such thing on its side that is not matched: by its opcode and the place."""
+    """Pair unmatched users of two rows that are the only ones on their side with their opcode and operand position."""
     readers: list[dict[tuple[str, int], list[int]]] = [{}, {}]
-    for side, one, found in zip((old, new), (row, mate), readers, strict=True):
-        for user, position in side.users[one]:
+    for side, own, by_position in zip((old, new), (row, mate), readers, strict=True):
+        for user, position in side.users[own]:
             if user not in side.mates:
-                found.setdefault((side.kind(user), position), []).append(user)
+                by_position.setdefault((side.kind(user), position), []).append(user)
     return [
         (users[0], others[0])
         for place, users in readers[0].items()
@@ -300,7 +301,7 @@ def _only_readers(old: MatchingSide, new: MatchingSide, row: int, mate: int) -> 
 
 
 def _place(side: MatchingSide, row: int) -> Colour | None:
-    """Its opcode and all its neighbours, where all are matched."""
+    """Return opcode and neighbours, if all of these are matched."""
     above, below = _numbers_above(side, row), _numbers_below(side, row)
     if -1 in above or any(number < 0 for number, _ in below) or not (above or below):
         return None
@@ -308,23 +309,23 @@ def _place(side: MatchingSide, row: int) -> Colour | None:
 
 
 def _operands(side: MatchingSide, row: int) -> Colour | None:
-    """Its opcode and its operands, where some are matched."""
+    """Return opcode and operands, if some of these are matched."""
     above = _numbers_above(side, row)
     return (side.kind(row), tuple(above)) if any(number >= 0 for number in above) else None
 
 
 def _readers(side: MatchingSide, row: int) -> Colour | None:
-    """Its opcode and what reads it, where some of that is matched."""
+    """Return opcode and users, if some of these are matched."""
     below = _numbers_below(side, row)
     return (side.kind(row), tuple(below)) if any(number >= 0 for number, _ in below) else None
 
 
 def _kind_and_scope(side: MatchingSide, row: int) -> Colour | None:
-    """Its opcode and its op_name, where it has one."""
+    """Return opcode and op_name, if there is one."""
     scope = side.scope(row)
     return (side.kind(row), scope) if scope else None
 
 
 def _running(side: MatchingSide, row: int) -> Colour | None:
-    """Its opcode, of what runs other computations: a loop that carries other values is still that loop."""
+    """Return the opcode of a loop or conditional: with other values it is still the same one."""
     return side.kind(row) if side.opcodes[row] in _RUNNERS else None
