@@ -133,7 +133,7 @@ class Graph:
             self._last_below[key] = order
         return order
 
-    def held(self, roots: Iterable[int], bits: Mapping[int, int]) -> dict[int, int]:
+    def bits_below(self, roots: Iterable[int], bits: Mapping[int, int]) -> dict[int, int]:
         """Return the bits of the nodes that each node below `roots` holds, its own included."""
         bits_below: dict[int, int] = {}
         for node in self.below(roots):

@@ -89,7 +89,7 @@ class FilledBuffers:
         self._frames = frames
         self._written: dict[Place, int | None] = {}
 
-    def written(self, place: Place) -> int | None:
+    def written_count(self, place: Place) -> int | None:
         """Return the number of elements written up to a place, with repeats; None for another array."""
         frames, counts = self._frames, self._written
         chain: list[tuple[Place, int]] = []

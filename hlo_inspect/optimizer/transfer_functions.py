@@ -169,7 +169,7 @@ def _filled_buffer(nodes: NodeCache, place: Place) -> int:
     """Return a buffer that TPU fills with arrays instead of a concatenation: each element is written once."""
     frames = nodes.frames
     whole = frames.shape(place)
-    if not isinstance(whole, ArrayShape) or nodes.buffers.written(place) != whole.elements:
+    if not isinstance(whole, ArrayShape) or nodes.buffers.written_count(place) != whole.elements:
         return nodes.opaque(place)
     writes = nodes.buffers.writes(place)
     nodes_written = nodes.nodes_at([operand for write in writes for operand in write[1:]])

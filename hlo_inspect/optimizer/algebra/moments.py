@@ -296,11 +296,11 @@ def find_adam_step(update: Update, rest: Sum | None = None) -> AdamStep | None:
             factors = tuple(factor for factor in monomial if factor[0] != first.new)
             root = find_root(update, factors, second.new)
             if root is not None:
-                return _with_rate(update, first, second, root, value)
+                return _make_step(update, first, second, root, value)
     return None
 
 
-def _with_rate(update: Update, first: State, second: State, root: Root, value: float) -> AdamStep | None:
+def _make_step(update: Update, first: State, second: State, root: Root, value: float) -> AdamStep | None:
     inner, _ = take_corrections(update, root.correction)  # other scalars are corrections that are handed in
     outer, factors = take_corrections(update, root.rest)
     if not all(update.is_scalar(atom) for atom, _ in factors):

@@ -165,14 +165,14 @@ def clip_of(update: Update, atom: int, exponent: float) -> Clip | None:
     if factor.op == "sum" and exponent == 1.0:
         return find_clip(update, factor.parts[0])
     if factor.op == "select" and exponent == 1.0:
-        return _by_choice(update, factor)
+        return _clip_by_choice(update, factor)
     if factor.op == "minimum" and exponent == 1.0:
-        return _by_factor(update, factor) or _by_value(update, factor)
+        return _clip_by_factor(update, factor) or _clip_by_value(update, factor)
     if factor.op == "maximum":
-        return _by_divisor(update, factor) if exponent == -1.0 else _by_value(update, factor)
+        return _clip_by_divisor(update, factor) if exponent == -1.0 else _clip_by_value(update, factor)
     if factor.op == "clamp" and exponent == 1.0:
         low, _, high = factor.parts
-        return _symmetric(low, high)
+        return _symmetric_clip(low, high)
     return None
 
 
@@ -217,7 +217,7 @@ def _is_sum_of_squares(update: Update, term: tuple[tuple[int, float], ...], stag
     return bool(inner) and all(_is_sum_of_squares(update, term, stages - 1) for term in inner)
 
 
-def _by_choice(update: Update, select: Atom) -> Clip | None:
+def _clip_by_choice(update: Update, select: Atom) -> Clip | None:
     """Match `norm < limit ? g : g * limit / norm`, of a gradient or of a factor."""
     condition, then, other = select.parts
     atoms = [update.forms.atoms[a] for monomial in condition for a, _ in monomial]
@@ -262,21 +262,21 @@ def _is_safe_norm(update: Update, atom: int, exponent: float) -> bool:
     return False
 
 
-def _by_factor(update: Update, minimum: Atom) -> Clip | None:
+def _clip_by_factor(update: Update, minimum: Atom) -> Clip | None:
     """Match `min(1, limit / (norm + epsilon))`, or that times a number; the limit and epsilon may be inputs."""
     ratios = [part for part in minimum.parts if not is_constant(part)]
-    most = _most(minimum)
+    most = _unclipped_number(minimum)
     if len(ratios) != 1 or len(ratios[0]) != 1 or most <= 0.0:
         return None
     ((whole, limit),) = ratios[0].items()
     scalars, monomial = update.split_scalars(whole)
     if not monomial or any(exponent > 0 for _, exponent in monomial):
         return None
-    clip = _limit(update, update.forms.power({monomial: 1.0}, -1.0), limit / most)
+    clip = _clip_with_limit(update, update.forms.power({monomial: 1.0}, -1.0), limit / most)
     return Clip("norm", None) if clip is not None and scalars else clip
 
 
-def _most(minimum: Atom) -> float:
+def _unclipped_number(minimum: Atom) -> float:
     """Return the number that is the smaller one if no norm is over its limit."""
     return min((part.get(ONE, 0.0) for part in minimum.parts if is_constant(part)), default=0.0)
 
@@ -284,10 +284,12 @@ def _most(minimum: Atom) -> float:
 def unclipped_factor(update: Update, monomial: Monomial) -> float:
     """Return the product of the clips among the factors of a gradient if no norm is over its limit."""
     atoms = [(update.forms.atoms[atom], exponent) for atom, exponent in monomial]
-    return math.prod(_most(a) for a, exponent in atoms if a.op == "minimum" and exponent == 1.0 and _by_factor(update, a))
+    return math.prod(
+        _unclipped_number(a) for a, exponent in atoms if a.op == "minimum" and exponent == 1.0 and _clip_by_factor(update, a)
+    )
 
 
-def _by_divisor(update: Update, maximum: Atom) -> Clip | None:
+def _clip_by_divisor(update: Update, maximum: Atom) -> Clip | None:
     """Match `max(norm, limit)` or `max(1, norm / limit)` below the gradient."""
     constants = [part for part in maximum.parts if is_constant(part)]
     others = [part for part in maximum.parts if not is_constant(part)]
@@ -297,7 +299,7 @@ def _by_divisor(update: Update, maximum: Atom) -> Clip | None:
     return Clip("norm", update.round(constants[0].get(ONE, 0.0) / factor))
 
 
-def _limit(update: Update, divisor: Sum, limit: float) -> Clip | None:
+def _clip_with_limit(update: Update, divisor: Sum, limit: float) -> Clip | None:
     """Return the limit over a norm, to which a small number may have been added."""
     ((monomial, factor),) = divisor.items()
     inner = update.forms.atoms[monomial[0][0]]
@@ -316,7 +318,7 @@ def unclipped(update: Update, form: Sum) -> Sum:
     monomial, value = only_term(form)
     for atom, exponent in monomial:
         factor = update.forms.atoms[atom]
-        clip = _by_choice(update, factor) if factor.op == "select" and exponent == 1.0 else None
+        clip = _clip_by_choice(update, factor) if factor.op == "select" and exponent == 1.0 else None
         if clip is not None:
             scalars: Sum = {product(monomial, ((atom, -1.0),)): value}
             return update.forms.multiply(scalars, _chosen_below(update, factor))
@@ -350,7 +352,7 @@ def within_limits(update: Update, atom: int) -> Sum:
     return {}
 
 
-def _by_value(update: Update, bound: Atom) -> Clip | None:
+def _clip_by_value(update: Update, bound: Atom) -> Clip | None:
     """Match `min(max(g, -limit), limit)`, in either order."""
     constants = [part for part in bound.parts if is_constant(part)]
     others = [part for part in bound.parts if not is_constant(part)]
@@ -361,10 +363,10 @@ def _by_value(update: Update, bound: Atom) -> Clip | None:
     if inner is None or {inner.op, bound.op} != {"minimum", "maximum"}:
         return None
     limits = [part for part in inner.parts if is_constant(part)]
-    return _symmetric(limits[0], constants[0]) if len(limits) == 1 else None
+    return _symmetric_clip(limits[0], constants[0]) if len(limits) == 1 else None
 
 
-def _symmetric(low: Sum, high: Sum) -> Clip | None:
+def _symmetric_clip(low: Sum, high: Sum) -> Clip | None:
     if not is_constant(low) or not is_constant(high):
         return None
     left, right = low.get(ONE, 0.0), high.get(ONE, 0.0)

@@ -57,7 +57,7 @@ class Reductions:
         return self._over_devices[atom]
 
     def _summed_over_devices(self, atom: int) -> Sum | None:
-        operand = self._reduced(atom, "add")
+        operand = self._reduced_operand(atom, "add")
         if operand is None:
             return None
         node = self._forms.atoms[atom].node
@@ -85,7 +85,7 @@ class Reductions:
         operands = self._frames.operands(place)[:2]
         return (self._form(operands[0]), self._form(operands[1])) if len(operands) == 2 else None
 
-    def iterated(self, atom: int) -> CarriedAtom | None:
+    def carried_atom(self, atom: int) -> CarriedAtom | None:
         """Return the carried value of a loop whose last value a leaf is, None for another leaf."""
         node = self._forms.atoms[atom].node
         place = self._flow.graph.places.get(node) if node is not None else None
@@ -97,16 +97,16 @@ class Reductions:
         old = self._flow.graph.input((body, 0, place[2]), self._frames.size(place))
         return CarriedAtom(self._form(initial), self._forms.leaf(old), self._form(self._frames.root(body, place[2])))
 
-    def added_up(self, atom: int) -> dict[int, list[Sum]]:
+    def addends_by_atom(self, atom: int) -> dict[int, list[Sum]]:
         """Return the operands of the reductions or inner products whose sum an atom is, by the atoms in them.
 
         The size of a value counts by the atoms in its definition. The result is empty if a term is something else.
         """
         if atom not in self._totals:
-            self._totals[atom] = self._added_up(atom)
+            self._totals[atom] = self._find_addends(atom)
         return self._totals[atom]
 
-    def _added_up(self, atom: int) -> dict[int, list[Sum]]:
+    def _find_addends(self, atom: int) -> dict[int, list[Sum]]:
         whole = self._forms.atoms[atom]
         forms_by_atom: dict[int, list[Sum]] = {}
         for monomial, value in (whole.parts[0] if whole.op == "sum" else {((atom, 1.0),): 1.0}).items():
@@ -137,7 +137,7 @@ class Reductions:
     def _summed(self, atom: int, kind: str) -> Sum | None:
         form: Sum | None = None
         for _ in range(MAX_STAGES):
-            operand = self._reduced(atom, kind)
+            operand = self._reduced_operand(atom, kind)
             if operand is None:
                 return form
             form = self._form(operand)
@@ -153,7 +153,7 @@ class Reductions:
     def _form_of(self, node: int) -> Sum:
         return split_zero(self._forms.form(self._step.resolved(self._flow.graph, [node])[node]))
 
-    def _reduced(self, atom: int, kind: str) -> Place | None:
+    def _reduced_operand(self, atom: int, kind: str) -> Place | None:
         """Return the place of the operand of a reduction; for a part of a combined all-reduce, that of the part's operand."""
         record = self._forms.atoms[atom]
         places = self._flow.graph.places

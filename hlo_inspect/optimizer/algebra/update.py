@@ -132,17 +132,17 @@ class Update:
         self._context = context
         self._dependence = context.dependence
         self._special = self._dependence.bit(self.weight)
-        self.form = self._without_nothing(forms.definition(array.new))
+        self.form = self._drop_zero_terms(forms.definition(array.new))
         self.states: list[State] = []
         for state in states:
-            form = self._without_nothing(state.form)
+            form = self._drop_zero_terms(state.form)
             self.states.append(state if form is state.form else replace(state, form=form))
             self._special |= self._dependence.bit(state.old) | self._dependence.bit(state.new)
-        kept, rest = self._split(self._with_whole_gradient())
+        kept, rest = self._split(self._factor_out_gradient())
         self.kept = expanded(self, kept)
-        self.rest = self._decayed_whole(rest)
+        self.rest = self._merge_decayed_terms(rest)
 
-    def _with_whole_gradient(self) -> Sum:
+    def _factor_out_gradient(self) -> Sum:
         """Factor a regularized gradient out of the new value, and out of the states."""
         own = self._dependence.bit(self.weight)
         holding = [state.form for state in self.states if self._dependence.values(state.form) & own]
@@ -154,7 +154,7 @@ class Update:
         ]
         return factor_out_gradient(self.forms, self.form, self.weight, gradient)
 
-    def _without_nothing(self, form: Sum) -> Sum:
+    def _drop_zero_terms(self, form: Sum) -> Sum:
         """Drop terms of a sum that are 0 times the weight in a scaled gradient: a loss may be regularized by nothing.
 
         A decay of 0 stays, and 0 times a state or a gradient.
@@ -181,7 +181,7 @@ class Update:
         rest |= {product(monomial, ((self.weight, 1.0),)): kept[monomial] for monomial in inner}
         return {monomial: value for monomial, value in kept.items() if monomial not in inner}, rest
 
-    def _decayed_whole(self, form: Sum) -> Sum:
+    def _merge_decayed_terms(self, form: Sum) -> Sum:
         """Return the rest as one term if the sum of weight and step is decayed.
 
         `(w + s) * k` with a `k` of several scalars, such as `1 - rate * decay`, adds `s * k`.

@@ -122,7 +122,7 @@ def _is_sum_with(expressions: StepExpressions, update: Update, form: Sum, values
     """Return True if a form is most of one of `values` and something that depends on the weight."""
     own = expressions.own(update.array)
     for value in values:
-        factor, rest = split(_without_shared(form), value)
+        factor, rest = split(_divide_by_shared_factors(form), value)
         is_kept = LEAST_KEPT <= factor.get(ONE, 1.0) <= 1.0 and update.are_scalar(factor)
         if factor and is_kept and expressions.dependence.inputs(rest) & own:
             return True
@@ -141,7 +141,7 @@ def _holds_last_step(update: Update) -> bool:
     return any(update.forms.atoms[atom].op == "input" for atom in inputs)
 
 
-def _without_shared(form: Sum) -> Sum:
+def _divide_by_shared_factors(form: Sum) -> Sum:
     """Divide a sum by the factors that all of its terms share."""
     terms = [set(monomial) for monomial, value in form.items() if value != 0.0]
     shared = set.intersection(*terms) if terms else set()

@@ -37,7 +37,7 @@ class StepExpressions:
         changed = [array for array in step.arrays if array.is_float and not array.is_unchanged]
         self.accumulators = [s for s in changed if s.shape.elements != 1 and graph.value(s.new) == 0.0]
         self.counters = [s for s in step.arrays if not s.is_float and s.shape.elements == 1 and not s.is_unchanged]
-        self.moving = self._without_unread([array for array in changed if graph.ops[array.new] != "constant"])
+        self.moving = self._drop_unread([array for array in changed if graph.ops[array.new] != "constant"])
         cut = frozenset(node for array in self.moving for node in (array.new, array.old) if graph.args[node])
         live = frozenset(array.old for array in self.moving)
         self.forms = NormalForms(graph, cut, live)
@@ -91,7 +91,7 @@ class StepExpressions:
         """The scalars that the step returns."""
         return [self.forms.definition(node) for node in self.step.results if self.flow.graph.sizes[node] == 1]
 
-    def _without_unread(self, arrays: list[StateArray]) -> list[StateArray]:
+    def _drop_unread(self, arrays: list[StateArray]) -> list[StateArray]:
         """Leave out arrays that are only written: the step never reads the input that they replace."""
         graph = self.flow.graph
         below = graph.below([array.new for array in self.step.arrays])
@@ -173,7 +173,7 @@ class StepExpressions:
                 written += [(self.input_dependence.bit(source), part) for part in parts]
         nodes = self.step.resolved(self.flow.graph, dict.fromkeys(part for _, part in written))
         made = [(bit, self.forms.form(nodes[part])) for bit, part in written]
-        opaque = self._with_opaque_arrays(form for _, form in made)
+        opaque = self._atoms_with_opaque_arrays(form for _, form in made)
         for bit, form in made:
             if opaque.isdisjoint(atom for monomial in form for atom, _ in monomial):
                 for atom in self.dependence.atoms(self.dependence.values(form)):
@@ -181,7 +181,7 @@ class StepExpressions:
                         histories[self.by_atom[atom].new] |= bit
         return histories
 
-    def _with_opaque_arrays(self, sums: Iterable[Sum]) -> set[int]:
+    def _atoms_with_opaque_arrays(self, sums: Iterable[Sum]) -> set[int]:
         """Return the atoms below sums that are or hold an opaque array (no scalar)."""
         atoms: set[int] = set()
         for number in sorted(self.forms.atoms_below({monomial: 1.0 for form in sums for monomial in form})):

@@ -54,12 +54,12 @@ def find_updates(module: Module, interface: Interface, views: Views | None = Non
     inputs = {(frame, leaf.number, leaf.index): leaf.shape for leaf in interface.parameters}
     updates.parameters = {(input_frame, number, index): (number, index) for input_frame, number, index in inputs}
     is_partitioned = module.header.num_partitions > 1
-    results = [Result(o.index, o.shape, _taken(frame, o), is_partitioned=is_partitioned) for o in interface.outputs]
+    results = [Result(o.index, o.shape, _aliased_input(frame, o), is_partitioned=is_partitioned) for o in interface.outputs]
     _match_step(updates, frame, inputs, results, MAX_NESTING)
     return updates
 
 
-def _taken(frame: int, output: Output) -> Input | None:
+def _aliased_input(frame: int, output: Output) -> Input | None:
     """Return the input whose buffer an aliased output uses, inside of an aliased tuple too."""
     alias = output.alias
     if alias is None:
@@ -110,11 +110,11 @@ def _is_loop_invariant(updates: WeightUpdates, weight: Weight) -> bool:
 
 def _loops_over_steps(flow: Dataflow, step: TrainingStep) -> list[Place]:
     """Return the loops whose results, or their averages over devices, are results of the step."""
-    places = [place for node in step.results if (place := flow.graph.places.get(_averaged(flow, node))) is not None]
+    places = [place for node in step.results if (place := flow.graph.places.get(_averaged_node(flow, node))) is not None]
     return list(dict.fromkeys((place[0], place[1], ()) for place in places if flow.frames.opcode(place) == "while"))
 
 
-def _averaged(flow: Dataflow, node: int) -> int:
+def _averaged_node(flow: Dataflow, node: int) -> int:
     """Return the node that `node` is the average of, else `node` itself.
 
     The average is over devices, or with an input that the node leads away from (Reptile, Lookahead).

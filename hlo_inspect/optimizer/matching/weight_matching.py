@@ -97,7 +97,7 @@ class Matcher:
         self._note_large_expressions()
         bounded = [match.proposal for match in last.matches.values() if match.is_bounded_step]
         weights += [self._weight(update, None, is_learnt=True) for update in find_bounded_steps(self.expressions, bounded)]
-        weights = self._without_others(weights)
+        weights = self._drop_others(weights)
         weights += find_frozen_weights(self.expressions, self.candidates, last.states, weights)
         order = {id(array): number for number, array in enumerate(self.expressions.step.arrays)}
         return sorted(weights, key=lambda weight: order[id(weight.array)])
@@ -266,13 +266,13 @@ class Matcher:
         copies = (*array.same_value, *self.expressions.copies.get(array.new, ()))
         return next((copy for copy in copies if BITS[copy.shape.dtype] < BITS[array.shape.dtype]), None)
 
-    def _without_others(self, weights: list[Weight]) -> list[Weight]:
+    def _drop_others(self, weights: list[Weight]) -> list[Weight]:
         """Leave out arrays that only look like weights, such as averages of weights."""
         expressions = self.expressions
         arrays = [array for array in expressions.moving if array.shape.elements != 1]
         moved = [expressions.input_dependence.bit(array.source) for array in arrays]
         weight_filter = WeightFilter(expressions.forms, expressions.dependence, moved)
-        return weight_filter.without_followers(weight_filter.without_unseen(weight_filter.without_doubtful(weights)))
+        return weight_filter.drop_followers(weight_filter.drop_unseen(weight_filter.drop_doubtful(weights)))
 
     def _note_large_expressions(self) -> None:
         if self.expressions.forms.is_cut_short:

@@ -96,13 +96,13 @@ class WeightFilter:
         self._dependence = dependence
         self._moved = reduce(or_, moved, 0)
 
-    def without_unseen(self, weights: list[Weight]) -> list[Weight]:
+    def drop_unseen(self, weights: list[Weight]) -> list[Weight]:
         """Leave out steps without a rule if the whole training step has no known gradient: those of simulations."""
         if any(weight.claim is not None or weight.is_learnt for weight in weights):
             return weights
         return [weight for weight in weights if weight.is_learnt is None]
 
-    def without_doubtful(self, weights: list[Weight]) -> list[Weight]:
+    def drop_doubtful(self, weights: list[Weight]) -> list[Weight]:
         """Leave out doubtful steps, unless the same rule learns another weight."""
         learnt = {weight.rule for weight in weights if weight.is_learnt}
         return [weight for weight in weights if weight.is_learnt or weight.rule in learnt or not self._is_doubtful(weight)]
@@ -133,7 +133,7 @@ class WeightFilter:
         arrays = {atom for monomial in form for atom, _ in monomial if not self._dependence.are_scalars(atom)}
         return all(self._forms.atoms[atom].op == "broadcast" for atom in arrays)
 
-    def without_followers(self, weights: list[Weight]) -> list[Weight]:
+    def drop_followers(self, weights: list[Weight]) -> list[Weight]:
         """Leave out arrays that follow another weight (an average of it) or serve one as its state."""
         serving = {id(array) for w in weights if w.claim for array in (*w.claim.roles.values(), *w.claim.extra)}
         new = old = 0

@@ -128,7 +128,7 @@ def _parts(update: Update, monomial: Monomial) -> _Parts:
             parts.norms.append((atom, exponent))
         elif any(
             update.state_of(factor_atom) is not None or _sums_up(update, factor_atom)
-            for factor_atom in _opened(update, ((atom, 1.0),))[1]
+            for factor_atom in _expand_product(update, ((atom, 1.0),))[1]
         ):
             parts.roots.append((atom, exponent))
         else:
@@ -148,7 +148,7 @@ def _norm_in(update: Update, atom: int) -> Sum | None:
 
 def _divisor(update: Update, roots: list[tuple[int, float]]) -> _Divisor | None:
     """Match factors with the roots of one or two states, each once, and perhaps the root of the mean of one."""
-    coefficient, factors = _opened(update, tuple(roots))
+    coefficient, factors = _expand_product(update, tuple(roots))
     roots_of_states = [
         state for atom, exponent in factors.items() if exponent == -0.5 and (state := update.state_of(atom)) is not None
     ]
@@ -163,7 +163,7 @@ def _divisor(update: Update, roots: list[tuple[int, float]]) -> _Divisor | None:
     return _Divisor(states, summed is not None, coefficient, limited)
 
 
-def _opened(update: Update, monomial: Monomial) -> tuple[float, dict[int, float]]:
+def _expand_product(update: Update, monomial: Monomial) -> tuple[float, dict[int, float]]:
     """Return a product as a number and factors with exponents.
 
     Repeated, limited and outer products are replaced by their operands.
@@ -215,7 +215,7 @@ def _moment(update: Update, state: State, gradient: Sum) -> _Moment | None:
     if recursion is None or not recursion[1]:
         return None
     decay, rest = recursion
-    added_up = _added_up(update, update.without_scalars(rest))
+    added_up = _reduced_operand(update, update.without_scalars(rest))
     epsilon = added_up.get(ONE, 0.0)
     squares = {monomial: value for monomial, value in added_up.items() if monomial != ONE}
     if not holds_square(update, squares, gradient):
@@ -233,7 +233,7 @@ def _share(update: Update, decay: Sum, rest: Sum) -> float | None:
     return ratio.get(ONE) if ratio is not None and is_constant(ratio) else None
 
 
-def _added_up(update: Update, form: Sum) -> Sum:
+def _reduced_operand(update: Update, form: Sum) -> Sum:
     """Return the operand of a sum along a dimension, or of a part of one on its device."""
     for _ in range(MAX_REPEATED):
         monomial, _ = only_term(form)

@@ -315,10 +315,10 @@ def match_ademamix(update: Update) -> Claim | None:
     first, second = [find_adam_step(update, {monomial: value}) for monomial, value in update.rest.items()]
     if first is None or second is None:
         return None
-    return _with_slow_average(update, first, second) or _with_slow_average(update, second, first)
+    return _match_slow_average(update, first, second) or _match_slow_average(update, second, first)
 
 
-def _with_slow_average(update: Update, fast: AdamStep, slow: AdamStep) -> Claim | None:
+def _match_slow_average(update: Update, fast: AdamStep, slow: AdamStep) -> Claim | None:
     """Return the claim if the first of two steps is that of the corrected average."""
     roots = [(step.second, step.root.epsilon, step.root.inner, step.root.correction, step.bases[1]) for step in (fast, slow)]
     if fast.bases[0] is None or slow.bases[0] is not None or roots[0] != roots[1]:

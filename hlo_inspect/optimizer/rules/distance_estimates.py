@@ -86,13 +86,13 @@ def _distance_estimate(update: Update) -> _DistanceEstimate | None:
             continue
         others = [part for part in atom.parts if part != {((distance.old, 1.0),): 1.0}]
         if len(others) == 1 and len(others[0]) == 1:
-            estimate = _with_numerator(update, distance, *next(iter(others[0].items())))
+            estimate = _match_numerator(update, distance, *next(iter(others[0].items())))
             if estimate is not None:
                 return estimate
     return None
 
 
-def _with_numerator(update: Update, distance: State, ratio: Monomial, factor: float) -> _DistanceEstimate | None:
+def _match_numerator(update: Update, distance: State, ratio: Monomial, factor: float) -> _DistanceEstimate | None:
     """Return the estimate with a ratio `factor * r' / sizes`."""
     for numerator in update.states:
         left = product(ratio, ((numerator.new, -1.0),))
@@ -103,7 +103,7 @@ def _with_numerator(update: Update, distance: State, ratio: Monomial, factor: fl
         if len(rest) != 1 or not decay or not inner.are_scalar(decay) or factor <= 0.0:
             continue
         ((monomial, value),) = rest.items()
-        totals = [atom for atom, exponent in monomial if exponent == 1.0 and update.reductions.added_up(atom)]
+        totals = [atom for atom, exponent in monomial if exponent == 1.0 and update.reductions.addends_by_atom(atom)]
         if len(totals) == 1:
             scale: Sum = {product(monomial, ((totals[0], -1.0),)): value}
             return _DistanceEstimate(inner, distance, numerator, factor, decay, scale, totals[0], left[0][0])
@@ -113,7 +113,7 @@ def _with_numerator(update: Update, distance: State, ratio: Monomial, factor: fl
 def _gradient_sum(estimate: _DistanceEstimate, gradient: Sum) -> _GradientSum | None:
     """Return the sum of a weight's gradients whose size the estimate reads."""
     update = estimate.update
-    for form in _holding(update, estimate.sizes, gradient):
+    for form in _gradient_addends(update, estimate.sizes, gradient):
         size = update.forms.only_atom(form)
         value = update.forms.only_atom(size.parts[0]) if size is not None and size.op == "abs" else None
         array = update.array_of(next(iter(size.parts[0]))[0][0]) if size is not None and value is not None else None
@@ -126,15 +126,19 @@ def _gradient_sum(estimate: _DistanceEstimate, gradient: Sum) -> _GradientSum | 
     return None
 
 
-def _added_for(estimate: _DistanceEstimate, gradient: Sum, atom: int) -> list[Sum]:
+def _numerator_addends(estimate: _DistanceEstimate, gradient: Sum, atom: int) -> list[Sum]:
     """Return the addends of the numerator that hold an atom and the gradient."""
-    addends = estimate.update.reductions.added_up(estimate.total).get(atom, [])
-    return [form for form in addends if any(form is addend for addend in _holding(estimate.update, estimate.total, gradient))]
+    addends = estimate.update.reductions.addends_by_atom(estimate.total).get(atom, [])
+    return [
+        form
+        for form in addends
+        if any(form is addend for addend in _gradient_addends(estimate.update, estimate.total, gradient))
+    ]
 
 
-def _holding(update: Update, total: int, gradient: Sum) -> list[Sum]:
+def _gradient_addends(update: Update, total: int, gradient: Sum) -> list[Sum]:
     """Return the addends of a sum that hold an atom of the gradient which is no scalar."""
-    by_atom = update.reductions.added_up(total)
+    by_atom = update.reductions.addends_by_atom(total)
     atoms = {atom for monomial in gradient for atom, _ in monomial if not update.is_scalar(atom)}
     return [form for atom in atoms for form in by_atom.get(atom, [])]
 
@@ -146,7 +150,7 @@ def _without_power(form: Sum, atom: int, exponent: float) -> Sum | None:
     return {product(monomial, ((atom, -exponent),)): value for monomial, value in form.items()}
 
 
-def _are_alike(left: Sum, right: Sum) -> bool:
+def _are_equal_products(left: Sum, right: Sum) -> bool:
     """Return True if two products have the same factors, and numbers that are equal but for the rounding of `1 - b`."""
     if len(left) != 1 or len(right) != 1 or next(iter(left)) != next(iter(right)):
         return False
@@ -180,7 +184,7 @@ def match_prodigy(update: Update) -> Claim | None:
     sums = _gradient_sum(estimate, gradient)
     initial = _initial_weight(estimate, gradient)
     rate: Sum = {step.root.rest: next(iter(step.rate.values()))}
-    if sums is None or initial is None or not _prodigy_adds_alike(estimate, sums, initial[1], rate):
+    if sums is None or initial is None or not _is_prodigy_average(estimate, sums, initial[1], rate):
         return None
     claim = adam_claim(inner, step, *moments)
     claim.gradient = gradient
@@ -195,7 +199,7 @@ def match_prodigy(update: Update) -> Claim | None:
 def _initial_weight(estimate: _DistanceEstimate, gradient: Sum) -> tuple[StateArray, Sum] | None:
     """Return the initial weight, of which a numerator adds up `g * (w0 - w)`, and g."""
     update = estimate.update
-    for form in _added_for(estimate, gradient, update.weight):
+    for form in _numerator_addends(estimate, gradient, update.weight):
         factor, rest = split(form, update.weight)
         gradient_form = scaled(factor, -1.0)
         for atom in {atom for monomial in rest for atom, _ in monomial}:
@@ -208,7 +212,7 @@ def _initial_weight(estimate: _DistanceEstimate, gradient: Sum) -> tuple[StateAr
     return None
 
 
-def _prodigy_adds_alike(estimate: _DistanceEstimate, sums: _GradientSum, gradient: Sum, rate: Sum) -> bool:
+def _is_prodigy_average(estimate: _DistanceEstimate, sums: _GradientSum, gradient: Sum, rate: Sum) -> bool:
     """Return True if the numerator and the sum of gradients are averages with the same decay and factor."""
     old, forms = estimate.distance.old, estimate.update.forms
     scale = _without_power(estimate.scale, old, 2.0)
@@ -217,7 +221,7 @@ def _prodigy_adds_alike(estimate: _DistanceEstimate, sums: _GradientSum, gradien
     if scale is None or factor is None or key_of(split_zero(estimate.decay)) != key_of(split_zero(sums.decay)):
         return False
     guarded = {product(m, next(iter(rate))): value * next(iter(rate.values())) for m, value in factor.items()}
-    return estimate.update.are_scalar(factor) and (_are_alike(scale, factor) or _are_alike(scale, guarded))
+    return estimate.update.are_scalar(factor) and (_are_equal_products(scale, factor) or _are_equal_products(scale, guarded))
 
 
 # -- D-Adaptation --------------------------------------------------------------------------------------------------------
@@ -241,12 +245,12 @@ def match_dadapt_adamw(update: Update) -> Claim | None:
     ((monomial, value),) = rest.items()
     scalars, gradient = inner.split_scalars(monomial)
     sums = _gradient_sum(estimate, {gradient: 1.0})
-    if sums is None or not _dadapt_adds_alike(estimate, sums, step, gradient, {scalars: value / (1.0 - decay)}):
+    if sums is None or not _is_dadapt_average(estimate, sums, step, gradient, {scalars: value / (1.0 - decay)}):
         return None
     return _dadapt_claim(estimate, step, moments, sums, ({scalars: value / (1.0 - decay)}, gradient))
 
 
-def _dadapt_adds_alike(estimate: _DistanceEstimate, sums: _GradientSum, step: AdamStep, gradient: Monomial, rate: Sum) -> bool:
+def _is_dadapt_average(estimate: _DistanceEstimate, sums: _GradientSum, step: AdamStep, gradient: Monomial, rate: Sum) -> bool:
     """Return True if the sum of gradients and the numerator are averages as in the equations, with `rate` beside d."""
     update, old = estimate.update, ((estimate.distance.old, 1.0),)
     if key_of(estimate.decay) != key_of(sums.decay):
@@ -256,14 +260,15 @@ def _dadapt_adds_alike(estimate: _DistanceEstimate, sums: _GradientSum, step: Ad
         return False
     expected = {product(monomial, old): value * (1.0 - decay) for monomial, value in rate.items()}
     rest = {product(monomial, gradient): value for monomial, value in expected.items()}
-    is_average = _are_alike(sums.rest, rest) and _are_alike(estimate.scale, expected)
+    is_average = _are_equal_products(sums.rest, rest) and _are_equal_products(estimate.scale, expected)
     is_ratio = abs(estimate.factor * (1.0 - decay) - 1.0) <= 1e-3
     product_of = ((sums.old, 1.0), *gradient)
     return (
         is_average
         and is_ratio
         and any(
-            _is_step(update, form, step, product(product_of, ())) for form in _added_for(estimate, {gradient: 1.0}, sums.old)
+            _is_step(update, form, step, product(product_of, ()))
+            for form in _numerator_addends(estimate, {gradient: 1.0}, sums.old)
         )
     )
 

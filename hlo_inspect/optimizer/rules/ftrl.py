@@ -35,7 +35,7 @@ def _rate(update: Update, squares: State, total: State) -> tuple[Sum, Sum] | Non
     divided: dict[int, Sum] = {squares.new: {}, squares.old: {}}
     for monomial, value in factor.items():
         scalars, roots = update.split_scalars(monomial)
-        for inner, number in _opened(update, roots).items():
+        for inner, number in _expand_sum(update, roots).items():
             if len(inner) != 1 or inner[0][0] not in divided or inner[0][1] != 0.5:
                 return None
             divided[inner[0][0]][scalars] = value * number
@@ -49,7 +49,7 @@ def _rate(update: Update, squares: State, total: State) -> tuple[Sum, Sum] | Non
     return (rate, gradient) if old == {ONE: 1.0} and min(rate.values()) > 0 and update.is_gradient(gradient) else None
 
 
-def _opened(update: Update, monomial: Monomial) -> Sum:
+def _expand_sum(update: Update, monomial: Monomial) -> Sum:
     """Return a factor that is a sum as that sum."""
     atom = update.forms.only_factor(monomial)
     return atom.parts[0] if atom is not None and atom.op == "sum" else {monomial: 1.0}

@@ -82,7 +82,7 @@ def find_iteration(update: Update, form: Sum) -> Iteration | None:
 def _find_loop(update: Update, form: Sum) -> _Step | None:
     """Return the steps of a loop whose body has one, or several if it is unrolled in part. The trip count is not read."""
     for atom, _ in next(iter(form), ONE) if len(form) == 1 else ():
-        loop = update.reductions.iterated(atom) if update.forms.atoms[atom].op == "opaque" else None
+        loop = update.reductions.carried_atom(atom) if update.forms.atoms[atom].op == "opaque" else None
         factor, _ = split(form, atom)
         if loop is None or not update.are_scalar(factor):
             continue
@@ -192,7 +192,7 @@ def _normalised(update: Update, form: Sum) -> Sum | None:
 
 def _ratio(update: Update, left: Sum, right: Sum) -> Sum | None:
     """Return the coefficient `k` of `left = k * right`."""
-    by_left, by_right = (_by_matrix(update, form) for form in (left, right))
+    by_left, by_right = (_terms_by_matrix(update, form) for form in (left, right))
     if by_left is None or by_right is None or by_left.keys() != by_right.keys() or not by_left:
         return None
     ratio: Sum | None = None
@@ -206,7 +206,7 @@ def _ratio(update: Update, left: Sum, right: Sum) -> Sum | None:
     return ratio
 
 
-def _by_matrix(update: Update, form: Sum) -> dict[Monomial, tuple[Monomial, float]] | None:
+def _terms_by_matrix(update: Update, form: Sum) -> dict[Monomial, tuple[Monomial, float]] | None:
     """Return terms by their factors that are no coefficients, None if two share these."""
     terms: dict[Monomial, tuple[Monomial, float]] = {}
     for monomial, value in form.items():

@@ -99,20 +99,20 @@ def _find_scaled_gradient(update: Update) -> _ScaledGradient | None:
     """Return a step with one second moment, at most one average below the root, and perhaps a momentum."""
     if not update.is_plain() or not update.rest:
         return None
-    return _scaled_gradient(update, update.rest) or _with_momentum(update)
+    return _match_scaled_gradient(update, update.rest) or _match_momentum(update)
 
 
-def _with_momentum(update: Update) -> _ScaledGradient | None:
+def _match_momentum(update: Update) -> _ScaledGradient | None:
     """Return the step of a state that adds up steps, with Nesterov's look ahead or without."""
     for state in update.used(update.rest):
         momentum = find_momentum(update, update.rest, state)
-        inner = _scaled_gradient(update, momentum.step) if momentum is not None else None
+        inner = _match_scaled_gradient(update, momentum.step) if momentum is not None else None
         if momentum is not None and inner is not None:
             return replace(inner, rate=update.forms.multiply(inner.rate, momentum.factor), momentum=momentum)
     return None
 
 
-def _scaled_gradient(update: Update, form: Sum) -> _ScaledGradient | None:
+def _match_scaled_gradient(update: Update, form: Sum) -> _ScaledGradient | None:
     """Match a form `-rate * gradient / root(second)`."""
     states = update.used(form)
     for second in states:

@@ -22,10 +22,10 @@ def match(update: Update) -> Claim | None:
     if len(update.rest) != 1 or not update.is_plain():
         return None
     ((monomial, value),) = update.rest.items()
-    return _by_gradient(update, monomial, value) or _by_step(update, monomial, value)
+    return _match_by_gradient(update, monomial, value) or _match_by_step(update, monomial, value)
 
 
-def _by_step(update: Update, monomial: Monomial, value: float) -> Claim | None:
+def _match_by_step(update: Update, monomial: Monomial, value: float) -> Claim | None:
     """Return the claim if the last step is kept."""
     if value != -1.0 or len(monomial) != 1 or monomial[0][1] != 1.0:
         return None
@@ -42,20 +42,20 @@ def _by_step(update: Update, monomial: Monomial, value: float) -> Claim | None:
         if len(signs) != 1 or len(sizes) != 1 or len(inner) != 2 or coefficient != 1.0 or {monomial: 1.0} not in steps:
             continue
         gradient = signs[0].parts[0]
-        is_turn = update.is_gradient(gradient) and _compares(update, turned.parts[0], last, gradient)
+        is_turn = update.is_gradient(gradient) and _depends_on_turn(update, turned.parts[0], last, gradient)
         if is_turn and _grows(update, sizes[0], last, gradient):
             return Claim({ONE: 1.0}, gradient, {}, {"step_size": sizes[0].array, "last_gradient": last.array})
     return None
 
 
-def _by_gradient(update: Update, monomial: Monomial, value: float) -> Claim | None:
+def _match_by_gradient(update: Update, monomial: Monomial, value: float) -> Claim | None:
     """Return the claim if the last gradient is kept."""
     signs = [atom for atom, exponent in monomial if exponent == 1.0 and update.forms.atoms[atom].op == "sign"]
     sizes = [state for state in update.states if dict(monomial).get(state.new) == 1.0]
     if len(signs) != 1 or len(sizes) != 1 or len(monomial) != 2 or value != -1.0:
         return None
     for last in update.states:
-        gradient = _turned(update, last)
+        gradient = _gradient_of_last(update, last)
         kept = update.forms.atoms[signs[0]].parts[0]
         is_kept = kept in ({((last.new, 1.0),): 1.0}, last.form)
         if gradient and is_kept and last is not sizes[0] and _grows(update, sizes[0], last, gradient):
@@ -64,7 +64,7 @@ def _by_gradient(update: Update, monomial: Monomial, value: float) -> Claim | No
     return None
 
 
-def _turned(update: Update, last: State) -> Sum:
+def _gradient_of_last(update: Update, last: State) -> Sum:
     """Return the gradient of a state that is 0 if its sign has changed."""
     atoms = [update.forms.atoms[monomial[0][0]] for monomial in last.form if len(monomial) == 1]
     if len(atoms) != 1 or atoms[0].op != "select":
@@ -72,10 +72,10 @@ def _turned(update: Update, last: State) -> Sum:
     condition, *branches = atoms[0].parts
     others = [part for part in branches if not is_constant(part)]
     is_gradient = len(others) == 1 and update.is_gradient(others[0]) and not update.used(others[0])
-    return others[0] if is_gradient and _compares(update, condition, last, others[0]) else {}
+    return others[0] if is_gradient and _depends_on_turn(update, condition, last, others[0]) else {}
 
 
-def _compares(update: Update, condition: Sum, last: State, gradient: Sum) -> bool:
+def _depends_on_turn(update: Update, condition: Sum, last: State, gradient: Sum) -> bool:
     """Return True if a condition depends on the sign of `g * last`, or on a choice by it, as in PyTorch.
 
     Its parts are comparisons and choices of that sign and of scalars.
@@ -105,7 +105,7 @@ def _grows(update: Update, size: State, last: State, gradient: Sum) -> bool:
     """Return True if a step size is multiplied by a choice of numbers, within limits."""
     choice = update.forms.only_atom(size.form)
     if choice is not None and choice.op == "select" and choice.parts[1] == {((size.old, 1.0),): 1.0}:
-        grown = next(iter(choice.parts[2]), ONE) if _compares(update, choice.parts[0], last, gradient) else ONE
+        grown = next(iter(choice.parts[2]), ONE) if _depends_on_turn(update, choice.parts[0], last, gradient) else ONE
     else:
         grown = next(iter(size.form)) if len(size.form) == 1 else ONE
     inner = within_limits(update, grown[0][0]) if len(grown) == 1 else {}
@@ -115,4 +115,4 @@ def _grows(update: Update, size: State, last: State, gradient: Sum) -> bool:
     factors = [update.forms.atoms[atom] for atom, _ in product(monomial, ((size.old, -1.0),))]
     if dict(monomial).get(size.old) != 1.0 or len(factors) != 1 or factors[0].op != "select":
         return False
-    return _compares(update, factors[0].parts[0], last, gradient)
+    return _depends_on_turn(update, factors[0].parts[0], last, gradient)

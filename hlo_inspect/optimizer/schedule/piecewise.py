@@ -236,10 +236,10 @@ _FUNCTIONS: dict[str, Callable[..., Curve | None]] = {
 # -- sums over small arrays --------------------------------------------------------------------------------------------
 
 
-def with_segments(flow: Dataflow, forms: NormalForms, rate: Sum) -> Sum:
+def expand_segments(flow: Dataflow, forms: NormalForms, rate: Sum) -> Sum:
     """Write out sums over small arrays of constants and scalars in a rate."""
     totals = {leaf: total for leaf in forms.leaves(rate) if (total := _total(flow, forms, leaf)) is not None}
-    return _replaced(forms, rate, totals) if totals else rate
+    return _replace_leaves(forms, rate, totals) if totals else rate
 
 
 def _total(flow: Dataflow, forms: NormalForms, leaf: int) -> Sum | None:
@@ -309,20 +309,20 @@ def _numbers(flow: Dataflow, node: int) -> Sequence[float] | None:
     return range(shape.elements or 0) if instruction.opcode == "iota" else None
 
 
-def _replaced(forms: NormalForms, form: Sum, by: Mapping[int, Sum]) -> Sum:
+def _replace_leaves(forms: NormalForms, form: Sum, by: Mapping[int, Sum]) -> Sum:
     """Replace some leaves by sums, at any depth."""
     replacements: dict[int, Sum] = {}
     for number in sorted(forms.atoms_below(form)):
         atom = forms.atoms[number]
-        parts = tuple([_put_in(forms, part, replacements) for part in atom.parts])
+        parts = tuple([_replace_atoms(forms, part, replacements) for part in atom.parts])
         if number in by or not parts:
             replacements[number] = by.get(number, {((number, 1.0),): 1.0})
         else:
             replacements[number] = parts[0] if atom.op == "sum" else forms.function(atom.op, parts, atom.attribute)
-    return _put_in(forms, form, replacements)
+    return _replace_atoms(forms, form, replacements)
 
 
-def _put_in(forms: NormalForms, form: Sum, replacements: Mapping[int, Sum]) -> Sum:
+def _replace_atoms(forms: NormalForms, form: Sum, replacements: Mapping[int, Sum]) -> Sum:
     """Replace each atom of a sum."""
     total: Sum = {}
     for monomial, value in form.items():

@@ -32,7 +32,7 @@ from hlo_inspect.optimizer.algebra.unexplained_updates import describe
 from hlo_inspect.optimizer.matching.training_steps import WeightUpdates
 from hlo_inspect.optimizer.matching.weights import Weight
 from hlo_inspect.optimizer.schedule.curve import Curve, are_equal_at
-from hlo_inspect.optimizer.schedule.piecewise import LAST, Piece, pieces_of, with_segments
+from hlo_inspect.optimizer.schedule.piecewise import LAST, Piece, expand_segments, pieces_of
 
 Kind = Literal["constant", "linear", "cosine", "polynomial", "exponential", "staircase", "inverse square root", "inverse"]
 
@@ -91,7 +91,7 @@ class Segment:
         return [self.first + n for n in (*near, *(length * n // 7 for n in range(7)), length - 1)]
 
 
-def described(parts: Sequence[Segment]) -> str:
+def format_segments(parts: Sequence[Segment]) -> str:
     """Format segments as a phrase: the value at the end of each, and at its start unless the previous one ended there."""
     one_step = parts[0].kind == "constant" and parts[0].start == 0.0 and parts[0].steps == 1
     if len(parts) == 2 and (_is_warm_up(parts[0]) or one_step) and parts[1].kind == "cosine" and parts[1].steps is None:
@@ -155,13 +155,13 @@ class Rates:
         return self._known[key]
 
     def _schedule(self, forms: NormalForms, rate: Sum) -> str | None:
-        rate = with_segments(self._updates.flow, forms, expanded_rate(forms, rate))
+        rate = expand_segments(self._updates.flow, forms, expanded_rate(forms, rate))
         leaves = forms.leaves(rate)
         counter = next(iter(leaves)) if len(leaves) == 1 else None
         array = self._counters[id(forms)].get(counter) if counter is not None else None
         if counter is None or array is None or not counts_steps(forms, forms.definition(array.new), counter):
             return None
-        return schedule_in_words(forms, rate, counter)
+        return format_schedule(forms, rate, counter)
 
     def _expression(self, forms: NormalForms, rate: Sum) -> str:
         sources = [forms.graph.sources.get(node) for leaf in forms.leaves(rate) if (node := forms.atoms[leaf].node) is not None]
@@ -175,13 +175,13 @@ class Rates:
         return f"computed{source}" if "…" in expression else f"computed{source}: {expression}"
 
 
-def schedule_in_words(forms: NormalForms, rate: Sum, counter: int) -> str | None:
+def format_schedule(forms: NormalForms, rate: Sum, counter: int) -> str | None:
     """Format a schedule, by the counter's old value, or by its new one if that has the rounder numbers."""
     phrases: list[tuple[int, str]] = []
     for ahead in (0, 1):
         parts = schedule_of(forms, rate, counter, ahead)
         if parts is not None:
-            words = described(parts)
+            words = format_segments(parts)
             phrases.append((len(words) + 2 * ahead, words + ", of the counter + 1" * ahead))
     return min(phrases, key=lambda phrase: phrase[0], default=(0, None))[1]
 
@@ -206,7 +206,7 @@ def _schedule(forms: NormalForms, rate: Sum, counter: int, ahead: int) -> list[S
     largest = max(abs(curve.value(end)) for curve, end in ends)
     if not math.isfinite(largest) or largest == 0.0:
         return None
-    pieces = _joined(pieces, largest)
+    pieces = _join_pieces(pieces, largest)
     if len(pieces) > MAX_SEGMENTS:
         return None
     parts: list[Segment] = []
@@ -240,7 +240,7 @@ def expanded_rate(forms: NormalForms, rate: Sum) -> Sum:
     return rate
 
 
-def _joined(pieces: Sequence[Piece], scale: float) -> list[Piece]:
+def _join_pieces(pieces: Sequence[Piece], scale: float) -> list[Piece]:
     """Join adjacent pieces of one curve; a counter that fits two pieces belongs to the second."""
     joined: list[Piece] = []
     for piece in pieces:
@@ -290,8 +290,8 @@ def _continues(curve: Curve, piece: Piece, scale: float) -> bool:
 def _part(piece: Piece, largest: float) -> Segment | None:
     curve, first = piece.curve, piece.first
     steps = None if piece.last == LAST else piece.last + 1 - first
-    start = _written(curve, first, largest)
-    end = _written(curve, first + steps, largest) if steps is not None else 0.0
+    start = _rounded_value(curve, first, largest)
+    end = _rounded_value(curve, first + steps, largest) if steps is not None else 0.0
     if curve.kind == "constant":
         return Segment("constant", first, steps, start, start)
     if curve.kind == "linear":
@@ -312,7 +312,7 @@ def _wave(curve: Curve, first: int, steps: int | None, largest: float) -> Segmen
     until = steps if steps is not None else round(length)
     if not _is_half_wave(curve, first, until) or (steps is None and (until < 1 or not close(length, until, 1e-4))):
         return None
-    start, end = _written(curve, first, largest), _written(curve, first + until, largest)
+    start, end = _rounded_value(curve, first, largest), _rounded_value(curve, first + until, largest)
     return Segment("cosine", first, steps, start, end, every=0.0 if steps is not None else until)
 
 
@@ -361,7 +361,7 @@ def _is_half_wave(curve: Curve, first: int, steps: int | None) -> bool:
     return all(abs(turn - round(turn)) < 1e-4 for turn in turns) and abs(round(turns[1]) - round(turns[0])) == 1
 
 
-def _written(curve: Curve, counter: int, largest: float) -> float:
+def _rounded_value(curve: Curve, counter: int, largest: float) -> float:
     """Return the value that somebody wrote, from terms each of which was rounded; 0 for the noise in a cosine's end."""
     value = curve.value(counter)
     size = abs(curve.base) + abs(value - curve.base)

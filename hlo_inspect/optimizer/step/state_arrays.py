@@ -94,7 +94,7 @@ class TrainingStep:
             is_left_out = self.is_move is not None and node not in self.exchanged and self.is_move(node)
             same = args[0] if is_left_out else node if args == graph.args[node] else None
             if same is None:
-                same = _decided(graph, graph.ops[node], args)
+                same = _decide(graph, graph.ops[node], args)
             if same is None:
                 same = graph.make(graph.ops[node], args, graph.attributes[node], graph.sizes[node])
                 self.exchanged |= {same} if node in self.exchanged else set()
@@ -105,7 +105,7 @@ class TrainingStep:
 _DECIDED = (opcodes_that_are("sum", "scale") - {"divide", "negate"}) | {"and", "or"}
 
 
-def _decided(graph: Graph, op: str, args: tuple[int, ...]) -> int | None:
+def _decide(graph: Graph, op: str, args: tuple[int, ...]) -> int | None:
     """Return the result of an operation with an assumed operand; None if that does not decide it."""
     if graph.assumed.isdisjoint(args):
         return None
@@ -114,20 +114,20 @@ def _decided(graph: Graph, op: str, args: tuple[int, ...]) -> int | None:
         return args[1 if values[0] else 2] if args[0] in graph.assumed else None
     if op == "not":
         return graph.truth(not values[0])
-    return _computed(graph, op, args) if op in _DECIDED and len(args) == 2 else None
+    return _compute(graph, op, args) if op in _DECIDED and len(args) == 2 else None
 
 
-def _computed(graph: Graph, op: str, args: tuple[int, ...]) -> int | None:
+def _compute(graph: Graph, op: str, args: tuple[int, ...]) -> int | None:
     left, right = (graph.value(arg) for arg in args)
     if left is not None and right is not None:
         result = apply(op, None, [left, right])
         return None if result is None else graph.truth(result)
     if args[0] in graph.assumed:
-        return _with_truth(graph, op, bool(left), args[1]) if op != "subtract" else None
-    return _with_truth(graph, op, bool(right), args[0])
+        return _apply_truth(graph, op, bool(left), args[1]) if op != "subtract" else None
+    return _apply_truth(graph, op, bool(right), args[0])
 
 
-def _with_truth(graph: Graph, op: str, truth: bool, other: int) -> int | None:
+def _apply_truth(graph: Graph, op: str, truth: bool, other: int) -> int | None:
     """Return an operation on 0 or 1 and something else."""
     if op in {"multiply", "and"}:
         return other if truth else graph.truth(0)
@@ -143,7 +143,7 @@ def find_state_arrays(flow: Dataflow, frame: int, inputs: dict[Input, ArrayShape
     nodes = [flow.node(place) for place in places]
     is_move = partial(is_move_between_devices, flow)
     moves = {node for node in graph.below(nodes) if graph.ops[node] in MOVES and is_move(node)}
-    exchanged = exchanges(graph, nodes, moves)
+    exchanged = find_exchanges(graph, nodes, moves)
     step = TrainingStep(frame, InputDependence(flow.frames), parts=_whole_inputs(graph, nodes, exchanged), exchanged=exchanged)
     step.is_move = is_move if has_resharded_output(graph, nodes, inputs, results, moves - exchanged) else None
     whole = step.resolved(graph, nodes)
@@ -165,7 +165,7 @@ def find_state_arrays(flow: Dataflow, frame: int, inputs: dict[Input, ArrayShape
         for result, place, node, succession in zip(results, places, nodes, successions, strict=True)
         if succession is not None and succession.source in own
     ]
-    step.arrays = _in_parts(graph, cuts, step.arrays)
+    step.arrays = _split_arrays(graph, cuts, step.arrays)
     _assume_guards(flow, step)
     _link_equal_values(step.arrays)
     return step
@@ -180,7 +180,7 @@ def _whole_inputs(graph: Graph, nodes: list[int], exchanged: set[int]) -> dict[i
     return {part: source for source, parts_of_source in parts.items() if len(parts_of_source) == 1 for part in parts_of_source}
 
 
-def _in_parts(graph: Graph, cuts: Cuts, arrays: list[StateArray]) -> list[StateArray]:
+def _split_arrays(graph: Graph, cuts: Cuts, arrays: list[StateArray]) -> list[StateArray]:
     """Split long arrays of state for many weights into the parts that the new values of other arrays hold."""
     users = _users_of_parts(graph, arrays)
     if not users:
@@ -203,7 +203,7 @@ def _users_of_parts(graph: Graph, arrays: Sequence[StateArray]) -> dict[int, dic
     if not parts:
         return {}
     bits = {node: 1 << number for number, node in enumerate(parts)}
-    parts_held = graph.held([array.new for array in by_old.values()], bits)
+    parts_held = graph.bits_below([array.new for array in by_old.values()], bits)
     users: dict[int, dict[SliceDimension, StateArray]] = {}
     free = (1 << len(parts)) - 1
     for array in by_old.values():
@@ -268,7 +268,7 @@ def is_move_between_devices(flow: Dataflow, node: int) -> bool:
     return graph.ops[node] != "dynamic-slice" or any(map(flow.nodes.is_of_device, graph.args[node][1:]))
 
 
-def exchanges(graph: Graph, nodes: Sequence[int], moves: set[int]) -> set[int]:
+def find_exchanges(graph: Graph, nodes: Sequence[int], moves: set[int]) -> set[int]:
     """Return the permutes among `moves` whose result meets their operand, as it was or permuted in another way.
 
     In another order of devices an array would replace the previous one. Values that are only chosen or joined do not meet.
@@ -318,8 +318,8 @@ def has_resharded_output(
     if not own:
         return False
     bits = {key: 1 << number for number, key in enumerate(list(dict.fromkeys(own.values()))[:MAX_SHAPES])}
-    shapes_held = graph.held(moves, {node: bits[key] for node, key in own.items() if key in bits})
-    moved = graph.held(nodes, {node: shapes_held[node] for node in moves})
+    shapes_held = graph.bits_below(moves, {node: bits[key] for node, key in own.items() if key in bits})
+    moved = graph.bits_below(nodes, {node: shapes_held[node] for node in moves})
     ends = {(_key(result.shape), moved[node]) for node, result in zip(nodes, results, strict=True) if result.is_partitioned}
     shapes = {key: ArrayShape(*key) for key, _ in ends} | {key: ArrayShape(*key) for key in bits}
     return any(

@@ -88,15 +88,15 @@ class _Factor(NamedTuple):
         return not self.computed
 
     def plus(self, other: _Factor, sign: float = 1.0) -> _Factor:
-        return self._with(other, self.value + sign * other.value, max(self.computed, other.computed))
+        return self._combine(other, self.value + sign * other.value, max(self.computed, other.computed))
 
     def times(self, other: _Factor) -> _Factor:
-        return self._with(other, self.value * other.value, min(self.computed + other.computed, MAX_HELD))
+        return self._combine(other, self.value * other.value, min(self.computed + other.computed, MAX_HELD))
 
     def either(self, other: _Factor) -> _Factor:
-        return self._with(other, max(self.value, other.value), max(self.computed, other.computed))
+        return self._combine(other, max(self.value, other.value), max(self.computed, other.computed))
 
-    def _with(self, other: _Factor, value: float, computed: int) -> _Factor:
+    def _combine(self, other: _Factor, value: float, computed: int) -> _Factor:
         return _Factor(value, computed, self.is_uniform and other.is_uniform)
 
 
@@ -105,7 +105,7 @@ _ONE = _Factor(1.0)
 _COMPUTED = _Factor(0.0, computed=1)
 _ARRAY = _Factor(0.0, computed=1, is_uniform=False)
 
-_Held = dict[int, _Factor]
+_Terms = dict[int, _Factor]
 """The factors of the inputs in a sum, by node."""
 
 
@@ -119,7 +119,7 @@ class _Sums:
         self._graph = graph
         self._numbers: dict[int, _Factor] = {}
         """Scalars as the sum of a number and what is computed: of `1 - rate * decay` the number is 1."""
-        self.held: dict[int, _Held] = {}
+        self.held: dict[int, _Terms] = {}
         for node in order:
             if graph.sizes[node] == 1:
                 self._numbers[node] = self._number(node, [self._numbers.get(arg, _COMPUTED) for arg in graph.args[node]])
@@ -143,28 +143,28 @@ class _Sums:
             return _Factor(args[0].value / args[1].value, args[0].computed)
         return _COMPUTED
 
-    def _terms(self, node: int, args: Sequence[_Held]) -> _Held:
+    def _terms(self, node: int, args: Sequence[_Terms]) -> _Terms:
         op, operands = self._graph.ops[node], self._graph.args[node]
         if op in {"add", "subtract"}:
-            return _joined(args[0], args[1], lambda left, right: left.plus(right, 1.0 if op == "add" else -1.0), _NOTHING)
+            return _join(args[0], args[1], lambda left, right: left.plus(right, 1.0 if op == "add" else -1.0), _NOTHING)
         if op == "negate":
             return {term: _Factor(-1.0).times(factor) for term, factor in args[0].items()}
         if op == "multiply":
-            return _joined(self._times(args[0], operands[1]), self._times(args[1], operands[0]), _Factor.either)
+            return _join(self._times(args[0], operands[1]), self._times(args[1], operands[0]), _Factor.either)
         return self._times(args[0], operands[1], is_divided=True) if op == "divide" else self._choice(op, operands, args)
 
-    def _choice(self, op: str, operands: Sequence[int], args: Sequence[_Held]) -> _Held:
+    def _choice(self, op: str, operands: Sequence[int], args: Sequence[_Terms]) -> _Terms:
         """Return the terms of a choice between sums."""
         if op == "select":
             whole = self._graph.sizes[operands[0]] == 1
             both = args[1].keys() & args[2].keys()
-            chosen = _joined(args[1], args[2], _Factor.either)
+            chosen = _join(args[1], args[2], _Factor.either)
             return {node: f if whole or node in both else f.times(_ARRAY) for node, f in chosen.items()}
         if op in {"maximum", "minimum"}:
-            return _joined(args[0], args[1], _Factor.either)
+            return _join(args[0], args[1], _Factor.either)
         return args[1] if op == "clamp" else {}
 
-    def _times(self, terms: _Held, other: int, *, is_divided: bool = False) -> _Held:
+    def _times(self, terms: _Terms, other: int, *, is_divided: bool = False) -> _Terms:
         if not terms:
             return terms
         if self._graph.sizes[other] != 1:
@@ -178,7 +178,7 @@ class _Sums:
 _LINEAR = opcodes_that_are("sum", "scale", "choice")
 
 
-def _joined(left: _Held, right: _Held, join: Callable[[_Factor, _Factor], _Factor], missing: _Factor | None = None) -> _Held:
+def _join(left: _Terms, right: _Terms, join: Callable[[_Factor, _Factor], _Factor], missing: _Factor | None = None) -> _Terms:
     """Join the factors of two sums; a missing one counts as `missing`, or the other is copied."""
     if not right:
         return left
@@ -308,7 +308,7 @@ class Successions:
     def _reached(self, sources: Iterable[Input]) -> Counter[Input]:
         """Return the number of outputs that depend on each of `sources`."""
         bits = {node: 1 << number for number, (node, source) in enumerate(self._by_node.items()) if source in sources}
-        below = self._graph.held(self._nodes, bits)
+        below = self._graph.bits_below(self._nodes, bits)
         return Counter(self._by_node[node] for node, bit in bits.items() for output in self._nodes if below[output] & bit)
 
     def _assign(self, fitting: Iterable[tuple[int, Input]]) -> None:
@@ -342,7 +342,7 @@ class Successions:
     def _pair_by_held_inputs(self) -> None:
         """Pair outputs that are functions of an input, that are kept in place of one, or that only an alias pairs."""
         unpaired = self._unpaired()
-        inputs_held, kept = self._held_and_kept(unpaired)
+        inputs_held, kept = self._inputs_held_and_beside(unpaired)
         for number in unpaired:
             alias = self._aliases[number]
             fitting = inputs_held.get(number, []) + kept.get(number, [])
@@ -356,7 +356,7 @@ class Successions:
             if free:
                 self._take(number, free[0], is_given=True)
 
-    def _held_and_kept(self, unpaired: Sequence[int]) -> tuple[dict[int, list[Input]], dict[int, list[Input]]]:
+    def _inputs_held_and_beside(self, unpaired: Sequence[int]) -> tuple[dict[int, list[Input]], dict[int, list[Input]]]:
         """Return the free inputs of its shape for each unpaired output: those in its expression, and those beside it.
 
         The latter are inputs that a new value holds which also holds the output.
@@ -374,7 +374,7 @@ class Successions:
         for number in unpaired:
             if graph.args[self._nodes[number]] or graph.ops[self._nodes[number]] == "opaque":
                 bits.setdefault(self._nodes[number], 1 << (first + len(bits)))
-        below = graph.held(self._nodes, bits)
+        below = graph.bits_below(self._nodes, bits)
         matched = [below[self._nodes[number]] for number, succession in enumerate(self._successions) if succession is not None]
         anywhere = reduce(or_, matched, 0)
         inputs_by_bit = self._inputs_by_output_bit(

@@ -9,12 +9,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hlo_inspect.optimizer.algebra.numeric import value_of_node
-from hlo_inspect.optimizer.schedule.recognition import FAR, Segment, counts_steps, described, schedule_in_words, schedule_of
+from hlo_inspect.optimizer.schedule.recognition import FAR, Segment, counts_steps, format_schedule, format_segments, schedule_of
 from tests.optimizer.programs import Counted
 
 
 def words(x: Counted, node: int) -> str | None:
-    return schedule_in_words(*x.form(node))
+    return format_schedule(*x.form(node))
 
 
 def cosine(x: Counted, counter: int, steps: float, until: float | None = None) -> int:
@@ -245,7 +245,7 @@ def test_equations() -> None:
     ],
 )
 def test_words(parts: list[Segment], words: str) -> None:
-    assert described(parts) == words
+    assert format_segments(parts) == words
 
 
 def test_points() -> None:
