@@ -1,4 +1,4 @@
-"""What a dump holds, counted with plain expressions and none of the package's code: the figures that its reports are held to.
+"""Counts of a dump with plain expressions and none of the package's code: reports have to agree with them.
 
 It knows the text as XLA's printers write it, one instruction a line, and no more. A TPU's collectives inside of fusions are
 several lines for one transfer, which lines alone do not tell: `count_dump` refuses those.
@@ -31,7 +31,7 @@ COLLECTIVES = (
 
 
 class Line(NamedTuple):
-    """One instruction as its line has it; `operands` is the text up to the first closing parenthesis."""
+    """Instruction as its line has it; `operands` is the text up to the first closing parenthesis."""
 
     root: str
     name: str
@@ -75,10 +75,10 @@ def count_dump(text: str) -> Counts:
 
 
 def _transfers(body: list[Line]) -> Iterator[tuple[str, int]]:
-    """Kind and operand bytes of each collective of one computation; a `-start` stands for its `-done`."""
-    found = [line for line in body if line.opcode.removesuffix("-start") in COLLECTIVES]
-    shapes = {line.name: line.shape for line in body} if found else {}
-    for line in found:
+    """Yield kind and operand bytes of each collective of a computation; a `-start` stands for its `-done`."""
+    collectives = [line for line in body if line.opcode.removesuffix("-start") in COLLECTIVES]
+    shapes = {line.name: line.shape for line in body} if collectives else {}
+    for line in collectives:
         sizes = [_operand_bytes(shapes[name], index) for name, index in _OPERAND.findall(line.operands)]
         yield line.opcode.removesuffix("-start"), sum(sizes)
 

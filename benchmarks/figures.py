@@ -27,7 +27,7 @@ from hlo_inspect.report.options import needed_tables, shown_tables
 from hlo_inspect.request import PhasesFrom, Request
 
 EVERYTHING = ("summary", "params", "fusions", "collectives", "cost", "optimizer")
-"""What the row of that name has been measured with from the first version on: passes that came later have rows of their own."""
+"""Passes that the row `everything` has measured from the first version on. Later passes have rows of their own."""
 
 PROFILE = "h100-sxm"
 PLANTED = 500
@@ -36,7 +36,7 @@ TINY_MODULES = 10_000
 
 
 class Figure(NamedTuple):
-    """One row. What is as many times as fast as something is better the larger it is, all else the smaller."""
+    """Row of the table. If `larger_is_better`, it is a speed relative to another; else the smallest is best."""
 
     name: str
     unit: str
@@ -45,7 +45,7 @@ class Figure(NamedTuple):
     larger_is_better: bool = True
 
     def holds(self, value: float) -> bool | None:
-        """Whether it is as good as is owed, `None` where nothing is."""
+        """Return True if the value is as good as `owed`; None if nothing is owed."""
         if self.owed is None:
             return None
         return value >= self.owed if self.larger_is_better else value <= self.owed
@@ -100,11 +100,11 @@ READINGS: dict[Figure, Callable[[Path], Report]] = {
     MEMORY: _page("memory", quick=True),
     TIME: _page("time", profile=PROFILE),
 }
-"""What is timed for each figure, against XLA's parser on the same text."""
+"""Function timed for each figure, against XLA's parser on the same text."""
 
 
 def speeds(path: Path, parse: Callable[[str], object], rounds: int) -> dict[Figure, float]:
-    """How many times as fast as XLA's parser each reading of a dump is."""
+    """Return the speed of each reading of a dump relative to XLA's parser."""
     text = path.read_text(encoding="utf-8", errors="replace")
     functions: dict[Figure | None, Callable[[], object]] = {None: partial(parse, text)}
     for figure, reading in READINGS.items():
@@ -114,7 +114,7 @@ def speeds(path: Path, parse: Callable[[str], object], rounds: int) -> dict[Figu
 
 
 def speed_of_diff(path: Path, parse: Callable[[str], object], rounds: int, folder: Path) -> dict[Figure, float]:
-    """How many times as fast as XLA's parser of both texts a diff is, of the dump and a version with planted changes."""
+    """Return the speed of a diff of the dump and a version with planted changes, relative to XLA's parser on both."""
     old = path.read_text(encoding="utf-8", errors="replace")
     new = changed_text(old, PLANTED)
     other = folder / f"changed.{path.name}"
@@ -140,7 +140,7 @@ def _command(name: str, *inputs: Path) -> None:
 
 
 def growth_by_layers(texts: Mapping[int, Path], rounds: int) -> dict[Figure, float]:
-    """How many times as long everything takes for twice the layers: texts of one program by how often its layers are there."""
+    """Return how many times as long everything takes for twice the layers; `texts` are paths by number of layers."""
     seconds = round_robin({number: partial(READINGS[ALL], path) for number, path in texts.items()}, rounds)
     least, most = min(texts), max(texts)
     doublings = (most // least).bit_length() - 1
@@ -148,18 +148,18 @@ def growth_by_layers(texts: Mapping[int, Path], rounds: int) -> dict[Figure, flo
 
 
 def graph_bytes(path: Path) -> dict[Figure, float]:
-    """The bytes of Python that stay beside the text for each instruction of a module that is read with its graph."""
+    """Return the bytes of Python per instruction, without the text, of a module that is read with its graph."""
     gc.collect()
     tracemalloc.start()
     try:
         with without_collection():
             modules = list(read_modules(open_source(path), Wants(graph=True)))
         gc.collect()
-        held = tracemalloc.get_traced_memory()[0]
+        traced = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
     instructions = sum(module.opcode_counts.total() for module in modules)
-    return {GRAPH_BYTES: (held - path.stat().st_size) / instructions}
+    return {GRAPH_BYTES: (traced - path.stat().st_size) / instructions}
 
 
 def tiny_modules(parse: Callable[[str], object]) -> dict[Figure, float]:

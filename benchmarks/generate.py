@@ -128,10 +128,10 @@ def one_entry(base: Base, copies: int) -> Iterator[str]:
 
 
 def copies_for(base: Base, size: int) -> int:
-    """How many copies come to about `size` bytes."""
+    """Return the number of copies that have about `size` bytes."""
     sample = 10 ** len(str(size // (len(base.called.text) + len(base.entry.text)))) // 2
-    one = len(base.called.copy(sample).encode()) + len(base.entry.copy(sample).encode())
-    return max(1, -(-(size - len(base.header)) // one))
+    copy_bytes = len(base.called.copy(sample).encode()) + len(base.entry.copy(sample).encode())
+    return max(1, -(-(size - len(base.header)) // copy_bytes))
 
 
 def expected(counts: Counts, copies: int, *, whole_entry: bool) -> dict[str, int]:
@@ -175,7 +175,7 @@ def generate(base: Base, output: Path, size: int, *, whole_entry: bool) -> None:
 
 
 def expected_path(output: Path) -> Path:
-    """Where the facts of a generated text stand."""
+    """Return the path of the facts of a generated text."""
     return output.with_suffix(".expected.json")
 
 

@@ -1,4 +1,4 @@
-"""What was measured on each commit: one line of JSON a run, in `benchmarks/history.jsonl`."""
+"""Measurements of each commit: one line of JSON a run, in `benchmarks/history.jsonl`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HISTORY = ROOT / "benchmarks/history.jsonl"
 
 
 class Run(NamedTuple):
-    """One run: the commit, with a plus where the tree had other changes, when, and the figures of each dump by their names."""
+    """Run of the benchmarks: commit (with `+` if the tree had other changes), time, and figures by dump and name."""
 
     commit: str
     time: str
@@ -24,21 +24,21 @@ class Run(NamedTuple):
 
 
 def append(measured: Mapping[str, Mapping[Figure, float]], path: Path = HISTORY) -> None:
-    """Adds a run of this tree."""
-    figures = {dump: {figure.name: round(value, 3) for figure, value in found.items()} for dump, found in measured.items()}
+    """Add a run of this tree."""
+    figures = {dump: {figure.name: round(value, 3) for figure, value in values.items()} for dump, values in measured.items()}
     run = Run(_commit(), datetime.now(UTC).isoformat(timespec="seconds"), figures)
     with path.open("a", encoding="utf-8") as stream:
         stream.write(json.dumps(run._asdict()) + "\n")
 
 
 def read_history(path: Path = HISTORY) -> list[Run]:
-    """All runs, those of one commit as one: of a figure that was measured twice the later."""
+    """Return all runs, those of one commit as one: the later value of a figure wins."""
     runs: dict[str, Run] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         run = Run(**json.loads(line))
-        known = runs.setdefault(run.commit, Run(run.commit, run.time, {}))
+        merged = runs.setdefault(run.commit, Run(run.commit, run.time, {}))
         for dump, figures in run.figures.items():
-            known.figures.setdefault(dump, {}).update(figures)
+            merged.figures.setdefault(dump, {}).update(figures)
     return list(runs.values())
 
 

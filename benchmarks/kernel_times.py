@@ -1,4 +1,4 @@
-"""How far the times of kernels are from the compiler's own estimates: `python -m benchmarks.kernel_times PROFILE DUMP…`.
+"""Times of kernels against the compiler's own estimates: `python -m benchmarks.kernel_times PROFILE DUMP…`.
 
 The compiler's estimates are those of `estimated_cycles`, in seconds of the profile's clock. Those below 0.95 of the fixed cost
 of a kernel are of kernels that the compiler took for ones in memory on the chip; ranks and ratios leave them out, the check of
@@ -60,12 +60,12 @@ def measured(path: Path, profile: HardwareProfile) -> Iterator[Measured]:
 
 
 def above_fixed_cost(kernels: Sequence[Measured], profile: HardwareProfile) -> list[Measured]:
-    """Those that the compiler did not take for kernels in memory on the chip."""
+    """Return the kernels that the compiler did not take for kernels in memory on the chip."""
     return [kernel for kernel in kernels if kernel.compiler_s >= ABOVE_FIXED_COST * (profile.kernel_overhead or 0)]
 
 
 def rank_correlation(kernels: Sequence[Measured]) -> float:
-    """Spearman's, of the model's and the compiler's estimates; equal ones share the mean of their ranks."""
+    """Return Spearman's correlation of the model's and the compiler's estimates; equal estimates share their mean rank."""
     ours, theirs = (_ranks(column) for column in ([k.estimate_s for k in kernels], [k.compiler_s for k in kernels]))
     mean = (len(kernels) - 1) / 2
     both = sum((a - mean) * (b - mean) for a, b in zip(ours, theirs, strict=True))
@@ -76,17 +76,17 @@ def rank_correlation(kernels: Sequence[Measured]) -> float:
 def _ranks(values: Sequence[float]) -> list[float]:
     order = sorted(range(len(values)), key=values.__getitem__)
     ranks = [0.0] * len(values)
-    at = 0
+    first = 0
     for _, equal in groupby(order, key=values.__getitem__):
-        found = list(equal)
-        for index in found:
-            ranks[index] = at + (len(found) - 1) / 2
-        at += len(found)
+        tied = list(equal)
+        for index in tied:
+            ranks[index] = first + (len(tied) - 1) / 2
+        first += len(tied)
     return ranks
 
 
 class Agreement(NamedTuple):
-    """How far the model is from the compiler: over `compared` kernels above the fixed cost, of `read`."""
+    """Distance of the model from the compiler: over `compared` kernels above the fixed cost, of `read`."""
 
     read: int
     loose_bounds: int

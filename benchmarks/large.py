@@ -37,14 +37,15 @@ def peak_of_collectives(path: Path, facts: Mapping[str, Any]) -> str:
 
 
 def check_facts(path: Path, *passes: str) -> bool:
-    """Prints whether a generated text gives the facts that are stated beside it, in so far as these passes give them."""
+    """Print and return True if reports of a generated text have its stated facts, as far as these passes give them."""
     if not expected_path(path).exists():
         return True
     stated = json.loads(expected_path(path).read_text(encoding="utf-8"))
-    found = hlo_inspect.inspect(path, passes=passes)
-    families = {spec.name.partition("<")[0] for spec in found.specs}
+    report = hlo_inspect.inspect(path, passes=passes)
+    facts = report.facts
+    families = {spec.name.partition("<")[0] for spec in report.specs}
     due = {name: value for name, value in stated.items() if name.startswith(tuple(families))}
-    wrong = [f"  {name}: {found.facts.get(name)}, not {value}" for name, value in due.items() if found.facts.get(name) != value]
+    wrong = [f"  {name}: {facts.get(name)}, not {value}" for name, value in due.items() if facts.get(name) != value]
     print("\n".join([f"{'WRONG' if wrong else 'right'}: {len(due)} stated facts of {', '.join(passes)}", *wrong, ""]))
     return not wrong
 
@@ -65,7 +66,7 @@ def measure_size(path: Path) -> tuple[dict[Figure, float], bool]:
 
 
 def speed_of_two_processes(base: Path, rounds: int) -> dict[Figure, float]:
-    """How many times as fast `-j 2` is on one module as `-j 1`, in seconds that pass: two cores have to be free."""
+    """Return the speed of `-j 2` on one module relative to `-j 1`, in seconds of the clock: two cores have to be free."""
     seconds = {"1": float("inf"), "2": float("inf")}
     with generated(base, TWO_PROCESSES_SIZE, "one_entry") as path:
         for _ in range(rounds):

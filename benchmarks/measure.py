@@ -28,14 +28,14 @@ PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 class Command(NamedTuple):
-    """How one run of a whole command ended."""
+    """Cost of one run of a whole command."""
 
     seconds: float
     peak_bytes: int
 
 
 def stay_on_one_core() -> None:
-    """Keeps this process and its children on one core, where the system can."""
+    """Keep this process and its children on one core, if the system can."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
@@ -80,10 +80,10 @@ def least_of_commands(commands: Mapping[str, Sequence[str]], rounds: int) -> dic
 
 
 def run_command(arguments: Sequence[str]) -> Command:
-    """Runs `hlo-inspect` with these arguments in a fresh process; `RuntimeError` if it fails."""
+    """Run `hlo-inspect` with these arguments in a fresh process. Raise RuntimeError if it fails."""
     command = [sys.executable, "-c", _LAUNCHER, sys.executable, "-m", "hlo_inspect", *arguments]
-    told = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True, text=True).stdout
-    status, seconds, peak = json.loads(told)
+    answer = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True, text=True).stdout
+    status, seconds, peak = json.loads(answer)
     if status:
         raise RuntimeError(f"hlo-inspect {' '.join(arguments)} ended with status {status}")
     return Command(seconds, peak * PEAK_UNIT)

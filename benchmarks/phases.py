@@ -1,11 +1,11 @@
-"""How well the graph of values tells the phases of training steps: metadata hidden, against what the metadata says.
+"""Phases of training steps by the graph of values, with metadata hidden, against those by the metadata.
 
     python -m benchmarks.phases DUMP_OR_DIRECTORY… [--wrong]
 
-Each dump is read twice: as it is, where names tell phases, and without its metadata, where only the graph can. Of what names
-tell the table says how much the graph tells likewise: collectives by operand bytes, kernels by the bytes that they read and
-write, matrix multiplications by their number. Where a name says forward and the graph loss, or the other way round, is counted
-apart for kernels: metadata decides that by the name of a scope. Modules without a backward pass by name are left out.
+Each dump is read twice: as it is, with phases by name, and without its metadata, with phases by the graph. The table has the
+share of the named phases that the graph confirms. Collectives count by operand bytes, kernels by the bytes that they read and
+write, matrix multiplications by their number. For kernels, forward against loss is a column of its own: metadata decides it by
+the name of a scope. Modules without a backward pass by name are left out.
 """
 
 from __future__ import annotations
@@ -54,62 +54,61 @@ class Comparison:
         self.sizes: Counter[tuple[str, str]] = Counter()
         self.wrong: list[tuple[int, str]] = []
 
-    def add(self, named: str, told: str, size: int, what: str) -> None:
-        self.sizes[named, told] += size
-        if named not in (UNKNOWN, told) and size:
-            self.wrong.append((size, f"{named} -> {told}: {what}"))
+    def add(self, named: str, by_graph: str, size: int, what: str) -> None:
+        self.sizes[named, by_graph] += size
+        if named not in (UNKNOWN, by_graph) and size:
+            self.wrong.append((size, f"{named} -> {by_graph}: {what}"))
 
     def merge(self, other: Comparison) -> None:
         self.sizes += other.sizes
 
     def row(self, *, is_loss_forward: bool) -> str:
         total = sum(self.sizes.values())
-        known = sum(size for (named, _), size in self.sizes.items() if named != UNKNOWN)
-        labelled = sum(size for (_, told), size in self.sizes.items() if told != UNKNOWN)
-        right = sum(size for (named, told), size in self.sizes.items() if named == told != UNKNOWN)
+        by_name = sum(size for (named, _), size in self.sizes.items() if named != UNKNOWN)
+        labelled = sum(size for (_, graph), size in self.sizes.items() if graph != UNKNOWN)
+        right = sum(size for (named, graph), size in self.sizes.items() if named == graph != UNKNOWN)
         both = {FORWARD, LOSS}
-        swapped = sum(size for (named, told), size in self.sizes.items() if {named, told} == both) if is_loss_forward else 0
-        open_ = sum(size for (named, told), size in self.sizes.items() if named != UNKNOWN and told == UNKNOWN)
-        wrong = known - right - open_ - swapped
+        swapped = sum(size for (named, graph), size in self.sizes.items() if {named, graph} == both) if is_loss_forward else 0
+        open_ = sum(size for (named, graph), size in self.sizes.items() if named != UNKNOWN and graph == UNKNOWN)
+        wrong = by_name - right - open_ - swapped
 
         def share(part: int, whole: int) -> str:
             return f"{part / whole:8.3%}" if whole else "       –"
 
-        swaps = f" {share(swapped, known)}" if is_loss_forward else ""
-        return f"{share(known, total)} {share(labelled, total)} {share(right, known)} {share(wrong, known)}{swaps}"
+        swaps = f" {share(swapped, by_name)}" if is_loss_forward else ""
+        return f"{share(by_name, total)} {share(labelled, total)} {share(right, by_name)} {share(wrong, by_name)}{swaps}"
 
 
 def compare(module: Module, hidden: Module) -> dict[str, Comparison]:
     """`hidden` is the same module without metadata."""
-    found: dict[str, Comparison] = defaultdict(Comparison)
+    comparisons: dict[str, Comparison] = defaultdict(Comparison)
     context, other = Context(module, Request(phases="names")), Context(hidden)
     graph = GraphPhases(other.views, other.optimizer, hidden.header)
     names = context.phases
-    for collective, hidden_one, named in zip(context.collectives, other.collectives, names.of_collectives, strict=True):
+    for collective, hidden_collective, named in zip(context.collectives, other.collectives, names.of_collectives, strict=True):
         if not collective.is_point_to_point:
-            told = next((graph.of_collective(*call) for call in graph.calls_of(hidden_one.inner)), UNKNOWN)
-            found["collectives"].add(named.phase, told, collective.operand_bytes or 0, collective.start.name)
+            by_graph = next((graph.of_collective(*call) for call in graph.calls_of(hidden_collective.inner)), UNKNOWN)
+            comparisons["collectives"].add(named.phase, by_graph, collective.operand_bytes or 0, collective.start.name)
     for kernel in context.kernels.launched:
-        told = next((graph.of_row(*call) for call in graph.calls_of(kernel.instruction)), UNKNOWN)
+        by_graph = next((graph.of_row(*call) for call in graph.calls_of(kernel.instruction)), UNKNOWN)
         phase = names.of(kernel.instruction).phase
-        found["kernels"].add(phase, told, kernel.of_step("bytes").least, kernel.instruction.name)
+        comparisons["kernels"].add(phase, by_graph, kernel.of_step("bytes").least, kernel.instruction.name)
     for name in module.computations:
         view = context.views.of(name)
         for row, opcode in enumerate(view.opcodes):
             if opcode in {"dot", "convolution"}:
                 origin = origin_of(view.instruction(row).attr("metadata"), module.frames)
-                told = next((graph.of_row(*call) for call in graph.calls_of(view.instruction(row))), UNKNOWN)
-                found["matmuls"].add(phase_of(origin.innermost, scope_of(origin.op_name)), told, 1, view.rows[row][1])
+                by_graph = next((graph.of_row(*call) for call in graph.calls_of(view.instruction(row))), UNKNOWN)
+                comparisons["matmuls"].add(phase_of(origin.innermost, scope_of(origin.op_name)), by_graph, 1, view.rows[row][1])
     if graph.reason:
-        found["reason"].wrong.append((0, graph.reason))
-    return found
+        comparisons["reason"].wrong.append((0, graph.reason))
+    return comparisons
 
 
 def dumps(paths: list[Path]) -> Iterator[Path]:
     for path in paths:
-        yield from (
-            sorted(one for one in path.rglob("*") if one.suffix in {".xz", ".txt", ".hlo", ".gz"}) if path.is_dir() else [path]
-        )
+        inside = (file for file in path.rglob("*") if file.suffix in {".xz", ".txt", ".hlo", ".gz"})
+        yield from sorted(inside) if path.is_dir() else [path]
 
 
 def main() -> None:
@@ -124,26 +123,26 @@ def main() -> None:
         text = text_of(path)
         start = time.process_time()
         for module, hidden in zip(modules(text), modules(without_metadata(text)), strict=True):
-            found = compare(module, hidden)
-            named = {named for one in found.values() for named, _ in one.sizes}
+            by_kind = compare(module, hidden)
+            named = {named for result in by_kind.values() for named, _ in result.sizes}
             if not named & {BACKWARD, RECOMPUTE}:
                 continue
             group = path.parent.name
             counts[group] += 1
-            for kind, one in found.items():
-                groups.setdefault(group, defaultdict(Comparison))[kind].merge(one)
-            bad = {kind: one.row(is_loss_forward=kind == "kernels") for kind, one in found.items() if kind != "reason"}
+            for kind, result in by_kind.items():
+                groups.setdefault(group, defaultdict(Comparison))[kind].merge(result)
+            bad = {kind: result.row(is_loss_forward=kind == "kernels") for kind, result in by_kind.items() if kind != "reason"}
             if arguments.each:
                 print(f"{path.name:50} {time.process_time() - start:6.1f} s", *[f"{kind} {row}" for kind, row in bad.items()])
-                for _, reason in found["reason"].wrong if "reason" in found else ():
+                for _, reason in by_kind["reason"].wrong if "reason" in by_kind else ():
                     print("   ", reason)
             if arguments.wrong:
-                for kind, one in found.items():
-                    for size, what in sorted(one.wrong, reverse=True)[:5]:
+                for kind, result in by_kind.items():
+                    for size, what in sorted(result.wrong, reverse=True)[:5]:
                         print(f"    {kind} {size:,} {what}")
-    for group, found in groups.items():
+    for group, by_kind in groups.items():
         for kind in ("collectives", "kernels", "matmuls"):
-            row = found[kind].row(is_loss_forward=kind == "kernels")
+            row = by_kind[kind].row(is_loss_forward=kind == "kernels")
             print(f"{group:20} {counts[group]:4} {kind:12} known labelled right wrong: {row}")
 
 

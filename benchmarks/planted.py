@@ -10,11 +10,11 @@ _ELEMENTWISE = re.compile(rf" ({'|'.join(_EXCHANGED)})(?=\({_OPERAND}, {_OPERAND
 
 
 def changed_text(text: str, changes: int) -> str:
-    """The text with so many other opcodes of elementwise instructions, or as many as there are such instructions."""
-    found = list(_ELEMENTWISE.finditer(text))
-    step = max(1, len(found) // changes)
+    """Return the text with `changes` opcodes of elementwise instructions exchanged, or all if there are fewer."""
+    matches = list(_ELEMENTWISE.finditer(text))
+    step = max(1, len(matches) // changes)
     pieces, end = [], 0
-    for match in found[::step][:changes]:
+    for match in matches[::step][:changes]:
         pieces += [text[end : match.start(1)], _EXCHANGED[match[1]]]
         end = match.end(1)
     return "".join([*pieces, text[end:]])

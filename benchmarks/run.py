@@ -1,4 +1,4 @@
-"""How fast hlo-inspect is beside XLA's own parser, and how much memory it takes: one command measures all.
+"""Speed of hlo-inspect against XLA's own parser, and its memory: one command measures all.
 
     python -m benchmarks.run [DUMP ...]
     python -m benchmarks.run [DUMP ...] --size 1GB
@@ -36,7 +36,7 @@ LAYERS = (1, 2, 4, 8)
 LAYER_BYTES = MEGABYTE // 4
 COMPRESSED = {".gz", ".bz2", ".xz", ".zst"}
 WITHOUT_DUMP = "any"
-"""Where the figures stand that are not about one of the dumps."""
+"""Key of the figures that are about none of the dumps."""
 
 
 def xla_parser() -> Callable[[str], object] | None:
@@ -62,12 +62,12 @@ def unpacked(path: Path) -> Iterator[Path]:
 
 def of_dump(path: Path, parse: Callable[[str], object], rounds: int, folder: Path) -> dict[Figure, float]:
     """The figures about one dump."""
-    found = figures.speeds(path, parse, rounds)
-    found |= figures.speed_of_diff(path, parse, rounds, folder)
-    found |= figures.graph_bytes(path)
+    values = figures.speeds(path, parse, rounds)
+    values |= figures.speed_of_diff(path, parse, rounds, folder)
+    values |= figures.graph_bytes(path)
     if "report" in COMMANDS and find_spec("jinja2") is not None:  # the extra [html]
-        found |= figures.time_of_page(path, rounds)
-    return found
+        values |= figures.time_of_page(path, rounds)
+    return values
 
 
 def of_any(base: Path, parse: Callable[[str], object], rounds: int, folder: Path) -> dict[Figure, float]:
@@ -78,9 +78,9 @@ def of_any(base: Path, parse: Callable[[str], object], rounds: int, folder: Path
     texts = {number: folder / f"layers.{number}.txt" for number in LAYERS}
     for number, path in texts.items():
         generate(source, path, number * LAYER_BYTES, whole_entry=True)
-    found = figures.starts(small, max(rounds, 12))
-    found |= figures.growth_by_layers(texts, rounds)
-    return found | figures.tiny_modules(parse)
+    values = figures.starts(small, max(rounds, 12))
+    values |= figures.growth_by_layers(texts, rounds)
+    return values | figures.tiny_modules(parse)
 
 
 def print_table(rows: Iterable[tuple[str, ...]]) -> None:
@@ -119,16 +119,16 @@ def main() -> int:
         measured = {WITHOUT_DUMP: {}}
         for form in ("calls", "one_entry"):
             with large.generated(base, arguments.size, form) as path:
-                found, one_right = large.measure_size(path)
-                measured[WITHOUT_DUMP] |= found
+                values, one_right = large.measure_size(path)
+                measured[WITHOUT_DUMP] |= values
                 right = right and one_right
     else:
         stay_on_one_core()
         measured = measured_dumps(arguments.dumps, arguments.rounds)
-    for name, found in measured.items():
-        if found:
+    for name, values in measured.items():
+        if values:
             print(name)
-            print_table(rows_of(found))
+            print_table(rows_of(values))
     if not arguments.no_history and any(measured.values()):
         append(measured)
         draw(read_history())

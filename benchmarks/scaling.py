@@ -1,16 +1,15 @@
-"""How time and memory grow with the input: each shape of text is doubled three times.
+"""Growth of time and memory with the input: each shape of text is doubled three times.
 
     python -m benchmarks.scaling [WORD ...] [--command NAME] [--markdown]
 
-prints for each shape, or for those with one of the words in their names, processor time and peak memory of the largest of four
-sizes, and the exponents of their growth: 1 is linear. The exit status is 1 where an exponent is above 1.15. Counted is what
-exceeds an empty module, or the shape at size 1 where that takes less. Each run is a process of its own, forked when everything
-is imported, so that no run sees what another left. The least of three runs counts, since other work on the machine only adds to
-it; the sizes take turns, and a shape above 1.15 is run up to nine times more. What is below a floor (20 ms, 4 MB) says nothing
-about growth and has no exponent.
+prints processor time and peak memory of the largest of four sizes, and the exponents of their growth: 1 is linear. WORD selects
+shapes by parts of their names. The exit status is 1 if an exponent is above 1.15. The cost of an empty module, or of the shape
+at size 1 if that is less, is subtracted. Each run is a process of its own, forked after all imports, so that runs do not affect
+each other. The least of three runs counts, since other work on the machine only adds to it. The sizes take turns, and a shape
+above 1.15 is run up to nine times more. Costs below a floor (20 ms, 4 MB) have no exponent.
 
-The growth of memory is that of the most bytes that Python had allocated at once (`tracemalloc`), in one more run: the peak of
-the process has steps of the allocator in it, and lacks what earlier work left free.
+The growth of memory is that of the most bytes that Python had allocated at once (`tracemalloc`), in one more run. The peak of
+the process has steps of the allocator in it, and lacks memory that earlier work left free.
 """
 
 from __future__ import annotations
@@ -47,14 +46,14 @@ SAMPLE = Path(__file__).parent.parent / "tests/data/cpu/scan_fsdp.after.txt"
 
 
 class Cost(NamedTuple):
-    """Of one run: processor time and the growth of the process's peak, or traced the most bytes allocated at once."""
+    """Cost of one run: processor time and growth of the process's peak; if traced, the most bytes allocated at once."""
 
     seconds: float
     peak_bytes: float
 
 
 def sample_repeated(n: int) -> str:
-    """A real step, as many times."""
+    """Repeat a real step."""
     return (SAMPLE.read_text() + "\n") * n
 
 
@@ -62,7 +61,7 @@ ALL_SHAPES = (*SHAPES, TextShape("a real step repeated", sample_repeated, 2))
 
 
 def work(text: str, passes: Sequence[str]) -> None:
-    """What a command does with a text: reports, and each of them as JSON."""
+    """Make the reports of a text and render each as JSON, as a command does."""
     try:
         for report in hlo_inspect.inspect_all(text.encode(), passes, profile="h100-sxm"):
             FORMATS["json"]([report], io.StringIO(), RenderOptions())
@@ -71,8 +70,9 @@ def work(text: str, passes: Sequence[str]) -> None:
 
 
 def measured(text: str, passes: Sequence[str], *, traced: bool = False) -> Cost | None:
-    """The cost in a process of its own; `None` where it does not end in time, or in the memory that it may have. The bytes that
-    are allocated are `traced`, or the peak of the process is taken.
+    """Return the cost in a process of its own; None if it exceeds its time or memory.
+
+    If `traced`, the bytes are those allocated, else the peak of the process.
     """
     reader, writer = os.pipe()
     child = os.fork()
@@ -107,15 +107,15 @@ def measure(text: str, passes: Sequence[str], rounds: int) -> Cost | None:
 
 
 def least(costs: Sequence[Cost | None]) -> Cost | None:
-    """The least time and the least memory of some runs; `None` where one did not end."""
-    known = [cost for cost in costs if cost is not None]
-    if len(known) < len(costs):
+    """Return the least time and the least memory of the runs; None if a run did not end."""
+    ended = [cost for cost in costs if cost is not None]
+    if len(ended) < len(costs):
         return None
-    return Cost(min(cost.seconds for cost in known), min(cost.peak_bytes for cost in known))
+    return Cost(min(cost.seconds for cost in ended), min(cost.peak_bytes for cost in ended))
 
 
 def exponent(values: Sequence[float], sizes: Sequence[int], floor: float) -> float | None:
-    """The slope of the values over the sizes, both as logarithms, by least squares; `None` where all are near the floor."""
+    """Return the slope of log(value) over log(size) by least squares; None if the values are near the floor."""
     points = [(math.log(size), math.log(max(value, floor / 2))) for value, size in zip(values, sizes, strict=True)]
     if values[-1] < 2 * floor:
         return None
@@ -125,7 +125,7 @@ def exponent(values: Sequence[float], sizes: Sequence[int], floor: float) -> flo
 
 
 class Row(NamedTuple):
-    """What four sizes of one shape cost."""
+    """Costs of four sizes of one shape."""
 
     name: str
     sizes: list[int]
@@ -134,17 +134,18 @@ class Row(NamedTuple):
 
     @property
     def exponents(self) -> tuple[float | None, float | None]:
-        """Of time and of memory; infinite where a run did not end."""
+        """Exponents of time and memory; infinite if a run did not end."""
         if None in (*self.costs, *self.allocated):
             return math.inf, math.inf
         seconds = exponent([cost.seconds for cost in self.costs if cost is not None], self.sizes, FLOOR_SECONDS)
-        held = [cost.peak_bytes for cost in self.allocated if cost is not None]
-        return seconds, exponent(held, self.sizes, FLOOR_BYTES)
+        peaks = [cost.peak_bytes for cost in self.allocated if cost is not None]
+        return seconds, exponent(peaks, self.sizes, FLOOR_BYTES)
 
 
 def row(shape: TextShape, passes: Sequence[str], rounds: int, empty: Cost) -> Row:
-    """Measures one shape at four sizes; it stops where one does not end. A text that is refused may take less than an `empty`
-    module.
+    """Measure one shape at four sizes, up to the first that does not end.
+
+    A text that is refused may take less than an `empty` module.
     """
     alone = measure(shape.make(1), passes, rounds) or empty
     floor = Cost(min(alone.seconds, empty.seconds), min(alone.peak_bytes, empty.peak_bytes))
@@ -158,11 +159,11 @@ def row(shape: TextShape, passes: Sequence[str], rounds: int, empty: Cost) -> Ro
             break
         allocated.append(measured(texts[-1], passes, traced=True))
     while True:
-        found = Row(shape.name, [len(text) for text in texts], [_above(floor, least(costs)) for costs in runs], allocated)
-        seconds = found.exponents[0]
+        result = Row(shape.name, [len(text) for text in texts], [_above(floor, least(costs)) for costs in runs], allocated)
+        seconds = result.exponents[0]
         is_too_much = seconds is not None and ALLOWED < seconds < math.inf
         if len(runs[0]) >= (rounds * (1 + MORE) if is_too_much else rounds):
-            return found
+            return result
         for text, costs in zip(texts, runs, strict=True):
             costs.append(measured(text, passes))
 
@@ -175,12 +176,19 @@ def _shown(number: float | None) -> str:
     return "-" if number is None else f"{number:.2f}"
 
 
-def cells(one: Row) -> list[str]:
-    """The cells of a row of the table, from the smallest and the largest size."""
-    last = one.costs[-1]
+def cells(costs: Row) -> list[str]:
+    """Return the cells of a row of the table, from the smallest and the largest size."""
+    last = costs.costs[-1]
     took = ["does not end", ""] if last is None else [f"{last.seconds:.2f}", f"{last.peak_bytes / 1e6:.0f}"]
-    seconds, memory = one.exponents
-    return [one.name, f"{one.sizes[0]:,}", f"{one.sizes[-1]:,}", *took, _shown(seconds), _shown(memory)]
+    seconds, memory = costs.exponents
+    return [
+        costs.name,
+        f"{costs.sizes[0]:,}",
+        f"{costs.sizes[-1]:,}",
+        *took,
+        _shown(seconds),
+        _shown(memory),
+    ]
 
 
 HEADINGS = ["shape", "bytes, smallest", "bytes, largest", "s", "MB", "exponent of time", "exponent of memory"]
@@ -192,7 +200,7 @@ def main() -> int:
     parser.add_argument("--command", help="one command instead of all")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     options = parser.parse_args()
-    passes = [options.command] if options.command else [one.name for one in PASSES]
+    passes = [options.command] if options.command else [pass_.name for pass_ in PASSES]
     work(SHAPES[0].make(2), passes)  # imports what is imported late
     empty = measure(SHAPES[0].make(1), passes, options.rounds) or Cost(0, 0)
     missed = 0
@@ -200,9 +208,9 @@ def main() -> int:
     for shape in ALL_SHAPES:
         if options.words and not any(word in shape.name for word in options.words):
             continue
-        one = row(shape, passes, options.rounds, empty)
-        missed += any(number is not None and number > ALLOWED for number in one.exponents)
-        sys.stdout.write(f"| {' | '.join(cells(one))} |\n")
+        measured_row = row(shape, passes, options.rounds, empty)
+        missed += any(number is not None and number > ALLOWED for number in measured_row.exponents)
+        sys.stdout.write(f"| {' | '.join(cells(measured_row))} |\n")
         sys.stdout.flush()
     return 1 if missed else 0
 

@@ -1,7 +1,6 @@
-"""Texts of one shape at any size: what many programs look like when they are large, and what costs too much when a step of the
-analysis is not bounded by its input.
+"""Texts of one shape at any size: large programs, and texts that cost too much if an analysis is not bounded by its input.
 
-Each function takes a size and gives text that is about proportional to it.
+Each function takes a size and returns text about proportional to it.
 """
 
 from __future__ import annotations
@@ -321,8 +320,8 @@ def computations_not_defined(n: int) -> str:
 
 
 def computations_of_one_name(n: int) -> str:
-    one = "f (p: f32[4]) -> f32[4] {\n  p = f32[4] parameter(0)\n  ROOT r = f32[4] negate(p)\n}\n\n"
-    return "HloModule m\n\n" + one * n + entry([P, "ROOT r = f32[4] call(p), to_apply=f"], "").lstrip()
+    computation = "f (p: f32[4]) -> f32[4] {\n  p = f32[4] parameter(0)\n  ROOT r = f32[4] negate(p)\n}\n\n"
+    return "HloModule m\n\n" + computation * n + entry([P, "ROOT r = f32[4] call(p), to_apply=f"], "").lstrip()
 
 
 def lines_that_are_no_hlo(n: int) -> str:
@@ -360,8 +359,8 @@ def fusion_of_many_operands(n: int) -> str:
 
 
 def many_modules(n: int) -> str:
-    one = entry([P, "ROOT r = f32[4] negate(p)"])
-    return "".join(one.replace("HloModule m", f"HloModule m{i}") + "\n" for i in range(n))
+    module = entry([P, "ROOT r = f32[4] negate(p)"])
+    return "".join(module.replace("HloModule m", f"HloModule m{i}") + "\n" for i in range(n))
 
 
 def writes_in_a_chain(n: int) -> str:
@@ -385,7 +384,7 @@ def sums_of_copies(n: int) -> str:
 
 
 def slices_of_devices(n: int) -> str:
-    """Slices that begin where the number of the device says, one further in each, and a result in another sharding."""
+    """Slices that begin at the number of the device, one further in each, and a result in another sharding."""
     lines = ["p = f32[8] parameter(0)", "q = u32[] parameter(1)", "i0 = u32[] partition-id()"]
     for i in range(n):
         lines += [f"i{i + 1} = u32[] add(i{i}, q)", f"d{i} = f32[4] dynamic-slice(p, i{i + 1}), dynamic_slice_sizes={{4}}"]
@@ -427,7 +426,7 @@ def histories_of_a_weight(n: int) -> str:
 
 
 def loops_in_bodies_of_loops(n: int) -> str:
-    """Loops one after another, each with a body of as many, four deep."""
+    """Loops one after another, each with a body of the same number of loops, four deep."""
     text = "HloModule m\n\nb0 (w0: (f32[4])) -> (f32[4]) {\n  ROOT w0 = (f32[4]) parameter(0)\n}\n\n"
     for depth in range(1, 5):
         loops = [f"w{i + 1} = (f32[4]) while(w{i}), condition=c, body=b{depth - 1}" for i in range(n)]

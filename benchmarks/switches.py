@@ -1,4 +1,4 @@
-"""What each device for speed gains: a command with it and without it, on the same dump.
+"""Gain of each device for speed: a command with it and without it, on the same dump.
 
     python -m benchmarks.switches DUMP... [--only NAME] [--rounds N]      measures each
     python -m benchmarks.switches --without NAME -- summary DUMP          runs a command without one
@@ -43,7 +43,7 @@ class Switch(NamedTuple):
 
 
 def _gives(value: object) -> Replacement:
-    """A function that gives this value, whatever it is asked."""
+    """Return a function that returns this value for all arguments."""
     return lambda _: lambda *_arguments, **_options: value
 
 
@@ -214,15 +214,15 @@ SWITCHES: dict[str, Switch] = {
 
 @contextmanager
 def without(name: str) -> Iterator[None]:
-    """Does without a device while the context lasts."""
+    """Switch a device off while the context lasts."""
     undone: list[tuple[Any, str, Any]] = []
     try:
         for place, replacement in SWITCHES[name].replaced.items():
             module, _, path = place.partition(":")
             owner: Any = import_module(f"hlo_inspect.{module}")
             *classes, attribute = path.split(".")
-            for one in classes:
-                owner = getattr(owner, one)
+            for class_name in classes:
+                owner = getattr(owner, class_name)
             given = vars(owner)[attribute]
             undone.append((owner, attribute, given))
             if isinstance(given, classmethod):
@@ -236,12 +236,12 @@ def without(name: str) -> Iterator[None]:
 
 
 def seconds(name: str, command: str, dump: Path, rounds: int) -> tuple[float, float]:
-    """The processor time of a command with a device and without it."""
+    """Return the processor time of a command with a device and without it."""
     first, *options = command.split()
     arguments = [first, *[str(dump)] * (2 if first == "diff" else 1), *options, "-q"]
     if name == AT_START:
         called = ("-m", "benchmarks.switches", "--without")
-        least = least_of_commands({one: (*called, one, "--", *arguments) for one in ("", name)}, rounds)
+        least = least_of_commands({device: (*called, device, "--", *arguments) for device in ("", name)}, rounds)
         return least[""], least[name]
 
     def slow() -> None:

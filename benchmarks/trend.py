@@ -29,9 +29,9 @@ def draw(runs: Sequence[Run], path: Path = TREND) -> None:
 
 
 def picture(runs: Sequence[Run]) -> str:
-    """The picture as SVG."""
+    """Return the picture as SVG."""
     dumps = list(dict.fromkeys(dump for run in runs for dump in run.figures))
-    measured = [figure for figure in FIGURES if any(figure.name in found for run in runs for found in run.figures.values())]
+    measured = [figure for figure in FIGURES if any(figure.name in values for run in runs for values in run.figures.values())]
     lines = -(-len(measured) // _COLUMNS)
     width, height = _COLUMNS * _WIDTH, lines * _HEIGHT + 24
     parts = [
@@ -59,19 +59,19 @@ def _colour(number: int) -> str:
 
 
 def _panel(figure: Figure, runs: Sequence[Run], dumps: Sequence[str]) -> Iterator[str]:
-    """One figure: values from below to above, commits from left to right."""
+    """Yield the SVG of a figure: values from below to above, commits from left to right."""
     values = {dump: [run.figures.get(dump, {}).get(figure.name) for run in runs] for dump in dumps}
-    known = [value for of_dump in values.values() for value in of_dump if value is not None and value > 0]
+    positive = [value for of_dump in values.values() for value in of_dump if value is not None and value > 0]
     limits = [limit for limit in (figure.owed, figure.aim) if limit is not None]
-    low, high = min([*known, *limits]), max([*known, *limits])
+    low, high = min([*positive, *limits]), max([*positive, *limits])
     low, high = (low / 1.2, high * 1.2) if low == high else (low, high)
 
     def y(value: float) -> float:
         share = math.log(value / low) / math.log(high / low)
         return _HEIGHT - _BOTTOM - share * (_HEIGHT - _TOP - _BOTTOM)
 
-    def x(at: int) -> float:
-        return _LEFT + (at + 0.5) * (_WIDTH - _LEFT - _RIGHT) / len(runs)
+    def x(column: int) -> float:
+        return _LEFT + (column + 0.5) * (_WIDTH - _LEFT - _RIGHT) / len(runs)
 
     better = "larger" if figure.larger_is_better else "smaller"
     yield f'<text x="{_LEFT}" y="16" font-weight="bold">{escape(figure.name)}</text>'
@@ -81,18 +81,19 @@ def _panel(figure: Figure, runs: Sequence[Run], dumps: Sequence[str]) -> Iterato
             yield f'<path d="M{_LEFT},{y(limit):.1f}H{_WIDTH - _RIGHT}" stroke="#999" stroke-dasharray="4 3"/>'
             yield f'<text x="4" y="{y(limit) + 4:.1f}" fill="#666">{word} {limit:g}</text>'
     for number, dump in enumerate(dumps):
-        points = [(x(at), y(value), value) for at, value in enumerate(values[dump]) if value is not None and value > 0]
+        points = [(x(column), y(value), value) for column, value in enumerate(values[dump]) if value is not None and value > 0]
         if points:
             line = " ".join(f"{left:.1f},{top:.1f}" for left, top, _ in points)
             yield f'<polyline points="{line}" fill="none" stroke="{_colour(number)}" stroke-width="1.5"/>'
-            for at, (left, top, value) in enumerate(points):
+            for column, (left, top, value) in enumerate(points):
                 title = f"<title>{escape(dump)} {value:g}</title>"
                 yield f'<circle cx="{left:.1f}" cy="{top:.1f}" r="2.5" fill="{_colour(number)}">{title}</circle>'
-                if at == len(points) - 1:
+                if column == len(points) - 1:
                     yield f'<text x="{left + 4:.1f}" y="{top - 4:.1f}" fill="{_colour(number)}">{value:g}</text>'
-    for at in {0, len(runs) - 1}:
-        anchor = "start" if at == 0 else "end"
-        yield f'<text x="{x(at):.1f}" y="{_HEIGHT - 6}" fill="#666" text-anchor="{anchor}">{escape(runs[at].commit)}</text>'
+    for column in {0, len(runs) - 1}:
+        anchor = "start" if column == 0 else "end"
+        commit = escape(runs[column].commit)
+        yield f'<text x="{x(column):.1f}" y="{_HEIGHT - 6}" fill="#666" text-anchor="{anchor}">{commit}</text>'
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the tests of passes declare as contract: facts and columns that scripts rely on, with numbers from elsewhere."""
+"""Contract that the tests of passes declare: facts and columns that scripts rely on, with numbers from elsewhere."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 
 def declared(name: str) -> dict[str, Any]:
-    """The values of `FACTS` or `COLUMNS` in the files of tests/passes that have it, by the command that a file tests."""
+    """Return `FACTS` or `COLUMNS` of the files of tests/passes that have it, by the command that a file tests."""
     paths = sorted((Path(__file__).parent / "passes").glob("test_*.py"))
-    found = [path.stem for path in paths if f"\n{name}: " in path.read_text(encoding="utf-8")]
+    files = [path.stem for path in paths if f"\n{name}: " in path.read_text(encoding="utf-8")]
     return {
-        stem.removeprefix("test_").replace("_", "-"): getattr(import_module(f"tests.passes.{stem}"), name) for stem in found
+        stem.removeprefix("test_").replace("_", "-"): getattr(import_module(f"tests.passes.{stem}"), name) for stem in files
     }

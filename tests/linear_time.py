@@ -1,4 +1,4 @@
-"""Whether work grows in proportion to its size."""
+"""Assertion that work grows in proportion to its size."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROUNDS = 3  # of what seems to grow too much: other programs on the machine slow
 
 
 def assert_linear(work: Callable[[int], None], count: int) -> None:
-    """Four times as many take about four times as long. What else the process holds is not collected meanwhile."""
+    """Assert that four times the count takes about four times as long. The garbage collector is off meanwhile."""
     gc.disable()
     try:
         grown = [(_seconds(work, count), _seconds(work, 4 * count))]

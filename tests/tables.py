@@ -16,5 +16,5 @@ def columns(table: Table, *names: str) -> list[tuple[Value, ...]]:
 
 
 def totals(table: Table) -> dict[str, Value]:
-    """The total of each column; of a table without totals nothing."""
-    return dict(zip([one.name for one in table.columns], table.total or (), strict=False))
+    """Return the total of each column; nothing of a table without totals."""
+    return dict(zip([item.name for item in table.columns], table.total or (), strict=False))

@@ -90,10 +90,10 @@ def test_modules_in_a_log() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "found"), [("jit_loss", ["jit_loss"]), ("^jit", ["jit_step", "jit_loss"]), ("ss$|none", ["jit_loss"])]
+    ("pattern", "expected"), [("jit_loss", ["jit_loss"]), ("^jit", ["jit_step", "jit_loss"]), ("ss$|none", ["jit_loss"])]
 )
-def test_the_module_that_a_pattern_names(pattern: str, found: list[str]) -> None:
-    assert names(list(inspect_all(IN_LOG, module=pattern))) == found
+def test_the_module_that_a_pattern_names(pattern: str, expected: list[str]) -> None:
+    assert names(list(inspect_all(IN_LOG, module=pattern))) == expected
 
 
 def test_a_pattern_finds_the_name_that_the_report_gives() -> None:
@@ -119,7 +119,7 @@ def test_a_pattern_that_is_none() -> None:
 
 
 def test_a_dump_directory() -> None:
-    """Of the first module the optimized text, of the second what there is, with a note."""
+    """The first module has its optimized text; the second has another stage, with a note."""
     first, second = inspect_all(DIRECTORY)
     assert Path(first.input.path).name == "module_0000.jit_step.cpu_after_optimizations.txt"
     assert Path(second.input.path).name == "module_0002.jit_step.before_optimizations.txt"
@@ -295,7 +295,7 @@ def test_a_program_that_jax_has_compiled() -> None:
 
 
 class Lowered:
-    """As `jax.stages.Lowered`: StableHLO unless HLO is asked for."""
+    """Like `jax.stages.Lowered`: StableHLO unless the dialect is HLO."""
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         assert not debug_info
@@ -396,8 +396,8 @@ def only_counted() -> Iterator[None]:
 
 
 def left(kinds: str) -> Counter[str]:
-    """What is still there of the classes of a package."""
-    return Counter(type(one).__name__ for one in gc.get_objects() if str(type(one).__module__).startswith(kinds))
+    """Count the live objects of the classes of a package."""
+    return Counter(type(item).__name__ for item in gc.get_objects() if str(type(item).__module__).startswith(kinds))
 
 
 @pytest.mark.parametrize("name", [name for name in PASSES.names if name not in {"show", "workload"}])

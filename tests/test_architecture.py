@@ -28,15 +28,15 @@ _MEMBER = re.compile(r"`(hlo_inspect/[\w/]+\.py)`\s+`([A-Za-z_]\w*)(?:\.(\w+))?`
 
 @cache
 def definitions(file: str) -> frozenset[str]:
-    """The functions and classes of a file, and `Class.member`."""
+    """Return the functions and classes of a file, and `Class.member`."""
     tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
-    found = set()
+    names = set()
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found.add(node.name)
+            names.add(node.name)
         if isinstance(node, ast.ClassDef):
-            found |= {f"{node.name}.{inner.name}" for inner in node.body if isinstance(inner, ast.FunctionDef)}
-    return frozenset(found)
+            names |= {f"{node.name}.{inner.name}" for inner in node.body if isinstance(inner, ast.FunctionDef)}
+    return frozenset(names)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -132,9 +132,9 @@ def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
 
 def test_libyaml_reads_where_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "a: 1\nb:\n  - {c: 'x'}\n  - |\n    text\nd: ~\n"
-    found = configs.parse(text, "some.yaml")
+    by_libyaml = configs.parse(text, "some.yaml")
     monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
-    assert str(configs.parse(text, "some.yaml")) == str(found)
+    assert str(configs.parse(text, "some.yaml")) == str(by_libyaml)
 
 
 def test_fields_name_the_keys_there_are() -> None:

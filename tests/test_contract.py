@@ -1,4 +1,4 @@
-"""What users and scripts rely on: every fact by its name, on two dumps, with a number from elsewhere.
+"""Contract with users and scripts: every fact by its name, on two dumps, with a number from elsewhere.
 
 The numbers are XLA's (`expected.json`), the header's, or worked out from the shapes and groups that the text prints; none was
 taken from hlo-inspect. The columns are in `test_contract_tables.py`.
@@ -390,7 +390,7 @@ FACTS: dict[str, tuple[Case, Case]] = {
     ),
 }
 
-FACTS |= {fact: cases for found in declared("FACTS").values() for fact, cases in found.items()}
+FACTS |= {fact: cases for facts in declared("FACTS").values() for fact, cases in facts.items()}
 
 # All-reduces of f32[8,8] and of a tuple that begins with one; of f32[4,8]: two for each element. The mesh is 2x4, its first
 # axis has alpha 1 and beta 1, the second 1 and 0.1. scan_forward gathers, and reduces one number
@@ -459,7 +459,7 @@ OPTIMIZERS = """
     muon sm3 sophia shampoo schedule-free ademamix prodigy dadapt_adamw soap mars adopt rprop asgd ftrl adabound
     sign_sgd signum
 """
-"""What `optimizer.name` can be, beside `mixed`, `unknown` and `none`: rules that exist, and names kept for rules to come."""
+"""Values of `optimizer.name` besides `mixed`, `unknown` and `none`: existing rules, and names kept for later rules."""
 
 KINDS = (
     "all-reduce",
@@ -481,25 +481,25 @@ def report(dump: str, command: str = "summary") -> Report:
 
 @pytest.mark.parametrize(("dump", "fact", "number"), [case for cases in FACTS.values() for case in cases])
 def test_fact(dump: str, fact: str, number: Value) -> None:
-    command = next((one.name for one in PASSES if find_spec(fact, one.specs)), "summary")
-    found = report(dump, command).facts[fact]
-    assert type(found) is type(number)
-    assert found == (pytest.approx(number, rel=1e-12) if isinstance(number, float) else number)
+    command = next((pass_.name for pass_ in PASSES if find_spec(fact, pass_.specs)), "summary")
+    value = report(dump, command).facts[fact]
+    assert type(value) is type(number)
+    assert value == (pytest.approx(number, rel=1e-12) if isinstance(number, float) else number)
 
 
 @pytest.mark.parametrize(("dump", "fact", "number"), [case for cases in WORKLOAD_FACTS.values() for case in cases])
 @pytest.mark.parametrize("command", ["workload", "summary"])
 def test_fact_of_a_workload(dump: str, fact: str, number: Value, command: str) -> None:
-    found = report(dump, command).facts[fact]
-    assert type(found) is type(number)
-    assert found == number
+    value = report(dump, command).facts[fact]
+    assert type(value) is type(number)
+    assert value == number
 
 
 @pytest.mark.parametrize(("dump", "fact", "number"), [case for cases in ALPA_FACTS.values() for case in cases])
 def test_fact_of_alpa(dump: str, fact: str, number: Value) -> None:
-    found = report(dump, "alpa").facts[fact]
-    assert type(found) is type(number)
-    assert found == pytest.approx(number, rel=1e-12)
+    value = report(dump, "alpa").facts[fact]
+    assert type(value) is type(number)
+    assert value == pytest.approx(number, rel=1e-12)
 
 
 def test_the_facts_are_those_of_the_program() -> None:
@@ -524,9 +524,9 @@ def test_numbers_agree_with_those_of_xla_s_parser() -> None:
     checked = 0
     for cases in FACTS.values():
         for dump, fact, number in cases:
-            known = figures.get(f"{dump}.txt", {"facts": {}})["facts"]
-            if fact in known:
-                assert (dump, fact, number) == (dump, fact, known[fact])
+            theirs = figures.get(f"{dump}.txt", {"facts": {}})["facts"]
+            if fact in theirs:
+                assert (dump, fact, number) == (dump, fact, theirs[fact])
                 checked += 1
     assert checked > 15
 
@@ -556,8 +556,8 @@ def test_a_member_of_a_closed_family_that_does_not_occur_is_0() -> None:
 
 
 def test_every_command_gives_the_facts_of_the_module() -> None:
-    for one in PASSES:
-        assert {spec.name for spec in find_pass(MODULE_FACTS).specs} <= report(CPU, one.name).facts.keys()
+    for pass_ in PASSES:
+        assert {spec.name for spec in find_pass(MODULE_FACTS).specs} <= report(CPU, pass_.name).facts.keys()
 
 
 def test_the_python_call() -> None:

@@ -278,8 +278,8 @@ COLUMN_CASES = [
 
 @pytest.mark.parametrize(("table", "key", "name", "dump", "row", "value"), COLUMN_CASES)
 def test_column(table: str, key: str, name: str, dump: str, row: Value, value: Value) -> None:
-    found = report(dump, COMMANDS.get(table, table)).table(table)
-    rows = dict(zip(column(found, key), column(found, name), strict=True))
+    result = report(dump, COMMANDS.get(table, table)).table(table)
+    rows = dict(zip(column(result, key), column(result, name), strict=True))
     assert type(rows[row]) is type(value)
     assert rows[row] == (pytest.approx(value, rel=1e-12) if isinstance(value, float) else value)
 
@@ -291,4 +291,4 @@ def test_owed_columns_are_not_there(table: str) -> None:
 
 
 def test_owed_tables_are_not_there() -> None:
-    assert {table.name for one in PASSES for table in report(ADAMW, one.name).tables}.isdisjoint(OWED_TABLES)
+    assert {table.name for pass_ in PASSES for table in report(ADAMW, pass_.name).tables}.isdisjoint(OWED_TABLES)

@@ -1,6 +1,6 @@
 """Custom calls whose work is known from how their programs were made, in dumps that are kept beside the checkout.
 
-Nothing is collected here where the folder is not there. Its README says what the figures are; `null` is unknown here, never 0.
+Without the folder nothing is collected here. Its README describes the figures; `null` is unknown here, never 0.
 """
 
 from __future__ import annotations

@@ -54,9 +54,9 @@ def test_the_parser_finds_the_parameters_that_the_programs_have() -> None:
     compared = 0
     for name, dump in figures["dumps"].items():
         truth = figures["programs"].get(Path(name).name.split(".")[0], {})
-        found = {**dump["facts"], "params.donated_count": len(dump.get("aliases", [])) + len(dump.get("donors", []))}
+        facts = {**dump["facts"], "params.donated_count": len(dump.get("aliases", [])) + len(dump.get("donors", []))}
         for fact in ("params.count", "params.unused_count", "params.donated_count"):
             if fact in truth:
-                assert (name, fact, found[fact]) == (name, fact, truth[fact])
+                assert (name, fact, facts[fact]) == (name, fact, truth[fact])
                 compared += 1
     assert compared > 80

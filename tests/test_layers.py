@@ -1,4 +1,4 @@
-"""One direction of imports: text, meaning, questions, how it is said. The table says who may know whom; nothing else may."""
+"""Direction of imports: text, meaning, questions, output. A layer may import only the layers that the table names."""
 
 from __future__ import annotations
 
@@ -169,18 +169,18 @@ def runs_later(node: ast.AST) -> bool:
 
 @cache
 def imports(module: str) -> tuple[tuple[str, bool], ...]:
-    """Every module that this one imports, and whether as soon as it is imported."""
+    """Return the imports of a module, each with True if it happens when the module is imported."""
     tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
     late = {id(inner) for node in ast.walk(tree) if runs_later(node) for inner in ast.walk(node)}
-    found = []
+    imported = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found += [(alias.name, id(node) not in late) for alias in node.names]
+            imported += [(alias.name, id(node) not in late) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{module} imports by a relative name"
             of_module = [f"{node.module}.{alias.name}" for alias in node.names]
-            found += [(name if name in MODULES else str(node.module), id(node) not in late) for name in of_module]
-    return tuple(dict.fromkeys(found))
+            imported += [(name if name in MODULES else str(node.module), id(node) not in late) for name in of_module]
+    return tuple(dict.fromkeys(imported))
 
 
 def inner(module: str) -> Iterator[str]:
@@ -203,7 +203,7 @@ def test_every_module_has_its_layer() -> None:
 def test_the_table_has_one_direction() -> None:
     """Each layer stands behind all that it may import."""
     order = list(LAYERS)
-    assert all(order.index(before) < order.index(layer) for layer, known in LAYERS.items() for before in known)
+    assert all(order.index(before) < order.index(layer) for layer, allowed in LAYERS.items() for before in allowed)
 
 
 @pytest.mark.parametrize("layer", LAYERS)
@@ -237,8 +237,9 @@ def test_inside_of_a_package_imports_go_one_way(package: str, order: tuple[tuple
 
 
 def test_no_module_imports_itself_through_others() -> None:
-    """Neither at once, nor in a function, nor for type checkers. A package stands for its `__init__`, which runs before what is
-    in the package: it imports only what nothing outside needs to import it.
+    """Imports have no cycle: neither on import, nor in a function, nor for type checkers.
+
+    A package stands for its `__init__`, which runs before its modules.
     """
 
     def imported(module: str) -> set[str]:
@@ -246,17 +247,17 @@ def test_no_module_imports_itself_through_others() -> None:
         packages = {package for name in names for package in packages_of(name)}
         return (names | packages) - {module, *packages_of(module)} | (names & set(packages_of(module)))
 
-    known = {module: imported(module) for module in MODULES}
+    graph = {module: imported(module) for module in MODULES}
 
     def reached(start: str) -> set[str]:
-        found: set[str] = set()
-        todo = list(known[start])
+        modules: set[str] = set()
+        todo = list(graph[start])
         while todo:
             module = todo.pop()
-            if module not in found:
-                found.add(module)
-                todo += known[module]
-        return found
+            if module not in modules:
+                modules.add(module)
+                todo += graph[module]
+        return modules
 
     assert {module for module in MODULES if module in reached(module)} == set()
 

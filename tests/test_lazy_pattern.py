@@ -17,10 +17,10 @@ def test_every_expression_of_the_package_can_be_compiled() -> None:
     for module in pkgutil.walk_packages(hlo_inspect.__path__, "hlo_inspect."):
         if not module.name.endswith("__main__"):
             import_module(module.name)
-    found = [one for one in gc.get_objects() if type(one) is _LazyPattern]
-    assert len(found) > 200
-    for one in found:
-        re.compile(one.pattern, one._given_flags)
+    patterns = [item for item in gc.get_objects() if type(item) is _LazyPattern]
+    assert len(patterns) > 200
+    for item in patterns:
+        re.compile(item.pattern, item._given_flags)
 
 
 def test_a_use_is_that_of_the_compiled_expression() -> None:

@@ -1,4 +1,4 @@
-"""A fact, a table row and a finding depend on the module and on what is asked about it, never on what else runs."""
+"""A fact, a table row and a finding depend on the module and the options, never on other passes."""
 
 from __future__ import annotations
 
@@ -50,9 +50,11 @@ def answers(passes: str | tuple[str, ...], profile: str | None) -> dict[str, Rep
 alone = cache(answers)
 
 
-def differing(one: Report, other: Report) -> set[str]:
-    """The facts of one report that another one has not, except the lines that a command skips."""
-    return {name for name, value in one.facts.items() if other.facts.get(name, "absent") != value} - {"module.unparsed_lines"}
+def differing(first: Report, second: Report) -> set[str]:
+    """Return the facts whose values another report lacks, except the lines that a command skips."""
+    return {name for name, value in first.facts.items() if second.facts.get(name, "absent") != value} - {
+        "module.unparsed_lines"
+    }
 
 
 def contents(tables: Iterable[Table]) -> list[tuple[Any, ...]]:
@@ -98,8 +100,8 @@ def test_a_command_answers_what_python_answers(name: str) -> None:
 @pytest.mark.parametrize("name", ["summary", "params", "memory"])
 def test_a_quick_answer_has_no_other_values(name: str, dump: str) -> None:
     quick, whole = (hlo_inspect.inspect(DATA / dump, name, quick=quick) for quick in (True, False))
-    known = {fact: value for fact, value in quick.facts.items() if value is not None and not fact.endswith(".lower_bound")}
-    assert known.items() <= whole.facts.items()
+    values = {fact: value for fact, value in quick.facts.items() if value is not None and not fact.endswith(".lower_bound")}
+    assert values.items() <= whole.facts.items()
     reasons = {note.partition(":")[0] for note in quick.notes}
     assert {fact for fact, value in quick.facts.items() if value is None} <= reasons
     assert set(quick.findings) <= set(whole.findings)
@@ -121,7 +123,7 @@ def test_quick_says_that_phases_are_left_out() -> None:
 
 
 def test_names_alone_are_an_answer_with_quick_too() -> None:
-    """What names leave open is unknown then, and not left out."""
+    """Phases that names leave open are unknown then, and not left out."""
     text = re.sub(r", metadata=\{[^}]*\}", "", (DATA / "cpu/adamw_step.after.txt").read_text(encoding="utf-8"))
     quick, whole = (hlo_inspect.inspect(text, "summary", phases="names", quick=quick) for quick in (True, False))
     facts = {name: value for name, value in whole.facts.items() if name.startswith("collectives.")}
@@ -209,7 +211,7 @@ def test_attributes_that_make_no_sense_are_found_whoever_asks() -> None:
     text = "HloModule m, num_partitions=2\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n"
     text += "  a = f32[4]{0} all-reduce(p), replica_groups={{0,1}}, to_apply %add\n"
     text += "  ROOT d = f32[] dot(a, p)\n}\n"
-    found = {name: [f.message for f in hlo_inspect.inspect(text, name).findings if f.rule == "HI001"] for name in NAMES}
+    messages = {name: [f.message for f in hlo_inspect.inspect(text, name).findings if f.rule == "HI001"] for name in NAMES}
     malformed, missing = "a: expected an attribute", "d is printed without lhs_contracting_dims, which its cost depends on"
-    assert found["summary"] == found["memory"] == found["time"] == found["cost"] == [malformed, missing]
-    assert found["collectives"] == found["fusions"] == [malformed]
+    assert messages["summary"] == messages["memory"] == messages["time"] == messages["cost"] == [malformed, missing]
+    assert messages["collectives"] == messages["fusions"] == [malformed]

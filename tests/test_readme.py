@@ -1,5 +1,4 @@
-"""What the README and the pages of docs promise: their output is the program's, the CI script works, the commands are the ones
-that CI runs, and links lead somewhere.
+"""Promises of the README and the pages of docs: output, the CI script, the commands of CI, and links.
 
 HLO_INSPECT_REWRITE_GOLDEN=1 writes the program's output into the pages.
 """
@@ -78,11 +77,11 @@ def test_the_tour_is_found() -> None:
 
 
 def _guard(tmp_path: Path, directory: Path) -> subprocess.CompletedProcess[str]:
-    found = re.search(r"```bash\n(# guard\.sh(?s:.*?))```", README)
-    assert found is not None
-    assert found[1].count("\n") <= 10
+    match = re.search(r"```bash\n(# guard\.sh(?s:.*?))```", README)
+    assert match is not None
+    assert match[1].count("\n") <= 10
     script = tmp_path / "guard.sh"
-    script.write_text(found[1])
+    script.write_text(match[1])
     command = ["bash", str(script), str(directory)]
     return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=_environment(tmp_path), check=False)
 

@@ -27,9 +27,9 @@ TEST_OF_FORMAT = {"table": "terminal"}
 
 
 def own_classes(module: str, base: type) -> set[type]:
-    """The classes of that kind that a module defines."""
-    found = vars(import_module(module)).values()
-    return {one for one in found if isinstance(one, type) and issubclass(one, base) and one.__module__ == module}
+    """Return the subclasses of `base` that a module defines."""
+    members = vars(import_module(module)).values()
+    return {cls for cls in members if isinstance(cls, type) and issubclass(cls, base) and cls.__module__ == module}
 
 
 def files_with(package: str, base: type) -> set[str]:
@@ -43,8 +43,8 @@ def files_with(package: str, base: type) -> set[str]:
 def test_each_pass_is_on_the_list() -> None:
     of_modules = {name.replace("-", "_") for name in (*OTHERS.names, *PASSES.names)}
     assert files_with("passes", Question) == of_modules | {"workload"}
-    assert own_classes("hlo_inspect.passes.workload", Question) == {type(one) for one in workload_passes()}
-    assert [one.name for registry in (OTHERS, PASSES) for one in registry] == [*OTHERS.names, *PASSES.names]
+    assert own_classes("hlo_inspect.passes.workload", Question) == {type(pass_) for pass_ in workload_passes()}
+    assert [pass_.name for registry in (OTHERS, PASSES) for pass_ in registry] == [*OTHERS.names, *PASSES.names]
 
 
 @pytest.mark.parametrize("name", sorted(ALL_FORMATS))
@@ -63,15 +63,15 @@ def test_each_profile_has_its_figures_in_a_test() -> None:
 
 
 def test_each_pass_is_a_command() -> None:
-    for one in (*PASSES, workload_pass()):
-        assert SUMMARIES[one.name] == one.summary()
-        assert one.summary().endswith(".")
-        for name in (one.name, *one.aliases):
+    for pass_ in (*PASSES, workload_pass()):
+        assert SUMMARIES[pass_.name] == pass_.summary()
+        assert pass_.summary().endswith(".")
+        for name in (pass_.name, *pass_.aliases):
             command = find_command(name)
             assert command is not None
-            assert command.help == one.help()
-            assert any(option.name == "quick" for option in command.params) == bool(one.unless_quick or one.name == "show")
-            assert any(option.name == "to" for option in command.params) == bool(one.writes)
+            assert command.help == pass_.help()
+            assert any(option.name == "quick" for option in command.params) == bool(pass_.unless_quick or pass_.name == "show")
+            assert any(option.name == "to" for option in command.params) == bool(pass_.writes)
 
 
 def test_each_command_is_found_by_its_name() -> None:
@@ -89,13 +89,13 @@ def test_each_command_is_found_by_its_name() -> None:
 
 def test_each_pass_has_its_test() -> None:
     tests = {path.stem for path in (TESTS / "passes").glob("test_*.py")}
-    assert {f"test_{one.name.replace('-', '_')}" for one in (*OTHERS, *PASSES, workload_pass())} <= tests
+    assert {f"test_{pass_.name.replace('-', '_')}" for pass_ in (*OTHERS, *PASSES, workload_pass())} <= tests
 
 
 def test_each_rule_is_on_the_list() -> None:
     assert files_with("findings", Rule) == {rule.name.replace("-", "_") for rule in RULES}
     assert {rule.name for rule in RULES} == RULE_TABLE.keys()
-    assert {name for entry in RULE_TABLE.values() for name in entry.passes} <= {one.name for one in PASSES}
+    assert {name for entry in RULE_TABLE.values() for name in entry.passes} <= {pass_.name for pass_ in PASSES}
 
 
 def test_each_rule_is_documented() -> None:
@@ -112,4 +112,4 @@ def test_each_rule_is_documented() -> None:
 
 
 def test_each_format_of_single_commands_is_offered_by_one() -> None:
-    assert {name for one in (*PASSES, *OTHERS) for name in one.formats} == OWN_FORMATS.keys()
+    assert {name for pass_ in (*PASSES, *OTHERS) for name in pass_.formats} == OWN_FORMATS.keys()

@@ -19,9 +19,9 @@ READING = ("summary", "params", "collectives", "time", "memory", "check", "diff"
 
 
 def flags(command: str) -> dict[str, click.Option]:
-    found = find_command(command)
-    assert found is not None
-    return {flag: option for option in found.params if isinstance(option, click.Option) for flag in option.opts}
+    offered = find_command(command)
+    assert offered is not None
+    return {flag: option for option in offered.params if isinstance(option, click.Option) for flag in option.opts}
 
 
 @pytest.mark.parametrize("command", READING)
@@ -91,9 +91,9 @@ def test_other_processes_are_asked_the_same() -> None:
     """Axes have the names that the user gives, whichever process reads a file."""
     files = [DATA / f"cpu/{name}.after.txt" for name in ("adamw_step", "scan_fsdp", "collectives")]
     asked = ("collectives", *map(str, files), "--mesh", "data=2,model=4", "--format", "json", "--phases", "names")
-    one, several = call_text(*asked), call_text(*asked, "-j", "2")
-    assert one.stdout == several.stdout
-    assert '"data"' in one.stdout
+    alone, parallel = call_text(*asked), call_text(*asked, "-j", "2")
+    assert alone.stdout == parallel.stdout
+    assert '"data"' in alone.stdout
 
 
 def test_what_is_given_differs_from_the_defaults() -> None:

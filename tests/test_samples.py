@@ -1,6 +1,6 @@
-"""Dumps of real training programs, kept beside the checkout: what is in them was worked out from the text by other means.
+"""Dumps of real training programs, kept beside the checkout: their figures were worked out from the text by other means.
 
-Nothing is collected here where the folder is not there.
+Without the folder nothing is collected here.
 """
 
 from __future__ import annotations
@@ -264,11 +264,11 @@ WORKLOAD_FACTS: dict[str, Value] = {
 
 
 def test_the_workload_of_a_simulator() -> None:
-    found = hlo_inspect.inspect(SEEDS / f"{WORKLOAD}.txt", "summary")
-    assert {name: found.facts[name] for name in WORKLOAD_FACTS} == WORKLOAD_FACTS
-    assert found.facts["collectives.all-gather.executed_count"] == 530
-    assert found.facts["collectives.reduce-scatter.executed_operand_bytes"] == 47_161_802_752
-    (finding,) = found.findings
+    report = hlo_inspect.inspect(SEEDS / f"{WORKLOAD}.txt", "summary")
+    assert {name: report.facts[name] for name in WORKLOAD_FACTS} == WORKLOAD_FACTS
+    assert report.facts["collectives.all-gather.executed_count"] == 530
+    assert report.facts["collectives.reduce-scatter.executed_operand_bytes"] == 47_161_802_752
+    (finding,) = report.findings
     assert finding.rule == "HI605"
     assert finding.message.startswith("vpp and pp_comm are missing")
 

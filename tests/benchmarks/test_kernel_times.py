@@ -24,15 +24,15 @@ def test_equal_estimates_share_a_rank() -> None:
 
 
 def test_what_is_compared() -> None:
-    """1.2 us are the fixed cost: the kernel of 1 us is not compared, but its bound of 2 us is above what the compiler says."""
+    """The fixed cost is 1.2 us: the kernel of 1 us is not compared, but its bound of 2 us is above the compiler's."""
     kernels = [kernel(2, 2, 1), kernel(1, 2, 3), kernel(1, 9, 4)]
-    found = Agreement.of(kernels, PROFILE)
-    assert (found.read, found.loose_bounds, found.compared, found.within_factor_two) == (3, 1, 2, 0.5)
-    assert found.ratio == pytest.approx(11 / 7)
+    agreement = Agreement.of(kernels, PROFILE)
+    assert (agreement.read, agreement.loose_bounds, agreement.compared, agreement.within_factor_two) == (3, 1, 2, 0.5)
+    assert agreement.ratio == pytest.approx(11 / 7)
 
 
 def test_kernels_of_a_dump() -> None:
     """The estimates that stand in the text, by kernel."""
     dump = Path(__file__).parents[1] / "data" / "tpu" / "bf16_master.after.txt"
-    found = {one.name: one.compiler_s for one in measured(dump, PROFILE)}
-    assert found == {"fusion": pytest.approx(4157 / 1.5e9), "fusion.7": pytest.approx(1837 / 1.5e9)}
+    times = {kernel_.name: kernel_.compiler_s for kernel_ in measured(dump, PROFILE)}
+    assert times == {"fusion": pytest.approx(4157 / 1.5e9), "fusion.7": pytest.approx(1837 / 1.5e9)}

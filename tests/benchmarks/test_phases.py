@@ -13,9 +13,9 @@ def test_two_layers() -> None:
     """Two products forward and three backward, of which JAX names each."""
     text = text_of(STEP)
     (module,), (hidden,) = modules(text), modules(without_metadata(text))
-    found = compare(module, hidden)
-    assert found["matmuls"].sizes == {("forward", "forward"): 2, ("backward", "backward"): 3}
-    assert not [what for _, what in found["collectives"].wrong]
+    comparisons = compare(module, hidden)
+    assert comparisons["matmuls"].sizes == {("forward", "forward"): 2, ("backward", "backward"): 3}
+    assert not [what for _, what in comparisons["collectives"].wrong]
 
 
 def test_metadata_is_taken_out_whole() -> None:

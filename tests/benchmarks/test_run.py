@@ -1,4 +1,4 @@
-"""What is measured, kept and drawn."""
+"""Measurements, their history and their picture."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def test_the_picture_has_a_point_for_each_measurement() -> None:
         Run("bbb", "", {"<dump>": {"collectives": 7.0, "memory of the graph": 150.0}}),
     ]
     root = ET.fromstring(picture(runs))  # noqa: S314 - what was just drawn
-    circles = [one for one in root.iter() if one.tag.endswith("circle")]
+    circles = [node for node in root.iter() if node.tag.endswith("circle")]
     assert len(circles) == 3
-    first, second, _ = (float(one.get("cy", "0")) for one in circles)
+    first, second, _ = (float(node.get("cy", "0")) for node in circles)
     assert second < first  # more is above less
-    assert any(one.text == "<dump>" for one in root.iter())
+    assert any(node.text == "<dump>" for node in root.iter())

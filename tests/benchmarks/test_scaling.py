@@ -15,8 +15,8 @@ SIZES = [1000, 2000, 4000, 8000]
 
 @pytest.mark.parametrize("power", [1, 1.5, 2])
 def test_the_exponent_of_a_power(power: float) -> None:
-    found = exponent([(size / 1000) ** power for size in SIZES], SIZES, 0.01)
-    assert found == pytest.approx(power)
+    slope = exponent([(size / 1000) ** power for size in SIZES], SIZES, 0.01)
+    assert slope == pytest.approx(power)
 
 
 def test_what_is_near_the_floor_has_none() -> None:
@@ -38,9 +38,9 @@ def test_what_seems_to_grow_too_fast_is_run_more_often(monkeypatch: pytest.Monke
         return Cost((len(text) / 1000) ** power * (1 if seen.count(len(text)) == 2 else 3), 0)
 
     monkeypatch.setattr(scaling, "measured", measured)
-    found = scaling.row(TextShape("x", lambda n: "x" * n, 1000), [], 3, Cost(0, 0))
+    result = scaling.row(TextShape("x", lambda n: "x" * n, 1000), [], 3, Cost(0, 0))
     assert [seen.count(size) for size in SIZES] == [runs] * 4
-    assert found.exponents[0] == pytest.approx(power)
+    assert result.exponents[0] == pytest.approx(power)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)

@@ -35,19 +35,19 @@ def test_answers_are_the_same_without_a_device(name: str, capsys: pytest.Capture
 @pytest.mark.parametrize("name", SWITCHES)
 def test_a_function_is_replaced_as_long_as_its_switch_is_set(name: str) -> None:
     def functions() -> list[object]:
-        found = []
+        members = []
         for place in SWITCHES[name].replaced:
             module, _, path = place.partition(":")
             *classes, attribute = path.split(".")
             owner = import_module(f"hlo_inspect.{module}")
-            for one in classes:
-                owner = getattr(owner, one)
-            found.append(vars(owner)[attribute])
-        return found
+            for class_name in classes:
+                owner = getattr(owner, class_name)
+            members.append(vars(owner)[attribute])
+        return members
 
     given = functions()
     with without(name):
-        assert all(one is not other for one, other in zip(given, functions(), strict=True))
+        assert all(old is not new for old, new in zip(given, functions(), strict=True))
     assert functions() == given
 
 

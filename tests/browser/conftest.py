@@ -1,4 +1,4 @@
-"""Pages in a real browser: collected where a Chromium and Playwright are found. One browser serves all tests of a process."""
+"""Pages in a real browser: collected if Chromium and Playwright are found. One browser serves all tests of a process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if CHROMIUM is None or find_spec("playwright") is None:
     collect_ignore_glob = ["test_*.py"]
 
 DUMP = Path(__file__).parents[1] / "data" / "memory" / "gpu_unrolled.hlo"
-"""What most tests open a page of: a training step for one GPU."""
+"""Dump of the page of most tests: a training step for one GPU."""
 
 Opened = Callable[..., "Page"]
 
@@ -89,14 +89,16 @@ class Watched:
 def watched(browser: Browser) -> Iterator[dict[Path, Watched]]:
     pages: dict[Path, Watched] = {}
     yield pages
-    for one in pages.values():
-        one.context.close()
+    for page in pages.values():
+        page.context.close()
 
 
 @pytest.fixture
 def opened(browser: Browser, watched: dict[Path, Watched]) -> Iterator[Opened]:
-    """`opened(path, width=390, scheme="dark")`: the page in the browser, which all tests of it share: it is as the one before
-    left it. At the end of each nothing may have gone wrong on it, and it may have asked for nothing but itself.
+    """Open a page in the browser: `opened(path, width=390, scheme="dark")`.
+
+    All tests of a page share it, as the test before left it. After each test the page must have no errors and no requests for
+    other files.
     """
     used: list[Watched] = []
 
@@ -111,8 +113,8 @@ def opened(browser: Browser, watched: dict[Path, Watched]) -> Iterator[Opened]:
         return page
 
     yield open_page
-    for one in used:
-        assert one.problems == []
+    for entry in used:
+        assert entry.problems == []
 
 
 @pytest.fixture(scope="session")
@@ -122,6 +124,6 @@ def path(written: Callable[..., Path]) -> Path:
 
 
 @pytest.fixture(scope="session")
-def held(path: Path) -> PageData:
+def page_data(path: Path) -> PageData:
     """The data in that page."""
     return PageData(path.read_text(encoding="utf-8"))

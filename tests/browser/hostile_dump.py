@@ -17,10 +17,10 @@ _REDUCTION = """%sum (x: f32[], y: f32[]) -> f32[] {
 
 
 def quoted(name: str) -> str:
-    """A string as XLA's printer writes it; what is no character of UTF-8 in escapes of its bytes."""
+    """Return a string as XLA's printer writes it; bytes outside UTF-8 are escapes."""
     data = name.encode("utf-8", "surrogatepass")
-    known = {0x22: '\\"', 0x5C: "\\\\", 0x27: "\\'", 0x0A: "\\n", 0x0D: "\\r", 0x09: "\\t"}
-    return '"' + "".join(known.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}") for byte in data) + '"'
+    escapes = {0x22: '\\"', 0x5C: "\\\\", 0x27: "\\'", 0x0A: "\\n", 0x0D: "\\r", 0x09: "\\t"}
+    return '"' + "".join(escapes.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}") for byte in data) + '"'
 
 
 def in_one_line(name: str) -> str:
@@ -29,9 +29,10 @@ def in_one_line(name: str) -> str:
 
 
 def hostile_module(names: Sequence[str], first: int = 0, rows: int | None = None) -> str:
-    """A scheduled module in which an instruction has each of the names in its metadata, target, configuration and attributes,
-    a parameter each in its path, and the tables of stack frames in files and functions. Lines before, between and behind it are
-    a log that quotes names. The names begin at `first`, in each place from another one on.
+    """Return a scheduled module with each of the names in every place that holds a text.
+
+    These are metadata, targets, configurations, attributes, paths of parameters, and the files and functions of stack frames.
+    Lines around the module are a log that quotes names. The names begin at `first`, in each place with another one.
     """
     count = len(names) if rows is None else rows
     places = [islice(cycle(names), first + 37 * place, None) for place in range(24)]
@@ -73,7 +74,7 @@ def _lines(places: Sequence[Iterator[str]], count: int) -> Iterator[str]:
 
 
 def _word(name: str) -> str:
-    """What can stand for the name of a module, which a comma or a blank ends."""
+    """Return the name as one of a module, which a comma or a blank ends."""
     return "".join("_" if char in ", \t\n\r{" else char for char in in_one_line(name)) or "m"
 
 
@@ -91,7 +92,7 @@ def _stack_tables(take: Sequence[Iterator[str]], count: int) -> Iterator[str]:
 
 
 def _instruction(take: Sequence[Iterator[str]], number: int) -> str:
-    """One of a few kinds, of which tables and pictures are about."""
+    """Return an instruction of one of five kinds that tables and pictures are about."""
     kind = number % 5
     if kind == 0:
         return (

@@ -1,4 +1,4 @@
-"""What a page holds, read back from its text without a browser: tables with raw values and texts, figures."""
+"""Content of a page, read back from its text without a browser: tables with raw values and texts, figures."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class PageData(HTMLParser):
             self.policy = attributes["content"]
         if tag in ("script", "style"):
             self._silent = tag
-            kind = next((one for one in ("table", "picture") if f"data-{one}" in attributes), None)
+            kind = next((block for block in ("table", "picture") if f"data-{block}" in attributes), None)
             if kind is not None:
                 self._block = (attributes["data-view"], kind, attributes[f"data-{kind}"])
                 assert self._block not in self.blocks
@@ -62,7 +62,7 @@ class PageData(HTMLParser):
 
     @property
     def text(self) -> str:
-        """What a reader sees of the static page."""
+        """Text that a reader sees of the static page."""
         return "".join(self.words)
 
     def table(self, name: str, view: str = "") -> PageTable:
@@ -70,8 +70,8 @@ class PageData(HTMLParser):
         columns = data["columns"]
 
         def cells(column: dict[str, Any], kind: str) -> list[Any]:
-            held = column.get(kind, column["values"])
-            return [held[at] for at in column.get("at", range(data["rows"]))]
+            values = column.get(kind, column["values"])
+            return [values[index] for index in column.get("at", range(data["rows"]))]
 
         return PageTable(
             data["title"],
@@ -83,8 +83,8 @@ class PageData(HTMLParser):
         )
 
     def tables(self, view: str = "") -> dict[str, PageTable]:
-        return {name: self.table(name, view) for of, kind, name in self.blocks if kind == "table" and of == view}
+        return {name: self.table(name, view) for owner, kind, name in self.blocks if kind == "table" and owner == view}
 
     def pictures(self, view: str = "") -> dict[str, Any]:
         """The blocks of pictures by name: `figures` with `label` and `figure`, `height`, `table`."""
-        return {name: block for (of, kind, name), block in self.blocks.items() if kind == "picture" and of == view}
+        return {name: block for (owner, kind, name), block in self.blocks.items() if kind == "picture" and owner == view}

@@ -1,4 +1,4 @@
-"""Pictures in use: as many marks as rows, scopes that are entered, measures that change, clicks that lead to rows."""
+"""Pictures in use: a mark per row, scopes that are entered, measures that change, clicks that lead to rows."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ def _picture(page: BrowserPage, name: str) -> Locator:
 
 def _drawn(figure: Locator) -> list[dict[str, Any]]:
     """The traces as Plotly has drawn them: their type, how many marks and what these add up to."""
-    found: list[dict[str, Any]] = figure.locator(".drawing").evaluate(
+    traces: list[dict[str, Any]] = figure.locator(".drawing").evaluate(
         """area => area._fullData.map((trace) => ({
             type: trace.type, name: trace.name, marks: (trace.x ?? trace.values ?? []).length,
             sum: (trace.values ?? trace.x ?? []).reduce((sum, one) => sum + Number(one), 0),
         }))"""
     )
-    return found
+    return traces
 
 
-def test_each_kernel_of_the_roofline_has_a_mark_that_leads_to_its_row(path: Path, held: PageData, opened: Opened) -> None:
+def test_each_kernel_of_the_roofline_has_a_mark_that_leads_to_its_row(path: Path, page_data: PageData, opened: Opened) -> None:
     page = opened(path)
     figure = _picture(page, "roofline")
-    groups = held.table("kernel_groups")
+    groups = page_data.table("kernel_groups")
     marks = [
         mark
-        for trace in held.pictures()["roofline"]["figures"][0]["figure"]["data"]
+        for trace in page_data.pictures()["roofline"]["figures"][0]["figure"]["data"]
         if "customdata" in trace
         for mark in zip(trace["customdata"], trace["hovertext"], strict=True)
     ]
@@ -115,7 +115,7 @@ def test_every_picture_of_a_tpu_module_is_drawn(written: Callable[..., Path], op
 
 
 def test_each_measure_has_its_text(tmp_path: Path, opened: Opened) -> None:
-    """What a screen reader says of a picture is about the measure that is drawn; one without a text has that of the picture."""
+    """A screen reader gets the text of the drawn measure; a measure without a text has that of the picture."""
     measures = tuple(
         Measure(label, {"data": [{"type": "bar", "x": [1], "y": ["a"]}], "layout": {}}, text)
         for label, text in (("FLOPs", "a: 7 FLOP"), ("Bytes", "a: 9 B"), ("Runs", ""))

@@ -33,7 +33,7 @@ ELEMENTS = """() => {
     hostile: window.hostile ?? null,
   };
 }"""
-"""What the page consists of, and whether a hostile name has run."""
+"""Content of the page, and the result of a hostile name that ran."""
 
 SHOW = """(view) => {
   location.hash = view ? `#${view}` : "#top";
@@ -72,15 +72,16 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def held(page_file: Path) -> PageData:
+def page_data(page_file: Path) -> PageData:
     return PageData(page_file.read_text(encoding="utf-8"))
 
 
-def test_all_names_are_on_the_page(held: PageData) -> None:
-    """What else is tested here is about something: each name is in some table as it was written, or as lines can hold it. Only
-    a surrogate alone cannot be in a text of UTF-8: its bytes are read as escapes.
+def test_all_names_are_on_the_page(page_data: PageData) -> None:
+    """Each name is in some table as it was written, or as lines can hold it: the other tests are about something.
+
+    Only a surrogate alone cannot be in a text of UTF-8: its bytes are read as escapes.
     """
-    cells = {cell for table in held.tables("m1").values() for row in table.rows for cell in row if isinstance(cell, str)}
+    cells = {cell for table in page_data.tables("m1").values() for row in table.rows for cell in row if isinstance(cell, str)}
     every = "\n".join(cells)
     missing = [name for name in NAMES if name not in every and in_one_line(name) not in every]
     assert all("\ud800" in name or "\udfff" in name for name in missing)
@@ -97,14 +98,14 @@ def watched_page(browser: Browser, page_file: Path, request: pytest.FixtureReque
     watched.context.close()
 
 
-def test_nothing_runs_and_nothing_is_loaded(watched_page: Watched, held: PageData) -> None:
-    found: dict[str, Any] = watched_page.page.evaluate(ELEMENTS)
-    assert found["hostile"] is None
+def test_nothing_runs_and_nothing_is_loaded(watched_page: Watched, page_data: PageData) -> None:
+    content: dict[str, Any] = watched_page.page.evaluate(ELEMENTS)
+    assert content["hostile"] is None
     assert watched_page.problems == []
-    assert found["scripts"] == len(held.blocks) + 2  # units and the page's own; those of libraries are gone once they have run
-    assert not {"img", "iframe", "object", "embed", "base", "form", "math", "plaintext", "textarea"} & set(found["names"])
-    assert found["handlers"] == []
-    assert found["links"] == []
+    assert content["scripts"] == len(page_data.blocks) + 2  # units and the page's own; those of libraries remove themselves
+    assert not {"img", "iframe", "object", "embed", "base", "form", "math", "plaintext", "textarea"} & set(content["names"])
+    assert content["handlers"] == []
+    assert content["links"] == []
 
 
 def test_an_instruction_is_shown_as_text(watched_page: Watched) -> None:

@@ -104,27 +104,27 @@ def _comes_to_begin_with(page: Page, name: str, heading: str, cells: list[str]) 
     assert _column(page, name, heading)[: len(cells)] == cells
 
 
-def test_a_column_sorts_by_its_values(path: Path, held: PageData, opened: Opened) -> None:
+def test_a_column_sorts_by_its_values(path: Path, page_data: PageData, opened: Opened) -> None:
     page = opened(path)
     _open_table(page, "kernels")
     heading = page.locator("[id='table/kernels'] .dt-scroll-head th", has_text="accessed")
-    kernels = held.table("kernels")
-    at = kernels.names.index("bytes")
-    by_size = sorted(range(len(kernels.rows)), key=lambda row: kernels.rows[row][at])
+    kernels = page_data.table("kernels")
+    column = kernels.names.index("bytes")
+    by_size = sorted(range(len(kernels.rows)), key=lambda row: kernels.rows[row][column])
     heading.click()
-    _comes_to_begin_with(page, "kernels", "accessed", [kernels.texts[row][at] for row in reversed(by_size)][:5])
+    _comes_to_begin_with(page, "kernels", "accessed", [kernels.texts[row][column] for row in reversed(by_size)][:5])
     heading.get_by_role("button").focus()
     page.keyboard.press("Enter")
-    _comes_to_begin_with(page, "kernels", "accessed", [kernels.texts[row][at] for row in by_size][:5])
+    _comes_to_begin_with(page, "kernels", "accessed", [kernels.texts[row][column] for row in by_size][:5])
     assert heading.get_attribute("aria-sort") == "ascending"
 
 
-def test_a_filter_compares_values_with_units(path: Path, held: PageData, opened: Opened) -> None:
+def test_a_filter_compares_values_with_units(path: Path, page_data: PageData, opened: Opened) -> None:
     page = opened(path)
     _open_table(page, "kernels")
-    kernels = held.table("kernels")
-    at = kernels.names.index("bytes")
-    fitting = [row for row in kernels.rows if row[at] >= 64 * 1024]
+    kernels = page_data.table("kernels")
+    column = kernels.names.index("bytes")
+    fitting = [row for row in kernels.rows if row[column] >= 64 * 1024]
     assert 0 < len(fitting) < len(kernels.rows)
     table = page.locator("[id='table/kernels']")
     table.get_by_label("Column to filter").select_option(label="accessed")
@@ -152,8 +152,8 @@ def test_columns_are_chosen_from_a_menu(path: Path, opened: Opened) -> None:
     assert not menu.is_visible()
 
 
-def test_search_and_copy_as_csv(path: Path, held: PageData, opened: Opened) -> None:
-    """What is copied are the raw values of the rows that are left, in all columns."""
+def test_search_and_copy_as_csv(path: Path, page_data: PageData, opened: Opened) -> None:
+    """The copy has the raw values of the rows that are left, in all columns."""
     page = opened(path)
     _open_table(page, "kernels")
     table = page.locator("[id='table/kernels']")
@@ -161,12 +161,12 @@ def test_search_and_copy_as_csv(path: Path, held: PageData, opened: Opened) -> N
     table.get_by_role("button", name="Copy as CSV").click()
     wait_until(page, "document.getElementById('said').textContent === 'Copied.'")
     copied = list(csv.reader(StringIO(page.evaluate("navigator.clipboard.readText()"))))
-    kernels = held.table("kernels")
+    kernels = page_data.table("kernels")
     left = [number for number, row in enumerate(kernels.texts) if any("backward" in cell for cell in row)]
     assert copied[0] == kernels.names
     assert len(copied) == 1 + len(left) > 10
-    at = kernels.names.index("bytes")
-    assert sorted(int(row[at]) for row in copied[1:]) == sorted(kernels.rows[number][at] for number in left)
+    column = kernels.names.index("bytes")
+    assert sorted(int(row[column]) for row in copied[1:]) == sorted(kernels.rows[number][column] for number in left)
     table.get_by_label("Search").fill("")
 
 
@@ -179,12 +179,12 @@ def test_the_first_lines_are_copied_as_text(path: Path, opened: Opened) -> None:
     assert any(line.startswith("compute ") for line in lines)
 
 
-def test_a_name_leads_to_its_instruction_and_on(path: Path, held: PageData, opened: Opened) -> None:
+def test_a_name_leads_to_its_instruction_and_on(path: Path, page_data: PageData, opened: Opened) -> None:
     page = opened(path)
     _open_table(page, "kernels")
-    instructions = held.table("instructions")
+    instructions = page_data.table("instructions")
     operands = {row[0]: row[4].split(", ") for row in instructions.rows}
-    name = next(row[0] for row in held.table("kernels").rows if operands.get(row[0], [""])[0] in operands)
+    name = next(row[0] for row in page_data.table("kernels").rows if operands.get(row[0], [""])[0] in operands)
     page.locator("[id='table/kernels'] tbody").get_by_role("link", name=name, exact=True).first.click()
     dialog = page.get_by_role("dialog")
     assert dialog.get_by_role("heading").inner_text() == name
@@ -192,7 +192,7 @@ def test_a_name_leads_to_its_instruction_and_on(path: Path, held: PageData, open
     wait_until(page, "name => document.getElementById('instruction-name').textContent === name", operands[name][0])
     page.go_back()
     wait_until(page, "name => document.getElementById('instruction-name').textContent === name", name)
-    dialog.get_by_role("link", name=held.table("kernels").title, exact=True).click()
+    dialog.get_by_role("link", name=page_data.table("kernels").title, exact=True).click()
     page.wait_for_selector("tr.here")
     assert not dialog.is_visible()
     assert page.locator("tr.here td").first.inner_text() == name
@@ -203,17 +203,17 @@ def test_a_name_leads_to_its_instruction_and_on(path: Path, held: PageData, open
     assert "instruction" not in page.url
 
 
-def test_equal_kernels_lead_to_each_of_them(path: Path, held: PageData, opened: Opened) -> None:
+def test_equal_kernels_lead_to_each_of_them(path: Path, page_data: PageData, opened: Opened) -> None:
     page = opened(path)
     _open_table(page, "kernel_groups")
-    groups = held.table("kernel_groups")
+    groups = page_data.table("kernel_groups")
     group = next(row for row in groups.rows if ".*" in row[0])
     sites = group[groups.names.index("sites")]
     page.locator("[id='table/kernel_groups'] tbody").get_by_role("link", name=group[0], exact=True).first.click()
     page.wait_for_selector("[id='table/kernels'] .dt-container tbody tr td")
-    found = _column(page, "kernels", "name")
-    assert sites <= len(found) < len(held.table("kernels").rows)
-    assert all(name.startswith(group[0].split(".*")[0]) for name in found)
+    kernels = _column(page, "kernels", "name")
+    assert sites <= len(kernels) < len(page_data.table("kernels").rows)
+    assert all(name.startswith(group[0].split(".*")[0]) for name in kernels)
 
 
 def test_the_page_is_as_wide_as_the_window(path: Path, opened: Opened) -> None:
@@ -291,10 +291,10 @@ def test_a_filter_is_that_of_the_option(tmp_path: Path, opened: Opened) -> None:
         ),
     )
     cases = [
-        (column.name, f"{OPERATORS[(at + number // 3) % len(OPERATORS)]} {word}")
-        for at, column in enumerate(table.columns)
+        (column.name, f"{OPERATORS[(index + number // 3) % len(OPERATORS)]} {word}")
+        for index, column in enumerate(table.columns)
         for number, word in enumerate(FILTER_VALUES)
-        if column.name not in ("name", "size_lower_bound") and (at + number) % 3 == 0
+        if column.name not in ("name", "size_lower_bound") and (index + number) % 3 == 0
     ]
     cases += [("size", f"{operator} 4 MiB") for operator in OPERATORS] + [("words", f"{operator} ?") for operator in OPERATORS]
     expected = [_chosen(table, f"{name} {condition}") for name, condition in cases]
@@ -306,7 +306,7 @@ def test_a_filter_is_that_of_the_option(tmp_path: Path, opened: Opened) -> None:
     page = opened(path)
     _open_table(page, "cost")
     names = [column.name for column in table.columns]
-    found: list[str | None] = page.evaluate(
+    left: list[str | None] = page.evaluate(
         """cases => {
             const choice = document.querySelector(".filter select"), field = document.querySelector(".filter input");
             return cases.map(([at, text]) => {
@@ -320,12 +320,12 @@ def test_a_filter_is_that_of_the_option(tmp_path: Path, opened: Opened) -> None:
         }""",
         [[str(names.index(name)), condition] for name, condition in cases],
     )
-    different = [case for case in zip(cases, expected, found, strict=True) if case[1] != case[2]]
+    different = [case for case in zip(cases, expected, left, strict=True) if case[1] != case[2]]
     assert different == []
 
 
 def _chosen(table: Table, condition: str) -> str | None:
-    """The names of the rows that --filter leaves, or None where it takes no such condition."""
+    """Return the names of the rows that --filter leaves; None if it refuses the condition."""
     try:
         (comparison,) = parse_filter(condition)
         test = row_test(comparison, table)
@@ -352,14 +352,14 @@ def test_two_instructions_of_one_name(tmp_path: Path, written: Callable[..., Pat
 
     _open_table(page, "kernels")
     links = page.locator("[id='table/kernels'] .dt-scroll-body tbody").get_by_role("link", name="x", exact=True)
-    found = {}
+    addresses = {}
     for link in links.all():
         address = link.get_attribute("href") or ""
         text = follow(address)
-        opcode = next(one for one in ("negate", "exponential") if one in text)
-        found[opcode] = address
+        opcode = next(name for name in ("negate", "exponential") if name in text)
+        addresses[opcode] = address
         assert ("8.00 KiB" in text, "64 B" in text) == (opcode == "exponential", opcode == "negate"), text
-    assert len(set(found.values())) == 2
+    assert len(set(addresses.values())) == 2
     both = follow("#instruction/x")
     assert "line 5" in both
     assert "line 10" in both
@@ -367,7 +367,7 @@ def test_two_instructions_of_one_name(tmp_path: Path, written: Callable[..., Pat
     wait_until(page, "() => document.getElementById('instruction').innerText.includes('exponential')")
     assert "negate" in follow("#instruction/y")
     dialog.get_by_role("link", name="x", exact=True).click()
-    wait_until(page, "to => location.hash === to", found["negate"])
+    wait_until(page, "to => location.hash === to", addresses["negate"])
     page.keyboard.press("Escape")
 
 
@@ -385,9 +385,9 @@ def test_columns_of_unknown_figures_are_shown(tmp_path: Path, written: Callable[
 def test_ten_thousand_rows_scroll(tmp_path: Path, opened: Opened) -> None:
     """Only the rows on the screen are elements of the page."""
     texts = range(10)
-    columns = (Column("name"), Column("bytes", "bytes"), *(Column(f"text_{at}") for at in texts))
+    columns = (Column("name"), Column("bytes", "bytes"), *(Column(f"text_{index}") for index in texts))
     rows: tuple[Row, ...] = tuple(
-        (f"op.{number}", number * 4096, *[f"cell {number} {at}" for at in texts]) for number in range(10_000)
+        (f"op.{number}", number * 4096, *[f"cell {number} {index}" for index in texts]) for number in range(10_000)
     )
     report = Report("cost", Input("a.txt", 1, 1, 1), {"module.name": "m"}, (Table("cost", "Cost", columns, rows),))
     path = tmp_path / "rows.html"

@@ -74,9 +74,9 @@ def test_a_mark_of_a_pass_leads_to_its_row(written: Written, opened: Opened) -> 
     page = opened(path)
     draw(page, "picture/collectives-by-pass")
     history = PageData(path.read_text(encoding="utf-8")).table("history")
-    kinds = [at for at, name in enumerate(history.names) if name in {"all_reduce", "all_gather"}]
+    kinds = [column for column, name in enumerate(history.names) if name in {"all_reduce", "all_gather"}]
     marks = page.locator("[id='picture/collectives-by-pass'] .bars .point")
-    assert marks.count() == sum(bool(row[at]) for row in history.rows for at in kinds)
+    assert marks.count() == sum(bool(row[column]) for row in history.rows for column in kinds)
     page.evaluate("location.hash = '#table/history/4'")
     page.wait_for_selector("[id='table/history'] tr.here")
     assert "spmd-partitioning" in page.locator("[id='table/history'] tr.here").inner_text()

@@ -122,7 +122,7 @@ NOTES = (
 
 
 def sample_report(**changes: Any) -> Report:
-    """The report, with other fields where `changes` gives them."""
+    """Return the report with the fields of `changes` replaced."""
     report = Report(
         command="summary",
         input=Input("step.txt", first_line=1, lines=100, bytes=5_000),

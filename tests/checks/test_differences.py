@@ -78,14 +78,14 @@ def report(facts: dict[str, Value], specs: tuple[FactSpec, ...] = SPECS) -> Repo
 def test_an_unknown_difference_meets_a_condition_except_where_nothing_differs() -> None:
     condition = parse_difference(given("--fail-if", "memory.peak_bytes > 0"), SPECS)
     old, new = report({"memory.peak_bytes": None}), report({"memory.peak_bytes": 5})
-    (found,) = examined([condition], old, new, is_different=True)
-    assert (found.is_met, found.reason) == (True, "unknown in OLD")
-    (found,) = examined([condition], old, new, is_different=True, sides=("the baseline", "the module"))
-    assert found.reason == "unknown in the baseline"
-    (found,) = examined([condition], old, old, is_different=False)
-    assert not found.is_met
-    (found,) = examined([parse_difference(given("--fail-if", "different"), SPECS)], old, new, is_different=True)
-    assert found.is_met
+    (result,) = examined([condition], old, new, is_different=True)
+    assert (result.is_met, result.reason) == (True, "unknown in OLD")
+    (result,) = examined([condition], old, new, is_different=True, sides=("the baseline", "the module"))
+    assert result.reason == "unknown in the baseline"
+    (result,) = examined([condition], old, old, is_different=False)
+    assert not result.is_met
+    (result,) = examined([parse_difference(given("--fail-if", "different"), SPECS)], old, new, is_different=True)
+    assert result.is_met
 
 
 def test_a_check_against_a_baseline_gives_both_values_in_the_units_of_pages() -> None:
@@ -118,7 +118,7 @@ def test_a_report_that_lacks_the_fact_is_named() -> None:
     ],
 )
 def test_what_is_examined_is_the_way_from_old_to_new(text: str, old: int, new: int, is_met: bool) -> None:
-    """From 100 to 150 is +50 %, and back is -33 %: the part is of OLD, and the sign is that of NEW - OLD."""
+    """From 100 to 150 is +50 %, and back -33 %: a part of OLD, with the sign of NEW - OLD."""
     reports = report({"memory.peak_bytes": old}), report({"memory.peak_bytes": new})
     (result,) = examined([parse_difference(given("--fail-if", text), SPECS)], *reports, is_different=True)
     assert (result.is_met, result.old, result.new, result.difference) == (is_met, old, new, new - old)

@@ -15,7 +15,7 @@ def holds(text: str, unit: Unit, actual: Value) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("text", "below", "at", "above"),
+    ("text", "below", "equal", "above"),
     [
         ("== 5", False, True, False),
         ("5", False, True, False),
@@ -28,8 +28,8 @@ def holds(text: str, unit: Unit, actual: Value) -> bool:
         ("  ==   5  ", False, True, False),
     ],
 )
-def test_comparisons_below_at_and_above_the_value(text: str, below: bool, at: bool, above: bool) -> None:
-    assert [holds(text, "count", actual) for actual in (4, 5, 6)] == [below, at, above]
+def test_comparisons_below_at_and_above_the_value(text: str, below: bool, equal: bool, above: bool) -> None:
+    assert [holds(text, "count", actual) for actual in (4, 5, 6)] == [below, equal, above]
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from tests.checks.sample import FACTS, NOTES, SPECS, parse_policy, sample_report
 
 
 def covered(name: str) -> tuple[str, str | None] | None:
-    found = find_spec(name, SPECS)
-    return found and (found[0].name, found[1])
+    match = find_spec(name, SPECS)
+    return match and (match[0].name, match[1])
 
 
 def check(text: str) -> Check:
@@ -95,8 +95,8 @@ def test_a_misspelt_name_is_refused_with_the_closest_names(name: str, suggested:
     with pytest.raises(UsageError) as caught:
         resolve(assertion, SPECS)
     assert caught.value.location == Location("p.yaml", 3, 3)
-    told, _, hints = caught.value.message.partition("; did you mean ")
-    assert told == f"there is no fact {name!r}"
+    reason, _, hints = caught.value.message.partition("; did you mean ")
+    assert reason == f"there is no fact {name!r}"
     assert hints.startswith(suggested)
 
 
@@ -163,7 +163,7 @@ def test_an_absent_target_names_those_that_are_like_it() -> None:
 
 
 def test_the_lower_bound_of_a_fact() -> None:
-    """It stands in the report, or equals the fact where that is known; a text has none."""
+    """It is in the report, or equals a known fact; a text has none."""
     report = sample_report()
     name = "collectives.executed_count.lower_bound"
     assert value_of(check(f"{name} >= 1"), report) is None

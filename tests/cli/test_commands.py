@@ -62,7 +62,7 @@ def test_a_profile_gives_times(run: Run) -> None:
 
 def test_several_inputs_are_several_reports(run: Run) -> None:
     report = json.loads(run("params", COLLECTIVES, DATA / "gpu" / "collectives.after.txt", "--format", "json").stdout)
-    assert [Path(one["input"]["path"]).parent.name for one in report["reports"]] == ["cpu", "gpu"]
+    assert [Path(answer["input"]["path"]).parent.name for answer in report["reports"]] == ["cpu", "gpu"]
 
 
 def test_standard_input(run: Run) -> None:
@@ -145,7 +145,7 @@ def test_a_check_runs_the_passes_that_it_needs(text: str, passes: list[str]) -> 
 
 
 class TestACutModule:
-    """A text that ends inside of a module is checked only where the user allows a part."""
+    """A text that ends inside of a module is checked only if the user allows a part."""
 
     ALLOWED = ("--assert", "params.count == 1")
 
@@ -210,7 +210,7 @@ class TestManyModules:
         assert (report["command"], report["input"]["path"]) == ("list", str(folder))
         (table,) = report["tables"]
         names = [column["name"] for column in table["columns"]]
-        assert [names.index(one) for one in ("name", "stage", "lines", "devices", "flops", "collectives", "parameters")]
+        assert [names.index(name) for name in ("name", "stage", "lines", "devices", "flops", "collectives", "parameters")]
         assert {"findings", "path"} <= set(names)
         paths = [Path(row[names.index("path")]).name for row in table["rows"]]
         assert paths == ["a.txt", "c.log", "b.hlo", "d.txt", "e.txt.gz"]  # 332 lines, then 3 of the other
@@ -278,7 +278,9 @@ def test_the_facts_that_can_be_checked(run: Run) -> None:
     expected = EXPECTED["cpu/collectives.after.txt"]["facts"]
     for name in ("params.bytes", "outputs.bytes", "module.instructions"):
         assert rows[name]["value"] == str(expected[name])
-    assert rows["params.bytes"]["meaning"] == next(s.meaning for one in PASSES for s in one.specs if s.name == "params.bytes")
+    assert rows["params.bytes"]["meaning"] == next(
+        s.meaning for pass_ in PASSES for s in pass_.specs if s.name == "params.bytes"
+    )
     assert run("check", "--assert", "params.count == 1").returncode == 2  # no INPUT
 
 
@@ -499,7 +501,7 @@ def test_the_summary_has_costs_and_optimizer_unless_it_is_quick(run: Run) -> Non
 def test_the_parameters_have_their_roles_unless_it_is_quick(run: Run) -> None:
     def roles(*options: str) -> set[str | None]:
         table = json.loads(run("params", ADAMW, "--format", "json", *options).stdout)["tables"][0]
-        column = [one["name"] for one in table["columns"]].index("role")
+        column = [entry["name"] for entry in table["columns"]].index("role")
         return {row[column] for row in table["rows"]}
 
     assert roles() == {"weight", "first_moment", "second_moment", "counter", None}
@@ -533,7 +535,7 @@ def test_a_column_that_does_not_exist_is_wrong_usage(run: Run, arguments: tuple[
 
 
 def test_the_name_of_an_instruction_follows_the_inputs(tmp_path: Path) -> None:
-    """The last argument, where it is no file and looks like a name."""
+    """It is the last argument, if it is no file and looks like a name."""
     from hlo_inspect.cli.inputs import split_instruction_name
 
     (tmp_path / "exists").write_text("", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What a shell gets at the TAB key, asked as bash asks."""
+"""Completions at the TAB key, requested as bash does."""
 
 from __future__ import annotations
 

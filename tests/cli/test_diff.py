@@ -1,4 +1,4 @@
-"""`diff` on the command line: inputs, exit statuses, what is said where something cannot be compared."""
+"""`diff` on the command line: inputs, exit statuses, and messages if something cannot be compared."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def differing(output: str) -> dict[str, tuple[object, object]]:
 
 def test_a_difference_is_no_failure_by_itself(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["diff", *files, "--format", "json"]) == 0
-    found = differing(capsys.readouterr().out)
-    assert (found["opcode.negate"], found["opcode.cosine"]) == ((1, 0), (0, 1))
+    changes = differing(capsys.readouterr().out)
+    assert (changes["opcode.negate"], changes["opcode.cosine"]) == ((1, 0), (0, 1))
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_a_saved_report_is_an_input(files: tuple[str, str], tmp_path: Path, caps
     saved = tmp_path / "old.json"
     assert run(["summary", files[0], "--format", "json", "-o", str(saved)]) == 0
     assert run(["diff", str(saved), files[1], "--format", "json"]) == 0
-    found = differing(capsys.readouterr().out)
-    assert (found["opcode.negate"], found["opcode.cosine"]) == ((1, 0), (0, 1))
+    changes = differing(capsys.readouterr().out)
+    assert (changes["opcode.negate"], changes["opcode.cosine"]) == ((1, 0), (0, 1))
     assert run(["diff", str(saved), str(saved), "--fail-if", "different"]) == 0
     for option, value in (("--module", "nosuch"), ("--profile", "tpu-v5e"), ("--mesh", "data=3")):
         capsys.readouterr()
@@ -204,9 +204,9 @@ def test_modules_without_a_mate_fail_a_check(tmp_path: Path, capsys: pytest.Capt
             (tmp_path / side / f"{number}.txt").write_text(module(f"jit_{name}", opcode))
     arguments = ["--baseline", str(tmp_path / "old"), "--fail-if", "different"]
     assert run(["check", str(tmp_path / "new"), *arguments]) == 1
-    found = capsys.readouterr()
-    assert "a module that belongs to it" in found.out
-    assert "has no module that belongs to jit_a" in found.err
+    output = capsys.readouterr()
+    assert "a module that belongs to it" in output.out
+    assert "has no module that belongs to jit_a" in output.err
 
 
 def test_every_format_renders_a_diff(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -164,13 +164,13 @@ class TestOutput:
         assert call_text(*command.split(), "-o", "new", folder=tmp_path).returncode == 0
 
     @pytest.mark.parametrize("command", ["memory .", "memory m.txt", "diff m.txt m.txt", "report m.txt m.txt --diff"])
-    @pytest.mark.parametrize("beside", ["m-buffer-assignment.txt", "m-live-range.txt.gz"])
-    def test_nor_are_xla_s_files_about_memory_beside_one(self, tmp_path: Path, command: str, beside: str) -> None:
+    @pytest.mark.parametrize("neighbour", ["m-buffer-assignment.txt", "m-live-range.txt.gz"])
+    def test_nor_are_xla_s_files_about_memory_beside_one(self, tmp_path: Path, command: str, neighbour: str) -> None:
         (tmp_path / "m.txt").write_text(TINY)
-        (tmp_path / beside).write_bytes(b"as XLA wrote it")
-        result = call_text(*command.split(), "-o", beside, folder=tmp_path)
+        (tmp_path / neighbour).write_bytes(b"as XLA wrote it")
+        result = call_text(*command.split(), "-o", neighbour, folder=tmp_path)
         assert (result.returncode, "is an input" in result.stderr) == (2, True)
-        assert (tmp_path / beside).read_bytes() == b"as XLA wrote it"
+        assert (tmp_path / neighbour).read_bytes() == b"as XLA wrote it"
 
     def test_nor_is_one_that_cannot_be_read(self, tmp_path: Path) -> None:
         (tmp_path / "a.txt").write_text(TINY)
@@ -252,7 +252,7 @@ class TestStreams:
 
 
 class TestInputsThatFail:
-    """One input that cannot be read does not stop the others, and is named."""
+    """An input that cannot be read does not stop the others, and is named."""
 
     @pytest.fixture
     def folder(self, tmp_path: Path) -> Path:
@@ -300,32 +300,32 @@ class TestJobs:
 
     @pytest.mark.parametrize("form", FORMATS)
     def test_the_output_is_the_same(self, folder: Path, form: str) -> None:
-        one, three = (shell(f"hlo-inspect params . --format {form} -j {jobs}", folder) for jobs in (1, 3))
-        assert one.stdout
-        assert (one.returncode, one.stdout, one.stderr) == (three.returncode, three.stdout, three.stderr)
+        alone, parallel = (shell(f"hlo-inspect params . --format {form} -j {jobs}", folder) for jobs in (1, 3))
+        assert alone.stdout
+        assert (alone.returncode, alone.stdout, alone.stderr) == (parallel.returncode, parallel.stdout, parallel.stderr)
 
     @pytest.mark.parametrize("command", ["summary --quick", "list --quick", "check --assert 'params.count == 2'"])
     def test_so_it_is_of_every_command(self, folder: Path, command: str) -> None:
-        one, two = (shell(f"hlo-inspect {command} . missing.txt ./*1.*.gz -j {jobs}", folder) for jobs in (1, 2))
-        assert one.returncode == 3
-        assert (one.returncode, one.stdout, one.stderr) == (two.returncode, two.stdout, two.stderr)
+        alone, parallel = (shell(f"hlo-inspect {command} . missing.txt ./*1.*.gz -j {jobs}", folder) for jobs in (1, 2))
+        assert alone.returncode == 3
+        assert (alone.returncode, alone.stdout, alone.stderr) == (parallel.returncode, parallel.stdout, parallel.stderr)
 
     @pytest.mark.parametrize("name", ["-", "/dev/stdin"])
     def test_standard_input(self, folder: Path, name: str) -> None:
         command = f"gzip -dc module_0001.*.gz | hlo-inspect params {name} module_0009.* --format csv -j"
-        one, two = (shell(f"{command} {jobs}", folder) for jobs in (1, 2))
-        assert (one.returncode, one.stderr) == (0, "")
-        assert (one.returncode, one.stdout, one.stderr) == (two.returncode, two.stdout, two.stderr)
+        alone, parallel = (shell(f"{command} {jobs}", folder) for jobs in (1, 2))
+        assert (alone.returncode, alone.stderr) == (0, "")
+        assert (alone.returncode, alone.stdout, alone.stderr) == (parallel.returncode, parallel.stdout, parallel.stderr)
 
     def test_an_error_that_ends_the_run_does_so_at_the_same_place(self, folder: Path) -> None:
         """The mesh does not fit the second module of the last file."""
         texts = [TINY.replace("m\n", f"m, num_partitions={number}\n", 1) for number in (8, 4, 8)]
         (folder / "last.txt").write_text("".join(texts))
         arguments = "*.gz last.txt --mesh a=8 --format jsonl"
-        one, two = (shell(f"hlo-inspect collectives {arguments} -j {jobs}", folder) for jobs in (1, 2))
-        assert one.stdout.count("\n") == 8
-        assert one.returncode == 2
-        assert (one.returncode, one.stdout, one.stderr) == (two.returncode, two.stdout, two.stderr)
+        alone, parallel = (shell(f"hlo-inspect collectives {arguments} -j {jobs}", folder) for jobs in (1, 2))
+        assert alone.stdout.count("\n") == 8
+        assert alone.returncode == 2
+        assert (alone.returncode, alone.stdout, alone.stderr) == (parallel.returncode, parallel.stdout, parallel.stderr)
 
     def test_a_process_that_is_killed_is_named(self, tmp_path: Path) -> None:
         """The worker that reads a pipe waits for it, and is ended there; the other input is read."""

@@ -1,7 +1,6 @@
-"""The first screens of `summary`, as a terminal of 24 lines shows them at three widths: what is this, how large, what does it
-move, what is wrong.
+"""The first screens of `summary`, as a terminal of 24 lines shows them at three widths.
 
-The samples lie beside the repository and are left out where they are not there. HLO_INSPECT_REWRITE_GOLDEN=1 writes the files
+The samples lie beside the repository; tests are skipped without them. HLO_INSPECT_REWRITE_GOLDEN=1 writes the files
 in `golden`; read them before you keep them.
 """
 

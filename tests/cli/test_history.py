@@ -23,12 +23,12 @@ NUMBER = re.compile(r"jit_step\.(\d{4})\.")
 
 def report(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
     assert run(["history", *arguments, "--format", "json"]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
+    answer: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return answer
 
 
-def rows(found: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    table = next(table for table in found["tables"] if table["name"] == name)
+def rows(answer: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    table = next(table for table in answer["tables"] if table["name"] == name)
     names = [column["name"] for column in table["columns"]]
     return [dict(zip(names, row, strict=True)) for row in table["rows"]]
 
@@ -41,14 +41,14 @@ def of_passes(table: str, pattern: str | None = None) -> list[dict[str, Any]]:
 
 @cache
 def by_number() -> dict[str, dict[str, int]]:
-    """What XLA's parser counts in the file of each number."""
+    """Return the counts of XLA's parser for the file of each number."""
     return {match[1]: opcodes for name, opcodes in EXPECTED.items() if (match := NUMBER.search(name)) is not None}
 
 
 def test_counts_are_those_of_xla_s_parser() -> None:
-    found = [row for row in of_passes("history") if row["file"]]
-    assert len(found) > 30
-    for row in found:
+    passes = [row for row in of_passes("history") if row["file"]]
+    assert len(passes) > 30
+    for row in passes:
         opcodes = by_number()[row["file"]]
         assert row["instructions"] == sum(opcodes.values())
         for column, names in COUNTED.items():
@@ -78,8 +78,8 @@ def test_the_first_pass_of_each_collective() -> None:
 
 def test_what_merged_two_of_them() -> None:
     """The gradients of head and bias, which are reduced over the same groups."""
-    found = of_passes("traces", "all-reduce")
-    merged = {row["shape"]: (row["merged_by"], row["op_name"]) for row in found if row["merged_by"]}
+    traces = of_passes("traces", "all-reduce")
+    merged = {row["shape"]: (row["merged_by"], row["op_name"]) for row in traces if row["merged_by"]}
     assert merged == {
         "f32[32]": ("cpu-all-reduce-combiner (0052)", "jit(step)/transpose(jvp())/reduce_sum"),
         "f32[32,32]": ("cpu-all-reduce-combiner (0052)", "jit(step)/transpose(jvp())/dot_general"),
@@ -129,9 +129,9 @@ def small(tmp_path: Path) -> Path:
 def test_the_pass_that_made_one_asynchronous(capsys: pytest.CaptureFixture[str], small: Path) -> None:
     (row,) = rows(report(capsys, str(small), "all-gather"), "traces")
     assert (row["brought_in_by"], row["async_by"]) == ("gatherer (0001)", "async-creator (0002)")
-    found = rows(report(capsys, str(small)), "history")
-    assert [row["change"] for row in found] == ["", "+1 all-gather", "+1 async, +1 instruction"]
-    assert [row["rewritten"] for row in found] == [None, 1, 2]
+    changes = rows(report(capsys, str(small)), "history")
+    assert [row["change"] for row in changes] == ["", "+1 all-gather", "+1 async, +1 instruction"]
+    assert [row["rewritten"] for row in changes] == [None, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -166,16 +166,16 @@ def test_a_change_of_the_header_alone_is_one(capsys: pytest.CaptureFixture[str],
 def test_a_pass_that_is_cut_off_is_left_out(capsys: pytest.CaptureFixture[str], small: Path) -> None:
     path = small / "module_0001.jit_f.0001.a.after_gatherer.before_b.txt"
     path.write_text(path.read_text(encoding="utf-8")[:-40], encoding="utf-8")
-    found = report(capsys, str(small), "all-gather")
-    assert [row["brought_in_by"] for row in rows(found, "traces")] == ["async-creator (0002)"]
-    assert found["notes"] == [f"{path.name} is left out, and what it changed counts with the next: it is cut off"]
+    answer = report(capsys, str(small), "all-gather")
+    assert [row["brought_in_by"] for row in rows(answer, "traces")] == ["async-creator (0002)"]
+    assert answer["notes"] == [f"{path.name} is left out, and what it changed counts with the next: it is cut off"]
 
 
 def test_a_file_of_another_module_is_left_out(capsys: pytest.CaptureFixture[str], small: Path) -> None:
     dump(small, "0001.jit_f.0003.a.after_c.before_d", "jit_g", "ROOT %n = f32[8]{0} negate(%p)")
-    found = report(capsys, str(small))
-    assert len(rows(found, "history")) == 3
-    assert "it holds the module jit_g" in found["notes"][0]
+    answer = report(capsys, str(small))
+    assert len(rows(answer, "history")) == 3
+    assert "it holds the module jit_g" in answer["notes"][0]
 
 
 def test_of_several_modules_the_largest_is_taken_and_named(capsys: pytest.CaptureFixture[str], small: Path) -> None:
@@ -185,10 +185,10 @@ def test_of_several_modules_the_largest_is_taken_and_named(capsys: pytest.Captur
         "jit_large",
         "\n  ".join([f"%n{i} = f32[8]{{0}} negate(%p)" for i in range(99)]),
     )
-    found = report(capsys, str(small))
-    assert found["notes"][0] == "of 2 modules this is the largest; --module chooses another: jit_f"
-    assert found["notes"][1].startswith("the dump holds some of the passes: what others changed counts with the next")
-    assert [row["pass"] for row in rows(found, "history")] == ["x"]
+    answer = report(capsys, str(small))
+    assert answer["notes"][0] == "of 2 modules this is the largest; --module chooses another: jit_f"
+    assert answer["notes"][1].startswith("the dump holds some of the passes: what others changed counts with the next")
+    assert [row["pass"] for row in rows(answer, "history")] == ["x"]
     assert len(rows(report(capsys, str(small), "--module", "jit_f"), "history")) == 3
     assert run(["history", str(small), "--module", "jit_h"]) == 3
     assert "there are: jit_f, jit_large" in capsys.readouterr().err

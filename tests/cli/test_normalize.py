@@ -20,7 +20,7 @@ from hlo_inspect.report.model import Report, Value
 
 DATA = Path(__file__).parents[1] / "data"
 XLA_READS = DATA.parent / "hlo" / "xla_reads.py"
-EVERYTHING = [one.name for one in PASSES]
+EVERYTHING = [pass_.name for pass_ in PASSES]
 
 DUMPS = [
     "cpu/control_flow.before.txt",
@@ -57,7 +57,7 @@ def test_it_reads_back_with_the_same_facts(tmp_path: Path, dump: str) -> None:
     assert _facts(bare, phases=False) == _nearly(_facts(before, phases=False))
     whole = hlo_inspect.inspect(written(tmp_path, DATA / dump, "--metadata"), EVERYTHING)
     assert _facts(whole) == _nearly(_facts(before))
-    assert Counter(one.rule for one in whole.findings) == Counter(one.rule for one in before.findings)
+    assert Counter(finding.rule for finding in whole.findings) == Counter(finding.rule for finding in before.findings)
 
 
 @pytest.mark.parametrize("dump", SHARED_DUMPS)
@@ -85,9 +85,9 @@ def test_xla_takes_it_and_reads_the_same(tmp_path: Path, options: tuple[str, ...
     files = [DATA / dump for dump in DUMPS]
     files += [written(tmp_path, DATA / dump, *options) for dump in DUMPS]
     done = subprocess.run([sys.executable, XLA_READS, *files], capture_output=True, text=True, check=False)
-    found = [json.loads(line) for line in done.stdout.splitlines()[1:]]
-    assert len(found) == 2 * len(DUMPS)
-    for before, after in zip(found[: len(DUMPS)], found[len(DUMPS) :], strict=True):
+    answers = [json.loads(line) for line in done.stdout.splitlines()[1:]]
+    assert len(answers) == 2 * len(DUMPS)
+    for before, after in zip(answers[: len(DUMPS)], answers[len(DUMPS) :], strict=True):
         assert "error" not in before
         assert _told(before, with_layouts=len(options) < 2) == _told(after, with_layouts=len(options) < 2)
 

@@ -67,7 +67,7 @@ def test_off_a_terminal_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", ["cpu/collectives.after.txt"])
 def test_an_inspection_says_how_far_it_is(name: str, tmp_path: Path) -> None:
-    """Bytes of the file, compressed ones where it is compressed, and the module when it is read."""
+    """It reports bytes of the file, as compressed, and the module when it is read."""
     import gzip
 
     packed = tmp_path / "dump.gz"

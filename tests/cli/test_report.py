@@ -29,13 +29,13 @@ def page(path: Path) -> PageData:
 
 
 def sections_without(path: Path, tmp_path: Path) -> dict[str, str]:
-    """What a page says of the sections that have nothing."""
+    """Return the text of the empty sections of a page."""
     output = tmp_path / "page.html"
     assert run(["report", str(path), "-q", "-o", str(output)]) == 0
     text = output.read_text(encoding="utf-8")
-    found = re.findall(r'<section id="([\w-]+)">\s*<h2>[^<]*</h2>(.*?)</section>', text, re.DOTALL)
-    assert all(re.sub(r"<[^>]*>|\s", "", inside) for _, inside in found), "a section without a word"
-    return {name: said[1] for name, inside in found if (said := re.search(r'class="nothing">([^<]*)<', inside))}
+    sections = re.findall(r'<section id="([\w-]+)">\s*<h2>[^<]*</h2>(.*?)</section>', text, re.DOTALL)
+    assert all(re.sub(r"<[^>]*>|\s", "", inside) for _, inside in sections), "a section without a word"
+    return {name: said[1] for name, inside in sections if (said := re.search(r'class="nothing">([^<]*)<', inside))}
 
 
 @pytest.mark.parametrize(
@@ -60,10 +60,10 @@ def test_quoted_lines_have_a_page(tmp_path: Path) -> None:
     )
     output = tmp_path / "page.html"
     assert run(["report", str(quoted), "-q", "-o", str(output)]) == 0
-    found = page(output)
-    collectives = found.table("collectives")
+    result = page(output)
+    collectives = result.table("collectives")
     assert dict(zip(collectives.names, collectives.rows[0], strict=True))["operand_bytes"] == 4096
-    assert "a part of a module" in found.text
+    assert "a part of a module" in result.text
 
 
 def test_an_input_without_a_module_leaves_the_old_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,7 +103,7 @@ def test_an_output_that_cannot_be_written_leaves_the_old_page(tmp_path: Path, ca
         assert run(["report", str(DUMP), "-q", "-o", str(old)]) == 2
     assert "No space left on device" in capsys.readouterr().err
     assert old.read_text() == "old"
-    assert [one.name for one in tmp_path.iterdir()] == ["page.html"]
+    assert [file.name for file in tmp_path.iterdir()] == ["page.html"]
 
 
 def test_the_extra_is_named_where_it_is_missing(
@@ -121,7 +121,7 @@ def test_a_difference_takes_two_inputs(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_findings_reach_fail_on(tmp_path: Path) -> None:
-    """One that is new fails a difference; those of both sides do not."""
+    """A new finding fails a difference; findings of both sides do not."""
     output, cut = tmp_path / "page.html", DATA / "handmade" / "cut_off.txt"
     assert run(["report", str(cut), "-q", "--fail-on", "warning", "-o", str(output)]) == 1
     assert output.exists()

@@ -32,15 +32,15 @@ def test_a_list_has_a_row_for_each() -> None:
 
 
 def test_a_command_that_has_no_answer_says_what_the_file_is() -> None:
-    found = run("optimizer", SIMAI)
-    assert found.returncode == 3
-    assert b"is a workload file of a network simulator, of which optimizer says nothing" in found.stderr
+    done = run("optimizer", SIMAI)
+    assert done.returncode == 3
+    assert b"is a workload file of a network simulator, of which optimizer says nothing" in done.stderr
     assert run("check", SIMAI, "--assert", "fusions.count == 0").returncode == 3
 
 
 def test_what_is_no_workload() -> None:
-    found = run("workload", ROOT / "tests/data/gpu")
-    assert (found.returncode, b"no file holds a workload" in found.stderr) == (3, True)
+    done = run("workload", ROOT / "tests/data/gpu")
+    assert (done.returncode, b"no file holds a workload" in done.stderr) == (3, True)
 
 
 @pytest.mark.parametrize(
@@ -58,9 +58,9 @@ def test_checks(assertion: str, status: int) -> None:
 
 
 def test_a_fact_of_another_kind_of_input_fails_a_check() -> None:
-    found = run("check", SIMAI, "--assert", "workload.rows == 8", "--assert", "fusions.kind.kLoop == 0", "--format", "json")
-    (table,) = [table for table in json.loads(found.stdout)["tables"] if table["name"] == "checks"]
-    assert found.returncode == 1
+    done = run("check", SIMAI, "--assert", "workload.rows == 8", "--assert", "fusions.kind.kLoop == 0", "--format", "json")
+    (table,) = [table for table in json.loads(done.stdout)["tables"] if table["name"] == "checks"]
+    assert done.returncode == 1
     assert [row[:3] for row in table["rows"]] == [["fusions.kind.kLoop", "failed", None], ["workload.rows", "passed", 8]]
 
 
@@ -80,9 +80,9 @@ def test_the_same_dialect_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_another_dialect_is_refused_where_something_is_lost() -> None:
-    found = run("workload", SIMAI, "--to", "astra-sim")
-    assert (found.returncode, found.stdout) == (2, b"")
-    assert b"cannot be written as astra-sim: pp: 2 (pipeline stages (PP)) has no place in the header" in found.stderr
+    done = run("workload", SIMAI, "--to", "astra-sim")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"cannot be written as astra-sim: pp: 2 (pipeline stages (PP)) has no place in the header" in done.stderr
     assert run("workload", SIMAI, ASTRA_SIM, "--to", "simai").returncode == 2
 
 

@@ -13,7 +13,7 @@ from hlo_inspect.cli.main import run
 from hlo_inspect.passes import PASSES
 
 ARGUMENTS: dict[str, list[str]] = {
-    **{one.name: ["{new}"] for one in PASSES},
+    **{pass_.name: ["{new}"] for pass_ in PASSES},
     "list": ["{new}"],
     "check": ["{new}", "--assert", "cost.flops > 0"],
     "diff": ["{old}", "{new}"],
@@ -22,13 +22,14 @@ ARGUMENTS: dict[str, list[str]] = {
     "report": ["{new}"],
     "show": ["{new}", "{line}", "--depth", "3"],
 }
-"""What each command is given: the damaged text, `new`, the whole one, `old`, a line of the damaged one, or the directory of a
-dump in which a compiler pass made the damaged one of the whole one.
+"""Arguments of each command. `new` is the damaged text, `old` the whole one, `line` a line of the damaged one.
+
+The directory is a dump in which a compiler pass turned the whole text into the damaged one.
 """
 
 STATUSES = frozenset({0, 1, 2, 3})
 LAYOUT = {ord(char): None for char in "\n\u00a0"}
-"""What is not printable and is no control character of the input: pages keep a number and its unit together."""
+"""Unprintable characters that pages may have: they keep a number and its unit together."""
 
 
 class Files:
@@ -58,15 +59,15 @@ class Files:
         self._folder.cleanup()
 
     def run(self, command: str) -> int:
-        """Runs a command. `ValueError` for what no input may do to it; what it raises comes through."""
+        """Run a command. Raise ValueError for an output that no input may cause; errors of the command pass through."""
         arguments = [argument.format_map(self._places) for argument in ARGUMENTS[command]]
-        out, told = StringIO(), StringIO()
-        with mock.patch.dict(os.environ, {"HLO_INSPECT_DEBUG": "1"}), redirect_stdout(out), redirect_stderr(told):
+        out, errors = StringIO(), StringIO()
+        with mock.patch.dict(os.environ, {"HLO_INSPECT_DEBUG": "1"}), redirect_stdout(out), redirect_stderr(errors):
             status = run([command, *arguments])
         if status not in STATUSES:
             raise ValueError(f"{command} ends with status {status}")
-        if status == 3 and not told.getvalue().strip():
+        if status == 3 and not errors.getvalue().strip():
             raise ValueError(f"{command} does not say why it ends with status 3")
-        if not (out.getvalue() + told.getvalue()).translate(LAYOUT).isprintable():
+        if not (out.getvalue() + errors.getvalue()).translate(LAYOUT).isprintable():
             raise ValueError(f"a control character in what {command} prints")
         return status

@@ -77,7 +77,7 @@ def _lines(text: bytes, mutator: Mutator) -> GrowingText:
 
 
 def _element(text: bytes, mutator: Mutator) -> GrowingText:
-    """What stands behind a comma or a bracket."""
+    """Repeat the text behind a comma or a bracket."""
     starts = [match.end() for match in re.finditer(rb"[,({\[]", text)]
     start = mutator.chance.choice(starts or [0])
     end = next((match.start() for match in re.finditer(rb"[,)}\]\n]", text[start:])), 1) + start
@@ -90,7 +90,7 @@ def _characters(text: bytes, mutator: Mutator) -> GrowingText:
 
 
 def _bracket(text: bytes, mutator: Mutator) -> GrowingText:
-    """A bracket in as many others, or a quote; some are not closed."""
+    """Nest a bracket or a quote; some are not closed."""
     starts = [match.start() for match in re.finditer(rb"[({\[\"]", text)]
     start = mutator.chance.choice(starts or [0])
     mark = text[start : start + 1]
@@ -106,8 +106,8 @@ def _damaged(part: bytes, mutator: Mutator) -> bytes:
     return mutator(part) if mutator.chance.random() < 0.33 else part
 
 
-def _repeated(text: bytes, at: int, part: bytes) -> GrowingText:
-    return GrowingText(f"{part!r} at {at}", lambda count: text[:at] + part * count + text[at:])
+def _repeated(text: bytes, start: int, part: bytes) -> GrowingText:
+    return GrowingText(f"{part!r} at {start}", lambda count: text[:start] + part * count + text[start:])
 
 
 def seconds_for(command: str, old: bytes, new: bytes) -> float:
@@ -122,7 +122,7 @@ def seconds_for(command: str, old: bytes, new: bytes) -> float:
 
 
 def excess(command: str, old: bytes, text: GrowingText) -> str | None:
-    """How much more than its share a command takes for a growing text, if it does."""
+    """Describe how much more than its share a command takes for a growing text; None if it does not."""
     count = 4
     if len(text.make(2 * count)) <= len(text.make(count)):
         return None
@@ -145,14 +145,14 @@ def excess(command: str, old: bytes, text: GrowingText) -> str | None:
 
 
 def failure(old: bytes, seed: int, command: str = "") -> str | None:
-    """What is wrong with the growth of a seed, if anything is."""
+    """Describe the fault of the growth of a seed; None if there is none."""
     text = growing(old, seed)
     command = command or command_of(seed)
     try:
-        found = excess(command, old, text)
+        fault = excess(command, old, text)
     except Exception:  # whatever it is, it is what is looked for
-        found = traceback.format_exc()
-    return f"{command}, {text.what}: {found}" if found is not None else None
+        fault = traceback.format_exc()
+    return f"{command}, {text.what}: {fault}" if fault is not None else None
 
 
 def main() -> int:

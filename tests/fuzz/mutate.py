@@ -1,12 +1,13 @@
-"""Damages dumps by chance and looks whether hlo-inspect bears it.
+"""Damage dumps by chance and check that hlo-inspect survives them.
 
     python -m tests.fuzz.mutate --count 200000 DUMP…
 
 A dump is a file or a folder, compressed or not. Most mutants are one text; some are several modules in one text, and some a
-directory, in which one file is whole and has to be reported. Every mutation has a seed of its own, which is printed where
-something fails: an exception other than `HloInspectError`, a report that is no JSON or that a format cannot render, a control
-character of the input in the output, or more time or memory than a text of that size may take (`ALLOWED_SECONDS` and what
-follows). `--first` starts at another seed, so that `--first SEED --count 1 DUMP…` with the same dumps repeats one.
+directory, in which one file is whole and has to be reported. Every mutation has a seed, which is printed if it fails.
+
+A failure is an exception other than `HloInspectError`, or a report that is no JSON or that a format cannot render. A control
+character of the input in the output is one too. So is more time or memory than a text of that size may take
+(`ALLOWED_SECONDS` and the constants after it). `--first` starts at another seed: `--first SEED --count 1 DUMP…` repeats one.
 """
 
 from __future__ import annotations
@@ -86,20 +87,19 @@ GARBAGE = MARKS + SNIPPETS
 
 LIMIT_SECONDS = 60
 ALLOWED_SECONDS, SECONDS_PER_BYTE, SECONDS_PER_MODULE = 1.0, 25e-6, 0.02
-"""What one reading may take whatever the text is, and what a text may take by its size: three times what shapes of
-`benchmarks.scaling` take."""
+"""Seconds of a reading whatever the text is, by its bytes and by its modules: three times those of `benchmarks.scaling`."""
 ALLOWED_BYTES, BYTES_PER_BYTE, BYTES_PER_MODULE = 40 << 20, 1500, 1 << 20
 """The same for memory, above what the process had before: all reports are held together."""
 HOSTILE_CHARS = [1 << 11] * 5 + [1 << 13] * 3 + [1 << 16, 1 << 17]
 COMMANDS = tuple(ARGUMENTS)
-PASS_NAMES = [one.name for one in PASSES]
-READ_APART = [one.name for one in PASSES if not one.wants.graph]
-"""For these a text is read in ways of their own. For a pass that wants the graph it is read as for all together."""
+PASS_NAMES = [pass_.name for pass_ in PASSES]
+READ_APART = [pass_.name for pass_ in PASSES if not pass_.wants.graph]
+"""Passes that read a text without its graph. Passes with the graph read it as all passes together do."""
 FORMAT_NAMES = [name for name in FORMATS if name != "json"]
 
 
 class Mutator:
-    """One damaged text for each seed. Most damage is small: at least half of the texts can still be read in part."""
+    """Maker of a damaged text for each seed. Most damage is small: at least half of the texts stay readable in part."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)  # noqa: S311 - damage, not secrets
@@ -128,26 +128,26 @@ class Mutator:
         return bytes(changed)
 
     def insert(self, text: bytes) -> bytes:
-        at = self._at(text)
-        return text[:at] + self.chance.choice(GARBAGE) + text[at:]
+        start = self._at(text)
+        return text[:start] + self.chance.choice(GARBAGE) + text[start:]
 
     def drop(self, text: bytes) -> bytes:
-        at = self._at(text)
-        return text[:at] + text[at + self.chance.choice([1, 1, 10, 200]) :]
+        start = self._at(text)
+        return text[:start] + text[start + self.chance.choice([1, 1, 10, 200]) :]
 
     def repeat(self, text: bytes) -> bytes:
-        at, size = self._at(text), self.chance.choice([1, 20, 300])
-        return text[:at] + text[at : at + size] * self.chance.choice([2, 2, 20]) + text[at + size :]
+        start, size = self._at(text), self.chance.choice([1, 20, 300])
+        return text[:start] + text[start : start + size] * self.chance.choice([2, 2, 20]) + text[start + size :]
 
     def number(self, text: bytes) -> bytes:
-        """Another number in place of one."""
-        at = self._at(text)
-        while at < len(text) and not text[at : at + 1].isdigit():
-            at += 1
-        end = at
+        """Replace a number by another."""
+        start = self._at(text)
+        while start < len(text) and not text[start : start + 1].isdigit():
+            start += 1
+        end = start
         while end < len(text) and text[end : end + 1].isdigit():
             end += 1
-        return text[:at] + self.chance.choice([b"0", b"-1", b"7", b"2147483648", b"9" * 19, b"9" * 30, b""]) + text[end:]
+        return text[:start] + self.chance.choice([b"0", b"-1", b"7", b"2147483648", b"9" * 19, b"9" * 30, b""]) + text[end:]
 
     def _lines(self, text: bytes) -> tuple[list[bytes], int, int]:
         lines = text.splitlines(keepends=True)
@@ -173,13 +173,13 @@ class Mutator:
         return b"".join(lines[:start] + [line.rstrip(b"\r\n") for line in lines[start:end]] + lines[end:])
 
     def split_line(self, text: bytes) -> bytes:
-        at = self._at(text)
-        return text[:at] + self.chance.choice([b"\n", b"\r\n", b"\n\n  "]) + text[at:]
+        start = self._at(text)
+        return text[:start] + self.chance.choice([b"\n", b"\r\n", b"\n\n  "]) + text[start:]
 
     def cut(self, text: bytes) -> bytes:
-        """The end is missing, or less often the start; most of the text stays."""
-        at = self.chance.randint(len(text) // 2, len(text))
-        return text[:at] if self.chance.random() < 0.7 else text[len(text) - at :]
+        """Cut off the end, or less often the start; most of the text stays."""
+        start = self.chance.randint(len(text) // 2, len(text))
+        return text[:start] if self.chance.random() < 0.7 else text[len(text) - start :]
 
     def hostile(self, text: bytes) -> bytes:
         """The lines of a shape that can cost more than its size, in a computation of the text or beside it."""
@@ -195,7 +195,7 @@ class Mutator:
 
 
 def reports(text: bytes, passes: Sequence[str]) -> list[Report]:
-    """What the passes report, nothing where the package refuses the text."""
+    """Return the reports of the passes; none if the package refuses the text."""
     try:
         return list(hlo_inspect.inspect_all(text, passes))
     except hlo_inspect.HloInspectError as error:
@@ -205,17 +205,17 @@ def reports(text: bytes, passes: Sequence[str]) -> list[Report]:
 
 
 def read(text: bytes, passes: Sequence[str]) -> list[Report]:
-    """The reports, which have to be JSON."""
-    found = reports(text, passes)
-    render(found, "json")
-    return found
+    """Return the reports, which have to render as JSON."""
+    made = reports(text, passes)
+    render(made, "json")
+    return made
 
 
-def render(found: Sequence[Report], name: str) -> None:
-    """Renders reports in one format: it does not fail, and no control character of the input is in what people see."""
+def render(rendered: Sequence[Report], name: str) -> None:
+    """Render reports in one format. It must not fail, and its output must not have a control character of the input."""
     out = io.StringIO()
     try:
-        FORMATS[name](found, out, RenderOptions())
+        FORMATS[name](rendered, out, RenderOptions())
     except hlo_inspect.UsageError:  # one CSV or TSV holds tables of one kind
         if name not in FORMATS_OF_ROWS:
             raise
@@ -226,27 +226,27 @@ def render(found: Sequence[Report], name: str) -> None:
         raise ValueError(f"a control character in {name}")
 
 
-def render_all(found: Sequence[Report]) -> None:
-    """Renders reports in every format."""
+def render_all(rendered: Sequence[Report]) -> None:
+    """Render reports in every format."""
     for name in FORMATS:
-        render(found, name)
+        render(rendered, name)
 
 
 def read_directory(texts: Sequence[bytes], whole: bytes) -> None:
-    """Reads a directory of damaged files, one of which is whole: its module is reported whatever the others are."""
+    """Read a directory of damaged files and a whole one, whose module must be reported whatever the others are."""
     with tempfile.TemporaryDirectory() as folder:
         for number, text in enumerate((*texts, b"\0\1" * 99, b"\x1f\x8b\x08" + whole[:99], whole)):
             Path(folder, f"module_{number:04}.jit_step.after_optimizations.txt").write_bytes(text)
         with Inspection(Request(["summary", "collectives"])) as inspection:
-            found = list(inspection.read([Path(folder)]))
-    told = [report for report in found if isinstance(report, Report)]
-    if not any(f"module_{len(texts) + 2:04}" in report.input.path for report in told) and reports(whole, ["summary"]):
+            items = list(inspection.read([Path(folder)]))
+    answered = [report for report in items if isinstance(report, Report)]
+    if not any(f"module_{len(texts) + 2:04}" in report.input.path for report in answered) and reports(whole, ["summary"]):
         raise ValueError("the whole file of a directory is not reported")
-    render_all(told)
+    render_all(answered)
 
 
 def forget_peak() -> None:
-    """Makes the most memory that this process had the memory that it has, where the system can (Linux)."""
+    """Reset the peak of this process to its present memory, if the system can (Linux)."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 
@@ -265,7 +265,7 @@ def read_all(text: bytes, alone: Sequence[str] = READ_APART) -> list[Report]:
 
 @contextmanager
 def time_limit(seconds: int) -> Iterator[None]:
-    """Raises `TimeoutError` after so many seconds of the processor's time, where the system can."""
+    """Raise TimeoutError after `seconds` of processor time, if the system can."""
 
     def expired(_number: int, _frame: FrameType | None) -> None:
         raise TimeoutError(f"still reading after {seconds} s")
@@ -315,7 +315,7 @@ def load(path: Path, max_bytes: int) -> Dump | None:
 
 
 def allowed_seconds(dump: Dump, text: bytes, modules: int) -> float:
-    """What a mutant may take: three times what its size may cost, or what the undamaged text does for each of its bytes."""
+    """Return the seconds that a mutant may take: by its size, or by the seconds per byte of the undamaged text."""
     like_undamaged = 10 * dump.seconds * max(1.0, len(text) / len(dump.text))
     by_size = ALLOWED_SECONDS + SECONDS_PER_BYTE * len(text) + SECONDS_PER_MODULE * modules
     return max(by_size, min(like_undamaged, 2 * by_size))
@@ -332,8 +332,10 @@ def mutant(dump: Dump, seed: int, other: Dump, only: str = "") -> tuple[bytes, b
 
 
 def failure(dump: Dump, seed: int, other: Dump, only: str = "") -> str | None:
-    """What is wrong with the reading of one mutant, if anything is: by all passes, one in four also by one command; as JSON
-    and in one other format. Commands and formats take turns with the seeds.
+    """Describe the fault of reading a mutant; None if there is none.
+
+    All passes read it, for one mutant in four also a command. Reports are rendered as JSON and in another format. Commands and
+    formats take turns with the seeds.
     """
     text, second = mutant(dump, seed, other, only)
     try:
@@ -343,16 +345,16 @@ def failure(dump: Dump, seed: int, other: Dump, only: str = "") -> str | None:
                 return None
             forget_peak()
             before, start = peak_bytes(), time.process_time()
-            found = reports(text, PASS_NAMES)
-            render(found, "json")
-            render(found, FORMAT_NAMES[seed % len(FORMAT_NAMES)])
+            made = reports(text, PASS_NAMES)
+            render(made, "json")
+            render(made, FORMAT_NAMES[seed % len(FORMAT_NAMES)])
             took, memory = time.process_time() - start, peak_bytes() - before
             if seed % 4 == 0:
                 with Files(dump.text, text) as written:
                     written.run(COMMANDS[seed // 4 % len(COMMANDS)])
-            if memory > ALLOWED_BYTES + BYTES_PER_BYTE * len(text) + BYTES_PER_MODULE * len(found):
+            if memory > ALLOWED_BYTES + BYTES_PER_BYTE * len(text) + BYTES_PER_MODULE * len(made):
                 return f"took {memory >> 20} MB, for {len(text):,} bytes"
-            limit = allowed_seconds(dump, text, len(found))
+            limit = allowed_seconds(dump, text, len(made))
             if took > limit:
                 took = min(seconds_for(text) for _ in range(2))
     except Exception:  # whatever it is, it is what is looked for
@@ -361,8 +363,8 @@ def failure(dump: Dump, seed: int, other: Dump, only: str = "") -> str | None:
 
 
 def files(paths: Sequence[Path]) -> list[Path]:
-    found = [file for path in paths for file in (sorted(path.rglob("*.txt*")) if path.is_dir() else [path])]
-    return [file for file in found if file.is_file() and file.stat().st_size]
+    candidates = [file for path in paths for file in (sorted(path.rglob("*.txt*")) if path.is_dir() else [path])]
+    return [file for file in candidates if file.is_file() and file.stat().st_size]
 
 
 def main() -> int:

@@ -43,15 +43,15 @@ def test_every_command_bears_a_text_that_is_cut_off(command: str) -> None:
 
 @pytest.mark.parametrize(("power", "share", "is_found"), [(1, 1.0, False), (1.2, 1.0, False), (2, 1.0, True), (2, 0.7, True)])
 def test_what_grows_too_fast_is_found(monkeypatch: pytest.MonkeyPatch, power: float, share: float, is_found: bool) -> None:
-    """Also where it is only a `share` of the time that the largest text takes."""
+    """It is found even if it is only a `share` of the time of the largest text."""
 
     def seconds_for(_command: str, _old: bytes, new: bytes) -> float:
         size: float = len(new) / growth.FIRST_BYTES
         return float(0.3 * (share * size**power + (1 - share) * size))
 
     monkeypatch.setattr(growth, "seconds_for", seconds_for)
-    found = growth.excess("cost", b"", GrowingText("x", lambda count: b"x" * count))
-    assert (found is not None) == is_found
+    fault = growth.excess("cost", b"", GrowingText("x", lambda count: b"x" * count))
+    assert (fault is not None) == is_found
 
 
 def test_many_entries_take_their_share_of_calls() -> None:

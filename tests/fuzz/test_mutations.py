@@ -38,8 +38,8 @@ def test_damaged_dumps(name: str) -> None:
     """At least half of them still hold something that can be read."""
     text = (DATA / name).read_bytes()
     damaged = [Mutator(seed)(text) for seed in range(SEEDS)]
-    readable = sum(holds_computation(read_all(one)) for one in damaged[EACH_ALONE:])
-    readable += sum(holds_computation(read_all(one, PASS_NAMES)) for one in damaged[:EACH_ALONE])
+    readable = sum(holds_computation(read_all(mutant)) for mutant in damaged[EACH_ALONE:])
+    readable += sum(holds_computation(read_all(mutant, PASS_NAMES)) for mutant in damaged[:EACH_ALONE])
     assert readable >= SEEDS // 2
 
 
@@ -47,8 +47,8 @@ def test_damaged_dumps(name: str) -> None:
 def test_a_snippet_at_every_kind_of_place(snippet: bytes) -> None:
     text = (DATA / "handmade/async_generic.txt").read_bytes()
     for mark in [b"HloModule", b"{(", b"(x:", b"parameter", b"ENTRY", b"{{0,"]:
-        at = text.index(mark) + len(mark) // 2
-        read_all(text[:at] + snippet + text[at:])
+        place = text.index(mark) + len(mark) // 2
+        read_all(text[:place] + snippet + text[place:])
     read_all(snippet, PASS_NAMES)
 
 

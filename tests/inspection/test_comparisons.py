@@ -1,4 +1,4 @@
-"""How two inputs are read: of one module each once, of several with their names first; what cannot be read is said once."""
+"""Two inputs are read once if each holds one module, else their names come first; errors are reported once."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def folder(path: Path, modules: dict[str, str], *, junk: bool = False) -> str:
     return str(path)
 
 
-def pairs(found: Comparisons, old: str, new: str) -> list[tuple[str | None, str | None]]:
-    compared = found.of(ComparedInput(old), ComparedInput(new))
-    return [(one.old.name if one.old else None, one.new.name if one.new else None) for one in compared]
+def pairs(runner: Comparisons, old: str, new: str) -> list[tuple[str | None, str | None]]:
+    compared = runner.of(ComparedInput(old), ComparedInput(new))
+    return [(pair.old.name if pair.old else None, pair.new.name if pair.new else None) for pair in compared]
 
 
 @pytest.mark.parametrize(
@@ -50,18 +50,18 @@ def pairs(found: Comparisons, old: str, new: str) -> list[tuple[str | None, str 
     ],
 )
 def test_each_module_finds_its_mate(tmp_path: Path, old: dict[str, str], new: dict[str, str], expected: object) -> None:
-    found = Comparisons(Request())
-    assert pairs(found, folder(tmp_path / "old", old, junk=True), folder(tmp_path / "new", new)) == expected
-    assert [error.location.path for error in found.errors if error.location] == [
+    runner = Comparisons(Request())
+    assert pairs(runner, folder(tmp_path / "old", old, junk=True), folder(tmp_path / "new", new)) == expected
+    assert [error.location.path for error in runner.errors if error.location] == [
         str(tmp_path / "old/module_0009.junk.after_optimizations.txt")
     ]
 
 
 def test_nothing_is_compared_where_a_side_has_no_module(tmp_path: Path) -> None:
-    found = Comparisons(Request())
+    runner = Comparisons(Request())
     new = folder(tmp_path / "new", dict.fromkeys("abc", "sine"), junk=True)
-    assert pairs(found, folder(tmp_path / "old", {}, junk=True), new) == []
-    assert len(found.errors) == 2
+    assert pairs(runner, folder(tmp_path / "old", {}, junk=True), new) == []
+    assert len(runner.errors) == 2
 
 
 @pytest.mark.parametrize(("names", "readings"), [("a", 1), ("ab", 2)])
@@ -90,18 +90,18 @@ def test_few_modules_are_analysed_before_the_first_is_compared(monkeypatch: pyte
 
     monkeypatch.setattr(comparisons, "ComparedModule", Noted)
     texts = ["".join(MODULE.format(name=name, opcode="sine") for name in names) for names in (old, new)]
-    found = Comparisons(Request()).of(ComparedInput(texts[0]), ComparedInput(texts[1]))
-    assert next(found).verdict == SAME
+    results = Comparisons(Request()).of(ComparedInput(texts[0]), ComparedInput(texts[1]))
+    assert next(results).verdict == SAME
     assert len(made) == 3
 
 
 def test_sides_without_notes_are_compared_alike() -> None:
     old, new = MODULE.format(name="m", opcode="sine"), MODULE.format(name="m", opcode="custom-call")
-    found = {}
+    results = {}
     for with_notes in (True, False):
-        (found[with_notes],) = Comparisons(Request(), with_notes=with_notes).of(ComparedInput(old), ComparedInput(new))
-    assert found[False].report == found[True].report
-    sides = [one.new.report for one in found.values() if one.new is not None]
+        (results[with_notes],) = Comparisons(Request(), with_notes=with_notes).of(ComparedInput(old), ComparedInput(new))
+    assert results[False].report == results[True].report
+    sides = [result.new.report for result in results.values() if result.new is not None]
     assert "cost.unknown_custom_calls" in " ".join(sides[0].notes)
     assert sides[1].notes == ()
     assert sides[1].facts == sides[0].facts
@@ -109,10 +109,10 @@ def test_sides_without_notes_are_compared_alike() -> None:
 
 def test_sides_that_are_cut_off_have_no_notes_either() -> None:
     cut = MODULE.format(name="m", opcode="sine").rpartition("}")[0]
-    (one,) = Comparisons(Request(), with_notes=False).of(ComparedInput(cut), ComparedInput(cut))
-    assert one.new is not None
-    assert one.new.report.facts["cost.executed_flops"] is None
-    assert one.new.report.notes == ()
+    (comparison,) = Comparisons(Request(), with_notes=False).of(ComparedInput(cut), ComparedInput(cut))
+    assert comparison.new is not None
+    assert comparison.new.report.facts["cost.executed_flops"] is None
+    assert comparison.new.report.notes == ()
 
 
 # -- what is compared, and from where ---------------------------------------------------------------------------------------
@@ -125,37 +125,40 @@ def saved(text: str) -> str:
 
 def test_all_facts_are_compared_but_the_fingerprint() -> None:
     text = MODULE.format(name="m", opcode="sine")
-    (one,) = Comparisons(Request()).of(ComparedInput(text), ComparedInput(text))
-    assert one.new is not None
-    prefixes = {name.partition(".")[0] for name in one.new.report.facts}
+    (comparison,) = Comparisons(Request()).of(ComparedInput(text), ComparedInput(text))
+    assert comparison.new is not None
+    prefixes = {name.partition(".")[0] for name in comparison.new.report.facts}
     assert prefixes > {"module", "params", "collectives", "optimizer", "cost", "memory", "fusions"}
     assert "fingerprint" not in prefixes
-    assert {"params", "outputs"} <= {table.name for table in one.new.report.tables}
+    assert {"params", "outputs"} <= {table.name for table in comparison.new.report.tables}
 
 
 def test_one_of_two_inputs_can_be_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its text is kept, since names are read after it."""
-    found = Comparisons(Request())
+    runner = Comparisons(Request())
     with pytest.raises(UsageError, match="only one of the two inputs can be standard input"):
-        list(found.of(ComparedInput("-"), ComparedInput("/dev/stdin")))
+        list(runner.of(ComparedInput("-"), ComparedInput("/dev/stdin")))
     text = "".join(MODULE.format(name=name, opcode="sine") for name in "ab")
-    for at in range(2):
+    for side in range(2):
         monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(text.encode())))
         sides = [text, text]
-        sides[at] = "-"
+        sides[side] = "-"
         assert pairs(Comparisons(Request()), sides[0], sides[1]) == [("a", "a"), ("b", "b")]
 
 
 def test_a_saved_report_is_compared_with_a_module_or_another(tmp_path: Path) -> None:
-    """Facts and tables alone, for which options that say how dumps are read do not apply."""
+    """Saved reports have facts and tables alone; options that say how to read dumps do not apply."""
     text = MODULE.format(name="m", opcode="sine")
     (tmp_path / "a.json").write_text(saved(text))
     (tmp_path / "b.json").write_text(saved(text))
     old, new = ComparedInput(tmp_path / "a.json"), ComparedInput(tmp_path / "b.json")
     for first, second in ((old, new), (old, ComparedInput(text)), (ComparedInput(text), new)):
-        (one,) = Comparisons(Request()).of(first, second)
-        assert one.verdict == SAME_FACTS
-        assert [side.context is None for side in (one.old, one.new) if side] == [first in (old, new), second in (old, new)]
+        (pair,) = Comparisons(Request()).of(first, second)
+        assert pair.verdict == SAME_FACTS
+        assert [side.context is None for side in (pair.old, pair.new) if side] == [
+            first in (old, new),
+            second in (old, new),
+        ]
     with pytest.raises(UsageError, match="--strict, --mesh do not apply to saved reports"):
         list(Comparisons(Request(strict=True, mesh="d=1")).of(old, new))
     with pytest.raises(UsageError, match="--mesh does not apply"):
@@ -174,18 +177,18 @@ def test_a_saved_report_is_compared_with_a_module_or_another(tmp_path: Path) -> 
 )
 def test_json_that_is_no_report(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "old.json").write_text(text)
-    found = Comparisons(Request())
+    runner = Comparisons(Request())
     new = MODULE.format(name="m", opcode="sine")
-    assert list(found.of(ComparedInput(tmp_path / "old.json"), ComparedInput(new))) == []
-    (error,) = found.errors
+    assert list(runner.of(ComparedInput(tmp_path / "old.json"), ComparedInput(new))) == []
+    (error,) = runner.errors
     assert message in error.message
     assert error.path == str(tmp_path / "old.json")
 
 
 def test_modules_of_one_side_are_chosen_by_their_names() -> None:
     text = "".join(MODULE.format(name=name, opcode="sine") for name in ("left", "right"))
-    (one,) = Comparisons(Request(module="left")).of(ComparedInput(text), ComparedInput(text, "right"))
-    assert (one.old.name if one.old else "", one.new.name if one.new else "") == ("left", "right")
+    (comparison,) = Comparisons(Request(module="left")).of(ComparedInput(text), ComparedInput(text, "right"))
+    assert (comparison.old.name if comparison.old else "", comparison.new.name if comparison.new else "") == ("left", "right")
 
 
 def test_what_has_no_mate_by_name_is_paired_by_content() -> None:

@@ -46,11 +46,11 @@ def test_reports_come_in_the_order_of_sources_and_no_error_stops_the_others(tmp_
 
 def test_two_processes_give_the_same_reports_and_errors_in_the_same_order(tmp_path: Path) -> None:
     given = sources(tmp_path)
-    found = []
+    results = []
     for number in (1, 2):
         with Inspection(Request(passes=("params",), jobs=number)) as inspection:
-            found.append((list(inspection.read(given)), inspection.passed_over))
-    (alone, passed_over), (together, also_passed_over) = found
+            results.append((list(inspection.read(given)), inspection.passed_over))
+    (alone, passed_over), (together, also_passed_over) = results
     assert [item for item in alone if isinstance(item, Report)] == [item for item in together if isinstance(item, Report)]
     assert [str(item) for item in alone if isinstance(item, HloInspectError)] == [
         str(item) for item in together if isinstance(item, HloInspectError)
@@ -138,7 +138,7 @@ def test_other_processes_cannot_read_standard_input(tmp_path: Path, monkeypatch:
 def test_workload_files_are_the_same_reports_from_other_processes() -> None:
     """Their facts are others than those of modules."""
     alone, together = (list(Inspection(Request(passes=WORKLOAD, jobs=number)).read([WORKLOAD_FILE] * 2)) for number in (1, 2))
-    for one, other in zip(alone, together, strict=True):
-        assert isinstance(one, Report)
-        assert isinstance(other, Report)
-        assert (one.specs, dict(one.facts)) == (other.specs, dict(other.facts))
+    for first, second in zip(alone, together, strict=True):
+        assert isinstance(first, Report)
+        assert isinstance(second, Report)
+        assert (first.specs, dict(first.facts)) == (second.specs, dict(second.facts))

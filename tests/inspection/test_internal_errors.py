@@ -29,7 +29,7 @@ ERROR = "internal error, please report it: IndexError: tuple index out of range 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Three files, the first with a module of which an analysis fails, behind a good one."""
+    """Three files; the first has a good module and one whose analysis fails."""
     for name, modules in (("a", ("first", "bad")), ("b", ("second",)), ("c", ("third",))):
         (tmp_path / f"{name}.txt").write_text("\n".join(TEXT.format(name=module) for module in modules))
     make: Callable[..., None] = Context.__init__
@@ -83,7 +83,7 @@ def test_python_raises_what_was_raised(folder: Path, monkeypatch: pytest.MonkeyP
 
 
 def other(folder: Path) -> Path:
-    """The same modules in one file, where none fails, the last one first."""
+    """Write the same modules to one file, none of which fails, the last one first."""
     file = folder.parent / f"{folder.name}.new.txt"
     file.write_text("\n".join(TEXT.format(name=name) for name in ("third", "second", "bad", "first")))
     return file
@@ -91,7 +91,7 @@ def other(folder: Path) -> Path:
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_diff_compares_the_other_pairs(folder: Path, *, turned: bool) -> None:
-    """The one whose mate is lost is no module that the other side lacks."""
+    """A module whose mate is lost does not count as one that the other side lacks."""
     sides = [folder, other(folder)]
     done = call_text("diff", *(reversed(sides) if turned else sides), "--format", "json")
     reports = json.loads(done.stdout)["reports"]
@@ -153,7 +153,7 @@ def test_normalize_prints_the_others(folder: Path, monkeypatch: pytest.MonkeyPat
 
 
 def history(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The files of three passes, of which the second one fails; returns that file."""
+    """Write the files of three passes, of which the second one fails; return its path."""
     for number, (name, opcode) in enumerate((("a", "negate"), ("b", "sine"), ("c", "tanh"))):
         text = TEXT.format(name="jit_f").replace("negate", opcode)
         (folder / f"module_0001.jit_f.000{number}.x.after_{name}.before_z.txt").write_text(text)

@@ -1,4 +1,4 @@
-"""Which rules run on a module, and what is said of those that do not."""
+"""Rules that run on a module, and the words on those that do not."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def report(request: Request, text: str = MODULE_TEXT, needs: ReportNeeds | None 
 
 
 def families(found_report: Report) -> set[str]:
-    """What the names of facts begin with."""
+    """Return the first words of the names of facts."""
     return {name.partition(".")[0] for name in found_report.facts}
 
 

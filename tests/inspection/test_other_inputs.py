@@ -66,9 +66,9 @@ def test_a_buffer_assignment_alone() -> None:
 
 def test_live_ranges_alone() -> None:
     report = file("live-range")
-    found = report.table("live_at_peak")
-    assert found.total is not None
-    assert found.total[2] == 1536
+    live = report.table("live_at_peak")
+    assert live.total is not None
+    assert live.total[2] == 1536
 
 
 def test_a_usage_report_alone() -> None:
@@ -83,7 +83,7 @@ def test_other_commands_say_what_the_file_is() -> None:
 def test_a_log_of_a_tpu() -> None:
     report = hlo_inspect.inspect(LOG, "memory")
     assert any(row.parts[0] == "line 2: ran out of hbm" for row in report.headline)
-    table = next(one for one in report.tables if "role" in [column.name for column in one.columns])
+    table = next(candidate for candidate in report.tables if "role" in [column.name for column in candidate.columns])
     (row,) = table.records()
     assert (row["name"], row["bytes"], row["padding_bytes"]) == ("copy.4", 32 * GIB, 31 * GIB)
     assert row["source"] == "/a/cic.py:79"

@@ -1,4 +1,4 @@
-"""What is read of a source beside its modules: lines that findings name, and names for completion."""
+"""Parts of a source outside its analysis: lines that findings name, and names for completion."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from hlo_inspect.report.model import Finding, Input, Report
 LONG = "x" * 401
 
 
-def report(path: Path | str, *lines: int | None, of: str | None = None) -> Report:
-    """A report whose findings name lines of a file."""
-    place = str(path) if of is None else of
+def report(path: Path | str, *lines: int | None, place: str | None = None) -> Report:
+    """Return a report whose findings name lines of a file."""
+    place = str(path) if place is None else place
     findings = tuple(Finding("HI001", "warning", "odd", Location(place, line)) for line in lines)
     return Report("params", Input(str(path), 1, 5, 10), {}, findings=findings)
 
@@ -28,14 +28,14 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "a.txt"
 
 
-def quoted(found: Report) -> tuple[tuple[object, ...], ...]:
-    return tuple(found.table(FINDING_LINES).rows)
+def quoted(result: Report) -> tuple[tuple[object, ...], ...]:
+    return tuple(result.table(FINDING_LINES).rows)
 
 
 def test_lines_are_quoted_once_in_their_order(file: Path) -> None:
-    found = with_finding_lines(report(file, 6, 2, None, 1, 2, 3))
-    assert quoted(found) == ((1, "one"), (2, "two"), (3, ""), (6, "last"))
-    assert not found.notes
+    result = with_finding_lines(report(file, 6, 2, None, 1, 2, 3))
+    assert quoted(result) == ((1, "one"), (2, "two"), (3, ""), (6, "last"))
+    assert not result.notes
 
 
 def test_a_long_line_is_cut_and_says_so(file: Path) -> None:
@@ -45,18 +45,18 @@ def test_a_long_line_is_cut_and_says_so(file: Path) -> None:
 def test_of_many_lines_the_first_are_quoted(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_lines, "MOST_LINES", 2)
     assert quoted(with_finding_lines(report(file, 1, 2))) == ((1, "one"), (2, "two"))
-    found = with_finding_lines(report(file, 1, 2, 3))
-    assert found.notes == ("finding_lines: 1 more line that findings name is not quoted",)
+    result = with_finding_lines(report(file, 1, 2, 3))
+    assert result.notes == ("finding_lines: 1 more line that findings name is not quoted",)
     assert with_finding_lines(report(file, 1, 2, 3, 6)).notes == (
         "finding_lines: 2 more lines that findings name are not quoted",
     )
 
 
 def test_nothing_is_quoted_of_what_cannot_be_read_again(file: Path, tmp_path: Path) -> None:
-    others = [report(file), report(file, None), report(file, 1, of="other.txt"), report(tmp_path / "absent.txt", 1)]
+    others = [report(file), report(file, None), report(file, 1, place="other.txt"), report(tmp_path / "absent.txt", 1)]
     others += [report(name, 1) for name in ("-", "")]
-    for one in others:
-        assert with_finding_lines(one) is one
+    for other in others:
+        assert with_finding_lines(other) is other
     without_place = replace(report(file), findings=(Finding("HI001", "warning", "odd"),))
     assert with_finding_lines(without_place) is without_place
 

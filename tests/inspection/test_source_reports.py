@@ -26,7 +26,7 @@ ASSIGNMENT = DATA / "xla_dump_to" / "module_0000.jit_step.cpu_after_optimization
 
 
 def read(source: str | Path, command: str, module_name: str | None = None) -> list[Item]:
-    """What one command reads of a source."""
+    """Return the items that a command reads of a source."""
     reports = ModuleReports(Request(passes=(command,)))
     return list(SourceReports(command, reports, (command,), module_name, strict=False).read(open_source(source), "a note"))
 
@@ -82,7 +82,7 @@ def test_modules_of_other_names_are_named() -> None:
 
 
 class Noted:
-    """Who watches: what was analysed, and how far the source was read."""
+    """Watcher that notes the analyzed modules and the bytes read."""
 
     def __init__(self) -> None:
         self.modules: list[str] = []
@@ -122,7 +122,7 @@ def test_words_of_errors_about_names() -> None:
     ("command", "strict", "graph"), [("collectives", True, True), ("list", True, False), ("collectives", False, False)]
 )
 def test_what_xla_reads_is_read_with_its_graph_at_once(command: str, *, strict: bool, graph: bool) -> None:
-    """What needs no phases needs no graph."""
+    """Commands without phases read without the graph."""
     if strict:
         pytest.importorskip("jaxlib")
     name = MODULE_FACTS if command == "list" else command
@@ -151,9 +151,9 @@ def test_only_what_asks_for_phases_is_read_a_second_time(monkeypatch: pytest.Mon
 
     class Counted(SecondReading):
         def module(self, first: Module, number: int) -> Module | None:
-            found = super().module(first, number)
-            again.append(found.name if found is not None and found.wants.graph else "")
-            return found
+            again_read = super().module(first, number)
+            again.append(again_read.name if again_read is not None and again_read.wants.graph else "")
+            return again_read
 
     monkeypatch.setattr(source_reports, "SecondReading", Counted)
     text = module("m").replace("negate(p)", "all-reduce(p), replica_groups={{0,1}}, to_apply=s")
@@ -175,7 +175,7 @@ def test_many_new_objects_are_left_alone_by_quick_collections(count: int, *, is_
         assert not gc.isenabled()
         made: list[list[int]] = [[] for _ in range(count)]
     assert gc.isenabled()
-    assert any(one is made[0] for one in gc.get_objects(generation=2)) is is_old
+    assert any(item is made[0] for item in gc.get_objects(generation=2)) is is_old
     gc.freeze()
     with source_reports.without_collection():
         made += [[] for _ in range(30_000)]

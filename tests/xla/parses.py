@@ -24,7 +24,7 @@ def parses(text: str) -> bool:
 
 
 def answers_of_a_child(texts: list[str]) -> list[bool]:
-    """What one process says of the first of these texts, of all if it survives them."""
+    """Return the answers of a process for these texts, up to the first that ends it."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -38,7 +38,7 @@ def answers_of_a_child(texts: list[str]) -> list[bool]:
     with os.fdopen(read, "rb") as pipe:
         said = pipe.read()
     os.waitpid(child, 0)
-    return [one == b"1"[0] for one in said]
+    return [byte == b"1"[0] for byte in said]
 
 
 def all_answers(texts: list[str]) -> list[bool]:

@@ -1,4 +1,4 @@
-"""The optional extra `[xla]` where it is missing or too old."""
+"""The optional extra `[xla]` if it is missing or too old."""
 
 from __future__ import annotations
 

@@ -59,8 +59,8 @@ def facts(report: Report) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def inspection() -> Iterator[Inspection]:
-    with Inspection(Request([one.name for one in PASSES])) as one:
-        yield one
+    with Inspection(Request([pass_.name for pass_ in PASSES])) as running:
+        yield running
 
 
 def report_of(inspection: Inspection, source: Path | bytes) -> Report:
@@ -70,11 +70,11 @@ def report_of(inspection: Inspection, source: Path | bytes) -> Report:
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_serialized_hlo_has_the_facts_of_its_text(inspection: Inspection, name: str) -> None:
-    found = report_of(inspection, serialized(name))
-    assert facts(found) == facts(report_of(inspection, DATA / name))
+    report = report_of(inspection, serialized(name))
+    assert facts(report) == facts(report_of(inspection, DATA / name))
     for fact in LOST:
-        assert found.facts[fact] is None
-        assert any(note.startswith(f"{fact}: serialized HLO does not hold") for note in found.notes)
+        assert report.facts[fact] is None
+        assert any(note.startswith(f"{fact}: serialized HLO does not hold") for note in report.notes)
 
 
 @pytest.fixture(scope="module")
@@ -93,9 +93,9 @@ class TestProgramsThatJaxLowers:
     def test_stablehlo_has_the_facts_of_the_text(
         self, inspection: Inspection, folder: Path, name: str, ending: str, text: str
     ) -> None:
-        found = report_of(inspection, folder / f"{name}.{ending}")
-        assert facts(found) == facts(report_of(inspection, folder / f"{name}.{text}"))
-        assert [found.facts[fact] for fact in LOST] == [None] * len(LOST)
+        report = report_of(inspection, folder / f"{name}.{ending}")
+        assert facts(report) == facts(report_of(inspection, folder / f"{name}.{text}"))
+        assert [report.facts[fact] for fact in LOST] == [None] * len(LOST)
 
     def test_what_xla_dumps(self, inspection: Inspection, folder: Path, tmp_path: Path) -> None:
         """A folder of text and serialized modules, and the same without the text."""

@@ -72,9 +72,9 @@ def strict_cost() -> Iterator[Inspection]:
 
 @pytest.fixture
 def worker() -> Iterator[Worker]:
-    one = Worker()
-    yield one
-    one.close()
+    running = Worker()
+    yield running
+    running.close()
 
 
 def refusal(strict: Inspection, text: str | bytes) -> hlo_inspect.ParseError | None:
@@ -86,7 +86,7 @@ def refusal(strict: Inspection, text: str | bytes) -> hlo_inspect.ParseError | N
 
 
 def parses(texts: list[str]) -> list[bool]:
-    """Whether XLA takes each text, aborts counted as refusals."""
+    """Return True for each text that XLA takes; an abort counts as a refusal."""
     program = [sys.executable, str(HERE / "parses.py")]
     done = subprocess.run(program, input=json.dumps(texts), capture_output=True, text=True, check=True, timeout=600)
     answers: list[bool] = json.loads(done.stdout)
@@ -122,9 +122,9 @@ TAKEN_OF_DUMPS = {
 
 @pytest.mark.parametrize(("root", "taken"), [(DATA, TAKEN), (DUMPS, TAKEN_OF_DUMPS)], ids=["data", "dumps"])
 def test_dumps(root: Path, taken: dict[str, str]) -> None:
-    """Nothing is asked of dumps that are not there."""
-    found = sorted(path for path in root.rglob("*.txt") if not path.name.endswith(NO_MODULES))
-    small = [path for path in found if path.stat().st_size <= MAX_BYTES]
+    """Missing dumps are skipped."""
+    files = sorted(path for path in root.rglob("*.txt") if not path.name.endswith(NO_MODULES))
+    small = [path for path in files if path.stat().st_size <= MAX_BYTES]
     texts = {path.relative_to(root).as_posix(): path.read_bytes().decode(errors="replace") for path in small}
     theirs = dict(zip(texts, parses(list(texts.values())), strict=True))
     ours = {}
@@ -207,7 +207,7 @@ def test_a_damaged_module_inside_a_log_is_refused_where_xla_refuses_it_alone(str
 
 
 def damaged_place_agrees(strict: Inspection, worker: Worker, chance: random.Random) -> bool:
-    """Whether a character too many, somewhere in a dump, is refused at all: if so, at XLA's own place in the module."""
+    """Return True if XLA refuses a dump with a character too many; assert that the place is XLA's own."""
     names = ("cpu/adamw_step.after.txt", "gpu/collectives.after.txt", "tpu/scan_forward.after.txt", "cpu/constants.before.txt")
     text = (DATA / chance.choice(names)).read_text(encoding="utf-8")
     spots = [match.start() for match in re.finditer(r"(?<=[\w\]}),])[,(={]", text) if text.count("\n", 0, match.start()) > 3]
@@ -221,10 +221,10 @@ def damaged_place_agrees(strict: Inspection, worker: Worker, chance: random.Rand
         return False  # it is inside of a string
     assert place is not None
     before = "".join(chance.choice((LOG, GOOD, "\n", "x = 1\n")) for _ in range(chance.randrange(5)))
-    found = refusal(strict, before + damaged + LOG)
-    assert found is not None
+    ours = refusal(strict, before + damaged + LOG)
+    assert ours is not None
     line, start = int(place[1]), damaged.splitlines()[int(place[1]) - 1].encode()[: int(place[2]) - 1].decode(errors="ignore")
-    assert (found.line, found.column) == (before.count("\n") + line, len(start) + 1)
+    assert (ours.line, ours.column) == (before.count("\n") + line, len(start) + 1)
     return True
 
 
@@ -294,9 +294,9 @@ class TestShapesThatAreLeftOut:
         text = path.read_text(encoding="utf-8")
         shape = re.compile(r"( = )[a-z0-9]+\[[^\]]*\](?:\{[^}]*\})? (?=(?:add|and|multiply|tanh)\()")
         without, count = shape.subn(r"\1", text, count=1)
-        (found,) = strict_cost.reports(without.encode())
-        assert found.facts == hlo_inspect.inspect(text, "summary").facts
-        assert count == sum("lines are counted in that print" in note for note in found.notes)
+        (report,) = strict_cost.reports(without.encode())
+        assert report.facts == hlo_inspect.inspect(text, "summary").facts
+        assert count == sum("lines are counted in that print" in note for note in report.notes)
 
     def test_nothing_is_lost(self, worker: Worker) -> None:
         values = ", ".join(map(str, range(40)))
