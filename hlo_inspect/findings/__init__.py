@@ -74,7 +74,7 @@ def rules_of(passes: Container[str]) -> list[str]:
 
 @cache
 def rule_pages() -> tuple[RulePage, ...]:
-    """The documentation of every finding that exists, by code."""
+    """Return the documentation of every finding that exists, by code."""
     from hlo_inspect.findings.reading_problems import CHECK_PROBLEMS, READING_PROBLEMS
     from hlo_inspect.findings.workload_problems import WORKLOAD_PROBLEMS
 

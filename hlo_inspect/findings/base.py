@@ -69,13 +69,13 @@ class Rule(ABC):
         return Finding(self.code, severity or self.severity, message, context.module.location(line), subject, bytes_at_stake)
 
     def finding_on(self, context: Context, collective: Collective, message: str) -> Finding:
-        """A finding on a collective, with the bytes of its operands at stake."""
+        """Return a finding on a collective, with the bytes of its operands at stake."""
         start = collective.start
         return self.finding(context, message, start.line, start.name, collective.operand_bytes or 0)
 
     @classmethod
     def page(cls) -> RulePage:
-        """The documentation, from the docstring."""
+        """Return the documentation, from the docstring."""
         summary, *rest = inspect.cleandoc(cls.__doc__ or "").split("\n")
         texts: dict[str, list[str]] = {}
         for line in rest:
@@ -93,7 +93,7 @@ def is_worth_it(context: Context, of_bytes: int) -> bool:
 
 
 def least_worth(context: Context) -> int:
-    """The bytes from which on something is worth a finding on device memory. At most 100 arrays of the peak are as large."""
+    """Return the least bytes that are worth a finding on device memory. At most 100 arrays of the peak are as large."""
     return max(WORTH_SAVING, (context.memory.figures["peak_bytes"] or 0) // 100)
 
 
@@ -104,12 +104,12 @@ def entry_line(context: Context) -> int:
 
 
 def size(of_bytes: int) -> str:
-    """A number of bytes as the messages of findings have it: `61.7 MiB`."""
+    """Format bytes as the messages of findings have them: `61.7 MiB`."""
     return format_value(of_bytes, "bytes")
 
 
 def share(part: float) -> str:
-    """A share of 1 as the messages of findings have it: `33 %`."""
+    """Format a share of 1 as the messages of findings have it: `33 %`."""
     return format_value(part, "share")
 
 

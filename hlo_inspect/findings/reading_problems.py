@@ -1,5 +1,7 @@
-"""HI001 to HI015: what can be wrong with a text. The reader notes these problems; here they get their words. A problem that
-occurs again at other places is one finding, with its first place and how often it occurs. HI090 and HI091 are about checks.
+"""HI001 to HI015: faults of a text. The reader notes these problems; here they get their words.
+
+A problem that occurs again at other places is one finding, with its first place and the number of places. HI090 and HI091 are
+about checks.
 """
 
 from __future__ import annotations
@@ -220,7 +222,7 @@ def _first_of(
 
 
 def truncation(report: Report) -> Finding | None:
-    """The finding that the text does not hold the whole module of a report: it is cut off, or quoted line by line."""
+    """Return the finding that the text lacks a part of the module: it is truncated, or quoted line by line. Else None."""
     return next((finding for finding in report.findings if finding.rule in {CUT_OFF, PART}), None)
 
 
@@ -254,5 +256,5 @@ CHECK_PROBLEMS = (UNKNOWN_VALUE, STALE_IGNORE)
 
 
 def check_finding(page: RulePage, message: str, subject: str, location: Location | None = None) -> Finding:
-    """A finding of one of `CHECK_PROBLEMS`."""
+    """Return a finding of one of `CHECK_PROBLEMS`."""
     return Finding(page.code, page.severity, message, location, subject)

@@ -55,7 +55,7 @@ class UnfollowedDataflow(Rule):
 
 
 def _result_bytes(context: Context, computation: str, name: str) -> int:
-    """The bytes of what an instruction gives, as far as the text says."""
+    """Return the bytes of an instruction's result, as far as the text says."""
     if computation not in context.views.computations:
         return 0
     view = context.views.of(computation)

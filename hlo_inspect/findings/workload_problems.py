@@ -1,5 +1,6 @@
-"""HI601 to HI608: what a client makes of a workload file without an error. Its readers note these problems; here they get their
-words.
+"""HI601 to HI608: mistakes of a client that reads a workload file without an error.
+
+The readers note these problems; here they get their words.
 """
 
 from __future__ import annotations

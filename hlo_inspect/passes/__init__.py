@@ -60,7 +60,7 @@ OTHERS: Registry[Pass] = Registry(__name__, (MODULE_FACTS, ALPA, SHOW, TIME_EVEN
 
 @cache
 def workload_passes() -> tuple[WorkloadPass, ...]:
-    """The passes about workload files, the first of which is the command `workload`."""
+    """Return the passes about workload files, the first of which is the command `workload`."""
     from hlo_inspect.passes.workload import WorkloadCollectives, WorkloadFile, WorkloadSummary
 
     return WorkloadFile(), WorkloadCollectives(), WorkloadSummary()
@@ -72,7 +72,7 @@ def find_workload_pass(name: str) -> WorkloadPass | None:
 
 
 def workload_pass() -> WorkloadPass:
-    """The pass that is the command `workload`."""
+    """Return the pass that is the command `workload`."""
     return workload_passes()[0]
 
 

@@ -74,7 +74,7 @@ def _why_unknown(along: list[MeshCost]) -> str:
 
 
 def _tables(context: Context, search: SearchCost, costs: list[MeshCost]) -> Iterator[Table]:
-    """The table of the model that was asked for."""
+    """Yield the table of the requested model."""
     model = context.cost_model.name if context.cost_model is not None else None
     if model in ("alpa-search", None):
         yield _search_table(search)

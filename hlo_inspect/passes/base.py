@@ -43,7 +43,7 @@ class Question(ABC):
 
     @classmethod
     def help(cls) -> str:
-        """The help text of the command."""
+        """Return the help text of the command."""
         return inspect.cleandoc(cls.__doc__ or "")
 
     @classmethod
@@ -81,7 +81,7 @@ class WorkloadPass(Question):
 
 
 def unknown(facts: Mapping[str, Value]) -> list[str]:
-    """The names of the facts that need a note."""
+    """Return the names of the facts that need a note."""
     return [name for name, value in facts.items() if value is None]
 
 
@@ -111,7 +111,7 @@ def bounded(
     summed: bool = True,
     page_name: str = "",
 ) -> Column:
-    """A column of figures that may be known in part, with their lower bounds; `None` for a row without."""
+    """Return a column of figures that may be known in part, with their lower bounds; None for a row without."""
 
     def exact(row: object) -> Value:
         bounded = figure(row)

@@ -89,7 +89,7 @@ def _stanza(calls: Iterable[StepCall]) -> Iterator[Passage]:
 
 
 def _quoted(text: str) -> str:
-    """A text in double quotes, as YAML and JSON write it."""
+    """Quote a text, as YAML and JSON write it."""
     return json.dumps(text, ensure_ascii=False)
 
 

@@ -82,7 +82,7 @@ class _FusionStep(NamedTuple):
         return cls((runs, flops, size), runs.exact, runs.least, flops.exact, flops.least, size.exact, size.least)
 
     def times(self, count: int) -> _FusionStep:
-        """The same for `count` fusions."""
+        """Return the figures of `count` fusions."""
         times = Bounds.exactly(count)
         return _FusionStep.of(*[figure.times(times) for figure in self.bounds])
 

@@ -21,8 +21,9 @@ _KINDS = (*COLLECTIVE_KINDS, *POINT_TO_POINT)
 
 @dataclass(frozen=True, slots=True)
 class PassRow:
-    """A pass that changed something, the states before and after it, and how many instructions of the latter are new or
-    changed.
+    """A compiler pass that changed something, with the states before and after it.
+
+    `rewritten` is the number of instructions of the latter that are new or changed.
     """
 
     file: PassFile
@@ -123,8 +124,9 @@ def _became(group: Sequence[PassTrace]) -> Value:
 
 
 def named_like(traces: Iterable[PassTrace], pattern: str) -> list[PassTrace]:
-    """Return the traces that match `pattern`: a kind of collective or an opcode, a name, a part of an op_name. `*` matches
-    any text.
+    """Return the traces that match `pattern`: a kind of collective or an opcode, a name, a part of an op_name.
+
+    `*` matches any text.
     """
     wanted = pattern.removeprefix("%")
     return [trace for trace in traces if any(_is_like(state, wanted) for state in (trace.first, trace.now))]
@@ -145,9 +147,7 @@ def history_report(
     notes: Sequence[str],
     left_out: Sequence[str],
 ) -> Report:
-    """The report. The page begins with `notes`, on what else the dump holds or lacks, and `left_out`, which files could not be
-    read.
-    """
+    """Return the report. The page begins with `notes`, on other content of the dump, and `left_out`, the unreadable files."""
     warnings = [HeadlineRow("", (note,), severity="warning") for note in left_out]
     return Report(
         COMMAND,

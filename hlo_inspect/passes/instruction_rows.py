@@ -22,7 +22,7 @@ _SHORTEST_STEM = 3
 
 
 def group_rows(items: Iterable[Item], key: Callable[[Item], Hashable]) -> list[list[Item]]:
-    """The items by their key, each group in the place of its first item."""
+    """Group the items by their key, each group in the place of its first item."""
     groups: dict[Hashable, list[Item]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)

@@ -103,7 +103,7 @@ def _rows(context: Context) -> list[tuple[View, int]]:
 
 
 def _chosen(context: Context, rows: Sequence[tuple[View, int]]) -> Sequence[tuple[View, int]]:
-    """The rows, in their order; of too many parameters and loops first, then those that move most."""
+    """Return the rows in their order; of too many only parameters and loops, then those with most bytes."""
     if len(rows) <= MOST_INSTRUCTIONS:
         return rows
     moved = {kernel.place: kernel.of_step("bytes").least for kernel in context.kernels.launched}

@@ -91,8 +91,9 @@ _SERIES = (
 
 
 def log_tables(log: Sequence[LogEntry]) -> Iterator[Table]:
-    """The measurements around the module, and median, minimum and maximum of those that are several of one key. A list of
-    numbers is a series of its own.
+    """Yield the measurements around the module, and median, minimum and maximum for several of one key.
+
+    A list of numbers is a series of its own.
     """
     yield _verbose(Table.of("log", "Measurements around the module", _ENTRIES, log))
     series = _series(log)

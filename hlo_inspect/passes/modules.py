@@ -32,7 +32,7 @@ class ModuleList:
         self._profile = report.profile
 
     def noting(self, reports: Iterable[Report]) -> Iterator[Report]:
-        """The reports, each added when it comes."""
+        """Yield the reports, and add each when it comes."""
         for report in reports:
             self.add(report)
             yield report
@@ -84,7 +84,7 @@ def _bounded(name: str, unit: Unit, fact: str) -> Column:
 
 
 def _fact(*names: str) -> Callable[[Report], Value]:
-    """Takes the first of these facts that a report has."""
+    """Return a getter of the first of these facts that a report has."""
     return lambda report: next((report.facts[name] for name in names if name in report.facts), None)
 
 

@@ -95,7 +95,7 @@ def _notes(overview: Overview, facts: Sequence[str]) -> list[str]:
 
 
 def _expression(overview: Overview, rows: Sequence[Row]) -> str:
-    """The new value of weights that no rule explains and whose expressions have the same form."""
+    """Return the new value of weights that no rule explains and whose expressions have the same form."""
     numbers = [number for row in rows if (number := overview.number(row.matched.array)) is not None]
     named = ", ".join(map(str, numbers[:MAX_NUMBERS])) + (
         f" and {len(numbers) - MAX_NUMBERS} more" * (len(numbers) > MAX_NUMBERS)

@@ -107,8 +107,10 @@ _BRACKETS = lazy_pattern(r"[\[\].'\"/]")
 
 
 class _Parameter(NamedTuple):
-    """An array of a parameter with what other analyses say of it. `role` is empty if it has none in the optimizer; `kind` is
-    the role, or `input` of a step that updates weights, and empty if --quick leaves the optimizer out.
+    """An array of a parameter with the results of other analyses.
+
+    `role` is empty if it has none in the optimizer. `kind` is the role, or `input` of a step that updates weights, and empty if
+    --quick leaves the optimizer out.
     """
 
     leaf: ParameterLeaf
@@ -324,7 +326,7 @@ def _common(texts: Iterable[str]) -> str:
 
 
 def _taken(group: Sequence[_Output]) -> str | None:
-    """The parameters whose buffers these outputs take."""
+    """Return the parameters whose buffers these outputs take."""
     if group[0].parameter is None:
         return None
     return number_ranges(int(o.parameter) for o in group if o.parameter)

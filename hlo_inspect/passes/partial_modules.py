@@ -43,8 +43,9 @@ def is_partial_report(report: Report) -> bool:
 
 
 def partial_report(report: Report, lines: int) -> Report:
-    """The report of `lines` quoted lines, made from that of a module that consists of nothing else, with its facts
-    as `partial_facts` has them.
+    """Return the report of `lines` quoted lines, made from that of a module without other lines.
+
+    Its facts are those of `partial_facts`.
     """
     counted = number_of(lines, "quoted instruction line")
     row = HeadlineRow("", (f"A PART OF A MODULE: {counted}; only what they say is counted",), severity="warning")
@@ -58,7 +59,7 @@ def needs_whole_module(fact: str) -> bool:
 
 
 def partial_facts(facts: Mapping[str, Value]) -> dict[str, Value]:
-    """The facts that quoted lines determine; the others are unknown."""
+    """Return the facts that quoted lines determine; the others are unknown."""
     kept = {name: value for name, value in facts.items() if not (name.endswith(LOWER_BOUND) and needs_whole_module(name))}
     return {name: None if needs_whole_module(name) else value for name, value in kept.items()}
 
@@ -89,7 +90,7 @@ def truncation_notes(facts: Mapping[str, Value]) -> list[str]:
 
 
 def truncated_tables(tables: Iterable[Table]) -> Iterator[Table]:
-    """The tables of a text that is cut off: a page marks their totals as lower bounds, and has none of what is exposed."""
+    """Yield the tables of a truncated text: a page marks their totals as lower bounds, and exposed times have none."""
     for table in tables:
         no_sums = {c.name for c in table.columns if table.name in _WITH_EXPOSED_PART or "exposed_s" in (c.name, c.bound_of)}
         columns = (column._replace(summed=column.summed and column.name not in no_sums) for column in table.columns)
@@ -97,7 +98,7 @@ def truncated_tables(tables: Iterable[Table]) -> Iterator[Table]:
 
 
 def _headline(report: Report) -> Iterator[HeadlineRow]:
-    """The first lines, with the collectives as they are counted in the quoted ones."""
+    """Yield the first lines, with the collectives as they are counted in the quoted ones."""
     count, into, sent = (report.facts.get(f"collectives.{name}") for name in ("count", "operand_bytes", "wire_bytes"))
     for row in report.headline:
         if row.label == "collectives" and count:
@@ -116,7 +117,7 @@ def _notes(notes: Iterable[str], lines: int) -> tuple[str, ...]:
 
 
 def _tables(tables: Sequence[Table]) -> tuple[Table, ...]:
-    """The tables with single rows on the page, and the bytes of one run in place of those of a step, which are not known."""
+    """Return the tables with single rows on the page, and the bytes of one run, as those of a step are unknown."""
     left_out = {table.page_as for table in tables} | _TABLES_OF_WHOLE
     return tuple(
         table if table.name in _STATED_BY_XLA else _table(table, on_page=table.on_page and table.name not in left_out)

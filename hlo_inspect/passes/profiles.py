@@ -24,8 +24,9 @@ class _NamedFigure(NamedTuple):
 
 
 def profiles_report() -> Report:
-    """The shipped profiles: table `profiles`, a row for each. Rates are dense peaks, the bandwidth of a link is what one device
-    sends in one direction.
+    """Return the shipped profiles: table `profiles`, a row for each.
+
+    Rates are dense peaks. The bandwidth of a link is that of one device in one direction.
     """
     profiles = [load_profile(name) for name in profile_names()]
     source = _input(str(shipped_configs("hardware")), (profile.path for profile in profiles))

@@ -36,7 +36,7 @@ def rules_report() -> Report:
 
 
 def rule_report(name: str) -> Report:
-    """The documentation of the rule of that code or name, as facts and as text."""
+    """Return the documentation of the rule of that code or name, as facts and as text."""
     page = find_rule(name)
     facts: dict[str, Value] = {"rule.code": page.code, "rule.name": page.name, "rule.severity": page.severity}
     facts["rule.summary"] = page.summary
@@ -55,7 +55,7 @@ def rule_report(name: str) -> Report:
 
 
 def truncation_rows(findings: Iterable[Finding]) -> Iterator[HeadlineRow]:
-    """The line that says first of all, on the page of any command, that the text does not hold the whole module."""
+    """Yield the line that says first of all, on the page of any command, that the text does not hold the whole module."""
     for finding in findings:
         if finding.rule == CUT_OFF:
             line = finding.location.line if finding.location is not None else None

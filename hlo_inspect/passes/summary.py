@@ -174,7 +174,7 @@ def _program(context: Context) -> Parts:
 
 
 def _optimizer(overview: Overview) -> Parts:
-    """The rule and how many weights have it; those that no rule explains are counted apart."""
+    """Yield the rule and its number of weights; those that no rule explains are counted apart."""
     rules = Counter(row.rule for row in overview.rows)
     without_rule = rules.pop("unknown", 0)
     if not rules:
@@ -362,7 +362,7 @@ def _donated(parameters: Sequence[ParameterLeaf], size: int | None) -> Parts:
 
 
 def _largest_array(context: Context) -> Parts:
-    """The largest array that is no parameter, with what makes it."""
+    """Yield the largest array that is no parameter, with its maker."""
     made = array_groups(context.largest_arrays.largest_made)
     if not made:
         return

@@ -72,7 +72,7 @@ class EventRow(NamedTuple):
 
 
 def described_events(context: Context, timelines: Timelines) -> Iterator[EventRow]:
-    """The events of one step by the model."""
+    """Yield the events of one step in the estimate."""
     return map(_Descriptions(context).row, timeline_events(timelines.estimate.timeline))
 
 

@@ -112,7 +112,7 @@ def kernels_table(context: Context) -> Table:
 
 
 def kernel_groups(context: Context) -> Table:
-    """The same with equal kernels in one row."""
+    """Return the kernels as merged rows."""
     columns = (
         Column("name", get=_name, width=20),
         Column("kind", detail=4, get=_kind),
@@ -140,7 +140,7 @@ def _figures(context: Context) -> Iterator[Column]:
 
 
 def _costs(*, has_times: bool) -> Iterator[Column]:
-    """The columns of what a row costs."""
+    """Yield the columns of the costs of a row."""
     yield bounded("runs", "count", attrgetter("cost.runs"), detail=1)
     yield bounded("flops", "flops", attrgetter("cost.flops"))
     yield bounded("matmul_flops", "flops", attrgetter("cost.matmul_flops"), detail=8)
@@ -160,7 +160,7 @@ def _costs(*, has_times: bool) -> Iterator[Column]:
 
 
 def _name(row: Costing) -> str:
-    """The name of a kernel; of several what their names have in common, else their kind."""
+    """Return the name of a kernel; for several the common part of their names, else their kind."""
     if not row.kernels:
         return NO_KERNEL
     name = joined_name([kernel.name for kernel in row.kernels])
@@ -177,7 +177,7 @@ def _shape(row: Costing) -> str | None:
 
 
 def _short_shape(row: Costing) -> str | None:
-    """The shape; of a tuple its first array and how many more there are."""
+    """Return the shape; for a tuple its first array and the number of the others."""
     leaves = array_leaves(row.kernels[0].shape) if row.kernels else ()
     if len(leaves) < 2:
         return _shape(row)

@@ -20,8 +20,9 @@ Texts = tuple[str, ...]
 
 
 class Cells(NamedTuple):
-    """A table in texts: those columns that a page can have. `folded` are rows of sums at the end of `rows`, `left_out` is the
-    line of the rows that a filter hides.
+    """A table in texts, with the columns that a page can have.
+
+    `folded` are rows of sums at the end of `rows`, `left_out` is the line of the rows that a filter hides.
     """
 
     columns: tuple[Column, ...]
@@ -74,7 +75,7 @@ def _text_and_bar(text: str, bar: str = "") -> str:
 
 
 def _with_bars(rows: Sequence[Texts], position: int, shares: Sequence[Value], *, is_stacked: bool) -> list[Texts]:
-    """The rows with bars beside the shares of one column; what is not 0 is never invisible."""
+    """Return the rows with bars beside the shares of one column; a share that is not 0 is never invisible."""
     drawn = []
     begin = 0.0
     for row, value in zip(rows, shares, strict=True):
@@ -87,7 +88,7 @@ def _with_bars(rows: Sequence[Texts], position: int, shares: Sequence[Value], *,
 
 
 def heading(column: Column, raw_bytes: bool = False) -> str:
-    """The name of a column on a page, without a unit that its cells have."""
+    """Return the name of a column on a page, without a unit that its cells have."""
     words = (column.page_name or column.name).split("_")
     if column.unit in _UNIT_WORDS and not (raw_bytes and column.unit == "bytes"):
         unit, alone = _UNIT_WORDS[column.unit]
@@ -131,7 +132,7 @@ def cell(value: Value, at_least: Value, column: Column, raw_bytes: bool, of_sums
 
 
 def _signed(text: str, value: Value, column: Column) -> str:
-    """The text of a difference with its sign."""
+    """Return the text of a difference with its sign."""
     if not column.signed or not isinstance(value, int | float) or value <= 0:
         return text
     return f"< +{text.removeprefix('< ')}" if text.startswith("< ") else f"+{text}"

@@ -29,7 +29,7 @@ def is_drawn(table: Table, options: RenderOptions) -> bool:
 
 
 def curve_lines(table: Table, width: int, raw_bytes: bool = False) -> Iterator[str]:
-    """The lines of the curve without the title, none wider than `width`."""
+    """Yield the lines of the curve without the title, none wider than `width`."""
     values = _column(table, next(c.name for c in table.columns if c.unit == "bytes"))
     sizes = [value if isinstance(value, int | float) else 0 for value in values]
     highest = max(sizes, default=0)
@@ -60,7 +60,7 @@ def _eighths(height: float, line: int) -> int:
 
 
 def _part(number: int, count: int, rows: int) -> tuple[int, int]:
-    """The rows that a column of the terminal shows."""
+    """Return the first row of a column of the terminal, and the end of its rows."""
     first = number * rows // count
     return first, max(first + 1, (number + 1) * rows // count)
 
@@ -71,8 +71,9 @@ def _column(table: Table, name: str) -> Sequence[Value]:
 
 
 def _band(texts: Sequence[str]) -> str:
-    """Equal neighbours as one label after a bar, cut to its room. What is unknown, and what has no room for a label, belongs to
-    what is before it.
+    """Return equal neighbours as one label after a bar, cut to its room.
+
+    Unknown texts, and labels without room, belong to the label before them.
     """
     line = ""
     for text, room in _runs(texts):

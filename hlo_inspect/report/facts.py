@@ -13,8 +13,9 @@ _WHOLE = lazy_pattern(r"[1-9][0-9]*")
 
 
 class Facts(dict[str, Value]):
-    """The facts of a report by name. A member of a family that does not occur is 0; to ask for a name that no fact has is an
-    `UnknownFactError` with the nearest names.
+    """The facts of a report by name. A member of a family that does not occur is 0.
+
+    Another name raises UnknownFactError with the nearest names.
     """
 
     def __init__(self, values: Mapping[str, Value], specs: Iterable[FactSpec]) -> None:
@@ -51,7 +52,7 @@ def is_family(spec: FactSpec) -> bool:
 
 
 def exact_name(name: str) -> str:
-    """The name of the fact that the fact `name` is a lower bound of; else `name`."""
+    """Return the name of the fact of which `name` is a lower bound, else `name`."""
     return name.removesuffix(LOWER_BOUND)
 
 

@@ -95,7 +95,7 @@ def render_dot(reports: Iterable[Report], stream: TextIO, options: RenderOptions
 
 
 def dot_text(picture: Picture) -> str:
-    """The graph as text. Texts of a dump are in quoted strings only."""
+    """Return the graph as text. Texts of a dump are in quoted strings only."""
     return "".join(f"{line}\n" for line in _dot_lines(picture))
 
 
@@ -125,7 +125,7 @@ def _dot_node(node: PictureNode) -> str:
 
 
 def _quoted(lines: Iterable[str]) -> str:
-    """A quoted string; Graphviz takes what follows a backslash for an escape, and `&` for the start of an HTML entity."""
+    """Return a quoted string. Graphviz reads what follows a backslash as an escape, and `&` as the start of an HTML entity."""
     escaped = (line.replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;") for line in lines)
     text = "\\n".join(escaped)
     return f'"{text}"'
@@ -166,7 +166,7 @@ def _mermaid_node(node: PictureNode) -> str:
 
 
 def _escaped(text: str) -> str:
-    """A text without anything that Mermaid or HTML could take for markup: other characters are entities by their number."""
+    """Return a text without markup of Mermaid or HTML: other characters are entities by their number."""
     return _MARKUP.sub(lambda match: f"#{ord(match[0])};", text)
 
 

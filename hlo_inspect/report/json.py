@@ -42,7 +42,7 @@ def as_dicts(reports: Iterable[Report], options: RenderOptions) -> Iterator[dict
 
 
 def report_to_dict(report: Report) -> dict[str, Any]:
-    """The report as plain dicts, lists and scalars."""
+    """Return the report as plain dicts, lists and scalars."""
     source = report.input
     return {
         "schema_version": SCHEMA_VERSION,

@@ -71,9 +71,10 @@ _BLANKS_OF_A_SENTENCE = 3
 
 
 class Grid(NamedTuple):
-    """A table ready to print: the cells of the columns that fit, and the names of those that do not. A cell that is wrapped
-    holds line ends. The last `folded` rows are sums; `left_out` is the line of the rows that a filter hides. One without rows
-    says `nothing` in their place.
+    """A table ready to print: the cells of the columns that fit, and the names of those that do not.
+
+    A cell that is wrapped holds line ends. The last `folded` rows are sums; `left_out` is the line of the rows that a filter
+    hides. A grid without rows says `nothing` in their place.
     """
 
     title: str

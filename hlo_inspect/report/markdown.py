@@ -39,8 +39,9 @@ def render_markdown(reports: Iterable[Report], stream: TextIO, options: RenderOp
 
 
 def escape(text: str) -> str:
-    """`text` so that Markdown shows it literally. GitHub looks for mentions and issue numbers in what it shows, so a blank of
-    no width goes between @ or # and what follows.
+    """Escape `text` so that Markdown shows it literally.
+
+    GitHub seeks mentions and issue numbers in it, so a blank of no width follows each @ or #.
     """
     return _REFERENCE.sub(r"\g<0>&#8203;", _MARKUP.sub(r"\\\g<0>", text))
 

@@ -90,7 +90,7 @@ class Column(NamedTuple):
 
 
 def with_bounds(columns: Iterable[Column]) -> Iterator[Column]:
-    """The columns, one that has lower bounds followed by that of these."""
+    """Yield the columns, each followed by that of its lower bounds if it has some."""
     for column in columns:
         yield column._replace(least=None)
         if column.least is not None:
@@ -98,7 +98,7 @@ def with_bounds(columns: Iterable[Column]) -> Iterator[Column]:
 
 
 def _without_getter(column: Column) -> Column:
-    """The column of a finished table. Tables of all modules have the same few; what gets their values may hold a module."""
+    """Return the column of a finished table. Tables of all modules share the same few; a getter may hold a module."""
     return _shared(column._replace(get=None))
 
 
@@ -161,7 +161,7 @@ class Table(Displayable):
         return cls(name, title, shown, rows, page_rows=page_rows, page_as=page_as, on_page=on_page, is_curve=is_curve)
 
     def made(self) -> Table:
-        """The table with all of its rows, which hold values and nothing else."""
+        """Return the table with all of its rows, which hold values and nothing else."""
         return replace(self, rows=self.rows.made()) if isinstance(self.rows, RowsOnDemand) else self
 
     @property
@@ -196,7 +196,7 @@ class Table(Displayable):
         }
 
     def records(self) -> list[dict[str, Value]]:
-        """The rows as dicts by the names of the columns: bytes are integers, unknown is `None`."""
+        """Return the rows as dicts by the names of the columns: bytes are integers, unknown is None."""
         names = [column.name for column in self.columns]
         return [dict(zip(names, row, strict=True)) for row in self.rows]
 
@@ -228,7 +228,7 @@ class Table(Displayable):
         )
 
     def top(self, limit: int) -> Table:
-        """The first `limit` rows, with the rest summed in one row labelled `[N others]`; 0 keeps all."""
+        """Return the table with its first `limit` rows and the rest summed in one row labelled `[N others]`; 0 keeps all."""
         shown = len(self.rows) - (1 if self.others else 0)
         if limit <= 0 or shown <= limit or self.page_rows == 0:
             return self
@@ -239,7 +239,7 @@ class Table(Displayable):
         return replace(self, rows=(*self.rows[:limit], others), others=cut, others_at_least=at_least)
 
     def where(self, test: Callable[[Row], bool]) -> Table:
-        """The rows that pass the test; the others are summed in `left_out`."""
+        """Return the table with the rows that pass the test; the others are summed in `left_out`."""
         rows = [row for row in self.rows if test(row)]
         out = [row for row in self.rows if not test(row)]
         left_out = FilteredRows(len(out), self._sums(out), self._lower_bounds(out)) if out else None
@@ -269,8 +269,9 @@ def _sum_at_least(columns: Sequence[Sequence[Value]]) -> int | float | None:
 
 
 class Finding(NamedTuple):
-    """Something to look at: `rule` is a stable code (HI0xx reading, HI1xx donation and parameters, HI2xx collectives, …);
-    `subject` the instruction or parameter it is about; `bytes_at_stake` orders findings of one severity.
+    """A report of a rule. `rule` is a stable code (HI0xx reading, HI1xx donation and parameters, HI2xx collectives, …).
+
+    `subject` is the instruction or parameter it is about; `bytes_at_stake` orders findings of one severity.
     """
 
     rule: str
@@ -298,7 +299,7 @@ Parts = Iterator[str | Amount]
 
 
 def sentence(text: str, *values: str | Amount) -> Parts:
-    """The parts of a text with the values in the places of its `{}`. What comes from a dump is a value, never in the text."""
+    """Yield the parts of a text with the values in the places of its `{}`. Texts of a dump are values, never in `text`."""
     said = ""
     for before, value in zip(text.split("{}"), (*values, ""), strict=True):
         said += before
@@ -419,7 +420,7 @@ class Report(Displayable):
         return any(table.name == "checks" for table in self.tables)
 
     def table(self, name: str) -> Table:
-        """The table of that name; `UsageError` lists the names there are."""
+        """Return the table of that name. Raise UsageError with all names if there is none."""
         for table in self.tables:
             if table.name == name:
                 return table
@@ -430,10 +431,10 @@ class Report(Displayable):
 
 
 def reaching(findings: Iterable[Finding], least: Severity) -> list[Finding]:
-    """The findings of a severity or above."""
+    """Return the findings of a severity or above."""
     return [finding for finding in findings if SEVERITIES.index(finding.severity) <= SEVERITIES.index(least)]
 
 
 def most_severe_first(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings by severity, then by the bytes at stake, then as they came."""
+    """Sort findings by severity, then by the bytes at stake, then as they came."""
     return sorted(findings, key=lambda f: (SEVERITIES.index(f.severity), -f.bytes_at_stake))

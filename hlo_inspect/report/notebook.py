@@ -16,7 +16,7 @@ _NOTEBOOK_WIDTH = 2 * PAGE_WIDTH  # a notebook wraps cells, but a list of thousa
 
 
 def as_text(shown: Report | Table) -> str:
-    """The page as a terminal of 120 columns shows it."""
+    """Return the page as a terminal of 120 columns shows it."""
     if isinstance(shown, Table):
         return table_text(shown.top(shown.page_rows), _OPTIONS).rstrip("\n")
     stream = StringIO()
@@ -25,7 +25,7 @@ def as_text(shown: Report | Table) -> str:
 
 
 def as_html(shown: Report | Table) -> str:
-    """The page as HTML: the compact form of that of `report`, without the extra `[html]` the same as text."""
+    """Return the page as compact HTML, or as text without the extra `[html]`."""
     if isinstance(shown, Table):
         return "\n".join(_table(shown.top(shown.page_rows)))
     from hlo_inspect.report.html import compact_page

@@ -75,8 +75,9 @@ def naming(report: Report) -> Iterator[None]:
 
 
 def shown_tables(report: Report, options: RenderOptions, *, for_people: bool = False) -> tuple[Table, ...]:
-    """The tables asked for, cut as asked, for people with relative paths; `UsageError` when the report has no table of that
-    name.
+    """Return the requested tables with the requested rows, for people with relative paths.
+
+    Raise UsageError if the report has no table of that name.
     """
     if options.table is not None:
         tables: Sequence[Table] = (report.table(options.table),)
@@ -114,7 +115,7 @@ def _with_verbose_columns(table: Table) -> Table:
 
 
 def _page_tables(tables: Sequence[Table], options: RenderOptions) -> list[Table]:
-    """The tables of a page: of single rows and their groups, one of the two in the place of the first."""
+    """Return the tables of a page. Single rows and merged rows share a place: one of the two is shown."""
     named = {table.name: table for table in tables}
     replaced = {table.name: named[table.page_as] for table in tables if table.page_as in named}
     groups = {group.name for group in replaced.values()}
@@ -147,7 +148,7 @@ def _lines(value: Value) -> list[str]:
 
 
 def _directory(lines: Iterable[str]) -> str:
-    """The directory that they have in common, with the slash after it."""
+    """Return the common directory, with the slash after it."""
     common = commonprefix(list(lines))  # noqa: RUF071 - up to the last slash of it
     return common[: common.rfind("/") + 1]
 

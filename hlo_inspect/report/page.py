@@ -62,13 +62,13 @@ def _count(value: Value, noun: str) -> str:
 
 
 def split_headline(report: Report) -> tuple[list[HeadlineRow], list[HeadlineRow]]:
-    """The lines that come before everything else, since they warn of all that follows; and the others."""
+    """Return the lines that come before everything else, since they warn of all that follows; and the others."""
     first = [row for row in report.headline if row.severity is not None and not row.label]
     return first, [row for row in report.headline if row not in first]
 
 
 def headline_text(row: HeadlineRow, raw_bytes: bool = False) -> str:
-    """The parts of a first line as one text, in which a no-break space keeps a number with its unit."""
+    """Return the parts of a first line as one text, in which a no-break space keeps a number with its unit."""
     return "".join(_amount(part, raw_bytes) if isinstance(part, Amount) else printable(part) for part in row.parts)
 
 
@@ -92,7 +92,7 @@ def has_findings(report: Report) -> bool:
 
 
 def findings_heading(report: Report) -> str:
-    """The heading of the findings: of which question they are, unless of all, and which rules are left out."""
+    """Return the heading of the findings: their question, if they are not of all, and the rules that are left out."""
     return f"Findings{report.findings_scope}"
 
 
@@ -122,6 +122,6 @@ def has_unknown(report: Report, grids: Sequence[Grid]) -> bool:
 
 
 def reasons_of_unknown(report: Report) -> list[str]:
-    """The notes that say why a fact is unknown: they start with its name, or with `phases` or `findings`, if some are."""
+    """Return the notes that say why a fact is unknown: they start with its name, or with `phases` or `findings`."""
     subjects = [(note, note.partition(":")[0]) for note in report.notes]
     return [note for note, subject in subjects if subject in {"phases", "findings"} or report.facts.get(subject, "") is None]

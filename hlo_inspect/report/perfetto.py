@@ -39,8 +39,9 @@ def render_perfetto(reports: Iterable[Report], stream: TextIO, options: RenderOp
 
 
 def trace_events(report: Report, process: int) -> Iterator[_Event]:
-    """The names of the process and its threads, then a complete event for each row of `time_events`, by begin, the longer of
-    two first.
+    """Yield the names of the process and its threads, then a complete event for each row of `time_events`.
+
+    Events are in the order of their begins, the longer of two first.
     """
     rows = report.table("time_events").records()
     streams = dict.fromkeys((_FIRST, *(str(row["stream"]) for row in rows)))

@@ -7,8 +7,9 @@ from typing import Any, SupportsIndex, overload
 
 
 class RowsOnDemand(Sequence[tuple[Any, ...]]):
-    """A row for each item, with the value of each getter. What makes the rows may hold the module, so a `Report` asks for
-    the rows of all of its tables.
+    """A row for each item, with the value of each getter.
+
+    The items may hold the module, so a `Report` makes the rows of all of its tables.
     """
 
     def __init__(self, items: Sequence[Any], getters: Sequence[Callable[[Any], Any]]) -> None:

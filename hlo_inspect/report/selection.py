@@ -138,7 +138,7 @@ def parse_filter(text: str) -> list[Comparison]:
 
 
 def _take_value(text: str) -> tuple[str, str]:
-    """The value that `text` starts with, and what follows: a next comparison, or nothing."""
+    """Return the value at the start of `text`, and the rest: a next comparison, or nothing."""
     quoted = _QUOTED.match(text)
     if quoted is not None:
         return quoted[0], text[quoted.end() :].strip()

@@ -55,7 +55,7 @@ def render_table(reports: Iterable[Report], stream: TextIO, options: RenderOptio
 
 
 def table_text(table: Table, options: RenderOptions) -> str:
-    """A table alone, without colour."""
+    """Return the text of a table alone, without colour."""
     return _plain(_grid_lines(make_grid(table, options.width, options.raw_bytes)))
 
 
@@ -120,7 +120,7 @@ def _module(report: Report, width: int) -> Iterator[Line]:
 
 
 def _headline(rows: Sequence[HeadlineRow], options: RenderOptions, width: int) -> Iterator[Line]:
-    """The first lines: labels in a column, and texts whose further lines are below their first."""
+    """Yield the first lines: labels in a column, and texts whose further lines are below their first."""
     column = max((cell_width(row.label) for row in rows), default=0) + GAP
     for row in rows:
         style = _SEVERITY_STYLES[row.severity] if row.severity else "" if row.label else _HEADING
@@ -132,7 +132,7 @@ def _headline(rows: Sequence[HeadlineRow], options: RenderOptions, width: int) -
 
 
 def _joined(parts: Iterable[str], width: int) -> list[str]:
-    """The parts in as few lines as they fit in; a part is never broken, so that a path can be copied."""
+    """Join the parts in as few lines as they fit in; a part is never broken, so that a path can be copied."""
     lines: list[str] = []
     for part in parts:
         if lines and cell_width(f"{lines[-1]} · {part}") <= width:
@@ -156,7 +156,7 @@ def _passages(report: Report, width: int) -> Iterator[Line]:
 
 
 def _tables(grids: Sequence[Grid], width: int) -> Iterator[Line]:
-    """The tables from left to right as long as they fit whole, then in a next row of tables."""
+    """Yield the tables from left to right while they fit whole, then in a next row of tables."""
     shelf: list[Grid] = []
     for grid in grids:
         together = sum(other.width + _BETWEEN for other in shelf) + grid.width

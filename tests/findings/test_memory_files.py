@@ -17,7 +17,7 @@ ASSIGNMENT = f"{NAME}-buffer-assignment.txt"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A dump directory with one optimized module and XLA's files about its memory."""
+    """Return a dump directory with one optimized module and XLA's files about its memory."""
     for path in DUMP.glob(f"{NAME}*.txt"):
         shutil.copy(path, tmp_path / path.name)
     return tmp_path

@@ -133,8 +133,10 @@ def test_what_is_worth_dividing(rows: int, x: int, fires: bool) -> None:
 
 @pytest.mark.parametrize("stage", ["before", "after"])
 def test_a_program_of_two_times_four_devices(stage: str) -> None:
-    """The batch is divided in two, the moments in four. With matrices of 2048 x 8192 there are four moments of 16 MiB on each
-    device, half of which the other one has too; before partitioning the text says 64 MiB.
+    """The batch is divided in two, the moments in four.
+
+    With matrices of 2048 x 8192 there are four moments of 16 MiB on each device, half of which the other one has too. Before
+    partitioning the text says 64 MiB.
     """
     text = (DATA / f"cpu/adamw_step.{stage}.txt").read_text(encoding="utf-8")
     sizes = {"[8,8]": "[2048,2048]"} if stage == "after" else {"[8,32]": "[2048,8192]", "[32,8]": "[8192,2048]"}

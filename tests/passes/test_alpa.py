@@ -96,8 +96,10 @@ def test_the_tuple_is_what_alpa_counts_in_a_text(dump: Path) -> None:
 
 
 def test_the_cost_of_the_mesh() -> None:
-    """A mesh of 2 x 2. Whole arrays: 128 bytes gathered; 64 bytes on each of 2 devices exchanged, with a penalty of 2 / 2; 64
-    bytes reduced over both axes together, with the smaller beta.
+    """The mesh is 2 x 2.
+
+    Whole arrays: 128 bytes gathered; 64 bytes on each of 2 devices exchanged, with a penalty of 2 / 2; 64 bytes reduced over
+    both axes together, with the smaller beta.
     """
     facts = report(TEXT).facts
     assert facts["mesh.shape"] == "2x2"

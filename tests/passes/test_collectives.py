@@ -114,7 +114,7 @@ def test_facts_of_a_step() -> None:
 
 
 def bounds(group: str, count: int, operand_bytes: int, wire_bytes: int) -> dict[str, int | None]:
-    """The facts of one step of a group of which a part is not known."""
+    """Return the facts of one step of a group of which a part is unknown."""
     figures = {"count": count, "operand_bytes": operand_bytes, "wire_bytes": wire_bytes}
     least: dict[str, int | None] = {f"{group}.executed_{name}.lower_bound": least for name, least in figures.items()}
     return dict.fromkeys(f"{group}.executed_{name}" for name in figures) | least
@@ -230,8 +230,9 @@ ENTRY main {
 
 @pytest.mark.parametrize("command", ["collectives", "summary"])
 def test_a_loop_runs_as_often_as_its_trip_count_says_whatever_was_read_of_its_body(command: str) -> None:
-    """5 runs of the outer body with 3 of the inner loop each. Of the inner body, 300 lines without a collective, `collectives`
-    reads nothing.
+    """5 runs of the outer body have 3 of the inner loop each.
+
+    The inner body is 300 lines without a collective, of which `collectives` reads nothing.
     """
     state = "(f32[8], s32[])"
     adds = "\n".join(f"  %a{i} = f32[8] add(%a{i - 1}, %a{i - 1})" for i in range(1, 300))

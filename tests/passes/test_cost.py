@@ -487,7 +487,7 @@ BY_TYPE = {
 
 
 def matmuls(report: Report) -> dict[str, Value]:
-    """The facts about types, without the first part of their names."""
+    """Return the facts about types, without the first part of their names."""
     start, whole = "cost.matmul_flops.", f"cost.matmul_flops{LOWER_BOUND}"
     return {name.removeprefix(start): value for name, value in report.facts.items() if name.startswith(start) and name != whole}
 

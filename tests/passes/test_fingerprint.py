@@ -32,7 +32,7 @@ def bits(text: str) -> int:
 
 
 def own(shape: str, opcode: str, literal: str, *attributes: str) -> int:
-    """The number of an instruction, by what it says itself."""
+    """Return the number of an instruction, by its own line."""
     return bits("\n".join((shape, opcode, literal, *attributes, "", "")))
 
 

@@ -246,8 +246,9 @@ ENTRY %main (p: (s32[], f32[64,1024], f32[1024], f32[16384])) -> (s32[], f32[64,
 
 
 def test_what_is_updated_in_place_counts_the_part() -> None:
-    """64 runs: a row of 4 KiB is read and written, with an index and a constant; 64 KiB are read and written. The arrays of the
-    first are larger: 256 KiB twice.
+    """64 runs: a row of 4 KiB is read and written, with an index and a constant; 64 KiB are read and written.
+
+    The arrays of the first are larger: 256 KiB twice.
     """
     report = hlo_inspect.inspect(SCAN, "fusions")
     assert columns(report.table("fusions"), "name", "runs", "bytes", "operand_bytes", "result_bytes") == [

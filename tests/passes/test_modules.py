@@ -79,8 +79,10 @@ def test_a_stage_without_a_name_that_tells_it() -> None:
 
 
 def test_figures_of_a_dump() -> None:
-    """XLA's own (tests/data/expected.json); the collectives, none of which is in a loop, are 1 all-gather, 3 all-reduces,
-    1 all-to-all, 1 collective-permute and 1 reduce-scatter.
+    """The figures are XLA's own (tests/data/expected.json).
+
+    The collectives, none of which is in a loop, are 1 all-gather, 3 all-reduces, 1 all-to-all, 1 collective-permute and
+    1 reduce-scatter.
     """
     (report,) = hlo_inspect.inspect_all(DATA / "cpu" / "collectives.after.txt", "module_facts", also=("summary",))
     (row,) = listed(report).table("modules").records()

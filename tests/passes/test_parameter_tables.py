@@ -13,7 +13,7 @@ KIB = 1024
 
 
 def adam(*, quick: bool = False) -> Report:
-    """A weight and two moments of f32[64,64], 16 KiB each, of which the second moment is not donated; x is f32[9,64]."""
+    """Inspect a weight and two moments of f32[64,64], 16 KiB each, of which the second is not donated; x is f32[9,64]."""
     text = step_of(*ADAM, outputs="new m v", states=2).replace("[4,4]", "[64,64]").replace("[9,4]", "[9,64]")
     return hlo_inspect.inspect(changed(text, r", \{2\}: \(2, \{\}, may-alias\)", ""), "params", quick=quick)
 

@@ -15,7 +15,7 @@ def columns(table: Table) -> list[str]:
 
 
 def row(table: Table, **key: Value) -> dict[str, Value]:
-    """The only row with these values, by column."""
+    """Return the only row with these values, by column."""
     rows = [dict(zip(columns(table), values, strict=True)) for values in table.rows]
     (match,) = [values for values in rows if key.items() <= values.items()]
     return match

@@ -226,7 +226,7 @@ def test_compiled_dumps_have_no_fault(name: str) -> None:
 
 
 def lines(report: Report) -> dict[str, str]:
-    """The first lines of a page by their labels."""
+    """Return the first lines of a page by their labels."""
     return {row.label: headline_text(row).replace(NO_BREAK, " ") for row in report.headline}
 
 

@@ -26,7 +26,7 @@ def _text(token: Token) -> str:
 
 
 def _rows(text: str, table: int) -> list[list[str]]:
-    """The cells of the nth table of a page, as its reader sees them."""
+    """Return the cells of the nth table of a page, as its reader sees them."""
     tables: list[list[list[str]]] = []
     open_cell = False
     for token in _parsed(text):

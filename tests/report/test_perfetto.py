@@ -46,8 +46,9 @@ def events_of(path: Path, profile: str) -> Report:
 
 
 def require_rules(document: dict[str, Any]) -> None:
-    """`traceEvents` with known phases; of each X numbers that are not negative, integer pid and tid, a name, arguments that are
-    an object; slices of a thread nest or follow each other.
+    """Assert that `traceEvents` have known phases, and that slices of a thread nest or follow each other.
+
+    Each X has numbers that are not negative, integer pid and tid, a name, and arguments that are an object.
     """
     assert set(document) == {"traceEvents", "displayTimeUnit"}
     assert document["displayTimeUnit"] in ("ms", "ns")

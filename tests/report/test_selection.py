@@ -15,7 +15,7 @@ MIB = 2**20
 
 @pytest.fixture
 def collectives(sample: Report) -> Report:
-    """The sample as `collectives` has it: 25 rows whose operands have 2, 4, … 50 MiB; the wire bytes of one are unknown."""
+    """Return the sample of `collectives`: 25 rows whose operands have 2, 4, … 50 MiB; the wire bytes of one are unknown."""
     own, others = sample.tables[3], sample.tables[:3]
     return replace(sample, command="collectives", tables=(own, *others))
 

@@ -45,7 +45,7 @@ class Item:
 
 
 def sized(sizes: list[int | None], asked: Counter[str]) -> Table:
-    """A row for each size, with a lower bound that is its position."""
+    """Return a row for each size, with a lower bound that is its position."""
     size = Column("size", "bytes", summed=True, get=lambda item: item.get("size"), least=lambda item: item.get("least"))
     columns = (Column("name", get=lambda item: item.get("name")), size)
     return Table.of("t", "Title", columns, [Item(number, value, asked) for number, value in enumerate(sizes)])

@@ -124,7 +124,7 @@ def _facts(context: Context) -> dict[str, Value]:
 
 
 def _with_open_phases(facts: dict[str, Value]) -> dict[str, Value]:
-    """The facts, those of a phase as lower bounds: --quick leaves the phase of some collectives open."""
+    """Return the facts, those of a phase as lower bounds: --quick leaves the phase of some collectives open."""
     bounded: dict[str, Value] = {}
     for name, value in facts.items():
         if name.startswith(_PHASE_FACTS) and not name.endswith(LOWER_BOUND):
@@ -135,7 +135,7 @@ def _with_open_phases(facts: dict[str, Value]) -> dict[str, Value]:
 
 
 def _executed_figures(context: Context) -> Iterator[tuple[str, ExecutedFigure]]:
-    """The facts of one step by name: of all collectives, of each kind, axis and phase."""
+    """Yield the facts of one step by name: of all collectives, of each kind, axis and phase."""
     executed = context.executed
     for kind in POINT_TO_POINT:
         yield f"collectives.{kind}.executed_count", executed.kinds.get(kind, NOT_EXECUTED).count
@@ -169,7 +169,7 @@ def _why_not_executed(figure: ExecutedFigure) -> str:
 
 
 def _grouped(context: Context, labels: Sequence[Label]) -> dict[Label, list[Collective]]:
-    """The collectives of each label, without send and recv; there is a label for each of the context's."""
+    """Group the collectives by label, without send and recv. There is a label for each of the context's."""
     groups: dict[Label, list[Collective]] = {}
     for collective, label in zip(context.collectives, labels, strict=True):
         if not collective.is_point_to_point:
@@ -182,7 +182,7 @@ def _figures(name: str, members: Sequence[Collective]) -> dict[str, Value]:
 
 
 def _why(fact: str, context: Context) -> str:
-    """The first collective whose bytes are not known, and why: it may be one of a kind, a group size or a phase."""
+    """Return the first collective of a kind, group size or phase whose bytes are unknown, and why."""
     figure = fact.rpartition(".")[2]
     member = fact.split(".")[-2]
     for collective, phase in zip(context.collectives, context.collective_phases, strict=True):
@@ -280,7 +280,7 @@ def _plus(before: _InsideOfLoop, more: _InsideOfLoop) -> _InsideOfLoop:
 
 
 def _amounts(context: Context, *, with_cost: bool) -> Iterator[tuple[str, _InsideOfLoop]]:
-    """A computation, and what something in it adds to the figures of the loops round it."""
+    """Yield computations with the figures that they add to the loops around them."""
     graph = context.call_graph
     for collective in context.collectives:
         name = collective.inner.computation.name

@@ -34,7 +34,7 @@ class _Site(NamedTuple):
 
 
 def _of_step(name: str, size: Callable[[Collective], int | None], detail: int = 0) -> Column:
-    """A column of the bytes of all runs; send and recv are in no total."""
+    """Return a column of the bytes of all runs; send and recv are in no total."""
 
     def exact(site: _Site) -> Value:
         runs, once = site.runs.exact, _in_total(site.collective, size(site.collective))
@@ -50,7 +50,7 @@ def _of_step(name: str, size: Callable[[Collective], int | None], detail: int = 
 
 
 def _in_total(collective: Collective, size: int | None) -> int | None:
-    """The bytes that a collective adds to the total of its column: send and recv are in none."""
+    """Return the bytes that a collective adds to the total of its column: send and recv are in none."""
     return 0 if collective.is_point_to_point else size
 
 
@@ -318,7 +318,7 @@ def _members(row: _CollectiveRow) -> Sequence[Collective]:
 
 
 def _has_times(context: Context) -> bool:
-    """True if the user names a hardware profile; --quick leaves times out."""
+    """Return True if the user names a hardware profile; --quick leaves times out."""
     return context.on_machine.profile_is_named and not context.request.quick
 
 

@@ -55,7 +55,7 @@ def _columns(context: Context, timelines: Timelines, members: Callable[[Any], Se
 
 
 def _levels(times: Iterable[CollectiveTime]) -> str | None:
-    """The level of links that takes longest; of several collectives with different levels all of them."""
+    """Return the level of links that takes longest; all levels if they differ between collectives."""
     return ", ".join(dict.fromkeys(time.level for time in times if time.level is not None)) or None
 
 
@@ -129,7 +129,7 @@ class _LinkClass:
     estimate: Seconds = NO_SECONDS
 
     def add(self, collective: Collective, time: CollectiveTime, runs: Bounds) -> None:
-        """Counts one more of them."""
+        """Add a collective to the sums."""
         size = collective.wire_bytes
         sent = Bounds(0, None, collective.why_unknown) if size is None else Bounds.exactly(size)
         self.members.append(collective)

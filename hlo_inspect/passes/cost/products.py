@@ -73,7 +73,7 @@ def matmuls_by_type(context: Context) -> Table:
 
 
 def _rows(context: Context) -> list[_Products]:
-    """The products of each type, those with most FLOPs first."""
+    """Return the products of each type, those with most FLOPs first."""
     runs = _runs(context)
     rows = [_Products(types, flops, runs[types]) for types, flops in _flops(context).items()]
     return sorted(rows, key=lambda row: (-row.flops.least, row.type))

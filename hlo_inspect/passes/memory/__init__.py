@@ -164,7 +164,7 @@ def _needed(context: Context, device: DeviceMemory) -> Parts:
 
 
 def _parts(memory: ProgramMemory) -> Parts:
-    """The sum that is needed."""
+    """Yield the parts of the memory that the program needs."""
     words = (
         ("arguments {}", "argument_bytes"),
         (" + outputs {}", "output_bytes"),

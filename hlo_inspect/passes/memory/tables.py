@@ -29,7 +29,7 @@ SPACE_NAMES = {0: "HBM", 1: "VMEM", 3: "CMEM", 5: "host"}
 
 
 def space_name(space: int) -> str:
-    """The name of a memory space."""
+    """Return the name of a memory space."""
     return SPACE_NAMES.get(space, f"memory space {space}")
 
 
@@ -145,7 +145,7 @@ def _totals(name: str, title: str, label: str, live: Sequence[LiveArray], key: C
 
 
 def _live_bytes(context: Context, device: DeviceMemory) -> Table:
-    """The live bytes over the schedule, in parts of equal length."""
+    """Return the live bytes over the schedule, in parts of equal length."""
     points = live_curve(device, context.phase_of)
     columns = (
         Column("first", "number", get=attrgetter("first")),
@@ -206,7 +206,7 @@ def _large_array_key(array: LargeArray) -> object:
 
 
 def _phases(group: ArrayGroup) -> str:
-    """The phases of a group; empty if --quick leaves one open."""
+    """Return the phases of a group; empty if --quick leaves one open."""
     phases = dict.fromkeys(array.labels.phase for array in group)
     return "" if NOT_SOUGHT in phases else ", ".join(phases)
 
@@ -258,7 +258,7 @@ class _AllocationRow(NamedTuple):
 
 
 def reports_of(context: Context) -> list[OutOfMemory]:
-    """The reports in the text around a module."""
+    """Return the reports in the text around a module."""
     return read_reports(context.module.memory_lines)
 
 

@@ -63,8 +63,9 @@ _FIGURES: tuple[Figure, ...] = ("flops", "bytes")
 
 
 def _cost_trees(context: Context) -> Iterator[Table]:
-    """FLOPs and bytes of one step, and with a profile its time, at least and by the model. Without a schedule it is
-    that of the kernels, one after the other, which have a table too.
+    """Yield FLOPs and bytes of one step, and with a profile the bound and estimate of its time.
+
+    Without a schedule the time is that of the kernels, one after the other, which have a table too.
     """
     if context.module.entry is None:
         return

@@ -142,7 +142,7 @@ class _Roof(NamedTuple):
 
 
 def _roofs(context: Context, profile: HardwareProfile, placed: Sequence[_Point]) -> Table:
-    """The roofs of the units that the program uses, from the fewest to the most FLOPs a byte of the kernels under them."""
+    """Return the roofs of the units of the program, from the fewest to the most FLOPs a byte of the kernels under them."""
     columns = (
         Column("unit", get=lambda roof: roof.name),
         Column("flops_per_s", "flops_per_s", get=lambda roof: roof.peak),

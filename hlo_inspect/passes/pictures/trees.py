@@ -143,7 +143,7 @@ def _parents_first(root: TreeNode) -> Iterator[TreeNode]:
 
 
 def _without_chains(nodes: Sequence[TreeNode]) -> list[TreeNode]:
-    """The nodes, parents first, without those that are all of the node around them; that one has both labels then."""
+    """Return the nodes, parents first, without those that are all of the node around them, which then has both labels."""
     stands_for: dict[TreeNode, TreeNode] = {}
     kept = []
     for node in nodes:

@@ -215,13 +215,13 @@ def ways_block(context: Context, ways: Ways) -> Iterator[HeadlineRow]:
 
 
 def _shape_words(shape: Shape | None) -> Parts:
-    """A shape with its bytes."""
+    """Yield a shape with its bytes."""
     size = Amount(total(leaf.array_bytes for _, leaf in array_leaves(shape)), "bytes")
     yield from sentence("{}, {}", shape_text(shape), size) if shape is not None else (shape_text(shape),)
 
 
 def _listed(texts: Sequence[str], most: int = _MOST_NAMED) -> str:
-    """The first of several texts, and how many more there are."""
+    """Return the first of several texts, and the number of the others."""
     return _with_rest(texts[:most], len(texts))
 
 
@@ -249,7 +249,7 @@ def _attributes_text(instruction: Instruction) -> str:
 
 
 def _short(text: str, longest: int = _LONGEST_ATTRIBUTE) -> str:
-    """The beginning of a long text."""
+    """Return the beginning of a long text."""
     return text if len(text) <= longest else f"{text[:longest]}…"
 
 
@@ -257,7 +257,7 @@ def _short(text: str, longest: int = _LONGEST_ATTRIBUTE) -> str:
 
 
 def _groups_text(collective: Collective, axis: str | None) -> str:
-    """The device groups of a collective: `4 groups of 2 devices along d0: {{0,4},{1,5},{2,6},{3,7}}`."""
+    """Return the device groups of a collective: `4 groups of 2 devices along d0: {{0,4},{1,5},{2,6},{3,7}}`."""
     along = f" along {axis}" if axis is not None else ""
     if collective.kind == "collective-permute":
         return f"pairs of devices{along}: {_short(collective.source_target_pairs)}"
@@ -319,7 +319,7 @@ def _phase_text(context: Context, instruction: Instruction) -> str:
 
 
 def _scope_text(instruction: Instruction) -> str:
-    """The op_name as a path of scopes."""
+    """Return the op_name as a path of scopes."""
     metadata = instruction.attr("metadata")
     if metadata is None:
         return ""

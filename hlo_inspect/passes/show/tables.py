@@ -86,7 +86,7 @@ class _Describer:
 
 
 def shape_text(shape: Shape | None) -> str:
-    """A shape; of a tuple of many arrays the first ones and how many more there are."""
+    """Return the text of a shape; a tuple of many arrays has the first ones and the number of the others."""
     leaves = array_leaves(shape)
     if shape is None:
         return "?"
@@ -96,7 +96,7 @@ def shape_text(shape: Shape | None) -> str:
 
 
 def operand_names(view: View, place: RowPlace, graph: InstructionGraph) -> list[str]:
-    """The operands by the names of what makes them, else by their own; a number by its value."""
+    """Return the names of the operands' makers, else of the operands; a number by its value."""
     rows = view.operand_rows(place.row)
     named = named_operands(view, place, graph)
     return [scalar_text(view, row) or maker or own for row, (own, maker) in zip(rows, named, strict=True)]
@@ -288,7 +288,7 @@ def _parameter_ways(context: Context, around: Neighbourhood) -> Table:
 
 
 def way_text(context: Context, graph: InstructionGraph, way: Sequence[int]) -> str:
-    """A way as `param 2 weights['w1'] → convert.3 → all-gather.1`; the middle of a long one is left out."""
+    """Return a path as `param 2 weights['w1'] → convert.3 → all-gather.1`; the middle of a long one is left out."""
     names = [_name(context, graph, number) for number in way]
     if len(names) > _LONGEST_WAY:
         left_out = len(names) - 2 * _WAY_ENDS

@@ -73,8 +73,9 @@ class Time(Pass):
 
 
 def _tables(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> Iterator[Table]:
-    """The step, its resources, the costliest kernels, the exposed collectives, and the step by phase, scope and source.
-    `parts_of` gives the parts of the step.
+    """Yield the step, its resources, the costliest kernels, the exposed collectives, and the step by phase, scope and source.
+
+    `parts_of` returns the parts of the step.
     """
     times, timelines = context.on_machine.step_times, context.on_machine.timelines
     if times is None or timelines is None:

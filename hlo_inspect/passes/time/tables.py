@@ -31,8 +31,9 @@ MOST_EXPOSED = 10
 
 
 class TimePart(NamedTuple):
-    """A kernel or a collective: what it adds to the step, at least and by the model, and how long it takes. `fixed` is what of
-    the estimate is the cost that every run of a kernel has besides its work.
+    """A kernel or a collective: the bound and estimate that it adds to the step, and how long it takes.
+
+    `fixed` is the part of the estimate that every run of a kernel costs besides its work.
     """
 
     collective: Collective | None
@@ -181,7 +182,7 @@ def _of_collectives(row: _Share, *, busy: bool) -> Seconds:
 
 
 def breakdowns(parts: Sequence[TimePart], *, has_phases: bool) -> Iterator[Table]:
-    """The step by phase, if it `has_phases`, by scope of the program and by line of source."""
+    """Yield the step by phase, if it `has_phases`, by scope of the program and by line of source."""
     distinct = counted(parts)
     if has_phases:
         yield time_by("phase", "Time by phase", distinct, lambda part: part.phase or UNKNOWN, 0)

@@ -171,7 +171,7 @@ def _collective_sums(totals: WorkloadTotals) -> Iterator[tuple[str, PartialSum]]
 
 
 def _of(name: str, count: PartialSum, size: PartialSum, wire: PartialSum) -> Iterator[tuple[str, PartialSum]]:
-    """The facts of collectives, each at one place and run once."""
+    """Yield the facts of collectives, each at one place and run once."""
     yield f"{name}.count", count
     yield f"{name}.operand_bytes", size
     yield f"{name}.executed_count", count

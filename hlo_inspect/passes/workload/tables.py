@@ -102,7 +102,7 @@ EqualRowList = list[_EqualRow]
 
 
 def equal_row_list(totals: WorkloadTotals) -> EqualRowList:
-    """The rows that are different, with their sums."""
+    """Return the distinct rows, with their sums."""
     return [_equal(totals, row, equal) for row, equal in totals.workload.distinct.items()]
 
 
@@ -186,7 +186,7 @@ def _of_pass(sum_of: Callable[..., PartialSum], name: str) -> PartialSum:
 
 
 def by_collective(totals: WorkloadTotals) -> Table:
-    """Collectives that some client knows, by pass, word and group."""
+    """Return the collectives that some client knows, by pass, word and group."""
     rows = _declared(totals, has_kind=True)
     counts_devices = totals.workload.header.dialect == "simai"
     columns = (
@@ -223,7 +223,7 @@ _DECLARED = (
 
 
 def by_group(totals: WorkloadTotals) -> Table:
-    """The groups of devices, and what stages of the pipeline send to each other, which is in no cell and no total."""
+    """Return the groups of devices, and the traffic between stages of the pipeline, which is in no cell and no total."""
     parallelism = totals.parallelism
     size = totals.workload.header.number(PIPELINE_BYTES)
     transfers = parallelism.transfers
@@ -251,7 +251,7 @@ def by_group(totals: WorkloadTotals) -> Table:
 
 
 def header_keys(totals: WorkloadTotals) -> Table:
-    """The keys of the header with their meaning."""
+    """Return the keys of the header with their meaning."""
     header = totals.workload.header
     rows = [("policy", header.policy, "how the model is divided")]
     rows += [(key.name, key.written, MEANINGS.get(key.name, "no key that a client reads")) for key in header.keys.values()]

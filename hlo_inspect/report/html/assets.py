@@ -27,19 +27,19 @@ def need_extra() -> None:
 
 
 def libraries() -> dict[str, str]:
-    """The scripts of others that the page runs, by what they are for."""
+    """Return the scripts of others that the page runs, by their purpose."""
     return {"tables": _tables_script(), "pictures": _plotly_script()}
 
 
 @cache
 def packed(text: str) -> str:
-    """A script as the page holds it, which is a third of its size."""
+    """Return a script as the page holds it, which is a third of its size."""
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode("ascii")
 
 
 @cache
 def _plotly_script() -> str:
-    """Plotly's JavaScript, of its Python package. The Python of it is not imported."""
+    """Return the JavaScript of Plotly's Python package, which is not imported."""
     return (_package("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
 
 
@@ -60,12 +60,12 @@ def tables_style() -> str:
 
 
 def read_asset(name: str) -> str:
-    """A file of this folder."""
+    """Return the text of a file of this folder."""
     return _text(_OWN / name)
 
 
 def policy(scripts: Iterable[str]) -> str:
-    """The content security policy: these scripts by their hashes, styles in the page, pictures from it, and nothing else."""
+    """Return the content security policy: only these scripts by their hashes, styles in the page, and pictures from it."""
     hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
     return (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
@@ -85,7 +85,7 @@ def _package(name: str) -> Path:
 
 
 def _text(path: Path) -> str:
-    """A file to be put in a page; it holds nothing that would end its element."""
+    """Return the text of a file for a page; it holds nothing that would end its element."""
     text = path.read_text(encoding="utf-8")
     if ("</style" if path.suffix == ".css" else "</script") in text.lower():
         raise MissingExtraError(f"{path} cannot be put in a page: pip install --upgrade plotly itables")

@@ -46,7 +46,7 @@ class Chart:
     def of_measures(
         cls, name: str, title: str, sentence: str, measures: Sequence[Measure], table: str, *, text: str = "", height: int = 360
     ) -> Chart:
-        """A picture with the first of several figures, or with the only one; `text` is by default that of this figure."""
+        """Return a picture with the first of several figures, or with the only one; `text` is by default that of the figure."""
         several = tuple(measures) if len(measures) > 1 else ()
         return cls(name, title, sentence, text or measures[0].text, measures[0].figure, table, several, height)
 

@@ -33,7 +33,7 @@ from hlo_inspect.report.model import Column
 
 
 def write_page(page: Page, stream: TextIO, options: RenderOptions) -> None:
-    """Writes the page piece by piece, so that no more than one block of data is in memory beside the reports."""
+    """Write the page piece by piece, so that only one block of data is in memory beside the reports."""
     script, libraries = assets.read_asset("page.js"), assets.libraries()
     styles = (assets.tables_style(), css_variables(), assets.read_asset("style.css"))
     title = printable(page.views[0].title) if page.views else ""
@@ -73,8 +73,9 @@ def _block(view: PageView, kind: str, name: str, data: Mapping[str, object]) -> 
 
 
 def render_template(name: str, /, **values: object) -> str:
-    """The text of the template of that name. Every value is escaped, except the files of this package and of its extra. A
-    surrogate alone, which UTF-8 does not have, becomes a question mark.
+    """Return the text of the template of that name. Every value is escaped, except the files of this package and of its extra.
+
+    A lone surrogate, which UTF-8 does not have, becomes a question mark.
     """
     return _environment().get_template(name).render(**values).encode("utf-8", "replace").decode("utf-8")
 
@@ -169,7 +170,7 @@ class ViewText:
         return SectionText(section, section.pictures, tables, self._lines(above))
 
     def quoted(self, rule: RuleText) -> list[str]:
-        """The lines that the findings of a rule name, each once."""
+        """Return the lines that the findings of a rule name, each once."""
         places = [finding.location for finding in rule.findings if finding.location is not None]
         numbers = dict.fromkeys(place.line for place in places if place.path == self.view.report.input.path)
         return [str(self.line_texts[number]) for number in numbers if number in self.line_texts]
@@ -183,7 +184,7 @@ class ViewText:
         return "\n".join((title, *self.warnings, *lines)).replace("\u00a0", " ")
 
     def grid(self, table: Table) -> Grid:
-        """The first rows, for paper and for browsers without scripts."""
+        """Return the first rows, for paper and for browsers without scripts."""
         top = self._options.top
         rows = min((table.page_rows if top is None else top) or _STATIC_ROWS, _STATIC_ROWS)
         return make_grid(replace(table, page_rows=rows).top(rows), None, self._options.raw_bytes)
@@ -240,7 +241,7 @@ def advice(path: Path, limit: int = LIMIT) -> str:
 
 
 def _fewer_rows(size: int, tables: Sequence[_WrittenTable], limit: int) -> Iterable[str]:
-    """The most rows of each table with which the page is small enough, else the fewest that are offered."""
+    """Yield the most rows of each table with which the page is small enough, else the fewest that are offered."""
     largest = max((table.rows for table in tables), default=0)
     for rows in _ROWS:
         left_out = sum(table.size * (table.rows - rows) // table.rows for table in tables if table.rows > rows)
@@ -350,7 +351,7 @@ def _column_data(
 
 
 def _json_value(value: Value) -> Value:
-    """A number that JavaScript would change is a text of its digits."""
+    """Return the value; a number that JavaScript would change becomes a text of its digits."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
     if isinstance(value, float):

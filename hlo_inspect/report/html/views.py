@@ -91,7 +91,7 @@ class _ViewEntry:
         return report.command == HISTORY and not self.others
 
     def views(self, name: str) -> Iterator[PageView]:
-        """The views, the first of that name."""
+        """Yield the views, the first of that name."""
         if self.report.command == DIFFERENCE:
             view = _view(name, self.report, difference_sections(self.report))
             yield replace(view, title=f"What changed in {view.title}")
@@ -181,7 +181,7 @@ def _index_view(index: Report, entries: _ViewEntries) -> PageView:
 
 
 def _links(table: Table, keys: Iterable[tuple[tuple[Value, str], str]], kept: set[str]) -> Iterator[str]:
-    """The view that each row leads to. Rows that look alike are in the order in which their modules came."""
+    """Yield the view that each row leads to. Rows that look alike are in the order in which their modules came."""
     waiting: dict[tuple[Value, Value], deque[str]] = {}
     for key, name in keys:
         waiting.setdefault(key, deque()).append(name)
@@ -355,7 +355,7 @@ def _rule_in_words(columns: Iterable[Column], row: Row) -> str:
 
 
 def history_section(report: Report) -> PageSection:
-    """The section of a report of `history`."""
+    """Return the section of a report of `history`."""
     return PageSection(
         "passes",
         "Compiler passes",
@@ -367,7 +367,7 @@ def history_section(report: Report) -> PageSection:
 
 
 def _sentences(report: Report) -> Iterator[str]:
-    """The first lines of the report."""
+    """Yield the first lines of the report."""
     for row in report.headline:
         text = "".join(part if isinstance(part, str) else format_value(part.value, part.unit) for part in row.parts)
         yield f"{row.label.capitalize()}: {text}" if row.label else text
@@ -377,7 +377,7 @@ def _sentences(report: Report) -> Iterator[str]:
 
 
 def difference_sections(report: Report) -> tuple[PageSection, ...]:
-    """The sections of a report of `diff`."""
+    """Return the sections of a report of `diff`."""
     named = _by_name(report.tables)
     others = tuple(name for name in named if name not in ("facts", "changes", "peak", "axes"))
     alone = "" if "facts" in named else "The other side has no module that belongs to this one."
@@ -422,7 +422,7 @@ LISTS = ("modules", "pairs")
 
 
 def index_section(report: Report, views: int, entries: int) -> PageSection:
-    """The section of a list of `entries` modules or pairs, `views` of which have a view."""
+    """Return the section of a list of `entries` modules or pairs, `views` of which have a view."""
     tables = tuple(table.name for table in report.tables)
     what = "pairs" if "pairs" in tables else "modules"
     text = f"Each of the {what} has a page of its own in this file."

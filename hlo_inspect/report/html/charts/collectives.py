@@ -146,7 +146,7 @@ def _histogram(rows: Sequence[ChartRow], column: str, unit: Unit, classes: Seque
 
 
 def largest_chart(tables: Tables) -> Chart | None:
-    """The collectives that send most, with their groups; the table has them first."""
+    """Draw the collectives that send most, with their groups; the table has them first."""
     listed = rows_of(tables, "collectives")
     rows = [row for row in listed[:_LARGEST] if row.least("executed_wire_bytes")]
     if not rows:
@@ -253,6 +253,6 @@ def _named(name: Value, size: Value, sent: dict[Value, str]) -> str:
 
 
 def _heading(text: str) -> dict[str, object]:
-    """A text over the left upper corner."""
+    """Return a text over the left upper corner."""
     place = {"xref": "paper", "yref": "paper", "x": 0, "y": 1, "xanchor": "left", "yanchor": "bottom"}
     return {"text": plain(text), "showarrow": False, "font": {"size": 12, "color": "$quiet"}, **place}

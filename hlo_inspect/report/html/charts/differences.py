@@ -26,7 +26,7 @@ class _DifferenceBar(NamedTuple):
 
 
 def changes_chart(tables: Tables) -> Chart | None:
-    """The changes by what they are of, each a part of a bar."""
+    """Draw the changes by subject, each a part of a bar."""
     measures = []
     for name, label, unit in (("bytes", "Bytes", "bytes"), ("flops", "FLOPs", "flops"), ("sites", "Places", "count")):
         bars = _bars(tables, "changes", "area", name, _in_words)
@@ -47,7 +47,7 @@ def changes_chart(tables: Tables) -> Chart | None:
 
 
 def _bars(tables: Tables, table: str, kind: str, column: str, words: Callable[[ChartRow], str]) -> list[_DifferenceBar]:
-    """A bar for each row of a table with more or less of a column."""
+    """Return a bar for each row of a table with more or less of a column."""
     rows = rows_of(tables, table)
     return [_DifferenceBar(str(row[kind]), row.least(column), words(row), row.key) for row in rows if row.least(column)]
 
@@ -298,7 +298,7 @@ def collectives_by_pass_chart(tables: Tables) -> Chart | None:
 
 
 def figures_by_pass_chart(tables: Tables) -> Chart | None:
-    """A line of each other figure of the module."""
+    """Draw a line of each other figure of the module."""
     rows = rows_of(tables, _HISTORY)
     measures = tuple(
         Measure(label, _line(rows, name, label), _changes(rows, name, label))
@@ -356,7 +356,7 @@ def _line(rows: Sequence[ChartRow], name: str, label: str) -> Figure:
 
 
 def _passes_axis(rows: Sequence[ChartRow]) -> Layout:
-    """The passes in their order, some of them with the number of their file."""
+    """Return the passes in their order, some of them with the number of their file."""
     ticks = range(0, len(rows), max(1, -(-len(rows) // _MOST_TICKS)))
     return axis(
         "passes, by the number of their file",

@@ -18,7 +18,7 @@ _STEPS = (1, 2, 5)
 
 
 def base_layout(**more: Any) -> Layout:  # noqa: ANN401 - what Plotly takes
-    """A layout as wide as its place; what is given comes beside it, or in its place, and axes on top of what all axes have."""
+    """Return a layout as wide as its place. `more` adds to it or replaces its parts, and axes extend those of all figures."""
     return {
         "autosize": True,
         "paper_bgcolor": "$paper",
@@ -48,7 +48,7 @@ def base_layout(**more: Any) -> Layout:  # noqa: ANN401 - what Plotly takes
 
 
 def axis(title: str = "", **more: Any) -> Layout:  # noqa: ANN401 - what Plotly takes
-    """An axis that makes room for its labels."""
+    """Return an axis that makes room for its labels."""
     return {
         "automargin": True,
         "gridcolor": "$grid",
@@ -61,7 +61,7 @@ def axis(title: str = "", **more: Any) -> Layout:  # noqa: ANN401 - what Plotly 
 
 
 def amounts_axis(values: Iterable[Value], unit: Unit, title: str = "") -> Layout:
-    """A linear axis from 0 with few ticks, which have the unit that tables have."""
+    """Return a linear axis from 0 with few ticks, in the units of tables."""
     greatest = max((value for value in values if isinstance(value, int | float)), default=0)
     ticks = _ticks(float(greatest), 1024 if unit == "bytes" else 1000, 1 if unit in ("bytes", "count", "flops") else 0)
     return axis(title, rangemode="tozero", tickvals=ticks, ticktext=[tick_text(tick, unit) for tick in ticks], tickangle=0)
@@ -84,7 +84,7 @@ def _ticks(greatest: float, base: int, least: float) -> list[float]:
 
 
 def tick_text(value: float, unit: Unit) -> str:
-    """A round value without decimals that say nothing."""
+    """Format a round value without decimals that say nothing."""
     number, _, suffix = format_value(int(value) if value == int(value) else value, unit).partition(" ")
     number = number.rstrip("0").rstrip(".") if "." in number else number
     return plain(f"{number} {suffix}".rstrip())
@@ -149,12 +149,12 @@ def bars_figure(
 
 
 def marks(kind: str, hovers: Iterable[str], keys: Iterable[str], **more: Any) -> dict[str, Any]:  # noqa: ANN401 - as above
-    """A trace whose marks lead to rows: `hovers` are the texts beside the mouse, `keys` the rows."""
+    """Return a trace whose marks lead to rows: `hovers` are the texts beside the mouse, `keys` the rows."""
     return {"type": kind, **more, "hovertext": list(hovers), "hoverinfo": "text", "customdata": list(keys)}
 
 
 def lines_axis(labels: Sequence[Value]) -> Layout:
-    """An axis of names from top to bottom; equal names are lines of their own."""
+    """Return an axis of names from top to bottom; equal names are lines of their own."""
     return axis(
         range=[len(labels) - 0.5, -0.5],
         tickvals=list(range(len(labels))),
@@ -166,7 +166,7 @@ def lines_axis(labels: Sequence[Value]) -> Layout:
 
 
 def bars_height(lines: int) -> int:
-    """The height of a figure with `lines` lines, in pixels."""
+    """Return the height of a figure with `lines` lines, in pixels."""
     return _AROUND + LINE * max(2, lines)
 
 

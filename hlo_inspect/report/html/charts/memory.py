@@ -168,7 +168,7 @@ def _hover(row: ChartRow) -> str:
 
 
 def _largest(row: ChartRow) -> list[str]:
-    """The largest temporaries with their sizes."""
+    """Return the largest temporaries with their sizes."""
     ranks = [rank for rank in (1, 2, 3) if row[f"name_{rank}"] is not None]
     return [f"{short(str(row[f'name_{rank}']), 60)} {row.text(f'bytes_{rank}')}" for rank in ranks]
 

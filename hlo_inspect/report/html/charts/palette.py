@@ -127,7 +127,7 @@ def luminance(rgb: str) -> float:
 
 
 def text_on(ground: str) -> str:
-    """The colour of a text on one of the palette: `$on-forward` on `$forward`."""
+    """Return the colour of a text on a colour of the palette: `$on-forward` on `$forward`."""
     return f"$on-{ground.removeprefix('$')}"
 
 
@@ -137,15 +137,15 @@ def colour(name: Value) -> str:
 
 
 def rank(name: Value) -> int:
-    """The place of a phase or kind in legends, which list what there is in one order."""
+    """Return the place of a phase or kind in legends, which all have one order."""
     return _RANKS.get(str(name), len(_RANKS))
 
 
 def colour_of_role(role: Value) -> str:
-    """That of an array's role; all that an optimizer keeps beside weights has one."""
+    """Return the colour of an array's role; the optimizer's state besides weights has one."""
     return f"${_ROLES.get(str(role), 'state')}"
 
 
 def series(number: int) -> str:
-    """That of one of several things without a colour of their own."""
+    """Return the colour of one of several things without a colour of their own."""
     return f"$series-{number % SERIES}"

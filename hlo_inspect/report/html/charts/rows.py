@@ -39,7 +39,7 @@ class ChartRow:
 
 
 def grouped(rows: Iterable[ChartRow], label: Callable[[ChartRow], str]) -> dict[str, list[ChartRow]]:
-    """The rows by phase, or by kind, in the order of legends."""
+    """Group the rows by phase, or by kind, in the order of legends."""
     groups: dict[str, list[ChartRow]] = {}
     for row in rows:
         groups.setdefault(label(row), []).append(row)
@@ -85,7 +85,7 @@ def short(text: str, longest: int) -> str:
 
 
 def hover(title: Value, *parts: Value) -> str:
-    """The text beside the mouse: a title, and lines below it, without those that are empty; long ones go on in the next."""
+    """Return the text beside the mouse: a title and lines below it. Empty lines are left out, long ones go on in the next."""
     return "<br>".join([f"<b>{_wrapped(title)}</b>", *(_wrapped(part) for part in parts if part)])
 
 
@@ -95,7 +95,7 @@ def _wrapped(text: Value) -> str:
 
 
 def counted(count: str, what: str) -> str:
-    """A count with its noun, as "1 run" and "2 runs"."""
+    """Return a count with its noun, as "1 run" and "2 runs"."""
     return f"{count} {what}" if count == "1" else f"{count} {what}s"
 
 
@@ -105,7 +105,7 @@ def not_shown(unknown: int, what: str) -> str:
 
 
 def role_words(role: Value) -> str:
-    """The role of a parameter or an array as it is said: "first moment"."""
+    """Return the role of a parameter or an array in words: "first moment"."""
     return str(role).replace("_", " ")
 
 

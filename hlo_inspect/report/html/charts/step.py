@@ -33,7 +33,7 @@ _MEASURES: tuple[tuple[str, Unit, str], ...] = (("bytes_accessed", "bytes", "Byt
 
 
 def step_chart(tables: Tables) -> Chart | None:
-    """The times of a step; without an accelerator its bytes and FLOPs by phase."""
+    """Draw the times of a step; without an accelerator its bytes and FLOPs by phase."""
     rows, alone = rows_of(tables, "step"), rows_of(tables, "kernel_seconds")
     if rows:
         return _times(rows, "One step", _STEP, "step")
@@ -114,7 +114,7 @@ _WAITING, _LOOPS = "waiting", "iterations"
 
 
 def timeline_chart(tables: Tables) -> Chart | None:
-    """A line for each stream, marks coloured by phase; the mouse zooms into a part of the time."""
+    """Draw a line for each stream, marks coloured by phase; the mouse zooms into a part of the time."""
     rows = rows_of(tables, "timeline")
     if not rows:
         return None

@@ -156,7 +156,7 @@ def _of_whole(row: ChartRow, column: str) -> str:
 
 
 def _label(row: ChartRow, path: str) -> str:
-    """The last part of a path; of a line of source the name of the file too. A role is in words."""
+    """Return the last part of a path; for a line of source the name of the file too. A role is in words."""
     text = str(row["label"])
     if path == "path" and row["inside"] == 0:
         return role_words(text)
