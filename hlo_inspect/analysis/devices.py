@@ -103,7 +103,7 @@ def device_counts(module: Module) -> DeviceCounts:
             partitions = max(partitions, count)
     partitions = max(partitions, -(-flattened // max(replicas, 1)))
     if not replicas and not partitions:
-        names_none = not communicates and not module.problems.hold_a_cut
+        names_none = not communicates and not module.problems.is_truncated
         is_alone = names_none and header.prints_counts and not header.attributes.keys() & {"num_partitions", "replica_count"}
         return DeviceCounts(1, 1) if is_alone else DeviceCounts(None, None)
     return DeviceCounts(replicas or 1, partitions or 1, slices)
@@ -237,7 +237,7 @@ def shapes_are(module: Module, counts: DeviceCounts) -> ShapesAre | None:
     XLA's SPMD partitioner turns a global program into one per device. Before it, custom calls carry the shardings of the front
     end. Others lead into and out of regions that are written per device already (shard_map).
     """
-    targets, header, is_cut_off = module.device_marks.partitioning_targets, module.header, module.problems.hold_a_cut
+    targets, header, is_cut_off = module.device_marks.partitioning_targets, module.header, module.problems.is_truncated
     is_stated = header.states_devices or (header.prints_counts and not header.fault)
     may_be_split = (counts.partitions or 1) > 1 or (is_cut_off and not is_stated)
     is_partitioned = module.entry is not None and module.entry.name.endswith(_PARTITIONED)

@@ -80,7 +80,7 @@ def mesh_of(module: Module, collectives: Sequence[Collective], counts: DeviceCou
     stated = [*header, *printed_meshes(collectives, shardings)]
     if names is None:
         names = axis_names(mesh, stated)
-    is_sure = not module.problems.hold_a_cut or any(_runs(_named_axes(named, mesh) or ()) == mesh.axes for named in stated)
+    is_sure = not module.problems.is_truncated or any(_runs(_named_axes(named, mesh) or ()) == mesh.axes for named in stated)
     why_partial = "" if is_sure else "the text is cut off, and the missing part may divide the devices further"
     return replace(mesh, names=names or _plain_names(mesh.axes, counts), note=note, why_partial=why_partial)
 

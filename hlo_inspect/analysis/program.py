@@ -71,7 +71,7 @@ def find_program(
         only_updates = has_matmuls is False and not has_backward
         return Program("optimizer update" if only_updates else "training step", has_matmuls=has_matmuls)
     is_open = overview is not None and overview.name is None
-    if module.problems.hold_a_cut or is_open:  # the missing part may hold products, the backward pass, or the updates
+    if module.problems.is_truncated or is_open:  # the missing part may hold products, the backward pass, or the updates
         return Program("program", has_matmuls=has_matmuls or None)
     if has_backward:
         return Program("forward and backward pass", has_matmuls=has_matmuls)

@@ -13,7 +13,7 @@ from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.devices import NOT_PRINTED
 from hlo_inspect.errors import Location
 from hlo_inspect.findings.base import RulePage
-from hlo_inspect.hlo.module import CUT_OFF, PART, UNREADABLE, MalformedRow, Module, Problem, malformed_rows
+from hlo_inspect.hlo.module import PART, TRUNCATED, UNREADABLE, MalformedRow, Module, Problem, malformed_rows
 from hlo_inspect.report.model import Finding, Report
 
 _DAMAGED = "Dump the module again, and copy the file instead of the terminal's output, which wraps and cuts long lines."
@@ -32,7 +32,7 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  this is no instruction\n  ROOT n = f32[4]{0} negate(p)\n}",
     ),
     RulePage(
-        CUT_OFF,
+        TRUNCATED,
         "truncated-module",
         "error",
         "The text ends, or another begins, inside the module.",
@@ -177,7 +177,7 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
 
 
 _SEVERITIES = {page.code: page.severity for page in READING_PROBLEMS}
-_SEEN_BY_ALL = frozenset({UNREADABLE, CUT_OFF, "HI003", PART})
+_SEEN_BY_ALL = frozenset({UNREADABLE, TRUNCATED, "HI003", PART})
 """Problems that are the same whichever lines are read. The others are counted if every line is read."""
 
 
@@ -223,7 +223,7 @@ def _first_of(
 
 def truncation(report: Report) -> Finding | None:
     """Return the finding that the text lacks a part of the module: it is truncated, or quoted line by line. Else None."""
-    return next((finding for finding in report.findings if finding.rule in {CUT_OFF, PART}), None)
+    return next((finding for finding in report.findings if finding.rule in {TRUNCATED, PART}), None)
 
 
 def is_partial_module(finding: Finding) -> bool:

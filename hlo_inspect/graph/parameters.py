@@ -121,7 +121,7 @@ def find_interface(module: Module) -> Interface:
     entry = module.entry
     root = entry.root if entry else None
     instructions = entry.parameters if entry else {}
-    is_whole = entry is not None and not entry.is_cut_off
+    is_whole = entry is not None and not entry.is_truncated
     tells_all = is_whole and bool(instructions) and root is not None and root.shape is not None
     header_layout = None if tells_all else module.header.entry_layout
     layout = header_layout if tells_all or header_layout is not None else read_signature(module.entry_signature)
@@ -230,7 +230,7 @@ def _path(metadata: Metadata | None) -> str:
 
 
 def _is_unused(entry: Computation | None, instruction: Instruction | None, index: ShapeIndex) -> bool | None:
-    if entry is None or instruction is None or entry.reads is None or not entry.reads.known or entry.is_cut_off:
+    if entry is None or instruction is None or entry.reads is None or not entry.reads.known or entry.is_truncated:
         return None
     if instruction.is_root:
         return False

@@ -29,7 +29,7 @@ MAX_OF_A_KIND = 20
 
 
 UNREADABLE = "HI001"
-CUT_OFF = "HI002"
+TRUNCATED = "HI002"
 PART = "HI011"
 
 
@@ -67,9 +67,9 @@ class Problems:
             self._found[key] = problem._replace(times=times)
 
     @property
-    def hold_a_cut(self) -> bool:
-        """True if the module is truncated."""
-        return bool(self._kinds[CUT_OFF])
+    def is_truncated(self) -> bool:
+        """True if the text ends inside the module."""
+        return bool(self._kinds[TRUNCATED])
 
     def drop_from(self, code: str, line: int) -> None:
         """Drop the faults of `code` that were first seen at `line` or later."""
@@ -127,7 +127,7 @@ class Computation:
     `opcodes`: the opcode of each instruction if every line was read, else empty.
     `instructions`: the kept instructions, in text order.
     `reads`: the reads of the entry's parameters, if wanted.
-    `is_cut_off`: True if the text ends inside the computation.
+    `is_truncated`: True if the text ends inside the computation.
     `packed_scalars`: the rows of `scalars`, with their lines.
     `rows`: every instruction, if the graph is wanted.
     """
@@ -136,8 +136,8 @@ class Computation:
         "_enclosing",
         "_shared",
         "instructions",
-        "is_cut_off",
         "is_entry",
+        "is_truncated",
         "line",
         "name",
         "opcodes",
@@ -155,7 +155,7 @@ class Computation:
         self.root_opcode: str | None = None
         self.instructions: Sequence[Instruction] = ()
         self.reads: ParameterReads | None = None
-        self.is_cut_off = False
+        self.is_truncated = False
         self.rows: Rows = NO_ROWS
         self.packed_scalars: PackedRows | None = None
         self._shared = SharedByComputations() if shared is None else shared

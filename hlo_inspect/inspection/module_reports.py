@@ -114,7 +114,7 @@ class ModuleReports:
         """Return the facts as far as the text holds the module, those of the module first."""
         if module.quoted_lines:
             facts = partial_facts(facts)
-        elif module.problems.hold_a_cut:
+        elif module.problems.is_truncated:
             facts = truncated_facts(facts)
         ordered = sorted(facts, key=lambda name: not name.startswith("module."))
         return Facts({name: facts[name] for name in ordered}, self.specs)
@@ -126,7 +126,7 @@ class ModuleReports:
         if self._needs.notes:
             for section in sections:
                 yield from section.notes
-            if module.problems.hold_a_cut and not module.quoted_lines:
+            if module.problems.is_truncated and not module.quoted_lines:
                 yield from truncation_notes(facts)
         if choice.left_out:
             yield f"findings: left out {choice.reason}: {', '.join(choice.left_out)}"
@@ -134,7 +134,7 @@ class ModuleReports:
     def _tables(self, module: Module, chosen: Sequence[Section]) -> Sequence[Table]:
         """Return the needed tables of the chosen passes and of the text around the module."""
         tables: Iterable[Table] = chain.from_iterable(section.tables for section in chosen)
-        if module.problems.hold_a_cut and not module.quoted_lines:
+        if module.problems.is_truncated and not module.quoted_lines:
             tables = truncated_tables(tables)
         tables = list(tables)
         if module.log:

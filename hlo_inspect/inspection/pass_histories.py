@@ -142,7 +142,7 @@ def _read_snapshot(opcode: str | None, file: PassFile) -> Iterator[ModuleSnapsho
             item = next(xla.modules(open_source(file.path), STATE_WANTS, strict=False), None)
         if item is None or isinstance(item, ParseError):
             yield InputError("it holds no HLO module", Location(str(file.path)))
-        elif item[0].problems.hold_a_cut:
+        elif item[0].problems.is_truncated:
             yield InputError("it is cut off", Location(str(file.path)))
         else:
             yield take_snapshot(Context(item[0]), opcode)

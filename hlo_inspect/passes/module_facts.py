@@ -52,7 +52,7 @@ class ModuleFacts(Pass):
         if context.device_counts.devices is None:
             notes.append("module.devices: neither the header nor any device group or sharding says how many there are")
         if context.shapes_are is None:
-            is_cut = module.problems.hold_a_cut and header.printed
+            is_cut = module.problems.is_truncated and header.printed
             missing = "the text is cut off, and the missing part" if is_cut else "the header is missing that"
             notes.append(f"module.shapes: {missing} says whether the arrays are those of one device")
         if module.origin is not None:

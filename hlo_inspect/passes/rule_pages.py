@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from hlo_inspect.findings import find_rule, rule_pages
-from hlo_inspect.hlo.module import CUT_OFF
+from hlo_inspect.hlo.module import TRUNCATED
 from hlo_inspect.report.model import (
     SEVERITIES,
     Amount,
@@ -57,7 +57,7 @@ def rule_report(name: str) -> Report:
 def truncation_rows(findings: Iterable[Finding]) -> Iterator[HeadlineRow]:
     """Yield the line that says first of all, on the page of any command, that the text does not hold the whole module."""
     for finding in findings:
-        if finding.rule == CUT_OFF:
+        if finding.rule == TRUNCATED:
             line = finding.location.line if finding.location is not None else None
             place = f", inside {finding.subject}" if finding.subject is not None else ""
             yield HeadlineRow("", (f"TRUNCATED after line {line}{place}: all counts are lower bounds",), severity="error")

@@ -290,7 +290,7 @@ def _collectives(context: Context) -> Parts:
             again = _amount(recompute.count, "count", "run"), _amount(recompute.wire_bytes, "bytes")
             yield from sentence("; recompute {}, {}", *again)
     elif not context.collectives:
-        yield "none before the text ends" if context.module.problems.hold_a_cut else "none"
+        yield "none before the text ends" if context.module.problems.is_truncated else "none"
     if executed.between_slices.count.least:
         yield "; " if sites else ""
         yield from sentence("{} between slices ({})", _amount(executed.between_slices.wire_bytes, "bytes"), DCN)

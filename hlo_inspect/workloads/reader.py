@@ -12,7 +12,7 @@ from functools import cached_property
 
 from hlo_inspect.errors import InputError, Location
 from hlo_inspect.hlo.input.source import Source
-from hlo_inspect.hlo.module import CUT_OFF, Problem, Problems
+from hlo_inspect.hlo.module import TRUNCATED, Problem, Problems
 from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.workloads.header import WorkloadHeader, parse_header
 from hlo_inspect.workloads.row import CUSTOMIZED, FIELDS, WorkloadRow, field_column, placed_fields, read_row
@@ -162,9 +162,9 @@ class _Reader:
             raise InputError("is empty", Location(source.name))
         workload.lines, workload.bytes = self.line, source.bytes_read
         if not self._seen_count:
-            workload.note(CUT_OFF, "the file ends before the number of rows", self.line)
+            workload.note(TRUNCATED, "the file ends before the number of rows", self.line)
         elif self._short is not None and self._short[0] == self.line and not source.ends_with_line:
-            workload.note(CUT_OFF, "the file ends inside a row", self.line, None, self._short[1])
+            workload.note(TRUNCATED, "the file ends inside a row", self.line, None, self._short[1])
         if source.invalid_lines:
             message = f"{source.invalid_lines} lines hold bytes that are not UTF-8; they are shown as \\xNN"
             workload.note(_INVALID_UTF8, message, source.first_invalid_line)

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from hlo_inspect.hlo import tokens
-from hlo_inspect.hlo.module import CUT_OFF, PART, UNREADABLE, Module
+from hlo_inspect.hlo.module import PART, TRUNCATED, UNREADABLE, Module
 from hlo_inspect.hlo.opcodes import TABLE
 from hlo_inspect.hlo.pasted.mended_text import Line, MendedText, relocate
 from hlo_inspect.hlo.read import parser
@@ -40,7 +40,7 @@ _ELIDED = lazy_pattern(
 )  # an attribute, or several
 _LINE_END = lazy_pattern(r"\s*\n\s*")
 _ONLY_BLANK = lazy_pattern(r"[ \t\n,]*+\Z")
-_WHOLE_MODULE = frozenset({CUT_OFF, "HI007", "HI008", "HI009", "HI010"})
+_WHOLE_MODULE = frozenset({TRUNCATED, "HI007", "HI008", "HI009", "HI010"})
 """Problems of whole modules only: names that are undefined or that two computations share."""
 
 

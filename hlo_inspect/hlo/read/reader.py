@@ -1,8 +1,8 @@
 """Pieces of text -> modules, as far as wanted.
 
 `read_modules` finds the modules in other text, `ModuleReader` reads one. It proceeds in one of three ways. `selective` skips
-unwanted text, `fast_path` reads many lines as printers write them, `parser` reads the next item otherwise. A `Keeper` receives
-the results. A line that none can read is counted and becomes a problem with its location.
+unwanted text, `fast_path` reads many lines as printers write them, `parser` reads the next item otherwise. A `ModuleBuilder`
+receives the results. A line that none can read is counted and becomes a problem with its location.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hlo_inspect.hlo.module import UNREADABLE, Module, Problem
 from hlo_inspect.hlo.read import parser
 from hlo_inspect.hlo.read.cursor import Cursor, Span, TextSource
 from hlo_inspect.hlo.read.fast_path import CLOSER, find_run
-from hlo_inspect.hlo.read.keep import Keeper
+from hlo_inspect.hlo.read.module_builder import ModuleBuilder
 from hlo_inspect.hlo.read.open_computation import OpenComputation
 from hlo_inspect.hlo.read.parser import MAX_DEPTH, NestedComputation, nested_computations, with_names, with_nested_operands
 from hlo_inspect.hlo.read.selective import Selection
@@ -153,8 +153,8 @@ class ModuleReader:
     def __init__(self, cursor: Cursor, module: Module) -> None:
         self._cursor = cursor
         self._module = module
-        self._keeper = Keeper(module)
-        self._selection = Selection(module, self._keeper.holders)
+        self._builder = ModuleBuilder(module)
+        self._selection = Selection(module, self._builder.holders)
         self._reads_every_line = module.wants.reads_every_line
         self._open: OpenComputation | None = None
         self._seen_entry = False
@@ -179,12 +179,12 @@ class ModuleReader:
                 name = self._open.computation.name
                 self._module.note("HI002", f"the text ends inside computation {name}", self._cursor.line - 1, name)
         if self._open is not None:
-            self._open.computation.is_cut_off = True
+            self._open.computation.is_truncated = True
             self._close(self._open)
-        self._keeper.finish(self.last_line)
+        self._builder.finish(self.last_line)
 
     def _close(self, opened: OpenComputation) -> None:
-        self._keeper.end(opened)
+        self._builder.end(opened)
         self._open = None
         self._mark_end()
 
@@ -231,7 +231,7 @@ class ModuleReader:
 
     def _pick(self, opened: OpenComputation) -> bool:
         """Keep the wanted rows of the loaded lines of a computation. Return False if that is not possible."""
-        cursor, keeper = self._cursor, self._keeper
+        cursor, builder = self._cursor, self._builder
         if cursor.line < self._read_up_to or opened.reads_all or _ENDS.match(cursor.text, cursor.position):
             return False
         stop = _STOP.search(cursor.text, cursor.position)
@@ -246,7 +246,7 @@ class ModuleReader:
         if picked is None:
             self._read_up_to = cursor.line + max(1, cursor.text.count("\n", cursor.position, end))
             return False
-        cursor.advance(end, keeper.take_picked(opened, picked, lines))
+        cursor.advance(end, builder.take_picked(opened, picked, lines))
         if closer is not None:
             cursor.advance(closer.end())
             self._close(opened)
@@ -269,7 +269,7 @@ class ModuleReader:
             if run is not None and self._seen_entry and not inside and (run.starts[:2] == [0, 1] or len(run) == 1):
                 return False  # the entry may be followed by other text
             if run is not None:
-                taken, self._open = self._keeper.take_run(run, cursor.line, cursor.text, self._open)
+                taken, self._open = self._builder.take_run(run, cursor.line, cursor.text, self._open)
                 if taken:
                     break
             if self._run_chars <= MIN_RUN_CHARS:
@@ -325,7 +325,7 @@ class ModuleReader:
         cursor.advance(line_end.end() if line_end else end)
         self._seen_entry = self._seen_entry or is_entry
         self._unreadable_run = 0
-        self._open = self._keeper.begin(name or f"(line {line})", line, is_entry=is_entry, signature=signature)
+        self._open = self._builder.begin(name or f"(line {line})", line, is_entry=is_entry, signature=signature)
         return True
 
     def _inside(self, opened: OpenComputation) -> bool:
@@ -349,7 +349,7 @@ class ModuleReader:
         if self._module.heads.find(parsed.row[2]) is None:
             raise _shape_fault(cursor.text, start, parsed.row)
         for row in with_nested_operands(self._read_nested(parsed.row, cursor.line)):
-            if not self._keeper.take_row(opened, row, cursor.line):
+            if not self._builder.take_row(opened, row, cursor.line):
                 raise _shape_fault(cursor.text, start, row)
         self._unreadable_run = 0
         cursor.advance(parsed.end)
@@ -377,7 +377,7 @@ class ModuleReader:
         count = self._in_place[name] = self._in_place.get(name, 0) + 1
         if count > 1 or name in self._module.computations:  # instructions of two computations may have one name
             name = f"{name}-{count}"
-        opened = self._keeper.begin(name, line, is_entry=False, in_place=True)
+        opened = self._builder.begin(name, line, is_entry=False, in_place=True)
         position = tokens.skip_space(text, 0)
         item_line, counted = line, 0
         while position < len(text):
@@ -388,10 +388,10 @@ class ModuleReader:
                 self._note_unreadable(error.message, item_line, None, text.count("\n", position) + 1)
                 break
             for row in with_nested_operands(self._read_nested(parsed.row, item_line, depth)):
-                if not self._keeper.take_row(opened, row, item_line):
+                if not self._builder.take_row(opened, row, item_line):
                     self._note_unreadable(_shape_fault(text, position, row).message, item_line, None, 1)
             position = tokens.skip_space(text, parsed.end)
-        self._keeper.end(opened)
+        self._builder.end(opened)
         return name
 
     def _ends_here(self) -> bool:

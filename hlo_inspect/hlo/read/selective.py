@@ -1,4 +1,4 @@
-"""Skips unwanted text before it is read.
+"""Selection of wanted text before it is read.
 
 Whole computations are skipped; in the others, only the lines with wanted instructions are picked. Of skipped ones little is
 stored: scalar roots, as reducers have, and possible parts of loops.

@@ -47,7 +47,7 @@ class WeightUpdates:
 def find_updates(module: Module, interface: Interface, views: Views | None = None) -> WeightUpdates:
     """Find the updates of weights in a module that was read with its graph."""
     flow = Dataflow(views or Views(module.computations))
-    updates = WeightUpdates(flow, module.problems.hold_a_cut)
+    updates = WeightUpdates(flow, module.problems.is_truncated)
     frame = flow.frames.open(module.entry.name) if module.entry is not None else None
     if frame is None:
         return updates

@@ -161,7 +161,7 @@ def _recomputed(context: Context) -> list[str]:
     by_phase = {phase: tally.bounds("flops").least for phase, tally in context.cost.by("phase").by_label()}
     again = by_phase.get(RECOMPUTE, 0) + total_of_step(context.cost.calls, "recomputed_flops").least
     flops = context.cost.step["flops"].exact
-    if not again or not flops or context.request.skips_graph_phases or context.module.problems.hold_a_cut:
+    if not again or not flops or context.request.skips_graph_phases or context.module.problems.is_truncated:
         return []
     share, rest = percent(again / flops), flops - again
     return [f"cost.executed_flops: at least {share} of these FLOPs are recomputation; without it there are at most {rest:,}"]

@@ -46,7 +46,7 @@ def matmul_facts(context: Context) -> dict[str, Bounds]:
 
 def _why_unknown(context: Context, untyped: Sequence[Bounds]) -> str:
     """Say why the products of known types may not be all; empty if they are."""
-    if context.module.problems.hold_a_cut:
+    if context.module.problems.is_truncated:
         return "the text is cut off, and the missing part counts too"
     if context.module.entry is None:
         return context.cost.step["matmul_flops"].reason

@@ -457,7 +457,7 @@ def test_a_printed_text_that_ends_between_computations_is_cut_off(header: str, i
     """Its last computation is not the entry, which would have been marked and would have come last."""
     part = "%f {\n  ROOT %p = f32[4]{0} parameter(0)\n}\n\n%g {\n  ROOT %p = f32[8]{0} parameter(0)\n}\n"
     (module,) = read_modules(open_source(f"HloModule m{header}\n\n{part}"), Wants(every_line=True))
-    assert module.problems.hold_a_cut == is_cut
+    assert module.problems.is_truncated == is_cut
     assert (module.entry is None) == is_cut
 
 

@@ -1,4 +1,4 @@
-"""Builds a module while its text streams by: instructions, opcodes, names, roots, scalars, problems."""
+"""Construction of a module while its text streams by: instructions, opcodes, names, roots, scalars, problems."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values.shapes import ShapeError, TupleShape
 
 
-class Keeper:
+class ModuleBuilder:
     """Builder of a module with the parts that its `wants` name."""
 
     def __init__(self, module: Module) -> None:
@@ -62,11 +62,11 @@ class Keeper:
         """Close a computation and store what is kept of it."""
         computation = opened.computation
         unmarked = None if opened.roots or opened.skipped_root else opened.last
-        is_whole = not computation.is_cut_off and self.module.unparsed_lines == opened.unparsed_before
+        is_whole = not computation.is_truncated and self.module.unparsed_lines == opened.unparsed_before
         if opened.last is None and is_whole and self._reads_every_line:
             message = f"computation {computation.name} holds no instruction"
             self.module.note("HI015", message, computation.line, computation.name)
-        if unmarked is not None and not computation.is_cut_off:
+        if unmarked is not None and not computation.is_truncated:
             row, line = unmarked
             computation.root_opcode = row[2].rpartition(" ")[2]
             if self._reads_every_line and not opened.in_place:
@@ -122,7 +122,7 @@ class Keeper:
         if module.entry is not None and not module.entry.is_entry:
             is_printed = "entry_computation_layout" in module.header.attributes
             may_be_unmarked = module.computation_count == 1 and not module.header.is_scheduled and self._first_fits_header()
-            if is_printed and not may_be_unmarked and not module.problems.hold_a_cut:
+            if is_printed and not may_be_unmarked and not module.problems.is_truncated:
                 module.note("HI002", "the text ends before the ENTRY computation", last_line)
             self._make_entry(module.entry, self._candidate)
         if module.entry is not None and module.entry.name not in module.computations:
@@ -135,7 +135,7 @@ class Keeper:
 
     def _make_entry(self, last: Computation, opened: OpenComputation | None) -> None:
         """Make the last computation the entry, as none is marked, unless the text is truncated."""
-        if self.module.problems.hold_a_cut:
+        if self.module.problems.is_truncated:
             self.module.entry = None
             return
         last.make_entry()
