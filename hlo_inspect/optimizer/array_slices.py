@@ -18,7 +18,7 @@ from hlo_inspect.hlo.values.attributes import SliceDimension
 from hlo_inspect.optimizer.graph import Graph
 from hlo_inspect.optimizer.operations import ELEMENTWISE
 
-MAX_SLICES = 64  # that are put together again
+MAX_SLICES = 64  # slices that are joined again
 MAX_MADE = 200_000  # nodes: each part of a long expression is an expression of its own
 
 

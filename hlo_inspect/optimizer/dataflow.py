@@ -218,7 +218,7 @@ class Dataflow:
         if op == "divide" and self.frames.dtype(place)[:1] in {"s", "u"}:
             op = "integer-divide"  # cuts digits off, which the algebra of real numbers does not
         if op in {"add", "subtract"} and cancel(self.graph, op, args[0], args[1]):
-            order = turned(self.frames, *self.frames.operands(place))
+            order = transposed_order(self.frames, *self.frames.operands(place))
             if order is not None:  # with its sign, so that the sum is one gradient that is taken off
                 other = args[1] if op == "add" else self.graph.make("negate", (args[1],))
                 op, args[1] = "add", self.graph.make("transpose", (other,), order)
@@ -253,7 +253,7 @@ def _unsigned(graph: Graph, node: int) -> tuple[int, bool]:
     return node, is_negated
 
 
-def turned(frames: Frames, left: Place, right: Place) -> Order | None:
+def transposed_order(frames: Frames, left: Place, right: Place) -> Order | None:
     """Return the order of the dimensions of `right`, if it is made of the same array as `left` in another order."""
     (first, own), (second, other) = _origin(frames, left), _origin(frames, right)
     if first != second or own == other:

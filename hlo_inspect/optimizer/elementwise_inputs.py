@@ -6,7 +6,7 @@ from hlo_inspect.graph.frames import Frames, Input, Place
 from hlo_inspect.hlo.opcodes import MOVES
 from hlo_inspect.optimizer.operations import ELEMENTWISE, SOME_VALUES
 
-MAX_HOLDING = 400  # values between one and an input that it holds
+MAX_HOLDING = 400  # values between a value and an input that it holds
 MOVING = SOME_VALUES | MOVES
 _SOLVERS = ("lapack_", "cusolver_", "hipsolver_", "Qr", "Eigh", "LuDecomposition", "ProductOfElementaryHouseholderReflectors")
 

@@ -9,7 +9,7 @@ from hlo_inspect.hlo.opcodes import COMMUTATIVE, DEVICE_NUMBERS, ELEMENTWISE, MO
 from hlo_inspect.optimizer.graph import Graph
 from hlo_inspect.optimizer.operations import BUFFER_TARGET, HANDED_ON
 
-MAX_STEPS = 256  # to all that one value is made of
+MAX_STEPS = 256  # operands of one value, at any depth
 
 _WITH_DIMENSIONS = (MOVES - {"concatenate", "dynamic-update-slice"}) | {"reduce"}
 _LOOKED_INTO = (ELEMENTWISE - {"bitcast-convert", "reduce-precision"}) | opcodes_that_are("relayout") | _WITH_DIMENSIONS
@@ -21,7 +21,7 @@ _COMBINERS = COMMUTATIVE & opcodes_that_are("sum", "scale", "choice")
 class FusedValues:
     """Numbers of values that fusions compute element by element and by reductions.
 
-    Compilers for GPUs compute one again in each fusion that uses it. Inside of a fusion, its operations and the fusion's
+    Compilers for GPUs compute a value again in each fusion that uses it. Inside of a fusion, its operations and the fusion's
     operands identify a value. Equal values have one number.
     """
 

@@ -99,8 +99,8 @@ def _some_values(nodes: NodeCache, place: Place) -> int:
     instruction = frames.instruction(place)
     parts = instruction.attr("slice") if opcode == "slice" else None
     if parts is None:
-        turned = instruction.attr("dimensions") if opcode in {"reverse", "slice"} else None
-        return graph.make(opcode, arguments, turned or place[:2], frames.size(place))
+        dimensions = instruction.attr("dimensions") if opcode in {"reverse", "slice"} else None
+        return graph.make(opcode, arguments, dimensions or place[:2], frames.size(place))
     whole = frames.shape(operands[0])
     flat = flat_part(parts, whole.dimensions) if isinstance(whole, ArrayShape) else None
     return graph.make(
@@ -239,8 +239,8 @@ def _reduce(nodes: NodeCache, place: Place) -> int:
     axes = frames.instruction(place).attr("dimensions")
     if len(operands) != 2 or not axes or not frames.applies(place, "add"):
         return nodes.opaque(place)
-    is_handed = frames.opcode(operands[0]) == "parameter"
-    array = frames.made_at(operands[0], HANDED_ON) if is_handed else nodes.fused.number(operands[0])
+    is_parameter = frames.opcode(operands[0]) == "parameter"
+    array = frames.made_at(operands[0], HANDED_ON) if is_parameter else nodes.fused.number(operands[0])
     if array is None:
         return nodes.opaque(place)
     initial = nodes.nodes_at(operands[1:])

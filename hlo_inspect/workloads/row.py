@@ -75,7 +75,7 @@ def suffix_of(word: str) -> str:
 
 
 def group_of(word: str, pass_name: str) -> str | None:
-    """Return the group that SimAI runs a collective in; None if it gives it none, so that it takes no time.
+    """Return the group that SimAI runs a collective in; None if SimAI finds none, so that it takes no time.
 
     Without a suffix activations are exchanged by tensor parallel devices, and gradients of weights by data parallel ones.
     ALLREDUCEALLTOALL counts as an ALLREDUCE with a suffix that means nothing.

@@ -41,7 +41,7 @@ def total_of(sums: Iterable[PartialSum]) -> PartialSum:
 class CollectiveLabel(NamedTuple):
     """The key of equal collectives.
 
-    `kind` is None if no client knows the word, `group` if SimAI gives it none or the file is not for SimAI.
+    `kind` is None if no client knows the word, `group` if SimAI finds none or the file is not for SimAI.
     """
 
     pass_name: str

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 Status = Literal["constant", "computed", "absent"]
 
 EXACT = 3e-7  # a few roundings of float32
-COARSE = 4e-3  # one of bfloat16
+COARSE = 4e-3  # one rounding of bfloat16
 
 
 class Hyperparameter(NamedTuple):

@@ -301,7 +301,7 @@ def find_adam_step(update: Update, rest: Sum | None = None) -> AdamStep | None:
 
 
 def _make_step(update: Update, first: State, second: State, root: Root, value: float) -> AdamStep | None:
-    inner, _ = take_corrections(update, root.correction)  # other scalars are corrections that are handed in
+    inner, _ = take_corrections(update, root.correction)  # other scalars are corrections that are inputs
     outer, factors = take_corrections(update, root.rest)
     if not all(update.is_scalar(atom) for atom, _ in factors):
         return None

@@ -7,7 +7,7 @@ from hlo_inspect.optimizer.algebra.normal_form import Monomial, NormalForms, Sum
 from hlo_inspect.optimizer.algebra.update import State, Update
 
 MAX_LENGTH = 400  # characters of an expression
-MAX_FACTORS = 3  # that are named
+MAX_FACTORS = 3  # unexplained factors and states that are named
 MAX_STATES, MAX_STATE = 2, 160  # states whose expressions are shown with a weight's, and characters of each
 DEPTH = 3
 

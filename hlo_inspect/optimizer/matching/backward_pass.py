@@ -25,10 +25,10 @@ from hlo_inspect.optimizer.operations import SOME_VALUES
 from hlo_inspect.optimizer.step.dependence import EVERYTHING, InputDependence
 from hlo_inspect.optimizer.step.products import Factor, StepProducts
 
-MAX_PAIRS = 100_000  # of products and cofactors that are compared
-MAX_DEPTH = 12  # of functions around a gradient
-MAX_MATRICES = 4  # by which a gradient is multiplied
-MAX_LEAVES = 64  # of one update that are looked at
+MAX_PAIRS = 100_000  # pairs of products and cofactors that are compared
+MAX_DEPTH = 12  # nested functions around a gradient
+MAX_MATRICES = 4  # factors of a gradient
+MAX_LEAVES = 64  # leaves of one update that are read
 
 _CHOSEN = {"select": slice(1, 3), "clamp": slice(1, 2)}
 _LINEAR = SOME_VALUES | opcodes_that_are("choice") | {"sum", "broadcast", "transpose"}

@@ -21,7 +21,7 @@ from hlo_inspect.optimizer.matching.proposals import make_update
 from hlo_inspect.optimizer.matching.step_expressions import StepExpressions
 from hlo_inspect.optimizer.step.state_arrays import StateArray
 
-MAX_ATOMS = 20_000  # of one update that are looked at
+MAX_ATOMS = 20_000  # atoms of one update that are read
 
 Part = SliceDimension | None
 """Range of the elements of a flattened array; None for all."""

@@ -36,7 +36,7 @@ from hlo_inspect.optimizer.algebra.norms import is_square_of, squares_in, unguar
 from hlo_inspect.optimizer.algebra.update import Claim, State, Update, expanded, quotient
 
 _SUMS = opcodes_that_are("sum")
-MAX_REPEATED = 4  # times that something is repeated, limited or added up, one in the other
+MAX_REPEATED = 4  # nested repetitions, limits or sums
 
 
 @dataclass(slots=True)

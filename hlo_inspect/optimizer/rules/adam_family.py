@@ -69,7 +69,7 @@ from hlo_inspect.optimizer.algebra.numeric import value_of_form
 from hlo_inspect.optimizer.algebra.update import Claim, State, Update, quotient, split
 
 COUNTS = (51.0, 401.0)  # at which RAdam's factor is compared
-MAX_HANDED_IN = 4
+MAX_INPUTS = 4
 
 
 def adam_like(
@@ -216,25 +216,25 @@ def _is_rectified(update: Update, rectified: Sum, rate: Sum, b2: float) -> bool:
     leaves = forms.leaves(ratio) if ratio is not None else frozenset()
     powers = [forms.atoms[atom] for atom in forms.atoms_below(ratio or {}) if forms.atoms[atom].op == "power"]
     counters = {leaf for power in powers for leaf in forms.leaves(power.parts[1])} or leaves
-    if ratio is None or len(counters) != 1 or len(leaves) > MAX_HANDED_IN + 1:
+    if ratio is None or len(counters) != 1 or len(leaves) > MAX_INPUTS + 1:
         return False
     (counter,) = counters
-    handed = [forms.atoms[leaf].node for leaf in leaves - counters]
+    inputs = [forms.atoms[leaf].node for leaf in leaves - counters]
     limit = 2 / (1 - b2) - 1
     numbers = (limit, 2.0, 4.0, (limit - 4) * (limit - 2))
     ahead = forms.atoms[counter].op != "value"  # the new value of a counter is the number of the step
     return any(
-        all(_has_factor(update, ratio, dict(zip(handed, chosen, strict=True)), t, t - ahead, b2) for t in COUNTS)
-        for chosen in itertools.product(numbers, repeat=len(handed))
+        all(_has_factor(update, ratio, dict(zip(inputs, chosen, strict=True)), t, t - ahead, b2) for t in COUNTS)
+        for chosen in itertools.product(numbers, repeat=len(inputs))
     )
 
 
-def _has_factor(update: Update, form: Sum, handed: dict[int | None, float], t: float, count: float, b2: float) -> bool:
+def _has_factor(update: Update, form: Sum, inputs: dict[int | None, float], t: float, count: float, b2: float) -> bool:
     """Return True if a form is RAdam's factor of the step with the number t."""
     limit = 2 / (1 - b2) - 1
     rho = limit - 2 * t * b2**t / (1 - b2**t)
     factor = math.sqrt(max(0.0, (rho - 4) * (rho - 2) * limit / ((limit - 4) * (limit - 2) * rho)))
-    value = value_of_form(update.forms, form, lambda node: handed.get(node, count))
+    value = value_of_form(update.forms, form, lambda node: inputs.get(node, count))
     return value is not None and factor > 0.0 and close(value, factor, 1e-3)
 
 

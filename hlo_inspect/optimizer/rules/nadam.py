@@ -119,7 +119,7 @@ def _scheduled(update: Update, ahead: Monomial, root: Root, second: State, avera
 def _rate(update: Update, momentum: Sum, gradient: Sum) -> Sum | None:
     """Return the rate by the factors of the first moment and of the gradient."""
     ((left, a),), ((right, b),) = momentum.items(), gradient.items()
-    if len(left) == len(right) == 1 and left != right and _is_handed_in(update, left) and _is_handed_in(update, right):
+    if len(left) == len(right) == 1 and left != right and _is_scalar_input(update, left) and _is_scalar_input(update, right):
         return momentum
     for atom, exponent in right:
         kept = _kept_product(update, atom) if exponent == -1.0 else None
@@ -136,7 +136,7 @@ def _rate(update: Update, momentum: Sum, gradient: Sum) -> Sum | None:
     return None
 
 
-def _is_handed_in(update: Update, monomial: Monomial) -> bool:
+def _is_scalar_input(update: Update, monomial: Monomial) -> bool:
     return all(update.forms.atoms[atom].op == "input" and update.is_scalar(atom) for atom, _ in monomial)
 
 

@@ -26,7 +26,7 @@ LAST = 2**31 - 2
 """The highest number of a 32-bit counter from which it counts on."""
 
 MAX_ELEMENTS = 12  # of a small array
-MAX_NODES = 200  # of which an array is made
+MAX_NODES = 200  # operands of an array, at any depth
 MAX_RANGES = 200
 MAX_ATOMS = 500
 

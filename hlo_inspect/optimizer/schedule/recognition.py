@@ -258,7 +258,7 @@ def _join_pieces(pieces: Sequence[Piece], scale: float) -> list[Piece]:
 
 
 def _beginning(left: Piece, right: Piece, scale: float) -> int:
-    """Return the counter from which the second of two pieces gives the values.
+    """Return the counter from which the second of two pieces has the values.
 
     It is the last one of the first piece, or the beginning of the stair on which both meet.
     """

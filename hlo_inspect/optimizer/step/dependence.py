@@ -23,7 +23,7 @@ class InputDependence:
     """The inputs on which a place depends: through products of matrices, reductions, loops and collectives.
 
     Instructions are followed one by one; a fusion with one result, a loop or a conditional counts as depending on all its
-    operands. With `marked`, bits of instructions by frame and row, it gives those of them from which a place follows.
+    operands. With `marked`, bits of instructions by frame and row, it returns those from which a place follows.
     """
 
     def __init__(self, frames: Frames, marked: Mapping[tuple[int, int], int] | None = None) -> None:

@@ -59,7 +59,7 @@ class Products:
         self._with_products: dict[str, bool] = {}
         self._origins: dict[Place, Place] = {}
         self._concatenation_origins: dict[Place, frozenset[Place]] = {}
-        self._handing_on: dict[str, bool] = {}
+        self._forwarding: dict[str, bool] = {}
 
     def is_product(self, place: Place) -> bool:
         opcode = self._frames.opcode(place)
@@ -150,25 +150,25 @@ class Products:
         if origin is None:
             place = start
             for _ in range(MAX_STEPS):
-                before = self._frames.step_back(place) if self._hands_on(place) else None
+                before = self._frames.step_back(place) if self._forwards(place) else None
                 if before is None:
                     break
                 place = before
             origin = self._origins[start] = place
         return origin
 
-    def _hands_on(self, place: Place) -> bool:
+    def _forwards(self, place: Place) -> bool:
         """Return True if a value can come unchanged from before a place."""
         frames = self._frames
         if frames.opcode(place) != "fusion":
             return True
         name = frames.callee(place, "calls")
-        hands_on = self._handing_on.get(name)
-        if hands_on is None:
-            hands_on = self._handing_on[name] = self.may_hold(name) or self._is_handed_on(name)
-        return hands_on
+        forwards = self._forwarding.get(name)
+        if forwards is None:
+            forwards = self._forwarding[name] = self.may_hold(name) or self._is_forwarded(name)
+        return forwards
 
-    def _is_handed_on(self, name: str) -> bool:
+    def _is_forwarded(self, name: str) -> bool:
         """Return True if the root of a computation may be one of its parameters, moved or converted."""
         computation = self._frames.views.computations.get(name)
         rows = computation.rows if computation is not None else NO_ROWS

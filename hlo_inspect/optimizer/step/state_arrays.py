@@ -25,7 +25,7 @@ from hlo_inspect.optimizer.step.successions import FLOATS, Result, Successions, 
 
 MAX_ROUNDS = 4
 MAX_SHAPES = 100  # of inputs that are compared with those of outputs
-MAX_BASES = 4096  # leaves and moves; of more each permute is taken for an exchange
+MAX_BASES = 4096  # leaves and moves; above it each permute counts as an exchange
 MOVES = (opcodes_that_give("part") & STARTING_COLLECTIVES - {"collective-broadcast"}) | {"dynamic-slice"}
 _JOINING = frozenset({"concatenate", "select"})
 

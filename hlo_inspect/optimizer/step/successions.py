@@ -245,13 +245,13 @@ class Successions:
         pairs: dict[int, list[tuple[bool, bool, int, float, bool, int, Input]]] = {}
         holders: Counter[Input] = Counter()
         for number in self._unpaired():
-            handed_in = self._averaged_input(number)
+            averaged_input = self._averaged_input(number)
             for node, factor in sums.held[self._nodes[number]].items():
                 source = self._by_node.get(node)
                 if source is None or source in self._taken or not self._fits(number, source):
                     continue
                 kind = _kind(factor) if node != self._nodes[number] else UNCHANGED
-                kind = MULTIPLIED if source == handed_in else kind
+                kind = MULTIPLIED if source == averaged_input else kind
                 is_other = self._inputs[source] != self._texts[number]
                 order = (
                     is_other,
