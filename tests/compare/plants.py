@@ -1,7 +1,7 @@
-"""Changes planted in the text of a dump: each function gives the changed text and what a diff has to say of it, or `None` where
-the dump has nothing to plant it in.
+"""Changes planted in the text of a dump.
 
-The text is taken apart by lines as printers write them, by nothing of the project.
+Each function returns the changed text and the expected words of a diff, or None if the dump has no suitable place. The text is
+split by lines as printers write them, without code of the project.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Planted:
 class Line:
     """A line of an instruction."""
 
-    at: int
+    number: int
     name: str
     shape: str
     opcode: str
@@ -49,48 +49,48 @@ class Line:
 
     @property
     def operands(self) -> list[str]:
-        """The names of the operands, where no operand has brackets."""
+        """The names of the operands, if no operand has brackets."""
         inside = self.rest.partition(")")[0]
         return [part.split()[-1].lstrip("%") for part in inside.split(", ") if part.strip()]
 
 
 def rows(lines: list[str]) -> list[Line]:
-    found = []
+    instructions = []
     computation = ""
-    for at, line in enumerate(lines):
+    for number, line in enumerate(lines):
         if line.endswith("{") and not line.startswith(" "):
             computation = line.replace("ENTRY ", "").split()[0].lstrip("%")
         match = ROW.match(line)
         if match is not None:
-            found.append(Line(at, match["name"], match["shape"], match["opcode"], match["rest"], computation))
-    return found
+            instructions.append(Line(number, match["name"], match["shape"], match["opcode"], match["rest"], computation))
+    return instructions
 
 
 def used_elsewhere(line: str, name: str, other: str) -> str:
-    """A line that reads `other` where it read `name`; its own name and its metadata stay."""
+    """Return a line with operand `name` replaced by `other`; its own name and its metadata stay."""
     head, equals, tail = line.partition(" = ")
     body, metadata, rest = tail.partition(", metadata=")
     return head + equals + re.sub(rf"(?<![\w.\-]){re.escape(name)}(?![\w.\-])", other, body) + metadata + rest
 
 
 def replace_uses(lines: list[str], row: Line, other: str, without: tuple[int, ...]) -> list[str]:
-    """The lines of the computation of `row` that come behind it, reading `other` for it."""
+    """Replace `row` by `other` in the later lines of its computation, except those in `without`."""
     changed = list(lines)
-    for at in range(row.at + 1, len(lines)):
-        if lines[at].startswith("}"):
+    for number in range(row.number + 1, len(lines)):
+        if lines[number].startswith("}"):
             break
-        if at not in without:
-            changed[at] = used_elsewhere(lines[at], row.name, other)
+        if number not in without:
+            changed[number] = used_elsewhere(lines[number], row.name, other)
     return changed
 
 
 def _plain_collectives(lines: list[str]) -> list[Line]:
     kinds = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
-    found = [
-        row for row in rows(lines) if row.opcode in kinds and not row.shape.startswith("(") and "ROOT" not in lines[row.at]
+    collectives = [
+        row for row in rows(lines) if row.opcode in kinds and not row.shape.startswith("(") and "ROOT" not in lines[row.number]
     ]
     fused = _fused("\n".join(lines))
-    return [row for row in found if row.computation not in fused and row.name != row.opcode]
+    return [row for row in collectives if row.computation not in fused and row.name != row.opcode]
 
 
 def _fused(text: str) -> set[str]:
@@ -103,7 +103,7 @@ def collective_removed(text: str) -> Planted | None:
     for row in _plain_collectives(lines):
         if row.opcode in ("all-reduce", "collective-permute") and len(row.operands) == 1:
             changed = replace_uses(lines, row, row.operands[0], ())
-            del changed[row.at]
+            del changed[row.number]
             return Planted("\n".join(changed), "collectives", ("gone", row.opcode), row.name)
     return None
 
@@ -114,11 +114,11 @@ def collective_added(text: str) -> Planted | None:
         if row.opcode in ("all-reduce", "collective-permute") and len(row.operands) == 1:
             new = f"{row.name}.planted"
             changed = replace_uses(lines, row, new, ())
-            percent = "%" if "%" in lines[row.at].partition(" = ")[0] else ""
-            line = used_elsewhere(lines[row.at], row.operands[0], row.name).replace(
+            percent = "%" if "%" in lines[row.number].partition(" = ")[0] else ""
+            line = used_elsewhere(lines[row.number], row.operands[0], row.name).replace(
                 f"{percent}{row.name} =", f"{percent}{new} =", 1
             )
-            changed.insert(row.at + 1, line)
+            changed.insert(row.number + 1, line)
             return Planted("\n".join(changed), "collectives", ("new", row.opcode))
     return None
 
@@ -134,7 +134,7 @@ def groups_changed(text: str) -> Planted | None:
             continue
         half = len(devices) // 2
         groups = f"replica_groups={{{{{','.join(devices[:half])}}},{{{','.join(devices[half:])}}}}}"
-        lines[row.at] = lines[row.at].replace(match[0], groups)
+        lines[row.number] = lines[row.number].replace(match[0], groups)
         return Planted("\n".join(lines), "collectives", ("groups", row.opcode), row.name)
     return None
 
@@ -143,7 +143,7 @@ def collective_type_changed(text: str) -> Planted | None:
     lines = text.split("\n")
     for row in _plain_collectives(lines):
         if row.shape.startswith("f32["):
-            lines[row.at] = lines[row.at].replace(" = f32[", " = bf16[", 1)
+            lines[row.number] = lines[row.number].replace(" = f32[", " = bf16[", 1)
             return Planted("\n".join(lines), "collectives", ("type f32 → bf16", row.opcode), row.name)
     return None
 
@@ -159,8 +159,8 @@ def dot_type_changed(text: str) -> Planted | None:
     lines = text.split("\n")
     for row in rows(lines):
         for old, new in (("bf16[", "f32["), ("f32[", "bf16[")):
-            if row.opcode == "dot" and row.shape.startswith(old) and "ROOT" not in lines[row.at]:
-                lines[row.at] = lines[row.at].replace(f" = {old}", f" = {new}", 1)
+            if row.opcode == "dot" and row.shape.startswith(old) and "ROOT" not in lines[row.number]:
+                lines[row.number] = lines[row.number].replace(f" = {old}", f" = {new}", 1)
                 return Planted("\n".join(lines), "kernels", (f"type {old[:-1]} → {new[:-1]}", "dot"))
     return None
 
@@ -168,8 +168,8 @@ def dot_type_changed(text: str) -> Planted | None:
 def constant_grown(text: str) -> Planted | None:
     lines = text.split("\n")
     for row in rows(lines):
-        if row.opcode == "constant" and row.shape == "s32[]" and "ROOT" not in lines[row.at]:
-            lines[row.at] = lines[row.at].replace(" = s32[] constant(", " = s32[4096]{0} constant(", 1)
+        if row.opcode == "constant" and row.shape == "s32[]" and "ROOT" not in lines[row.number]:
+            lines[row.number] = lines[row.number].replace(" = s32[] constant(", " = s32[4096]{0} constant(", 1)
             return Planted("\n".join(lines), "constants", ("shape s32[] → s32[4096]{0}",))
     return None
 
@@ -179,7 +179,7 @@ def parameter_resharded(text: str) -> Planted | None:
     for row in rows(lines):
         match = re.search(r"sharding=\{devices=[^{}]*\}", row.rest)
         if row.opcode == "parameter" and match is not None:
-            lines[row.at] = lines[row.at].replace(match[0], "sharding={replicated}")
+            lines[row.number] = lines[row.number].replace(match[0], "sharding={replicated}")
             return Planted("\n".join(lines), "parameters", ("sharding",))
     return None
 
@@ -187,26 +187,29 @@ def parameter_resharded(text: str) -> Planted | None:
 def fusion_split(text: str) -> Planted | None:
     """The body of a fusion in two: what makes one operand of its root, and the rest."""
     lines = text.split("\n")
-    found = rows(lines)
+    instructions = rows(lines)
     fused = _fused(text)
-    for fusion in found:
+    for fusion in instructions:
         if fusion.computation in fused:
             continue
         called = re.search(r"calls=%?([\w.\-]+)", fusion.rest)
-        if fusion.opcode != "fusion" or called is None or "%" not in lines[fusion.at] or fusion.shape.startswith("("):
+        if fusion.opcode != "fusion" or called is None or "%" not in lines[fusion.number] or fusion.shape.startswith("("):
             continue
-        body = [row for row in found if row.computation == called[1]]
-        if sum(row.opcode == "fusion" and f"calls=%{called[1]}," in row.rest + "," for row in found) != 1 or len(body) < 6:
+        body = [row for row in instructions if row.computation == called[1]]
+        if (
+            sum(row.opcode == "fusion" and f"calls=%{called[1]}," in row.rest + "," for row in instructions) != 1
+            or len(body) < 6
+        ):
             continue
-        planted = _split(lines, found, fusion, body)
+        planted = _split(lines, instructions, fusion, body)
         if planted is not None:
             return planted
     return None
 
 
-def _split(lines: list[str], found: list[Line], fusion: Line, body: list[Line]) -> Planted | None:
+def _split(lines: list[str], instructions: list[Line], fusion: Line, body: list[Line]) -> Planted | None:
     by_name = {row.name: row for row in body}
-    root = next((row for row in body if "ROOT" in lines[row.at]), None)
+    root = next((row for row in body if "ROOT" in lines[row.number]), None)
     if root is None or root.opcode not in ELEMENTWISE:
         return None
     for operand in root.operands:
@@ -233,7 +236,7 @@ def _split(lines: list[str], found: list[Line], fusion: Line, body: list[Line]) 
 
 @dataclass(frozen=True)
 class Part:
-    """One of the two fusions: its computation, and what the fusion reads."""
+    """A half of the split fusion: its computation, and the operands of the fusion."""
 
     name: str
     lines: list[str]
@@ -241,19 +244,19 @@ class Part:
 
 
 def _as_two(lines: list[str], fusion: Line, body: list[Line], inner: list[Line], outer: list[Line], middle: Line) -> Planted:
-    header = next(at for at in range(body[0].at, -1, -1) if lines[at].endswith("{"))
-    end = next(at for at in range(body[-1].at, len(lines)) if lines[at].startswith("}"))
-    root = next(row for row in body if "ROOT" in lines[row.at])
+    header = next(number for number in range(body[0].number, -1, -1) if lines[number].endswith("{"))
+    end = next(number for number in range(body[-1].number, len(lines)) if lines[number].startswith("}"))
+    root = next(row for row in body if "ROOT" in lines[row.number])
     first = _part("planted_first", lines, fusion, _closed(inner, body, ""), middle.name, None)
     second = _part("planted_second", lines, fusion, _closed(outer, body, middle.name), root.name, middle)
     changed = [
         *lines[:header],
         *first.lines,
         *second.lines,
-        *lines[end + 1 : fusion.at],
-        _call(lines[fusion.at].replace("ROOT ", ""), fusion, f"{fusion.name}.first", middle.shape, first),
-        _call(lines[fusion.at], fusion, fusion.name, fusion.shape, second),
-        *lines[fusion.at + 1 :],
+        *lines[end + 1 : fusion.number],
+        _call(lines[fusion.number].replace("ROOT ", ""), fusion, f"{fusion.name}.first", middle.shape, first),
+        _call(lines[fusion.number], fusion, fusion.name, fusion.shape, second),
+        *lines[fusion.number + 1 :],
     ]
     return Planted("\n".join(changed), "kernels", ("split in 2", "fusion"), fusion.name)
 
@@ -276,14 +279,14 @@ def _part(name: str, lines: list[str], fusion: Line, chosen: list[Line], root: s
     operands: list[str] = []
     for row in chosen:
         if row.opcode == "parameter":
-            made.append(re.sub(r"parameter\(\d+\)", f"parameter({len(operands)})", lines[row.at]))
+            made.append(re.sub(r"parameter\(\d+\)", f"parameter({len(operands)})", lines[row.number]))
             operands.append(fusion.operands[int(row.rest.partition(")")[0])])
     if extra is not None:
         made.append(f"  %{extra.name} = {extra.shape} parameter({len(operands)})")
         operands.append(f"{fusion.name}.first")
     for row in chosen:
         if row.opcode != "parameter":
-            text = lines[row.at].replace("ROOT ", "")
+            text = lines[row.number].replace("ROOT ", "")
             made.append(text.replace("  %", "  ROOT %", 1) if row.name == root else text)
     return Part(name, [f"%{name} () -> {fusion.shape} {{", *made, "}", ""], operands)
 
@@ -304,16 +307,18 @@ def loop_changed(text: str) -> Planted | None:
         if row.opcode != "while":
             continue
         condition = re.search(r"condition=%?([\w.\-]+)", row.rest)
-        inside = [one for one in rows(lines) if condition is not None and one.computation == condition[1]]
-        limits = [one for one in inside if one.opcode == "constant" and one.shape.startswith("s32[]")]
-        if len(limits) != 1 or not any(one.opcode == "compare" and "direction=LT" in one.rest for one in inside):
+        inside = [line for line in rows(lines) if condition is not None and line.computation == condition[1]]
+        limits = [line for line in inside if line.opcode == "constant" and line.shape.startswith("s32[]")]
+        if len(limits) != 1 or not any(line.opcode == "compare" and "direction=LT" in line.rest for line in inside):
             continue
-        old = re.search(r"constant\((\d+)\)", lines[limits[0].at])
+        old = re.search(r"constant\((\d+)\)", lines[limits[0].number])
         if old is None:
             continue
         new = int(old[1]) + 3
-        lines[limits[0].at] = lines[limits[0].at].replace(old[0], f"constant({new})")
-        lines[row.at] = lines[row.at].replace(f'"known_trip_count":{{"n":"{old[1]}"}}', f'"known_trip_count":{{"n":"{new}"}}')
+        lines[limits[0].number] = lines[limits[0].number].replace(old[0], f"constant({new})")
+        lines[row.number] = lines[row.number].replace(
+            f'"known_trip_count":{{"n":"{old[1]}"}}', f'"known_trip_count":{{"n":"{new}"}}'
+        )
         return Planted("\n".join(lines), "loops", (f"trip count {old[1]} → {new}",), row.name)
     return None
 

@@ -16,26 +16,26 @@ DATA = Path(__file__).parent.parent / "data"
 
 
 def module(text: str) -> ComparedModule:
-    """The only module of a text, with its analyses."""
-    (found,) = Comparisons(Request())._side(ComparedInput(text)).modules()
-    assert found is not None
-    return found
+    """Return the only module of a text, with its analyses."""
+    (compared,) = Comparisons(Request())._side(ComparedInput(text)).modules()
+    assert compared is not None
+    return compared
 
 
 @cache
 def dump(name: str) -> str:
-    """The text of a dump in `tests/data`."""
+    """Return the text of a dump in `tests/data`."""
     path = DATA / name
     return lzma.decompress(path.read_bytes()).decode() if path.suffix == ".xz" else path.read_text()
 
 
 def changes(old: ComparedModule, new: ComparedModule) -> list[ModuleChange]:
-    """What explains the difference of two modules."""
+    """Return the changes that explain the difference of two modules."""
     assert old.context is not None
     assert new.context is not None
     return Explanation(old.report, new.report, (old.context, new.context)).changes()
 
 
 def words(change: ModuleChange) -> str:
-    """A change in words, sizes as integers."""
+    """Format a change, sizes as integers."""
     return "".join(part if isinstance(part, str) else str(part.value) for part in format_change(change))

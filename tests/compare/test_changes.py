@@ -1,4 +1,4 @@
-"""What is told of instructions, collectives, loops and parameters that differ, on small modules written for it."""
+"""Changes of instructions, collectives, loops and parameters, on small modules written for it."""
 
 from __future__ import annotations
 
@@ -137,11 +137,11 @@ def test_other_names_are_no_change(name: str) -> None:
     assert "%" in text
     other = re.sub(r"%([A-Za-z_][\w.\-]*)", r"%\1.other", text)
     old, new = module(text), module(other)
-    found = compare(old, new)
+    comparison = compare(old, new)
     assert changes(old, new) == []
-    assert not found.is_different
-    assert found.report.facts["diff.same_program"]
-    assert found.report.facts["diff.same_schedule"]
+    assert not comparison.is_different
+    assert comparison.report.facts["diff.same_program"]
+    assert comparison.report.facts["diff.same_schedule"]
 
 
 PAIRS = (
@@ -155,8 +155,8 @@ PAIRS = (
 def test_there_and_back_are_mirror_images(old: str, new: str) -> None:
     """The differences of facts are those of the two reports."""
     first, second = module(dump(old)), module(dump(new))
-    there, back = compare(first, second).report, compare(second, first).report
-    facts, mirrored = ({str(row[0]): row[1:5] for row in report.table("facts").rows} for report in (there, back))
+    forward, back = compare(first, second).report, compare(second, first).report
+    facts, mirrored = ({str(row[0]): row[1:5] for row in report.table("facts").rows} for report in (forward, back))
     assert facts.keys() == mirrored.keys()
     for name, (before, after, difference, _) in facts.items():
         assert mirrored[name][:2] == (after, before)
@@ -165,7 +165,7 @@ def test_there_and_back_are_mirror_images(old: str, new: str) -> None:
         assert after == second.report.facts[name]
     shared = set(first.report.facts) & set(second.report.facts)
     assert {name for name in shared if first.report.facts[name] != second.report.facts[name]} <= facts.keys()
-    areas = [sorted(str(row[0]) for row in report.table("changes").rows) for report in (there, back)]
+    areas = [sorted(str(row[0]) for row in report.table("changes").rows) for report in (forward, back)]
     assert areas[0]
     assert set(areas[0]) == set(areas[1])
 
@@ -174,8 +174,10 @@ def test_the_first_lines_name_the_cause() -> None:
     text = dump("cpu/adamw_step.after.txt")
     without = re.sub(r" input_output_alias=\{.*?\}, (?=[a-z_]+=)", " ", text, count=1)
     assert without != text
-    (found,) = Comparisons(Request()).of(ComparedInput(text), ComparedInput(without))
-    rows = ["".join(part if isinstance(part, str) else str(part.value) for part in row.parts) for row in found.report.headline]
+    (comparison,) = Comparisons(Request()).of(ComparedInput(text), ComparedInput(without))
+    rows = [
+        "".join(part if isinstance(part, str) else str(part.value) for part in row.parts) for row in comparison.report.headline
+    ]
     assert rows[0] == "different programs"
     assert any("not donated any more" in row for row in rows[1:3])
     assert words(changes(module(text), module(without))[0]).startswith("not donated any more: ")
@@ -183,18 +185,18 @@ def test_the_first_lines_name_the_cause() -> None:
 
 def test_a_loop_that_carries_another_value_is_still_that_loop() -> None:
     """Recomputation in a scan: the loop of the backward pass carries fewer values, and no loop is new or gone."""
-    found = changes(module(dump("memory/cpu_scan.hlo")), module(dump("memory/cpu_scan_remat.hlo")))
-    assert found
-    assert [change for change in found if change.area == "loops"] == []
+    differences = changes(module(dump("memory/cpu_scan.hlo")), module(dump("memory/cpu_scan_remat.hlo")))
+    assert differences
+    assert [change for change in differences if change.area == "loops"] == []
 
 
 def test_checkpoint_that_changes_the_order_alone() -> None:
     """XLA joins what is computed twice in one computation: of unrolled layers nothing but the schedule is another one."""
-    found = compare(module(dump("memory/cpu_unrolled.hlo")), module(dump("memory/cpu_unrolled_remat.hlo")))
-    assert found.report.facts["diff.same_program"]
-    assert not found.report.facts["diff.same_schedule"]
-    assert found.is_different
-    names = [row[0] for row in found.report.table("facts").rows]
+    comparison = compare(module(dump("memory/cpu_unrolled.hlo")), module(dump("memory/cpu_unrolled_remat.hlo")))
+    assert comparison.report.facts["diff.same_program"]
+    assert not comparison.report.facts["diff.same_schedule"]
+    assert comparison.is_different
+    names = [row[0] for row in comparison.report.table("facts").rows]
     assert "memory.peak_bytes" in names
 
 
@@ -249,7 +251,7 @@ def test_a_long_chain_of_which_each_link_changed_is_matched_in_one_go() -> None:
     """Additions of another type, each of which reads the one before it: pairs follow pairs, not rounds rounds."""
 
     def match(count: int) -> None:
-        links = "\n".join(f"  a{at} = f32[8] add(a{at - 1}, a{max(0, at - 2)})" for at in range(1, count))
+        links = "\n".join(f"  a{number} = f32[8] add(a{number - 1}, a{max(0, number - 2)})" for number in range(1, count))
         text = f"HloModule m\n\nENTRY e {{\n  a0 = f32[8] parameter(0)\n{links}\n  ROOT r = f32[8] negate(a{count - 1})\n}}\n"
         old, new = (CanonicalModule(*_read(text.replace("f32", dtype))) for dtype in ("f32", "bf16"))
         matched = RowMatcher(old.of("e"), new.of("e"), [(0, 0)])
@@ -260,17 +262,17 @@ def test_a_long_chain_of_which_each_link_changed_is_matched_in_one_go() -> None:
 
 def test_many_equal_kernels_that_are_gone_are_looked_at_in_linear_time() -> None:
     def regroup(count: int) -> None:
-        rows = "\n".join(f"  n{at} = f32[8] negate(a)" for at in range(count))
+        rows = "\n".join(f"  n{number} = f32[8] negate(a)" for number in range(count))
         read = _read(f"HloModule m\n\nENTRY e {{\n  a = f32[8] parameter(0)\n{rows}\n}}\n")
-        gone = [Edit("gone", EditPlace("e", at), None) for at in range(1, count + 1)]
-        new = [Edit("new", None, EditPlace("e", at)) for at in range(1, count + 1)]
+        gone = [Edit("gone", EditPlace("e", number), None) for number in range(1, count + 1)]
+        new = [Edit("new", None, EditPlace("e", number)) for number in range(1, count + 1)]
         sides = CanonicalModule(*read), CanonicalModule(*read)
         assert Regrouping(*sides, gone).found == []
-        assert [one.edits for one in Regrouping(*sides, [*gone, *new]).found] == list(zip(gone, new, strict=True))
+        assert [kernels.edits for kernels in Regrouping(*sides, [*gone, *new]).found] == list(zip(gone, new, strict=True))
 
     assert_linear(regroup, 4_000)
 
 
 def _read(text: str) -> tuple[Module, Views]:
-    (found,) = read_modules(open_source(text), Wants(graph=True))
-    return found, Views(found.computations)
+    (module,) = read_modules(open_source(text), Wants(graph=True))
+    return module, Views(module.computations)

@@ -1,4 +1,4 @@
-"""Which facts differ, by how much, and in which order."""
+"""Facts that differ: their differences and their order."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def report(facts: dict[str, Value], specs: tuple[FactSpec, ...] = SPECS) -> Repo
 def test_what_people_ask_for_first_comes_first() -> None:
     old = report({"opcode.add": 1, "opcode.dot": 100, "optimizer.name": "adam", "memory.peak_bytes": 200, "time.step_s": None})
     new = report({"opcode.add": 3, "opcode.copy": 2, "optimizer.name": "lion", "memory.peak_bytes": 150, "time.step_s": None})
-    found = fact_changes(old, new)
-    assert [(one.name, one.old, one.new, one.difference, one.share) for one in found] == [
+    differing = fact_changes(old, new)
+    assert [(change.name, change.old, change.new, change.difference, change.share) for change in differing] == [
         ("memory.peak_bytes", 200, 150, -50, -0.25),
         ("optimizer.name", "adam", "lion", None, None),
         ("opcode.copy", 0, 2, 2, None),
@@ -35,21 +35,21 @@ def test_what_people_ask_for_first_comes_first() -> None:
 
 def test_there_and_back_are_mirror_images() -> None:
     old, new = report({"opcode.add": 1, "memory.peak_bytes": 7}), report({"opcode.dot": 4, "memory.peak_bytes": 9})
-    there = {one.name: (one.old, one.new) for one in fact_changes(old, new)}
-    back = {one.name: (one.new, one.old) for one in fact_changes(new, old)}
-    assert there == back == {"memory.peak_bytes": (7, 9), "opcode.add": (1, 0), "opcode.dot": (0, 4)}
+    forward = {change.name: (change.old, change.new) for change in fact_changes(old, new)}
+    back = {change.name: (change.new, change.old) for change in fact_changes(new, old)}
+    assert forward == back == {"memory.peak_bytes": (7, 9), "opcode.add": (1, 0), "opcode.dot": (0, 4)}
 
 
 def test_facts_of_one_report_alone_are_left_out() -> None:
     old = report({"opcode.add": 1}, SPECS[1:2])
-    assert [one.name for one in fact_changes(old, report({"memory.peak_bytes": 9, "opcode.add": 2}))] == ["opcode.add"]
+    assert [change.name for change in fact_changes(old, report({"memory.peak_bytes": 9, "opcode.add": 2}))] == ["opcode.add"]
 
 
 def test_an_unknown_value_differs_from_a_known_one_and_has_its_lower_bound() -> None:
     old = report({"memory.peak_bytes": None, "memory.peak_bytes.lower_bound": 5})
     new = report({"memory.peak_bytes": 8})
-    found = {one.name: (one.old, one.new, one.difference) for one in fact_changes(old, new)}
-    assert found == {"memory.peak_bytes": (None, 8, None), "memory.peak_bytes.lower_bound": (5, 8, 3)}
+    values = {change.name: (change.old, change.new, change.difference) for change in fact_changes(old, new)}
+    assert values == {"memory.peak_bytes": (None, 8, None), "memory.peak_bytes.lower_bound": (5, 8, 3)}
     assert value_in(new, "opcode.dot") == 0
     assert value_in(report({}), "optimizer.name") is None
 

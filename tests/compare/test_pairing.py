@@ -1,4 +1,4 @@
-"""Which modules of two inputs are compared with one another."""
+"""Pairs of modules of two inputs."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def test_many_are_paired_in_linear_time() -> None:
 def test_parameters_are_paired_by_their_paths_in_linear_time() -> None:
     def pair(count: int) -> None:
         old, new = ([{"path": f"{side}[{number}]"} for number in range(count)] for side in ("a", "b"))
-        found = pair_parameters([*old, {"path": "both"}], [{"path": "both"}, *new])
-        assert found == ([({"path": "both"}, {"path": "both"})], old, new)
+        paired = pair_parameters([*old, {"path": "both"}], [{"path": "both"}, *new])
+        assert paired == ([({"path": "both"}, {"path": "both"})], old, new)
 
     assert_linear(pair, 4_000)
 

@@ -37,25 +37,27 @@ DUMPS = (
 
 @pytest.mark.parametrize("name", DUMPS)
 def test_each_planted_change_is_found_and_nothing_else(name: str) -> None:
-    """Where a diff is read from NEW to OLD, there is one change too."""
+    """The diff from NEW to OLD has one change too."""
     text = dump(name)
     old = module(text)
     planted = 0
     for label, plant in PLANTS.items():
-        found = plant(text)
-        if found is None:
+        expected = plant(text)
+        if expected is None:
             continue
         planted += 1
-        new = module(found.text)
+        new = module(expected.text)
         assert old.program != new.program, label
         (change,) = changes(old, new)
-        told = words(change)
-        assert change.area == found.area, (label, told)
-        assert [word for word in found.words if word not in told] == [], (label, told)
-        assert found.name in change.name or not found.name, (label, told)
+        line = words(change)
+        assert change.area == expected.area, (label, line)
+        assert [word for word in expected.words if word not in line] == [], (label, line)
+        assert expected.name in change.name or not expected.name, (label, line)
         (back,) = changes(new, old)
         assert back.area == change.area, label
-        assert (back.size, back.flops) == tuple(None if one is None else -one for one in (change.size, change.flops)), label
+        assert (back.size, back.flops) == tuple(
+            None if figure is None else -figure for figure in (change.size, change.flops)
+        ), label
     assert planted
 
 

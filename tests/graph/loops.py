@@ -59,5 +59,5 @@ def loop_of(text: str, name: str = "loop") -> Loop:
 
 
 def _loop(text: str, name: str, wants: Wants) -> Loop:
-    (loop,) = (one for one in find_loops(module(text.encode(), wants)) if one.instruction.name == name)
+    (loop,) = (loop for loop in find_loops(module(text.encode(), wants)) if loop.instruction.name == name)
     return loop

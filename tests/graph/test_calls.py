@@ -1,4 +1,4 @@
-"""How often computations run, and what collectives that makes."""
+"""Runs of computations, and the executed figures of collectives."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def executions(text: str, wants: Wants = LIGHT) -> dict[str, int | None]:
 
 
 def _executions(graph: CallGraph) -> dict[str, int | None]:
-    """How often each computation that is reached runs; `None` where that is not known."""
+    """Return the runs of each reached computation; None if unknown."""
     return {name: graph.runs(name).exact for name in graph.calls}
 
 
@@ -61,9 +61,9 @@ def figures(text: str, wants: Wants = LIGHT) -> Executed:
 
 
 def executed(text: str, wants: Wants = LIGHT) -> tuple[int | None, int | None]:
-    """How often collectives run, and the bytes of their operands then."""
-    found = figures(text, wants)
-    return found.count.exact, found.operand_bytes.exact
+    """Return the executed collectives, and the bytes of their operands."""
+    total = figures(text, wants)
+    return total.count.exact, total.operand_bytes.exact
 
 
 def test_what_is_called_from_two_places_runs_for_both() -> None:
@@ -143,9 +143,9 @@ def test_a_loop_without_an_end() -> None:
     graph = CallGraph(module(text.encode(), LIGHT))
     assert _executions(graph) == {"main": 1, "body": 10, "cond": 11, "sums": None, "checks": None}
     assert graph.runs("sums").reason == graph.runs("checks").reason == reason
-    found = figures(text)
-    assert found.count == ExecutedFigure(None, 10 + 20, reason)
-    assert found.operand_bytes == ExecutedFigure(None, 30 * 32, reason)
+    total = figures(text)
+    assert total.count == ExecutedFigure(None, 10 + 20, reason)
+    assert total.operand_bytes == ExecutedFigure(None, 30 * 32, reason)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_branches_that_are_one_computation(branches: str) -> None:
 )
 @pytest.mark.parametrize("wants", ALL_WAYS)
 def test_branches(branches: str, expected: tuple[int, int] | None, wants: Wants) -> None:
-    """One runs: it counts where all hold the same. The gathered operand is as large as the summed one."""
+    """Figures are exact if all branches hold the same. The gathered operand is as large as the summed one."""
     text = entry_of(PREDICATE, f"ROOT %r = f32[8]{{0}} conditional(%p, %v, %v), {branches}")
     assert executed(text, wants) == (expected or (None, None))
     if expected is None:
@@ -191,9 +191,9 @@ def test_a_computation_that_calls_itself(wants: Wants) -> None:
     graph = CallGraph(module(entry_of(CALL + "%again").encode(), wants))
     assert _executions(graph) == {"main": 1, "again": None}
     assert graph.runs("again").reason == "again is called, directly or not, by a computation that calls itself"
-    found = figures(entry_of(CALL + "%again"), wants)
-    assert found.count == ExecutedFigure(None, 1, graph.runs("again").reason)
-    assert found.operand_bytes.exact is None
+    total = figures(entry_of(CALL + "%again"), wants)
+    assert total.count == ExecutedFigure(None, 1, graph.runs("again").reason)
+    assert total.operand_bytes.exact is None
 
 
 def test_an_entry_that_calls_itself() -> None:
@@ -259,8 +259,8 @@ def test_a_module_without_computations(wants: Wants) -> None:
 def test_a_scan_over_three_layers(wants: Wants, printed: bool) -> None:
     """2 all-reduces outside of 4 + 384 bytes; a gather of 128; a gather of 128 and a reduce-scatter of 256 on the way back."""
     text = (DATA / "cpu" / "scan_fsdp.after.txt").read_text()
-    found = executed(text if printed else re.sub("known_trip_count", "taken_out", text), wants)
-    assert found == (2 + 3 + 6, 388 + 3 * 128 + 3 * (128 + 256))
+    figures_of_step = executed(text if printed else re.sub("known_trip_count", "taken_out", text), wants)
+    assert figures_of_step == (2 + 3 + 6, 388 + 3 * 128 + 3 * (128 + 256))
 
 
 def test_an_asynchronous_call_as_sugar() -> None:
@@ -295,7 +295,7 @@ def test_runs_of_branches() -> None:
 
 
 def test_a_step_is_between_the_cheapest_and_the_dearest_branch() -> None:
-    """Of each figure apart: one branch does 5 and moves 70, the other does 9 and moves 20, the third neither."""
+    """Each figure by itself: one branch does 5 and moves 70, the other does 9 and moves 20, the third neither."""
     branches = "branch_computations={%summing, %gathering, %plain}"
     text = entry_of(PREDICATE, f"ROOT %r = f32[8]{{0}} conditional(%p, %v, %v), {branches}")
     graph = CallGraph(module(text.encode(), GRAPH))
@@ -376,5 +376,5 @@ def test_many_branches_take_linear_time() -> None:
         (SHARED, "%p = s32[] parameter(1)", f"ROOT %r = f32[8]{{0}} conditional(%p), branch_computations={{{branches}}}"),
     )
     graph = CallGraph(module("\n".join(["HloModule m\n", *named, entry]).encode(), GRAPH))
-    found = graph.bounds({f"b{n}": {n: Bounds.exactly(1)} for n in range(count)})
-    assert {(amount.least, amount.greatest) for amount in found.values()} == {(0, 1)}
+    bounds = graph.bounds({f"b{n}": {n: Bounds.exactly(1)} for n in range(count)})
+    assert {(amount.least, amount.greatest) for amount in bounds.values()} == {(0, 1)}

@@ -19,23 +19,21 @@ def computation(name: str, *lines: str) -> str:
 REPEATED = 6
 
 
-def alike(one: tuple[str, ...], other: tuple[str, ...], before: str = "") -> bool:
-    """Whether two computations have the same form, which is known of both: when the one was found once, and when it was found
-    often.
-    """
+def alike(first: tuple[str, ...], other: tuple[str, ...], before: str = "") -> bool:
+    """Return True if two computations share a fingerprint, found from one copy and from many of the first."""
     ones = [f"one.{number}" for number in range(REPEATED)]
-    text = before + "".join(computation(name, *one) for name in ones) + computation("other", *other)
+    text = before + "".join(computation(name, *first) for name in ones) + computation("other", *other)
     computations = module_of("%p = f32[] parameter(0)", before=text.removesuffix("\n")).computations
-    found = []
+    results = []
     for asked in (ones[:1], ones):
         fingerprints = Fingerprints(computations)
         numbers = {fingerprints.of(name) for name in asked}
         last = fingerprints.of("other")
         assert None not in {*numbers, last}
         assert len(numbers) == 1
-        found.append((last in numbers, fingerprints.is_alone("one.0"), fingerprints.is_alone("other")))
-    assert found[0] == found[1]
-    return found[0][0]
+        results.append((last in numbers, fingerprints.is_alone("one.0"), fingerprints.is_alone("other")))
+    assert results[0] == results[1]
+    return results[0][0]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +66,7 @@ def test_another_form(other: tuple[str, ...]) -> None:
 
 
 def test_equal_names_are_told_apart_from_different_ones() -> None:
-    """A name that two rows define reads the same where the second one is meant."""
+    """A name that two rows define reads the same if the second row is meant."""
     last = "ROOT %s = f32[4] subtract(%a.1, %b.1)"
     twice = ("%a.1 = f32[4] parameter(0)", "%a.1 = f32[4] parameter(1)", last.replace("%b.1", "%a.1"))
     assert not alike((*LINES[:2], last), twice)
@@ -102,7 +100,7 @@ def test_some_names_without_a_mark(negated: str, difference: str) -> None:
     """`p` without a mark is the first parameter in one computation, and the second one in the other."""
     last = f"ROOT %s = f32[8] subtract({difference})"
     first, second = ("%p", "%q"), ("%q", "%p")
-    one, other = (
+    computation_lines, other = (
         (
             f"{a} = f32[8] parameter(0)",
             f"{b} = f32[8] parameter(1)",
@@ -111,15 +109,15 @@ def test_some_names_without_a_mark(negated: str, difference: str) -> None:
         )
         for a, b in (first, second)
     )
-    assert not alike(one, other)
-    assert alike(one, one)
+    assert not alike(computation_lines, other)
+    assert alike(computation_lines, computation_lines)
 
 
 def test_a_row_with_the_name_of_a_word_of_the_text() -> None:
     """`p` without a mark is of no row in one computation, and the first parameter in the other."""
-    one = (*LINES[:2], "ROOT %r.2 = f32[4] subtract(%a.1, p)")
-    assert not alike(one, tuple(line.replace("%a.1", "%p") for line in one))
-    assert alike(one, tuple(line.replace("%a.1", "%q") for line in one))
+    lines = (*LINES[:2], "ROOT %r.2 = f32[4] subtract(%a.1, p)")
+    assert not alike(lines, tuple(line.replace("%a.1", "%p") for line in lines))
+    assert alike(lines, tuple(line.replace("%a.1", "%q") for line in lines))
 
 
 def test_names_without_a_mark_may_differ_in_their_numbers() -> None:
@@ -132,10 +130,10 @@ def test_names_without_a_mark_may_differ_in_their_numbers() -> None:
 
 
 def test_what_differs_in_names_alone() -> None:
-    """Another constant makes another thing of it, and so does what is called; without marks a number may be a constant's."""
-    one, other = ("%a.1 = f32[] constant(0.9)",), ("%a.1 = f32[] constant(0.8)",)
-    assert not alike(one, other)
-    text = computation("one", *one) + reducer("f.1", "add") + computation("calls", *INPUTS, REDUCE + "f.1")
+    """Another constant or callee makes a difference; without marks a number may be a constant's."""
+    constant, other = ("%a.1 = f32[] constant(0.9)",), ("%a.1 = f32[] constant(0.8)",)
+    assert not alike(constant, other)
+    text = computation("one", *constant) + reducer("f.1", "add") + computation("calls", *INPUTS, REDUCE + "f.1")
     text += computation("bare", "a.1 = f32[] constant(0.9)", "b.1 = f32[] negate(a.1)")
     fingerprints = Fingerprints(module_of("%p = f32[] parameter(0)", before=text).computations)
     assert all(fingerprints.of(name) is not None for name in ("one", "f.1", "calls", "bare"))
@@ -168,7 +166,7 @@ ROW_AS_CALLEE = choice("%b.0", "%b.1", row="b.0", operand="%b.0")
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "expected"),
+    ("first", "other", "expected"),
     [
         (TWO, choice("%b.1", "%b.2"), True),
         (TWO, choice("%b.1", "%b.0"), True),
@@ -187,9 +185,9 @@ ROW_AS_CALLEE = choice("%b.0", "%b.1", row="b.0", operand="%b.0")
     ],
 )
 def test_names_of_rows_and_callees_are_equal_in_the_same_places(
-    one: tuple[str, ...], other: tuple[str, ...], expected: bool
+    first: tuple[str, ...], other: tuple[str, ...], expected: bool
 ) -> None:
-    assert alike(one, other, BRANCHES) == expected
+    assert alike(first, other, BRANCHES) == expected
 
 
 @pytest.mark.parametrize(
@@ -225,7 +223,7 @@ def test_a_computation_that_is_not_there() -> None:
 
 
 def test_strings_are_no_metadata() -> None:
-    """What stands in a string may look like metadata and go on behind it."""
+    """A string may look like the begin of metadata."""
     line = '%r = f32[4] negate(%a.1), frontend_attributes={a=", metadata={", b="DIMENSIONS}"}'
     assert not alike((LINES[0], line.replace("DIMENSIONS", "1")), (LINES[0], line.replace("DIMENSIONS", "2")))
     same = line + ', metadata={op_name="OTHER"}'

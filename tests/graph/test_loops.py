@@ -1,4 +1,4 @@
-"""How often loops run: as printed, and as worked out from what their conditions compare."""
+"""Trip counts: printed, and derived from conditions."""
 
 from __future__ import annotations
 
@@ -312,9 +312,9 @@ def test_a_limit_that_comes_out_of_an_earlier_loop(element: int, count: int | No
 
 
 def parsed(config: str) -> BackendConfig:
-    found = ValueTable().read("backend_config", config)
-    assert isinstance(found, BackendConfig)
-    return found
+    value = ValueTable().read("backend_config", config)
+    assert isinstance(value, BackendConfig)
+    return value
 
 
 @pytest.mark.parametrize(
@@ -361,8 +361,8 @@ def test_a_count_that_is_text_is_told_and_worked_out() -> None:
 
 def test_a_loop_that_depends_on_data_has_none_and_says_on_what() -> None:
     text = (DATA / "cpu" / "control_flow.after.txt").read_text()
-    unknown, known = find_loops(module(text.encode(), WANTS))
-    assert (unknown.trip_count, unknown.source, known.trip_count) == (None, None, 5)
+    unknown, counted = find_loops(module(text.encode(), WANTS))
+    assert (unknown.trip_count, unknown.source, counted.trip_count) == (None, None, 5)
     line = next(n for n, line in enumerate(text.splitlines(), 1) if "ROOT %lt.4 = " in line)
     assert unknown.reason == f"depends on reduce_sum.0, which the compare lt.4 (line {line}) reads and which is no integer"
 

@@ -1,4 +1,4 @@
-"""Which instruction is meant, what a fusion computes, and ways that keep the arrays of a loop apart."""
+"""Look-up of instructions, expressions of fusions, and paths that keep the arrays of a loop apart."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def module(text: str) -> Module:
     return read(text, Wants(graph=True, entry=True))
 
 
-def views_of(found: Module) -> Views:
-    return Views(found.computations)
+def views_of(source: Module) -> Views:
+    return Views(source.computations)
 
 
 @pytest.mark.parametrize(
@@ -142,8 +142,8 @@ ENTRY e {
 """
 
 
-def asked(found: Module, name: str) -> RowPlace:
-    (place,) = find_rows(found, views_of(found), name)
+def asked(source: Module, name: str) -> RowPlace:
+    (place,) = find_rows(source, views_of(source), name)
     return place
 
 
@@ -152,29 +152,29 @@ def names(around: Neighbourhood, numbers: list[int]) -> list[str]:
 
 
 def test_the_arrays_of_a_loop_are_kept_apart() -> None:
-    found = module(LOOP)
-    views = views_of(found)
+    source = module(LOOP)
+    views = views_of(source)
     for name, expected in (("ex", {"w", "p", "a1"}), ("ey", {"w", "q", "b1", "p", "a1"}), ("ez", {"w", "r", "c1"})):
-        around = Neighbourhood(found, views, asked(found, name), 10)
-        assert (name, set(names(around, [one.number for one in around.feeds]))) == (name, expected)
-    around = Neighbourhood(found, views, asked(found, "q"), 10)
-    assert names(around, [one.number for one in around.reads]) == ["w", "b1", "ey"]
-    assert [one.steps for one in around.reads] == [1, 2, 2]
+        around = Neighbourhood(source, views, asked(source, name), 10)
+        assert (name, set(names(around, [neighbour.number for neighbour in around.feeds]))) == (name, expected)
+    around = Neighbourhood(source, views, asked(source, "q"), 10)
+    assert names(around, [neighbour.number for neighbour in around.reads]) == ["w", "b1", "ey"]
+    assert [neighbour.steps for neighbour in around.reads] == [1, 2, 2]
     assert around.from_parameters == []
 
 
 def test_ways_of_one_array_of_a_loop() -> None:
-    found = module(LOOP)
-    views = views_of(found)
-    assert Ways(found, views, [asked(found, "r")], [asked(found, "ey")]).found == []
-    ways = Ways(found, views, [asked(found, "p")], [asked(found, "ey")])
-    assert [[ways.graph.name(one) for one in way] for way in ways.found] == [["p", "w", "ey"]]
-    assert {ways.graph.name(one) for one in ways.joined} == {"p", "w", "a1", "b1", "ey"}
+    source = module(LOOP)
+    views = views_of(source)
+    assert Ways(source, views, [asked(source, "r")], [asked(source, "ey")]).found == []
+    ways = Ways(source, views, [asked(source, "p")], [asked(source, "ey")])
+    assert [[ways.graph.name(number) for number in way] for way in ways.found] == [["p", "w", "ey"]]
+    assert {ways.graph.name(number) for number in ways.joined} == {"p", "w", "a1", "b1", "ey"}
 
 
 def test_the_way_from_a_parameter_follows_its_array() -> None:
-    found = module(LOOP)
-    around = Neighbourhood(found, views_of(found), asked(found, "ez"), 2)
+    source = module(LOOP)
+    around = Neighbourhood(source, views_of(source), asked(source, "ez"), 2)
     assert [names(around, way) for way in around.from_parameters] == [["r", "w"]]
 
 
@@ -185,9 +185,9 @@ def test_many_ends_take_time_in_their_number() -> None:
         rows = "\n".join(f"  n{number} = f32[2] negate(p)" for number in range(count))
         names = ", ".join(f"n{number}" for number in range(count))
         root = f"  ROOT c = f32[{2 * count}] concatenate({names}), dimensions={{0}}"
-        found = module(f"HloModule m\nENTRY e {{\n  p = f32[2] parameter(0)\n{rows}\n{root}\n}}\n")
-        views = views_of(found)
-        ways = Ways(found, views, find_rows(found, views, "negate"), find_rows(found, views, "c"))
+        source = module(f"HloModule m\nENTRY e {{\n  p = f32[2] parameter(0)\n{rows}\n{root}\n}}\n")
+        views = views_of(source)
+        ways = Ways(source, views, find_rows(source, views, "negate"), find_rows(source, views, "c"))
         assert len(ways.found) == 8
 
     assert_linear(find_ways, 5_000)

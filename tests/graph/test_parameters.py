@@ -31,8 +31,8 @@ def test_leaves_of_parameters_and_outputs(entry: Entry) -> None:
     lines = ("%b = u8[3]{0} parameter(2)", TUPLE, "%e = () parameter(1)")
     interface = entry(*lines, "ROOT %o = (u8[3]{0}, (token[], pred[])) tuple(%b, %t)").interface
     assert interface.count == 3
-    found = [(leaf.number, leaf.index, leaf.name, str(leaf.shape), leaf.shape.bytes) for leaf in interface.parameters]
-    assert found == [
+    rows = [(leaf.number, leaf.index, leaf.name, str(leaf.shape), leaf.shape.bytes) for leaf in interface.parameters]
+    assert rows == [
         (0, (0,), "t", "f32[4]", 16),
         (0, (1, 0), "t", "s32[]", 4),
         (0, (1, 1), "t", "bf16[2]", 4),
@@ -78,8 +78,10 @@ def test_nested_indexes(entry: Entry) -> None:
     root = 'ROOT %o = (s32[], (f32[4]{0}, bf16[2]{0})) custom-call(%t), custom_call_target="swap"'
     header = ", input_output_alias={ {1,0}: (0, {0}, may-alias), {0}: (0, {1,0}, may-alias) }, buffer_donor={ (0, {1, 1}) }"
     context = entry(TUPLE, root, header=header)
-    found = {index: (leaf.alias.output_index if leaf.alias else None, leaf.donor) for index, leaf in leaves(context).items()}
-    assert found == {(0, (0,)): ((1, 0), False), (0, (1, 0)): ((0,), False), (0, (1, 1)): (None, True)}
+    donations = {
+        index: (leaf.alias.output_index if leaf.alias else None, leaf.donor) for index, leaf in leaves(context).items()
+    }
+    assert donations == {(0, (0,)): ((1, 0), False), (0, (1, 0)): ((0,), False), (0, (1, 1)): (None, True)}
     assert [out.alias is not None for out in context.interface.outputs] == [True, True, False]
 
 
@@ -106,8 +108,8 @@ def test_what_is_said_of_a_tuple_holds_for_all_in_it(entry: Entry) -> None:
 )
 def test_aliases_and_donors_that_lead_nowhere(entry: Entry, header: str, fault: str) -> None:
     root = "ROOT %o = (f32[4,2]{1,0}, f32[4,2]{1,0}) tuple(%p, %q)"
-    (found,) = entry(P, Q, root, header=f", {header}").interface.faults
-    assert found.message.endswith(fault)
+    (interface_fault,) = entry(P, Q, root, header=f", {header}").interface.faults
+    assert interface_fault.message.endswith(fault)
 
 
 def test_an_alias_that_leads_nowhere_has_the_bytes_of_its_other_end(entry: Entry) -> None:
@@ -118,8 +120,8 @@ def test_an_alias_that_leads_nowhere_has_the_bytes_of_its_other_end(entry: Entry
         ("input_output_alias={ {0}: (7, {}, may-alias) }", 32),
         ("buffer_donor={ (2, {}) }", 0),
     ):
-        (found,) = entry(P, Q, root, header=f", {header}").interface.faults
-        assert found.bytes == size
+        (fault,) = entry(P, Q, root, header=f", {header}").interface.faults
+        assert fault.bytes == size
 
 
 CUT = """HloModule m, is_scheduled=true
@@ -186,8 +188,8 @@ def test_shardings_of_tuples_are_dealt_out(entry: Entry) -> None:
         "ROOT %o = (f32[8]{0}, f32[4]{0}) tuple(%q, %t), sharding={{replicated}, {devices=[2]<=[2]}}",
     )
     interface = entry(*lines).interface
-    told = [leaf.sharding.text for leaf in interface.parameters if leaf.sharding]
-    assert told == ["{devices=[2]<=[2]}", "{replicated}", "{replicated}"]
+    texts = [leaf.sharding.text for leaf in interface.parameters if leaf.sharding]
+    assert texts == ["{devices=[2]<=[2]}", "{replicated}", "{replicated}"]
     assert [out.sharding.text for out in interface.outputs if out.sharding] == ["{replicated}", "{devices=[2]<=[2]}"]
 
 

@@ -1,4 +1,4 @@
-"""Which parameters nothing reads, and what is known of an entry that the text does not hold."""
+"""Unread parameters, and the interface of an entry that the text does not hold."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def test_without_the_entry_the_header_tells(read: Entry) -> None:
     """Numbers, shapes and aliases are in the header; lines, names and uses are not."""
     interface = read(f"HloModule m, input_output_alias={{ {{1}}: (2, {{}}, may-alias) }}, {LAYOUT}\n").interface
     assert interface.count == 3
-    found = [(leaf.number, leaf.index, str(leaf.shape), leaf.donated, leaf.line, leaf.name) for leaf in interface.parameters]
-    assert found == [
+    rows = [(leaf.number, leaf.index, str(leaf.shape), leaf.donated, leaf.line, leaf.name) for leaf in interface.parameters]
+    assert rows == [
         (0, (), "f32[4]", False, None, ""),
         (1, (0,), "s32[]", False, None, ""),
         (1, (1,), "bf16[2]", False, None, ""),
@@ -102,7 +102,7 @@ def test_neither_entry_nor_layout(read: Entry) -> None:
 
 
 def test_an_entry_that_is_cut_off_in_its_parameters(read: Entry) -> None:
-    """Of three parameters one is there; the header names them all, and the result."""
+    """The text has one of three parameters; the header names them all, and the result."""
     interface = read(f"HloModule m, {LAYOUT}\n\nENTRY %main {{\n  {P}\n  %x = f32[4]{{0}} nega").interface
     assert interface.count == 3
     assert [leaf.number for leaf in interface.parameters] == [0, 1, 1, 2]

@@ -62,7 +62,7 @@ def test_the_last_row_where_none_is_marked() -> None:
 
 
 def test_cost_and_optimizer_have_the_same_root() -> None:
-    """The fusion writes the 8 bytes of its last root, where the first one has 32."""
+    """The fusion writes the 8 bytes of its last root; the first one has 32."""
     rows = (PARAMETER, "ROOT %a = f32[8]{0} negate(%p)", "ROOT %b = f32[2]{0} slice(%p), slice={[0:2]}")
     before = "%f {\n" + "".join(f"  {row}\n" for row in rows) + "}\n"
     lines = (PARAMETER, "ROOT %r = f32[2]{0} fusion(%p), kind=kLoop, calls=%f")
@@ -93,8 +93,8 @@ def test_cost_and_optimizer_have_the_same_root() -> None:
     ],
 )
 def test_operands(operands: str, expected: list[str | None]) -> None:
-    found = view_of(f"%r = f32[4] tuple({operands}), dimensions={{0}}").operands(0)
-    assert [name and "#".join([name, *map(str, path)]) for name, path, _ in found] == expected
+    operands_of_row = view_of(f"%r = f32[4] tuple({operands}), dimensions={{0}}").operands(0)
+    assert [name and "#".join([name, *map(str, path)]) for name, path, _ in operands_of_row] == expected
 
 
 def test_shapes_of_operands() -> None:
@@ -126,7 +126,7 @@ def test_a_row_is_one_user_however_often_it_uses_another() -> None:
 
 
 def test_operands_that_are_not_closed() -> None:
-    """A row that was kept although its parenthesis stays open, as where another one makes up for it."""
+    """A row that was kept although its parenthesis stays open, as if another row closes it."""
     computation = Computation("broken", 3, is_entry=False)
     computation.rows = rows_of([("", "f", "f32[4] fusion", "%a, kind=kLoop, calls=%c")], 4)
     view = View(computation)
@@ -179,7 +179,7 @@ def test_an_index_in_a_comment(element: str) -> None:
 @pytest.mark.parametrize("comments", [("/*), calls=%no, x=*/", ""), ("", "/*, calls=%no, x=*/"), ("/*index=0*/", "")])
 def test_a_callee_in_a_comment(comments: tuple[str, str]) -> None:
     view = view_of(PARAMETER, f"%f = f32[8] fusion(%p{comments[0]}){comments[1]}, kind=kLoop, calls=%yes")
-    assert [one.name for one in view.called(1)] == ["yes"]
+    assert [callee.name for callee in view.called(1)] == ["yes"]
 
 
 # -- metadata ---------------------------------------------------------------------------------------------------------------

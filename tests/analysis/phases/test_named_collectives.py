@@ -31,8 +31,8 @@ def phases(entry: Callable[..., Context]) -> Phases:
 
     def found(*collectives: str | tuple[str, ...]) -> list[str]:
         lines = []
-        for n, one in enumerate(collectives):
-            shape, op_name, source = ("f32[8]", one, "") if isinstance(one, str) else (*one, "")[:3]
+        for n, fields in enumerate(collectives):
+            shape, op_name, source = ("f32[8]", fields, "") if isinstance(fields, str) else (*fields, "")[:3]
             reducer = "%max" if "reduce_max" in op_name else "%add"
             metadata = f'metadata={{op_name="{op_name}" source_file="{source}" source_line=7}}'
             lines += [f"%p{n} = {shape} parameter({n})"]

@@ -1,8 +1,7 @@
-"""What the graph of values tells of training steps whose metadata is hidden.
+"""Phases by the graph of values, in training steps whose metadata is hidden.
 
-The dumps are of tests/data/make_phases.py: how many products each phase has follows from the program, and JAX's names, which
-the graph does not see, say of each product and collective what it is. Each program has a twin that updates nothing: of that
-nothing is told.
+The dumps are of tests/data/make_phases.py. The program shows how many products each phase has. JAX's names, which the graph
+does not see, give the phase of each product and collective. Each program has a twin that updates nothing and has no phases.
 """
 
 from __future__ import annotations
@@ -92,9 +91,9 @@ def test_products_by_phase(name: str) -> None:
 def test_what_names_tell_the_graph_tells_likewise(name: str) -> None:
     """Names of the forward pass do not tell the loss from it."""
     without, with_names = hidden(name), named(name)
-    told, known = products(without), products(with_names)
-    assert {one: told[one] for one, phase in known.items() if phase != "unknown"} == {
-        one: phase for one, phase in known.items() if phase != "unknown"
+    by_graph, by_names = products(without), products(with_names)
+    assert {product: by_graph[product] for product, phase in by_names.items() if phase != "unknown"} == {
+        product: phase for product, phase in by_names.items() if phase != "unknown"
     }
     both = zip(without.phases.of_collectives, with_names.phases.of_collectives, without.collectives, strict=True)
     for graph, by_name, collective in both:
@@ -107,7 +106,7 @@ def test_what_names_tell_the_graph_tells_likewise(name: str) -> None:
 def test_twins_stay_unknown(name: str) -> None:
     context = hidden(name)
     assert set(products(context).values()) == {"unknown"}
-    assert {one.phase for one in context.phases.of_collectives} <= {"unknown"}
+    assert {phase.phase for phase in context.phases.of_collectives} <= {"unknown"}
     assert context.why_no_graph
 
 
@@ -148,7 +147,7 @@ def test_ring_attention_moves_keys_and_values_in_each_phase() -> None:
 
 def test_the_graph_is_not_read_where_names_tell_everything() -> None:
     context = Context(read(text("two_layers")))
-    assert {one.phase_from for one in context.phases.of_collectives} == {"name"}
+    assert {phase.phase_from for phase in context.phases.of_collectives} == {"name"}
     assert "graph_phases" not in vars(context)
 
 
@@ -215,7 +214,7 @@ DIFFERENCE = "%do = f32[16,8]{1,0} subtract(%o, %y)"
 
 
 def test_a_stage_of_a_pipeline_has_no_phases() -> None:
-    """The activations come in and go out, and so do the cotangents: nothing tells where the loss is."""
+    """Activations and cotangents are both parameters and outputs: nothing shows the loss."""
     stage = Context(read(STAGE.format(cotangent="%do = f32[16,8]{1,0} copy(%y)", **OUTPUT)))
     assert set(products(stage).values()) == {"unknown"}
     assert stage.why_no_graph
@@ -238,8 +237,8 @@ def test_a_stage_of_a_pipeline_has_no_phases() -> None:
 )
 def test_the_same_layers_with_their_targets_have(third: dict[str, str]) -> None:
     """The two products of the layers, and their three gradients; the loss is half the sum of squares."""
-    told = products(Context(read(STAGE.format(**third))))
-    assert {name: phase for (_, name), phase in told.items()} == {
+    phases = products(Context(read(STAGE.format(**third))))
+    assert {name: phase for (_, name), phase in phases.items()} == {
         "h": "forward",
         "o": "forward",
         "dw": "backward",

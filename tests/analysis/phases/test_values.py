@@ -38,7 +38,7 @@ def inputs(graph: ValueGraph) -> list[set[str]]:
         names = {graph.frames[graph.frame_of[node]].view.rows[graph.row_of[node]][1] for node in members}
         reached.append(names.union(*(reached[other] for other in made_of)))
     elements = root if isinstance(root, tuple) else (root,)
-    return [set().union(*(reached[parts.component_of[node]] for node in nodes_in(one))) for one in elements]
+    return [set().union(*(reached[parts.component_of[node]] for node in nodes_in(element))) for element in elements]
 
 
 def test_a_combined_all_reduce_is_one_for_each_operand(read: Read) -> None:
@@ -188,7 +188,7 @@ def test_calls_that_multiply_are_bounded(read: Read) -> None:
 
 
 def test_each_call_receives_what_was_sent(read: Read) -> None:
-    """Of `first`, which both calls make of what is sent: what they get is only added."""
+    """Both calls compute `first` from the sent array; the received array is only added."""
     meet = 'channel_id=1, is_host_transfer=true, frontend_attributes={_xla_host_transfer_rendezvous="meet"}'
     graph = values(
         read,

@@ -33,27 +33,27 @@ def renamed(text: str, seed: int) -> str:
 
 
 def without_metadata(text: str) -> str:
-    """No instruction says where it comes from."""
+    """Remove the metadata of all instructions."""
     return _METADATA.sub("", text)
 
 
 def reordered(text: str, seed: int) -> str:
-    """The lines of each computation in another order in which each name is defined before its uses."""
+    """Shuffle the lines of each computation, each name still defined before its uses."""
     chance = random.Random(seed)  # noqa: S311 - texts, not secrets
-    found: list[str] = []
+    lines: list[str] = []
     block: list[str] = []
     for line in text.split("\n"):
         if _LINE.match(line):
             block.append(line)
             continue
-        found += _shuffled(block, chance)
-        found.append(line)
+        lines += _shuffled(block, chance)
+        lines.append(line)
         block = []
-    return "\n".join(found + _shuffled(block, chance))
+    return "\n".join(lines + _shuffled(block, chance))
 
 
 def with_predecessors_reordered(text: str, seed: int) -> str:
-    """The predecessors of each line in another order, which means nothing."""
+    """Shuffle the control predecessors of each line; their order has no meaning."""
     chance = random.Random(seed)  # noqa: S311 - texts, not secrets
 
     def shuffled(match: re.Match[str]) -> str:
@@ -78,8 +78,8 @@ def _shuffled(lines: list[str], chance: random.Random) -> list[str]:
     ready = [name for name, count in missing.items() if not count]
     order = []
     while ready:
-        at = chance.randrange(len(ready))
-        ready[at], ready[-1] = ready[-1], ready[at]
+        index = chance.randrange(len(ready))
+        ready[index], ready[-1] = ready[-1], ready[index]
         name = ready.pop()
         order.append(defined[name])
         for user in users[name]:

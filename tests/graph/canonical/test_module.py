@@ -1,4 +1,4 @@
-"""What a module is apart from its names: what must not matter, and what must."""
+"""Modules without names: changes that must not matter, and changes that must."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def normal(text: str, *, is_scheduled: bool = False) -> str:
 
 
 def fingerprints(text: str) -> list[int]:
-    found = canonical(text)
-    return sorted(found.of(name).fingerprint for name in found.names)
+    module = canonical(text)
+    return sorted(module.of(name).fingerprint for name in module.names)
 
 
 def entry(*lines: str) -> str:
@@ -119,7 +119,7 @@ def test_any_order_and_any_names_give_one_normal_form(text: str, seed: int) -> N
 
 
 def test_equal_predecessors_are_told_apart_by_their_users() -> None:
-    """Of two equal custom calls one is negated; which of them the text names first does not matter."""
+    """Two equal custom calls, one of them negated: their order in the text does not matter."""
     calls = [f'%{name} = f32[] custom-call(), custom_call_target="t"' for name in ("a", "b")]
     ends = ["%n = f32[] negate(%a)", "ROOT %r = f32[] constant(0), control-predecessors="]
     texts = [entry(*calls, ends[0], ends[1] + order) for order in ("{%a, %b}", "{%b, %a}")]
@@ -132,7 +132,7 @@ def test_rows_with_equal_neighbours_are_told_apart_by_what_they_are_part_of() ->
     rings = [[0, 1, 2, 3, 4, 5], [6, 7, 8], [9, 10, 11]]
     calls = [f'%c{number} = f32[] custom-call(), custom_call_target="t"' for number in range(12)]
     pairs = [pair for ring in rings for pair in zip(ring, ring[1:] + ring[:1], strict=True)]
-    sums = [f"%s{number} = f32[] add(%c{one}, %c{other})" for number, (one, other) in enumerate(pairs)]
+    sums = [f"%s{number} = f32[] add(%c{left}, %c{right})" for number, (left, right) in enumerate(pairs)]
     text = entry(*calls, *sums, "ROOT %r = f32[] constant(0)")
     assert {normal(renamed(reordered(text, seed), seed)) for seed in range(10)} == {normal(text)}
 
@@ -151,10 +151,10 @@ def test_the_normal_form_of_any_text_is_its_own(seed: int) -> None:
 def test_lines_are_not_kept_once_they_are_given() -> None:
     """A text with its metadata takes less memory than its lines have together."""
     origin = f'metadata={{op_name="{"a long way within the program/" * 8}"}}'
-    rows = [f"%n{at} = f32[8]{{0}} negate(%n{at - 1}), {origin}" for at in range(1, 3000)]
-    found = canonical(entry(f"%n0 = f32[8]{{0}} parameter(0), {origin}", *rows))
-    text = CanonicalText(found, is_scheduled=True, metadata=True)
-    found.program  # noqa: B018 - so that what follows measures the lines alone
+    rows = [f"%n{number} = f32[8]{{0}} negate(%n{number - 1}), {origin}" for number in range(1, 3000)]
+    module = canonical(entry(f"%n0 = f32[8]{{0}} parameter(0), {origin}", *rows))
+    text = CanonicalText(module, is_scheduled=True, metadata=True)
+    module.program  # noqa: B018 - so that what follows measures the lines alone
     tracemalloc.start()
     size = sum(map(len, text.lines()))
     peak = tracemalloc.get_traced_memory()[1]
@@ -171,30 +171,30 @@ def test_depth_is_no_limit() -> None:
     ]
     text = "HloModule m\n\n" + "\n".join(bodies)
     rows = [f"%r{i} = f32[] negate(%r{(i + 1) % count})" for i in range(count)]
-    for one in (text, text + entry("ROOT %z = f32[] constant(1)").partition("\n\n")[2], entry(*rows)):
-        (module,) = read_modules(open_source(one), Wants(graph=True, entry=True))
-        found = Context(module).canonical
-        assert len(found.program) == 32
-        assert "".join(CanonicalText(found, is_scheduled=False).lines()).count(" = ") >= count
+    for broken in (text, text + entry("ROOT %z = f32[] constant(1)").partition("\n\n")[2], entry(*rows)):
+        (module,) = read_modules(open_source(broken), Wants(graph=True, entry=True))
+        module_without_names = Context(module).canonical
+        assert len(module_without_names.program) == 32
+        assert "".join(CanonicalText(module_without_names, is_scheduled=False).lines()).count(" = ") >= count
 
 
 P, Q = "%p = f32[4]{0} parameter(0)", "%q = f32[4]{0} parameter(1)"
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("root", "other"),
     [
         ("ROOT %r = f32[4]{0} add(%p, %q)", "ROOT %r = f32[4]{0} add(%q, %p)"),
         ("ROOT %r = f32[4]{0} xor(%p, %q)", "ROOT %r = f32[4]{0} xor(%q, %p)"),
     ],
 )
-def test_operands_of_commutative_opcodes_are_told_apart_by_the_program_alone(one: str, other: str) -> None:
-    assert fingerprints(entry(P, Q, one)) == fingerprints(entry(P, Q, other))
-    assert canonical(entry(P, Q, one)).program != canonical(entry(P, Q, other)).program
+def test_operands_of_commutative_opcodes_are_told_apart_by_the_program_alone(root: str, other: str) -> None:
+    assert fingerprints(entry(P, Q, root)) == fingerprints(entry(P, Q, other))
+    assert canonical(entry(P, Q, root)).program != canonical(entry(P, Q, other)).program
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("root", "other"),
     [
         ("ROOT %r = f32[4]{0} subtract(%p, %q)", "ROOT %r = f32[4]{0} subtract(%q, %p)"),
         ("ROOT %r = f32[4]{0} add(%p, %q)", "ROOT %r = f32[4]{0} add(%p, %p)"),
@@ -205,13 +205,13 @@ def test_operands_of_commutative_opcodes_are_told_apart_by_the_program_alone(one
         ("ROOT %r = f32[4]{0} add(%p, %q)", "%r = f32[4]{0} add(%p, %q)\n  ROOT %s = f32[4]{0} negate(%p)"),
     ],
 )
-def test_what_an_instruction_does_matters(one: str, other: str) -> None:
-    assert fingerprints(entry(P, Q, one)) != fingerprints(entry(P, Q, other))
-    assert canonical(entry(P, Q, one)).program != canonical(entry(P, Q, other)).program
+def test_what_an_instruction_does_matters(root: str, other: str) -> None:
+    assert fingerprints(entry(P, Q, root)) != fingerprints(entry(P, Q, other))
+    assert canonical(entry(P, Q, root)).program != canonical(entry(P, Q, other)).program
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("root", "other"),
     [
         ("ROOT %r = f32[4]{0} add(%p, %q)", "ROOT %r = f32[4]{0} add(f32[4]{0} %p, /*index=1*/f32[4]{0} %q)"),
         ("ROOT %r = f32[4]{0} slice(%p), slice={[0:4]}", "ROOT r = f32[4]{0} slice( p ), slice={ [0:4] }"),
@@ -221,17 +221,17 @@ def test_what_an_instruction_does_matters(one: str, other: str) -> None:
         ),
     ],
 )
-def test_how_a_printer_spells_it_does_not_matter(one: str, other: str) -> None:
-    assert canonical(entry(P, Q, one)).program == canonical(entry(P, Q, other)).program
+def test_how_a_printer_spells_it_does_not_matter(root: str, other: str) -> None:
+    assert canonical(entry(P, Q, root)).program == canonical(entry(P, Q, other)).program
 
 
 def test_rows_have_fingerprints_of_themselves_and_of_their_dataflow() -> None:
-    found = canonical(entry(P, "%a = f32[4]{0} negate(%p)", "%b = f32[4]{0} negate(%a)", "ROOT %c = f32[4]{0} negate(%p)")).of(
+    rows = canonical(entry(P, "%a = f32[4]{0} negate(%p)", "%b = f32[4]{0} negate(%a)", "ROOT %c = f32[4]{0} negate(%p)")).of(
         "e"
     )
-    _, a, b, c = found.local
+    _, a, b, c = rows.local
     assert a == b == c
-    _, a, b, c = found.dataflow
+    _, a, b, c = rows.dataflow
     assert a == c
     assert a != b
 
