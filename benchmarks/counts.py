@@ -51,12 +51,12 @@ class Counts(NamedTuple):
 
 
 def lines(body: str) -> list[Line]:
-    """The instructions in a computation's text, in order."""
+    """Yield the instructions in a computation's text, in order."""
     return [Line(*groups) for groups in _INSTRUCTION.findall(body)]
 
 
 def count_dump(text: str) -> Counts:
-    """The figures of the module in `text`; `ValueError` for a text whose collectives lines alone do not tell."""
+    """Return the figures of the module in `text`. Raise ValueError if lines alone do not tell its collectives."""
     if _FUSED_ON_TPU.search(text):
         raise ValueError("collectives inside of TPU fusions: counting lines does not tell how many transfers they are")
     counts = Counts(0, Counter(), Counter(), Counter(), Counter())

@@ -80,7 +80,7 @@ FIGURES = (
 def _page(
     *passes: str, phases: PhasesFrom = "names", profile: str | None = None, quick: bool = False
 ) -> Callable[[Path], Report]:
-    """Reads a dump for its page: all facts, findings and notes, and of the tables the rows and sums that the page shows."""
+    """Read a dump for its page: all facts, findings and notes, and the rows and sums of tables that the page shows."""
     page = RenderOptions()
 
     def read(path: Path) -> Report:
@@ -128,7 +128,7 @@ def speed_of_diff(path: Path, parse: Callable[[str], object], rounds: int, folde
 
 
 def time_of_page(path: Path, rounds: int) -> dict[Figure, float]:
-    """The time of the page in times of that of the summary."""
+    """Return the time of the page relative to that of the summary."""
     seconds = round_robin({None: partial(_command, "summary", path), PAGE: partial(_command, "report", path)}, rounds)
     return {PAGE: seconds[PAGE] / seconds[None]}
 
@@ -163,7 +163,7 @@ def graph_bytes(path: Path) -> dict[Figure, float]:
 
 
 def tiny_modules(parse: Callable[[str], object]) -> dict[Figure, float]:
-    """The time of one of many tiny modules in a summary, in times of XLA's parser of it."""
+    """Return the time of one of many tiny modules in a summary, relative to XLA's parser."""
     text = TINY.read_text(encoding="utf-8") + "\n"
     many = (text * TINY_MODULES).encode()
     ours = processor_seconds(lambda: [None for _ in hlo_inspect.inspect_all(many, "summary", quick=True)])

@@ -135,7 +135,7 @@ def copies_for(base: Base, size: int) -> int:
 
 
 def expected(counts: Counts, copies: int, *, whole_entry: bool) -> dict[str, int]:
-    """The facts of the generated text, under the names that reports give them."""
+    """Return the facts of the generated text, under the names that reports give them."""
     parameters = Counter(parameter=counts.entry_opcodes["parameter"])
     if whole_entry:  # the parameters are there once
         entry = _times(counts.entry_opcodes - parameters, copies) + parameters
@@ -164,7 +164,7 @@ def _times(counts: Counter[str], copies: int) -> Counter[str]:
 
 
 def generate(base: Base, output: Path, size: int, *, whole_entry: bool) -> None:
-    """Writes about `size` bytes of text to `output`, copy by copy, and beside it the facts that it has to give."""
+    """Write about `size` bytes of text to `output`, copy by copy, and next to it its facts."""
     copies = copies_for(base, size)
     pieces = one_entry(base, copies) if whole_entry else calling_entry(base, copies)
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -180,7 +180,7 @@ def expected_path(output: Path) -> Path:
 
 
 def read_base(path: Path) -> Base:
-    """The dump at `path`, compressed or not."""
+    """Read the dump at `path`, compressed or not."""
     return Base("".join(open_source(path).pieces()))
 
 

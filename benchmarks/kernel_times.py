@@ -47,7 +47,7 @@ class Measured(NamedTuple):
 
 
 def measured(path: Path, profile: HardwareProfile) -> Iterator[Measured]:
-    """The kernels of a dump of which the compiler says something. Devices that are half a chip have half of the figures."""
+    """Return the kernels of a dump that have an estimate of the compiler. A device of half a chip has half of the figures."""
     for module in read_modules(open_source(path), KERNEL_WANTS):
         context = Context(module, options=ParsedOptions(MachineOptions((profile,))))
         times = context.on_machine.kernel_times

@@ -21,12 +21,12 @@ TWO_PROCESSES_SIZE = 112 * MEGABYTE
 
 
 def peak_bound(facts: Mapping[str, Any]) -> int:
-    """The most that `collectives` may take, in bytes."""
+    """Return the bytes that `collectives` may take at most."""
     return 64 * MEGABYTE + 400 * int(facts["collectives.count"]) + 100 * int(facts["module.computations"])
 
 
 def peak_of_collectives(path: Path, facts: Mapping[str, Any]) -> str:
-    """The peak of `collectives`, beside the most that it may be."""
+    """Return the peak of `collectives`, and its limit."""
     command = run_command(["collectives", "--phases", "names", str(path)])
     bound = peak_bound(facts)
     holds = "holds" if command.peak_bytes <= bound else "above"
@@ -51,7 +51,7 @@ def check_facts(path: Path, *passes: str) -> bool:
 
 
 def measure_size(path: Path) -> tuple[dict[Figure, float], bool]:
-    """The peak of `summary`, and whether one generated text gives the facts that it has to.
+    """Return the peak of `summary`, and True if reports of the generated text have its facts.
 
     The facts of the summary of a larger text would be all that this takes time for.
     """

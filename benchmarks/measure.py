@@ -41,7 +41,7 @@ def stay_on_one_core() -> None:
 
 
 def processor_seconds(function: Callable[[], object]) -> float:
-    """The processor time of one call."""
+    """Return the processor time of one call."""
     gc.collect()
     begin = time.process_time()
     function()
@@ -52,8 +52,9 @@ K = TypeVar("K")
 
 
 def round_robin(functions: Mapping[K, Callable[[], object]], rounds: int) -> dict[K, float]:
-    """The least processor time of each function, after one call that is not counted. They take turns, so that a slow spell of
-    the machine meets all of them; other work only ever adds to the time of one.
+    """Return the least processor time of each function, after one call that is not counted.
+
+    They take turns, so that a slow spell of the machine meets all of them. Other work only adds to a time.
     """
     seconds: dict[K, list[float]] = {name: [] for name in functions}
     for number in range(rounds + 1):
@@ -65,7 +66,7 @@ def round_robin(functions: Mapping[K, Callable[[], object]], rounds: int) -> dic
 
 
 def least_of_commands(commands: Mapping[str, Sequence[str]], rounds: int) -> dict[str, float]:
-    """The least seconds of each call of Python with these arguments, in turn, after one that is not counted."""
+    """Return the least seconds of each call of Python with these arguments, in turn, after one that is not counted."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     least = dict.fromkeys(commands, float("inf"))
     for number in range(rounds + 1):

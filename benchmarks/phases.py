@@ -32,7 +32,7 @@ WANTS = Wants(graph=True, entry=True, checked=True)
 
 
 def without_metadata(text: str) -> str:
-    """The same module as programs without names have it."""
+    """Return the module as a program without names has it."""
     return METADATA.sub("", text)
 
 

@@ -49,7 +49,7 @@ def xla_parser() -> Callable[[str], object] | None:
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[Path]:
-    """The dump as a plain file, so that no row measures decompression."""
+    """Return the dump as a plain file, so that no row measures decompression."""
     if path.suffix not in COMPRESSED:
         yield path
         return
@@ -61,7 +61,7 @@ def unpacked(path: Path) -> Iterator[Path]:
 
 
 def of_dump(path: Path, parse: Callable[[str], object], rounds: int, folder: Path) -> dict[Figure, float]:
-    """The figures about one dump."""
+    """Return the figures of one dump."""
     values = figures.speeds(path, parse, rounds)
     values |= figures.speed_of_diff(path, parse, rounds, folder)
     values |= figures.graph_bytes(path)
@@ -71,7 +71,7 @@ def of_dump(path: Path, parse: Callable[[str], object], rounds: int, folder: Pat
 
 
 def of_any(base: Path, parse: Callable[[str], object], rounds: int, folder: Path) -> dict[Figure, float]:
-    """The figures about start, growth and many modules."""
+    """Return the figures of start, growth and many modules."""
     source = read_base(base)
     small = folder / "small.txt"
     generate(source, small, START_BYTES, whole_entry=True)

@@ -102,7 +102,7 @@ def measured(text: str, passes: Sequence[str], *, traced: bool = False) -> Cost 
 
 
 def measure(text: str, passes: Sequence[str], rounds: int) -> Cost | None:
-    """The least cost of some runs."""
+    """Return the least cost of some runs."""
     return least([measured(text, passes) for _ in range(rounds)])
 
 

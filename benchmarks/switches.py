@@ -29,12 +29,13 @@ from hlo_inspect.hlo.values.attribute_forms import AttributeForm
 
 Function = Callable[..., Any]
 Replacement = Callable[[Any], Any]
-"""Takes a function or another value of the package, and gives what takes its place."""
+"""Takes a function or another value of the package, and returns its replacement."""
 
 
 class Switch(NamedTuple):
-    """A device for speed: what it does, commands to measure it with, and replacements by `module:name` or
-    `module:class.name` in `hlo_inspect`.
+    """Device for speed: its description and the commands that measure it.
+
+    `replaced` has replacements by `module:name` or `module:class.name` in `hlo_inspect`.
     """
 
     what: str
@@ -43,7 +44,7 @@ class Switch(NamedTuple):
 
 
 def _gives(value: object) -> Replacement:
-    """Return a function that returns this value for all arguments."""
+    """Replace a function by one that returns this value for all arguments."""
     return lambda _: lambda *_arguments, **_options: value
 
 
@@ -52,7 +53,7 @@ def _made_at_once(table_of: Function) -> Function:
 
 
 def _without_fingerprints(begin: Function) -> Function:
-    """A start of an object that gets the views of a module, whose computations have no fingerprints then."""
+    """Make an `__init__` of an object that gets the views of a module, whose computations have no fingerprints then."""
 
     def begun(self: object, module: object, views: object, **options: object) -> None:
         bare = copy(views)
@@ -63,7 +64,7 @@ def _without_fingerprints(begin: Function) -> Function:
 
 
 def _forgetting(*names: str) -> Replacement:
-    """A method that empties these dicts of its object first."""
+    """Make a method that empties these dicts of its object first."""
 
     def forgetting(method: Function) -> Function:
         def asked(self: object, argument: object) -> object:
@@ -77,17 +78,17 @@ def _forgetting(*names: str) -> Replacement:
 
 
 def _with_line_break(end_of_closer: Function) -> Function:
-    """The end of a computation by the grammar, which leaves the line break behind it to the next item."""
+    """Make a search for the end of a computation that includes the line break behind it."""
 
     def end(text: str, start: int) -> int:
-        found: int = end_of_closer(text, start)
-        return found + text.startswith("\n", found)
+        closer: int = end_of_closer(text, start)
+        return closer + text.startswith("\n", closer)
 
     return end
 
 
 def _kept_as_they_are(_: Function) -> Function:
-    """A packing of rows that leaves them as they are."""
+    """Make a packing of rows that leaves them as they are."""
 
     def kept(rows: Iterable[tuple[Row, int]], first: int, _forms: object) -> object:
         lines = [(row, line - first) for row, line in rows]

@@ -24,7 +24,7 @@ _COLOURS = ("#2563a8", "#c2571a", "#3b7d3b", "#7a4fa3")
 
 
 def draw(runs: Sequence[Run], path: Path = TREND) -> None:
-    """Writes the picture."""
+    """Write the picture."""
     path.write_text(picture(runs), encoding="utf-8")
 
 

@@ -116,8 +116,9 @@ class Node:
 
 
 def shipped_configs(kind: str) -> Path:
-    """The folder of the shipped `hardware` profiles or example `checks`: inside the installed package, or next to it in a
-    source checkout.
+    """Return the folder of the shipped `hardware` profiles or example `checks`.
+
+    It is inside the installed package, or next to it in a source checkout.
     """
     package = Path(__file__).parent
     inside = package / "configs"

@@ -164,7 +164,7 @@ class ModuleReports:
 
 
 def _with_included(passes: Iterable[Pass], *, quick: bool) -> list[Pass]:
-    """The passes and those that they add unless quick, each followed by those that belong to its answer; none twice."""
+    """Return the passes and those that they add unless quick, each followed by those that it includes; none twice."""
     named = list(passes)
     named += [find_pass(name) for question in named if not quick for name in question.unless_quick]
     return list(dict.fromkeys(part for question in named for part in (question, *map(find_pass, question.includes))))
@@ -255,8 +255,10 @@ def _choice(names: Sequence[str], costly: Collection[str], reason: str, question
 def find_findings(
     context: Context, choice: RuleChoice, followed: Collection[str], about: tuple[int, str] | None
 ) -> tuple[Finding, ...]:
-    """Run the rules, the most severe findings first. Of an answer about one instruction, its line and name, keep those that
-    name it. `followed` are the analyses whose missing attributes are findings too.
+    """Run the rules and return their findings, the most severe first.
+
+    `about` is line and name of an instruction: keep the findings that name it. `followed` are the analyses whose missing
+    attributes are findings too.
     """
     findings = [finding for name in choice.rules for finding in RULES.of(name).check(context)]
     if about is not None:

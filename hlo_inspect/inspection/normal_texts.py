@@ -38,8 +38,9 @@ class NormalTexts:
     errors: list[HloInspectError] = field(default_factory=list)
 
     def lines(self, argument: str) -> Iterator[str]:
-        """The lines of all modules that the argument of the command line names, control characters escaped as in a string of
-        HLO. Raise InputError if there is no such file.
+        """Yield the lines of all modules of an argument, with control characters escaped as in a string of HLO.
+
+        Raise InputError if there is no such file.
         """
         for line in self._lines(argument):
             yield line if line[:-1].isprintable() else "\n".join(map(printable, line.split("\n")))
@@ -114,7 +115,7 @@ class NormalTexts:
                 yield item[0]
 
     def _dumps(self, argument: str) -> Iterator[tuple[str | Path, bool]]:
-        """The files to read, and whether they may hold no module."""
+        """Yield the files to read, each with True if it may hold no module."""
         for source in expanded(argument):
             if is_directory(source):
                 yield from ((file.path, file.may_hold) for file in dump_files(source, self.stage))

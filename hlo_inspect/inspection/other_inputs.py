@@ -55,8 +55,9 @@ def report_on_workload(workload: Workload, command: str, chosen: Sequence[Worklo
 
 
 def rewritten_workload(source: Openable, to: str) -> bytes:
-    """A workload file in the dialect `to`, one of `workloads.writer.WRITTEN`. `InputError` for what is no such file,
-    `UsageError` for one that cannot be said in the dialect.
+    """Rewrite a workload file in the dialect `to`, one of `workloads.writer.WRITTEN`.
+
+    Raise InputError if it is no such file, UsageError if the dialect has no place for a part of it.
     """
     opened = open_source(source)
     if not is_workload(opened.peek_text()):
@@ -70,7 +71,7 @@ COMMAND = "memory"
 
 
 def files_of_dump(path: str) -> list[str | Path]:
-    """The files that an answer about a dump is read from: that of the name, and those about memory that XLA wrote beside it."""
+    """Return the files of a dump: its own, and those about memory that XLA wrote next to it."""
     return [path, *files_beside(path)]
 
 

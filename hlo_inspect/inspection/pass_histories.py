@@ -97,7 +97,7 @@ class PassHistory:
             left_out.append(f"{file.path.name} is left out, and what it changed counts with the next: {fault}")
 
     def _differing(self, module: CompiledModule, left_out: list[str]) -> Iterator[PassFile]:
-        """The files whose text is not that of the file before them."""
+        """Yield the files whose text differs from that of the file before."""
         last = b""
         for file in module.files:
             try:

@@ -50,12 +50,14 @@ class Watcher(Protocol):
         """Receive the number of bytes of the file that are read."""
 
     def analysing(self, module: str) -> None:
-        """The module is read, and what it means is worked out."""
+        """Receive the name of a module that is read and is being analyzed."""
 
 
 class SourceReports:
-    """Reads one source after another. `command` is the first pass, `module` a regular expression that names have to match, and
-    `about_workloads` names the passes that answer of workload files. `xla` is one process of jaxlib for all sources.
+    """Reader of one source after another.
+
+    `command` is the first pass, `module` a regular expression that names have to match. `about_workloads` names the passes for
+    workload files. `xla` is one process of jaxlib for all sources.
     """
 
     def __init__(
@@ -183,7 +185,7 @@ _MANY_OBJECTS = 10_000
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """Reading makes many small objects and no cycles: the garbage collector would visit them over and over for nothing."""
+    """Switch the garbage collector off: reading makes many small objects and no cycles."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -199,7 +201,7 @@ def without_collection() -> Iterator[None]:
 
 
 def name_pattern(module: str | None) -> re.Pattern[str] | None:
-    """The pattern; `UsageError` for what is no regular expression."""
+    """Compile the pattern of names; None for all. Raise UsageError if it is no regular expression."""
     try:
         return re.compile(module) if module is not None else None
     except re.error as error:

@@ -104,7 +104,7 @@ def _against_baseline(
     *,
     allow_partial: bool,
 ) -> int:
-    """Checks the modules of one input, and what differs in them from those of the baseline."""
+    """Check the modules of one input, and their differences from those of the baseline."""
     from hlo_inspect.checks.differences import as_checks, examined, no_mate
     from hlo_inspect.checks.runner import CheckResult, CheckRun
     from hlo_inspect.cli.commands.diff import PairedModules, parsed
@@ -142,7 +142,7 @@ def _against_baseline(
 
 
 def _whole(reports: Iterable[Report], run: CheckRun) -> Iterator[Report]:
-    """The reports on whole modules; the others are refused."""
+    """Yield the reports on whole modules; refuse the others."""
     for report in reports:
         if _is_whole(report):
             yield report
@@ -196,8 +196,9 @@ def _policy(files: Iterable[str], assertions: Iterable[str], conditions: Iterabl
 
 
 def passes_for(policy: Policy) -> list[str]:
-    """The passes whose facts the policy names; all if it counts findings or ignores some. Unknown facts are refused before
-    reading.
+    """Return the passes whose facts the policy names; all if it counts or ignores findings.
+
+    Raise UsageError for an unknown fact, before an input is read.
     """
     from hlo_inspect.checks.policy import resolve
     from hlo_inspect.report.facts import find_spec

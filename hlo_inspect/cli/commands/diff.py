@@ -58,8 +58,10 @@ def diff(
 
 @dataclass(slots=True)
 class PairedModules:
-    """The comparisons of all pairs of modules of two inputs, to be taken once; the reports of the modules have the tables of
-    the passes `shown`, and notes if `with_notes`. `status` is the exit status so far: findings of `fail_on` or above fail.
+    """Iterable over the comparisons of all pairs of modules of two inputs, once.
+
+    Reports of modules have the tables of the passes `shown`, and notes if `with_notes`. `status` is the exit status so far:
+    findings of `fail_on` or above fail.
     """
 
     old: ComparedInput
@@ -96,7 +98,7 @@ class PairedModules:
 
 
 def parsed(conditions: Iterable[Node]) -> list[DifferenceCondition]:
-    """The conditions of the command line and of policies."""
+    """Parse the conditions of the command line and of policies."""
     return [parse_difference(written, all_specs()) for written in conditions]
 
 

@@ -75,7 +75,7 @@ def _needed(output: OutputOptions) -> NeededTables | None:
 
 
 def _rewritten(inputs: Sequence[str], to: str, output: OutputOptions) -> int:
-    """Writes the workload file in another dialect."""
+    """Write the workload file in another dialect."""
     from hlo_inspect.inspection.other_inputs import rewritten_workload
 
     if len(inputs) != 1:
