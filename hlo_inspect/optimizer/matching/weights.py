@@ -108,7 +108,7 @@ class WeightFilter:
         return [weight for weight in weights if weight.is_learnt or weight.rule in learnt or not self._is_doubtful(weight)]
 
     def _is_doubtful(self, weight: Weight) -> bool:
-        """Return True if a step without a state may not descend along a gradient:
+        """Return True if a step without a state may not descend along a gradient.
 
         * it goes up if all scalars are positive
         * its length comes from other arrays that the step changes, or its direction from elsewhere than the weight: samplers,
