@@ -94,7 +94,7 @@ def _plain_collectives(lines: list[str]) -> list[Line]:
 
 
 def _fused(text: str) -> set[str]:
-    """The computations that fusions, and what wraps a collective, call."""
+    """Return the computations that fusions and wrappers of collectives call."""
     return set(re.findall(r"calls=%?([\w.\-]+)", text))
 
 
@@ -185,7 +185,7 @@ def parameter_resharded(text: str) -> Planted | None:
 
 
 def fusion_split(text: str) -> Planted | None:
-    """The body of a fusion in two: what makes one operand of its root, and the rest."""
+    """Split a fusion in two: one for an operand of its root, and one for the rest."""
     lines = text.split("\n")
     instructions = rows(lines)
     fused = _fused(text)
@@ -262,7 +262,7 @@ def _as_two(lines: list[str], fusion: Line, body: list[Line], inner: list[Line],
 
 
 def _closed(chosen: list[Line], body: list[Line], without: str) -> list[Line]:
-    """The rows with all that they read, except one."""
+    """Return the rows with all that they read, except one."""
     by_name = {row.name: row for row in body}
     names = {row.name for row in chosen}
     waiting = list(chosen)
@@ -292,7 +292,7 @@ def _part(name: str, lines: list[str], fusion: Line, chosen: list[Line], root: s
 
 
 def _call(line: str, fusion: Line, name: str, shape: str, part: Part) -> str:
-    """The line of a fusion that calls a part."""
+    """Return the line of a fusion that calls a part."""
     start = line.index(" fusion(")
     operands = ", ".join(f"%{operand}" for operand in part.operands)
     line = f"{line[:start]} fusion({operands}{line[line.index(')', start) :]}"

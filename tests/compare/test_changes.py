@@ -61,7 +61,7 @@ REDUCE = "all-reduce({}), replica_groups={{{{0,1,2,3}}}}, channel_id=1, use_glob
 
 
 def loop(*, inside: bool) -> str:
-    """An all-reduce in the body of a loop, or before the loop."""
+    """Write an all-reduce in the body of a loop, or before the loop."""
     text = LOOP.replace("LAST", "g" if inside else "v").replace("FIRST", "a" if inside else "g")
     text = text.replace("  IN_LOOP\n", f"  g = f32[8] {REDUCE.format('v')}\n" if inside else "")
     return text.replace("  BEFORE\n", "" if inside else f"  g = f32[8] {REDUCE.format('a')}\n")

@@ -38,7 +38,7 @@ CALL = "ROOT %r = f32[8]{0} call(%v), to_apply="
 
 
 def entry_of(*lines: str) -> str:
-    """An entry of those lines behind a parameter `%v`, and the computations that they name."""
+    """Write an entry of the lines after a parameter `%v`, and the computations that they name."""
     named = [computation(name, (SHARED, *body)) for name, body in CALLEES.items() if name in "".join(lines)]
     return "\n".join(["HloModule m\n", REDUCER, *named, computation("ENTRY %main", (SHARED, *lines))])
 

@@ -12,7 +12,7 @@ LINES = ("%a.1 = f32[4] parameter(0)", "%b.1 = f32[4] parameter(1)", "ROOT %r.2 
 
 
 def computation(name: str, *lines: str) -> str:
-    """A computation and a blank line, as printers write it: computations so written share the heads of their rows."""
+    """Write a computation as printers do, so that computations share the heads of their rows."""
     return f"%{name} {{\n" + "".join(f"  {line}\n" for line in lines) + "}\n\n"
 
 
@@ -155,7 +155,7 @@ def test_callees_count_by_their_forms() -> None:
 
 
 def choice(*callees: str, row: str = "x", operand: str = "%x") -> tuple[str, ...]:
-    """A choice among the callees, with `row` as its first row."""
+    """Write a choice among the callees, with `row` as its first row."""
     chosen = f"%i, {operand}), branch_computations={{{', '.join(callees)}}}" if callees else f"%i, {operand})"
     return f"%{row} = f32[4] parameter(0)", "%i = s32[] constant(0)", f"ROOT %r = f32[4] conditional({chosen}"
 

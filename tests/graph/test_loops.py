@@ -237,7 +237,7 @@ def test_text_that_leads_nowhere(lines: tuple[str, ...]) -> None:
 
 
 def called(first: str, second: str) -> str:
-    """A loop whose limit is a parameter of its computation, and two calls of that computation."""
+    """Write a loop whose limit is a parameter of its computation, and two calls of that computation."""
     inner = (
         "%bound = s32[] parameter(0)",
         "%data = f32[8]{0} parameter(1)",

@@ -16,7 +16,7 @@ PARAMETER = "%p = f32[8]{0} parameter(0)"
 
 
 def view_of(*lines: str) -> View:
-    """The view of an entry of these lines, the first of which is line 11."""
+    """Return the view of an entry of these lines, the first of which is line 11."""
     entry = module_of(*lines).entry
     assert entry is not None
     return View(entry)

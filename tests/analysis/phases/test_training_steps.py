@@ -45,7 +45,7 @@ def named(name: str) -> Context:
 
 
 def products(context: Context) -> dict[tuple[str, str], str]:
-    """The phase of each product by computation and name."""
+    """Return the phase of each product by computation and name."""
     return {
         (name, row[1]): context.phases.of(view.instruction(index)).phase
         for name in context.module.computations

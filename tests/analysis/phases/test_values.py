@@ -29,7 +29,7 @@ def values(read: Read, text: str) -> ValueGraph:
 
 
 def inputs(graph: ValueGraph) -> list[set[str]]:
-    """The entry parameters that each element of the result depends on."""
+    """Return the entry parameters that each element of the result depends on."""
     root = graph.result()
     parts = Components(graph)
     reached: list[set[str]] = []

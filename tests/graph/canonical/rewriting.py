@@ -1,5 +1,6 @@
-"""Other texts of the same program: every name another one, independent lines in another order. Works on lines as XLA's
-printers write them, names marked with `%`, and shares nothing with the program.
+"""Other texts of the same program: other names, and independent lines in another order.
+
+It works on lines as XLA's printers write them, names marked with `%`, and shares no code with the program.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def test_the_normal_form_of_a_normal_form_is_itself(dump: str) -> None:
 
 @st.composite
 def graphs(draw: st.DrawFn) -> str:
-    """A module of few kinds of lines, so that many are alike, with lines that nothing reads."""
+    """Draw a module of few kinds of lines, so that many are equal, with lines that nothing reads."""
     size = draw(st.integers(1, 12))
     lines: list[str] = []
     for row in range(size):
