@@ -114,7 +114,7 @@ def share(part: float) -> str:
 
 
 def numbered(leaves: Sequence[ParameterLeaf], limit: int = 4) -> str:
-    """`parameters 3, 5 and 7`; of more than `limit` the first."""
+    """Format numbers as `parameters 3, 5 and 7`; of more than `limit` the first."""
     numbers = list(dict.fromkeys(str(leaf.number) for leaf in leaves))
     if len(numbers) == 1:
         return f"parameter {numbers[0]}"
@@ -124,6 +124,6 @@ def numbered(leaves: Sequence[ParameterLeaf], limit: int = 4) -> str:
 
 
 def counted(kinds: Iterable[str]) -> str:
-    """`2 first moments and 1 master weight`."""
+    """Count the kinds: `2 first moments and 1 master weight`."""
     words = [f"{count} {kind}" + ("s" if count > 1 else "") for kind, count in Counter(kinds).items()]
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

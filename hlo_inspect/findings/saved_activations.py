@@ -1,4 +1,4 @@
-"""HI305: what the forward pass keeps for the backward pass."""
+"""HI305: arrays that the forward pass keeps for the backward pass."""
 
 from __future__ import annotations
 

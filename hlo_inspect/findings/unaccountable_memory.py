@@ -1,4 +1,4 @@
-"""HI301: what keeps the memory of a scheduled program from being known."""
+"""HI301: instructions that leave the memory of a scheduled program unknown."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ ALPA = "alpa"
 """The facts that `--cost-model` adds; checks can name them. It is no command of its own."""
 
 SHOW = "show"
-"""Describes an instruction that a user names: it says nothing of a module by itself, and is a command of another kind."""
+"""The description of an instruction that a user names. It gives no facts of a module, so it is a command of another kind."""
 
 TIME_EVENTS = "time-events"
 """The output of `time --format perfetto`. It is no command of its own."""

@@ -69,7 +69,7 @@ class Pass(Question):
 
     @abstractmethod
     def run(self, context: Context) -> Section:
-        """Every fact of `specs`, of a family those members that occur; the command's own table first."""
+        """Return every fact of `specs`, of a family the members that occur; the command's own table comes first."""
 
 
 class WorkloadPass(Question):

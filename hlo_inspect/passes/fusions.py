@@ -122,7 +122,7 @@ class _FusionRow(NamedTuple):
 
 
 class _EqualFusions(NamedTuple):
-    """The fusions of one form, and what they cost together in one step."""
+    """The fusions of one form, and the sum of their costs in one step."""
 
     form: _FusionForm
     rows: Sequence[_FusionRow]

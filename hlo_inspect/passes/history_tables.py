@@ -1,4 +1,4 @@
-"""The report of `history`: a row for each compiler pass that changed something, and what became of instructions."""
+"""The report of `history`: a row for each compiler pass that changed something, and the changes of single instructions."""
 
 from __future__ import annotations
 

@@ -208,6 +208,6 @@ class _Neighbours:
 
 
 def _listed(names: Mapping[str, None]) -> str:
-    """Names, of many the first."""
+    """Return the names as text; of many only the first."""
     few = list(names)[:MOST_NEIGHBOURS]
     return ", ".join(few) + (", …" if len(names) > len(few) else "")

@@ -169,7 +169,7 @@ def _memory_space(parameter: _Parameter) -> int:
 
 
 def index_text(index: ShapeIndex) -> str:
-    """`{0,1}`, as XLA writes it."""
+    """Format an index as XLA writes it: `{0,1}`."""
     return "{" + ",".join(map(str, index)) + "}"
 
 
@@ -252,7 +252,7 @@ def _unused(group: Sequence[_Parameter]) -> int | None:
 
 
 def number_ranges(numbers: Iterable[int]) -> str:
-    """Numbers of parameters as `1-3, 7`."""
+    """Format numbers of parameters as `1-3, 7`."""
     runs: list[list[int]] = []
     for number in dict.fromkeys(numbers):
         if runs and number == runs[-1][-1] + 1:
@@ -274,7 +274,7 @@ def joined_path(paths: Sequence[str]) -> str:
 
 
 def _up_to_bracket(text: str) -> str:
-    """`text` without the part of a name that it ends in."""
+    """Return `text` without the part of a name at its end."""
     ends = [match.end() for match in _BRACKETS.finditer(text)]
     return text[: ends[-1]] if ends else ""
 

@@ -29,7 +29,7 @@ _COLUMNS = (
 
 
 def rules_report() -> Report:
-    """Every finding that exists: table `rules`, a row for each, by code."""
+    """Return the report of every finding that exists: table `rules`, a row for each, by code."""
     pages = sorted(rule_pages(), key=lambda page: page.code)
     table = Table.of("rules", "Findings", _COLUMNS, pages, page_rows=0)
     return Report("rules", _INPUT, facts={}, tables=(table,))

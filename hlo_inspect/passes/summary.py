@@ -137,7 +137,7 @@ _KINDS = {"training step": "train step"}
 
 
 def headline(context: Context) -> Iterator[HeadlineRow]:
-    """At most seven lines; --quick leaves out costs, the optimizer and the largest array."""
+    """Yield at most seven lines; --quick leaves out costs, the optimizer and the largest array."""
     if not context.module.quoted_lines:
         yield HeadlineRow("", tuple(_program(context)))
     if not context.request.quick and context.module.entry is not None:
@@ -200,7 +200,7 @@ def _named(context: Context) -> str:
 
 
 def _size(size: int | None, context: Context) -> Parts:
-    """In brackets: the bytes, the devices that hold them, and their mesh."""
+    """Yield in brackets the bytes, the devices that hold them, and their mesh."""
     devices, mesh = context.device_counts.devices, context.mesh
     yield from sentence(" ({}", Amount(size, "bytes"))
     if devices is not None:

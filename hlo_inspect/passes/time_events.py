@@ -1,4 +1,4 @@
-"""The timeline of a step by the model, event by event."""
+"""The estimated timeline of a step, event by event."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _tables(context: Context) -> Iterator[Table]:
 
 
 class EventRow(NamedTuple):
-    """An event with what it is about: an instruction, of a kernel or a collective with what it costs."""
+    """An event with its instruction, and with the cost of a kernel or a collective."""
 
     event: StreamEvent
     kind: str
@@ -171,7 +171,7 @@ def timeline_table(context: Context) -> Iterator[Table]:
 
 
 def _marks(rows: Iterable[EventRow]) -> Iterator[_Mark]:
-    """By stream in the order of their first event."""
+    """Yield the marks by stream, in the order of their first event."""
     streams: dict[str, list[EventRow]] = {}
     end = 0.0
     for row in rows:

@@ -87,7 +87,7 @@ def _tables(context: Context) -> Iterator[Table]:
 T = TypeVar("T")
 
 NO_KERNEL = "(no kernel)"
-"""The row of what XLA's model counts and no kernel does: tables of pointers, barriers."""
+"""The row of costs that XLA's model counts outside kernels: tables of pointers, barriers."""
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------------

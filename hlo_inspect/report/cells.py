@@ -14,7 +14,7 @@ from hlo_inspect.report.model import Column, Row, Table, Value
 from hlo_inspect.report.units import as_unit, format_bounded, format_like
 
 _UNIT_WORDS = {"bytes": ("bytes", "size"), "seconds": ("s", "time")}
-"""The word of a unit in the names of columns, and what a column of that name alone is called."""
+"""The word of a unit in the names of columns, and the heading of a column with that name alone."""
 
 Texts = tuple[str, ...]
 

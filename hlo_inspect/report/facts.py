@@ -57,7 +57,7 @@ def exact_name(name: str) -> str:
 
 
 def members_of(name: str, spec: FactSpec) -> Iterator[str | None]:
-    """`None` when `spec` is this very fact, the member when it is a family that has it, nothing otherwise."""
+    """Yield None if `spec` is this very fact, or the member if it is a family with that member; else nothing."""
     family = _FAMILY.fullmatch(spec.name)
     if family is None:
         if name == spec.name:
@@ -73,7 +73,7 @@ def members_of(name: str, spec: FactSpec) -> Iterator[str | None]:
 
 
 def fact_names(specs: Iterable[FactSpec]) -> Iterator[str]:
-    """Every name there is; an open family as it is specified."""
+    """Yield every name of a fact; an open family as it is specified."""
     for spec in specs:
         family = _FAMILY.fullmatch(spec.name)
         if family is None or spec.members is None:

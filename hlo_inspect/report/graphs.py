@@ -28,7 +28,7 @@ COLORS: Mapping[str, tuple[str, str]] = {
 
 
 class PictureNode(NamedTuple):
-    """An instruction: its number, the lines of its label, its phase (of `COLORS`), and whether it was asked for."""
+    """An instruction: its number, the lines of its label, and its phase (of `COLORS`). `is_asked` marks that of the request."""
 
     number: int
     lines: tuple[str, ...]

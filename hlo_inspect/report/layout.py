@@ -21,7 +21,7 @@ GAP = 2  # blanks between columns
 NARROW = lazy_pattern("[ -~\u00a0-\u00ac\u00ae-\u02ff\u0370-\u03ff\u2010-\u2027\u2190-\u2211\u2500-\u257f]*+")
 """Text of characters that take one cell each, among them all that pages have: rich need not be imported for them."""
 
-PAGE_WIDTH = 120  # what chooses the columns where the output has no width of its own
+PAGE_WIDTH = 120  # chooses the columns if the output has no width of its own
 
 _MACHINE_ONLY = 9  # the `detail` of a column that only JSON and CSV have
 _USUAL: dict[Unit, int] = {
@@ -184,7 +184,7 @@ def cell_width(text: str) -> int:
 
 
 def fit(text: str, width: int) -> str:
-    """`text` in lines of at most `width` cells: a sentence in several, anything else shortened to one."""
+    """Fit `text` into lines of at most `width` cells: a sentence in several, anything else shortened to one."""
     if cell_width(text) <= width:
         return text
     if _is_sentence(text):
@@ -217,7 +217,7 @@ def _is_sentence(text: str) -> bool:
 
 
 def shorten(text: str, width: int) -> str:
-    """`text` in at most `width` cells. A list ("{0,1}, …") is cut at its end, a path at its beginning, a name in the middle."""
+    """Shorten `text` to `width` cells. A list ("{0,1}, …") is cut at its end, a path at its beginning, a name in the middle."""
     if cell_width(text) <= width:
         return text
     tail = 0 if text[0] in "([{" else width - 1 if "/" in text else (width - 1) // 2

@@ -84,7 +84,7 @@ def _page(report: Report, options: RenderOptions) -> Iterator[str]:
 
 
 def _passages(report: Report) -> Iterator[str]:
-    """Headed texts; what is between backticks in them is code, and stays so."""
+    """Yield the texts with their headings; text between backticks is code, and stays so."""
     for passage in report.passages:
         if passage.heading:
             yield from ("", f"**{passage.heading}**")
@@ -129,7 +129,7 @@ def _findings(report: Report, options: RenderOptions) -> Iterator[str]:
 
 
 def _notes(report: Report) -> Iterator[str]:
-    """Folded, but all of them: who reads a pull request cannot ask for more."""
+    """Yield all notes, folded: readers of a pull request cannot ask for more."""
     if not report.notes:
         return
     yield from ("", f"<details><summary>{number_of(len(report.notes), 'note')}</summary>", "")

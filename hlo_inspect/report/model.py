@@ -252,7 +252,7 @@ class Table(Displayable):
 
 
 def number_of(count: int, noun: str) -> str:
-    """`1 module`, `1,234 modules`."""
+    """Format a number with its noun: `1 module`, `1,234 modules`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 

@@ -46,7 +46,7 @@ def _table(table: Table) -> Iterator[str]:
 
 
 def _row(grid: Grid, cells: Iterable[str], tag: str) -> str:
-    """Figures to the right, texts to the left, whatever the notebook does by itself."""
+    """Return the row as HTML: figures to the right, texts to the left, whatever the notebook does by itself."""
     sides = ("right" if right else "left" for right in grid.right)
     return (
         "<tr>"

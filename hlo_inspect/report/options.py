@@ -44,7 +44,7 @@ A report that cannot be rendered whole leaves no half of it behind.
 
 
 def rendered(reports: Iterable[Report], render: Callable[[Report], T], options: RenderOptions) -> Iterator[T]:
-    """Yield what `render` makes of each report."""
+    """Yield the output of `render` for each report."""
     for report in reports:
         try:
             made = render(report)

@@ -22,7 +22,7 @@ _PAGES = ("summary",)
 
 
 class TableSelection(NamedTuple):
-    """Names of columns in the order to show; what to sort by, a minus before a name turns its order round; filters."""
+    """Names of columns in the order to show; names to sort by, a minus reverses the order; filters."""
 
     columns: tuple[str, ...] = ()
     sort: tuple[str, ...] = ()

@@ -259,6 +259,6 @@ def _notes(report: Report, options: RenderOptions, width: int, unknown: bool) ->
 
 
 def _wrapped(text: str, width: int, indent: str = "", style: str = "") -> Iterator[Line]:
-    """`text` in lines of `width`, at least one; each is a piece for the indent and a piece of text."""
+    """Yield `text` in lines of `width`, at least one; each is a piece for the indent and a piece of text."""
     for line in wrap(text, width - len(indent)) or [""]:
         yield [(indent, ""), (line, style)]

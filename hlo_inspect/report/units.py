@@ -102,7 +102,7 @@ def _quantity(value: int | float, steps: list[tuple[str, float]]) -> str:
 
 
 def as_printed(amount: float) -> tuple[float, int]:
-    """`amount` as it is printed, and its decimals."""
+    """Return `amount` as it is printed, and its decimals."""
     for decimals, limit in ((2, 10), (1, 1000)):
         rounded = round(amount, decimals)
         if abs(rounded) < limit:

@@ -1,4 +1,4 @@
-"""Bad input: each fault is a finding with its place, what depends on it is unknown with a reason, and the rest stands."""
+"""Bad input: each fault is a finding with its place, dependent facts are unknown with a reason, and the others stand."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def adam(*, donated: bool = True) -> str:
 
 
 def divided(state: str, batch: str, header: str = ", num_partitions=8") -> str:
-    """Adam on 8 devices with that sharding of the moments and of the batch."""
+    """Return Adam on 8 devices with that sharding of the moments and of the batch."""
     text = changed(adam(), "^HloModule test", f"HloModule test{header}")
     text = changed(text, r"(%m[12] = .* parameter\(\d\))", rf"\1, sharding={state}") if state else text
     return changed(text, r"(%x = .* parameter\(4\))", rf"\1, sharding={batch}")

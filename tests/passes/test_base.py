@@ -185,7 +185,7 @@ def test_families_add_up_to_their_total(family: str, total: str) -> None:
 
 
 def test_groups_add_up_to_the_collectives_whose_group_is_known() -> None:
-    """A permute has no group, and neither has what stands between two devices."""
+    """A permute has no group, and neither has a transfer between two devices."""
     for name, report in reports("collectives"):
         grouped = added(value for fact, value in report.facts.items() if re.fullmatch(r".*group_size\.\d+\.count", fact))
         assert (name, grouped) == (name, sum(size is not None for size in column(report.table("collectives"), "group_size")))
@@ -224,7 +224,7 @@ DUMPS = (
 @pytest.mark.parametrize("options", [RenderOptions(), RenderOptions(sites=True, top=3, verbose=True)])
 @pytest.mark.parametrize("dump", [*DUMPS, "handmade/cut_off.txt", "handmade/hostile_text.txt"])
 def test_the_page_of_what_it_needs_is_the_page_of_all(dump: str, options: RenderOptions) -> None:
-    """With the same findings and notes: what makes a row has no effect beside it."""
+    """Findings and notes are the same: making a row has no other effect."""
 
     def pages(needed: NeededTables | None) -> list[tuple[object, ...]]:
         rendered: list[tuple[object, ...]] = []

@@ -154,7 +154,7 @@ def test_the_total_is_that_of_the_facts() -> None:
 
 
 def test_by_kind_and_group() -> None:
-    """By what is sent in a step; send and recv are in no total. How often the sum runs is not known: once at least."""
+    """The order is by bytes sent in a step; send and recv are in no total. The runs of the sum are unknown: 1 or more."""
     names = (
         "kind",
         "group_size",
@@ -266,7 +266,7 @@ ENTRY %main (p: {state}) -> {state} {{
 
 
 def test_a_string_of_a_caller_names_nothing_that_it_calls() -> None:
-    """Whichever page counts how often the collective of %callee runs."""
+    """Each page counts the same runs of the collective of %callee."""
     text = """HloModule m, replica_count=2
 
 %add (a: f32[], b: f32[]) -> f32[] {
@@ -437,7 +437,7 @@ main.7 {
 
 
 def test_the_table_of_loops_takes_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loops in one another: what each runs is added to that of the next one around it, and to no other."""
+    """Loops in one another: the runs in each are added to those of the next loop around it, and to no other."""
 
     def nested(depth: int) -> str:
         shape, text = "(s32[], f32[4])", "HloModule m, num_partitions=2\n\n"

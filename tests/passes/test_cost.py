@@ -169,7 +169,7 @@ def test_what_moves_most_bytes_comes_first() -> None:
 
 
 def test_a_lower_bound_has_no_share() -> None:
-    """A loop of which nobody knows how often it runs: the bytes of its body are known for one run alone."""
+    """The trip count of the loop is unknown: the bytes of its body are known for one run alone."""
     report = inspect(TEXT.replace("constant(3)", "parameter(1)"))
     assert report.facts["cost.executed_bytes_accessed"] is None
     assert {share for (share,) in rows(report, "cost", "share").values()} == {None}
@@ -333,7 +333,7 @@ def test_what_takes_most_time_comes_first(tmp_path: Path) -> None:
 
 
 def test_a_rate_that_the_profile_lacks() -> None:
-    """No document states what a TPU v5e does with f64: its bytes have a time all the same, and so has all other work."""
+    """No document states the rate of f64 on a TPU v5e. Its bytes still have a time, and so has all other work."""
     report = inspect(TEXT.replace("f32[4,4]{1,0} dot", "f64[4,4]{1,0} dot").replace("%x = f32", "%x = f64"), "tpu-v5e")
     assert report.facts["time.compute_s"] is None
     assert report.facts["time.compute_s.lower_bound"] == pytest.approx(7 / 6.1e12 + DOT / 197e12)
@@ -397,7 +397,7 @@ def test_a_computation_that_calls_itself() -> None:
 )
 @pytest.mark.parametrize("elsewhere", ["constant(0)", "constant((0)", "constant(0))"])
 def test_brackets_that_are_not_closed(right: str, wrong: str, elsewhere: str) -> None:
-    """Whatever becomes of such lines, and of a text in which one bracket makes up for another: the others are counted."""
+    """The other lines are counted, even if one bracket closes another."""
     cost_facts = facts(TEXT.replace(right, wrong).replace("constant(0)", elsewhere))
     assert cost_facts["cost.matmul_flops"] in {2 * DOT, DOT, None}
     assert cost_facts["cost.unknown_custom_calls"] == 1

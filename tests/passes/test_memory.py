@@ -1,4 +1,4 @@
-"""The command `memory`: the largest arrays with what they are to the parameters, and copies between host and device."""
+"""The command `memory`: the largest arrays with their relation to parameters, and copies between host and device."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_relations_to_parameters(
 
 
 def test_what_makes_no_array(relations: dict[Value, tuple[Value, ...]]) -> None:
-    """The fused transpose, what a loop or a tuple returns, and arrays below 1 % of the largest, which has 64 KiB."""
+    """The fused transpose, results of a loop or a tuple, and arrays below 1 % of the largest, which has 64 KiB."""
     assert relations.keys().isdisjoint({"t", "loop", "end", "flat", "s", "x", "layers", "out", "b", "next"})
 
 

@@ -1,4 +1,4 @@
-"""The list of modules: a row each, from what the other passes say of them."""
+"""The list of modules: a row each, from the facts of the other passes."""
 
 from __future__ import annotations
 

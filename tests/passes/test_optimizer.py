@@ -1,4 +1,4 @@
-"""The optimizer's facts, tables, findings and notes, against what the programs were written with."""
+"""The optimizer's facts, tables, findings and notes, against the source of the programs."""
 
 from __future__ import annotations
 

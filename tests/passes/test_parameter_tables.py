@@ -19,7 +19,7 @@ def adam(*, quick: bool = False) -> Report:
 
 
 def test_totals_by_role() -> None:
-    """Roles in the order of a training step; what no rule names is an input. Rows add up to the facts."""
+    """Roles in the order of a training step; a parameter that no rule names is an input. Rows add up to the facts."""
     report = adam()
     rows = {
         row["role"]: (row["arrays"], row["bytes"], row["donated_bytes"]) for row in report.table("params_by_role").records()
@@ -61,7 +61,7 @@ def test_equal_arrays_are_one_row() -> None:
 
 
 def test_outputs_in_donated_buffers_are_one_row() -> None:
-    """They repeat the parameters. What is new has a row for each shape."""
+    """They repeat the parameters. New outputs have a row for each shape."""
     rows = adam().table("output_groups").records()
     assert [(row["shape"], row["arrays"], row["bytes"], row["in_the_buffer_of"]) for row in rows] == [
         ("f32[64,64]", 2, 32 * KIB, "0-1"),

@@ -1,4 +1,4 @@
-"""The command `params`: facts and rows of small entries counted by hand, its findings, and what cannot be known."""
+"""The command `params`: facts and rows of small entries counted by hand, its findings, and unknown facts."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_a_size_that_is_not_known_is_none_with_a_reason() -> None:
 
 
 def test_without_the_entry_uses_are_not_known() -> None:
-    """The header tells what goes in and out, and nothing of what is read."""
+    """The header tells the parameters and outputs, but not which parameters are read."""
     report = params("HloModule m, entry_computation_layout={(f32[4]{0}, s32[])->f32[4]{0}}\n")
     assert (report.facts["params.count"], report.facts["params.bytes"], report.facts["outputs.bytes"]) == (2, 20, 16)
     assert report.facts["params.unused_count"] is None

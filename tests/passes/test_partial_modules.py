@@ -1,4 +1,4 @@
-"""Every command on lines that are quoted of a module, and what `check` makes of them."""
+"""Every command, and `check`, on the quoted lines of a module."""
 
 from __future__ import annotations
 

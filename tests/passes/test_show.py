@@ -1,4 +1,4 @@
-"""`show`: one instruction in a block, what feeds and reads it, and the ways between two."""
+"""`show`: an instruction in a block, its operands and users, and the paths between two."""
 
 from __future__ import annotations
 

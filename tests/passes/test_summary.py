@@ -160,7 +160,7 @@ def index(numbers: list[int]) -> str:
 
 
 def donations(path: Path, module: int = 0) -> tuple[set[tuple[str, int, str]], set[tuple[int, str]]]:
-    """Aliases as (output, parameter, index in it) and donors as (parameter, index), from the rows of `params`."""
+    """Return aliases as (output, parameter, index in it) and donors as (parameter, index), from the rows of `params`."""
     rows = list(hlo_inspect.inspect_all(path, ("params",)))[module].table("params").records()
     aliased = {(str(r["aliased_output"]), int(r["number"] or 0), str(r["index"])) for r in rows if r["aliased_output"]}
     donated = {(int(r["number"] or 0), str(r["index"])) for r in rows if r["donated"] and not r["aliased_output"]}

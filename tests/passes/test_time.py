@@ -1,4 +1,4 @@
-"""The page of `time`: rows that add up to the facts, shares, comparisons, and what there is without a schedule."""
+"""The page of `time`: rows that add up to the facts, shares, comparisons, and the page without a schedule."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_two_kernels_of_one_name_on_one_line_have_their_own_times() -> None:
 
 
 def test_without_a_model_of_links_exposed_times_are_lower_bounds() -> None:
-    """No document states what the links of an MI300X reach: the bound is what is known, of the table and of its sum."""
+    """No document states the rates that links of an MI300X reach: the table and its sum have bounds only."""
     time_report = hlo_inspect.inspect(GATHERED, ("time",), profile="mi300x")
     rows = time_report.table("exposed_collectives").records()
     assert rows

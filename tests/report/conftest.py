@@ -59,7 +59,7 @@ def _custom_calls() -> Table:
 
 
 def _collectives() -> Table:
-    """25 collectives: operand bytes 2, 4, … 50 MiB; the 20th is ragged, so its wire bytes are unknown."""
+    """Return 25 collectives: operand bytes 2, 4, … 50 MiB; the 20th is ragged, so its wire bytes are unknown."""
     columns = (
         Column("name"),
         Column("kind"),
@@ -124,7 +124,7 @@ def sample() -> Report:
 
 @pytest.fixture(scope="session")
 def rendered() -> Callable[..., str]:
-    """`rendered("csv", report, …, top=3)`: what that format prints."""
+    """Return `rendered`, such that `rendered("csv", report, …, top=3)` is the output of that format."""
 
     def render(name: str, *reports: Report, **options: Any) -> str:
         stream = StringIO()

@@ -21,7 +21,7 @@ def _report(nodes: Sequence[Row], edges: Sequence[tuple[int, int]], rows: int = 
 
 
 def small_report(rows: int = 1) -> Report:
-    """Three instructions in two computations."""
+    """Return three instructions in two computations."""
     nodes: list[Row] = [
         (0, "dot.4", "dot", "f32[16]", None, "forward", "main", "asked", 0, 12),
         (1, "fusion.1", "fusion", "f32[8]", "x * 2", "nonsense", "main", "feeds", 1, 11),

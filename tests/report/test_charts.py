@@ -56,7 +56,7 @@ def charts(dump: str) -> dict[str, Chart]:
 
 
 def figures(chart: Chart) -> list[tuple[str, dict[str, Any]]]:
-    """Each figure of a picture with the label of its button."""
+    """Return each figure of a picture with the label of its button."""
     measures = [(measure.label, measure.figure) for measure in chart.measures] or [("", chart.figure)]
     return [(label, dict(figure)) for label, figure in measures]
 

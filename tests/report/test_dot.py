@@ -1,4 +1,4 @@
-"""DOT: what Graphviz takes, whatever a dump is called."""
+"""DOT that Graphviz reads, whatever the names of a dump."""
 
 from __future__ import annotations
 

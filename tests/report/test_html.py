@@ -1,4 +1,4 @@
-"""The page as text: what it holds, and that text of a dump stays text."""
+"""The page as text: it holds every row, and text of a dump stays text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every figure on a page is a cell of the JSON report of the same input; what people read is that figure."""
+"""Every figure on a page is a cell of the JSON report of the same input; people read that figure."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ def test_nothing_known_bounds_nothing() -> None:
 
 
 def _bounded() -> Table:
-    """Loops: the trip count of the second is unknown, that of the third too, with a bound."""
+    """Return a table of loops: the trip count of the second is unknown, that of the third too, with a bound."""
     runs = Column("runs", "count", summed=True)
     rows = (("a", 3, 3), ("b", None, None), ("c", None, 2), ("d", 10, 10))
     return Table("loops", "Loops", (Column("loop"), runs, runs.lower_bound()), rows)

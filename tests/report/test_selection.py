@@ -64,7 +64,7 @@ def test_no_column_that_is_asked_for_is_dropped(rendered: Callable[..., str], co
 
 def test_sorting(collectives: Report) -> None:
     assert [row[0] for row in table(collectives, sort=("-operand_bytes",)).rows[:2]] == ["all-reduce.0", "all-gather.1"]
-    by_kind = table(collectives, sort=("kind", "line")).rows  # lines 700 + n, all-gathers where n % 3 is 1
+    by_kind = table(collectives, sort=("kind", "line")).rows  # lines 700 + n, all-gathers if n % 3 is 1
     assert [(row[1], row[8]) for row in by_kind[:2]] == [("all-gather", 722), ("all-gather", 716)]
     assert table(collectives, sort=("line",)).title == "Collectives, by line"
     assert table(collectives, sort=("wire_bytes",)).rows[-1][0] == "ragged-all-to-all.19"  # unknown values last

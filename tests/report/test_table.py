@@ -1,4 +1,4 @@
-"""Tables that are made of what their rows are about."""
+"""Tables that are made of the objects of their rows."""
 
 from __future__ import annotations
 

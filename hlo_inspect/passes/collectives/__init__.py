@@ -205,7 +205,7 @@ _NOTHING = _InsideOfLoop(NOTHING, NOTHING, NOTHING, NOTHING)
 
 
 class _Row(NamedTuple):
-    """A loop, the loop that it is in, how often its body runs in one step, and the figures of all runs."""
+    """A loop, the loop around it, the runs of its body in one step, and the figures of all runs."""
 
     loop: Loop
     parent: str

@@ -25,7 +25,7 @@ Label = TypeVar("Label", bound=Hashable)
 
 
 class _Site(NamedTuple):
-    """A collective, the mesh axes that it runs over, its phase, and how often its computation runs."""
+    """A collective, its mesh axes, its phase, and the runs of its computation."""
 
     collective: Collective
     axis: str | None
@@ -125,7 +125,7 @@ class _CollectiveGroup(NamedTuple):
 
 
 class _CollectiveRow(NamedTuple):
-    """Collectives of one row of a table, and what they do in one step."""
+    """The collectives of one row of a table, and their figures of one step."""
 
     label: Hashable
     members: Sequence[Collective]
@@ -157,7 +157,7 @@ _GROUPS = (
 
 def groups(context: Context) -> Table:
     """Return the merged collectives, without send and recv, which are in no total."""
-    shared: dict[_CollectiveGroup, _CollectiveGroup] = {}  # of as many equal labels as there are collectives one is kept
+    shared: dict[_CollectiveGroup, _CollectiveGroup] = {}  # equal labels share one object
     labels = []
     for c, axis, phase in zip(context.collectives, context.axes, context.collective_phases, strict=True):
         label = _CollectiveGroup(

@@ -76,7 +76,7 @@ def runs_of(context: Context, collective: Collective) -> Bounds:
 def timed_sites(
     context: Context, timelines: Timelines, collective: Collective, time: CollectiveTime
 ) -> tuple[TimedSite, TimedSite]:
-    """At durations that nothing can be below, and at those of the model."""
+    """Return the figures at the bounds and at the estimates."""
     of_runs = (timelines.bound, time.bound_s), (timelines.estimate, time.estimate_s)
     at_least, likely = (_timed_site(context, collective, step, "" if run is not None else time.reason) for step, run in of_runs)
     return at_least, likely

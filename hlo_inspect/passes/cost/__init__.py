@@ -128,7 +128,7 @@ def step_reason(amount: Bounds) -> str:
 
 
 def _divided(context: Context) -> list[str]:
-    """Over how many devices the work is split, in a text whose shapes are those of all of them."""
+    """Note the number of devices that share the work, if the shapes are those of all of them."""
     times = context.on_machine.kernel_times
     if times is None or times.devices == 1:
         return []

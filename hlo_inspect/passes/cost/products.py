@@ -26,7 +26,7 @@ _FLOPS = FIGURES.index("matmul_flops")
 
 
 class _Products(NamedTuple):
-    """The products of one type of operands (empty if the text does not tell it), and how often each kernel of theirs runs."""
+    """The products of one type of operands (empty if the text does not tell it), and the runs of each of their kernels."""
 
     type: str
     flops: Bounds

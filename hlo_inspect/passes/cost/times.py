@@ -40,7 +40,7 @@ class TimeFacts(NamedTuple):
 
 
 def time_facts(context: Context) -> TimeFacts:
-    """Every fact of `SPECS`; without a profile nothing is known, and no reason is given."""
+    """Return every fact of `SPECS`; without a profile all are unknown, and no reason is given."""
     facts: dict[str, Value] = {spec.name: None for spec in SPECS}
     times, kernel_times = context.on_machine.step_times, context.on_machine.kernel_times
     if times is None or kernel_times is None:

@@ -1,4 +1,4 @@
-"""Device memory: what fills it."""
+"""Device memory and the arrays that fill it."""
 
 from __future__ import annotations
 

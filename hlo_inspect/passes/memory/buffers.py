@@ -1,4 +1,4 @@
-"""The page of `memory INPUT NAME`: the life of the buffers that hold what one instruction returns."""
+"""The page of `memory INPUT NAME`: the life of the buffers of an instruction's result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of `memory`: what is live at the peak and over the schedule, the largest arrays, host copies, XLA's reports."""
+"""The tables of `memory`: live arrays at the peak and over the schedule, the largest arrays, host copies, XLA's reports."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ ArrayGroup = Sequence[LargeArray]
 
 
 def largest_arrays(context: Context) -> Table:
-    """Arrays that are alike in one row, the largest first."""
+    """Return the arrays in merged rows, the largest first."""
     groups = array_groups(context.largest_arrays.found)
     has_padding = any(group[0].shape.padded_bytes != group[0].shape.bytes for group in groups)
     columns = (
@@ -188,7 +188,7 @@ def largest_arrays(context: Context) -> Table:
 
 
 def array_groups(arrays: Sequence[LargeArray]) -> list[list[LargeArray]]:
-    """Arrays that are alike together, the largest first."""
+    """Group the arrays of one row, the largest first."""
     groups = group_rows(arrays, _large_array_key)
     return sorted(groups, key=lambda group: (group[0].shape.padded_bytes or 0, len(group)), reverse=True)
 

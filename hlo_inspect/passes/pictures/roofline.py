@@ -1,4 +1,4 @@
-"""Kernels on the roofline of an accelerator: what they reach by FLOPs a byte, and what the accelerator can."""
+"""Kernels on the roofline of an accelerator: their FLOP/s by FLOPs a byte, and the limits of the accelerator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trees as tables: a row for each node with the sums of what is inside of it, each parent before its children."""
+"""Trees as tables: a row for each node with the sums over its leaves, each parent before its children."""
 
 from __future__ import annotations
 

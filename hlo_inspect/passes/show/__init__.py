@@ -226,7 +226,7 @@ def _listed(texts: Sequence[str], most: int = _MOST_NAMED) -> str:
 
 
 def _with_rest(shown: Sequence[str], count: int) -> str:
-    """Texts, and how many more of all there are."""
+    """Join texts, and add the number of those that are left out."""
     more = count - len(shown)
     return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
 

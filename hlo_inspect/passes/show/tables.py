@@ -1,4 +1,4 @@
-"""The tables of `show`: instructions with what they cost, what is around one, and the ways between two."""
+"""The tables of `show`: instructions with their costs, the neighbours of one, and the paths between two."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class _InstructionRow(NamedTuple):
 
 
 class _Describer:
-    """Describes instructions. The operands of a fusion are called after what makes them."""
+    """Rows of instructions. The operands of a fusion have the names of their makers."""
 
     def __init__(self, context: Context, graph: InstructionGraph) -> None:
         self._context = context
@@ -131,7 +131,7 @@ class InstructionFigures:
         return {(record["line"], record["name"]): record for record in sites(self._context).records()}
 
     def words(self, place: RowPlace) -> Iterator[tuple[str, Parts]]:
-        """Work and time of all runs."""
+        """Yield the work and time of all runs."""
         row, profile = self.of(place), self._context.on_machine.profile
         if not row:
             return

@@ -34,7 +34,7 @@ from hlo_inspect.report.model import Amount, HeadlineRow, Parts, Section, Table,
 
 _KERNEL_ROWS = 10
 _AXES = 4
-"""At most this many mesh axes are named with what is exposed along them."""
+"""At most this many mesh axes are named with their exposed time."""
 
 
 class Time(Pass):
@@ -65,7 +65,7 @@ class Time(Pass):
     specs = ()
 
     def run(self, context: Context) -> Section:
-        parts_of = cache(partial(time_parts, context))  # tables and first lines are made where they are shown
+        parts_of = cache(partial(time_parts, context))  # tables and first lines are made when they are shown
         return Section({}, _tables(context, parts_of), _notes(context), _headline(context, parts_of))
 
 

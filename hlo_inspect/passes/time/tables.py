@@ -99,7 +99,7 @@ def total_seconds(parts: Iterable[Counted], time: Callable[[TimePart], Seconds])
 
 
 class _Share(NamedTuple):
-    """Parts of a step together, what they add to it and the whole step, both at least and by the model."""
+    """Parts of a step with the sum of their times, and the whole step, both as bound and estimate."""
 
     label: str
     parts: Sequence[Counted]

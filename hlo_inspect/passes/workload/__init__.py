@@ -1,4 +1,4 @@
-"""Questions about a network simulator's workload file: what its rows compute and move."""
+"""Questions about a network simulator's workload file: compute and collectives of its rows."""
 
 from __future__ import annotations
 

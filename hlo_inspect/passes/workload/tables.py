@@ -89,7 +89,7 @@ def _group(name: str) -> str:
 
 
 class _EqualRow(NamedTuple):
-    """Equal rows with what they compute and move together."""
+    """Equal rows with the sums of their compute and bytes."""
 
     row: WorkloadRow
     times: int
@@ -297,7 +297,7 @@ class _CellKey(NamedTuple):
 
 
 class _CellSite(NamedTuple):
-    """Equal collectives, the line of the first, and what one device sends for one."""
+    """Equal collectives, the line of the first, and the bytes that one device sends for each."""
 
     cell: _CellKey
     times: int

@@ -45,7 +45,7 @@ def _plotly_script() -> str:
 
 @cache
 def _tables_script() -> str:
-    """DataTables with its extensions, as itables ships it: a module whose default export becomes `window.DataTable`."""
+    """Return DataTables with its extensions, as itables ships it: a module whose default export becomes `window.DataTable`."""
     text = (_package("itables") / "html" / "dt_bundle.js").read_text(encoding="utf-8")
     exports = _EXPORTS.search(text)
     name = _DEFAULT.search(exports[1]) if exports else None

@@ -1,4 +1,4 @@
-"""The page as HTML: what is static by templates, the data of tables and pictures in blocks that the page's script reads."""
+"""The page as HTML: templates, and blocks with the data of tables and pictures for the page's script."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class SectionText:
 
 @dataclass(frozen=True, slots=True)
 class RuleText:
-    """The findings of one rule with its documentation: its name, what it is in one line, and the passages."""
+    """The findings of one rule with its documentation: its name, its summary line, and the passages."""
 
     code: str
     severity: str

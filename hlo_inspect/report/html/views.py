@@ -35,7 +35,7 @@ MOST_VIEWS = 100
 """At most this many modules or pairs have a view; the index has all."""
 
 DOCUMENTATION, HISTORY, DIFFERENCE = "rule", "history", "diff"
-"""The commands of reports that are the documentation of findings, what passes did to a module, and a comparison."""
+"""The commands of three kinds of reports: documentation of findings, the history of a module, and a comparison."""
 
 _SIDES = ("old", "new")
 _STACKS = "call_stacks"
@@ -132,7 +132,7 @@ class _ViewEntries:
             heapq.heappop(self._largest)
 
     def kept(self) -> list[_ViewEntry]:
-        """In the order in which they came."""
+        """Return the kept entries in the order in which they came."""
         return sorted((entry for _, entry in self._largest), key=lambda entry: entry.number)
 
 

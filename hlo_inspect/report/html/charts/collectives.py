@@ -1,4 +1,4 @@
-"""Collectives: what a step sends along each axis of the mesh, how large collectives are, and the largest of them."""
+"""Collectives: the bytes sent along each axis of the mesh, their sizes, and the largest of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from hlo_inspect.report.html.model import Chart, Measure
 from hlo_inspect.report.model import Unit, Value
 
 _LARGEST = 12
-_CLASSES = 5  # as wide as so many classes at least
+_CLASSES = 5  # the least number of classes that the axis has room for
 
 
 def axes_chart(tables: Tables) -> Chart | None:

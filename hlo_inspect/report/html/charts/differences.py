@@ -1,4 +1,4 @@
-"""Two modules: what NEW has more of to the right, what it has less of to the left, and facts before and after."""
+"""Two modules: increases to the right, decreases to the left, and facts before and after."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_WORDS = 24
 
 
 class _DifferenceBar(NamedTuple):
-    """A difference, by what it is of, with the key of its row."""
+    """A difference with its subject and the key of its row."""
 
     kind: str
     more: int | float
@@ -62,7 +62,7 @@ def _listed(bars: Sequence[_DifferenceBar]) -> str:
 
 
 def _by_kind(bars: Sequence[_DifferenceBar], unit: Unit, *, is_signed: bool) -> Figure:
-    """Bars one after the other: more to the right, less to the left."""
+    """Draw bars one after the other: increases to the right, decreases to the left."""
     kinds = list(dict.fromkeys(bar.kind for bar in bars))
     traces = []
     for name, color, sign in (("more", "$more", 1), ("less", "$less", -1)):
@@ -90,7 +90,7 @@ def _by_kind(bars: Sequence[_DifferenceBar], unit: Unit, *, is_signed: bool) -> 
 
 
 def peak_differences_chart(tables: Tables) -> Chart | None:
-    """Arrays at the peak by role, each a part of a bar."""
+    """Draw the arrays at the peak by role, each a part of a bar."""
     bars = _bars(tables, "peak", "role", "difference", _array_in_words)
     if not bars:
         return None
@@ -144,7 +144,7 @@ _FAMILIES = (
     ("Fusions", re.compile(r"fusions\.kind\.(.+)", re.DOTALL)),
     ("Custom calls", re.compile(r"custom_calls\.target\.(.+)", re.DOTALL)),
 )
-"""Facts that are drawn beside each other, each family on an axis of its own: what it is called, and how its members are."""
+"""Facts that are drawn beside each other, each family on an axis of its own: its title and the form of its members."""
 
 _MOST_BARS = 24
 
@@ -177,7 +177,7 @@ class _FactPair(NamedTuple):
 
 
 def before_after_chart(tables: Tables) -> Chart | None:
-    """Two bars for each fact, by family."""
+    """Draw two bars for each fact, by family."""
     table = tables.get("facts")
     if table is None:
         return None
@@ -198,7 +198,7 @@ def before_after_chart(tables: Tables) -> Chart | None:
 
 
 def _height_of_pairs(pairs: Sequence[_FactPair]) -> int:
-    """In pixels: two bars take more than a line, but not two."""
+    """Return the height in pixels: two bars take more than a line, but less than two."""
     return bars_height(min(len(pairs), _MOST_BARS) * 3 // 2)
 
 
@@ -214,7 +214,7 @@ def _pairs(table: Table, form: re.Pattern[str]) -> list[_FactPair]:
     pairs = []
     for label, row in (bounds | exact).items():
         unit = as_unit(records[row]["unit"])
-        # where only lower bounds differ the figures themselves are unknown on both sides
+        # if only lower bounds differ, the figures themselves are unknown on both sides
         values, least = (records[positions[label]] if label in positions else {} for positions in (exact, bounds))
         old, new = (_Figure(values.get(side), least.get(side), unit) for side in ("old", "new"))
         pairs.append(_FactPair(label, old, new, row))
@@ -264,7 +264,7 @@ def _side(
 
 
 def _pairs_in_words(pairs: Sequence[_FactPair]) -> str:
-    """Figures before and after in words."""
+    """Return the figures before and after in words."""
     words = [f"{pair.label} {pair.old.text} before, {pair.new.text} after" for pair in pairs[:_MOST_WORDS]]
     return ", ".join(words) + (f", and {len(pairs) - len(words):,} more" if len(pairs) > len(words) else "")
 
@@ -282,7 +282,7 @@ _MOST_TICKS, _MOST_WORDS = 16, 24
 
 
 def collectives_by_pass_chart(tables: Tables) -> Chart | None:
-    """Bars of the collectives after each pass."""
+    """Draw bars of the collectives after each pass."""
     rows = rows_of(tables, _HISTORY)
     kinds = [kind for kind in PALETTE if any(row[_column(kind)] for row in rows)]  # each kind of collective has a colour
     if not kinds:
@@ -321,7 +321,7 @@ def _column(kind: str) -> str:
 
 
 def _stacked(rows: Sequence[ChartRow], kinds: Sequence[str]) -> Figure:
-    """Bars of the collectives after each pass, stacked by kind. A kind that is not there has no bar."""
+    """Draw bars of the collectives after each pass, stacked by kind. An absent kind has no bar."""
     traces = []
     for kind in kinds:
         name = _column(kind)

@@ -1,4 +1,4 @@
-"""Device memory: does the program fit, how many bytes are live when, and what of the parameters is donated."""
+"""Device memory: the capacity, the live bytes over the schedule, and the donated parameters."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _peak_in_words(peak: ChartRow) -> str:
 
 
 def _phases(rows: Sequence[ChartRow]) -> Iterator[tuple[str, float, float]]:
-    """Stretches of one phase: from the first instruction to the one after the last."""
+    """Yield stretches of one phase: from the first instruction to the one after the last."""
     begin = rows[0]
     for row, following in zip(rows, [*rows[1:], None], strict=True):
         if following is None or following["phase"] != begin["phase"]:

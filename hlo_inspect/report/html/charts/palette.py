@@ -1,7 +1,7 @@
-"""The colours of all pictures. What means the same has one colour everywhere.
+"""The colours of all pictures. One meaning has one colour everywhere.
 
 Hues are those of Okabe and Ito (https://jfly.uni-koeln.de/color/), which people with a colour vision deficiency tell apart;
-on a dark page they are lighter. What has neighbours of a similar hue differs from them in lightness.
+on a dark page they are lighter. Neighbours of a similar hue differ in lightness.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def css_variables() -> str:
 
 
 def _ink(ground: str) -> str:
-    """Black or white, whichever has more contrast on a colour."""
+    """Return black or white, whichever has more contrast on a colour."""
     return "#000000" if (luminance(ground) + 0.05) ** 2 > 0.05 * 1.05 else "#ffffff"
 
 

@@ -1,4 +1,4 @@
-"""The step: what of it is computing, moving and waiting, and what each stream does when."""
+"""The step: its compute, memory and exposed time, and the events of each stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Icicles and treemaps: what a step costs by scope and by line of source, what is live at the peak."""
+"""Icicles and treemaps: costs of a step by scope and by source line, and live arrays at the peak."""
 
 from __future__ import annotations
 
@@ -97,7 +97,10 @@ def live_chart(tables: Tables) -> Chart | None:
 
 
 def _colours(rows: Sequence[ChartRow], column: str) -> Sequence[str]:
-    """Grey for what has no name. A node that is most of the whole has none of its own, so that those inside of it differ."""
+    """Return the colours of the nodes; those without a name are grey.
+
+    A node that is most of the whole has no colour of its own, so that those inside of it differ.
+    """
     chosen: dict[object, str] = {rows[0]["node"]: "$soft"}
     most = {rows[0]["node"]}
     numbers = count()
