@@ -65,7 +65,7 @@ def of_text(text: str, directory: Path, profile: str | None = None) -> Report:
 
 
 def test_scopes_are_in_scopes(tmp_path: Path) -> None:
-    """Each of three instructions does 64 FLOPs and moves three arrays of 256 bytes. A scope with a single child is joined with it."""
+    """Each of three instructions does 64 FLOPs and moves three arrays of 256 bytes. An only child is joined with its scope."""
     rows = records(of_text(SCOPES, tmp_path), "scope_tree")
     nodes = [(row["label"], row["scope"], row["inside"], row["flops"], row["bytes_accessed"]) for row in rows]
     assert nodes[0] == ("one step", "", None, 3 * 64, 3 * 768)
