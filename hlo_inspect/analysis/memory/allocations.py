@@ -101,11 +101,11 @@ class _Assigner:
         positions, presets = facts.positions, facts.platform.presets
         order = sorted(
             range(len(members)),
-            key=lambda one: (
-                -facts.sizes[one],
-                one not in facts.outputs,
-                min([positions[times[v]] for v in members[one]]),
-                one,
+            key=lambda allocation: (
+                -facts.sizes[allocation],
+                allocation not in facts.outputs,
+                min([positions[times[v]] for v in members[allocation]]),
+                allocation,
             ),
         )
         for buffer in order:
@@ -195,15 +195,15 @@ class _Assigner:
     def _of_operands(self, buffer: int) -> list[int]:
         """The reusable allocations that operands of the buffer's values are in."""
         facts = self._facts
-        found: dict[int, None] = {}
+        candidates: dict[int, None] = {}
         for value in facts.buffers.members[buffer]:
             if facts.values.places[value]:
                 continue
             for operand in self._schedule.operands[facts.values.times[value]]:
                 allocation = self._found.of.get(facts.buffers.of[facts.values.top(operand)]) if operand >= 0 else None
                 if allocation is not None and allocation.number is not None:
-                    found[allocation.number] = None
-        return list(found)
+                    candidates[allocation.number] = None
+        return list(candidates)
 
     def _free(self, buffer: int) -> int:
         """The allocations that are large enough and free at all times of the buffer, as bits."""
@@ -273,7 +273,8 @@ def temporary_bytes(assignment: Assignment, heap: int, thread_local: int, alignm
     then `thread_local` allocations of what is applied to elements; `std::partition` moves what is temporary behind the rest.
     """
     sizes: list[int | None] = [
-        one.bytes if one.kind == "temporary" and one.space == space else None for one in assignment.allocations
+        allocation.bytes if allocation.kind == "temporary" and allocation.space == space else None
+        for allocation in assignment.allocations
     ]
     if space in assignment.heaps:
         sizes.append(heap)

@@ -68,12 +68,12 @@ def _life(device: DeviceMemory, buffer: int, value: int, element: ShapeIndex) ->
 def _events(device: DeviceMemory, buffer: int, end: int) -> list[BufferEvent]:
     """What happens to a buffer, in the order of time."""
     members = device.buffers.members[buffer]
-    defined = sorted({device.values.times[one] for one in members})
-    read = {use for one in members for use in device.uses.of(one)}
+    defined = sorted({device.values.times[member] for member in members})
+    read = {use for member in members for use in device.uses.of(member)}
     events = [BufferEvent(time, "defined" if time == defined[0] else _rewritten(device, time)) for time in defined]
     events += [BufferEvent(time, "read") for time in read if time not in set(defined[1:])]
     events.append(BufferEvent(end, "freed"))
-    return sorted(events, key=lambda one: (one.time, one.what == "freed"))
+    return sorted(events, key=lambda member: (member.time, member.what == "freed"))
 
 
 _PASSING_ON = CONTROL_FLOW | {"parameter"}
@@ -87,10 +87,10 @@ def _rewritten(device: DeviceMemory, time: int) -> Happening:
 def _place(device: DeviceMemory, buffer: int, allocation: Allocation | None) -> tuple[int, list[int]]:
     """Where a buffer lies, and the other buffers that lie there too."""
     if allocation is not None:
-        return 0, [one for one in allocation.buffers if one != buffer]
+        return 0, [member for member in allocation.buffers if member != buffer]
     heap = device.heaps[device.spaces[buffer]]
     intervals, offsets = heap.trace.intervals, heap.packing.offsets
-    bases = {intervals[one].base for one in device.buffers.members[buffer] if one in intervals}
+    bases = {intervals[member].base for member in device.buffers.members[buffer] if member in intervals}
     own = [offsets[base] for base in bases if base in offsets]
     if not own:
         return 0, []

@@ -150,10 +150,10 @@ class Uses:
         """The times at which a value is used. An instruction that only passes it on uses it where it is the root of its
         computation.
         """
-        known = self._known.get(value)
-        if known is None:
-            known = self._known[value] = self._find(value)
-        return known
+        cached = self._known.get(value)
+        if cached is None:
+            cached = self._known[value] = self._find(value)
+        return cached
 
     def _find(self, value: int) -> list[int]:
         schedule, positions = self._schedule, self.positions[value]
@@ -179,12 +179,12 @@ class Buffers:
 def find_buffers(values: Values, in_place: InPlace, outputs: Iterable[tuple[int, int]]) -> Buffers:
     """The buffers of values. `outputs` are pairs of values: of an output and of the parameter whose place it takes."""
     sets = _Sets(len(values.times))
-    for one, other in outputs:
-        sets.join(one, other)
+    for value, other in outputs:
+        sets.join(value, other)
     for group in _control_flow(values):
         sets.join_all(group)
-    for one, other in _in_place(values, in_place):
-        sets.join(one, other)
+    for value, other in _in_place(values, in_place):
+        sets.join(value, other)
     return sets.buffers()
 
 
@@ -233,11 +233,11 @@ class _Sets:
             parents[value] = value = parents[parents[value]]
         return value
 
-    def join(self, one: int, other: int) -> None:
+    def join(self, value: int, other: int) -> None:
         """The smaller number stands for both, so that the sets come in the order of their first values."""
-        one, other = self._find(one), self._find(other)
-        if one != other:
-            self._parents[max(one, other)] = min(one, other)
+        value, other = self._find(value), self._find(other)
+        if value != other:
+            self._parents[max(value, other)] = min(value, other)
 
     def join_all(self, group: Sequence[int]) -> None:
         for other in group[1:]:

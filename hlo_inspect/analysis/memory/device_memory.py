@@ -98,19 +98,22 @@ class DeviceMemory:
 
     @cached_property
     def argument_bytes(self) -> int:
-        return sum(one.bytes for one in self._device if one.kind == "parameter")
+        return sum(allocation.bytes for allocation in self._device if allocation.kind == "parameter")
 
     @cached_property
     def output_bytes(self) -> int:
-        return sum(one.bytes for one in self._device if one.is_output)
+        return sum(allocation.bytes for allocation in self._device if allocation.is_output)
 
     @cached_property
     def alias_bytes(self) -> int:
-        return sum(one.bytes for one in self._device if one.is_aliased)
+        return sum(allocation.bytes for allocation in self._device if allocation.is_aliased)
 
     @cached_property
     def constant_bytes(self) -> int:
-        return sum(one.bytes for one in self._device if one.kind == "constant") + self.thread_local.constant_bytes
+        return (
+            sum(allocation.bytes for allocation in self._device if allocation.kind == "constant")
+            + self.thread_local.constant_bytes
+        )
 
     @cached_property
     def temp_bytes(self) -> int:
@@ -122,13 +125,13 @@ class DeviceMemory:
     @cached_property
     def host_bytes(self) -> int:
         """All in the memory of the host: arguments and outputs, shared ones once, and temporaries."""
-        static = sum(one.bytes for one in self.assignment.allocations if one.space == HOST_SPACE)
+        static = sum(allocation.bytes for allocation in self.assignment.allocations if allocation.space == HOST_SPACE)
         return static + self._heap_bytes(HOST_SPACE)
 
     @cached_property
     def static_bytes(self) -> int:
         """What is there all the time, in all memory spaces: arguments, outputs and constants."""
-        return sum(one.bytes for one in self._static) + self.thread_local.constant_bytes
+        return sum(allocation.bytes for allocation in self._static) + self.thread_local.constant_bytes
 
     @cached_property
     def peak_bytes(self) -> int:
@@ -155,24 +158,24 @@ class DeviceMemory:
 
     def space_peak_bytes(self) -> dict[int, int]:
         """By memory space what is static there and the highest point of its heap."""
-        found: dict[int, int] = {}
-        for one in self._static:
-            found[one.space] = found.get(one.space, 0) + one.bytes
+        peaks: dict[int, int] = {}
+        for allocation in self._static:
+            peaks[allocation.space] = peaks.get(allocation.space, 0) + allocation.bytes
         for space, heap in self.heaps.items():
-            found[space] = found.get(space, 0) + heap.trace.peak
-        found[0] = found.get(0, 0) + self.thread_local.constant_bytes
-        return dict(sorted(found.items()))
+            peaks[space] = peaks.get(space, 0) + heap.trace.peak
+        peaks[0] = peaks.get(0, 0) + self.thread_local.constant_bytes
+        return dict(sorted(peaks.items()))
 
     def _heap_bytes(self, space: int) -> int:
         return self.heaps[space].packing.bytes if space in self.heaps else 0
 
     @property
     def _device(self) -> Iterator[Allocation]:
-        return (one for one in self.assignment.allocations if one.space != HOST_SPACE)
+        return (allocation for allocation in self.assignment.allocations if allocation.space != HOST_SPACE)
 
     @property
     def _static(self) -> Iterator[Allocation]:
-        return (one for one in self.assignment.allocations if one.kind != "temporary")
+        return (allocation for allocation in self.assignment.allocations if allocation.kind != "temporary")
 
     # -- the peak -------------------------------------------------------------------------------------------------------
 
@@ -192,9 +195,9 @@ class DeviceMemory:
         to elements (`thread_local.constant_bytes`).
         """
         rows = []
-        for one in self._static:
-            buffer = max(one.buffers, key=lambda buffer: self.sizes[buffer])
-            rows.append(self._live(one.kind, one.bytes, self.buffers.members[buffer][0], one))
+        for allocation in self._static:
+            buffer = max(allocation.buffers, key=lambda buffer: self.sizes[buffer])
+            rows.append(self._live(allocation.kind, allocation.bytes, self.buffers.members[buffer][0], allocation))
         heap = self.peak_heap
         if heap is not None:
             rows += [self._live("heap", size, value, None) for value, size in heap.trace.live_at_peak().items()]
@@ -216,14 +219,14 @@ class DeviceMemory:
         live = [0] * (self.schedule.end + 1)
         if heap is None:
             return live
-        now, at = 0, 0
+        now, reached = 0, 0
         for change in heap.trace.changes:
-            while at < change.time:
-                at += 1
-                live[at] = now
+            while reached < change.time:
+                reached += 1
+                live[reached] = now
             now = change.live
-            live[at] = max(live[at], now)
-        for time in range(at + 1, len(live)):
+            live[reached] = max(live[reached], now)
+        for time in range(reached + 1, len(live)):
             live[time] = now
         return live
 
@@ -241,7 +244,7 @@ class DeviceMemory:
     def live_range(self, buffer: int) -> tuple[int, int]:
         """From when to when a buffer is live."""
         members = self.buffers.members[buffer]
-        return min(self.ranges.starts[one] for one in members), max(self.ranges.ends[one] for one in members)
+        return min(self.ranges.starts[member] for member in members), max(self.ranges.ends[member] for member in members)
 
 
 def find_device_memory(module: Module, views: Views, platform: Platform) -> DeviceMemory:
@@ -284,7 +287,7 @@ def _aliases(
     """By number and place of an entry parameter the output that takes its place, and its own value. An output takes the place
     of a parameter of the same size only.
     """
-    found: dict[tuple[int, int], tuple[int, int]] = {}
+    aliases: dict[tuple[int, int], tuple[int, int]] = {}
     entry, shapes, place = values.schedule.runs[0], values.schedule.shapes, values.trees.place
     for alias in module.header.aliases:
         number, time = alias.parameter, entry.parameters.get(alias.parameter)
@@ -294,13 +297,13 @@ def _aliases(
             message = "an alias of the header names what is not there"
             faults.append(MemoryFault(message, module.first_line, None, of_aliases=True))
             continue
-        found[number, given] = values.of(entry.root)[output], values.of(time)[given]
+        aliases[number, given] = values.of(entry.root)[output], values.of(time)[given]
         old = platform.bytes_of(values.trees.part(shapes[time], given))
         new = platform.bytes_of(values.trees.part(shapes[entry.root], output))
         if old is not None and new is not None and old != new:
             message = f"an alias of the header joins parameter {number}, of {old} bytes, with an output of {new}"
             faults.append(MemoryFault(message, module.first_line, None, of_aliases=True))
-    return found
+    return aliases
 
 
 def _outputs(values: Values, buffers: Buffers) -> frozenset[int]:
@@ -310,24 +313,24 @@ def _outputs(values: Values, buffers: Buffers) -> frozenset[int]:
 
 def _parameters(values: Values, aliased: Collection[tuple[int, int]]) -> dict[int, tuple[int, ShapeIndex, bool]]:
     """By value of an entry parameter its number, shape index, and whether an output takes its place."""
-    found = {}
+    parameters = {}
     for number, time in values.schedule.runs[0].parameters.items():
         for place, value in enumerate(values.of(time)):
-            found[value] = number, values.index(value), (number, place) in aliased
-    return found
+            parameters[value] = number, values.index(value), (number, place) in aliased
+    return parameters
 
 
 def _sizes(values: Values, buffers: Buffers, platform: Platform, faults: list[MemoryFault]) -> tuple[list[int], list[int]]:
     """By buffer its bytes, those of its largest value, and its memory space."""
     sizes, spaces = [0] * len(buffers.members), [0] * len(buffers.members)
-    known: dict[int, tuple[int | None, int]] = {}
+    cache: dict[int, tuple[int | None, int]] = {}
     for value, buffer in enumerate(buffers.of):
         shape = values.shape(value)
-        found = known.get(id(shape))
-        if found is None:
+        cached = cache.get(id(shape))
+        if cached is None:
             layout = shape.layout if isinstance(shape, ArrayShape) else None
-            found = known[id(shape)] = platform.bytes_of(shape), layout.memory_space if layout is not None else 0
-        size, space = found
+            cached = cache[id(shape)] = platform.bytes_of(shape), layout.memory_space if layout is not None else 0
+        size, space = cached
         if size is None or space >= MAX_SPACES:
             time = values.times[value]
             name = values.schedule.name(time)
@@ -374,4 +377,4 @@ def _applied(module: Module, views: Views) -> Iterator[str]:
         for row in rows.column.calling:
             if rows.opcodes[row] in _APPLYING:
                 called = views.of(name).called_at(row)
-                yield from (one.name for one in called if one.role in _APPLIED and one.name in module.computations)
+                yield from (callee.name for callee in called if callee.role in _APPLIED and callee.name in module.computations)

@@ -98,7 +98,7 @@ class _Simulation:
         self._found_candidates: list[int] = []
 
     def run(self) -> Trace:
-        members, of = self._facts.buffers.members, self._facts.buffers.of
+        members, buffer_of_value = self._facts.buffers.members, self._facts.buffers.of
         times, opcodes = self._facts.values.times, self._facts.values.schedule.opcodes
         writing = self._facts.overwriting.opcodes - {"copy"}
         defined, freed = self._times()
@@ -106,7 +106,7 @@ class _Simulation:
         for time in sorted(defined.keys() | freed.keys()):
             going = freed.get(time, {})
             for value in defined.get(time, ()):
-                buffer = of[value]
+                buffer = buffer_of_value[value]
                 given = first.get(buffer)
                 if given is None and len(members[buffer]) == 1:
                     if going and opcodes[times[value]] in writing:
@@ -144,12 +144,14 @@ class _Simulation:
     def _candidates(self, time: int, going: dict[int, None]) -> list[int]:
         """The operands of what runs at a time that are freed then, in the order of the operands."""
         if self._candidates_at != time:
-            values, members, of = self._facts.values, self._facts.buffers.members, self._facts.buffers.of
+            values, members, buffer_of_value = self._facts.values, self._facts.buffers.members, self._facts.buffers.of
             operands = values.schedule.operands[time]
             defining = set(operands)
             tops = dict.fromkeys([values.top(operand) for operand in operands if operand >= 0])
             self._found_candidates = [
-                one for one in tops if one in going and len(members[of[one]]) == 1 and values.times[one] in defining
+                value
+                for value in tops
+                if value in going and len(members[buffer_of_value[value]]) == 1 and values.times[value] in defining
             ]
             self._candidates_at = time
         return self._found_candidates
@@ -199,7 +201,7 @@ def simulate_preset(facts: BufferFacts, buffers: Sequence[int]) -> Trace:
             events[stop, False, value] = None
             first, last = spans.get(value, (begin, stop))
             spans[value] = min(begin, first), max(stop, last)
-    return _trace(facts, sorted(events, key=lambda one: (one[0], not one[1], one[2])), spans)
+    return _trace(facts, sorted(events, key=lambda event: (event[0], not event[1], event[2])), spans)
 
 
 def _joins_slices(schedule: Schedule, time: int) -> bool:
@@ -239,18 +241,18 @@ def _trace(facts: BufferFacts, events: Sequence[tuple[int, bool, int]], spans: d
     """What is live after each event, as `ComputePeakMemoryImpl` counts references."""
     trace = Trace()
     references: dict[int, int] = {}
-    sizes, of = facts.sizes, facts.buffers.of
+    sizes, buffer_of_value = facts.sizes, facts.buffers.of
     now = 0
     for time, gets, value in events:
         references[value] = references.get(value, 0) + (1 if gets else -1)
         if references[value] != (1 if gets else 0):
             continue
-        now += sizes[of[value]] if gets else -sizes[of[value]]
+        now += sizes[buffer_of_value[value]] if gets else -sizes[buffer_of_value[value]]
         trace.note(Change(time, value, value, gets, now))
     first: dict[int, int] = {}
     for value, (start, end) in sorted(spans.items(), key=lambda item: item[1]):
-        base = first.setdefault(of[value], value)
-        trace.intervals[value] = Interval(value, sizes[of[value]], 2 * start, base, 2 * end + 1)
+        base = first.setdefault(buffer_of_value[value], value)
+        trace.intervals[value] = Interval(value, sizes[buffer_of_value[value]], 2 * start, base, 2 * end + 1)
     return trace
 
 
@@ -278,11 +280,11 @@ class _Group(NamedTuple):
 def pack(intervals: Mapping[int, Interval], alignment: int) -> Packing:
     """The lower of the two packings of these intervals, with offsets that are multiples of `alignment`."""
     groups = _groups(intervals)
-    spatial = _pack(sorted(groups, key=lambda one: (-one.bytes, -one.duration, one.value)), alignment)
+    spatial = _pack(sorted(groups, key=lambda group: (-group.bytes, -group.duration, group.value)), alignment)
     load, tick = _highest_load(groups, alignment)
     if spatial.bytes <= load:
         return spatial
-    by_duration = sorted(groups, key=lambda one: (one.spans[0][0] - one.spans[-1][1], -one.bytes, one.value))
+    by_duration = sorted(groups, key=lambda group: (group.spans[0][0] - group.spans[-1][1], -group.bytes, group.value))
     for some in (_placed_before(by_duration, tick), by_duration):
         temporal = _pack(some, alignment, enough=spatial.bytes)
         if temporal.bytes >= spatial.bytes:
@@ -311,14 +313,14 @@ def _placed_before(order: Sequence[_Group], tick: int) -> list[_Group]:
     """In the same order what is there at a tick, and all that the places of these depend on: what comes before one of them and
     is there at the same time. It is a part of the schedule around the tick where short groups come last.
     """
-    found: list[_Group] = []
+    relevant: list[_Group] = []
     first = last = tick
     for group in reversed(order):
         start, end = group.spans[0][0], group.spans[-1][1]
         if start <= last and end >= first:
-            found.append(group)
+            relevant.append(group)
             first, last = min(first, start), max(last, end)
-    return found[::-1]
+    return relevant[::-1]
 
 
 def _groups(intervals: Mapping[int, Interval]) -> list[_Group]:
@@ -364,23 +366,23 @@ class _Placed:
     def place(self, spans: Sequence[tuple[int, int]], units: int) -> int:
         """Places the next group, which has so many units at these spans, and gives its offset."""
         slot, starting = next(self._slots)
-        slots, there = [slot], self._ends[:starting] >= spans[0][0]
+        slots, occupied = [slot], self._ends[:starting] >= spans[0][0]
         for start, _ in spans[1:]:
             slot, starting = next(self._slots)
             slots.append(slot)
             more = self._ends[:starting] >= start
-            more[: len(there)] |= there
-            there = more
-        offset = self._offset(there.nonzero()[0], units)
+            more[: len(occupied)] |= occupied
+            occupied = more
+        offset = self._offset(occupied.nonzero()[0], units)
         for slot, (_, end) in zip(slots, spans, strict=True):
             self._ends[slot], self._bottoms[slot], self._tops[slot] = end, offset, offset + units
         return offset
 
-    def _offset(self, there: NDArray[Any], units: int) -> int:
+    def _offset(self, occupied: NDArray[Any], units: int) -> int:
         """Of the smallest gaps of so many units between what is in these slots the lowest one, else the end of all."""
-        if not len(there):
+        if not len(occupied):
             return 0
-        used, free_from = self._bottoms.take(there), self._tops.take(there)
+        used, free_from = self._bottoms.take(occupied), self._tops.take(occupied)
         used.sort()
         free_from.sort()  # before a gap are as many bottoms as tops
         lowest: int = used.item(0)

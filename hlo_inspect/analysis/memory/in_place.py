@@ -52,8 +52,8 @@ class InPlace:
 
     def pairs(self, view: View, row: int, opcode: str) -> Sequence[Pair]:
         """The pairs of a row; `opcode` is that of the asynchronous half where a short spelling stands for one."""
-        found = _RULES.get(opcode)
-        return found(self, view, row) if found is not None else ()
+        rule = _RULES.get(opcode)
+        return rule(self, view, row) if rule is not None else ()
 
     # -- opcodes --------------------------------------------------------------------------------------------------------
 
@@ -75,10 +75,10 @@ class InPlace:
         """A collective-permute of four operands, and its start, writes to the second one."""
         if len(view.operand_rows(row)) != 4:
             return ()
-        at: ShapeIndex = (1,) if view.opcodes[row].endswith("-start") else ()
+        result_index: ShapeIndex = (1,) if view.opcodes[row].endswith("-start") else ()
         shape = view.operand_shape(row, 1)
         parts = range(len(shape.elements)) if isinstance(shape, TupleShape) else ()
-        return (Pair(1, (), at), *[Pair(1, (i,), (*at, i)) for i in parts])
+        return (Pair(1, (), result_index), *[Pair(1, (i,), (*result_index, i)) for i in parts])
 
     def _stated(self, view: View, row: int) -> Sequence[Pair]:
         if "output_to_operand_aliasing" not in view.tails[row]:
@@ -101,28 +101,28 @@ class InPlace:
         """The pairs of a fusion that runs this computation: those of what its root is, where their operand is a parameter.
         `GetFusionInstructionInPlaceInputOutputPairs`.
         """
-        known = self._fusions.get(fused.name)
-        if known is None:
+        cached = self._fusions.get(fused.name)
+        if cached is None:
             self._fusions[fused.name] = ()  # of a fusion that holds itself
-            known = self._fusions[fused.name] = tuple(self._find(self._views.of(fused.name)))
-        return known
+            cached = self._fusions[fused.name] = tuple(self._find(self._views.of(fused.name)))
+        return cached
 
     def _find(self, view: View) -> list[Pair]:
         root = view.root
         if root is None:
             return []
-        found = []
+        pairs = []
         for index in _leaves(view.shapes[root]):
-            source, at = self._source(view, root, index)
+            source, source_index = self._source(view, root, index)
             for pair in self._of_source(view, source):
-                if pair.result_index != at:
+                if pair.result_index != source_index:
                     continue
                 origin, origin_index = self._origin(view, source, pair)
                 if origin is not None and view.opcodes[origin] == "parameter":
                     number = view.parameter_number(origin)
                     if number is not None:
-                        found.append(Pair(number, origin_index, index))
-        return found
+                        pairs.append(Pair(number, origin_index, index))
+        return pairs
 
     def _of_source(self, view: View, row: int | None) -> Sequence[Pair]:
         """The pairs of what a fusion's result is; of a fusion in it only those by its content."""
@@ -171,15 +171,15 @@ def _leaves(shape: Shape | None) -> list[ShapeIndex]:
     """The indices of what is no tuple."""
     if isinstance(shape, ArrayShape) or shape is None:
         return [()]
-    found: list[ShapeIndex] = []
+    indices: list[ShapeIndex] = []
     waiting: list[tuple[ShapeIndex, Shape]] = [((), shape)]
     while waiting:
         index, one = waiting.pop()
         if isinstance(one, TupleShape):
             waiting += [((*index, i), element) for i, element in enumerate(one.elements)]
         else:
-            found.append(index)
-    return found[::-1]
+            indices.append(index)
+    return indices[::-1]
 
 
 _RULES: Mapping[str, Callable[[InPlace, View, int], Sequence[Pair]]] = {

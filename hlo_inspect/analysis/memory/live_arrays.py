@@ -83,10 +83,10 @@ class LiveArrays:
     def find(self) -> list[LiveArray]:
         """The arrays, the largest first."""
         device = self._device
-        found = [self.describe(row) for row in device.live_at_peak]
+        rows = [self.describe(row) for row in device.live_at_peak]
         if device.thread_local.constant_bytes:
-            found.append(_applied_constants(device.thread_local.constant_bytes))
-        return sorted(found, key=lambda one: -one.bytes)
+            rows.append(_applied_constants(device.thread_local.constant_bytes))
+        return sorted(rows, key=lambda one: -one.bytes)
 
     def describe(self, row: LiveBuffer) -> LiveArray:
         """One row with what is known of it."""
@@ -122,8 +122,8 @@ class LiveArrays:
         if row.kind != "heap" or len(members) == 1 or self._has_source(row.value):
             return row.value
         shape = str(device.shape(row.value))
-        written = (one for one in members if str(device.shape(one)) == shape)
-        return next((one for one in written if self._has_source(one)), row.value)
+        written = (value for value in members if str(device.shape(value)) == shape)
+        return next((value for value in written if self._has_source(value)), row.value)
 
     def _has_source(self, value: int) -> bool:
         time = self._device.values.times[value]
@@ -168,10 +168,10 @@ class LiveArrays:
         """Whether the forward pass writes it and the backward pass reads it."""
         device = self._device
         members = device.buffers.members[row.buffer]
-        written = self._phases(device.values.times[one] for one in members)
+        written = self._phases(device.values.times[value] for value in members)
         if written.isdisjoint(_FIRST):
             return False
-        return not _LATER.isdisjoint(self._phases(use for one in members for use in device.uses.of(one)))
+        return not _LATER.isdisjoint(self._phases(use for value in members for use in device.uses.of(value)))
 
     def _phases(self, times: Iterable[int]) -> set[str]:
         schedule = self._device.schedule
@@ -247,13 +247,13 @@ def largest_live(device: DeviceMemory, points: Sequence[CurvePoint]) -> list[Lar
     if heap is None:
         return [LargestLive(0, ()) for _ in points]
     changes, live = heap.trace.changes, _LiveTemporaries(heap.trace.intervals)
-    found, at = [], 0
+    largest, done = [], 0
     for point in points:
-        begin = at
-        while at < len(changes) and changes[at].time <= point.last:
-            at += 1
-        found.append(live.at_highest(changes[begin:at]))
-    return found
+        begin = done
+        while done < len(changes) and changes[done].time <= point.last:
+            done += 1
+        largest.append(live.at_highest(changes[begin:done]))
+    return largest
 
 
 class _LiveTemporaries:
@@ -267,12 +267,12 @@ class _LiveTemporaries:
     def at_highest(self, changes: Sequence[Change]) -> LargestLive:
         """Follows some changes. What is live where most bytes are, before the first of them or after one."""
         highest = max((change.live for change in changes), default=self._bytes)
-        found = self._largest() if highest <= self._bytes else None
+        largest = self._largest() if highest <= self._bytes else None
         for change in changes:
             self._follow(change)
-            if found is None and self._bytes == highest:
-                found = self._largest()
-        return found or self._largest()
+            if largest is None and self._bytes == highest:
+                largest = self._largest()
+        return largest or self._largest()
 
     def _follow(self, change: Change) -> None:
         self._bytes = change.live

@@ -97,21 +97,21 @@ def read_reports(lines: Iterable[tuple[int, str]]) -> list[OutOfMemory]:
     """The reports among numbered lines of a log, whatever is before what XLA wrote on each line. A report that is printed
     twice, as tracebacks do, is there once.
     """
-    found: list[OutOfMemory] = []
+    reports: list[OutOfMemory] = []
     reader: _ReportReader | None = None
     for number, line in lines:
         mention = OUT_OF_MEMORY.search(line)
         if mention is not None and (reader is None or not reader.continues(mention)):
             reader = _ReportReader(OutOfMemory(number, mention[1] or mention[3] or "hbm", says_failure=not mention[3]))
-            found.append(reader.report)
+            reports.append(reader.report)
         if reader is not None:
             reader.take(line)
-    return list(_distinct(found))
+    return list(_distinct(reports))
 
 
-def _distinct(found: Iterable[OutOfMemory]) -> Iterator[OutOfMemory]:
+def _distinct(reports: Iterable[OutOfMemory]) -> Iterator[OutOfMemory]:
     seen = set()
-    for report in found:
+    for report in reports:
         key = (report.space, report.used, report.wanted, report.wanted_for, tuple(report.parts.items()), tuple(report.largest))
         if key not in seen and (report.used or report.wanted or report.largest or report.wanted_for):
             seen.add(key)

@@ -46,10 +46,10 @@ class Overwriting:
     def is_possible(self, operand: int, operand_place: int, user: int, user_place: int) -> bool:
         """Whether the part of the result of `user` may take the buffer of a part of the result of its operand (both times)."""
         key = (operand, operand_place, user, user_place)
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = self._decide(operand, operand_place, user, user_place)
-        return known
+        cached = self._known.get(key)
+        if cached is None:
+            cached = self._known[key] = self._decide(operand, operand_place, user, user_place)
+        return cached
 
     def _decide(self, operand: int, operand_place: int, user: int, user_place: int) -> bool:
         schedule, trees = self._schedule, self._trees
@@ -115,15 +115,15 @@ class Overwriting:
             return False
         root, value = runs[0].root, self._values.top(operand)
         uses = [
-            (one, number)
+            (use, number)
             for time, _ in self._uses.positions[value]
             if isinstance(self._values.results[time], int)
-            for one in self._uses.users[time]
-            for number, given in enumerate(schedule.operands[one])
+            for use in self._uses.users[time]
+            for number, given in enumerate(schedule.operands[use])
             if given == time
         ]
         return len(uses) == 2 and any(
-            one == root and _is_elementwise_on(schedule.opcodes[root], number) for one, number in uses
+            use == root and _is_elementwise_on(schedule.opcodes[root], number) for use, number in uses
         )
 
     # -- fusions --------------------------------------------------------------------------------------------------------
@@ -142,27 +142,27 @@ class Overwriting:
         """The parameters of which each element of a result needs the same element alone
         (`AreTransitiveUsesElementwiseOrTuple`).
         """
-        known = self._elementwise.get(fused.name)
-        if known is None:
-            known = self._elementwise[fused.name] = _elementwise_parameters(self._views.of(fused.name))
-        return known
+        cached = self._elementwise.get(fused.name)
+        if cached is None:
+            cached = self._elementwise[fused.name] = _elementwise_parameters(self._views.of(fused.name))
+        return cached
 
 
 def _elementwise_parameters(fused: View) -> set[int]:
     """From the last row to the first: a row is good when all its users are elementwise on it, or tuples, and good."""
     good = [True] * len(fused.rows)
-    found = set()
+    numbers = set()
     for row in range(len(fused.rows) - 1, -1, -1):
         opcode = fused.opcodes[row]
         if opcode == "parameter":
             number = fused.parameter_number(row)
             if good[row] and number is not None:
-                found.add(number)
+                numbers.add(number)
         operands = fused.operand_rows(row)
         for number, operand in enumerate(operands):
             if operand is not None and not (good[row] and (opcode == "tuple" or _is_elementwise_on(opcode, number))):
                 good[operand] = False
-    return found
+    return numbers
 
 
 def _is_other_addend(fused: View, number: int) -> bool:
@@ -172,14 +172,15 @@ def _is_other_addend(fused: View, number: int) -> bool:
         return False
     operands = fused.operand_rows(root)
     matched = next(
-        (i for i, one in enumerate(operands) if one is not None and fused.opcodes[one] in ("convolution", "dot")), None
+        (i for i, operand in enumerate(operands) if operand is not None and fused.opcodes[operand] in ("convolution", "dot")),
+        None,
     )
     if matched is None:
         return False
     other = fused.operand_row(root, 1 - matched)
     if other is None or fused.opcodes[other] != "parameter" or fused.parameter_number(other) != number:
         return False
-    uses = [one for row in fused.users[other] for one in fused.operand_rows(row) if one == other]
+    uses = [operand for row in fused.users[other] for operand in fused.operand_rows(row) if operand == other]
     return len(uses) == 1
 
 
@@ -223,10 +224,10 @@ class GpuHints:
         if not _same_elements(given, subshape(view.shapes[row], index) if view.shapes[row] is not None else None):  # type: ignore[arg-type]
             return False
         key = (fused.name, number, index)
-        known = self._fused.get(key)
-        if known is None:
-            known = self._fused[key] = _FusionHint(self._views.of(fused.name), index).holds(number)
-        return known
+        cached = self._fused.get(key)
+        if cached is None:
+            cached = self._fused[key] = _FusionHint(self._views.of(fused.name), index).holds(number)
+        return cached
 
 
 def _same_elements(given: Shape | None, result: Shape | None) -> bool:
@@ -262,7 +263,7 @@ class _FusionHint:
         self._roots: list[int] = []
         output = root
         if root is not None and fused.opcodes[root] == "tuple":
-            self._roots = [one for one in fused.operand_rows(root) if one is not None]
+            self._roots = [operand for operand in fused.operand_rows(root) if operand is not None]
             has_element = bool(index) and index[0] < len(fused.operand_rows(root))
             output = fused.operand_row(root, index[0]) if has_element else root
         elif root is not None:

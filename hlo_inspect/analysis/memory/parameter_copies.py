@@ -42,7 +42,7 @@ def find_gathered(
 ) -> list[GatheredParameter]:
     """The results of all-gathers of parameters, in the order of time."""
     schedule, values = device.schedule, device.values
-    found: list[GatheredParameter] = []
+    gathered: list[GatheredParameter] = []
     for value, time in enumerate(values.times):
         kind, buffer = TABLE.get(schedule.opcodes[time]), device.buffers.of[value]
         if kind is None or kind.collective != "all-gather" or time in schedule.wrapped or not device.sizes[buffer]:
@@ -53,8 +53,8 @@ def find_gathered(
         phases = {phase_of(schedule.view(use), schedule.rows[use]) for use in device.uses.of(value)}
         is_kept = BACKWARD in phases and not phases.isdisjoint({FORWARD, LOSS})
         place, lives = device.place(time), device.live_range(buffer)
-        found.append(GatheredParameter(place.name, place.line, relation.parameter, device.sizes[buffer], *lives, is_kept))
-    return found
+        gathered.append(GatheredParameter(place.name, place.line, relation.parameter, device.sizes[buffer], *lives, is_kept))
+    return gathered
 
 
 class LayerStack(NamedTuple):
@@ -71,23 +71,23 @@ class LayerStack(NamedTuple):
 def find_layer_stacks(device: DeviceMemory, views: Views, live: Sequence[LiveArray], least: int) -> list[LayerStack]:
     """The stacks of at least so many bytes among the temporaries that are live at the peak, in their order."""
     given: dict[int, set[int | None]] = {}
-    for one in live:
-        if one.kind == "parameter" and one.relation is not None and isinstance(one.shape, ArrayShape):
-            given.setdefault(one.relation.parameter, set()).update(one.shape.dimensions)
+    for array in live:
+        if array.kind == "parameter" and array.relation is not None and isinstance(array.shape, ArrayShape):
+            given.setdefault(array.relation.parameter, set()).update(array.shape.dimensions)
     made: list[tuple[LiveArray, int, ArrayShape, Relation]] = []
-    for one in live:
-        if one.kind == "heap" and one.bytes >= least and one.buffer is not None and isinstance(one.shape, ArrayShape):
-            values, relation = device.buffers.members[one.buffer], one.relation
+    for array in live:
+        if array.kind == "heap" and array.bytes >= least and array.buffer is not None and isinstance(array.shape, ArrayShape):
+            values, relation = device.buffers.members[array.buffer], array.relation
             is_only_one = len(values) == 1  # nothing writes into the array
             if is_only_one and relation is not None and relation.steps and LAYER_BY_LAYER.issuperset(relation.steps):
-                made.append((one, values[0], one.shape, relation))
+                made.append((array, values[0], array.shape, relation))
     reader = _StackReader(device, views)
-    found = []
-    for one, value, shape, relation in made:
-        stack = reader.stack(one, value, shape)
+    stacks = []
+    for array, value, shape, relation in made:
+        stack = reader.stack(array, value, shape)
         if stack is not None and stack.layers in given.get(relation.parameter, ()):
-            found.append(stack)  # the parameter has these layers: they were not gathered from other devices
-    return found
+            stacks.append(stack)  # the parameter has these layers: they were not gathered from other devices
+    return stacks
 
 
 class _StackReader:
@@ -98,7 +98,7 @@ class _StackReader:
         self._views = views
         self._known: dict[tuple[str, int, ArrayShape], list[int | None]] = {}
 
-    def stack(self, one: LiveArray, value: int, shape: ArrayShape) -> LayerStack | None:
+    def stack(self, array: LiveArray, value: int, shape: ArrayShape) -> LayerStack | None:
         """The array as a stack of layers; `None` where something reads more than a layer of it at a time."""
         device = self._device
         loops: dict[str, int] = {}
@@ -114,7 +114,7 @@ class _StackReader:
         whole, layer = shape.elements or 0, max(loops.values(), default=0)
         if not layer or whole < 2 * layer:
             return None
-        return LayerStack(one, next(iter(loops)), whole // layer, -(-one.bytes * layer // whole))
+        return LayerStack(array, next(iter(loops)), whole // layer, -(-array.bytes * layer // whole))
 
     def _layer(self, time: int, value: int, stack: ArrayShape) -> int | None:
         """The elements of the largest slice that an instruction takes of a value; `None` where it reads more than slices."""
@@ -127,8 +127,8 @@ class _StackReader:
         elif schedule.opcodes[time] == "fusion":
             fused = self._views.fused(view, row)
             sizes = [size for place in places for size in self._fused(fused, place, stack)]
-        known = [size for size in sizes if size is not None]
-        return max(known) if known and len(known) == len(sizes) else None
+        stated = [size for size in sizes if size is not None]
+        return max(stated) if stated and len(stated) == len(sizes) else None
 
     def _fused(self, fused: Computation | None, place: int, stack: ArrayShape) -> list[int | None]:
         """The elements of what a fusion takes of its operand, `None` for what is no slice."""

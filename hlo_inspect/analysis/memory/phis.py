@@ -17,30 +17,30 @@ MAX_DEPTH = 16
 
 def without_redundant_phis(inputs: Mapping[int, tuple[int, ...]]) -> dict[int, int]:
     """By redundant phi the value that it is. `inputs` holds by phi what arrives at it."""
-    found: dict[int, int] = {}
+    replacements: dict[int, int] = {}
     waiting: list[tuple[Mapping[int, tuple[int, ...]], int]] = [(inputs, 0)]
     while waiting:
         among, depth = waiting.pop()
         for component in _components(among):
             members = set(component)
-            arriving = {phi: {_resolved(found, one) for one in inputs[phi]} for phi in component}
+            arriving = {phi: {_resolved(replacements, value) for value in inputs[phi]} for phi in component}
             outside = set().union(*arriving.values()) - members
             if len(outside) == 1:
-                found.update(dict.fromkeys(component, outside.pop()))
+                replacements.update(dict.fromkeys(component, outside.pop()))
             elif len(component) > 1 and depth < MAX_DEPTH:
                 inner = {phi: inputs[phi] for phi in component if arriving[phi] <= members}
                 if inner:
                     waiting.append((inner, depth + 1))
-    return {phi: _resolved(found, phi) for phi in found}
+    return {phi: _resolved(replacements, phi) for phi in replacements}
 
 
-def _resolved(found: dict[int, int], value: int) -> int:
+def _resolved(replacements: dict[int, int], value: int) -> int:
     """The value that replaces another in the end."""
     last = value
-    while last in found:
-        last = found[last]
+    while last in replacements:
+        last = replacements[last]
     while value != last:
-        found[value], value = last, found[value]
+        replacements[value], value = last, replacements[value]
     return last
 
 

@@ -124,8 +124,8 @@ def find_platform(module: Module, views: Views, given: PlatformName | None = Non
         return _platform(module, "tpu", "tiles in layouts")
     if "fingerprint_before_lhs" in module.header.attributes.get("frontend_attributes", ""):
         return _platform(module, "gpu", "fingerprint_before_lhs")
-    found = next(_marked(_telling(module, views)), ("cpu", "no mark of another platform"))
-    return _platform(module, *found)
+    mark = next(_marked(_telling(module, views)), ("cpu", "no mark of another platform"))
+    return _platform(module, *mark)
 
 
 def _telling(module: Module, views: Views) -> Iterator[str]:
@@ -183,7 +183,7 @@ def _platform(module: Module, name: PlatformName, mark: str) -> Platform:
 
 def _calls_onednn(module: Module) -> bool:
     """Whether matrices are multiplied by the library that compilers for CPU called until 2024."""
-    calling = (one.rows for one in module.computations.values() if "custom-call" in one.rows.opcodes)
+    calling = (computation.rows for computation in module.computations.values() if "custom-call" in computation.rows.opcodes)
     return any(
         "__onednn$matmul" in tail
         for rows in calling

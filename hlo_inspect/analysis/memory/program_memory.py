@@ -67,7 +67,8 @@ def find_program_memory(module: Module, views: Views, interface: Interface, give
 def _why_not(module: Module) -> str:
     """Why the memory cannot be worked out from the text; empty where it can."""
     entry = module.entry
-    if entry is None or module.problems.is_truncated or any(one.is_truncated for one in module.computations.values()):
+    parts = module.computations.values()
+    if entry is None or module.problems.is_truncated or any(computation.is_truncated for computation in parts):
         return "the text does not hold the whole module"
     if not module.header.is_scheduled:
         return "the module is not scheduled (no is_scheduled=true), so the order of its instructions is not known"

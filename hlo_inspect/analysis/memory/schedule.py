@@ -165,11 +165,11 @@ class _Flattener:
 
     def _begin(self, name: str, role: Role, arguments: tuple[int, ...], caller: ComputationRun | None) -> ComputationRun | None:
         """The run of a computation, which is walked through next where it is new; `None` where there is none of that name."""
-        known = self._known.get(name)
-        if known is not None:
-            if known.end < 0:
+        cached = self._known.get(name)
+        if cached is not None:
+            if cached.end < 0:
                 self._schedule.faults.append(MemoryFault(f"{name} runs itself", self._views.computations[name].line, name))
-            return known
+            return cached
         if name not in self._views.computations:
             return None
         view = self._views.of(name)
@@ -210,7 +210,7 @@ class _Flattener:
         self._waiting[mark:] = self._waiting[mark:][::-1]
         if None in runs:
             self._fault(f"{view.names[row]} runs a computation that is not in the text", view, row)
-        return tuple(one for one in runs if one is not None)
+        return tuple(called_run for called_run in runs if called_run is not None)
 
     # -- instructions ---------------------------------------------------------------------------------------------------
 
@@ -220,17 +220,17 @@ class _Flattener:
         whole = view.whole_operands(row)
         here = len(times)
         if whole is not None and max(whole, default=-1) < here:
-            return tuple([times[one] for one in whole])
+            return tuple([times[defined] for defined in whole])
         operands = []
-        for one, operand in zip(view.operand_rows(row), view.operands(row), strict=True):
-            if one is None or one >= here:
+        for defined, operand in zip(view.operand_rows(row), view.operands(row), strict=True):
+            if defined is None or defined >= here:
                 name, user = operand.name, view.names[row]
-                what = "is used before it is defined" if one is not None else "is not defined in its computation"
+                what = "is used before it is defined" if defined is not None else "is not defined in its computation"
                 message = f"{name}, an operand of {user}, {what}" if name else f"an operand of {user} has no name"
                 self._fault(message, view, row, of_operands=not name)
                 operands.append(MISSING)
             else:
-                operands.append(self._element(run, view, row, times[one], operand.path))
+                operands.append(self._element(run, view, row, times[defined], operand.path))
         return tuple(operands)
 
     def _element(self, run: ComputationRun, view: View, row: int, time: int, path: tuple[int, ...]) -> int:
@@ -275,9 +275,9 @@ class _Flattener:
     def _note_called(self, time: int, begun: tuple[ComputationRun, ...]) -> None:
         if begun:
             self._schedule.called[time] = begun
-            for one in begun:
-                if one.caller < 0:
-                    one.caller = time
+            for called_run in begun:
+                if called_run.caller < 0:
+                    called_run.caller = time
 
     def _open_wrapped(self, run: ComputationRun, row: int, opcode: str, operands: tuple[int, ...]) -> ComputationRun:
         """The computation that a short spelling of an async-start wraps, with its parameters."""
@@ -336,12 +336,12 @@ def _before(schedule: Schedule, run: ComputationRun, *, has_missing: bool) -> Ca
     operands, predecessors = schedule.operands, _predecessors(run)
     if not predecessors and not has_missing:
         return operands.__getitem__
-    return lambda time: [*reversed(predecessors.get(time, ())), *(one for one in operands[time] if one != MISSING)]
+    return lambda time: [*reversed(predecessors.get(time, ())), *(operand for operand in operands[time] if operand != MISSING)]
 
 
 def _predecessors(run: ComputationRun) -> dict[int, list[int]]:
     """The control predecessors of the instructions that have some."""
-    view, found = run.view, {}
+    view, predecessors = run.view, {}
     if view is None:
         return {}
     for row, tail in enumerate(view.tails):
@@ -350,8 +350,8 @@ def _predecessors(run: ComputationRun) -> dict[int, list[int]]:
         instruction = view.instruction_at(row)
         names = instruction.attr("control-predecessors") or ()
         rows = [view.index(name) for name in names]
-        found[run.times[row]] = [run.times[one] for one in rows if one is not None]
-    return found
+        predecessors[run.times[row]] = [run.times[one] for one in rows if one is not None]
+    return predecessors
 
 
 def numbered(orders: Mapping[ComputationRun, Sequence[int]], runs: Iterable[ComputationRun]) -> list[int]:
@@ -365,13 +365,13 @@ def numbered(orders: Mapping[ComputationRun, Sequence[int]], runs: Iterable[Comp
 def in_order_of_text(schedule: Schedule, module: Module) -> list[ComputationRun]:
     """The computations as they stand in the text; one that is not printed stands before the one that runs it."""
     in_text = {name: number for number, name in enumerate(module.computations)}
-    found: dict[ComputationRun, float] = {}
+    order: dict[ComputationRun, float] = {}
     for run in schedule.runs:  # an enclosing one comes before those that it has
         if run.view is not None:
-            found[run] = in_text[run.name]
+            order[run] = in_text[run.name]
         elif run.enclosing is not None:
-            found[run] = found[run.enclosing] - 0.5
-    return sorted(schedule.runs, key=found.__getitem__)
+            order[run] = order[run.enclosing] - 0.5
+    return sorted(schedule.runs, key=order.__getitem__)
 
 
 def callers_first(schedule: Schedule) -> list[ComputationRun]:

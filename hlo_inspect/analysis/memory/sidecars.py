@@ -82,37 +82,43 @@ class BufferAssignmentFile:
 
     @property
     def argument_bytes(self) -> int:
-        return sum(one.size for one in self.allocations if one.parameter is not None)
+        return sum(allocation.size for allocation in self.allocations if allocation.parameter is not None)
 
     @property
     def output_bytes(self) -> int:
-        return sum(one.size for one in self.allocations if one.is_live_out)
+        return sum(allocation.size for allocation in self.allocations if allocation.is_live_out)
 
     @property
     def alias_bytes(self) -> int:
-        return sum(one.size for one in self.allocations if one.is_live_out and one.parameter is not None)
+        return sum(
+            allocation.size for allocation in self.allocations if allocation.is_live_out and allocation.parameter is not None
+        )
 
     @property
     def constant_bytes(self) -> int:
-        return sum(one.size for one in self.allocations if one.is_constant and not one.is_thread_local)
+        return sum(
+            allocation.size for allocation in self.allocations if allocation.is_constant and not allocation.is_thread_local
+        )
 
     @property
     def temp_bytes(self) -> dict[int, int]:
         """Bytes of temporaries by memory space."""
-        found: dict[int, int] = {}
-        for one in self.allocations:
-            if one.is_temp:
-                found[one.color] = found.get(one.color, 0) + one.size
-        return found
+        peaks: dict[int, int] = {}
+        for allocation in self.allocations:
+            if allocation.is_temp:
+                peaks[allocation.color] = peaks.get(allocation.color, 0) + allocation.size
+        return peaks
 
     @property
     def static_bytes(self) -> int:
         """Parameters, constants and outputs, each once."""
-        return sum(one.size for one in self.allocations if _is_static(one))
+        return sum(allocation.size for allocation in self.allocations if _is_static(allocation))
 
 
-def _is_static(one: PlacedAllocation) -> bool:
-    return not one.is_thread_local and (one.parameter is not None or one.is_constant or one.is_live_out)
+def _is_static(allocation: PlacedAllocation) -> bool:
+    return not allocation.is_thread_local and (
+        allocation.parameter is not None or allocation.is_constant or allocation.is_live_out
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +146,9 @@ def read_buffer_assignment(lines: Iterable[str]) -> BufferAssignmentFile:
     allocations: list[PlacedAllocation] = []
     for line in lines:
         if line.startswith("allocation "):
-            found = _allocation(line)
-            if found is not None:
-                allocations.append(found)
+            allocation = _allocation(line)
+            if allocation is not None:
+                allocations.append(allocation)
         elif allocations and (value := _VALUE.match(line)) is not None:
             name, index, color, size, offset, shape = value.groups()
             allocations[-1].values.append(PlacedValue(name, _index(index), int(color or 0), int(size), int(offset), shape))
@@ -180,8 +186,8 @@ def read_live_range(lines: Iterable[str]) -> LiveRangeFile:
         if peak is not None:
             if (value := _AT_PEAK.match(line)) is not None:
                 at_peak.append(((value[1], _index(value[2])), int(value[3])))
-        elif (found := _RANGE.match(line)) is not None:
-            ranges[found[1], _index(found[2])] = (int(found[3]), int(found[4]))
+        elif (match := _RANGE.match(line)) is not None:
+            ranges[match[1], _index(match[2])] = (int(match[3]), int(match[4]))
         elif (order := _ORDER.match(line)) is not None:
             schedule.append(order[2])
         elif (moment := _PEAK.match(line)) is not None:
@@ -216,12 +222,17 @@ def peak_bytes(assignment: BufferAssignmentFile, ranges: LiveRangeFile) -> int:
     Values at one offset that are live at once share a buffer, which is as large as the largest. Index tables of tuples are in
     no heap.
     """
-    heap = [value for one in assignment.allocations if one.is_temp and one.color == 0 for value in one.values]
+    heap = [
+        value
+        for allocation in assignment.allocations
+        if allocation.is_temp and allocation.color == 0
+        for value in allocation.values
+    ]
     spans = {value: ranges.ranges.get((value.name, value.element)) for value in heap if not value.is_table}
-    known = {value: span for value, span in spans.items() if span is not None}
-    time = _highest(known)
+    stated = {value: span for value, span in spans.items() if span is not None}
+    time = _highest(stated)
     at_offset: dict[int, int] = {}
-    for value, (start, end) in known.items():
+    for value, (start, end) in stated.items():
         if start <= time <= end:
             at_offset[value.offset] = max(at_offset.get(value.offset, 0), value.size)
     return assignment.static_bytes + sum(at_offset.values())
@@ -281,7 +292,7 @@ class Sidecars:
         """Static part and highest point of the heap; `None` where the files do not state it."""
         if self.assignment is None or self.ranges is None:
             return None
-        if any(one.color in PRESET_SPACES for one in self.assignment.allocations):
+        if any(allocation.color in PRESET_SPACES for allocation in self.assignment.allocations):
             return None  # the heaps of memories on the chip compete with that of space 0 for the peak
         return peak_bytes(self.assignment, self.ranges)
 
@@ -294,7 +305,7 @@ def find_sidecars(module: Module, views: Views) -> Sidecars:
     path = Path(module.path)
     if module.first_line > _HEADER_LINES or not _is_file(path):
         return NO_SIDECARS
-    found: list[str] = []
+    names: list[str] = []
 
     def read(end: str, reader: Callable[[Iterator[str]], _File]) -> _File | None:
         beside = _beside(path, end)
@@ -304,20 +315,20 @@ def find_sidecars(module: Module, views: Views) -> Sidecars:
             content = reader(_lines(beside))
         except HloInspectError:
             return None
-        found.append(beside.name)
+        names.append(beside.name)
         return content
 
     assignment = read(ASSIGNMENT, read_buffer_assignment)
     ranges = read(RANGES, read_live_range)
     refused = _why_refused(assignment, ranges, views)
     if refused:
-        return Sidecars(found=tuple(found), refused=refused)
-    return Sidecars(assignment, ranges, tuple(found))
+        return Sidecars(found=tuple(names), refused=refused)
+    return Sidecars(assignment, ranges, tuple(names))
 
 
 def files_beside(text: str) -> list[Path]:
     """The files about memory beside the text of that name, of this module or of another one."""
-    return [beside for end in (ASSIGNMENT, RANGES) if (beside := _beside(Path(text), end)) is not None]
+    return [path for end in (ASSIGNMENT, RANGES) if (path := _beside(Path(text), end)) is not None]
 
 
 def _beside(text: Path, end: str) -> Path | None:
@@ -325,7 +336,7 @@ def _beside(text: Path, end: str) -> Path | None:
     match = _STEM.fullmatch(text.name)
     if match is None:
         return None
-    return next((beside for compressed in _ENDS if _is_file(beside := text.with_name(match[1] + end + compressed))), None)
+    return next((path for compressed in _ENDS if _is_file(path := text.with_name(match[1] + end + compressed))), None)
 
 
 _HEADER_LINES = 100
@@ -346,14 +357,18 @@ def _lines(path: Path) -> Iterator[str]:
 
 def _why_refused(assignment: BufferAssignmentFile | None, ranges: LiveRangeFile | None, views: Views) -> str:
     """Why files are not of the module: most of their instructions are not in it."""
-    named = {value.name for one in assignment.allocations for value in one.values} if assignment is not None else set()
+    named = (
+        {value.name for allocation in assignment.allocations for value in allocation.values}
+        if assignment is not None
+        else set()
+    )
     named |= {name for name, _ in ranges.ranges} if ranges is not None else set()
     if not named:
         return ""
     defined = {row.removeprefix("%") for computation in views.computations.values() for row in computation.rows.names}
-    known = len(named & defined)
-    if known < _LEAST_KNOWN * len(named):
-        return f"{len(named) - known} of the {len(named)} instructions that they name are not in the module"
+    common = len(named & defined)
+    if common < _LEAST_KNOWN * len(named):
+        return f"{len(named) - common} of the {len(named)} instructions that they name are not in the module"
     return ""
 
 
@@ -388,18 +403,18 @@ def stated_figures(sidecars: Sidecars, platform: Platform) -> dict[str, int]:
     assignment = sidecars.assignment
     if assignment is None:
         return {}
-    found = {
+    figures = {
         "argument_bytes": assignment.argument_bytes,
         "output_bytes": assignment.output_bytes,
         "alias_bytes": assignment.alias_bytes,
         "constant_bytes": assignment.constant_bytes,
     }
     if not platform.is_tpu:
-        found["temp_bytes"] = assignment.temp_bytes.get(0, 0)
+        figures["temp_bytes"] = assignment.temp_bytes.get(0, 0)
         peak = sidecars.peak_bytes
         if peak is not None:
-            found["peak_bytes"] = peak
-    return found
+            figures["peak_bytes"] = peak
+    return figures
 
 
 def with_stated(memory: ProgramMemory, sidecars: Sidecars) -> tuple[ProgramMemory, list[StatedFigure]]:
@@ -408,11 +423,13 @@ def with_stated(memory: ProgramMemory, sidecars: Sidecars) -> tuple[ProgramMemor
     figures = [StatedFigure(name, size, memory.figures.get(name)) for name, size in stated.items()]
     if not figures:
         return memory, []
-    known = {**memory.figures, **stated}
-    parts = [known[name] for name in ("argument_bytes", "output_bytes", "alias_bytes", "constant_bytes", "temp_bytes")]
-    if known.get("needed_bytes") is None or any(one.differs for one in figures):
+    figures_by_name = {**memory.figures, **stated}
+    parts = [
+        figures_by_name[name] for name in ("argument_bytes", "output_bytes", "alias_bytes", "constant_bytes", "temp_bytes")
+    ]
+    if figures_by_name.get("needed_bytes") is None or any(figure.differs for figure in figures):
         argument, output, alias, constant, temp = parts
         if None not in parts:
-            known["needed_bytes"] = (argument or 0) + (output or 0) - (alias or 0) + (constant or 0) + (temp or 0)
-    reasons = {name: reason for name, reason in memory.reasons.items() if known.get(name) is None}
-    return replace(memory, figures=known, reasons=reasons), figures
+            figures_by_name["needed_bytes"] = (argument or 0) + (output or 0) - (alias or 0) + (constant or 0) + (temp or 0)
+    reasons = {name: reason for name, reason in memory.reasons.items() if figures_by_name.get(name) is None}
+    return replace(memory, figures=figures_by_name, reasons=reasons), figures

@@ -36,10 +36,10 @@ class ShapeTrees:
         self._known: dict[int, tuple[Shape, ShapeTree]] = {}  # the shape is kept, so that its identity stays taken
 
     def of(self, shape: TupleShape) -> ShapeTree:
-        known = self._known.get(id(shape))
-        if known is None:
-            known = self._known[id(shape)] = (shape, _tree(shape))
-        return known[1]
+        cached = self._known.get(id(shape))
+        if cached is None:
+            cached = self._known[id(shape)] = (shape, _tree(shape))
+        return cached[1]
 
     def size(self, shape: Shape | None) -> int:
         """How many subshapes there are; an unknown shape counts as one array."""
@@ -135,16 +135,16 @@ def find_values(schedule: Schedule, ranks: Sequence[int]) -> Values:
 def _numbered(values: Values, ranks: Sequence[int]) -> Values:
     """The values in the order of their numbers, without redundant phis."""
     times, places, phis = values.times, values.places, values.phi_inputs
-    used = {one for result in values.results for one in _parts(result)}
-    order = sorted(used, key=lambda one: (one in phis, ranks[times[one]], places[one]))
-    number = {one: new for new, one in enumerate(order)}
+    used = {value for result in values.results for value in _parts(result)}
+    order = sorted(used, key=lambda value: (value in phis, ranks[times[value]], places[value]))
+    number = {value: new for new, value in enumerate(order)}
     return Values(
         values.schedule,
         values.trees,
-        [number[one] if isinstance(one, int) else [number[part] for part in one] for one in values.results],
-        [times[one] for one in order],
-        [places[one] for one in order],
-        {number[phi]: tuple([number[one] for one in inputs]) for phi, inputs in phis.items() if phi in number},
+        [number[value] if isinstance(value, int) else [number[part] for part in value] for value in values.results],
+        [times[value] for value in order],
+        [places[value] for value in order],
+        {number[phi]: tuple([number[value] for value in inputs]) for phi, inputs in phis.items() if phi in number},
         values.faults,
     )
 
@@ -225,15 +225,15 @@ class _Dataflow:
 
     def _tuple(self, time: int) -> Result:
         """`UpdateTupleValueSet`: the table is its own, the elements are the operands."""
-        found = [self._define(time)]
+        result = [self._define(time)]
         results = self._values.results
         for operand in self._schedule.operands[time]:
             given = results[operand] if operand >= 0 else self._define(time)
             if isinstance(given, int):
-                found.append(given)
+                result.append(given)
             else:
-                found += given
-        return self._fit(found, time)
+                result += given
+        return self._fit(result, time)
 
     def _copy(self, time: int) -> Result:
         """`UpdateCopyValueSet`: a copy of a tuple is one of its table."""
@@ -309,7 +309,7 @@ class _Dataflow:
             return self._define_all(time)
         if run.role in ("body", "condition"):
             return self._phis(time)
-        number = next((number for number, one in run.parameters.items() if one == time), 0)
+        number = next((number for number, argument in run.parameters.items() if argument == time), 0)
         return self._fit(self._given(run.arguments[number]) if number < len(run.arguments) else None, time)
 
     def _phis(self, time: int) -> Result:

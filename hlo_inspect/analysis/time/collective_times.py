@@ -60,10 +60,10 @@ def collective_times(
 
 
 def _require_room(counts: DeviceCounts, profile: HardwareProfile, placement: Placement) -> None:
-    there, asked = placement.devices, counts.of_slice
-    if there is not None and asked is not None and asked > there * profile.devices_per_chip:
+    available, asked = placement.devices, counts.of_slice
+    if available is not None and asked is not None and asked > available * profile.devices_per_chip:
         axes = "x".join(map(str, placement.shape))
-        raise UsageError(f"the topology {axes} has {there:,} devices, and the program is for {asked:,}")
+        raise UsageError(f"the topology {axes} has {available:,} devices, and the program is for {asked:,}")
     near = next((link for link in profile.networks if link.topology == "torus"), None)
     if near is None or near.devices is None:
         return
@@ -95,7 +95,7 @@ class _Machine:
             way = self._way(collective)
         except UnknownTimeError as unknown:
             return CollectiveTime(None, None, None, None, streams, reason=f"{collective.start.name}: {unknown}")
-        level = max(way.levels, key=lambda one: one[1])[0] if way.levels else None
+        level = max(way.levels, key=lambda level_time: level_time[1])[0] if way.levels else None
         sent = collective.wire_bytes
         bus = sent / way.estimate if sent and way.estimate else None
         return CollectiveTime(way.bound, way.estimate, level, bus, streams, way.levels, way.reason)
@@ -167,5 +167,5 @@ def collective_seconds(
         for level, seconds in ((ALL, time.bound_s or 0.0), *time.levels):
             figures[level] = figures.get(level, NOTHING).plus(Bounds.exactly(round(seconds * _OF_A_SECOND)))
     missing = f"{len(unknown)} of {len(times)} collectives have no bound: {unknown[0]}" if unknown else ""
-    found = {ALL: NOTHING} | graph.bounds(own)
-    return {level: Seconds(amount.least / _OF_A_SECOND, amount.reason or missing) for level, amount in found.items()}
+    totals = {ALL: NOTHING} | graph.bounds(own)
+    return {level: Seconds(amount.least / _OF_A_SECOND, amount.reason or missing) for level, amount in totals.items()}

@@ -199,10 +199,10 @@ class KernelTimes:
 
     def of(self, kernel: Kernel) -> KernelTime:
         """The times of one run of a kernel, of a collective those of what it does on the device itself."""
-        known = self._known.get(kernel.key)
-        if known is None:
-            known = self._known[kernel.key] = self._find_alike(kernel)
-        return known
+        cached = self._known.get(kernel.key)
+        if cached is None:
+            cached = self._known[kernel.key] = self._find_alike(kernel)
+        return cached
 
     def _find_alike(self, kernel: Kernel) -> KernelTime:
         """The times, which kernels have in common that cost, hold and say the same."""
@@ -218,10 +218,10 @@ class KernelTimes:
         is_split = SPLIT_OVER_CORES in view.tails[row]
         kind = kernel.fusion_kind if self._is_tpu else ""
         key = (kernel.parts[0].cost, kind, stated, is_split, *map(id, shapes))
-        known = self._alike.get(key)
-        if known is None:  # with the shapes, so that no other ones come to have their numbers
-            known = self._alike[key] = (self._find(kernel, stated), shapes)
-        return known[0]
+        cached = self._alike.get(key)
+        if cached is None:  # with the shapes, so that no other ones come to have their numbers
+            cached = self._alike[key] = (self._find(kernel, stated), shapes)
+        return cached[0]
 
     def _find(self, kernel: Kernel, stated: CompilerEstimate) -> KernelTime:
         load = self._load(kernel)
@@ -321,9 +321,9 @@ def _operands(view: View, row: int) -> list[list[ArrayShape]]:
 def _padding(arrays: list[ArrayShape]) -> float:
     """How much longer arrays are with the tiles of their layouts than without; 1 where that is not known."""
     sizes = [(array.array_bytes, array.padded_bytes) for array in arrays]
-    known = [(size, padded) for size, padded in sizes if size is not None and padded is not None]
-    whole = sum(size for size, _ in known)
-    return max(1.0, sum(padded for _, padded in known) / whole) if whole else 1.0
+    stated = [(size, padded) for size, padded in sizes if size is not None and padded is not None]
+    whole = sum(size for size, _ in stated)
+    return max(1.0, sum(padded for _, padded in stated) / whole) if whole else 1.0
 
 
 def _space(array: ArrayShape) -> int:

@@ -43,9 +43,9 @@ def slowest(ways: Sequence[Way]) -> Way:
         for name, seconds in way.levels:
             levels[name] = max(levels.get(name, 0.0), seconds)
     estimates = [way.estimate for way in ways]
-    known = [estimate for estimate in estimates if estimate is not None]
+    stated = [estimate for estimate in estimates if estimate is not None]
     reason = next((way.reason for way in ways if way.reason), "")
-    return Way(tuple(levels.items()), max(known, default=0.0) if len(known) == len(estimates) else None, reason)
+    return Way(tuple(levels.items()), max(stated, default=0.0) if len(stated) == len(estimates) else None, reason)
 
 
 def with_model(link: Link, bound: float, profile: HardwareProfile, *, seconds: float | None = None, steps: int = 1) -> Way:
@@ -176,16 +176,16 @@ def most_crowded(
     loads: dict[tuple[tuple[int, ...], int, int], int] = {}
     longest = 0
     for source, target in pairs:
-        at, way = list(source), 0
+        position, way = list(source), 0
         for axis, size in enumerate(shape):
-            distance = target[axis] - at[axis]
+            distance = target[axis] - position[axis]
             if link.wraps(size) and abs(distance) * 2 > size:
                 distance -= size if distance > 0 else -size
             step = 1 if distance > 0 else -1
             for _ in range(abs(distance)):
-                key = (tuple(at), axis, step)
+                key = (tuple(position), axis, step)
                 loads[key] = loads.get(key, 0) + 1
-                at[axis] = (at[axis] + step) % size
+                position[axis] = (position[axis] + step) % size
             way += abs(distance)
         longest = max(longest, way)
     return max(loads.values(), default=0), longest
@@ -230,10 +230,10 @@ class TorusLinks:
         on_a_chip, devices = self._profile.devices_per_chip, collective.group_size or 1
         if on_a_chip == 1:
             return NodeSpread(devices, devices, 1, 1, Fraction(1))
-        found = self._groups.spreads(collective, Placement(), on_a_chip)
-        if len(found) > 1:
+        spreads = self._groups.spreads(collective, Placement(), on_a_chip)
+        if len(spreads) > 1:
             raise UnknownTimeError("its groups lie in different ways over the chips, of which a device is a part")
-        (spread,) = found
+        (spread,) = spreads
         return spread
 
     def _ways_to_lie(self, collective: Collective, chips: int) -> list[list[TorusAxis]]:
@@ -249,13 +249,13 @@ class TorusLinks:
 
     def _along_axes(self, collective: Collective) -> list[list[TorusAxis]]:
         """How the groups lie in the topology that the user names, each way once."""
-        found: dict[tuple[TorusAxis, ...], None] = {}
+        ways: dict[tuple[TorusAxis, ...], None] = {}
         for group in self._groups.listed(collective):
             runs = extents(sorted({device // self._profile.devices_per_chip for device in group}), self._placement)
             if runs is None:
                 raise UnknownTimeError("its groups do not lie along axes of the topology")
-            found[tuple(torus_axes(runs, self._placement.shape, self._link))] = None
-        return [list(axes) for axes in found]
+            ways[tuple(torus_axes(runs, self._placement.shape, self._link))] = None
+        return [list(axes) for axes in ways]
 
     def _all_boxes(self, chips: int) -> list[list[TorusAxis]]:
         link = self._link

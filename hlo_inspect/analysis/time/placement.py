@@ -59,10 +59,10 @@ class Placement:
 
     def coordinates(self, device: int) -> tuple[int, ...]:
         """Where a device is along each axis of the shape."""
-        found = [0] * len(self.shape)
+        position = [0] * len(self.shape)
         for axis in reversed(self.order):
-            device, found[axis] = divmod(device, self.shape[axis])
-        return tuple(found)
+            device, position[axis] = divmod(device, self.shape[axis])
+        return tuple(position)
 
     def node(self, device: int, per_node: int) -> int:
         """The node of a device. In a shape of several axes the last one is inside of nodes."""
@@ -70,8 +70,8 @@ class Placement:
             return device // per_node
         *outer, inner = self.coordinates(device)
         number = 0
-        for at, size in zip(outer, self.shape, strict=False):
-            number = number * size + at
+        for coordinate, size in zip(outer, self.shape, strict=False):
+            number = number * size + coordinate
         return (number * self.shape[-1] + inner) // per_node
 
 
@@ -102,12 +102,12 @@ def spreads(groups: Groups, placement: Placement, per_node: int) -> set[NodeSpre
     busy: Counter[int] = Counter()
     for counts in nodes:
         busy.update(counts)
-    found = set()
+    spreads_found = set()
     for group, counts in zip(groups, nodes, strict=True):
         parts = {(count, busy[node]) for node, count in counts.items()}
         least = min(Fraction(*part) for part in parts)
-        found.add(NodeSpread(len(group), len(counts), min(counts.values()), max(counts.values()), least))
-    return found
+        spreads_found.add(NodeSpread(len(group), len(counts), min(counts.values()), max(counts.values()), least))
+    return spreads_found
 
 
 def _by_node(group: Sequence[int], placement: Placement, per_node: int) -> Counter[int]:
@@ -138,10 +138,10 @@ def extents(group: Sequence[int], placement: Placement) -> dict[int, Run] | None
 def best_shapes(devices: int, sizes: Iterable[int]) -> set[tuple[int, ...]]:
     """The ways to lay so many devices out as a box along axes of at most these sizes."""
     largest = tuple(sizes)
-    found = set()
+    shapes = set()
     for order in set(permutations(largest)):
-        found |= _boxes(devices, order)
-    return found
+        shapes |= _boxes(devices, order)
+    return shapes
 
 
 def _boxes(devices: int, sizes: tuple[int, ...]) -> set[tuple[int, ...]]:

@@ -136,8 +136,8 @@ class _StepBuilder:
         self.beside: dict[InstructionPlace, str] = {}
         self.streams: dict[InstructionPlace, tuple[str, ...]] = {}
         self.kernels = {kernel.place: kernel for kernel in kernels.launched}
-        self.collectives = {place(one.start): one for one in collectives}
-        self.inner = {place(one.inner): one for one in self.collectives.values()}
+        self.collectives = {place(collective.start): collective for collective in collectives}
+        self.inner = {place(collective.inner): collective for collective in self.collectives.values()}
         self._loops = {place(loop.instruction): loop for loop in graph.loops}
         self._views = views
         self._in_order = in_order
@@ -158,60 +158,64 @@ class _StepBuilder:
         for row, opcode in enumerate(rows.view.opcodes):
             if opcode in FREE:
                 continue
-            at, known = rows.place(row), TABLE.get(opcode)
-            collective = self.collectives.get(at)
+            position, entry = rows.place(row), TABLE.get(opcode)
+            collective = self.collectives.get(position)
             if collective is not None:
                 waits = not (collective.is_async or collective.is_point_to_point)
                 if not waits and opcode == "fusion":
-                    open_fusions[at] = collective
+                    open_fusions[position] = collective
                 if self._in_order:
-                    yield IssueStep(at, waits)
-            elif known is not None and known.half == "done":
-                yield WaitStep(rows.start_of(row), at)
+                    yield IssueStep(position, waits)
+            elif entry is not None and entry.half == "done":
+                yield WaitStep(rows.start_of(row), position)
             elif wrapped(opcode) in RUNNERS:
-                yield from self._running(rows, row, at, is_beside=False)
+                yield from self._running(rows, row, position, is_beside=False)
             elif open_fusions and opcode == "fusion" and (ended := self._ended_by(rows, row, open_fusions)) is not None:
                 del open_fusions[ended]
-                yield WaitStep(ended, at)
-            elif at in self.kernels:
-                yield self._kernel(rows, row, at)
+                yield WaitStep(ended, position)
+            elif position in self.kernels:
+                yield self._kernel(rows, row, position)
 
-    def _kernel(self, rows: _Rows, row: int, at: InstructionPlace) -> Step:
-        known = TABLE.get(rows.view.opcodes[row])
-        if known is None or known.half != "start" or not self._in_order:
-            return ComputeStep(at)
-        self.streams[at] = (rows.copy_stream(row),) if known.base in _MOVING else (_thread(rows.view.instruction_at(row)),)
-        return IssueStep(at, waits=False)
+    def _kernel(self, rows: _Rows, row: int, position: InstructionPlace) -> Step:
+        entry = TABLE.get(rows.view.opcodes[row])
+        if entry is None or entry.half != "start" or not self._in_order:
+            return ComputeStep(position)
+        self.streams[position] = (
+            (rows.copy_stream(row),) if entry.base in _MOVING else (_thread(rows.view.instruction_at(row)),)
+        )
+        return IssueStep(position, waits=False)
 
-    def _running(self, rows: _Rows, row: int, at: InstructionPlace, *, is_beside: bool) -> Iterator[Step]:
+    def _running(self, rows: _Rows, row: int, position: InstructionPlace, *, is_beside: bool) -> Iterator[Step]:
         """What runs other computations."""
         called, opcode = rows.called(row), rows.view.opcodes[row]
         if opcode == "async-start" or opcode != wrapped(opcode):
-            yield from self._started(rows, row, at, called, is_beside=is_beside)
+            yield from self._started(rows, row, position, called, is_beside=is_beside)
             return
         self._waiting += [(name, is_beside) for _, name in called]
         if opcode == "while":
             names = dict(called)
-            loop = self._loops.get(at)
-            yield LoopStep(at, names.get("condition", ""), names.get("body", ""), None if loop is None else loop.trip_count)
+            loop = self._loops.get(position)
+            yield LoopStep(
+                position, names.get("condition", ""), names.get("body", ""), None if loop is None else loop.trip_count
+            )
         elif opcode == "conditional":
-            yield BranchStep(at, tuple(name for _, name in called))
+            yield BranchStep(position, tuple(name for _, name in called))
         else:
-            yield from (CallStep(at, name) for _, name in called)
+            yield from (CallStep(position, name) for _, name in called)
 
     def _started(
-        self, rows: _Rows, row: int, at: InstructionPlace, called: list[tuple[Role, str]], *, is_beside: bool
+        self, rows: _Rows, row: int, position: InstructionPlace, called: list[tuple[Role, str]], *, is_beside: bool
     ) -> Iterator[Step]:
         """A computation that starts here and runs on a stream of its own."""
         for _, name in called[:1]:
             self._waiting.append((name, True))
             if is_beside or not self._in_order:
-                yield CallStep(at, name)
+                yield CallStep(position, name)
                 continue
-            self.beside[at] = name
+            self.beside[position] = name
             moves = all(opcode in FREE or opcode in _MOVING for opcode in self._opcodes(name))
-            self.streams[at] = (rows.copy_stream(row),) if moves else (_thread(rows.view.instruction_at(row)),)
-            yield IssueStep(at, waits=False)
+            self.streams[position] = (rows.copy_stream(row),) if moves else (_thread(rows.view.instruction_at(row)),)
+            yield IssueStep(position, waits=False)
 
     def _opcodes(self, name: str) -> Iterable[str]:
         return self._views.of(name).opcodes if name in self._views.computations else ()
@@ -223,10 +227,10 @@ class _StepBuilder:
                 continue
             view = self._views.of(name)
             inner = [view.instruction(i) for i, opcode in enumerate(view.opcodes) if opcode == "custom-call"]
-            if not any(ASYNC_DONE_TARGET in (one.attr("custom_call_target") or "") for one in inner):
+            if not any(ASYNC_DONE_TARGET in (instruction.attr("custom_call_target") or "") for instruction in inner):
                 continue
             copies = {_identity(view.instruction(i)) for i, opcode in enumerate(view.opcodes) if _is_collective(opcode)}
-            same = (at for at, collective in started.items() if _identity(collective.inner) in copies)
+            same = (position for position, collective in started.items() if _identity(collective.inner) in copies)
             return next(same, next(iter(started)))
         return None
 
@@ -234,11 +238,11 @@ class _StepBuilder:
 
     def _one_by_one(self, rows: _Rows) -> Iterator[Step]:
         for row, opcode in enumerate(rows.view.opcodes):
-            at = rows.place(row)
-            if at in self.collectives or at in self.inner or at in self.kernels:
-                yield ComputeStep(at)
+            position = rows.place(row)
+            if position in self.collectives or position in self.inner or position in self.kernels:
+                yield ComputeStep(position)
             elif wrapped(opcode) in RUNNERS:
-                yield from self._running(rows, row, at, is_beside=True)
+                yield from self._running(rows, row, position, is_beside=True)
 
 
 class _Rows:
@@ -270,8 +274,8 @@ class _Rows:
 
 
 def _is_collective(opcode: str) -> bool:
-    known = TABLE.get(opcode)
-    return known is not None and bool(known.collective)
+    entry = TABLE.get(opcode)
+    return entry is not None and bool(entry.collective)
 
 
 def _identity(instruction: Instruction) -> tuple[object, ...]:

@@ -20,8 +20,8 @@ from hlo_inspect.graph.calls import NOTHING, Bounds, InstructionPlace
 
 def flops_time(tally: Tally, times: KernelTimes) -> Seconds:
     """The time of the FLOPs of one device, each at the peak of the unit that does it."""
-    found = compute_time(tally, times.profile)
-    return found._replace(least=found.least / times.devices)
+    compute = compute_time(tally, times.profile)
+    return compute._replace(least=compute.least / times.devices)
 
 
 def bytes_time(tally: Tally, times: KernelTimes) -> Seconds:
@@ -55,7 +55,7 @@ def seconds_of_runs(seconds: float | None, runs: Bounds, why_unknown: str) -> Se
 
 def sum_of(*times: Seconds) -> Seconds:
     """Several times together; of none it is 0."""
-    return Seconds(sum([one.least for one in times], 0.0), next((one.reason for one in times if one.reason), ""))
+    return Seconds(sum([time.least for time in times], 0.0), next((time.reason for time in times if time.reason), ""))
 
 
 class StepTimes(NamedTuple):
@@ -75,7 +75,9 @@ class StepTimes(NamedTuple):
 
     def without_entry(self) -> StepTimes:
         """The same of a text that does not hold the entry computation: nothing says what runs."""
-        return StepTimes(*(one._replace(reason=one.reason or "the module has no entry computation") for one in self))
+        return StepTimes(
+            *(seconds._replace(reason=seconds.reason or "the module has no entry computation") for seconds in self)
+        )
 
 
 def find_step_times(
@@ -91,15 +93,18 @@ def find_step_times(
     at_least = Seconds(timelines.bound.kernels_s, _missing(kernels, times, lambda time: time.bound_gap))
     likely = Seconds(timelines.estimate.kernels_s, estimate_gaps(kernels, times))
     if timelines.is_scheduled:
-        no_bound = [one.reason for one in collectives if one.bound_s is None]
-        no_estimate = [one.reason for one in collectives if one.estimate_s is None]
+        no_bound = [collective.reason for collective in collectives if collective.bound_s is None]
+        no_estimate = [collective.reason for collective in collectives if collective.estimate_s is None]
         exposed = _exposed(timelines.bound, no_bound, len(collectives))
         likely_exposed = _exposed(timelines.estimate, no_estimate, len(collectives))
         step, likely_step = sum_of(at_least, exposed), sum_of(likely, likely_exposed)
     else:
         alone = (compute, memory, collectives_alone)
         exposed = likely_exposed = Seconds(0.0, NO_SCHEDULE)
-        step = Seconds(max(one.least for one in alone), next((one.reason for one in alone if one.reason), ""))
+        step = Seconds(
+            max(collective.least for collective in alone),
+            next((collective.reason for collective in alone if collective.reason), ""),
+        )
         likely_step = Seconds(max(likely.least, step.least), NO_SCHEDULE)
     return StepTimes(compute, memory, collectives_alone, at_least, exposed, step, likely, likely_exposed, likely_step)
 
@@ -110,14 +115,14 @@ NOT_STATED = Bounds(0, None, "the text has no estimates of the compiler in cycle
 def compiler_cycles(kernels: Iterable[Kernel], times: KernelTimes) -> Bounds:
     """The sum of the compiler's own estimates, as far as it states them in cycles."""
     stated = ((kernel, times.of(kernel).compiler_cycles) for kernel in kernels)
-    cycles = [Bounds.exactly(one).times(kernel.runs) for kernel, one in stated if one is not None]
+    cycles = [Bounds.exactly(cycles_of_run).times(kernel.runs) for kernel, cycles_of_run in stated if cycles_of_run is not None]
     return countable(Bounds.sum(cycles)) if cycles else NOT_STATED
 
 
 def compiler_seconds(kernels: Iterable[Kernel], times: KernelTimes) -> Seconds:
     """The time of the compiler's own estimates, as far as it states a time, or cycles of a clock that is known."""
     stated = ((kernel, times.of(kernel).compiler_s) for kernel in kernels)
-    return sum_of(*[seconds_of_runs(one, kernel.runs, "") for kernel, one in stated if one is not None])
+    return sum_of(*[seconds_of_runs(seconds, kernel.runs, "") for kernel, seconds in stated if seconds is not None])
 
 
 _MOST_GAPS = 3
@@ -189,22 +194,22 @@ class TimesInStep:
 
     def of(self, kernel: Kernel) -> RowTimes:
         """The times of a kernel."""
-        known = self._known.get(kernel.key)
-        if known is None:
-            known = self._known[kernel.key] = self._find_alike(kernel)
-        return known
+        cached = self._known.get(kernel.key)
+        if cached is None:
+            cached = self._known[kernel.key] = self._find_alike(kernel)
+        return cached
 
     def _find_alike(self, kernel: Kernel) -> RowTimes:
-        at = kernel.place
-        collective = self._collectives.get(at)
-        bound, estimate = self._timelines.bound.computed.get(at), self._timelines.estimate.computed.get(at)
+        position = kernel.place
+        collective = self._collectives.get(position)
+        bound, estimate = self._timelines.bound.computed.get(position), self._timelines.estimate.computed.get(position)
         if collective is not None or bound is None or estimate is None:
             return self._find(kernel, collective)
         key = (id(self._times.of(kernel)), id(kernel.parts), bound, estimate)  # which the times and the kernels keep
-        known = self._alike.get(key)
-        if known is None:
-            known = self._alike[key] = self._find(kernel, None)
-        return known
+        cached = self._alike.get(key)
+        if cached is None:
+            cached = self._alike[key] = self._find(kernel, None)
+        return cached
 
     def _find(self, kernel: Kernel, collective: CollectiveTime | None) -> RowTimes:
         own, timelines = self._times.of(kernel), self._timelines
@@ -280,16 +285,16 @@ def find_costings(kernels: Kernels, times: Callable[[Kernel], RowTimes] | None) 
     """A row for each kernel and one for what costs something without being one; what weighs most comes first. `times` are
     those of all runs of a kernel, where there is an accelerator.
     """
-    known: dict[tuple[int, int], StepCost] = {}
+    costs: dict[tuple[int, int], StepCost] = {}
     rows: list[Costing] = []
     for kernel in kernels.launched:
         time = None if times is None else times(kernel)
-        alike = id(kernel.parts), id(time)  # which the kernels and the times keep
-        cost = known.get(alike)
+        key = id(kernel.parts), id(time)  # which the kernels and the times keep
+        cost = costs.get(key)
         if cost is None or kernel.is_unknown:
             cost = StepCost(countable(kernel.runs), tuple(map(kernel.of_step, _FIGURES)), time)
             if not kernel.is_unknown:
-                known[alike] = cost
+                costs[key] = cost
         rows.append(Costing((kernel,), cost))
     if kernels.other_costs:
         figures = tuple(sum_of_step(kernels.other_costs, figure) for figure in _FIGURES)

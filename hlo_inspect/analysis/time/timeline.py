@@ -207,10 +207,10 @@ class Timeline:
 
     def ticks(self, place: InstructionPlace) -> int:
         """The time of one run of what is at a place."""
-        known = self._ticks.get(place)
-        if known is None:
-            known = self._ticks[place] = min(round(self._seconds(place) * TICKS), MAX_FIGURE)
-        return known
+        cached = self._ticks.get(place)
+        if cached is None:
+            cached = self._ticks[place] = min(round(self._seconds(place) * TICKS), MAX_FIGURE)
+        return cached
 
     def beside(self, place: InstructionPlace) -> TimedRun | None:
         """One run of the computation that is issued at a place, where it is one and was reached."""
@@ -227,9 +227,9 @@ class Timeline:
         Computations call each other deeper than Python's stack goes, so that there is no recursion.
         """
         wanted = computation, lags
-        known = self._of_before(wanted)
-        if known is not None:
-            return known
+        cached = self._of_before(wanted)
+        if cached is not None:
+            return cached
         waiting: list[tuple[_Request, _Walk]] = [(wanted, self._walk(wanted))]
         running = {computation}
         answer: TimedRun | None = None
@@ -257,11 +257,11 @@ class Timeline:
         self._made.append(run)
 
     def _of_before(self, request: _Request) -> TimedRun | None:
-        known = self._known.get(request)
-        if known is None and self._left < 0:
-            known = self._last.get(request[0])
-            self._is_cut = self._is_cut or known is not None
-        return known
+        cached = self._known.get(request)
+        if cached is None and self._left < 0:
+            cached = self._last.get(request[0])
+            self._is_cut = self._is_cut or cached is not None
+        return cached
 
     def _walk(self, request: _Request) -> _Walk:
         """Follows one run of a computation; asks for those that it runs."""
@@ -277,9 +277,9 @@ class Timeline:
                 clock.work(self.ticks(step.place))
             elif isinstance(step, IssueStep):
                 before = clock.compute
-                beside = self.program.beside.get(step.place)
-                if beside is not None:
-                    self._ticks[step.place] = (yield self._alone(beside)).passed
+                computation = self.program.beside.get(step.place)
+                if computation is not None:
+                    self._ticks[step.place] = (yield self._alone(computation)).passed
                 _, end = clock.issue(self.streams(step.place), self.ticks(step.place))
                 if step.waits:
                     result.sites[step.place] = 0, clock.wait(end)
@@ -339,18 +339,19 @@ class Timeline:
     ) -> Generator[_Request, TimedRun, None]:
         """So many iterations that all are as the next one, by which a stream falls behind or catches up each time."""
         iteration = TimedRun(step.place[0])
-        at = StreamClock(dict(clock.free), clock.now)
-        yield from self._run(step.condition, at, iteration)
-        yield from self._run(step.body, at, iteration)
+        entry = StreamClock(dict(clock.free), clock.now)
+        yield from self._run(step.condition, entry, iteration)
+        yield from self._run(step.body, entry, iteration)
         result.inner += [(outcome, times) for outcome, _ in iteration.inner]
-        passed = min((at.now - clock.now) * times, MOST_TICKS)
+        passed = min((entry.now - clock.now) * times, MOST_TICKS)
         used = {*self.used.get(step.condition, ()), *self.used.get(step.body, ())}
         lags = {
-            stream: (max(0, clock.free.get(stream, 0) - clock.now), max(0, at.free.get(stream, 0) - at.now)) for stream in used
+            stream: (max(0, clock.free.get(stream, 0) - clock.now), max(0, entry.free.get(stream, 0) - entry.now))
+            for stream in used
         }
         behind = {stream: max(0, after + (after - before) * (times - 1)) for stream, (before, after) in lags.items()}
         clock.now += passed
-        clock.compute += min(at.compute * times, MOST_TICKS)
+        clock.compute += min(entry.compute * times, MOST_TICKS)
         clock.free |= {stream: clock.now + lag for stream, lag in behind.items()}
 
     def _conditional(self, step: BranchStep, clock: StreamClock, result: TimedRun) -> Generator[_Request, TimedRun, None]:
@@ -393,8 +394,8 @@ class Timeline:
         steps = self.program.steps
         used: dict[str, dict[str, None]] = {name: {} for name in steps}
         callers: dict[str, list[str]] = {name: [] for name in steps}
-        for name, of in steps.items():
-            for step in of:
+        for name, steps_of in steps.items():
+            for step in steps_of:
                 if isinstance(step, IssueStep):
                     used[name] |= dict.fromkeys(self.streams(step.place))
                 for callee in called_by(step):
@@ -426,10 +427,10 @@ class Timeline:
         sums: dict[InstructionPlace, list[int]] = {}
         for outcome, times in self._runs.items():
             for place, (window, exposed) in outcome.sites.items():
-                one = sums.setdefault(place, [0, 0, 0])
-                one[0] = min(one[0] + times, MAX_FIGURE)
-                one[1] = min(one[1] + window * times, MOST_TICKS)
-                one[2] = min(one[2] + exposed * times, MOST_TICKS)
+                totals = sums.setdefault(place, [0, 0, 0])
+                totals[0] = min(totals[0] + times, MAX_FIGURE)
+                totals[1] = min(totals[1] + window * times, MOST_TICKS)
+                totals[2] = min(totals[2] + exposed * times, MOST_TICKS)
         return {
             place: InstructionTimes(runs, self.ticks(place) * runs / TICKS, window / TICKS, exposed / TICKS)
             for place, (runs, window, exposed) in sums.items()

@@ -40,48 +40,48 @@ class TimedStep:
         self.work = work
         self._seconds = seconds
 
-        def streams_of(at: InstructionPlace) -> Sequence[str]:
-            collective = work.collectives.get(at)
-            return work.streams.get(at, ()) if collective is None else streams(collective)
+        def streams_of(position: InstructionPlace) -> Sequence[str]:
+            collective = work.collectives.get(position)
+            return work.streams.get(position, ()) if collective is None else streams(collective)
 
         self.timeline = Timeline(work.program, seconds.__getitem__, streams_of, branch)
 
-    def collective_at(self, at: InstructionPlace) -> Collective | None:
+    def collective_at(self, position: InstructionPlace) -> Collective | None:
         """The collective that an instruction is, starts or wraps."""
-        return self.work.collectives.get(at) or self.work.inner.get(at)
+        return self.work.collectives.get(position) or self.work.inner.get(position)
 
     # -- totals ---------------------------------------------------------------------------------------------------------
 
     @cached_property
     def kernels_s(self) -> float:
         """What kernels add to the step."""
-        beside = sum(seconds for at, seconds in self._exposed.items() if self.collective_at(at) is None)
-        return self.timeline.compute + beside
+        exposed_copies = sum(seconds for position, seconds in self._exposed.items() if self.collective_at(position) is None)
+        return self.timeline.compute + exposed_copies
 
     @cached_property
     def exposed_collective_s(self) -> float:
         """What collectives add to the step."""
-        return sum(seconds for at, seconds in self._exposed.items() if self.collective_at(at) is not None)
+        return sum(seconds for position, seconds in self._exposed.items() if self.collective_at(position) is not None)
 
     # -- each -----------------------------------------------------------------------------------------------------------
 
     def kernel_seconds(self, kernel: Kernel) -> float:
         """What all runs of a kernel add to the step; of a collective how long all its runs take, hidden or not."""
-        at = kernel.place
-        collective = self.collective_at(at)
+        position = kernel.place
+        collective = self.collective_at(position)
         if collective is not None:
             return self.site_of(collective).busy
-        runs = self.computed.get(at)
-        return self._exposed.get(at, 0.0) if runs is None else runs * self.timeline.ticks(at) / TICKS
+        runs = self.computed.get(position)
+        return self._exposed.get(position, 0.0) if runs is None else runs * self.timeline.ticks(position) / TICKS
 
     def site_of(self, collective: Collective) -> InstructionTimes:
         """All runs of a collective."""
-        at = place(collective.start)
-        if at in self.work.issued:
-            return self.timeline.site(at)
+        position = place(collective.start)
+        if position in self.work.issued:
+            return self.timeline.site(position)
         inner = place(collective.inner)
-        runs = self._computed_beside.get(inner, self.timeline.runs(at))
-        return InstructionTimes(runs, runs * self._seconds[at], 0.0, self._exposed.get(inner, 0.0))
+        runs = self._computed_beside.get(inner, self.timeline.runs(position))
+        return InstructionTimes(runs, runs * self._seconds[position], 0.0, self._exposed.get(inner, 0.0))
 
     @cached_property
     def computed(self) -> Mapping[InstructionPlace, int]:
@@ -92,30 +92,30 @@ class TimedStep:
     def _exposed(self) -> Mapping[InstructionPlace, float]:
         """What is exposed of each instruction; of a computation beside the compute stream of what it holds, by its time."""
         found: defaultdict[InstructionPlace, float] = defaultdict(float)
-        for at in self.work.issued:
-            exposed = self.timeline.site(at).exposed
-            for inner, share in self._shares(at).items():
+        for position in self.work.issued:
+            exposed = self.timeline.site(position).exposed
+            for inner, share in self._shares(position).items():
                 found[inner] += exposed * share
         return found
 
-    def _shares(self, at: InstructionPlace) -> Mapping[InstructionPlace, float]:
+    def _shares(self, position: InstructionPlace) -> Mapping[InstructionPlace, float]:
         """The instructions that are issued at a place, each with its share of the time."""
-        run = self.timeline.beside(at)
+        run = self.timeline.beside(position)
         if run is None:
-            return {at: 1.0}
+            return {position: 1.0}
         ticks = {inner: runs * self.timeline.ticks(inner) for inner, runs in self.timeline.computed_in(run).items()}
         whole = sum(ticks.values())
-        return {inner: one / whole for inner, one in ticks.items()} if whole else {at: 1.0}
+        return {inner: ticks_inside / whole for inner, ticks_inside in ticks.items()} if whole else {position: 1.0}
 
     @cached_property
     def _computed_beside(self) -> Mapping[InstructionPlace, int]:
         """How often instructions run in computations beside the compute stream."""
-        found: Counter[InstructionPlace] = Counter()
-        for at in self.work.program.beside:
-            run, issued = self.timeline.beside(at), self.timeline.site(at).runs
+        counts: Counter[InstructionPlace] = Counter()
+        for position in self.work.program.beside:
+            run, issued = self.timeline.beside(position), self.timeline.site(position).runs
             for inner, runs in self.timeline.computed_in(run).items() if run is not None else ():
-                found[inner] += runs * issued
-        return found
+                counts[inner] += runs * issued
+        return counts
 
 
 class Timelines(NamedTuple):
@@ -142,10 +142,10 @@ def find_timelines(
     def seconds(
         of_kernel: Callable[[KernelTime], float], of_collective: Callable[[CollectiveTime], float]
     ) -> dict[InstructionPlace, float]:
-        found = dict(zip(work.kernels, map(of_kernel, times), strict=True))
-        for at, one in (*work.inner.items(), *work.collectives.items()):
-            found[at] = of_collective(collectives[place(one.start)])
-        return found
+        durations = dict(zip(work.kernels, map(of_kernel, times), strict=True))
+        for position, collective in (*work.inner.items(), *work.collectives.items()):
+            durations[position] = of_collective(collectives[place(collective.start)])
+        return durations
 
     def estimate_s(time: CollectiveTime) -> float:
         return time.estimate_s if time.estimate_s is not None else time.bound_s or 0.0
@@ -171,10 +171,10 @@ def independent_computes(step: TimedStep, views: Views, collectives: Sequence[Co
     for start in starts:
         if start in step.work.issued:
             together[start[0]].append(start)
-    found: dict[InstructionPlace, IndependentCompute] = {}
+    computes: dict[InstructionPlace, IndependentCompute] = {}
     for name, own in together.items():
-        found |= _in_computation(step, views.of(name), own)
-    return [found.get(start) for start in starts]
+        computes |= _in_computation(step, views.of(name), own)
+    return [computes.get(start) for start in starts]
 
 
 def _in_computation(
@@ -182,7 +182,7 @@ def _in_computation(
 ) -> dict[InstructionPlace, IndependentCompute]:
     """What could hide the collectives that start at these places of one computation."""
     timeline, steps = step.timeline, step.work.program.steps[starts[0][0]]
-    rows = {at: row for row, at in enumerate(zip(repeat(starts[0][0]), view.lines, view.names))}
+    rows = {position: row for row, position in enumerate(zip(repeat(starts[0][0]), view.lines, view.names))}
     dones = {one.place: one.done for one in reversed(steps) if isinstance(one, WaitStep)}
     tied = _tied(view, [(rows[start], rows[dones.get(start, start)]) for start in starts])
     whole: Counter[int] = Counter()  # by the collectives that the steps are tied to, as bits
@@ -193,12 +193,12 @@ def _in_computation(
             bits = tied[rows[one.place]]
             whole[bits] += ticks
             longest[bits] = max(longest.get(bits, (0, "")), (ticks, one.place[2]))
-    found = {}
+    computes = {}
     for number, start in enumerate(starts):
         free = [bits for bits in whole if not bits >> number & 1]
         seconds = sum([whole[bits] for bits in free]) * timeline.site(start).runs / TICKS
-        found[start] = IndependentCompute(seconds, max([longest[bits] for bits in free], default=(0, ""))[1])
-    return found
+        computes[start] = IndependentCompute(seconds, max([longest[bits] for bits in free], default=(0, ""))[1])
+    return computes
 
 
 def _tied(view: View, collectives: Sequence[tuple[int, int]]) -> list[int]:
@@ -219,7 +219,7 @@ def _tied(view: View, collectives: Sequence[tuple[int, int]]) -> list[int]:
             for operand in view.operand_rows(row):
                 if operand is not None:
                     before[operand] |= before[row]
-    return [one | other for one, other in zip(before, behind, strict=True)]
+    return [mask | other for mask, other in zip(before, behind, strict=True)]
 
 
 def _operands_first(view: View) -> Sequence[int]:

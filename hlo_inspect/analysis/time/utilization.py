@@ -37,30 +37,32 @@ def resource_seconds(
 ) -> dict[str, Seconds]:
     """Seconds by resource: units and memory, each level of links, of a torus each axis, and the link to the host."""
     engines, gap = engine_times(work, times.profile), flops_time(work, times).reason
-    found = {
+    busy_times = {
         MATRIX_UNIT: Seconds(engines.get("matmul", 0.0) / times.devices, gap),
         VECTOR_UNIT: Seconds(engines.get("vector", 0.0) / times.devices, gap),
         MEMORY: bytes_time(work, times),
     }
     toruses = {name for name, link in times.profile.links.items() if link.topology == "torus"}
-    found |= {level: time for level, time in levels.items() if level not in (ALL, *toruses)}
+    busy_times |= {level: time for level, time in levels.items() if level not in (ALL, *toruses)}
     axes: defaultdict[str, float] = defaultdict(float)
     for collective, time in collectives:
         if time.level in toruses:
             for stream in time.streams:
                 axes[f"{time.level} {stream}" if stream != time.level else stream] += step.site_of(collective).busy
-    busy = {stream: sum(step.timeline.site(at).busy for at in places) for stream, places in _by_stream(step).items()}
-    found |= {axis: Seconds(seconds, levels[ALL].reason) for axis, seconds in axes.items()}
-    found[HOST_LINK] = Seconds(max(busy.get(TO_HOST, 0.0), busy.get(FROM_HOST, 0.0)), step.timeline.reason)
-    return {name: time for name, time in found.items() if time.least}
+    busy = {
+        stream: sum(step.timeline.site(position).busy for position in places) for stream, places in _by_stream(step).items()
+    }
+    busy_times |= {axis: Seconds(seconds, levels[ALL].reason) for axis, seconds in axes.items()}
+    busy_times[HOST_LINK] = Seconds(max(busy.get(TO_HOST, 0.0), busy.get(FROM_HOST, 0.0)), step.timeline.reason)
+    return {name: time for name, time in busy_times.items() if time.least}
 
 
 def _by_stream(step: TimedStep) -> dict[str, list[InstructionPlace]]:
     """The places of asynchronous copies by their stream."""
     places: dict[str, list[InstructionPlace]] = {}
-    for at, streams in step.work.streams.items():
+    for position, streams in step.work.streams.items():
         for stream in streams:
-            places.setdefault(stream, []).append(at)
+            places.setdefault(stream, []).append(position)
     return places
 
 
@@ -75,11 +77,11 @@ def model_seconds(cost: ModuleCost, times: KernelTimes) -> Seconds:
     for key, row in tally.rows.items():
         if key.label == RECOMPUTE or key.unit == MASKED or not row[_MATMUL_FLOPS]:
             continue
-        found = rate(key.unit, times.profile)
-        if found is None:
+        peak = rate(key.unit, times.profile)
+        if peak is None:
             return Seconds(0.0, f"the profile {times.profile.name} states no rate for {key.unit}")
-        seconds += row[_MATMUL_FLOPS] / found[0]
-        fastest = max(fastest, found[0])
+        seconds += row[_MATMUL_FLOPS] / peak[0]
+        fastest = max(fastest, peak[0])
     again = total_of_step(cost.calls, "recomputed_flops").least / fastest if fastest else 0.0
     return Seconds((seconds - again) / times.devices, reason)
 
@@ -104,7 +106,9 @@ class Bottleneck(NamedTuple):
 
 def bottleneck(busy: Mapping[str, Seconds]) -> Bottleneck | None:
     """What binds, where each resource is busy at least for so long; `None` where none is."""
-    ordered = sorted(((time.least, name) for name, time in busy.items() if time.least > 0), key=lambda one: (-one[0], one[1]))
+    ordered = sorted(
+        ((time.least, name) for name, time in busy.items() if time.least > 0), key=lambda resource: (-resource[0], resource[1])
+    )
     if not ordered:
         return None
     (longest, name), *others = ordered
