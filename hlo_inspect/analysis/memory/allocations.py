@@ -1,8 +1,8 @@
-"""Which buffers get an allocation of their own, which use one of another again, and which go to a heap of temporaries.
+"""Assignment of buffers to allocations: of their own, of another buffer, or in a heap of temporaries.
 
 Follows `BufferAssigner::AssignBuffersForComputations`, `AssignSpecialHloBuffer`, `AssignSingleHloBuffer` and
-`MaybeAssignBuffer` (xla/service/buffer_assignment.cc). An allocation can be used again where it is that of a donated parameter
-or of an output; of several the one that was made last is taken, which is the smallest.
+`MaybeAssignBuffer` (xla/service/buffer_assignment.cc). An allocation of a donated parameter or of an output can be used again.
+Of several the one made last is taken, which is the smallest.
 """
 
 from __future__ import annotations
@@ -44,10 +44,11 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class BufferFacts:
-    """What the assignment depends on. By buffer: `sizes` in bytes, `spaces`, and `outputs`, whether it is live at the end.
+    """The input of the assignment.
 
-    `parameters`: by value of an entry parameter its number, shape index, and whether an output takes its place.
-    `positions`: by time the place in the order in which buffers of one size are assigned.
+    By buffer: `sizes` in bytes, `spaces`, and `outputs`, True if it is live at the end. `parameters`: number, shape index and
+    "is aliased" by value of an entry parameter. `positions`: by time, the position in the order in which buffers of one size
+    are assigned.
     """
 
     platform: Platform
@@ -65,8 +66,9 @@ class BufferFacts:
 
 @dataclass(slots=True, eq=False)
 class Assignment:
-    """`allocations` in the order in which they are made, `of` by buffer its allocation, and `heaps` the buffers that go to the
-    heap of each memory space.
+    """The result: `allocations` in the order of assignment.
+
+    `of` is the allocation of each buffer, `heaps` the heap buffers of each memory space.
     """
 
     allocations: list[Allocation] = field(default_factory=list)
@@ -235,8 +237,9 @@ class _Assigner:
         return bits
 
     def _touches_well(self, buffer: int, number: int) -> bool:
-        """Where one range ends at the time at which another starts, the later one has to be allowed to write over the earlier
-        (`LiveRangeInterferes`).
+        """Return True if touching ranges may share memory: the later buffer may overwrite the earlier one.
+
+        Follows `LiveRangeInterferes`.
         """
         facts = self._facts
         starts, ends = facts.ranges.starts, facts.ranges.ends
@@ -259,8 +262,9 @@ class _Assigner:
 
 
 def _between(start: int, end: int) -> tuple[int, int]:
-    """The times strictly inside of a range, where each time and each step between two counts one; of a range that is one time
-    that time. Two ranges are at odds where these overlap.
+    """Return the interval between two times, the times between two positions included.
+
+    An empty range keeps its one time. Two ranges conflict if their intervals overlap.
     """
     return (2 * start + 1, 2 * end) if start < end else (2 * start, 2 * start + 1)
 
@@ -303,8 +307,10 @@ def partitioned(sizes: list[int | None]) -> list[int]:
 
 
 class Occupancy:
-    """Allocations by number, and the spans of time in which each is taken: a tree over the times whose nodes hold sets of
-    allocations as bits of an integer. Taking a span and asking for one are of logarithmic time.
+    """Allocations by number, and the spans of time in which each is taken.
+
+    A tree over the times: its nodes hold sets of allocations as bits of an integer. `free` and taking a span need logarithmic
+    time.
     """
 
     def __init__(self, times: int) -> None:
@@ -335,7 +341,7 @@ class Occupancy:
                 node >>= 1
 
     def free(self, wanted: int, start: int, end: int) -> int:
-        """Which of the `wanted` allocations are free at all times from `start` to before `end`; all are bits."""
+        """Return the `wanted` allocations that are free from `start` to before `end`, all as bits."""
         covering, within = self._covering, self._within
         for leaf in (start + self._leaves, end - 1 + self._leaves):
             node = leaf

@@ -1,4 +1,4 @@
-"""The life of one buffer: where it is defined, written, read and freed, and with what it shares its memory."""
+"""The life of one buffer: its definition, writes, reads and end, and the buffers that share its memory."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ Happening = Literal["defined", "written in place", "passed on", "read", "freed"]
 
 
 class BufferEvent(NamedTuple):
-    """What an instruction does with a buffer at a time of the schedule."""
+    """An event of a buffer at a position of the schedule."""
 
     time: int
     what: Happening
 
 
 class BufferLife(NamedTuple):
-    """A buffer with a value of the instruction that was asked for. `live` is what takes its bytes, `offset` where it lies in
-    its allocation, or in the heap of its memory space. `shared` are the buffers that lie in the same place at other times.
+    """A buffer with a value of the requested instruction.
+
+    `live` is the array that takes its bytes. `offset` is its position in the allocation, or in the heap of its memory space.
+    `shared` are the buffers at the same position at other times.
     """
 
     element: ShapeIndex
@@ -66,7 +68,7 @@ def _life(device: DeviceMemory, buffer: int, value: int, element: ShapeIndex) ->
 
 
 def _events(device: DeviceMemory, buffer: int, end: int) -> list[BufferEvent]:
-    """What happens to a buffer, in the order of time."""
+    """Return the events of a buffer, in the order of time."""
     members = device.buffers.members[buffer]
     defined = sorted({device.values.times[member] for member in members})
     read = {use for member in members for use in device.uses.of(member)}
@@ -80,12 +82,12 @@ _PASSING_ON = CONTROL_FLOW | {"parameter"}
 
 
 def _rewritten(device: DeviceMemory, time: int) -> Happening:
-    """What the definition of a further value of a buffer is: a write in place, or the way round a loop."""
+    """Return the kind of a later definition in a buffer: a write in place, or the next iteration of a loop."""
     return "passed on" if device.schedule.opcodes[time] in _PASSING_ON else "written in place"
 
 
 def _place(device: DeviceMemory, buffer: int, allocation: Allocation | None) -> tuple[int, list[int]]:
-    """Where a buffer lies, and the other buffers that lie there too."""
+    """Return the offset of a buffer, and the other buffers that share its memory."""
     if allocation is not None:
         return 0, [member for member in allocation.buffers if member != buffer]
     heap = device.heaps[device.spaces[buffer]]
@@ -98,7 +100,12 @@ def _place(device: DeviceMemory, buffer: int, allocation: Allocation | None) -> 
     others: dict[int, None] = {}
     for value, interval in intervals.items():
         other = device.buffers.of[value]
-        at = offsets.get(interval.base)
-        if other != buffer and at is not None and at < offset + size and offset < at + device.sizes[other]:
+        base_offset = offsets.get(interval.base)
+        if (
+            other != buffer
+            and base_offset is not None
+            and base_offset < offset + size
+            and offset < base_offset + device.sizes[other]
+        ):
             others[other] = None
     return offset, list(others)

@@ -1,9 +1,9 @@
-"""Which values share one buffer, always; where values are used, and from when to when each is live.
+"""Buffers, the values that always share memory; uses and live ranges of values.
 
-`find_buffers` follows `HloAliasAnalysis` (xla/hlo/analysis/hlo_alias_analysis.cc): an output and the parameter whose place it
-takes, what goes round a loop, the roots of a conditional's branches, and in-place operands (`in_place`).
+`find_buffers` follows `HloAliasAnalysis` (xla/hlo/analysis/hlo_alias_analysis.cc). It joins aliased outputs and parameters,
+values carried by a loop, the roots of a conditional's branches, and in-place operands (`in_place`).
 
-`Uses` follows `HloValue::ComputeUses` (xla/service/hlo_value.cc), and `find_live_ranges`
+`Uses` follows `HloValue::ComputeUses` (xla/service/hlo_value.cc). `find_live_ranges` follows
 `HloLiveRange::CalculateBufferStartEndMap` and `NormalizeAliasedBuffers` (xla/hlo/utils/hlo_live_range.cc).
 """
 
@@ -61,8 +61,10 @@ def find_live_ranges(values: Values, aliased: Collection[tuple[int, int]]) -> Li
 
 
 def _definitions(values: Values) -> tuple[list[int], list[int], list[tuple[int, int]]]:
-    """Starts, ends and last positions of values as far as their definition says it: a parameter is there from the start of its
-    computation, a root to its end, what an asynchronous computation defines until that is done.
+    """Return starts, ends and last positions of values as far as their definitions state them.
+
+    A parameter is live from the start of its computation, a root to its end. What an asynchronous computation defines is live
+    until that is done.
     """
     schedule, starts, ends = values.schedule, list(values.times), list(values.times)
     for value, time in enumerate(values.times):
@@ -97,7 +99,7 @@ def _reads(schedule: Schedule) -> tuple[list[int], list[int]]:
 
 
 def _body_begins(schedule: Schedule, time: int) -> int:
-    """What a loop starts from ends when its body has it: at the time of the body's parameter."""
+    """Return the time of the body's parameter, at which the operand of a loop ends."""
     for run in schedule.called.get(time, ()):
         if run.role == "body" and run.parameters:
             return next(iter(run.parameters.values()))
@@ -105,15 +107,15 @@ def _body_begins(schedule: Schedule, time: int) -> int:
 
 
 def clip_shared(ranges: LiveRanges, buffers: Sequence[Sequence[int]]) -> None:
-    """Values of one buffer follow each other: each ends at most where the next one starts (`NormalizeAliasedBuffers`)."""
+    """End each value of a buffer by the start of the next one (`NormalizeAliasedBuffers`)."""
     starts, ends = ranges.starts, ranges.ends
     for buffer in buffers:
         if len(buffer) < 2:
             continue
         order = sorted(buffer, key=lambda value: (starts[value], ends[value], value))
-        for one, following in pairwise(order):
-            ends[following] = max(ends[one], ends[following])
-            ends[one] = min(ends[one], starts[following])
+        for earlier, following in pairwise(order):
+            ends[following] = max(ends[earlier], ends[following])
+            ends[earlier] = min(ends[earlier], starts[following])
 
 
 class Uses:
@@ -147,8 +149,9 @@ class Uses:
         return positions
 
     def of(self, value: int) -> list[int]:
-        """The times at which a value is used. An instruction that only passes it on uses it where it is the root of its
-        computation.
+        """Return the times at which a value is used.
+
+        An instruction that forwards it is a use only if it is the root of its computation.
         """
         cached = self._known.get(value)
         if cached is None:
@@ -194,13 +197,13 @@ def _control_flow(values: Values) -> Iterator[tuple[int, ...]]:
     for time, runs in schedule.called.items():
         if schedule.opcodes[time] == "while":
             sources = [time, *schedule.operands[time][:1]]
-            sources += [one for run in runs for one in run.parameters.values()]
+            sources += [source for run in runs for source in run.parameters.values()]
             sources += [run.root for run in runs if run.role == "body"]
         elif schedule.opcodes[time] == "conditional":
             sources = [time, *[run.root for run in runs]]
         else:
             continue
-        results = [values.of(one) for one in sources if one >= 0]
+        results = [values.of(source) for source in sources if source >= 0]
         yield from zip(*results, strict=False)
 
 
@@ -246,12 +249,12 @@ class _Sets:
     def buffers(self) -> Buffers:
         numbers: dict[int, int] = {}
         members: list[list[int]] = []
-        of: list[int] = []
+        buffer_of_value: list[int] = []
         for value in range(len(self._parents)):
             root = self._find(value)
             number = numbers.setdefault(root, len(members))
             if number == len(members):
                 members.append([])
             members[number].append(value)
-            of.append(number)
-        return Buffers(members, of)
+            buffer_of_value.append(number)
+        return Buffers(members, buffer_of_value)

@@ -1,4 +1,4 @@
-"""What a compiled program needs of device memory, as XLA's buffer assignment works it out from a scheduled module."""
+"""Device memory of a scheduled module, computed as XLA's buffer assignment does."""
 
 from __future__ import annotations
 
@@ -43,8 +43,9 @@ class ScheduledInstruction(NamedTuple):
 
 
 class LiveBuffer(NamedTuple):
-    """What takes `bytes` at the peak. `kind` is that of the allocation, `heap` for a temporary. `value` is what its buffer
-    holds then.
+    """A buffer that takes `bytes` at the peak.
+
+    `kind` is that of the allocation, `heap` for a temporary. `value` is the value in the buffer then.
     """
 
     bytes: int
@@ -58,7 +59,7 @@ class LiveBuffer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Heap:
-    """The temporaries of one memory space: over time, and where they lie."""
+    """The temporaries of one memory space: their trace over time, and their offsets."""
 
     space: int
     trace: Trace
@@ -130,7 +131,7 @@ class DeviceMemory:
 
     @cached_property
     def static_bytes(self) -> int:
-        """What is there all the time, in all memory spaces: arguments, outputs and constants."""
+        """Static bytes in all memory spaces: arguments, outputs and constants."""
         return sum(allocation.bytes for allocation in self._static) + self.thread_local.constant_bytes
 
     @cached_property
@@ -181,18 +182,19 @@ class DeviceMemory:
 
     @cached_property
     def peak_heap(self) -> Heap | None:
-        """The heap whose highest point makes the peak; `None` where there are no temporaries."""
+        """The heap that makes the peak; None if there are no temporaries."""
         return max(self.heaps.values(), key=lambda heap: heap.trace.peak, default=None)
 
     @property
     def peak_time(self) -> int | None:
-        """The time of the peak; `None` where nothing changes with time."""
+        """The time of the peak; None if nothing changes with time."""
         return self.peak_heap.trace.time if self.peak_heap is not None else None
 
     @cached_property
     def live_at_peak(self) -> list[LiveBuffer]:
-        """What is there at the peak, static first; the bytes add up to `peak_bytes` without the constants of what is applied
-        to elements (`thread_local.constant_bytes`).
+        """The buffers that are live at the peak, static ones first.
+
+        The bytes add up to `peak_bytes` less the constants of applied computations (`thread_local.constant_bytes`).
         """
         rows = []
         for allocation in self._static:
@@ -210,7 +212,7 @@ class DeviceMemory:
 
     @cached_property
     def padding_bytes(self) -> int:
-        """What tiles and alignment add to arrays that are there at the peak."""
+        """Padding of the arrays that are live at the peak: bytes that tiles and alignment add."""
         return sum(row.padding for row in self.live_at_peak)
 
     def curve(self) -> list[int]:
@@ -347,7 +349,7 @@ _APPLYING = frozenset(opcode for opcode in TABLE if not _APPLIED.isdisjoint(call
 
 
 class ThreadLocal(NamedTuple):
-    """What computations that are applied to elements allocate: reducers, comparators and the like.
+    """Allocations of computations that are applied to elements: reducers, comparators and the like.
 
     `BufferAssigner::RunAssignBuffers` gives each of their values an allocation of its own on the host's stack, which counts
     nowhere, except constants.

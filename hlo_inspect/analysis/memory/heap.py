@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Interval:
-    """One value in the heap: from which tick of the trace to which one. `base` is the interval whose memory it
-    shares, itself where it has its own.
+    """One value in the heap, from its first to its last tick of the trace.
+
+    `base` is the interval whose memory it shares, itself if it has its own.
     """
 
     value: int
@@ -54,8 +55,10 @@ class Change(NamedTuple):
 
 @dataclass(slots=True)
 class Trace:
-    """A heap over time. `intervals` by value. `peak` is the highest sum, reached at `time` by the last of so many `changes`.
-    These are in order of time; each says which value gets memory, or which lets go of it, and how many bytes are live then.
+    """A heap over time: `intervals` by value, and `changes` in the order of time.
+
+    `peak` is the highest sum, reached at `time` after the stated number of `changes`. Each change names the value that gets or
+    frees memory, and the bytes that are live then.
     """
 
     intervals: dict[int, Interval] = field(default_factory=dict)
@@ -159,7 +162,7 @@ class _Simulation:
     # -- events ---------------------------------------------------------------------------------------------------------
 
     def _begin(self, value: int, given: int | None, time: int) -> None:
-        """A value gets memory: that of a `given` one where there is one."""
+        """Give memory to a value, that of `given` if it is not None."""
         size, base = self._facts.sizes[self._facts.buffers.of[value]], value
         if given is not None:
             shared = self._trace.intervals[given]
@@ -238,7 +241,7 @@ def _around_branches(facts: BufferFacts, uses: Sequence[int], user: int, start: 
 
 
 def _trace(facts: BufferFacts, events: Sequence[tuple[int, bool, int]], spans: dict[int, tuple[int, int]]) -> Trace:
-    """What is live after each event, as `ComputePeakMemoryImpl` counts references."""
+    """Return the trace of some events; references are counted as `ComputePeakMemoryImpl` does."""
     trace = Trace()
     references: dict[int, int] = {}
     sizes, buffer_of_value = facts.sizes, facts.buffers.of
@@ -293,8 +296,9 @@ def pack(intervals: Mapping[int, Interval], alignment: int) -> Packing:
 
 
 def _highest_load(groups: Sequence[_Group], alignment: int) -> tuple[int, int]:
-    """Bytes that no packing of these groups is lower than, and the first tick at which they are there. One of all that are
-    there lies at least as high as the others are together, and what it leaves unused of its last unit may be above the heap.
+    """Return a lower bound in bytes for every packing of these groups, and the first tick that reaches it.
+
+    The topmost live group has all others below it. The unused rest of its last alignment unit may exceed the heap.
     """
     changes = [0] * (max((group.spans[-1][1] for group in groups), default=0) + 2)
     unused = 0
@@ -310,8 +314,10 @@ def _highest_load(groups: Sequence[_Group], alignment: int) -> tuple[int, int]:
 
 
 def _placed_before(order: Sequence[_Group], tick: int) -> list[_Group]:
-    """In the same order what is there at a tick, and all that the places of these depend on: what comes before one of them and
-    is there at the same time. It is a part of the schedule around the tick where short groups come last.
+    """Return the groups live at a tick and all that their offsets depend on, in the same order.
+
+    A group depends on earlier groups that are live at the same time. If short groups come last, the result spans a part of the
+    schedule.
     """
     relevant: list[_Group] = []
     first = last = tick
@@ -364,7 +370,7 @@ class _Placed:
         self._tops: NDArray[Any] = np.zeros(len(order), kind)
 
     def place(self, spans: Sequence[tuple[int, int]], units: int) -> int:
-        """Places the next group, which has so many units at these spans, and gives its offset."""
+        """Place the next group, which takes `units` in these spans, and return its offset."""
         slot, starting = next(self._slots)
         slots, occupied = [slot], self._ends[:starting] >= spans[0][0]
         for start, _ in spans[1:]:
@@ -379,7 +385,7 @@ class _Placed:
         return offset
 
     def _offset(self, occupied: NDArray[Any], units: int) -> int:
-        """Of the smallest gaps of so many units between what is in these slots the lowest one, else the end of all."""
+        """Return the lowest of the smallest gaps that hold `units` in these slots, else the end of the heap."""
         if not len(occupied):
             return 0
         used, free_from = self._bottoms.take(occupied), self._tops.take(occupied)

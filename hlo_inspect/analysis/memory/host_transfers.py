@@ -1,4 +1,4 @@
-"""What a program keeps in the host's memory, and what it copies between there and the device.
+"""Host memory of a program, and its copies between host and device.
 
 Before optimization the custom calls `MoveToHost` and `MoveToDevice` say so; XLA's host offloading turns them into copies,
 slices and updates whose operand and result are in different memory spaces, of which 5 is the host's.
@@ -24,7 +24,7 @@ _COPYING = _BLOCKS | {f"{opcode}-start" for opcode in _BLOCKS - _WRITING}
 
 
 class HostTransfer(NamedTuple):
-    """An instruction that copies `size` bytes in each of its runs; `None` where a shape is not known."""
+    """An instruction that copies `size` bytes per run; None if a shape is unknown."""
 
     view: View
     row: int
@@ -44,7 +44,7 @@ class HostTransfer(NamedTuple):
 
 
 def on_host(shape: Shape | None) -> bool:
-    """Whether an array is in the host's memory."""
+    """Return True if an array is in host memory."""
     return isinstance(shape, ArrayShape) and shape.layout is not None and shape.layout.memory_space == HOST_SPACE
 
 
@@ -77,7 +77,7 @@ def _target(view: View, row: int) -> str:
 
 
 def _copied(view: View, row: int) -> tuple[Direction | None, Shape | None]:
-    """Which way an instruction copies, and the shape of what it copies."""
+    """Return the direction of a copy, and the shape of what it copies."""
     opcode = view.opcodes[row]
     read = 1 if opcode in _WRITING else 0
     source = view.operand_shape(row, read)

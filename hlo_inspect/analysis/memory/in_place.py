@@ -1,4 +1,4 @@
-"""Which operand a result is written over, always: pairs of an operand's part and a result's part that are one buffer.
+"""In-place pairs: a part of an operand and a part of the result that are always one buffer.
 
 Follows `AliasInfo::GetInPlaceInputOutputPairs` (xla/hlo/analysis/alias_info.cc; before 2025
 `HloDataflowAnalysis::GetInPlaceInputOutputPairs`).
@@ -47,11 +47,11 @@ class InPlace:
         self._views = views
         self._passing = passing
         self.opcodes = frozenset(_RULES)
-        """Those that can be in place."""
+        """Opcodes that can be in place."""
         self._fusions: dict[str, tuple[Pair, ...]] = {}
 
     def pairs(self, view: View, row: int, opcode: str) -> Sequence[Pair]:
-        """The pairs of a row; `opcode` is that of the asynchronous half where a short spelling stands for one."""
+        """Return the pairs of a row. `opcode` is that of the asynchronous half if the row is a short spelling of one."""
         rule = _RULES.get(opcode)
         return rule(self, view, row) if rule is not None else ()
 
@@ -64,7 +64,7 @@ class InPlace:
         return _each(len(view.operand_rows(row)))
 
     def _scatter(self, view: View, row: int) -> Sequence[Pair]:
-        """Of 2n + 1 operands the first n are written to."""
+        """Pair the first n of the 2n + 1 operands, which are written."""
         return _each(len(view.operand_rows(row)) // 2)
 
     def _second_operand(self, _view: View, _row: int) -> Sequence[Pair]:
@@ -98,8 +98,9 @@ class InPlace:
     # -- fusions --------------------------------------------------------------------------------------------------------
 
     def of_fused(self, fused: Computation) -> tuple[Pair, ...]:
-        """The pairs of a fusion that runs this computation: those of what its root is, where their operand is a parameter.
-        `GetFusionInstructionInPlaceInputOutputPairs`.
+        """Return the pairs of a fusion by its content (`GetFusionInstructionInPlaceInputOutputPairs`).
+
+        Those are the pairs of its root, if their operand is a parameter.
         """
         cached = self._fusions.get(fused.name)
         if cached is None:
@@ -133,7 +134,7 @@ class InPlace:
         return self.pairs(view, row, view.opcodes[row])
 
     def _origin(self, view: View, source: int | None, pair: Pair) -> tuple[int | None, ShapeIndex]:
-        """What an in-place operand is made of, also through a fusion in the fusion that is in place itself."""
+        """Return the origin of an in-place operand, followed through nested fusions that are in place."""
         row = view.operand_row(source, pair.operand) if source is not None else None
         index = pair.operand_index
         row, index = self._source(view, row, index)
@@ -174,9 +175,9 @@ def _leaves(shape: Shape | None) -> list[ShapeIndex]:
     indices: list[ShapeIndex] = []
     waiting: list[tuple[ShapeIndex, Shape]] = [((), shape)]
     while waiting:
-        index, one = waiting.pop()
-        if isinstance(one, TupleShape):
-            waiting += [((*index, i), element) for i, element in enumerate(one.elements)]
+        index, subshape = waiting.pop()
+        if isinstance(subshape, TupleShape):
+            waiting += [((*index, i), element) for i, element in enumerate(subshape.elements)]
         else:
             indices.append(index)
     return indices[::-1]

@@ -36,9 +36,10 @@ NOT_SOUGHT = ""
 
 
 class LiveArray(NamedTuple):
-    """What takes `bytes` at the peak. `time` is that of the instruction that makes it, or of one that writes it where the first
-    one has no source. `live_from` and `live_to` are times of the schedule, `None` for the constants of computations that are
-    applied to elements. `kind` is that of the allocation.
+    """An array that takes `bytes` at the peak.
+
+    `time` is that of the instruction that makes it, or of a later writer if the first has no source line. `live_from` and
+    `live_to` are schedule positions, None for constants of applied computations. `kind` is that of the allocation.
     """
 
     name: str
@@ -86,10 +87,10 @@ class LiveArrays:
         rows = [self.describe(row) for row in device.live_at_peak]
         if device.thread_local.constant_bytes:
             rows.append(_applied_constants(device.thread_local.constant_bytes))
-        return sorted(rows, key=lambda one: -one.bytes)
+        return sorted(rows, key=lambda array: -array.bytes)
 
     def describe(self, row: LiveBuffer) -> LiveArray:
-        """One row with what is known of it."""
+        """Return a live buffer with its instruction, purpose and lifetime."""
         device = self._device
         value = self._named(row)
         time = device.values.times[value]
@@ -165,7 +166,7 @@ class LiveArrays:
         return WEIGHT_COPY if role in _WEIGHTS else STATE_COPY
 
     def _is_saved(self, row: LiveBuffer) -> bool:
-        """Whether the forward pass writes it and the backward pass reads it."""
+        """Return True if the forward pass writes the buffer and the backward pass reads it."""
         device = self._device
         members = device.buffers.members[row.buffer]
         written = self._phases(device.values.times[value] for value in members)
@@ -186,16 +187,18 @@ def _applied_constants(size: int) -> LiveArray:
 
 MAX_POINTS = 512
 _LEAST_LOOKED_AT = 16
-"""So many instructions of a part of the schedule are asked for their phase at least, or all where there are fewer; less than
-twice as many, at equal distances.
+"""Fewest instructions of a part of the schedule whose phases are read, at equal distances.
+
+All are read if there are fewer; at most twice this number are.
 """
 LARGEST = 3
-"""So many temporaries of a part of the curve are named."""
+"""Number of temporaries named for each part of the curve."""
 
 
 class CurvePoint(NamedTuple):
-    """A part of the schedule, from its first to its last time: the most bytes that are live at one of them, of which `highest`
-    is the first. `phase` is the one that most of its instructions have that have one, `loop` the innermost loop.
+    """A part of the schedule, and the most bytes that are live in it, first at `highest`.
+
+    `phase` is the most common known phase of its instructions, `loop` the innermost loop.
     """
 
     first: int
@@ -207,7 +210,7 @@ class CurvePoint(NamedTuple):
 
 
 class LargestLive(NamedTuple):
-    """How many temporaries are live where a part of the curve is highest, and the largest of them: value and bytes."""
+    """The number of temporaries at the highest point of a part of the curve, and the largest: value and bytes."""
 
     arrays: int
     largest: tuple[tuple[int, int], ...]
@@ -232,7 +235,7 @@ def live_curve(device: DeviceMemory, phase_of: Callable[[View, int], str]) -> li
 
 
 def loop_around(device: DeviceMemory, run: ComputationRun | None) -> str:
-    """The name of the while that runs a computation, directly or not; empty where none does."""
+    """Return the name of the innermost while that runs a computation, directly or not; empty if there is none."""
     schedule = device.schedule
     while run is not None and run.caller >= 0:
         if run.role in {"body", "condition"}:
@@ -242,7 +245,7 @@ def loop_around(device: DeviceMemory, run: ComputationRun | None) -> str:
 
 
 def largest_live(device: DeviceMemory, points: Sequence[CurvePoint]) -> list[LargestLive]:
-    """What is live in each part of the curve of the heap that makes the peak."""
+    """Return the live temporaries for each part of the curve, in the heap that makes the peak."""
     heap = device.peak_heap
     if heap is None:
         return [LargestLive(0, ()) for _ in points]
@@ -265,7 +268,7 @@ class _LiveTemporaries:
         self._held: dict[int, int] = {}  # allocated value -> the value that holds its memory now
 
     def at_highest(self, changes: Sequence[Change]) -> LargestLive:
-        """Follows some changes. What is live where most bytes are, before the first of them or after one."""
+        """Apply some changes and return what is live at their highest point, the state before them included."""
         highest = max((change.live for change in changes), default=self._bytes)
         largest = self._largest() if highest <= self._bytes else None
         for change in changes:

@@ -61,24 +61,24 @@ class ReportedAllocation(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes with padding: by the shape, where that rounds to what is printed."""
+        """Bytes with padding: those of the shape if they round to what is printed."""
         exact = self.shape.padded_bytes if isinstance(self.shape, ArrayShape) else None
         rounds = exact is not None and abs(exact - self.printed_bytes) <= _ROUNDING * self.printed_bytes
         return exact if exact is not None and rounds else self.printed_bytes
 
     @property
     def padding(self) -> int | None:
-        """Bytes that padding adds, `None` where the shape does not say it."""
+        """Padding in bytes, None if the shape does not state it."""
         plain = self.shape.bytes if self.shape is not None else None
         return max(0, self.size - plain) if plain is not None else None
 
 
 @dataclass(slots=True)
 class OutOfMemory:
-    """One report. Sizes are bytes, `None` where the report does not have them.
+    """One out-of-memory report. Sizes are bytes, None if the report does not have them.
 
-    `line`: of the input, 1-based. `parts`: what takes the memory, by the words of the report. `wanted`: the allocation that
-    failed, with `free` bytes left. Without `says_failure` only what stands below that is quoted.
+    `line`: of the input, 1-based. `parts`: what takes the memory, in the words of the report. `wanted`: the allocation that
+    failed, with `free` bytes left. Without `says_failure` the report quotes only the lines below the failure.
     """
 
     line: int
@@ -129,8 +129,9 @@ class _ReportReader:
         self._fields: dict[str, str] = {}
 
     def continues(self, mention: re.Match[str]) -> bool:
-        """Whether a mention of memory belongs to this report: what GPU prints after the allocation that failed, and what takes
-        the memory of a TPU.
+        """Return True if a mention of memory belongs to this report.
+
+        GPU prints such lines after the allocation that failed, TPU for what takes the memory.
         """
         if mention[3]:
             return f"Total {mention[3]} usage" not in self.report.parts

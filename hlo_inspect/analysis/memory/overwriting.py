@@ -1,4 +1,4 @@
-"""Whether an instruction may write its result over an operand that is not needed afterwards.
+"""Operands that a result may overwrite, if they are not needed afterwards.
 
 Follows `HloDataflowAnalysis::CanShareOperandBufferWithUser` (xla/hlo/analysis/hlo_dataflow_analysis.cc) and on GPU
 `NVPTXAliasInfo::MayAlias` and `FusionCanShareBufferHint` (xla/service/gpu/nvptx_alias_info.cc and alias_info.cc).
@@ -24,7 +24,7 @@ _LOOP_KINDS = frozenset({"kLoop", "kInput"})
 
 
 class Overwriting:
-    """Which operands may be written over."""
+    """Decides which operands may be overwritten."""
 
     def __init__(self, values: Values, uses: Uses, views: Views, in_place: InPlace, platform: Platform) -> None:
         self._schedule, self._trees = values.schedule, values.trees
@@ -39,12 +39,12 @@ class Overwriting:
 
     @cached_property
     def opcodes(self) -> frozenset[str]:
-        """What may be written over an operand on this platform."""
+        """The opcodes that may overwrite an operand on this platform."""
         of_platform = {"gpu": {"all-reduce", "collective-broadcast"}, "tpu": {"all-reduce"}}.get(self._platform.name, set())
         return self._in_place.opcodes.union(_ALWAYS, _WRITTEN, {"call", "sort"}, of_platform)
 
     def is_possible(self, operand: int, operand_place: int, user: int, user_place: int) -> bool:
-        """Whether the part of the result of `user` may take the buffer of a part of the result of its operand (both times)."""
+        """Return True if a part of the result of `user` may take the buffer of a part of its operand (both times)."""
         key = (operand, operand_place, user, user_place)
         cached = self._known.get(key)
         if cached is None:
@@ -185,7 +185,7 @@ def _is_other_addend(fused: View, number: int) -> bool:
 
 
 _ALWAYS = ELEMENTWISE | {"while", "conditional"}
-"""What may be written over any operand of the same shape."""
+"""Opcodes that may overwrite any operand of the same shape."""
 
 _WRITTEN: Mapping[str, int] = dict.fromkeys(opcodes_that_are("update"), 0) | {"set-dimension-size": 0, "triangular-solve": 1}
 
@@ -208,8 +208,9 @@ class GpuHints:
         self._fused: dict[tuple[str, int, ShapeIndex], bool] = {}
 
     def hint(self, view: View, row: int, opcode: str, number: int, given: Shape | None, index: ShapeIndex) -> bool | None:
-        """Whether operand `number`, of shape `given`, may be written over by the result at `index`; `None` where the rules of
-        all platforms say it.
+        """Return True if the result at `index` may overwrite operand `number`, of shape `given`.
+
+        Return None if the rules of all platforms decide.
         """
         operands = view.operand_rows(row)
         if opcode in ("all-reduce", "collective-broadcast"):
@@ -252,8 +253,9 @@ def _matmul(view: View, row: int, number: int, index: ShapeIndex) -> bool:
 
 
 class _FusionHint:
-    """Whether a result of a fusion may be written over a parameter: what leads from one to the other goes element by element
-    in one order, and so does what leads to other results.
+    """Decides if a result of a fusion may overwrite a parameter.
+
+    All paths from the parameter to this result and to others must go element by element in one order.
     """
 
     def __init__(self, fused: View, index: ShapeIndex) -> None:
@@ -283,7 +285,7 @@ class _FusionHint:
         return next((row for row in heroes if row is not None and self._fused.opcodes[row] == "reduce"), None)
 
     def _hero_of(self, root: int) -> int | None:
-        """What a result is without what can stand around it."""
+        """Return the operation below the relayouts, converts and negations of a result."""
         row: int | None = root
         while row is not None and self._fused.opcodes[row] in _AROUND_HEROES and self._fused.operand_rows(row):
             row = self._fused.operand_row(row, 0)
@@ -318,7 +320,7 @@ class _FusionHint:
         return reaches_output and self._others_agree(visited)
 
     def _passes(self, row: int, user: int) -> bool:
-        """Whether a use keeps the order of the elements."""
+        """Return True if a use keeps the order of the elements."""
         fused, origin = self._fused, self._origin
         opcode, operands = fused.opcodes[user], fused.operand_rows(user)
         first = operands.index(row)
@@ -364,4 +366,4 @@ class _FusionHint:
 
 
 _AROUND_HEROES = (opcodes_that_are("relayout") - {"copy", "transpose"}) | {"convert", "negate"}
-"""What can stand between a result and the operation that decides how a fusion is emitted."""
+"""Opcodes between a result and the operation that decides how a fusion is emitted."""

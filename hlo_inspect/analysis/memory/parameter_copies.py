@@ -1,6 +1,4 @@
-"""Copies of parameters that live long or are large: those gathered from other devices, and stacks of layers that are made whole
-although the loops that read them take a layer at a time.
-"""
+"""Gathered parameters that live long, and stacks of layers made whole for loops that read one layer."""
 
 from __future__ import annotations
 
@@ -18,13 +16,13 @@ from hlo_inspect.hlo.values.op_names import BACKWARD, FORWARD, LOSS
 from hlo_inspect.hlo.values.shapes import ArrayShape, Shape
 
 LAYER_BY_LAYER = frozenset({"conversion", "copy", "transpose", GATHERED})
-"""What can be done to one layer of a parameter as well as to all of them."""
+"""Operations that work on one layer of a parameter as well as on all."""
 
 _PASSES_ON = NAMING | {"while"}
 
 
 class GatheredParameter(NamedTuple):
-    """A gathered copy of a parameter, of so many bytes. `is_kept`: a forward and a backward pass read it."""
+    """A gathered copy of a parameter, in bytes. `is_kept`: a forward and a backward pass read it."""
 
     name: str
     line: int
@@ -69,7 +67,7 @@ class LayerStack(NamedTuple):
 
 
 def find_layer_stacks(device: DeviceMemory, views: Views, live: Sequence[LiveArray], least: int) -> list[LayerStack]:
-    """The stacks of at least so many bytes among the temporaries that are live at the peak, in their order."""
+    """Return the stacks of at least `least` bytes among the temporaries live at the peak, in their order."""
     given: dict[int, set[int | None]] = {}
     for array in live:
         if array.kind == "parameter" and array.relation is not None and isinstance(array.shape, ArrayShape):
@@ -99,7 +97,7 @@ class _StackReader:
         self._known: dict[tuple[str, int, ArrayShape], list[int | None]] = {}
 
     def stack(self, array: LiveArray, value: int, shape: ArrayShape) -> LayerStack | None:
-        """The array as a stack of layers; `None` where something reads more than a layer of it at a time."""
+        """Return the array as a stack of layers; None if something reads more than one layer at a time."""
         device = self._device
         loops: dict[str, int] = {}
         for time in device.uses.of(value):
@@ -117,7 +115,7 @@ class _StackReader:
         return LayerStack(array, next(iter(loops)), whole // layer, -(-array.bytes * layer // whole))
 
     def _layer(self, time: int, value: int, stack: ArrayShape) -> int | None:
-        """The elements of the largest slice that an instruction takes of a value; `None` where it reads more than slices."""
+        """Return the elements of the largest slice taken of a value; None if anything reads more than slices."""
         schedule, values = self._device.schedule, self._device.values
         view, row = schedule.view(time), schedule.rows[time]
         places = [n for n, operand in enumerate(schedule.operands[time]) if operand >= 0 and value in values.of(operand)]

@@ -1,8 +1,8 @@
-"""Phis at which only one value arrives are that value.
+"""Removal of redundant phis, those at which only one value arrives.
 
-Follows `PhiGraph::Optimize` (xla/service/hlo_phi_graph.cc): a phi of one value and itself is that value, and so are phis that
-are made of each other and of one value. The second is found by strongly connected components, as in Braun et al., "Simple and
-Efficient Construction of Static Single Assignment Form" (CC 2013), in linear time.
+Follows `PhiGraph::Optimize` (xla/service/hlo_phi_graph.cc): a phi of one value and itself is that value. So are phis that are
+made of each other and of one value; strongly connected components find these in linear time. See Braun et al., "Simple and
+Efficient Construction of Static Single Assignment Form" (CC 2013).
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ def _resolved(replacements: dict[int, int], value: int) -> int:
 def _components(inputs: Mapping[int, tuple[int, ...]]) -> list[list[int]]:
     """The strongly connected components, each after those whose values arrive at it."""
     numbers = {phi: number for number, phi in enumerate(inputs)}
-    component_of, count = strong_components([[numbers[one] for one in ones if one in numbers] for ones in inputs.values()])
+    component_of, count = strong_components(
+        [[numbers[member] for member in ones if member in numbers] for ones in inputs.values()]
+    )
     components: list[list[int]] = [[] for _ in range(count)]
     for phi, component in zip(inputs, component_of, strict=True):
         components[component].append(phi)

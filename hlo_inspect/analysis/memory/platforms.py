@@ -25,7 +25,7 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.request import PlatformName
 
 MAX_SPACES = 16
-"""Memory spaces have numbers below this one; no platform has so many."""
+"""Limit of memory space numbers; all platforms stay below it."""
 
 PRESET_SPACES = frozenset({1, 3})
 """Fast memory of TPU, which is assigned before all other: VMEM, and CMEM of v4."""
@@ -33,7 +33,7 @@ PRESET_SPACES = frozenset({1, 3})
 _SCALAR_SPACES = frozenset({2, 4, 6})
 
 _ENTRY_ALIGNMENT = 1024
-"""TPU: elements of an array without tiles are rounded up to so many."""
+"""TPU: elements of an array without tiles are rounded up to a multiple of this."""
 
 _SMALL_TABLES = frozenset({"tpu-v5p", "tpu-v6e", "tpu-7x"})
 """Generations of TPU that round a tuple's table up to 32 bytes; v4 and v5e, and a text that shows no generation, to 512. It was
@@ -64,7 +64,7 @@ class Platform:
         return self.name == "tpu"
 
     def alignment(self, space: int) -> int:
-        """What the offsets of temporaries in a memory space are multiples of."""
+        """Return the alignment of temporaries in a memory space."""
         if self.name == "tpu":
             return {0: 16384, 1: 512, 3: 512, 6: 512}.get(space, 4)
         return self.cpu_alignment if self.name == "cpu" else 256
@@ -75,7 +75,7 @@ class Platform:
         return PRESET_SPACES if self.is_tpu else frozenset()
 
     def bytes_of(self, shape: Shape | None) -> int | None:
-        """What a value of this shape takes, with what tiles add; a tuple is its table. `None` where a size is not known."""
+        """Return the bytes of a value, padding of tiles included; a tuple is its table. None if a size is unknown."""
         if shape is None:
             return None
         if isinstance(shape, TupleShape):
@@ -109,11 +109,11 @@ _CPU_MARKS = ("outer_dimension_partitions", "__ynn", "__onednn", "__pocketfft", 
 _MARKS = (*_GPU_MARKS, *_CPU_MARKS, *_TPU_MARKS)
 _MOVING = opcodes_that_give("same", "part", "move") - opcodes_that_are("collective") - MARKERS
 _WITHOUT_MARKS = ELEMENTWISE | NAMING | LITERAL_OPCODES | _MOVING | {"iota", "reduce"}
-"""What compilers fuse or apply and say nothing more of."""
+"""Opcodes that compilers fuse or apply, and that show no platform."""
 _FUSING_OR_APPLYING = opcodes_that_call("fused", "applied")
 _LOOKED_AT_TOGETHER = 64
 _GPU_FUSED = lazy_pattern(r"calls=%?fused_(?!computation)[a-z]|calls=%?(?:input|loop)_[a-z_]*fusion", re.ASCII)
-"""How GPU calls the computation of a fusion: by what it does."""
+"""Names of fused computations on GPU, which say what these do."""
 
 
 def find_platform(module: Module, views: Views, given: PlatformName | None = None) -> Platform:
@@ -129,8 +129,9 @@ def find_platform(module: Module, views: Views, given: PlatformName | None = Non
 
 
 def _telling(module: Module, views: Views) -> Iterator[str]:
-    """The tails of the rows that may have marks: all except those of computations that are at most fused or applied and that
-    hold no more than what is fused everywhere.
+    """Yield the tails of the rows that may have marks of a platform.
+
+    Skips fused and applied computations that hold only what is fused everywhere.
     """
     called = _called(module, views)
     for name, computation in module.computations.items():
@@ -182,7 +183,7 @@ def _platform(module: Module, name: PlatformName, mark: str) -> Platform:
 
 
 def _calls_onednn(module: Module) -> bool:
-    """Whether matrices are multiplied by the library that compilers for CPU called until 2024."""
+    """Return True if matrices are multiplied by the library that compilers for CPU called until 2024."""
     calling = (computation.rows for computation in module.computations.values() if "custom-call" in computation.rows.opcodes)
     return any(
         "__onednn$matmul" in tail

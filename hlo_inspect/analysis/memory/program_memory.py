@@ -1,4 +1,4 @@
-"""The device memory of any module: all of it where the text is a schedule, else what the entry's shapes say."""
+"""Device memory of any module: all of it for a schedule, else what the entry's shapes state."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ FIGURES = (
 
 @dataclass(frozen=True, slots=True)
 class ProgramMemory:
-    """The memory of a module. `device` is everything that is known of it, `None` where `reason` says why nothing is.
+    """The memory of a module. `device` is None if `reason` says why nothing is known.
 
-    `figures` by name, in bytes, `None` for what is not known, and `spaces` the peak of each memory space; `reasons` say of each
-    figure that is not known why. `faults` is what is wrong in the text.
+    `figures` by name, in bytes, None if unknown; `spaces` is the peak of each memory space. `reasons` explain each unknown
+    figure. `faults` are faults of the text.
     """
 
     platform: Platform
@@ -49,7 +49,7 @@ class ProgramMemory:
 
 
 def find_program_memory(module: Module, views: Views, interface: Interface, given: PlatformName | None = None) -> ProgramMemory:
-    """The memory of a module that was read with its graph. `given` is the platform where the user names it."""
+    """Return the memory of a module that was read with its graph. `given` is the platform that the user names."""
     platform = find_platform(module, views, given)
     reason = _why_not(module)
     if reason:
@@ -65,7 +65,7 @@ def find_program_memory(module: Module, views: Views, interface: Interface, give
 
 
 def _why_not(module: Module) -> str:
-    """Why the memory cannot be worked out from the text; empty where it can."""
+    """Return the reason why the text does not state the memory; empty if it does."""
     entry = module.entry
     parts = module.computations.values()
     if entry is None or module.problems.is_truncated or any(computation.is_truncated for computation in parts):
@@ -104,7 +104,7 @@ def _logical(platform: Platform, reason: str, interface: Interface) -> ProgramMe
 
 
 def _faulty(device: DeviceMemory, faults: tuple[MemoryFault, ...]) -> ProgramMemory:
-    """What is known in spite of faults: arguments and constants, and outputs where the faults are not in aliases or sizes."""
+    """Return the figures that faults leave known: arguments, constants, and outputs if aliases and sizes are sound."""
     figures: dict[str, int | None] = dict.fromkeys(FIGURES)
     if not any(fault.of_sizes for fault in faults):
         figures["argument_bytes"] = device.argument_bytes

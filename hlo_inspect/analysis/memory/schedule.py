@@ -34,8 +34,10 @@ _RUNNING = opcodes_that_call("run", "body", "condition", "branch")
 
 
 class MemoryFault(NamedTuple):
-    """Why figures cannot be known: what is wrong at a line of the text. `of_sizes` and `of_aliases` are those that arguments
-    and outputs depend on. `of_operands`: the text does not name all operands of `subject`.
+    """A fault at a line of the text that makes figures unknown.
+
+    `of_sizes` and `of_aliases` are faults that arguments and outputs depend on. `of_operands`: the text does not name all
+    operands of `subject`.
     """
 
     message: str
@@ -164,7 +166,7 @@ class _Flattener:
     # -- computations ---------------------------------------------------------------------------------------------------
 
     def _begin(self, name: str, role: Role, arguments: tuple[int, ...], caller: ComputationRun | None) -> ComputationRun | None:
-        """The run of a computation, which is walked through next where it is new; `None` where there is none of that name."""
+        """Return the run of a computation, queued if it is new; None if no computation has this name."""
         cached = self._known.get(name)
         if cached is not None:
             if cached.end < 0:
@@ -183,7 +185,7 @@ class _Flattener:
         return run
 
     def _begin_called(self, run: ComputationRun, view: View, row: int) -> tuple[ComputationRun, ...]:
-        """What a row runs, in the order in which that is walked through. Its arguments have times by now."""
+        """Return the runs that a row starts, in the order of the walk. Its arguments have times by now."""
         called = view.called_at(row)
         if not called:
             return ()
@@ -215,7 +217,7 @@ class _Flattener:
     # -- instructions ---------------------------------------------------------------------------------------------------
 
     def _operands(self, run: ComputationRun, view: View, row: int) -> tuple[int, ...]:
-        """The times of the operands; where an operand is an element of a result, that of a get-tuple-element before the row."""
+        """Return the times of the operands. An element of a result has that of a get-tuple-element before the row."""
         times = run.times
         whole = view.whole_operands(row)
         here = len(times)
@@ -332,7 +334,7 @@ def post_orders(schedule: Schedule) -> dict[ComputationRun, list[int]]:
 
 
 def _before(schedule: Schedule, run: ComputationRun, *, has_missing: bool) -> Callable[[int], Sequence[int]]:
-    """What comes before each instruction of a computation."""
+    """Return a function for the predecessors of each instruction of a computation."""
     operands, predecessors = schedule.operands, _predecessors(run)
     if not predecessors and not has_missing:
         return operands.__getitem__
@@ -350,7 +352,7 @@ def _predecessors(run: ComputationRun) -> dict[int, list[int]]:
         instruction = view.instruction_at(row)
         names = instruction.attr("control-predecessors") or ()
         rows = [view.index(name) for name in names]
-        predecessors[run.times[row]] = [run.times[one] for one in rows if one is not None]
+        predecessors[run.times[row]] = [run.times[operand_row] for operand_row in rows if operand_row is not None]
     return predecessors
 
 

@@ -55,7 +55,7 @@ class PlacedValue(NamedTuple):
 
     @property
     def is_table(self) -> bool:
-        """Whether it is the index table of a tuple."""
+        """True for the index table of a tuple."""
         return self.shape.startswith("(")
 
 
@@ -76,7 +76,7 @@ class PlacedAllocation:
 
 @dataclass(frozen=True, slots=True)
 class BufferAssignmentFile:
-    """What `-buffer-assignment.txt` says."""
+    """The content of `-buffer-assignment.txt`."""
 
     allocations: tuple[PlacedAllocation, ...]
 
@@ -123,8 +123,9 @@ def _is_static(allocation: PlacedAllocation) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LiveRangeFile:
-    """`-live-range.txt`: the instructions in the order of the schedule, the ranges of values, and what XLA lists at its peak,
-    which counts parameters up to their last use.
+    """The content of `-live-range.txt`: schedule, live ranges, and the values that XLA lists at its peak.
+
+    That peak counts parameters up to their last use.
     """
 
     schedule: tuple[str, ...]
@@ -142,7 +143,7 @@ class UsageReportFile:
 
 
 def read_buffer_assignment(lines: Iterable[str]) -> BufferAssignmentFile:
-    """The allocations with their values; those of the older form of the file end where the values are described."""
+    """Return the allocations with their values. Stop before the descriptions of values in the older form."""
     allocations: list[PlacedAllocation] = []
     for line in lines:
         if line.startswith("allocation "):
@@ -217,10 +218,10 @@ def _index(text: str | None) -> ShapeIndex:
 
 
 def peak_bytes(assignment: BufferAssignmentFile, ranges: LiveRangeFile) -> int:
-    """The static allocations, and the heap of space 0 where it is highest (`ComputePeakMemoryImpl`).
+    """Return the static allocations plus the peak of the heap in space 0 (`ComputePeakMemoryImpl`).
 
-    Values at one offset that are live at once share a buffer, which is as large as the largest. Index tables of tuples are in
-    no heap.
+    Values at one offset that are live at once share a buffer, which is as large as the largest. No heap holds index tables of
+    tuples.
     """
     heap = [
         value
@@ -280,7 +281,7 @@ _File = TypeVar("_File")
 
 @dataclass(frozen=True, slots=True)
 class Sidecars:
-    """What the files say. `found` are their names; `refused` says why files beside the text are not used."""
+    """The content of the files. `found` are their names; `refused` says why they are not used."""
 
     assignment: BufferAssignmentFile | None = None
     ranges: LiveRangeFile | None = None
@@ -289,7 +290,7 @@ class Sidecars:
 
     @property
     def peak_bytes(self) -> int | None:
-        """Static part and highest point of the heap; `None` where the files do not state it."""
+        """The static part plus the peak of the heap; None if the files do not state it."""
         if self.assignment is None or self.ranges is None:
             return None
         if any(allocation.color in PRESET_SPACES for allocation in self.assignment.allocations):
@@ -308,14 +309,14 @@ def find_sidecars(module: Module, views: Views) -> Sidecars:
     names: list[str] = []
 
     def read(end: str, reader: Callable[[Iterator[str]], _File]) -> _File | None:
-        beside = _beside(path, end)
-        if beside is None:
+        sidecar = _beside(path, end)
+        if sidecar is None:
             return None
         try:
-            content = reader(_lines(beside))
+            content = reader(_lines(sidecar))
         except HloInspectError:
             return None
-        names.append(beside.name)
+        names.append(sidecar.name)
         return content
 
     assignment = read(ASSIGNMENT, read_buffer_assignment)
@@ -332,7 +333,7 @@ def files_beside(text: str) -> list[Path]:
 
 
 def _beside(text: Path, end: str) -> Path | None:
-    """The file beside a text whose name ends so, compressed or not; `None` where there is none."""
+    """Return the file beside a text whose name has this end, compressed or not; None if there is none."""
     match = _STEM.fullmatch(text.name)
     if match is None:
         return None
@@ -356,7 +357,7 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def _why_refused(assignment: BufferAssignmentFile | None, ranges: LiveRangeFile | None, views: Views) -> str:
-    """Why files are not of the module: most of their instructions are not in it."""
+    """Return the reason to refuse files: most of their instructions are not in the module. Empty if they match."""
     named = (
         {value.name for allocation in assignment.allocations for value in allocation.values}
         if assignment is not None
@@ -384,7 +385,7 @@ TOLERANCES: Mapping[str, float] = {
 
 
 class StatedFigure(NamedTuple):
-    """A figure that XLA's files state, beside the one that was worked out, `None` where it could not be."""
+    """A figure of XLA's files, and the computed one, None if unknown."""
 
     name: str
     stated: int
@@ -392,14 +393,14 @@ class StatedFigure(NamedTuple):
 
     @property
     def differs(self) -> bool:
-        """Whether the two differ by more than the accuracy of the computed one."""
+        """True if the two differ by more than the accuracy of the computed one."""
         if self.computed is None:
             return False
         return abs(self.stated - self.computed) > TOLERANCES[self.name] * self.stated
 
 
 def stated_figures(sidecars: Sidecars, platform: Platform) -> dict[str, int]:
-    """What the files say. On TPU the temporaries of `memory_analysis()` are not those of the buffer assignment."""
+    """Return the figures of the files. On TPU, `memory_analysis()` has other temporaries than the buffer assignment."""
     assignment = sidecars.assignment
     if assignment is None:
         return {}

@@ -42,7 +42,7 @@ class ShapeTrees:
         return cached[1]
 
     def size(self, shape: Shape | None) -> int:
-        """How many subshapes there are; an unknown shape counts as one array."""
+        """Return the number of subshapes; an unknown shape counts as an array."""
         return len(self.of(shape).parts) if isinstance(shape, TupleShape) else 1
 
     def part(self, shape: Shape | None, place: int) -> Shape | None:
@@ -50,7 +50,7 @@ class ShapeTrees:
         return self.of(shape).parts[place] if isinstance(shape, TupleShape) else shape
 
     def place(self, shape: Shape | None, index: ShapeIndex) -> int | None:
-        """The place of a shape index, `None` where it leads nowhere."""
+        """Return the place of a shape index, None if it does not exist."""
         place = 0
         for i in index:
             if not isinstance(shape, TupleShape) or i >= len(shape.elements):
@@ -79,10 +79,10 @@ def _tree(shape: TupleShape) -> ShapeTree:
         start = len(parts)
         waiting = [element]
         while waiting:
-            one = waiting.pop()
-            parts.append(one)
-            if isinstance(one, TupleShape):
-                waiting += reversed(one.elements)
+            subshape = waiting.pop()
+            parts.append(subshape)
+            if isinstance(subshape, TupleShape):
+                waiting += reversed(subshape.elements)
         elements.append((start, len(parts)))
     return ShapeTree(tuple(elements), tuple(parts))
 
@@ -93,10 +93,10 @@ Result = int | list[int]
 
 @dataclass(slots=True, eq=False)
 class Values:
-    """The values of a program, by number. `results` are by time of the `schedule`; `trees` are those of its shapes.
+    """The values of a program, by number.
 
-    `times` and `places` say where a value is defined; of redundant phis they say where those were. `phi_inputs` holds what
-    arrives at each phi.
+    `results` are by time of the `schedule`; `trees` are those of its shapes. `times` and `places` are those of the
+    definitions, which redundant phis keep. `phi_inputs` holds what arrives at each phi.
     """
 
     schedule: Schedule
@@ -150,8 +150,9 @@ def _numbered(values: Values, ranks: Sequence[int]) -> Values:
 
 
 class _Dataflow:
-    """One walk in the order of time: what an instruction passes on is known by then, except from the end of a loop's body to
-    its start.
+    """A walk in the order of time.
+
+    Forwarded values are known by then, except from the end of a loop's body to its start.
     """
 
     def __init__(self, schedule: Schedule) -> None:
@@ -194,7 +195,7 @@ class _Dataflow:
         return [self._define(time, place) for place in range(self._trees.size(shape))]
 
     def _given(self, time: int) -> Result | None:
-        """The result of an operand, `None` where that is missing."""
+        """Return the result of an operand, None if that is missing."""
         return self._values.results[time] if 0 <= time < len(self._values.results) else None
 
     def _operand(self, time: int, number: int = 0) -> Result | None:
@@ -202,7 +203,7 @@ class _Dataflow:
         return self._given(operands[number]) if number < len(operands) else None
 
     def _fit(self, given: Result | None, time: int) -> Result:
-        """What an instruction passes on as its whole result; where it does not fit its shape, that is a fault."""
+        """Return a forwarded result; note a fault if it does not fit the shape of the instruction."""
         size = self._trees.size(self._schedule.shapes[time])
         if given is not None and (1 if isinstance(given, int) else len(given)) == size:
             return given if isinstance(given, int) or isinstance(self._schedule.shapes[time], TupleShape) else given[0]
@@ -243,8 +244,9 @@ class _Dataflow:
         return given if isinstance(given, int) else [self._define(time), *given[1:]]
 
     def _parts(self, time: int, forwarded: dict[ShapeIndex, Result | None], *, leaves: bool = False) -> Result:
-        """A result of which parts are those of others (`forwarded`, by shape index), of them only arrays where `leaves` are
-        asked for; the rest is defined.
+        """Return a result with parts of other results (`forwarded`, by shape index); the rest is defined here.
+
+        With `leaves` only arrays are forwarded.
         """
         trees, shape = self._trees, self._schedule.shapes[time]
         if not isinstance(shape, TupleShape):
@@ -329,14 +331,14 @@ class _Dataflow:
         return self._phis(time)
 
     def _close_loops(self) -> None:
-        """What arrives at the phis of a loop: its operand, and the root of its body."""
+        """Set the inputs of the phis of loops: the operand, and the root of the body."""
         schedule, values = self._schedule, self._values
         for time in self._loops:
             body = next((run for run in schedule.called.get(time, ()) if run.role == "body"), None)
             initial, root = self._operand(time), self._given(body.root) if body is not None else None
             phis = [values.results[time]]
-            phis += [values.results[one] for run in schedule.called.get(time, ()) for one in run.parameters.values()]
-            if initial is None or root is None or len({_size(one) for one in (initial, root, *phis)}) != 1:
+            phis += [values.results[argument] for run in schedule.called.get(time, ()) for argument in run.parameters.values()]
+            if initial is None or root is None or len({_size(argument) for argument in (initial, root, *phis)}) != 1:
                 self._fault(time, "has a body whose root does not fit its parameter")
                 continue
             for phi in phis:

@@ -141,17 +141,17 @@ def along_torus(kind: str, whole: float, axes: Iterable[TorusAxis], bandwidth: f
     """Seconds along axes of a torus whose links send `bandwidth` one way, at least. `links` is how many are used at a time,
     where that is known; else those of the device that has the fewest.
     """
-    found = list(axes)
+    group_axes = list(axes)
     devices = 1
-    for axis in found:
+    for axis in group_axes:
         devices *= axis.size
     if devices == 1:
         return 0.0
-    used = links or sum(axis.links for axis in found)
+    used = links or sum(axis.links for axis in group_axes)
     if kind in _WHOLE:
         return whole / bandwidth if kind == PERMUTE else whole / (bandwidth * used)
     if kind == "all-to-all":
-        return max(_across(whole, axis, bandwidth) for axis in found)
+        return max(_across(whole, axis, bandwidth) for axis in group_axes)
     return whole * bus_factor(kind, devices) / (bandwidth * used)
 
 

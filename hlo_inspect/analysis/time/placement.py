@@ -102,12 +102,12 @@ def spreads(groups: Groups, placement: Placement, per_node: int) -> set[NodeSpre
     busy: Counter[int] = Counter()
     for counts in nodes:
         busy.update(counts)
-    spreads_found = set()
+    results = set()
     for group, counts in zip(groups, nodes, strict=True):
         parts = {(count, busy[node]) for node, count in counts.items()}
         least = min(Fraction(*part) for part in parts)
-        spreads_found.add(NodeSpread(len(group), len(counts), min(counts.values()), max(counts.values()), least))
-    return spreads_found
+        results.add(NodeSpread(len(group), len(counts), min(counts.values()), max(counts.values()), least))
+    return results
 
 
 def _by_node(group: Sequence[int], placement: Placement, per_node: int) -> Counter[int]:
@@ -122,17 +122,17 @@ def extents(group: Sequence[int], placement: Placement) -> dict[int, Run] | None
     such runs.
     """
     places = [placement.coordinates(device) for device in group]
-    found = {}
+    extent_of_axis = {}
     for axis in range(len(placement.shape)):
         line = sorted({place[axis] for place in places})
         runs = runs_of(line)
         if runs is None or len(runs) > 1:
             return None
         if runs:
-            found[axis] = runs[0]
-    if math.prod(run.size for run in found.values()) != len(set(places)):
+            extent_of_axis[axis] = runs[0]
+    if math.prod(run.size for run in extent_of_axis.values()) != len(set(places)):
         return None
-    return found
+    return extent_of_axis
 
 
 def best_shapes(devices: int, sizes: Iterable[int]) -> set[tuple[int, ...]]:

@@ -59,10 +59,10 @@ def dumped_device(module: Module) -> DumpedDevice:
     name = _described_gpu(Path(module.path))
     if name is None:
         return NOTHING_TELLS
-    profile_known = next((profile for pattern, profile in _GPUS if pattern.search(name)), None)
-    if profile_known is None:
+    gpu = next((profile for pattern, profile in _GPUS if pattern.search(name)), None)
+    if gpu is None:
         return DumpedDevice(None, f"there is no profile of {name}, for which the dump was compiled: name one with --profile")
-    return DumpedDevice(profile_known, f"{name} in the file about the GPU beside the dump")
+    return DumpedDevice(gpu, f"{name} in the file about the GPU beside the dump")
 
 
 def _described_gpu(path: Path) -> str | None:

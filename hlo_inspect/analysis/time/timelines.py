@@ -91,12 +91,12 @@ class TimedStep:
     @cached_property
     def _exposed(self) -> Mapping[InstructionPlace, float]:
         """What is exposed of each instruction; of a computation beside the compute stream of what it holds, by its time."""
-        found: defaultdict[InstructionPlace, float] = defaultdict(float)
+        seconds_at: defaultdict[InstructionPlace, float] = defaultdict(float)
         for position in self.work.issued:
             exposed = self.timeline.site(position).exposed
             for inner, share in self._shares(position).items():
-                found[inner] += exposed * share
-        return found
+                seconds_at[inner] += exposed * share
+        return seconds_at
 
     def _shares(self, position: InstructionPlace) -> Mapping[InstructionPlace, float]:
         """The instructions that are issued at a place, each with its share of the time."""
@@ -183,16 +183,18 @@ def _in_computation(
     """What could hide the collectives that start at these places of one computation."""
     timeline, steps = step.timeline, step.work.program.steps[starts[0][0]]
     rows = {position: row for row, position in enumerate(zip(repeat(starts[0][0]), view.lines, view.names))}
-    dones = {one.place: one.done for one in reversed(steps) if isinstance(one, WaitStep)}
+    dones = {
+        schedule_step.place: schedule_step.done for schedule_step in reversed(steps) if isinstance(schedule_step, WaitStep)
+    }
     tied = _tied(view, [(rows[start], rows[dones.get(start, start)]) for start in starts])
     whole: Counter[int] = Counter()  # by the collectives that the steps are tied to, as bits
     longest: dict[int, tuple[int, str]] = {}
-    for one in steps:
-        ticks = timeline.computing(one)
+    for schedule_step in steps:
+        ticks = timeline.computing(schedule_step)
         if ticks:
-            bits = tied[rows[one.place]]
+            bits = tied[rows[schedule_step.place]]
             whole[bits] += ticks
-            longest[bits] = max(longest.get(bits, (0, "")), (ticks, one.place[2]))
+            longest[bits] = max(longest.get(bits, (0, "")), (ticks, schedule_step.place[2]))
     computes = {}
     for number, start in enumerate(starts):
         free = [bits for bits in whole if not bits >> number & 1]
@@ -227,4 +229,4 @@ def _operands_first(view: View) -> Sequence[int]:
     rows = range(len(view.rows))
     if all(operand is None or operand < row for row in rows for operand in view.operand_rows(row)):
         return rows
-    return list(operands_first(rows, lambda row: [one for one in view.operand_rows(row) if one is not None]))
+    return list(operands_first(rows, lambda row: [defined for defined in view.operand_rows(row) if defined is not None]))
