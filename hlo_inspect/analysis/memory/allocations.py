@@ -98,7 +98,7 @@ class _Assigner:
         self._special = {facts.buffers.of[value] for value in self._tables.union(constants, facts.parameters)}
 
     def run(self) -> Assignment:
-        facts, found = self._facts, self._found
+        facts, assignment = self._facts, self._found
         members, times = facts.buffers.members, facts.values.times
         positions, presets = facts.positions, facts.platform.presets
         order = sorted(
@@ -113,10 +113,10 @@ class _Assigner:
         for buffer in order:
             space = facts.spaces[buffer]
             if space in presets:
-                found.heaps.setdefault(space, []).append(buffer)
+                assignment.heaps.setdefault(space, []).append(buffer)
             elif not self._is_special(buffer):
                 self._assign(buffer)
-        return found
+        return assignment
 
     # -- allocations of their own ---------------------------------------------------------------------------------------
 

@@ -75,8 +75,8 @@ class Heap:
 class DeviceMemory:
     """The device memory of a scheduled program.
 
-    Times are positions in `schedule`. A value is a number: `values` says where it is defined, `uses` where it is read, `ranges`
-    when it is live, `buffers` which values share memory. `sizes` and `spaces` are by buffer, `heaps` by memory space.
+    Times are positions in `schedule`. A value is a number. `values` holds definitions, `uses` the times of reads, `ranges` the
+    lifetimes, `buffers` the values that share memory. `sizes` and `spaces` are by buffer, `heaps` by memory space.
     """
 
     platform: Platform

@@ -1,17 +1,17 @@
-"""What a heap of temporaries holds over time, and where each buffer lies in it.
+"""Heaps of temporaries: the live bytes over time, and the offset of each buffer.
 
-`simulate` follows `HeapSimulator::RunComputation` (xla/service/heap_simulator/heap_simulator.cc): at each time first what
-starts then is allocated, or takes over an operand that ends there, then what ends is freed.
+`simulate` follows `HeapSimulator::RunComputation` (xla/service/heap_simulator/heap_simulator.cc). At each time values that
+start are allocated, or take over an operand that ends there; then values that end are freed.
 
-`simulate_preset` is the fast memory of a TPU, which XLA assigns before all other memory
-(`MemorySpaceAssignment::VerifyAndExportHeapSimulatorTrace`, xla/service/memory_space_assignment/memory_space_assignment.cc):
-each value is there from its definition to its last use, by itself, also where others share its buffer; a value without uses is
-not. What a conditional uses last is gone while its branches run, except those that use it. `ConcatBitcast` joins slices that
-lie side by side: its result is not counted, and the slices are there as long as it is.
+`simulate_preset` is the fast memory of a TPU, which XLA assigns before all other memory. It follows
+`MemorySpaceAssignment::VerifyAndExportHeapSimulatorTrace` (xla/service/memory_space_assignment/memory_space_assignment.cc).
+Each value is live from its definition to its last use, by itself, even if others share its buffer; a value without uses is not
+live. What a conditional uses last is freed while its branches run, except in those that use it. `ConcatBitcast` joins adjacent
+slices: its result is not counted, and the slices are live as long as it is.
 
-`pack` follows `GlobalDecreasingSizeBestFitHeap` (xla/service/heap_simulator/heap_simulator.cc): buffers in a fixed order, each
-in the smallest gap that is free at all its times, on ties the lowest. Of two orders, by size and by duration, the one with the
-lower heap is taken (`ChooseBestHeapAlgorithm`).
+`pack` follows `GlobalDecreasingSizeBestFitHeap` (xla/service/heap_simulator/heap_simulator.cc). It places buffers in a fixed
+order, each in the smallest gap that is free at all its times, on ties the lowest. Of the orders by size and by duration it
+takes the one with the lower heap (`ChooseBestHeapAlgorithm`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Interval:
-    """One value in the heap, from its first to its last tick of the trace.
+    """A value in the heap, from its first to its last tick of the trace.
 
     `base` is the interval whose memory it shares, itself if it has its own.
     """

@@ -1,5 +1,6 @@
-"""What is in device memory at the peak: by which instruction it is made, what it is for, from when to when it lives; and how
-many bytes are live over the schedule, with the phase and the loop of each part of it.
+"""Arrays in device memory at the peak, with maker, purpose and lifetime; and the curve of live bytes.
+
+Each part of the curve has its phase and loop.
 """
 
 from __future__ import annotations

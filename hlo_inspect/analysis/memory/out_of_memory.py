@@ -75,7 +75,7 @@ class ReportedAllocation(NamedTuple):
 
 @dataclass(slots=True)
 class OutOfMemory:
-    """One out-of-memory report. Sizes are bytes, None if the report does not have them.
+    """An out-of-memory report. Sizes are bytes, None if the report does not have them.
 
     `line`: of the input, 1-based. `parts`: what takes the memory, in the words of the report. `wanted`: the allocation that
     failed, with `free` bytes left. Without `says_failure` the report quotes only the lines below the failure.

@@ -43,12 +43,11 @@ measured on texts compiled by libtpu 0.0.42 to 0.0.52.
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """What the sizes and rules of memory depend on. `mark` is what the platform was known by.
+    """The properties of a platform that sizes and rules of memory depend on; `mark` identified it in the text.
 
-    `pointer_bytes` and `table_alignment`: of the index table of a tuple. `keeps_trace`: whether XLA keeps the trace of the
-    heap, which the peak of `memory_analysis()` is worked out from. `reuses_allocations`: whether temporaries may lie in
-    allocations of donated parameters and of outputs; compilers for TPU do without since 2026. `cpu_alignment`: 16 until 2024,
-    when fusions were split over threads as calls.
+    `pointer_bytes` and `table_alignment`: of the index table of a tuple. `keeps_trace`: XLA keeps the trace of the heap, from
+    which `memory_analysis()` computes its peak. `reuses_allocations`: temporaries may lie in allocations of donated parameters
+    and of outputs; not on TPU since 2026. `cpu_alignment`: 16 until 2024, when fusions were split over threads as calls.
     """
 
     name: PlatformName

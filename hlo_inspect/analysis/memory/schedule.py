@@ -1,14 +1,14 @@
 """The order in which a scheduled program runs its instructions, each at a time of its own.
 
-Follows `HloLiveRange::FlattenSchedule` (xla/hlo/utils/hlo_live_range.cc): the text is the schedule; the condition and the body
-of a while, the computations that a call and a conditional run, and the one that an async-start wraps come before the
-instruction that runs them. Each computation is run once. What is fused or applied to elements has no times.
+Follows `HloLiveRange::FlattenSchedule` (xla/hlo/utils/hlo_live_range.cc): the text is the schedule. Computations that a while,
+a call, a conditional or an async-start runs come before that instruction. Each computation is run once. What is fused or
+applied to elements has no times.
 
 A printer writes `reduce-scatter-start` for an async-start of a computation that holds only a reduce-scatter. That computation,
 its parameters and its root take times here too, as in XLA.
 
-Instructions and values are numbered by `HloComputation::MakeInstructionPostOrder` (xla/hlo/ir/hlo_computation.cc): depth first
-from instructions without users, operands from left to right, control predecessors before them.
+Instructions and values are numbered by `HloComputation::MakeInstructionPostOrder` (xla/hlo/ir/hlo_computation.cc). That is
+depth first from instructions without users, operands from left to right, control predecessors before them.
 `HloModule::MakeComputationPostOrder` is the order of the text.
 """
 
@@ -50,8 +50,7 @@ class MemoryFault(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class ComputationRun:
-    """One computation in the schedule: its instructions have times from `start` to before `end`, those of what it runs among
-    them.
+    """A computation in the schedule. Its instructions, callees included, have times from `start` to before `end`.
 
     `arguments`: the times of what its parameters are. `caller`: the time of the instruction that runs it, -1 for the entry.
     `times`: by row of its view. `parameters`: times by number. `asynchronous`: the run of the computation that an async-start

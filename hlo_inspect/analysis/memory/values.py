@@ -1,13 +1,12 @@
-"""Which values a program has, where each is defined, and at which results it stands.
+"""Values of a program: their definitions, and the results that hold them.
 
-Follows `HloDataflowAnalysis` in SSA form, without values of bitcasts (xla/hlo/analysis/hlo_dataflow_analysis.cc):
-`InitializeInstructionValueSets` says what an instruction defines, `UpdateInstructionValueSet` what it passes on. A result is
-the list of its values by place (see `ShapeTree`), one value where it is no tuple. Loops and conditionals define a phi at each
-place; those at which only one value arrives are removed afterwards (`phis`).
+Follows `HloDataflowAnalysis` in SSA form, without values of bitcasts (xla/hlo/analysis/hlo_dataflow_analysis.cc).
+`InitializeInstructionValueSets` states what an instruction defines, `UpdateInstructionValueSet` what it forwards. A result is
+the list of its values by place (see `ShapeTree`), one value unless it is a tuple. Loops and conditionals define a phi at each
+place; redundant phis are removed afterwards (`phis`).
 
-A value has a place in its instruction's result: the number of its subshape in the order of `ShapeUtil::ForEachSubshape`, depth
-first, 0 for the whole result. The result of an instruction is thus a list with one entry a subshape, and an element of a tuple
-is a slice of the list.
+A value has a place in its instruction's result: the number of its subshape in the order of `ShapeUtil::ForEachSubshape`. That
+is depth first, 0 for the whole result. So a result has one entry a subshape, and an element of a tuple is a slice of the list.
 """
 
 from __future__ import annotations

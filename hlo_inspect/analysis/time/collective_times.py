@@ -1,8 +1,8 @@
-"""The time of each collective on the links of an accelerator: a bound, and what a latency and bandwidth model expects.
+"""Time of each collective on the links of an accelerator: a bound, and an estimate.
 
-The level of links follows from the groups and from where devices are (`placement.py`). The bound is that of `links.py`: wire
-bytes over the bandwidth of the links that the group has. The estimate adds latencies and what links reach: NCCL's own model on
-NVIDIA's GPUs, hops and colours of rings on a torus. Where the profile lacks a figure for it, there is none.
+The level of links follows from the groups and from the placement of devices (`placement.py`). The bound is that of `links.py`:
+sent bytes over the bandwidth of the group's links. The estimate adds latencies and the bandwidth that links reach. It uses
+NCCL's own model on NVIDIA's GPUs, hops and colours of rings on a torus. It is unknown if the profile lacks a figure for it.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from hlo_inspect.graph.calls import NOTHING, Bounds, CallGraph
 TOGETHER, POINT_TO_POINT = "collectives", "point-to-point"
 """The streams of a GPU."""
 RECEIVING = "-receive"
-"""What the stream of data from another slice has behind the name of its level."""
+"""Suffix of the stream of data from another slice, after the name of its level."""
 
 
 class CollectiveTime(NamedTuple):
-    """One run of a collective.
+    """The time of one run of a collective.
 
-    `bound_s` and `estimate_s` are seconds, `None` where `reason` says what is missing. `level` is the level of links that takes
-    the longest, `levels` the bound on each level. `bus_bandwidth` is that of the estimate in bytes/s, as nccl-tests defines it:
-    wire bytes by time. While it runs no other collective does on any of `streams`.
+    `bound_s` and `estimate_s` are seconds, None if `reason` says what is missing. `level` is the level of links that takes the
+    longest, `levels` the bound on each level. `bus_bandwidth` is that of the estimate in bytes/s, as nccl-tests defines it:
+    sent bytes by time. No other collective runs on any of `streams` at the same time.
     """
 
     bound_s: float | None
@@ -51,8 +51,9 @@ def collective_times(
     profile: HardwareProfile,
     placement: Placement,
 ) -> list[CollectiveTime]:
-    """The time of each of `collectives`, which run over the mesh's `axes`. `UsageError` where the placement has fewer devices
-    than the program, or more than the machine.
+    """Return the time of each of `collectives`, which run over the mesh's `axes`.
+
+    Raise UsageError if the placement has fewer devices than the program, or more than the machine.
     """
     _require_room(groups.counts, profile, placement)
     machine = _Machine(groups, profile, placement)
@@ -136,7 +137,7 @@ class _Machine:
 
 
 def _received(collective: Collective) -> int | None:
-    """Bytes that come from other slices for what a recv gives: as many as one slice sends for it."""
+    """Return the bytes that a recv gets from other slices, those that one slice sends."""
     transfer, result = collective.transfer, collective.result_bytes
     if transfer is None or transfer.kind is None or result is None:
         return None

@@ -1,23 +1,22 @@
-"""How long a kernel takes: at least, by a model, and by the compiler's own word. Times are those of one run.
+"""Time of one run of a kernel: a bound, an estimate, and the compiler's own estimate.
 
-The bound: FLOPs at the dense peak of the unit that does them, bytes of the device's memory at its bandwidth and those of the
-host's at its link, the longest of these. Memory on the chip takes no time.
+The bound is the longest of three. These are FLOPs at the dense peak of their unit, bytes of device memory at its bandwidth,
+and bytes of host memory at its link. Memory on the chip takes no time.
 
-The estimate on a TPU: the fixed cost of a kernel, and the longer of its matrix multiplications and its bytes, at the shares of
-the peaks that kernels reach. Bytes grow by the tiles of the kernel's arrays. They count wherever the arrays lie, as in the
-compiler's own estimates, which are made before arrays are given memory on the chip. An output fusion, which feeds the matrix
-unit, has the fixed cost once more for each of the two factors that it has to fetch from the device's memory first, as the
-compiler's estimates do. Of a chip whose two cores work as one a kernel that is not split over both has half. What works on
-scalars alone has no fixed cost.
+The estimate on a TPU is the fixed cost of a kernel, plus the longer of its matrix multiplications and its bytes. Both count at
+the shares of the peaks that kernels reach. Bytes grow by the tiles of the kernel's arrays. They count in every memory, as in
+the compiler's own estimates, which precede the assignment of memory on the chip. An output fusion, which feeds the matrix
+unit, has the fixed cost again for each of the two factors that it must fetch from device memory. A kernel that is not split
+over both cores of a chip has half of the chip. Work on scalars alone has no fixed cost.
 
-The estimate elsewhere is that of XLA's performance model of GPUs (`GpuPerformanceModelBase::CombineComputeAndMemoryAccessTime`
-in xla/service/gpu/model/gpu_performance_model_base.cc): a launch, then computing and memory one after the other, of which 95 %
-of the shorter overlap.
+The estimate elsewhere is that of XLA's performance model of GPUs. See
+`GpuPerformanceModelBase::CombineComputeAndMemoryAccessTime` (xla/service/gpu/model/gpu_performance_model_base.cc). It is a
+launch, then computing and memory one after the other, of which 95 % of the shorter overlap.
 
-The compiler's own word stands in `backend_config`. TPU: `window_config.estimated_cycles`, cycles of the whole kernel. Every
-loop and output fusion has it; collectives, custom calls and most custom fusions do not. GPU: `reification_cost`, of which XLA
-fills `exec_time_us`, and `end_to_end_cycles` where it has them (xla/service/gpu/backend_configs.proto); it is empty in most
-texts. Either is what the compiler ranks kernels by, no measurement.
+The compiler's own estimate is in `backend_config`. TPU: `window_config.estimated_cycles`, cycles of the whole kernel. Every
+loop and output fusion has it; collectives, custom calls and most custom fusions do not. GPU: `reification_cost`, with
+`exec_time_us`, and `end_to_end_cycles` if known (xla/service/gpu/backend_configs.proto); it is empty in most texts. Either is
+what the compiler ranks kernels by, no measurement.
 """
 
 from __future__ import annotations
@@ -40,21 +39,19 @@ from hlo_inspect.hlo.values.shapes import ArrayShape, Shape, array_leaves
 
 _EMPTY = '"reification_cost":[]'
 _NO_ESTIMATE = 2**62
-"""XLA prints the largest integer of 64 bits where it has no estimate."""
+"""XLA prints the largest integer of 64 bits if it has no estimate."""
 _PLACEHOLDER_STEP = 100
-"""The cycles of each step of a copy's grid where nothing was estimated."""
+"""The cycles of each step of a copy's grid without an estimate."""
 
 
 class CompilerEstimate(NamedTuple):
-    """The estimate of one run: `cycles` of the device's clock, or `seconds` where the compiler states a time; `None` where it
-    states none.
-    """
+    """The compiler's estimate of one run: `cycles` of the device's clock, or `seconds`; None if not stated."""
 
     cycles: int | None
     seconds: float | None
 
     def in_seconds(self, clock: float | None) -> float | None:
-        """The time, of cycles at that clock in Hz; `None` where no clock is known."""
+        """Return the time, for cycles at that clock in Hz; None if no clock is known."""
         if self.seconds is not None or self.cycles is None:
             return self.seconds
         return self.cycles / clock if clock else None
@@ -81,7 +78,7 @@ def compiler_estimate(view: View, row: int) -> CompilerEstimate:
 
 
 def _grid_steps(window: Mapping[str, Any]) -> int:
-    """How many windows the grid of a kernel has."""
+    """Return the number of windows in the grid of a kernel."""
     bounds = window.get("iteration_bounds")
     sizes = [_integer(size) for size in bounds] if isinstance(bounds, list) else []
     return math.prod([size or 0 for size in sizes[:_MAX_RANK]])
@@ -120,10 +117,10 @@ _FACTORS = 2
 
 
 class KernelTime(NamedTuple):
-    """Seconds of one run; of what is not known as much as is. `bound_gap` says what the bound leaves out, `estimate_gap` why
-    the estimate is a lower bound only; they are empty where nothing is missing.
+    """Seconds of one run; a lower bound if a part is unknown.
 
-    `bound_by` is `compute` or `memory`; `None` where a kernel takes as long for both, or does work that is not known.
+    `bound_gap` says what the bound leaves out, `estimate_gap` why the estimate is only a lower bound; empty if complete.
+    `bound_by` is `compute` or `memory`; None if both take as long, or if some work is unknown.
     """
 
     bound_s: float
@@ -166,8 +163,10 @@ class _Load(NamedTuple):
 
 
 def why_no_bytes(module: Module) -> str:
-    """Why the bytes that a module moves are not known; empty where they are. Before XLA fuses instructions, most of what they
-    read and write never reaches memory. A text that XLA did not print whole, with a header, may be of any stage.
+    """Return the reason why the bytes that a module moves are unknown; empty if they are known.
+
+    Before XLA fuses instructions, most of what they read and write never reaches memory. A text that XLA did not print whole,
+    with a header, may be of any stage.
     """
     is_whole = "entry_computation_layout" in module.header.attributes
     if module.header.is_scheduled or module.opcode_counts["fusion"] or not is_whole:
@@ -176,16 +175,19 @@ def why_no_bytes(module: Module) -> str:
 
 
 def devices_of_work(shapes_are: ShapesAre | None, devices: int | None, has_shardings: bool) -> int:
-    """Over how many devices the work that a text shows is split: a program of global shapes over those of its shardings. A
-    region that is written for one device is divided with the rest, and so is a program of which it is not known, which keeps
-    times lower bounds.
+    """Return the number of devices over which the work of a text is split: those of its shardings.
+
+    Only a program of global shapes is split. A region written for one device is divided with the rest. So is a program whose
+    shapes may be either; its times stay lower bounds.
     """
     return devices if shapes_are != "per_device" and has_shardings and devices is not None else 1
 
 
 class KernelTimes:
-    """The times of the kernels of a module on an accelerator. `bytes_gap` says why their bytes are not known: such bytes take
-    no time. The FLOPs that the text shows are those of so many `devices` together.
+    """The times of the kernels of a module on an accelerator.
+
+    `bytes_gap` says why their bytes are unknown; unknown bytes take no time. The FLOPs of the text are those of `devices`
+    devices together.
     """
 
     def __init__(self, profile: HardwareProfile, views: Views, bytes_gap: str = "", devices: int = 1) -> None:
@@ -301,7 +303,7 @@ class KernelTimes:
         return ""
 
     def _only_waits(self, kernel: Kernel) -> bool:
-        """Whether a kernel is a fusion of a TPU that waits for a collective which another fusion started."""
+        """Return True for a TPU fusion that waits for a collective which another fusion started."""
         if not self._is_tpu or kernel.fusion_kind != "kCustom":
             return False
         name = kernel.instruction.callee("calls")
@@ -319,7 +321,7 @@ def _operands(view: View, row: int) -> list[list[ArrayShape]]:
 
 
 def _padding(arrays: list[ArrayShape]) -> float:
-    """How much longer arrays are with the tiles of their layouts than without; 1 where that is not known."""
+    """Return padded bytes over bytes of arrays with tiles; 1 if unknown."""
     sizes = [(array.array_bytes, array.padded_bytes) for array in arrays]
     stated = [(size, padded) for size, padded in sizes if size is not None and padded is not None]
     whole = sum(size for size, _ in stated)

@@ -1,8 +1,8 @@
-"""The least time of a collective over the links of one level, or of a torus: nothing that they carry can be faster.
+"""Bounds of a collective's time over the links of one level, or of a torus.
 
-S is the whole array (the result of an all-gather, the operand of the others), n the devices of a group, w the bytes/s that one
-device sends. Each formula is what the device, the node or the part of a torus with the fewest links has to send or receive.
-Sources: nccl-tests, `doc/PERFORMANCE.md`; "How to Scale Your Model", parts 3 and 12.
+S is the whole array (the result of an all-gather, the operand of the others), n the devices of a group. w is the bytes/s that
+one device sends. Each formula is what the device, the node or the part of a torus with the fewest links has to send or
+receive. Sources: nccl-tests, `doc/PERFORMANCE.md`; "How to Scale Your Model", parts 3 and 12.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 
 
 class Way(NamedTuple):
-    """Seconds that data takes at least on each level, by the level's name, and those of the model; `None` where `reason` says
-    what is missing for it.
-    """
+    """Seconds on each level by its name: the bound, and the estimate; None if `reason` says what is missing."""
 
     levels: tuple[tuple[str, float], ...]
     estimate: float | None
@@ -37,7 +35,7 @@ NOTHING_SENT = Way((), 0.0)
 
 
 def slowest(ways: Sequence[Way]) -> Way:
-    """What all ways together take at least: each level the longest of them."""
+    """Return the way that takes as long as the slowest of all ways, level by level."""
     levels: dict[str, float] = {}
     for way in ways:
         for name, seconds in way.levels:
@@ -60,14 +58,14 @@ def with_model(link: Link, bound: float, profile: HardwareProfile, *, seconds: f
 
 
 def known(seconds: float | None, profile: HardwareProfile, link: Link) -> float:
-    """Seconds or bytes/s of a level; `UnknownTimeError` where the profile does not state its bandwidth."""
+    """Return seconds or bytes/s of a level. Raise UnknownTimeError if the profile does not state its bandwidth."""
     if seconds is None:
         raise UnknownTimeError(f"the profile {profile.name} states no bandwidth of {link.name}")
     return seconds
 
 
 def no_model(profile: HardwareProfile, links: Iterable[Link]) -> str:
-    """Which figures an estimate over these levels lacks."""
+    """Return the figures that an estimate over these levels lacks."""
     missing = [
         f"links.{link.name}.{name}"
         for link in links
@@ -82,15 +80,16 @@ _WHOLE = frozenset({"collective-broadcast", PERMUTE})
 
 
 def bus_factor(kind: str, devices: int) -> float:
-    """What one device sends of the whole array, as nccl-tests defines the bus bandwidth."""
+    """Return the share of the whole array that one device sends, as nccl-tests defines the bus bandwidth."""
     if kind in _WHOLE:
         return 1.0
     return (2 if kind == REDUCED else 1) * (devices - 1) / devices
 
 
 def within_node(kind: str, whole: float, devices: int, link: Link) -> float | None:
-    """Seconds over a switch, or links from each device to each, at least. Where the switch adds up, each device sends an array
-    once. `None` where the profile does not state the bandwidth.
+    """Return a bound in seconds over a switch, or links from each device to each.
+
+    If the switch adds up, each device sends an array once. Return None if the profile does not state the bandwidth.
     """
     if link.send_bandwidth is None:
         return None
@@ -99,8 +98,9 @@ def within_node(kind: str, whole: float, devices: int, link: Link) -> float | No
 
 
 def between_nodes(kind: str, whole: float, spread: NodeSpread, per_node: int, link: Link) -> float | None:
-    """Seconds over the network between nodes of `per_node` devices, at least: each node sends or receives what its devices do
-    not have or keep, over the part of its adapters that other groups leave.
+    """Return a bound in seconds over the network between nodes of `per_node` devices.
+
+    Each node sends or receives what its devices do not have or keep, over the adapters that other groups leave.
     """
     if link.send_bandwidth is None:
         return None
@@ -127,8 +127,9 @@ class TorusAxis(NamedTuple):
 
 
 def torus_axes(runs: Mapping[int, Run], shape: tuple[int, ...], link: Link) -> list[TorusAxis]:
-    """The axes of a group that lies along `runs` of a torus. An axis is a ring where all of it wraps round and the group goes
-    all round it.
+    """Return the axes of a group that lies along `runs` of a torus.
+
+    An axis is a ring if all of it wraps round and the group covers it.
     """
     axes = []
     for axis, run in runs.items():
@@ -138,8 +139,9 @@ def torus_axes(runs: Mapping[int, Run], shape: tuple[int, ...], link: Link) -> l
 
 
 def along_torus(kind: str, whole: float, axes: Iterable[TorusAxis], bandwidth: float, links: float | None = None) -> float:
-    """Seconds along axes of a torus whose links send `bandwidth` one way, at least. `links` is how many are used at a time,
-    where that is known; else those of the device that has the fewest.
+    """Return a bound in seconds along axes of a torus whose links send `bandwidth` each way.
+
+    `links` is the number of links used at a time; None counts those of the device with the fewest.
     """
     group_axes = list(axes)
     devices = 1
@@ -162,7 +164,7 @@ def _across(whole: float, axis: TorusAxis, bandwidth: float) -> float:
 
 
 def hops(kind: str, axes: Iterable[TorusAxis]) -> int:
-    """How many links the farthest data goes over, one after the other."""
+    """Return the number of links on the longest path of the data."""
     steps = sum((axis.size // 2 if axis.is_ring else axis.size - 1) * axis.stride for axis in axes)
     return steps * (2 if kind == REDUCED else 1) if kind != PERMUTE else 1
 
@@ -170,8 +172,9 @@ def hops(kind: str, axes: Iterable[TorusAxis]) -> int:
 def most_crowded(
     pairs: Iterable[tuple[tuple[int, ...], tuple[int, ...]]], shape: tuple[int, ...], link: Link
 ) -> tuple[int, int]:
-    """How many of the arrays that go between pairs of places cross the link with the most, and the longest way: each goes along
-    one axis after the other, the shorter way round.
+    """Return the number of arrays on the most crowded link, and the longest path, for pairs of places.
+
+    Each array goes along one axis after the other, the shorter way round.
     """
     loads: dict[tuple[tuple[int, ...], int, int], int] = {}
     longest = 0
@@ -193,12 +196,12 @@ def most_crowded(
 
 _WITHIN_A_CHIP = "its devices are cores of one chip, and no source states the bandwidth between them"
 _MOST_STEPS = 1 << 18
-"""So many steps from chip to chip are looked at for the most crowded link; longer lists of pairs have one array on each."""
+"""Limit of steps from chip to chip followed for the most crowded link. Longer lists of pairs count one array."""
 _COLOURS = lazy_pattern(r"colors:(\d{1,2})\b", re.ASCII)
 
 
 class TorusLinks:
-    """The links of a torus. Without a topology that the user names, groups are taken to lie where they are the fastest."""
+    """The links of a torus. Without a topology of the user, groups lie in the fastest way."""
 
     def __init__(self, profile: HardwareProfile, placement: Placement, groups: CollectiveGroups, link: Link) -> None:
         self._profile = profile
@@ -226,7 +229,7 @@ class TorusLinks:
         return slowest(ways) if self._placement.shape else min(ways, key=lambda way: way.bound)
 
     def _over_chips(self, collective: Collective) -> NodeSpread:
-        """How the groups lie over chips, where a device is a part of one."""
+        """Return the spread of the groups over chips, for devices that are parts of one."""
         on_a_chip, devices = self._profile.devices_per_chip, collective.group_size or 1
         if on_a_chip == 1:
             return NodeSpread(devices, devices, 1, 1, Fraction(1))
@@ -237,7 +240,7 @@ class TorusLinks:
         return spread
 
     def _ways_to_lie(self, collective: Collective, chips: int) -> list[list[TorusAxis]]:
-        """The axes of the groups: one way for each of them where the placement is known, else all ways that fit in."""
+        """Return the axes of the groups: those of each if the placement is known, else all that fit."""
         if not self._placement.shape:
             if chips not in self._boxes:
                 self._boxes[chips] = self._all_boxes(chips)
@@ -248,7 +251,7 @@ class TorusLinks:
         return self._along[key]
 
     def _along_axes(self, collective: Collective) -> list[list[TorusAxis]]:
-        """How the groups lie in the topology that the user names, each way once."""
+        """Return the axes of the groups in the topology that the user names, each way once."""
         ways: dict[tuple[TorusAxis, ...], None] = {}
         for group in self._groups.listed(collective):
             runs = extents(sorted({device // self._profile.devices_per_chip for device in group}), self._placement)

@@ -1,8 +1,7 @@
-"""Collectives over links within nodes and the network between them, by the model that NCCL chooses algorithms with.
+"""Collectives within nodes and over the network between them, by NCCL's own model.
 
 Source: `src/graph/tuning.cc` and `src/graph/topo.h` of NCCL 2.28: time = latency + bytes / bandwidth, the least over
-algorithms and protocols. A ring has as many steps as devices less one, an all-reduce twice as many; a tree has the depth of
-its nodes.
+algorithms and protocols. A ring has one step less than devices, an all-reduce twice that; a tree has the depth of its nodes.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ LL128 = Protocol((14.0 * US, 1.9 * US, 4.0 * US), (14.0 * US, 1.25 * US, 8.5 * U
 SIMPLE = Protocol((8.4 * US, 3.4 * US, 14.0 * US), (8.4 * US, 4.0 * US, 14.0 * US), 1.0)
 
 REDUCING_LATENCY = 25 * US
-"""Of an all-reduce that the switches of NVLink add up."""
+"""Latency of an all-reduce that the switches of NVLink add up."""
 _RINGS = opcodes_that_are("global-ids") & {*COLLECTIVE_KINDS} | {"collective-broadcast"}
 _ONE_SHOT_LAUNCH, _ONE_SHOT_BARRIER = 1 * US, 1.5 * US
 MAX_ONE_SHOT = 256 * 1024
@@ -54,8 +53,9 @@ MAX_ONE_SHOT = 256 * 1024
 
 
 def nccl_seconds(kind: str, whole: float, spread: NodeSpread, near: Link, far: Link | None) -> float | None:
-    """The model's time for an array of `whole` bytes over the links `near` of nodes and, where it leaves them, `far`. `None`
-    where the profile does not say what the links reach.
+    """Return the estimate for an array of `whole` bytes over the links `near` of nodes, and `far` between them.
+
+    Return None if the profile does not state what the links reach.
     """
     near_bandwidth = _reached(near, 1)
     far_bandwidth = _reached(far, spread.fewest) if far is not None and spread.nodes > 1 else math.inf
@@ -93,15 +93,16 @@ _OF_TREES = 0.92
 
 
 def is_one_shot(collective: Collective) -> bool:
-    """Whether XLA's own kernel does an all-reduce."""
+    """Return True if XLA's own kernel does an all-reduce."""
     if collective.kind != "all-reduce" or (collective.operand_bytes or 0) > MAX_ONE_SHOT:
         return False
     return any(part.get("kernel_strategy") == "TRITON_ONE_SHOT" for part in collective.configs())
 
 
 def one_shot_seconds(size: float, devices: int, near: Link) -> float | None:
-    """XLA's time for an all-reduce in one kernel of its own, in which each device sends its array to all others: launch, bytes
-    and a barrier (`gpu_collective_performance_model.cc`).
+    """Return XLA's time of a one-shot all-reduce: launch, bytes and a barrier.
+
+    Each device sends its array to all others in one kernel (`gpu_collective_performance_model.cc`).
     """
     bandwidth = _reached(near, 1)
     if bandwidth is None:
@@ -110,7 +111,7 @@ def one_shot_seconds(size: float, devices: int, near: Link) -> float | None:
 
 
 def _reached(link: Link, devices: int) -> float | None:
-    """Bytes/s that so many devices of a node reach over their links of a level."""
+    """Return the bytes/s that `devices` devices of a node reach over their links of a level."""
     if link.send_bandwidth is None or link.efficiency is None:
         return None
     return link.send_bandwidth * link.efficiency * devices

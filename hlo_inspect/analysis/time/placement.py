@@ -1,7 +1,7 @@
-"""Where the devices of a program are: on which node, and at which place of a torus.
+"""Placement of the devices of a program: their nodes, and their positions in a torus.
 
-A text has no positions. Without those that a user names, devices are taken to fill one node after the other in the order of
-their numbers, as JAX numbers the devices of processes.
+A text has no positions. Unless a user names them, devices fill one node after the other by number, as JAX numbers the devices
+of processes.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ MAX_AXES = 6
 
 
 class UnknownTimeError(Exception):
-    """Why the time of a collective is not known."""
+    """The reason why the time of a collective is unknown."""
 
 
 class NodeSpread(NamedTuple):
-    """How a group lies over nodes: its devices, its nodes, the fewest and the most of its devices on a node, and the least part
-    that they are of all devices of a node that communicate at the same time.
+    """The spread of a group over nodes: devices, nodes, and the fewest and most devices on a node.
+
+    The share is the least part that they are of the devices of a node that communicate at the same time.
     """
 
     devices: int
@@ -44,8 +45,10 @@ class NodeSpread(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """What a user says of the machine. `shape` are the sizes of its axes, major to minor, and `order` the axes from the one
-    that changes slowest with the number of a device; without a shape nothing is known but that nodes have `per_node` devices.
+    """The machine as a user describes it.
+
+    `shape` holds the sizes of its axes, major to minor. `order` lists the axes, the one that changes slowest with the device
+    number first. Without a shape only `per_node`, the devices of a node, is known.
     """
 
     shape: tuple[int, ...] = ()
@@ -54,11 +57,11 @@ class Placement:
 
     @property
     def devices(self) -> int | None:
-        """How many devices the machine has, `None` where that is not said."""
+        """The number of devices of the machine, None if not stated."""
         return math.prod(self.shape) if self.shape else None
 
     def coordinates(self, device: int) -> tuple[int, ...]:
-        """Where a device is along each axis of the shape."""
+        """Return the coordinates of a device along the axes of the shape."""
         position = [0] * len(self.shape)
         for axis in reversed(self.order):
             device, position[axis] = divmod(device, self.shape[axis])
@@ -76,8 +79,9 @@ class Placement:
 
 
 def given_placement(topology: str | None, devices_per_node: int | None) -> Placement:
-    """What a user writes: `2x8`, or `2x8T(1,0)` where numbers count along the first axis first, and the devices of a node.
-    `UsageError` for anything else.
+    """Parse a topology and the devices of a node. Raise UsageError for anything else.
+
+    `2x8` counts along the last axis first, `2x8T(1,0)` along the first.
     """
     if devices_per_node is not None and not 0 < devices_per_node <= MAX_DEVICES:
         raise UsageError(f"a node has at least one device and at most {MAX_DEVICES:,}, not {devices_per_node}")
@@ -97,7 +101,7 @@ def given_placement(topology: str | None, devices_per_node: int | None) -> Place
 
 
 def spreads(groups: Groups, placement: Placement, per_node: int) -> set[NodeSpread]:
-    """How the groups lie over nodes, each way once."""
+    """Return the spreads of the groups over nodes, each once."""
     nodes = [_by_node(group, placement, per_node) for group in groups]
     busy: Counter[int] = Counter()
     for counts in nodes:
@@ -118,9 +122,7 @@ def _by_node(group: Sequence[int], placement: Placement, per_node: int) -> Count
 
 
 def extents(group: Sequence[int], placement: Placement) -> dict[int, Run] | None:
-    """Along which axes of the shape a group lies, with how many devices and in which steps; `None` where it is no product of
-    such runs.
-    """
+    """Return the axes of the shape that a group lies along, with its run on each; None if it is no product of runs."""
     places = [placement.coordinates(device) for device in group]
     extent_of_axis = {}
     for axis in range(len(placement.shape)):
@@ -136,7 +138,7 @@ def extents(group: Sequence[int], placement: Placement) -> dict[int, Run] | None
 
 
 def best_shapes(devices: int, sizes: Iterable[int]) -> set[tuple[int, ...]]:
-    """The ways to lay so many devices out as a box along axes of at most these sizes."""
+    """Return the boxes of `devices` devices along axes of at most these sizes, in any order."""
     largest = tuple(sizes)
     shapes = set()
     for order in set(permutations(largest)):
@@ -145,7 +147,7 @@ def best_shapes(devices: int, sizes: Iterable[int]) -> set[tuple[int, ...]]:
 
 
 def _boxes(devices: int, sizes: tuple[int, ...]) -> set[tuple[int, ...]]:
-    """Boxes of so many devices of which each side is at most the size in its place."""
+    """Return the boxes of `devices` devices, each side at most the size in its place."""
     if not sizes:
         return {()} if devices == 1 else set()
     low = [side for side in range(1, math.isqrt(devices) + 1) if devices % side == 0]
@@ -154,8 +156,9 @@ def _boxes(devices: int, sizes: tuple[int, ...]) -> set[tuple[int, ...]]:
 
 
 class CollectiveGroups:
-    """The groups and pairs of collectives; `UnknownTimeError` where the text does not state them, and once they name more than
-    `most` devices in all.
+    """The groups and pairs of collectives.
+
+    Raise UnknownTimeError if the text does not state them, or once they name more than `most` devices in all.
     """
 
     def __init__(self, counts: DeviceCounts, most: int) -> None:
@@ -177,14 +180,14 @@ class CollectiveGroups:
             raise UnknownTimeError(str(error)) from error
 
     def spreads(self, collective: Collective, placement: Placement, per_node: int) -> set[NodeSpread]:
-        """How the groups lie over nodes of so many devices."""
+        """Return the spreads of the groups over nodes of `per_node` devices."""
         key = (collective.groups, collective.mode, placement, per_node)
         if key not in self._spreads:
             self._spreads[key] = spreads(self.listed(collective), placement, per_node)
         return self._spreads[key]
 
     def pairs(self, collective: Collective) -> list[tuple[int, int]]:
-        """Who sends to whom, without those that send to themselves."""
+        """Return the pairs of sender and receiver that differ."""
         if not isinstance(collective.pairs, DevicePairs):
             raise UnknownTimeError("the text does not say which device sends to which")
         step = (self.counts.partitions or 1) if collective.mode is GroupMode.CROSS_REPLICA else 1

@@ -40,7 +40,7 @@ _MOST_DOTS = 12
 
 
 class DumpedDevice(NamedTuple):
-    """The shipped profile that a dump was compiled for, with the mark of it; `None` where there is none, with the reason."""
+    """The shipped profile that a dump was compiled for, and its mark; None with the reason if there is none."""
 
     profile: str | None
     told_by: str
@@ -92,8 +92,9 @@ _PEAK, _MATMUL = "peak.", "matmul."
 
 @dataclass(frozen=True, slots=True)
 class MachineOptions:
-    """What a user says of the machine: profiles, of which times are those of the first, changes of their figures, and where the
-    devices of a program are.
+    """Options that describe the machine: profiles, changes of their figures, and the placement of devices.
+
+    Times are those of the first profile.
     """
 
     profiles: tuple[HardwareProfile, ...] = ()
@@ -102,12 +103,12 @@ class MachineOptions:
 
     @property
     def needs_profile(self) -> bool:
-        """Whether something is said that has a meaning for a profile alone."""
+        """True if an option has a meaning for a profile only."""
         return bool(self.changes) or self.placement != Placement()
 
 
 class ProfileChoice(NamedTuple):
-    """The profile that times are for, with what it was chosen by; `None` where there is none, with the reason in `notes`."""
+    """The profile of all times, and the source of the choice; None if there is none, explained in `notes`."""
 
     profile: HardwareProfile | None
     chosen_by: str
@@ -115,10 +116,13 @@ class ProfileChoice(NamedTuple):
 
 
 def choose_profile(asked: MachineOptions, module: Module, read_whole: Callable[[], Module | None]) -> ProfileChoice:
-    """The profile for a module, with the changes that a user asks for: the one that the user names, else the accelerator
-    that the dump shows, if the module was read with its graph. `read_whole` gives any module with its graph.
+    """Choose the profile for a module, with the changes that a user asks for.
 
-    `UsageError` for a change of a figure that the profile does not state, and for what needs a profile where there is none.
+    It is the profile that the user names, else the accelerator that the dump shows, if the module was read with its graph.
+    `read_whole` returns any module with its graph.
+
+    Raise UsageError for a change of a figure that the profile does not state, and for options that need a profile if there is
+    none.
     """
     if asked.profiles:
         profile, chosen_by = asked.profiles[0], "--profile"
@@ -143,7 +147,7 @@ def choose_profile(asked: MachineOptions, module: Module, read_whole: Callable[[
 
 
 def _of_a_device(profile: HardwareProfile, read_whole: Callable[[], Module | None]) -> tuple[HardwareProfile, str]:
-    """The profile with the figures of what XLA sees as a device, where that is a part of the chip, and a note that says so."""
+    """Return the profile of what XLA sees as a device, if that is a part of the chip, and a note."""
     on_chip, cores = profile.cores_per_chip, profile.cores_per_device
     if on_chip is None or cores is None or on_chip == 1:
         return profile, ""
@@ -178,7 +182,7 @@ class FigureChange(NamedTuple):
 
 
 def given_change(text: str) -> FigureChange:
-    """What a user writes: `links.nvlink.bandwidth=2x`, `peak.bf16=0.5x`. `UsageError` for anything else."""
+    """Parse a change such as `links.nvlink.bandwidth=2x` or `peak.bf16=0.5x`. Raise UsageError for anything else."""
     match = _CHANGE.fullmatch(text.strip())
     factor = Fraction(match[2]) if match is not None and not match[2].endswith("/0") else Fraction(0)
     if match is None or factor <= 0:
@@ -214,7 +218,7 @@ def _require_sense(profile: HardwareProfile, change: FigureChange, figure: Figur
 
 
 def _unknown(profile: HardwareProfile, name: str) -> str:
-    """Why there is no such figure to change."""
+    """Return the reason why no figure has this name."""
     if name in profile.figures or name.replace(_PEAK, _MATMUL, 1) in profile.figures:
         return f"the profile {profile.name} states no {name}, so that nothing can be multiplied"
     names = [key for key, figure in profile.figures.items() if figure is not None]

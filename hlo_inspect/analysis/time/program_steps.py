@@ -30,7 +30,7 @@ class ComputeStep(NamedTuple):
 
 
 class IssueStep(NamedTuple):
-    """What is issued to streams of its own. `waits` where the compute stream waits for it at once."""
+    """Work issued to streams of its own. With `waits` the compute stream waits for it at once."""
 
     place: InstructionPlace
     waits: bool
@@ -44,7 +44,7 @@ class WaitStep(NamedTuple):
 
 
 class LoopStep(NamedTuple):
-    """So many runs of `body`, each after one of `condition`, and one more of that; `None` where that is not known."""
+    """A loop: `trips` runs of `body` and `trips + 1` of `condition`. `trips` is None if unknown."""
 
     place: InstructionPlace
     condition: str
@@ -53,7 +53,7 @@ class LoopStep(NamedTuple):
 
 
 class BranchStep(NamedTuple):
-    """One of these computations runs."""
+    """A conditional, which runs one of these computations."""
 
     place: InstructionPlace
     branches: tuple[str, ...]
@@ -100,8 +100,10 @@ _STREAM_ANNOTATION = "_xla_stream_annotation"
 
 
 class IssuedWork(NamedTuple):
-    """The steps of a program, the streams of what is issued and is no collective, the kernels by place, the collectives by the
-    places of their starts and of the instructions within, and where something is issued, in the order of the program.
+    """The steps of a program, and what it issues, in the order of the program.
+
+    Holds the streams of issued work that is no collective, and the kernels by place. Collectives are by the places of their
+    starts and of the instructions within.
     """
 
     program: TimedProgram
@@ -122,7 +124,7 @@ def issued_work(
     entry = module.entry.name if module.entry is not None else ""
     builder.build(entry)
     program = TimedProgram(entry, builder.steps, builder.beside)
-    issued = dict.fromkeys(step.place for of in builder.steps.values() for step in of if isinstance(step, IssueStep))
+    issued = dict.fromkeys(step.place for steps in builder.steps.values() for step in steps if isinstance(step, IssueStep))
     return IssuedWork(program, builder.streams, builder.kernels, builder.collectives, builder.inner, issued)
 
 
@@ -186,7 +188,7 @@ class _StepBuilder:
         return IssueStep(position, waits=False)
 
     def _running(self, rows: _Rows, row: int, position: InstructionPlace, *, is_beside: bool) -> Iterator[Step]:
-        """What runs other computations."""
+        """Yield the steps of an instruction that runs other computations."""
         called, opcode = rows.called(row), rows.view.opcodes[row]
         if opcode == "async-start" or opcode != wrapped(opcode):
             yield from self._started(rows, row, position, called, is_beside=is_beside)
@@ -221,7 +223,7 @@ class _StepBuilder:
         return self._views.of(name).opcodes if name in self._views.computations else ()
 
     def _ended_by(self, rows: _Rows, row: int, started: Mapping[InstructionPlace, Collective]) -> InstructionPlace | None:
-        """Which of the collectives that fusions started a fusion ends: the one of which it holds a copy, else the first."""
+        """Return the fused collective that a fusion ends: the one that it holds a copy of, else the first."""
         for _, name in rows.called(row):
             if name not in self._views.computations:
                 continue
@@ -266,7 +268,7 @@ class _Rows:
             return []
 
     def copy_stream(self, row: int) -> str:
-        """The stream of a copy: the link to the host where one of its ends is there."""
+        """Return the stream of a copy: the link to the host if one of its ends is in host memory."""
         if memory_space(self.view.operand_shape(row, 0)) == HOST_SPACE:
             return FROM_HOST
         results = array_leaves(self.view.shapes[row])

@@ -1,6 +1,4 @@
-"""The times of one run of the program: FLOPs alone, bytes alone, and its kernels one after the other; and what kernels cost in
-it, one by one and equal ones together, with their shares of the whole.
-"""
+"""Times of one step: FLOPs alone, bytes alone, kernels one after the other; costs of kernels and their shares."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ def bytes_time(tally: Tally, times: KernelTimes) -> Seconds:
 
 
 def estimate_gaps(kernels: Iterable[Kernel], times: KernelTimes) -> str:
-    """What estimates of kernels lack, with how many kernels; empty where they lack nothing."""
+    """Return what estimates of kernels lack, with the number of kernels; empty if they are complete."""
     return _missing(kernels, times, lambda time: time.estimate_gap)
 
 
@@ -38,7 +36,10 @@ NO_SCHEDULE = "the module is not scheduled, so that what hides a collective is n
 
 
 def _exposed(step: TimedStep, unknown: Sequence[str], count: int) -> Seconds:
-    """What collectives add to a step. `unknown` are the reasons why the time of some of all `count` is not known."""
+    """Return the time that collectives add to a step.
+
+    `unknown` holds a reason for each of the `count` collectives whose time is unknown.
+    """
     missing = f"the time of {len(unknown):,} of {count:,} collectives is not known: {unknown[0]}" if unknown else ""
     return Seconds(step.exposed_collective_s, step.timeline.reason or missing)
 
@@ -47,7 +48,7 @@ NO_SECONDS = Seconds(0.0)
 
 
 def seconds_of_runs(seconds: float | None, runs: Bounds, why_unknown: str) -> Seconds:
-    """The time of all runs of what takes so many `seconds` in one, which are not known where `None`."""
+    """Return the time of all runs, of `seconds` each; unknown if that is None."""
     if seconds is None:
         return Seconds(0.0, why_unknown) if runs.greatest != 0 else NO_SECONDS
     return Seconds(seconds * runs.least, "" if runs.is_exact else runs.reason)
@@ -126,11 +127,11 @@ def compiler_seconds(kernels: Iterable[Kernel], times: KernelTimes) -> Seconds:
 
 
 _MOST_GAPS = 3
-"""So many reasons why times are not known are named."""
+"""Number of reasons named for unknown times."""
 
 
 def _missing(kernels: Iterable[Kernel], times: KernelTimes, gap_of: Callable[[KernelTime], str]) -> str:
-    """What a sum over kernels lacks, with how many kernels of each kind it lacks; empty where it lacks nothing."""
+    """Return what a sum over kernels lacks, with the number of kernels of each kind; empty if it is complete."""
     if times.bytes_gap:
         return times.bytes_gap
     running = [kernel for kernel in kernels if kernel.runs.greatest != 0]
@@ -146,14 +147,15 @@ def _listed(gaps: Counter[str]) -> Iterator[str]:
 
 
 def _unknown_runs(kernels: Iterable[Kernel]) -> Iterator[str]:
-    """Why it is not known how often a kernel runs, of the first such kernel."""
+    """Yield the reason why the runs of a kernel are unknown, for the first such kernel."""
     reasons = (kernel.runs.reason for kernel in kernels if not kernel.runs.is_exact)
     yield from filter(None, [next(reasons, "")])
 
 
 class RowTimes(NamedTuple):
-    """Seconds of all runs of a kernel, or of several: at least, by the model, and by the compiler's own word, where it says
-    something of all of them. `bound_by` is `compute`, `memory` or `collective`.
+    """Seconds of all runs of a kernel or several: bound, estimate, and the compiler's own estimate if all have one.
+
+    `bound_by` is `compute`, `memory` or `collective`.
     """
 
     bound: Seconds
@@ -228,8 +230,9 @@ class TimesInStep:
 
 
 class StepCost(NamedTuple):
-    """The figures of one row in one step. `share` is that of the time of all rows, without a profile of their bytes; `None`
-    where the whole is not known.
+    """The figures of one row in one step.
+
+    `share` is that of the time of all rows, without a profile that of their bytes; None if the whole is unknown.
     """
 
     runs: Bounds
@@ -252,12 +255,12 @@ class StepCost(NamedTuple):
 
     @property
     def weight(self) -> float:
-        """What the row is ordered by: its time with a profile, else its bytes."""
+        """The sort key of the row: its time with a profile, else its bytes."""
         return self.size.least if self.time is None else self.time.bound.least
 
     @property
     def has_exact_weight(self) -> bool:
-        """Whether the weight is the time or the bytes, and no lower bound of them."""
+        """True if the weight is exact, not a lower bound."""
         return (self.size if self.time is None else self.time.bound).exact is not None
 
     @property
@@ -272,7 +275,7 @@ class StepCost(NamedTuple):
 
 
 class Costing(NamedTuple):
-    """One row: a kernel, or several equal ones, or what is no kernel. Rows that cost the same have one `cost`."""
+    """A row: a kernel, several equal kernels, or costs outside kernels. Rows of one cost share `cost`."""
 
     kernels: Sequence[Kernel]
     cost: StepCost
@@ -282,8 +285,9 @@ _FIGURES: tuple[Figure, ...] = ("flops", "matmul_flops", "bytes")
 
 
 def find_costings(kernels: Kernels, times: Callable[[Kernel], RowTimes] | None) -> list[Costing]:
-    """A row for each kernel and one for what costs something without being one; what weighs most comes first. `times` are
-    those of all runs of a kernel, where there is an accelerator.
+    """Return one row per kernel and one for costs outside kernels, the most expensive first.
+
+    `times` gives the time of all runs of a kernel; None without an accelerator.
     """
     costs: dict[tuple[int, int], StepCost] = {}
     rows: list[Costing] = []

@@ -1,13 +1,11 @@
-"""The time of one run of a scheduled program: one compute stream in the order of the schedule, and streams beside it on which
-collectives and copies run.
+"""Timeline of one step of a scheduled program: a compute stream, and streams of collectives and copies.
 
-What is issued begins when its streams are free, in the order of issue; a wait holds the compute stream until the end of what it
-waits for. So the step is the sum of what the compute stream runs and of what it waits. Durations are arguments: the model is
-the same for lower bounds and for estimates.
+Issued work begins once its streams are free, in the order of issue. A wait holds the compute stream until that work ends. So
+the step is the sum of the work and the waits of the compute stream. Durations are arguments: the model is the same for bounds
+and for estimates.
 
-Times are integers of 10^-24 s within, so that sums are exact. A computation that is entered in the same state of the streams
-it uses takes the same time again: a loop is followed until an iteration begins as the one before it, and the rest counts as
-that one.
+Times are integers of 10^-24 s inside, so that sums are exact. A computation entered in the same state of its streams takes the
+same time again. A loop is followed until an iteration begins as the one before it did; the rest counts as that one.
 """
 
 from __future__ import annotations
@@ -32,28 +30,29 @@ from hlo_inspect.analysis.time.program_steps import (
 from hlo_inspect.graph.calls import MAX_FIGURE, InstructionPlace, recursion
 
 TICKS = 10**24
-"""Of a second."""
+"""Ticks of a second."""
 
 MAX_ITERATIONS = 64
 """Iterations of a loop that are followed; the others count as the last of them."""
 
 MAX_STEPS, MAX_TIMES = 100_000, 20
-"""So many steps are followed, and each step of the program so many times; from then on a computation counts as in the state in
-which it was followed before.
+"""Limits of followed steps: in all, and for each step of the program.
+
+Beyond them a computation counts as in the state in which it was followed before.
 """
 
 MOST_TICKS = MAX_FIGURE * TICKS
 """No text makes Python count with integers that grow with it."""
 
 BranchTaken = Literal["first", "last"]
-"""Of a conditional the branch that ends first, for a lower bound, or last."""
+"""The branch of a conditional that counts: the one that ends first for a bound, else the last."""
 
 
 class InstructionTimes(NamedTuple):
-    """What one instruction does in one run of the program, in seconds of all its runs.
+    """Times of one instruction in one step, in seconds of all its runs.
 
-    `busy`: its own time. `window`: the time of the compute stream's kernels between its start and its done. `exposed`: what
-    the compute stream waits for it, in the queue of its streams too.
+    `busy`: its own time. `window`: the time of the compute stream's kernels between its start and its done. `exposed`: the
+    time that the compute stream waits for it, queues of its streams included.
     """
 
     runs: int
@@ -93,7 +92,7 @@ class StreamClock:
         return exposed
 
     def lags(self, streams: Sequence[str]) -> tuple[int, ...]:
-        """How much longer each stream is busy than now."""
+        """Return how much longer than now each stream is busy."""
         return tuple([max(0, self.free.get(stream, 0) - self.now) for stream in streams])
 
     def pass_over(self, outcome: TimedRun, streams: Sequence[str]) -> None:
@@ -106,11 +105,11 @@ class StreamClock:
 
 @dataclass(slots=True, eq=False)
 class TimedRun:
-    """One run of a computation that was entered in a state of the streams that it uses, in ticks.
+    """A run of a computation, entered in a state of its streams, in ticks.
 
-    `passed`: how long it takes, `compute` what kernels of the compute stream take of that; `lags`: how much longer than it the
-    streams are busy then. `sites`: window and exposed of what it issues itself; `inner`: what it runs, and how often. `number`
-    is its place among all that were followed.
+    `passed` is its duration, `compute` the time of kernels of the compute stream in it. `lags`: how much longer each stream is
+    busy. `sites`: window and exposed of what it issues itself. `inner`: the outcomes it runs, with counts. `number` is its
+    index among all followed.
     """
 
     computation: str
@@ -128,11 +127,10 @@ _Walk = Generator[_Request, TimedRun, TimedRun]
 
 
 class Timeline:
-    """One run of a program.
+    """A step of a program.
 
-    `seconds` and `streams` are those of one run of what is at a place; what has no streams has none to wait for. All times
-    are in seconds.
-    `reason` says why the step is not known exactly, where a trip count is not known or the branches of a conditional differ.
+    `seconds` and `streams` are those of one run at a place; work without streams waits for none. All times are in seconds.
+    `reason` says why the step is not exact: an unknown trip count, or branches of a conditional that differ.
     """
 
     def __init__(
@@ -177,15 +175,15 @@ class Timeline:
         return next((reason for outcome in self._made if self._runs[outcome] for reason in outcome.reasons), "")
 
     def site(self, place: InstructionPlace) -> InstructionTimes:
-        """What is issued at a place; of a place that is none, or that is never reached, nothing."""
+        """Return the times of what is issued at a place; all 0 if nothing is, or if it is never reached."""
         return self._sites.get(place, _NOT_RUN)
 
     def runs(self, place: InstructionPlace) -> int:
-        """How often what is at a place runs, where it is on the compute stream."""
+        """Return the runs of an instruction on the compute stream."""
         return self.computation_runs[place[0]]
 
     def computed_in(self, run: TimedRun) -> dict[InstructionPlace, int]:
-        """How often each kernel of the compute stream runs in one run of a computation, with all that it runs."""
+        """Return the runs of each kernel of the compute stream in one run of a computation, callees included."""
         runs = _by_computation(self.runs_within(run))
         steps = ((step, times) for name, times in runs.items() for step in self.program.steps.get(name, ()))
         return {step.place: times for step, times in steps if isinstance(step, ComputeStep)}
@@ -213,7 +211,7 @@ class Timeline:
         return cached
 
     def beside(self, place: InstructionPlace) -> TimedRun | None:
-        """One run of the computation that is issued at a place, where it is one and was reached."""
+        """Return one run of a computation issued at a place; None if there is none, or if it was not reached."""
         name = self.program.beside.get(place)
         return None if name is None else self._known.get(self._alone(name))
 
@@ -222,7 +220,7 @@ class Timeline:
         return name, (0,) * len(self.used.get(name, ()))
 
     def outcome(self, computation: str, lags: tuple[int, ...]) -> TimedRun:
-        """One run of a computation that is entered so; `lags` are those of the streams that it uses.
+        """Return one run of a computation that is entered with `lags` on its streams.
 
         Computations call each other deeper than Python's stack goes, so that there is no recursion.
         """
@@ -318,7 +316,7 @@ class Timeline:
     def _iterations(
         self, step: LoopStep, clock: StreamClock, result: TimedRun, trips: int
     ) -> Generator[_Request, TimedRun, None]:
-        """So many runs of a loop's body, each after one of its condition."""
+        """Follow `trips` runs of a loop's body, each after one of its condition."""
         used = tuple(dict.fromkeys((*self.used.get(step.condition, ()), *self.used.get(step.body, ()))))
         lags: tuple[int, ...] | None = None
         for done in range(trips):
@@ -337,7 +335,7 @@ class Timeline:
     def _rest_of_loop(
         self, step: LoopStep, clock: StreamClock, result: TimedRun, times: int
     ) -> Generator[_Request, TimedRun, None]:
-        """So many iterations that all are as the next one, by which a stream falls behind or catches up each time."""
+        """Follow iterations that all equal the next one, by which a stream falls behind or catches up each time."""
         iteration = TimedRun(step.place[0])
         entry = StreamClock(dict(clock.free), clock.now)
         yield from self._run(step.condition, entry, iteration)
@@ -377,7 +375,7 @@ class Timeline:
         return self._taken([self.outcome(name, clock.lags(self.used.get(name, ()))) for name in step.branches])
 
     def pass_loop(self, step: LoopStep, clock: StreamClock, trips: int) -> None:
-        """Goes on to the end of so many iterations."""
+        """Advance the clock to the end of `trips` iterations."""
         walk = self._iterations(step, clock, TimedRun(step.place[0]), trips)
         answer: TimedRun | None = None
         while True:
@@ -411,7 +409,7 @@ class Timeline:
         return {name: tuple(streams) for name, streams in used.items() if streams}
 
     def runs_within(self, whole: TimedRun) -> Counter[TimedRun]:
-        """How often each outcome comes in one."""
+        """Return the number of runs of each outcome within one."""
         reached, waiting = {whole}, [whole]
         while waiting:
             new = {inner for inner, _ in waiting.pop().inner} - reached
@@ -438,7 +436,7 @@ class Timeline:
 
 
 def _by_computation(runs: Mapping[TimedRun, int]) -> Counter[str]:
-    """How often each computation runs, of which these runs come so often."""
+    """Return the number of runs of each computation in these runs."""
     total: Counter[str] = Counter()
     for run, times in runs.items():
         total[run.computation] = min(total[run.computation] + times, MAX_FIGURE)

@@ -1,4 +1,4 @@
-"""What each stream does when: the timeline of a program, instruction by instruction, with loops unrolled up to a limit."""
+"""Events of each stream: the timeline by instruction, with loops unrolled up to a limit."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ EventKind = Literal["kernel", "issued", "wait", "iteration", "iterations"]
 
 
 class StreamEvent(NamedTuple):
-    """What a stream does from `begin` to `end`, in seconds.
+    """An event of a stream from `begin` to `end`, in seconds.
 
-    `place` is that of the instruction; of a wait what is waited for, of iterations the loop. `iterations` is how
-    many of them are one event.
+    `place` is that of the instruction, of the work that a wait waits for, or of the loop of iterations. `iterations` is the
+    number of them in one event.
     """
 
     stream: str
@@ -35,7 +35,7 @@ class StreamEvent(NamedTuple):
 
 
 class _Iterations(NamedTuple):
-    """So many iterations of a loop have ended, the first of which began then."""
+    """Iterations of a loop have ended, the first of which began at a time."""
 
     loop: InstructionPlace
     begin: int
@@ -43,8 +43,10 @@ class _Iterations(NamedTuple):
 
 
 def timeline_events(timeline: Timeline, limit: int = MAX_EVENTS, unrolled: int = MAX_UNROLLED) -> Iterator[StreamEvent]:
-    """The events of one run. Of a loop that runs more often the first iterations are shown, and the others as one event, as is
-    every loop from the event on that reaches the limit.
+    """Yield the events of one step.
+
+    A loop with more than `unrolled` iterations shows the first ones, and the others as one event. After `limit` events each
+    loop is one event.
     """
     return _EventWalk(timeline, limit, unrolled).walk()
 
@@ -117,7 +119,7 @@ class _EventWalk:
             yield self._event(COMPUTE, "wait", place, begin, self._clock.now)
 
     def _iterations(self, loop: LoopStep) -> Iterator[Step | _Iterations]:
-        """The steps of a loop. What is asked for next is entered once the step before it has ended."""
+        """Yield the steps of a loop. The next item is taken only after the step before it has ended."""
         trips = 1 if loop.trips is None else loop.trips
         shown = 0
         while shown < min(trips, self._unrolled) and self._left > 0:

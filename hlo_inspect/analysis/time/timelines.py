@@ -1,9 +1,8 @@
-"""The timelines of a module on an accelerator, one at bound durations and one at those of the model, and what each kernel and
-each collective adds to the step; and the compute that could run while a collective does.
+"""Timelines of a module on an accelerator, by bounds and by estimates; compute that can hide collectives.
 
-The step is what kernels take on the compute stream and what of the collectives nothing hides. An asynchronous copy, or another
-computation that runs beside the compute stream, counts among the kernels with what of it nothing hides. Where the text is no
-schedule, nothing is known to hide anything: kernels run one after the other, and collectives are in no step.
+A timeline says what each kernel and each collective adds to the step: kernels of the compute stream, and exposed time. An
+asynchronous copy, or another computation off the compute stream, counts among the kernels by its exposed time. If the text is
+no schedule, nothing is known to hide anything. Kernels then run one after the other, and collectives are in no step.
 """
 
 from __future__ import annotations
@@ -26,8 +25,9 @@ from hlo_inspect.graph.view import View, Views, operands_first
 
 
 class TimedStep:
-    """One run of a program. `seconds` are those of one run of each kernel and collective by place, as far as they are known;
-    `streams` those of a collective.
+    """A step of a program.
+
+    `seconds` are those of one run of each kernel and collective by place, if known; `streams` those of a collective.
     """
 
     def __init__(
@@ -54,19 +54,19 @@ class TimedStep:
 
     @cached_property
     def kernels_s(self) -> float:
-        """What kernels add to the step."""
+        """The time that kernels add to the step."""
         exposed_copies = sum(seconds for position, seconds in self._exposed.items() if self.collective_at(position) is None)
         return self.timeline.compute + exposed_copies
 
     @cached_property
     def exposed_collective_s(self) -> float:
-        """What collectives add to the step."""
+        """The time that collectives add to the step."""
         return sum(seconds for position, seconds in self._exposed.items() if self.collective_at(position) is not None)
 
     # -- each -----------------------------------------------------------------------------------------------------------
 
     def kernel_seconds(self, kernel: Kernel) -> float:
-        """What all runs of a kernel add to the step; of a collective how long all its runs take, hidden or not."""
+        """Return the time that all runs of a kernel add to the step; for a collective that of its runs, hidden or not."""
         position = kernel.place
         collective = self.collective_at(position)
         if collective is not None:
@@ -85,12 +85,12 @@ class TimedStep:
 
     @cached_property
     def computed(self) -> Mapping[InstructionPlace, int]:
-        """How often each kernel of the compute stream runs."""
+        """The runs of each kernel of the compute stream."""
         return self.timeline.computed_in(self.timeline.whole)
 
     @cached_property
     def _exposed(self) -> Mapping[InstructionPlace, float]:
-        """What is exposed of each instruction; of a computation beside the compute stream of what it holds, by its time."""
+        """The exposed time by instruction. That of a computation off the compute stream is split by the times inside."""
         seconds_at: defaultdict[InstructionPlace, float] = defaultdict(float)
         for position in self.work.issued:
             exposed = self.timeline.site(position).exposed
@@ -109,7 +109,7 @@ class TimedStep:
 
     @cached_property
     def _computed_beside(self) -> Mapping[InstructionPlace, int]:
-        """How often instructions run in computations beside the compute stream."""
+        """The runs of instructions in computations off the compute stream."""
         counts: Counter[InstructionPlace] = Counter()
         for position in self.work.program.beside:
             run, issued = self.timeline.beside(position), self.timeline.site(position).runs
@@ -163,8 +163,10 @@ class IndependentCompute(NamedTuple):
 
 
 def independent_computes(step: TimedStep, views: Views, collectives: Sequence[Collective]) -> list[IndependentCompute | None]:
-    """What could hide each collective, in its own computation: loops and calls there count with all that they compute. `None`
-    where the computation of a collective does not run in the order of a schedule.
+    """Return the compute that could hide each collective, in its own computation.
+
+    Loops and calls in it count with all their compute. None if the computation of a collective is not in the order of a
+    schedule.
     """
     starts = [place(collective.start) for collective in collectives]
     together: defaultdict[str, list[InstructionPlace]] = defaultdict(list)
@@ -180,7 +182,7 @@ def independent_computes(step: TimedStep, views: Views, collectives: Sequence[Co
 def _in_computation(
     step: TimedStep, view: View, starts: Sequence[InstructionPlace]
 ) -> dict[InstructionPlace, IndependentCompute]:
-    """What could hide the collectives that start at these places of one computation."""
+    """Return the compute that could hide the collectives that start at these places of one computation."""
     timeline, steps = step.timeline, step.work.program.steps[starts[0][0]]
     rows = {position: row for row, position in enumerate(zip(repeat(starts[0][0]), view.lines, view.names))}
     dones = {

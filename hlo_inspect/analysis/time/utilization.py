@@ -1,9 +1,8 @@
-"""How busy each resource of a machine is in one run of a program, which of them binds, and the share of the device's peak that
-the run can reach at most: model FLOPs utilization (MFU).
+"""Busy time of each resource in one step, the bottleneck, and the bound of model FLOPs utilization (MFU).
 
-Of MFU those FLOPs count that a model needs: matrix multiplications without those that are computed again for the backward pass,
-and of attention what static masks let through; as in appendix B of "PaLM: Scaling Language Modeling with Pathways" (2022).
-Each at the peak of its unit and type.
+MFU counts the FLOPs that a model needs: matrix multiplications without recompute, and of attention what static masks let
+through. See appendix B of "PaLM: Scaling Language Modeling with Pathways" (2022). Each counts at the peak of its unit and
+type.
 """
 
 from __future__ import annotations
@@ -87,15 +86,16 @@ def model_seconds(cost: ModuleCost, times: KernelTimes) -> Seconds:
 
 
 def utilization_bound(model: Seconds, step: Seconds) -> float | None:
-    """The share of the peak that the step can reach at most; `None` where that is not known."""
+    """Return the largest share of the peak that the step can reach; None if unknown."""
     if model.reason or not step.least:
         return None
     return model.least / step.least
 
 
 class Bottleneck(NamedTuple):
-    """The resource that takes the longest, and how many times faster it has to be until the next one takes as long; `None`
-    where there is no other.
+    """The resource that is busy longest. Made `factor` times faster, it ties with `next_resource`.
+
+    Both are None if there is no other.
     """
 
     resource: str
@@ -105,7 +105,7 @@ class Bottleneck(NamedTuple):
 
 
 def bottleneck(busy: Mapping[str, Seconds]) -> Bottleneck | None:
-    """What binds, where each resource is busy at least for so long; `None` where none is."""
+    """Return the bottleneck, given the bound of each resource's busy time; None if none is busy."""
     ordered = sorted(
         ((time.least, name) for name, time in busy.items() if time.least > 0), key=lambda resource: (-resource[0], resource[1])
     )
