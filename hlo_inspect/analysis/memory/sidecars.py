@@ -1,9 +1,8 @@
-"""The files about memory beside a text in a dump directory: which there are, whether they are of the same module, and their
-figures in the place of computed ones.
+"""Memory files beside a text in a dump directory; their figures replace computed ones if the module matches.
 
-The forms are those of `BufferAssignment::ToString` and `MemoryUsageReport` (xla/service/buffer_assignment.cc) and of
-`HloLiveRange::ToString` (xla/hlo/utils/hlo_live_range.cc): of 2024 with `Total bytes used` and a list of allocations, of 2026
-with one table a memory space. A line that is none of these forms is passed over.
+Buffer assignments have the form of `BufferAssignment::ToString` and `MemoryUsageReport` (xla/service/buffer_assignment.cc).
+Live ranges have that of `HloLiveRange::ToString` (xla/hlo/utils/hlo_live_range.cc). Files of 2024 have `Total bytes used` and
+a list of allocations, those of 2026 a table for each memory space. Other lines are skipped.
 """
 
 from __future__ import annotations

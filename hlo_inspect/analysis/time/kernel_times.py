@@ -6,7 +6,7 @@ and bytes of host memory at its link. Memory on the chip takes no time.
 The estimate on a TPU is the fixed cost of a kernel, plus the longer of its matrix multiplications and its bytes. Both count at
 the shares of the peaks that kernels reach. Bytes grow by the tiles of the kernel's arrays. They count in every memory, as in
 the compiler's own estimates, which precede the assignment of memory on the chip. An output fusion, which feeds the matrix
-unit, has the fixed cost again for each of the two factors that it must fetch from device memory. A kernel that is not split
+unit, has the fixed cost again for each of the two factors fetched from device memory. A kernel that is not split
 over both cores of a chip has half of the chip. Work on scalars alone has no fixed cost.
 
 The estimate elsewhere is that of XLA's performance model of GPUs. See

@@ -32,12 +32,12 @@ def device(read: Callable[..., Context]) -> Callable[[str], DeviceMemory]:
 
 
 def names(device: DeviceMemory, kind: str) -> list[set[str]]:
-    """What lies in each allocation of a kind."""
+    """Return the names of the values in each allocation of a kind."""
     members = device.buffers.members
     return [
-        {device.place(device.values.times[value]).name for buffer in one.buffers for value in members[buffer]}
-        for one in device.assignment.allocations
-        if one.kind == kind
+        {device.place(device.values.times[value]).name for buffer in allocation.buffers for value in members[buffer]}
+        for allocation in device.assignment.allocations
+        if allocation.kind == kind
     ]
 
 
@@ -50,14 +50,14 @@ def test_a_loop(device: Callable[[str], DeviceMemory]) -> None:
     """Two parameters and the result of 16 bytes, three constants of 4, a table of three pointers; in the heap the counter of 4
     bytes and, in the next 64, the condition of 1.
     """
-    found = device(LOOP)
-    assert (found.argument_bytes, found.output_bytes, found.alias_bytes, found.constant_bytes) == (32, 16, 0, 12)
-    assert in_heap(found) == {"i0", "c", "b", "next", "loop", "go"}
-    assert (found.live_peak_bytes, found.heap_bytes) == (4 + 1, 64 + 1)
-    assert found.temp_bytes == 64 + 65  # the table lies before the heap
-    assert found.peak_bytes == 32 + 16 + 12 + 5
-    assert found.xla_peak_bytes == 32 + 16 + 12
-    assert found.needed_bytes == 32 + 16 + 12 + 129
+    memory = device(LOOP)
+    assert (memory.argument_bytes, memory.output_bytes, memory.alias_bytes, memory.constant_bytes) == (32, 16, 0, 12)
+    assert in_heap(memory) == {"i0", "c", "b", "next", "loop", "go"}
+    assert (memory.live_peak_bytes, memory.heap_bytes) == (4 + 1, 64 + 1)
+    assert memory.temp_bytes == 64 + 65  # the table lies before the heap
+    assert memory.peak_bytes == 32 + 16 + 12 + 5
+    assert memory.xla_peak_bytes == 32 + 16 + 12
+    assert memory.needed_bytes == 32 + 16 + 12 + 129
 
 
 UPDATE = """HloModule update, is_scheduled=true, input_output_alias={ {}: (0, {}, may-alias) }
@@ -84,9 +84,9 @@ ENTRY %main (state: f32[8], x: f32[2], i: s32[]) -> f32[8] {
     "how", ["dynamic-update-slice(%state, %twice, %i)", "fusion(%state, %twice, %i), kind=kLoop, calls=%fused"]
 )
 def test_an_update_in_place(device: Callable[[str], DeviceMemory], how: str) -> None:
-    found = device(UPDATE.replace("UPDATE", how))
-    assert names(found, "parameter") == [{"state", "new"}, {"x"}, {"i"}]
-    assert (found.argument_bytes, found.output_bytes, found.alias_bytes, found.temp_bytes) == (32 + 8 + 4, 32, 32, 8)
+    memory = device(UPDATE.replace("UPDATE", how))
+    assert names(memory, "parameter") == [{"state", "new"}, {"x"}, {"i"}]
+    assert (memory.argument_bytes, memory.output_bytes, memory.alias_bytes, memory.temp_bytes) == (32 + 8 + 4, 32, 32, 8)
 
 
 ROOTS = {
@@ -145,24 +145,24 @@ ENTRY %main (a: f32[64], b: f32[64]) -> f32[64] {
 
 def test_a_temporary_lies_in_a_donated_parameter(device: Callable[[str], DeviceMemory]) -> None:
     """The parameter is read last by sum, at time 2, and v is written at 4: wave fits between, then sum does not."""
-    found = device(DONATED)
-    assert names(found, "parameter") == [{"a", "v", "wave"}, {"b"}]
-    assert in_heap(found) == {"sum"}
-    assert (found.temp_bytes, found.peak_bytes) == (256, 512 + 256)
+    memory = device(DONATED)
+    assert names(memory, "parameter") == [{"a", "v", "wave"}, {"b"}]
+    assert in_heap(memory) == {"sum"}
+    assert (memory.temp_bytes, memory.peak_bytes) == (256, 512 + 256)
 
 
 def test_without_donation_both_need_memory(device: Callable[[str], DeviceMemory]) -> None:
-    """One of them lies in the output, which is not written before."""
-    found = device(DONATED.replace(", input_output_alias={ {}: (0, {}, may-alias) }", ""))
-    assert names(found, "output") == [{"v", "wave"}]
-    assert (found.output_bytes, found.alias_bytes, found.temp_bytes) == (256, 0, 256)
+    """One buffer is in the output, which is not written before."""
+    memory = device(DONATED.replace(", input_output_alias={ {}: (0, {}, may-alias) }", ""))
+    assert names(memory, "output") == [{"v", "wave"}]
+    assert (memory.output_bytes, memory.alias_bytes, memory.temp_bytes) == (256, 0, 256)
 
 
 def test_a_copy_never_lies_on_what_it_copies(device: Callable[[str], DeviceMemory]) -> None:
     """Wave would fit between a and v; sum, which nothing reads, is over at once and takes the place of a."""
-    found = device(DONATED.replace("multiply(%wave, %sum)", "copy(%wave)"))
-    assert names(found, "parameter") == [{"a", "v", "sum"}, {"b"}]
-    assert in_heap(found) == {"wave"}
+    memory = device(DONATED.replace("multiply(%wave, %sum)", "copy(%wave)"))
+    assert names(memory, "parameter") == [{"a", "v", "sum"}, {"b"}]
+    assert in_heap(memory) == {"wave"}
 
 
 CHAIN = """HloModule chain, is_scheduled=true
@@ -202,9 +202,9 @@ LOOPED = "fusion(%one), kind=kLoop, calls=%fused"
 def test_what_is_written_over_its_operand(
     device: Callable[[str], DeviceMemory], second: str, inside: str, buffers: int
 ) -> None:
-    """Where the second value may not take the place of the first one, both are live when it is written."""
-    found = device(CHAIN.replace("SECOND", second).replace("INSIDE", inside))
-    assert found.live_peak_bytes == buffers * 256
+    """If the second value may not overwrite the first one, both are live when it is written."""
+    memory = device(CHAIN.replace("SECOND", second).replace("INSIDE", inside))
+    assert memory.live_peak_bytes == buffers * 256
 
 
 SPACES = """HloModule spaces, is_scheduled=true
@@ -221,23 +221,23 @@ ENTRY %main (p: f32[256,128]) -> f32[256,128] {
 
 def test_heaps_of_two_memory_spaces(device: Callable[[str], DeviceMemory]) -> None:
     """The peak is that of the higher heap, not of their sum: 131072 bytes in HBM, three times as much in VMEM."""
-    found = device(SPACES)
+    memory = device(SPACES)
     array = 256 * 128 * 4
-    assert (found.platform.name, found.platform.mark) == ("tpu", "tiles in layouts")
-    assert {space: heap.trace.peak for space, heap in found.heaps.items()} == {0: array, 1: 3 * array}
-    assert found.peak_bytes == 2 * array + 3 * array
-    assert found.temp_bytes == array
-    assert found.space_peak_bytes() == {0: 3 * array, 1: 3 * array}
-    live = found.live_at_peak
-    assert sum(row.bytes for row in live) == found.peak_bytes
-    assert found.peak_time == 3
+    assert (memory.platform.name, memory.platform.mark) == ("tpu", "tiles in layouts")
+    assert {space: heap.trace.peak for space, heap in memory.heaps.items()} == {0: array, 1: 3 * array}
+    assert memory.peak_bytes == 2 * array + 3 * array
+    assert memory.temp_bytes == array
+    assert memory.space_peak_bytes() == {0: 3 * array, 1: 3 * array}
+    live = memory.live_at_peak
+    assert sum(row.bytes for row in live) == memory.peak_bytes
+    assert memory.peak_time == 3
 
 
 def test_the_curve_has_its_highest_point_at_the_peak(device: Callable[[str], DeviceMemory]) -> None:
-    found = device(LOOP)
-    curve = found.curve()
-    assert max(curve) == found.live_peak_bytes == 5
-    assert curve[found.peak_time or 0] == 5
+    memory = device(LOOP)
+    curve = memory.curve()
+    assert max(curve) == memory.live_peak_bytes == 5
+    assert curve[memory.peak_time or 0] == 5
     assert (curve[3], curve[-1]) == (0, 0)
 
 
@@ -262,8 +262,8 @@ TPU = Platform("tpu", "", pointer_bytes=4, table_alignment=512, keeps_trace=True
     ],
 )
 def test_sizes(platform: str, shape: str, size: int) -> None:
-    found = (TPU if platform == "tpu" else Platform("cpu", "")).bytes_of(ShapeTable().parse(shape))
-    assert found == size
+    computed = (TPU if platform == "tpu" else Platform("cpu", "")).bytes_of(ShapeTable().parse(shape))
+    assert computed == size
 
 
 def interval(value: int, size: int, start: int, end: int, base: int | None = None) -> Interval:
@@ -271,7 +271,7 @@ def interval(value: int, size: int, start: int, end: int, base: int | None = Non
 
 
 def packed(*intervals: Interval) -> tuple[int, dict[int, int]]:
-    packing = pack({one.value: one for one in intervals}, 64)
+    packing = pack({interval.value: interval for interval in intervals}, 64)
     return packing.bytes, dict(packing.offsets)
 
 
@@ -291,34 +291,34 @@ def test_values_that_share_memory_are_placed_once() -> None:
 
 
 def best_fit(intervals: Sequence[Interval], alignment: int) -> tuple[int, dict[int, int]]:
-    """The same by looking at every free gap; the lower of both orders. What shares memory lies where its base does."""
-    sharing = {base: [one for one in intervals if one.base == base] for base in {one.base for one in intervals}}
-    bases = [one for one in intervals if one.base == one.value]
+    """Pack by looking at every free gap, with the lower of both orders. Shared intervals have their base's offset."""
+    sharing = {base: [owner for owner in intervals if owner.base == base] for base in {owner.base for owner in intervals}}
+    bases = [owner for owner in intervals if owner.base == owner.value]
 
-    def meet(one: Interval, other: Interval) -> bool:
-        return any(a.start <= b.end and b.start <= a.end for a in sharing[one.value] for b in sharing[other.value])
+    def meet(left: Interval, right: Interval) -> bool:
+        return any(a.start <= b.end and b.start <= a.end for a in sharing[left.value] for b in sharing[right.value])
 
-    def duration(one: Interval) -> int:
-        return max(each.end for each in sharing[one.value]) - min(each.start for each in sharing[one.value])
+    def duration(interval: Interval) -> int:
+        return max(each.end for each in sharing[interval.value]) - min(each.start for each in sharing[interval.value])
 
     def height(offsets: dict[int, int]) -> int:
-        return max(offsets[one.value] + one.bytes for one in bases)
+        return max(offsets[interval.value] + interval.bytes for interval in bases)
 
     def placed(order: Sequence[Interval]) -> dict[int, int]:
         offsets: dict[int, int] = {}
-        for one in order:
-            others = [other for other in bases if other.value in offsets and meet(one, other)]
+        for interval in order:
+            others = [other for other in bases if other.value in offsets and meet(interval, other)]
             used = sorted((offsets[other.value], offsets[other.value] + other.bytes) for other in others)
             gaps, begin = [], 0
             for bottom, top in used:
                 gaps.append((bottom - begin, begin))
                 begin = max(begin, -(-top // alignment) * alignment)
-            offsets[one.value] = min([gap for gap in gaps if gap[0] >= one.bytes], default=(0, begin))[1]
+            offsets[interval.value] = min([gap for gap in gaps if gap[0] >= interval.bytes], default=(0, begin))[1]
         return offsets
 
-    by_size = placed(sorted(bases, key=lambda one: (-one.bytes, one.start - one.end, one.value)))
-    by_duration = placed(sorted(bases, key=lambda one: (-duration(one), -one.bytes, one.value)))
-    return min((height(by_size), by_size), (height(by_duration), by_duration), key=lambda one: one[0])
+    by_size = placed(sorted(bases, key=lambda owner: (-owner.bytes, owner.start - owner.end, owner.value)))
+    by_duration = placed(sorted(bases, key=lambda owner: (-duration(owner), -owner.bytes, owner.value)))
+    return min((height(by_size), by_size), (height(by_duration), by_duration), key=lambda owner: owner[0])
 
 
 @pytest.mark.parametrize("largest", [1 << 8, 1 << 34])
@@ -333,7 +333,7 @@ def test_packings_of_many_intervals(largest: int) -> None:
 
 
 def test_packings_of_many_intervals_that_share_memory() -> None:
-    """Few distinct times and sizes, so that both orders often come close: the second is given up where it cannot be lower."""
+    """Few distinct times and sizes: both orders often come close, and the second stops once it cannot be lower."""
     numbers = random.Random(1)  # noqa: S311 - a test that is the same each time
     for _ in range(1000):
         bases: list[int] = []
@@ -345,7 +345,7 @@ def test_packings_of_many_intervals_that_share_memory() -> None:
             base = numbers.choice(bases) if is_sharing else value
             intervals.append(interval(value, size, start, start + numbers.randint(0, 10), base))
         alignment = numbers.choice([1, 64, 128])
-        packing = pack({one.value: one for one in intervals}, alignment)
+        packing = pack({member.value: member for member in intervals}, alignment)
         assert (packing.bytes, dict(packing.offsets)) == best_fit(intervals, alignment)
 
 
@@ -413,7 +413,7 @@ ENTRY %main (x: f32[8]) -> f32[] {
 )
 @pytest.mark.parametrize("mark", ["%", ""])
 def test_constants_of_what_is_applied(device: Callable[[str], DeviceMemory], attributes: str, mark: str) -> None:
-    """Of `scaled` the constant counts, 4 bytes; its other four values are on the stack."""
-    found = device(APPLIED.replace("ATTRIBUTES", attributes).replace("%", mark))
-    assert (found.thread_local.allocations, found.thread_local.constant_bytes) == (4, 4)
-    assert found.constant_bytes == 4 + 4
+    """The constant of `scaled` counts, 4 bytes; its other four values are on the stack."""
+    memory = device(APPLIED.replace("ATTRIBUTES", attributes).replace("%", mark))
+    assert (memory.thread_local.allocations, memory.thread_local.constant_bytes) == (4, 4)
+    assert memory.constant_bytes == 4 + 4

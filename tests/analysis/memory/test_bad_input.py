@@ -68,7 +68,7 @@ def test_a_fault_is_a_finding_with_its_place(which: str) -> None:
     assert old in GOOD
     report = hlo_inspect.inspect(GOOD.replace(old, new), "memory")
     assert (message, line) in {
-        (one.message, one.location and one.location.line) for one in report.findings if one.rule == "HI301"
+        (finding.message, finding.location and finding.location.line) for finding in report.findings if finding.rule == "HI301"
     }
     for name in ("temp", "peak", "xla_peak", "needed", "heap", "live_peak", "padding"):
         assert report.facts[f"memory.{name}_bytes"] is None

@@ -67,7 +67,7 @@ def test_marks_of_what_is_fused(read: Callable[..., Context], inside: str, platf
     ],
 )
 def test_marks_of_what_is_called(read: Callable[..., Context], caller: str) -> None:
-    """One row may be all that a computation holds that is called, run by a loop or a branch."""
+    """A called computation, a loop's body or a branch may hold a single row with a mark."""
     text = f"""HloModule m, is_scheduled=true
 
 %run (a: f32[8]) -> f32[8] {{
@@ -92,8 +92,8 @@ ENTRY %main (x: f32[8]) -> f32[8] {{
 }}
 """
     context = read(text, GRAPH)
-    found = find_platform(context.module, context.views)
-    assert (found.name, found.mark) == ("gpu", "operation_queue_id")
+    platform = find_platform(context.module, context.views)
+    assert (platform.name, platform.mark) == ("gpu", "operation_queue_id")
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ def facts(name: str) -> dict[str, Value]:
 
 
 def temp(name: str) -> int:
-    found = facts(name)["memory.temp_bytes"]
-    assert isinstance(found, int)
-    return found
+    size = facts(name)["memory.temp_bytes"]
+    assert isinstance(size, int)
+    return size
 
 
 @pytest.mark.parametrize("name", EXPECTED)

@@ -63,11 +63,11 @@ def device(read: Callable[..., Context]) -> Callable[[str], DeviceMemory]:
 
 def ranges(device: DeviceMemory) -> dict[str, tuple[int, int]]:
     """By name and shape index of the definition."""
-    found = {}
+    ranges_by_name = {}
     for value, time in enumerate(device.values.times):
         index = ",".join(map(str, device.values.index(value)))
-        found[f"{device.place(time).name}{{{index}}}"] = device.ranges.starts[value], device.ranges.ends[value]
-    return found
+        ranges_by_name[f"{device.place(time).name}{{{index}}}"] = device.ranges.starts[value], device.ranges.ends[value]
+    return ranges_by_name
 
 
 def sharing(device: DeviceMemory) -> set[frozenset[str]]:
@@ -77,15 +77,15 @@ def sharing(device: DeviceMemory) -> set[frozenset[str]]:
 
 
 def test_a_loop_is_inlined_with_its_condition_first(device: Callable[[str], DeviceMemory]) -> None:
-    found = device(LOOP)
-    names = " ".join(found.schedule.name(time) for time in range(found.schedule.end))
+    memory = device(LOOP)
+    names = " ".join(memory.schedule.name(time) for time in range(memory.schedule.end))
     assert names == "p q zero first i0 init c i n go b j one next x k y out loop r"
-    spans = {run.name: (run.start, run.end, run.role) for run in found.schedule.runs}
+    spans = {run.name: (run.start, run.end, run.role) for run in memory.schedule.runs}
     assert spans == {"main": (0, 20, "entry"), "cond": (6, 10, "condition"), "body": (10, 18, "body")}
 
 
 def test_live_ranges_of_a_loop(device: Callable[[str], DeviceMemory]) -> None:
-    """What enters the loop ends where the body has it; q, which is invariant, is one value to the end."""
+    """The loop's operand ends when the body has it; q, which is invariant, is one value to the end."""
     assert ranges(device(LOOP)) == {
         "p{}": (0, 20),
         "q{}": (0, 20),
@@ -141,8 +141,8 @@ ENTRY %main (p: pred[], x: f32[4]) -> f32[4] {
 
 
 def test_branches_share_the_result_of_a_conditional(device: Callable[[str], DeviceMemory]) -> None:
-    found = device(CONDITIONAL)
-    assert ranges(found) == {
+    memory = device(CONDITIONAL)
+    assert ranges(memory) == {
         "p{}": (0, 8),
         "x{}": (0, 8),
         "y{}": (2, 7),
@@ -150,8 +150,8 @@ def test_branches_share_the_result_of_a_conditional(device: Callable[[str], Devi
         "power{}": (6, 7),
         "c{}": (7, 8),
     }
-    assert sharing(found) == {frozenset({"minus{}", "power{}", "c{}"})}
-    assert (found.output_bytes, found.temp_bytes) == (16, 16)  # y is there while the branches run
+    assert sharing(memory) == {frozenset({"minus{}", "power{}", "c{}"})}
+    assert (memory.output_bytes, memory.temp_bytes) == (16, 16)  # y is there while the branches run
 
 
 ADD = """%add (l: f32[], r: f32[]) -> f32[] {
@@ -176,13 +176,13 @@ ENTRY %main (x: f32[8]) -> (f32[4], f32[8]) {{
 
 def test_an_asynchronous_instruction_stands_for_a_computation(device: Callable[[str], DeviceMemory]) -> None:
     """The parameter and the root of the computation that is not printed take times 1 and 2; the root's value is done's."""
-    found = device(ASYNC)
-    assert found.platform.name == "gpu"
-    assert found.schedule.opcodes == [
+    memory = device(ASYNC)
+    assert memory.platform.name == "gpu"
+    assert memory.schedule.opcodes == [
         "parameter", "parameter", "reduce-scatter", "async-start", "cosine", "async-done", "tuple",
     ]  # fmt: skip
-    assert found.schedule.wrapped == {1, 2}
-    assert sorted(zip(found.values.times, found.ranges.starts, found.ranges.ends, strict=True)) == [
+    assert memory.schedule.wrapped == {1, 2}
+    assert sorted(zip(memory.values.times, memory.ranges.starts, memory.ranges.ends, strict=True)) == [
         (0, 0, 7),
         (2, 2, 7),  # the reduce-scatter, which is the first output
         (3, 3, 5),  # the table of start, which done reads
@@ -191,15 +191,15 @@ def test_an_asynchronous_instruction_stands_for_a_computation(device: Callable[[
         (6, 6, 7),
     ]
     # tables of 16 and 8 bytes; std::partition brings the last of them first, since three values of the reducer come after them
-    assert found.temp_bytes == 256 + 16
-    assert found.peak_bytes == 32 + 32 + 16 + 16
+    assert memory.temp_bytes == 256 + 16
+    assert memory.peak_bytes == 32 + 32 + 16 + 16
 
 
 def test_the_ranges_of_a_real_program_are_those_that_xla_wrote() -> None:
     """`-live-range.txt` beside the dump: every range, and what is live at XLA's own peak."""
     module = next(read_modules(open_source(DUMP), GRAPH))
-    found = Context(module).memory.device
-    assert found is not None
+    memory = Context(module).memory.device
+    assert memory is not None
     stated, peak, lines = {}, set(), iter(Path(str(DUMP).replace(".txt", "-live-range.txt")).read_text().splitlines())
     for line in lines:
         if "BufferLiveRange" in line:
@@ -216,7 +216,7 @@ def test_the_ranges_of_a_real_program_are_those_that_xla_wrote() -> None:
             break
         peak.add(line.strip().partition(":")[0])
     assert len(stated) == 14
-    computed = ranges(found)
+    computed = ranges(memory)
     assert computed == stated
     assert {name for name, (start, end) in computed.items() if start <= time <= end} == peak
 

@@ -58,12 +58,12 @@ RANGES = """HloLiveRange (max 9):
 
 
 def test_allocations_by_what_they_hold() -> None:
-    found = read_buffer_assignment(ASSIGNMENT.splitlines())
-    assert (found.argument_bytes, found.output_bytes, found.alias_bytes, found.constant_bytes) == (4160, 4112, 4096, 8)
-    assert found.temp_bytes == {0: 6144, 1: 100}
-    assert found.allocations[1].parameter == (1, (0,)), "a shape is no list of words"
-    assert [value.name for value in found.allocations[5].values] == ["a", "b", "c", "d"]
-    assert (found.allocations[5].values[2].element, found.allocations[6].color) == ((1,), 1)
+    read = read_buffer_assignment(ASSIGNMENT.splitlines())
+    assert (read.argument_bytes, read.output_bytes, read.alias_bytes, read.constant_bytes) == (4160, 4112, 4096, 8)
+    assert read.temp_bytes == {0: 6144, 1: 100}
+    assert read.allocations[1].parameter == (1, (0,)), "a shape is no list of words"
+    assert [value.name for value in read.allocations[5].values] == ["a", "b", "c", "d"]
+    assert (read.allocations[5].values[2].element, read.allocations[6].color) == ((1,), 1)
 
 
 def test_the_peak_of_the_heap() -> None:
@@ -73,10 +73,10 @@ def test_the_peak_of_the_heap() -> None:
 
 
 def test_live_ranges() -> None:
-    found = read_live_range(RANGES.splitlines())
-    assert found.schedule == ("Arg_0.1", "a")
-    assert (found.ranges["c", (1,)], found.peak) == ((3, 4), 3)
-    assert found.at_peak == ((("Arg_0.1", ()), 4096), (("a", ()), 4096))
+    ranges = read_live_range(RANGES.splitlines())
+    assert ranges.schedule == ("Arg_0.1", "a")
+    assert (ranges.ranges["c", (1,)], ranges.peak) == ((3, 4), 3)
+    assert ranges.at_peak == ((("Arg_0.1", ()), 4096), (("a", ()), 4096))
 
 
 def test_usage_reports_of_both_dates() -> None:
@@ -88,16 +88,21 @@ def test_usage_reports_of_both_dates() -> None:
 
 
 def test_files_of_one_compilation_agree() -> None:
-    """What the usage report sums up is the buffer assignment; XLA's list at its peak adds up to what it says of it."""
+    """The usage report sums up the buffer assignment; XLA's list at its peak adds up to the stated peak."""
     assignment, ranges, usage = (
         DUMP.with_name(f"{DUMP.name}-{end}.txt").read_text(encoding="utf-8").splitlines()
         for end in ("buffer-assignment", "live-range", "memory-usage-report")
     )
-    found = read_buffer_assignment(assignment)
-    assert read_usage_report(usage).totals == {0: sum(one.size for one in found.allocations)}
+    read = read_buffer_assignment(assignment)
+    assert read_usage_report(usage).totals == {0: sum(allocation.size for allocation in read.allocations)}
     live = read_live_range(ranges)
     assert sum(size for _, size in live.at_peak) == 1536
-    named = {(value.name, value.element) for one in found.allocations if not one.is_thread_local for value in one.values}
+    named = {
+        (value.name, value.element)
+        for allocation in read.allocations
+        if not allocation.is_thread_local
+        for value in allocation.values
+    }
     assert set(live.ranges) <= named
 
 

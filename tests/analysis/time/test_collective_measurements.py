@@ -1,7 +1,7 @@
-"""Collectives that others have measured and published: none is faster than the bound, the model is near those of one node.
+"""Published measurements of collectives: none beats the bound; the estimate is near those of one node.
 
-Bus bandwidths are as nccl-tests prints them. What is measured over a network that its owner calls ill configured, over TCP, or
-with an algorithm that the model does not have, is listed with the bound alone.
+Bus bandwidths are as nccl-tests prints them. Some measurements have the bound alone: over a network that its owner calls ill
+configured, over TCP, or with an algorithm that the model lacks.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def test_bus_bandwidth_is_that_of_nccl_tests(row: Measured) -> None:
 
 
 def test_bounds_worked_out_by_hand(tmp_path: Path) -> None:
-    """In µs: S/w where switches add up; 2·7/8·S/w where they do not; 2·(1/2)·S/W between two nodes; 1/2·S/W for a gather."""
+    """In µs: S/w if switches add up; 2·7/8·S/w if they do not; 2·(1/2)·S/W between two nodes; 1/2·S/W for a gather."""
     hand = {
         ("h100", 134217728, 1): 134217728 / 450e3,
         ("h20", 1073741824, 1): 1.75 * 1073741824 / 450e3,
@@ -153,12 +153,12 @@ def test_bounds_worked_out_by_hand(tmp_path: Path) -> None:
         ("four", 536870912, 2): 536870912 / 100e3,
         ("h100-pcie", 2147483648, 1): 2147483648 / 300e3,
     }
-    found = {}
+    bounds = {}
     for row in ROWS:
         key = (row.machine, row.size, row.nodes)
         if key in hand:
-            found[key] = (time_of(row, tmp_path).bound_s or 0) * 1e6
-    assert found == pytest.approx(hand)
+            bounds[key] = (time_of(row, tmp_path).bound_s or 0) * 1e6
+    assert bounds == pytest.approx(hand)
 
 
 def test_models_worked_out_by_hand(tmp_path: Path) -> None:

@@ -43,15 +43,15 @@ def module(
 
 
 def context(text: str, profile: str, topology: str | None = None, per_node: int | None = None) -> Context:
-    (found,) = read_modules(open_source(text), Cost.wants)
+    (module_read,) = read_modules(open_source(text), Cost.wants)
     return Context(
-        found, options=ParsedOptions(MachineOptions((load_profile(profile),), (), given_placement(topology, per_node)))
+        module_read, options=ParsedOptions(MachineOptions((load_profile(profile),), (), given_placement(topology, per_node)))
     )
 
 
 def time_of(text: str, profile: str, topology: str | None = None, per_node: int | None = None) -> CollectiveTime:
-    found = context(text, profile, topology, per_node)
-    (time,) = found.on_machine.collective_times
+    context_of_text = context(text, profile, topology, per_node)
+    (time,) = context_of_text.on_machine.collective_times
     return time
 
 
@@ -135,10 +135,10 @@ def test_half_chips_share_the_links_of_their_chip() -> None:
     tiled = "k = f32[8]{0:T(128)S(3)} iota(), iota_dimension=0\n  ROOT c"
     both = module(8, "all-reduce", ALL_OF_8).replace("ROOT c", tiled)
     assert us(time_of(both, "tpu-v4", "2x2").bound_s) == pytest.approx(2 * 3 / 4 * MIB / 100e3)
-    one = module(8, "all-reduce", "{{0,2,4,6},{1,3,5,7}}").replace("ROOT c", tiled)
-    assert us(time_of(one, "tpu-v4", "2x2").bound_s) == pytest.approx(2 * 2 * 3 / 4 * MIB / 100e3)
-    found = context(module(8, "all-reduce", "[4,2]<=[8]").replace("ROOT c", tiled), "tpu-v4")
-    inside = found.on_machine
+    tiled_text = module(8, "all-reduce", "{{0,2,4,6},{1,3,5,7}}").replace("ROOT c", tiled)
+    assert us(time_of(tiled_text, "tpu-v4", "2x2").bound_s) == pytest.approx(2 * 2 * 3 / 4 * MIB / 100e3)
+    whole = context(module(8, "all-reduce", "[4,2]<=[8]").replace("ROOT c", tiled), "tpu-v4")
+    inside = whole.on_machine
     assert inside.collective_times[0].bound_s is None
     assert "cores of one chip" in inside.collective_times[0].reason
     assert inside.profile is not None
@@ -157,7 +157,7 @@ OVER_NODES = {
 
 @pytest.mark.parametrize(("groups", "level", "bound"), OVER_NODES.values(), ids=OVER_NODES)
 def test_all_reduces_over_nodes(groups: str, level: str, bound: float) -> None:
-    """Over all 16 the nodes need 1 MiB / 200 GB/s = 5.24 us, and inside of them 2·7/8 MiB / 300 GB/s = 6.12 us."""
+    """All 16 devices: nodes need 1 MiB / 200 GB/s = 5.24 us, links inside 2·7/8 MiB / 300 GB/s = 6.12 us."""
     time = time_of(module(16, "all-reduce", groups), "a100-sxm-80gb")
     assert time.level == level
     assert us(time.bound_s) == pytest.approx(bound)
@@ -241,8 +241,8 @@ ENTRY main {
 }
 """
     )
-    found = context(text, "h100-sxm")
-    assert {level: time.exact for level, time in found.on_machine.collective_seconds.items()} == pytest.approx(
+    read = context(text, "h100-sxm")
+    assert {level: time.exact for level, time in read.on_machine.collective_seconds.items()} == pytest.approx(
         {ALL: 5 * MIB / 450e9, "nvlink": 5 * MIB / 450e9}
     )
     unbounded = context(module(512, "all-reduce", "[1,512]<=[512]"), "tpu-v5e")
@@ -253,30 +253,32 @@ ENTRY main {
 
 @pytest.mark.skipif(not GPT.is_file(), reason="the dump is not there")
 def test_the_all_reduces_of_a_real_training_step() -> None:
-    """2 nodes of 8 A100. Along the axis of 8: 40 all-reduces over NVLink, 2·7/8 of 318,799,872 bytes at 300 GB/s. Along that of
-    2, which crosses nodes: 3, of 45,399,040, 106,496 and 4 bytes, 2·1/2 of them at the 25 GB/s of a device's own adapter.
+    """2 nodes of 8 A100. Axis of 8: 40 all-reduces over NVLink, 2·7/8 of 318,799,872 bytes at 300 GB/s.
+
+    Axis of 2, which crosses nodes: 3 all-reduces of 45,399,040, 106,496 and 4 bytes. They send 2·1/2 of that at the 25 GB/s of
+    a device's own adapter.
     """
-    found = context(GPT.read_text(), "a100-sxm-80gb")
+    read = context(GPT.read_text(), "a100-sxm-80gb")
     by_axis: dict[str | None, list[tuple[float, float]]] = {}
-    for collective, axis, time in zip(found.collectives, found.axes, found.on_machine.collective_times, strict=True):
+    for collective, axis, time in zip(read.collectives, read.axes, read.on_machine.collective_times, strict=True):
         assert time.level == {"d0": "network", "d1": "nvlink"}[axis or ""]
         by_axis.setdefault(axis, []).append((collective.operand_bytes or 0, us(time.bound_s) or 0.0))
     sizes = {axis: sorted(size for size, _ in sites) for axis, sites in by_axis.items()}
     assert sizes == {"d0": [4, 106_496, 45_399_040], "d1": [8192, 16384, *[8_388_608] * 37, 8_396_800]}
     assert sum(time for _, time in by_axis["d1"]) == pytest.approx(318_799_872 * 1.75 / 300e3)
     assert sum(time for _, time in by_axis["d0"]) == pytest.approx(45_505_540 / 25e3)
-    totals = found.on_machine.collective_seconds
+    totals = read.on_machine.collective_seconds
     assert totals["nvlink"].exact == pytest.approx(1.8596659e-3, rel=1e-7)
     assert totals["network"].exact == pytest.approx(1.8202216e-3, rel=1e-7)
     assert totals[ALL].exact == pytest.approx(3.6798875e-3, rel=1e-7)
-    assert found.cost.step["matmul_flops"].exact == 631_360_192_512
-    profile = found.on_machine.profile
+    assert read.cost.step["matmul_flops"].exact == 631_360_192_512
+    profile = read.on_machine.profile
     assert profile is not None
     assert 631_360_192_512 / (profile.value("matmul.f16") or 0) == pytest.approx(2.024e-3, abs=5e-7)
 
 
 def to_slices(kind: str, sent: int, received: int) -> str:
-    """What a device sends to the other one of two slices, and gets from there, in bytes."""
+    """Return a program that sends to and receives from the other of two slices, in bytes per device."""
     attributes = f'frontend_attributes={{_xla_megascale_target="{{1,2}}x{{0:7}}",_xla_megascale_transfer_type="{kind}"}}'
     return f"""HloModule m, num_partitions=8, entry_computation_layout={{(f32[{sent // 4}]{{0}})->token[]}}
 ENTRY main {{
@@ -296,14 +298,14 @@ ENTRY main {{
     [("ALL_REDUCE", MIB, MIB), ("ALL_GATHER", 2 * MIB, MIB), ("REDUCE_SCATTER", MIB // 2, MIB // 2), ("ONE_TO_ONE", MIB, MIB)],
 )
 def test_two_slices(kind: str, received: int, crossing: int) -> None:
-    """Both ways at once over the 3.125 GB/s that a chip of v5e has between slices; what comes counts where it is sent."""
-    found = context(to_slices(kind, MIB, received), "tpu-v5e")
-    sending, receiving = found.on_machine.collective_times
+    """Both ways at once over the 3.125 GB/s of a v5e chip between slices; received bytes count at their sender."""
+    read = context(to_slices(kind, MIB, received), "tpu-v5e")
+    sending, receiving = read.on_machine.collective_times
     assert us(sending.bound_s) == us(receiving.bound_s) == pytest.approx(crossing / 3.125e3)
     assert (sending.level, sending.streams, receiving.streams) == ("dcn", ("dcn",), ("dcn-receive",))
     assert sending.estimate_s is None
     assert "links.dcn.latency nor links.dcn.efficiency" in sending.reason
-    assert found.on_machine.collective_seconds["dcn"].exact == pytest.approx(crossing / 3.125e9)
+    assert read.on_machine.collective_seconds["dcn"].exact == pytest.approx(crossing / 3.125e9)
     unknown = context(to_slices(kind, MIB, received), "tpu-v2")
     nowhere = unknown.on_machine.collective_times[0]
     assert (nowhere.bound_s, nowhere.reason) == (None, "s: the profile tpu-v2 states no bandwidth between slices")

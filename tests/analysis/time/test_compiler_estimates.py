@@ -35,10 +35,10 @@ Estimate = Callable[..., CompilerEstimate]
 @pytest.mark.parametrize("written", ['"1870"', "1870"])
 def test_cycles_of_a_tpu(written: str, estimate: Estimate) -> None:
     """Protos print integers of 64 bits as strings; 1,870 cycles at 1.5 GHz."""
-    found = estimate("{" + WINDOW % written + "}")
-    assert found == CompilerEstimate(1870, None)
-    assert found.in_seconds(1.5e9) == pytest.approx(1870 / 1.5e9)
-    assert found.in_seconds(None) is None
+    stated = estimate("{" + WINDOW % written + "}")
+    assert stated == CompilerEstimate(1870, None)
+    assert stated.in_seconds(1.5e9) == pytest.approx(1870 / 1.5e9)
+    assert stated.in_seconds(None) is None
 
 
 def test_a_copy_whose_grid_has_a_hundred_cycles_a_step_was_not_estimated(estimate: Estimate) -> None:
@@ -50,7 +50,7 @@ def test_a_copy_whose_grid_has_a_hundred_cycles_a_step_was_not_estimated(estimat
 
 @pytest.mark.parametrize("written", ['"9223372036854775807"', '"-1"', '""', "null", "[1]", '"1e9"', '"' + "9" * 5000 + '"'])
 def test_what_is_no_number_of_cycles(written: str, estimate: Estimate) -> None:
-    """The largest integer of 64 bits is printed where there is no estimate, as of kernels on the sparse cores of a v6e."""
+    """XLA prints the largest integer of 64 bits if it has no estimate, as of kernels on the sparse cores of a v6e."""
     assert estimate("{" + WINDOW % written + "}") == NO_ESTIMATE
 
 

@@ -1,4 +1,4 @@
-"""How long kernels take: bounds, both models and the compiler's word, worked out by hand on devices of round figures."""
+"""Times of kernels by bounds, both models and the compiler, worked out by hand on devices of round figures."""
 
 from __future__ import annotations
 
@@ -68,23 +68,23 @@ def test_memory_and_the_fixed_cost_of_a_kernel(machine: Machine) -> None:
     """Two matrices at 1 TB/s, in the estimate at half of it; 12,000 cycles at 1 GHz."""
     matrix = f"f32[1024,1024]{TILED}"
     config = '{"window_config":{"estimated_cycles":"12000","iteration_bounds":["1"]}}'
-    found = machine.times(parameter(matrix), f"ROOT %n = {matrix} negate(%p0), backend_config={config}")
+    times = machine.times(parameter(matrix), f"ROOT %n = {matrix} negate(%p0), backend_config={config}")
     bound = 2 * MATRIX / 1e12
-    assert found == {"n": (pytest.approx(bound), pytest.approx(1 * US + bound / 0.5), pytest.approx(12 * US), "memory")}
+    assert times == {"n": (pytest.approx(bound), pytest.approx(1 * US + bound / 0.5), pytest.approx(12 * US), "memory")}
 
 
 def test_tiles(machine: Machine) -> None:
     """f32[1024,2] has 8,192 bytes, and 524,288 with its second dimension filled up to 128; so do both of its arrays."""
     narrow = f"f32[1024,2]{TILED}"
-    found = machine.times(parameter(narrow), f"ROOT %n = {narrow} negate(%p0)")
+    times = machine.times(parameter(narrow), f"ROOT %n = {narrow} negate(%p0)")
     estimate = 1 * US + 2 * 524_288 / 1e12 / 0.5
-    assert found == {"n": (pytest.approx(2 * 8192 / 1e12), pytest.approx(estimate), None, "memory")}
+    assert times == {"n": (pytest.approx(2 * 8192 / 1e12), pytest.approx(estimate), None, "memory")}
 
 
 def test_memory_on_the_chip_is_in_the_estimate_alone(machine: Machine) -> None:
     on_chip = "f32[1024,1024]{1,0:T(8,128)S(1)}"
-    (found,) = machine.times(parameter(f"f32[1024,1024]{TILED}"), f"ROOT %n = {on_chip} negate(%p0)").values()
-    assert found[:2] == (pytest.approx(MATRIX / 1e12), pytest.approx(1 * US + 2 * MATRIX / 1e12 / 0.5))
+    (time,) = machine.times(parameter(f"f32[1024,1024]{TILED}"), f"ROOT %n = {on_chip} negate(%p0)").values()
+    assert time[:2] == (pytest.approx(MATRIX / 1e12), pytest.approx(1 * US + 2 * MATRIX / 1e12 / 0.5))
 
 
 def test_a_product(machine: Machine) -> None:
@@ -98,7 +98,7 @@ def test_a_product(machine: Machine) -> None:
 
 
 def test_an_output_fusion_waits_for_what_it_multiplies(machine: Machine) -> None:
-    """One of three operands is on the chip; there are two factors at most. A loop fusion of the same does not wait."""
+    """An operand of three is on the chip; there are two factors at most. An equal loop fusion does not wait."""
     on_chip, matrix = "f32[128,128]{1,0:T(8,128)S(1)}", f"f32[128,128]{TILED}"
     body = (
         "%f {\n  %a = f32[128,128]{1,0} parameter(0)\n  %b = f32[128,128]{1,0} parameter(1)\n"
@@ -122,27 +122,27 @@ def test_one_core_of_two(machine: Machine) -> None:
     matrix = f"f32[1024,1024]{TILED}"
     both = 'backend_config={"megacore_config":{"megacore_split_dim":"0"}}'
     lines = (parameter(matrix), f"%n = {matrix} negate(%p0)", f"ROOT %m = {matrix} negate(%n), {both}")
-    found = machine.times(*lines, cores=2)
+    times = machine.times(*lines, cores=2)
     bound = 2 * MATRIX / 1e12
-    assert found["n"][:2] == (pytest.approx(bound), pytest.approx(1 * US + 2 * bound / 0.5))
-    assert found["m"][:2] == (pytest.approx(bound), pytest.approx(1 * US + bound / 0.5))
+    assert times["n"][:2] == (pytest.approx(bound), pytest.approx(1 * US + 2 * bound / 0.5))
+    assert times["m"][:2] == (pytest.approx(bound), pytest.approx(1 * US + bound / 0.5))
 
 
 def test_scalars_have_no_fixed_cost(machine: Machine) -> None:
     """An addition of three numbers of 4 bytes, one in the memory of scalars, and arrays of one number."""
     lines = (parameter("f32[]{:T(128)}"), "%a = f32[]{:T(128)} add(%p0, %p0)", "ROOT %b = f32[]{:T(128)S(6)} negate(%a)")
-    found = machine.times(*lines)
-    assert found["a"][:2] == (pytest.approx(12e-12), pytest.approx(12e-12))
-    assert found["b"][:2] == (pytest.approx(4e-12), pytest.approx(4e-12))
-    one = "f32[1]{0:T(128)}"
-    assert machine.times(parameter(one), f"ROOT %n = {one} negate(%p0)")["n"][1] == pytest.approx(8e-12)
+    times = machine.times(*lines)
+    assert times["a"][:2] == (pytest.approx(12e-12), pytest.approx(12e-12))
+    assert times["b"][:2] == (pytest.approx(4e-12), pytest.approx(4e-12))
+    scalar = "f32[1]{0:T(128)}"
+    assert machine.times(parameter(scalar), f"ROOT %n = {scalar} negate(%p0)")["n"][1] == pytest.approx(8e-12)
 
 
 def test_copies_that_another_engine_makes(machine: Machine) -> None:
     """To the chip at the memory's bandwidth, of what is sliced the slice; to the host at 10 GB/s. None has a fixed cost."""
     matrix, on_chip, of_host = f"f32[1024,1024]{TILED}", "f32[1024,1024]{1,0:T(8,128)S(1)}", "f32[1024,1024]{1,0:T(8,128)S(5)}"
     part = "f32[8,1024]{1,0:T(8,128)S(1)}"
-    found = machine.times(
+    times = machine.times(
         parameter(matrix),
         f"%c = ({on_chip}, {matrix}, u32[]{{:S(2)}}) copy-start(%p0)",
         f"%cd = {on_chip} copy-done(%c)",
@@ -151,18 +151,18 @@ def test_copies_that_another_engine_makes(machine: Machine) -> None:
         f"%h = ({of_host}, {matrix}, u32[]{{:S(2)}}) copy-start(%p0)",
         f"ROOT %hd = {of_host} copy-done(%h)",
     )
-    assert found["c"][:2] == (pytest.approx(MATRIX / 1e12), pytest.approx(MATRIX / 1e12 / 0.5))
-    assert found["s"][:2] == (pytest.approx(MATRIX / 128 / 1e12), pytest.approx(MATRIX / 128 / 1e12 / 0.5))
-    assert found["h"][:2] == (pytest.approx(MATRIX / 10e9), pytest.approx(MATRIX / 10e9))
+    assert times["c"][:2] == (pytest.approx(MATRIX / 1e12), pytest.approx(MATRIX / 1e12 / 0.5))
+    assert times["s"][:2] == (pytest.approx(MATRIX / 128 / 1e12), pytest.approx(MATRIX / 128 / 1e12 / 0.5))
+    assert times["h"][:2] == (pytest.approx(MATRIX / 10e9), pytest.approx(MATRIX / 10e9))
 
 
 def test_xlas_model_of_gpus(machine: Machine) -> None:
     """A launch, 26.8 us of the product at 80 %, 12.6 us of memory at 50 %, less 95 % of the shorter."""
     dot = "ROOT %d = bf16[1024,1024]{1,0} dot(%p0, %p0), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
-    (found,) = machine.times(parameter("bf16[1024,1024]{1,0}"), dot, maker="NVIDIA").values()
+    (time,) = machine.times(parameter("bf16[1024,1024]{1,0}"), dot, maker="NVIDIA").values()
     compute, memory = 2 * 2**30 / 100e12 / 0.8, 3 * MATRIX / 2 / 1e12 / 0.5
     assert compute > memory
-    assert found[:2] == (pytest.approx(2 * 2**30 / 100e12), pytest.approx(1 * US + compute + 0.05 * memory))
+    assert time[:2] == (pytest.approx(2 * 2**30 / 100e12), pytest.approx(1 * US + compute + 0.05 * memory))
 
 
 def test_matrix_and_vector_units_work_at_the_same_time(machine: Machine) -> None:
@@ -175,8 +175,8 @@ def test_matrix_and_vector_units_work_at_the_same_time(machine: Machine) -> None
     )
     lines = (parameter("bf16[1024,1024]{1,0}"), parameter("f32[1024,1024]{1,0}", 1))
     fusion = "ROOT %k = f32[1024,1024]{1,0} fusion(%p0, %p1), kind=kOutput, calls=%f"
-    (found,) = machine.times(*lines, fusion, before=body).values()
-    assert found[0] == pytest.approx(2 * 2**30 / 100e12)
+    (time,) = machine.times(*lines, fusion, before=body).values()
+    assert time[0] == pytest.approx(2 * 2**30 / 100e12)
 
 
 def test_a_running_sum_need_not_add_each_window(machine: Machine) -> None:
@@ -216,8 +216,8 @@ def test_a_fusion_that_waits_for_a_collective_takes_no_time(machine: Machine) ->
         '  ROOT %r = f32[1024,1024]{1,0} custom-call(%p), custom_call_target="AsyncCollectiveDone"\n}\n'
     )
     fusion = "ROOT %k = f32[1024,1024]{1,0} fusion(%p0), kind=kCustom, calls=%done"
-    found = machine.times(parameter("f32[1024,1024]{1,0}"), fusion, before=body)
-    assert found == {"k": (0.0, 0.0, None, None)}
+    times = machine.times(parameter("f32[1024,1024]{1,0}"), fusion, before=body)
+    assert times == {"k": (0.0, 0.0, None, None)}
 
 
 def test_custom_calls_without_a_rule(machine: Machine) -> None:
@@ -235,16 +235,16 @@ def test_the_compilers_word_of_what_runs_beside_the_compute_stream(machine: Mach
     config = 'backend_config={"window_config":{"estimated_cycles":"12000","iteration_bounds":["1"]}}'
     body = f"%beside {{\n  %q = {matrix} parameter(0)\n  ROOT %k = {matrix} negate(%q), {config}\n}}\n"
     start = f"%s = (({matrix}), {matrix}, u32[]) async-start(%p0), calls=%beside"
-    found = machine.report(parameter(matrix), start, f"ROOT %d = {matrix} async-done(%s)", before=body)
-    assert times(found)["k"][2] == 12 * US
-    assert found.facts["time.compiler_cycles"] == 12_000
+    report = machine.report(parameter(matrix), start, f"ROOT %d = {matrix} async-done(%s)", before=body)
+    assert times(report)["k"][2] == 12 * US
+    assert report.facts["time.compiler_cycles"] == 12_000
 
 
 GLOBAL = "HloModule m, num_partitions=4, entry_computation_layout={(f32[1024,1024]{1,0})->f32[1024,1024]{1,0}}\n\n"
 
 
 def test_before_fusion_bytes_are_not_known(machine: Machine) -> None:
-    """FLOPs are: of the whole program over four devices where a sharding splits it, of one device where none does."""
+    """FLOPs are known: of the whole program over four devices if a sharding splits it, else of one device."""
     dot = "ROOT %d = bf16[1024,1024]{1,0} dot(%p0, %p0), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
     flops = 2 * 2**30 / 100e12
     for sharding, devices in ((", sharding={devices=[4,1]<=[4]}", 4), ("", 1)):
@@ -291,8 +291,9 @@ def test_the_compilers_cycles_of_all_runs(machine: Machine) -> None:
 
 @pytest.mark.parametrize("dump", sorted((DATA / "tpu").glob("*.after.txt")) + sorted((DATA / "memory").glob("tpu_*.hlo")))
 def test_the_compilers_estimates_of_a_dump(dump: Path) -> None:
-    """Every estimate of a loop or output fusion of a TPU v5e that runs itself is read, and no bound is above one by more than
-    5 %: on-chip memory is free in bounds, and costs in the model.
+    """Every estimate of a loop or output fusion that runs on a TPU v5e is read; no bound exceeds one by over 5 %.
+
+    On-chip memory is free in bounds, and costs in the model.
     """
     text = dump.read_text(encoding="utf-8")
     stated = re.findall(r'kind=k(?:Loop|Output).*"estimated_cycles":"(\d+)"', text)

@@ -38,8 +38,8 @@ def context(text: str, profile: str | None = None) -> Context:
 
 
 def choice_of(text: str, profile: str | None = None) -> ProfileChoice:
-    found = context(text, profile)
-    return found.on_machine.profile_choice
+    read = context(text, profile)
+    return read.on_machine.profile_choice
 
 
 def tpu(cycles: int, space: str = "", more: str = "") -> str:
@@ -68,7 +68,7 @@ def of_cycles(space: str, *cycles: int) -> str:
     """A text for TPUs of kernels with these estimates."""
     array = f"f32[8,128]{{1,0:T(8,128){space}}}"
     config = 'backend_config={{"window_config":{{"estimated_cycles":"{}"}}}}'
-    rows = [f"  a{n} = {array} negate(p), {config.format(one)}\n" for n, one in enumerate(cycles)]
+    rows = [f"  a{n} = {array} negate(p), {config.format(count)}\n" for n, count in enumerate(cycles)]
     return f"HloModule m\nENTRY main {{\n  p = {array} parameter(0)\n{''.join(rows)}  ROOT b = {array} copy(p)\n}}\n"
 
 
@@ -84,25 +84,25 @@ def of_cycles(space: str, *cycles: int) -> str:
     ],
 )
 def test_one_kernel_at_the_least_of_a_generation_tells_nothing(text: str, profile: str | None) -> None:
-    found = choice_of(text).profile
-    assert (None if found is None else found.name) == profile
+    choice = choice_of(text).profile
+    assert (None if choice is None else choice.name) == profile
 
 
 @pytest.mark.parametrize(("text", "profile"), GENERATIONS[2:], ids=[name for _, name in GENERATIONS[2:]])
 def test_memory_knows_the_generation_that_times_are_for(text: str, profile: str) -> None:
     """Tables of tuples are rounded up to 512 bytes on v4 and v5e, to 32 bytes on those whose cores work as one and later."""
-    found = context(text)
-    platform = find_platform(found.module, found.views)
+    read = context(text)
+    platform = find_platform(read.module, read.views)
     assert platform.table_alignment == (512 if profile in ("tpu-v4", "tpu-v5e") else 32)
 
 
 def test_memory_knows_a_generation_by_kernels_of_larger_arrays() -> None:
     """Memory and times look for the marks of a generation in one way: at 8 KiB, too, 2299 cycles are the least of a TPU7x."""
     text = tpu(2299, "S(1)").replace("[8,128]", "[16,128]")
-    found = context(text)
+    read = context(text)
     profile = choice_of(text).profile
     assert profile is not None
-    assert (profile.name, find_platform(found.module, found.views).table_alignment) == ("tpu-7x", 32)
+    assert (profile.name, find_platform(read.module, read.views).table_alignment) == ("tpu-7x", 32)
 
 
 @pytest.mark.parametrize("name", ["bf16_master", "collectives", "gathered_matmul", "scan_forward", "sgd_unused"])
@@ -153,8 +153,8 @@ def test_the_file_about_the_gpu_beside_a_dump_tells(tmp_path: Path, device: str,
 
 def test_a_gpu_without_a_profile_is_named(tmp_path: Path) -> None:
     (module,) = read_modules(open_source(gpu_dump(tmp_path, "NVIDIA RTX A6000")), Cost.wants)
-    found = Context(module)
-    choice = found.on_machine.profile_choice
+    read = Context(module)
+    choice = read.on_machine.profile_choice
     assert choice.profile is None
     assert choice.notes[0].startswith("there is no profile of NVIDIA RTX A6000, for which the dump was compiled")
 
@@ -166,23 +166,23 @@ def test_a_named_profile_wins_over_the_dump() -> None:
 
 
 def test_half_a_chip_has_half_of_the_figures() -> None:
-    """TPU7x has two devices a chip always, v4 where no kernel is split over both cores, and v5p as well."""
+    """TPU7x always has two devices a chip; v4 and v5p have two if no kernel is split over both cores."""
     for text, name, matmul, memory in (
         (tpu(2299), "tpu-7x", 2307e12 / 2, 7380e9 / 2),
         (tpu(611, "S(3)"), "tpu-v4", 137.5e12, 600e9),
         (tpu(2125), "tpu-v5p", 229.5e12, 1382.5e9),
         (tpu(2125, "", ',"megacore_config":{}'), "tpu-v5p", 459e12, 2765e9),
     ):
-        found = choice_of(text, name)
-        assert found.profile is not None
-        assert (found.profile.value("matmul.bf16"), found.profile.memory_bandwidth) == (matmul, memory)
+        choice = choice_of(text, name)
+        assert choice.profile is not None
+        assert (choice.profile.value("matmul.bf16"), choice.profile.memory_bandwidth) == (matmul, memory)
         is_half = matmul < 459e12 or name == "tpu-7x"
-        assert found.profile.cores_per_device == (1 if is_half else 2)
-        assert any("half a chip" in note for note in found.notes) is is_half
+        assert choice.profile.cores_per_device == (1 if is_half else 2)
+        assert any("half a chip" in note for note in choice.notes) is is_half
 
 
 def test_peaks_that_no_maker_states_are_counted() -> None:
-    """Of H200 eleven rates, capacity and bandwidth of the memory, bandwidth and count of NVLink; of H100 none."""
+    """H200 counts eleven rates, capacity and bandwidth of memory, bandwidth and count of NVLink; H100 none."""
     notes = choice_of(PLAIN, "h200").notes
     assert notes == ("15 of its peaks are not from documents of the maker: `hlo-inspect profiles h200` lists them",)
     assert choice_of(PLAIN, "h100-sxm").notes == ()
@@ -205,9 +205,9 @@ def test_a_program_with_and_without_changes() -> None:
     machine = MachineOptions((load_profile("h100-sxm"),), (given_change("memory.bandwidth=2x"),))
     faster = Context(module, options=ParsedOptions(machine))
     before = faster.without_changes()
-    for found, bandwidth in ((faster, 6704e9), (before, 3352e9)):
-        assert found.on_machine.profile is not None
-        assert found.on_machine.profile.memory_bandwidth == bandwidth
+    for context, bandwidth in ((faster, 6704e9), (before, 3352e9)):
+        assert context.on_machine.profile is not None
+        assert context.on_machine.profile.memory_bandwidth == bandwidth
 
 
 def test_kernels_take_on_each_profile_what_it_says() -> None:
@@ -215,9 +215,9 @@ def test_kernels_take_on_each_profile_what_it_says() -> None:
     (module,) = read_modules(open_source(PLAIN), Cost.wants)
     first = Context(module, options=ParsedOptions(MachineOptions((load_profile("h100-sxm"), load_profile("tpu-v5e")))))
     assert first.on_machine.costings
-    for one in first.on_each_profile():
-        (costing,) = one.on_machine.costings
-        profile = one.on_machine.profile
+    for machine in first.on_each_profile():
+        (costing,) = machine.on_machine.costings
+        profile = machine.on_machine.profile
         assert profile is not None
         assert profile.memory_bandwidth is not None
         assert costing.cost.time is not None

@@ -1,4 +1,4 @@
-"""What short texts run, issue and wait for."""
+"""Steps of short texts: what they run, issue and wait for."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def work(entry: Callable[..., Context]) -> Callable[..., IssuedWork]:
 
 
 def told(steps: list[Step]) -> list[tuple[object, ...]]:
-    """What each step is, by the names of instructions."""
+    """Return the kind of each step, with the names of its instructions."""
     words = {ComputeStep: "compute", CallStep: "call", LoopStep: "loop", BranchStep: "branch"}
     return [
         ("now" if step.waits else "issue", step.place[2])
@@ -48,7 +48,7 @@ def told(steps: list[Step]) -> list[tuple[object, ...]]:
 
 
 def test_a_start_its_done_and_what_is_synchronous(work: Callable[..., IssuedWork]) -> None:
-    found = work(
+    issued = work(
         "%p = f32[8] parameter(0)",
         f"%s = f32[8] all-reduce-start(%p), {GROUPS}, to_apply=%add",
         "%k = f32[8] negate(%p)",
@@ -58,7 +58,7 @@ def test_a_start_its_done_and_what_is_synchronous(work: Callable[..., IssuedWork
         "%d2 = f32[8] all-reduce-done(%s2)",
         f"ROOT %r = f32[8] all-reduce(%d2), {GROUPS}, to_apply=%add",
     )
-    assert told(list(found.program.steps["main"])) == [
+    assert told(list(issued.program.steps["main"])) == [
         ("issue", "s"),
         ("compute", "k"),
         ("wait", "s"),
@@ -70,13 +70,16 @@ def test_a_start_its_done_and_what_is_synchronous(work: Callable[..., IssuedWork
 
 def test_what_is_issued_has_the_order_of_the_program(work: Callable[..., IssuedWork]) -> None:
     """Sums over it are of one order of summands, and the same in every process."""
-    reduced = (f"%s{at} = f32[8] all-reduce(%{'p' if at == 0 else f's{at - 1}'}), {GROUPS}, to_apply=%add" for at in range(20))
-    found = work("%p = f32[8] parameter(0)", *reduced)
-    assert [name for _, _, name in found.issued] == [f"s{at}" for at in range(20)]
+    reduced = (
+        f"%s{number} = f32[8] all-reduce(%{'p' if number == 0 else f's{number - 1}'}), {GROUPS}, to_apply=%add"
+        for number in range(20)
+    )
+    issued = work("%p = f32[8] parameter(0)", *reduced)
+    assert [name for _, _, name in issued.issued] == [f"s{number}" for number in range(20)]
 
 
 def test_copies_by_their_ends(work: Callable[..., IssuedWork]) -> None:
-    found = work(
+    issued = work(
         "%p = f32[8] parameter(0)",
         "%out = (f32[8]{0:S(5)}, f32[8]{0}, u32[]) copy-start(%p)",
         "%host = f32[8]{0:S(5)} copy-done(%out)",
@@ -87,29 +90,29 @@ def test_copies_by_their_ends(work: Callable[..., IssuedWork]) -> None:
         "%sl = ((f32[8]{0}), f32[4]{0:S(1)}, s32[]) slice-start(%back), slice={[0:4]}",
         "ROOT %sd = f32[4]{0:S(1)} slice-done(%sl)",
     )
-    assert {place[2]: streams for place, streams in found.streams.items()} == {
+    assert {place[2]: streams for place, streams in issued.streams.items()} == {
         "out": ("to host",),
         "in": ("from host",),
         "near": ("copies",),
         "sl": ("copies",),
     }
     names = ["out", "in", "near", "sl"]
-    assert told(list(found.program.steps["main"])) == [(word, name) for name in names for word in ("issue", "wait")]
+    assert told(list(issued.program.steps["main"])) == [(word, name) for name in names for word in ("issue", "wait")]
 
 
 def test_without_a_schedule_copies_compute_and_collectives_are_left_out(work: Callable[..., IssuedWork]) -> None:
-    found = work(
+    issued = work(
         "%p = f32[8] parameter(0)",
         "%c = (f32[8], f32[8], u32[]) copy-start(%p)",
         "%cd = f32[8] copy-done(%c)",
         f"ROOT %r = f32[8] all-reduce(%cd), {GROUPS}, to_apply=%add",
         in_order=False,
     )
-    assert told(list(found.program.steps["main"])) == [("compute", "c"), ("wait", "c")]
+    assert told(list(issued.program.steps["main"])) == [("compute", "c"), ("wait", "c")]
 
 
 def test_loops_conditionals_and_calls(work: Callable[..., IssuedWork]) -> None:
-    found = work(
+    issued = work(
         "%p = s32[] parameter(0)",
         "%w = s32[] while(%p), condition=%cond, body=%body",
         "%b = s32[] conditional(%w, %w, %w), branch_computations={%body, %other}",
@@ -132,12 +135,12 @@ def test_loops_conditionals_and_calls(work: Callable[..., IssuedWork]) -> None:
 }
 """,
     )
-    assert told(list(found.program.steps["main"])) == [
+    assert told(list(issued.program.steps["main"])) == [
         ("loop", "w", "cond", "body", None),
         ("branch", "b", ("body", "other")),
         ("call", "c", "other"),
     ]
-    assert told(list(found.program.steps["body"])) == [("compute", "next")]
+    assert told(list(issued.program.steps["body"])) == [("compute", "next")]
 
 
 def test_what_an_async_start_wraps_runs_beside(work: Callable[..., IssuedWork]) -> None:
@@ -153,7 +156,7 @@ def test_what_an_async_start_wraps_runs_beside(work: Callable[..., IssuedWork]) 
   ROOT %neg = f32[8] negate(%ag)
 }
 """
-    found = work(
+    issued = work(
         "%p = f32[8] parameter(0)",
         "%a = ((f32[8]), f32[8], u32[]) async-start(%p), calls=%wrapped_a2a",
         '%s = ((f32[8]), f32[8], u32[]) call-start(%p), async_execution_thread="sparsecore", to_apply=%sparse',
@@ -161,14 +164,14 @@ def test_what_an_async_start_wraps_runs_beside(work: Callable[..., IssuedWork]) 
         "ROOT %sd = f32[8] call-done(%s)",
         before=wrapped,
     )
-    assert told(list(found.program.steps["main"])) == [("issue", "a"), ("issue", "s"), ("wait", "a"), ("wait", "s")]
-    assert {place[2]: streams for place, streams in found.streams.items()} == {"s": ("sparsecore",)}
-    assert {place[2]: name for place, name in found.program.beside.items()} == {"s": "sparse"}
-    assert told(list(found.program.steps["sparse"])) == [("compute", "ag"), ("compute", "neg")]
+    assert told(list(issued.program.steps["main"])) == [("issue", "a"), ("issue", "s"), ("wait", "a"), ("wait", "s")]
+    assert {place[2]: streams for place, streams in issued.streams.items()} == {"s": ("sparsecore",)}
+    assert {place[2]: name for place, name in issued.program.beside.items()} == {"s": "sparse"}
+    assert told(list(issued.program.steps["sparse"])) == [("compute", "ag"), ("compute", "neg")]
 
 
 def test_a_send_is_not_waited_for_at_once(work: Callable[..., IssuedWork]) -> None:
-    found = work(
+    issued = work(
         "%p = f32[8] parameter(0)",
         "%t = token[] after-all()",
         "%s = (f32[8], u32[], token[]) send(%p, %t), channel_id=3",
@@ -176,7 +179,7 @@ def test_a_send_is_not_waited_for_at_once(work: Callable[..., IssuedWork]) -> No
         "%sd = token[] send-done(%s), channel_id=3",
         "ROOT %r = f32[8] copy(%k)",
     )
-    assert told(list(found.program.steps["main"])) == [("issue", "s"), ("compute", "k"), ("wait", "s"), ("compute", "r")]
+    assert told(list(issued.program.steps["main"])) == [("issue", "s"), ("compute", "k"), ("wait", "s"), ("compute", "r")]
 
 
 def test_tpu_fusions_that_start_and_end_a_collective(work: Callable[..., IssuedWork]) -> None:
@@ -199,7 +202,7 @@ def test_tpu_fusions_that_start_and_end_a_collective(work: Callable[..., IssuedW
 
 """
 
-    found = work(
+    issued = work(
         "%p = f32[4] parameter(0)",
         "%s1 = (f32[4], f32[8], u32[]) fusion(%p), kind=kCustom, calls=%begin.1",
         "%s2 = (f32[4], f32[8], u32[]) fusion(%p), kind=kCustom, calls=%begin.2",
@@ -210,7 +213,7 @@ def test_tpu_fusions_that_start_and_end_a_collective(work: Callable[..., IssuedW
         "ROOT %d1 = f32[8] fusion(%p, %f1), kind=kCustom, calls=%end.1",
         before=halves(1) + halves(2),
     )
-    assert told(list(found.program.steps["main"])) == [
+    assert told(list(issued.program.steps["main"])) == [
         ("issue", "s1"),
         ("issue", "s2"),
         ("compute", "k"),

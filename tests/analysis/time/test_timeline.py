@@ -36,24 +36,24 @@ def run(
     branch: BranchTaken = "first",
     beside: Mapping[InstructionPlace, str] | None = None,
 ) -> Timeline:
-    """The timeline of a program; `seconds` and `streams` are by name, the stream is `link` where none is given."""
+    """Return the timeline of a program. `seconds` and `streams` are by name; the default stream is `link`."""
     program = TimedProgram("main", steps, beside or {})
     return Timeline(program, lambda place: seconds[place[2]], lambda place: (streams or {}).get(place[2], ("link",)), branch)
 
 
 def test_a_window_hides_what_fits_in_it() -> None:
     steps: list[Step] = [IssueStep(at("a"), False), ComputeStep(at("k")), wait("a"), ComputeStep(at("k2"))]
-    found = run({"main": steps}, {"a": 5, "k": 3, "k2": 1})
-    assert (found.step, found.compute) == (6, 4)
-    assert found.site(at("a")) == (1, 5, 3, 2)
+    timeline = run({"main": steps}, {"a": 5, "k": 3, "k2": 1})
+    assert (timeline.step, timeline.compute) == (6, 4)
+    assert timeline.site(at("a")) == (1, 5, 3, 2)
     hidden = run({"main": steps}, {"a": 2, "k": 3, "k2": 1})
     assert (hidden.step, hidden.site(at("a")).exposed) == (4, 0)
 
 
 def test_what_waits_in_the_queue_of_a_stream_is_exposed_longer_than_it_takes() -> None:
     steps: list[Step] = [IssueStep(at("a"), False), IssueStep(at("b"), True), wait("a")]
-    found = run({"main": steps}, {"a": 10, "b": 1})
-    assert (found.step, found.site(at("b")).exposed, found.site(at("a")).exposed) == (11, 11, 0)
+    timeline = run({"main": steps}, {"a": 10, "b": 1})
+    assert (timeline.step, timeline.site(at("b")).exposed, timeline.site(at("a")).exposed) == (11, 11, 0)
     apart = run({"main": steps}, {"a": 10, "b": 1}, {"b": ("other",)})
     assert (apart.step, apart.site(at("b")).exposed, apart.site(at("a")).exposed) == (10, 1, 9)
 
@@ -62,8 +62,8 @@ def test_a_collective_over_two_axes_holds_both() -> None:
     """`both` begins when the later of the two is free, and `x` again behind it."""
     seconds = {"x": 1, "y": 4, "both": 2, "x2": 1}
     streams = {"x": ["x"], "y": ["y"], "both": ["x", "y"], "x2": ["x"]}
-    found = run({"main": [*(IssueStep(at(name), False) for name in seconds), wait("x2")]}, seconds, streams)
-    assert found.step == 7
+    timeline = run({"main": [*(IssueStep(at(name), False) for name in seconds), wait("x2")]}, seconds, streams)
+    assert timeline.step == 7
 
 
 def loop(count: int | None) -> dict[str, Sequence[Step]]:
@@ -77,20 +77,20 @@ def loop(count: int | None) -> dict[str, Sequence[Step]]:
 def test_a_loop_is_followed_until_its_iterations_are_alike() -> None:
     """The first iterations wait for what was issued before the loop, the others do not."""
     for count in (0, 1, 2, 5, 1_000_000):
-        found = run(loop(count), {"outer": 10, "c": 1, "a": 3, "k": 2})
+        timeline = run(loop(count), {"outer": 10, "c": 1, "a": 3, "k": 2})
         first = 10 + 3 if count else 10  # `a` of the first iteration begins at 10
         others = 4 * (count - 1) + 1 if count else 0
-        assert found.step == first + others
-        assert found.compute == 3 * count + 1
-        assert found.runs(at("k", "body")) == count
-        assert found.reason == ""
-        exposed = found.site(at("outer")).exposed + found.site(at("a", "body")).exposed
-        assert found.step == pytest.approx(found.compute + exposed, rel=1e-12)
+        assert timeline.step == first + others
+        assert timeline.compute == 3 * count + 1
+        assert timeline.runs(at("k", "body")) == count
+        assert timeline.reason == ""
+        exposed = timeline.site(at("outer")).exposed + timeline.site(at("a", "body")).exposed
+        assert timeline.step == pytest.approx(timeline.compute + exposed, rel=1e-12)
 
 
 def test_a_loop_of_an_unknown_count_is_taken_once_and_says_so() -> None:
-    found = run(loop(None), {"outer": 0, "c": 1, "a": 3, "k": 2})
-    assert (found.step, found.reason) == (5, "the trip count of while (line 1) is not known")
+    timeline = run(loop(None), {"outer": 0, "c": 1, "a": 3, "k": 2})
+    assert (timeline.step, timeline.reason) == (5, "the trip count of while (line 1) is not known")
 
 
 def test_a_lag_that_never_repeats_is_extrapolated() -> None:
@@ -102,10 +102,10 @@ def test_a_lag_that_never_repeats_is_extrapolated() -> None:
         "cond": [],
         "body": [IssueStep(at("a", "body"), False), ComputeStep(at("k", "body"))],
     }
-    found = run(steps, {"outer": 0, "a": 3, "k": 2, "last": 0})
-    assert (found.step, found.compute) == (3000, 2000)
-    assert found.site(at("a", "body")) == (1000, 3000, 0, 0)
-    assert found.reason.startswith("the iterations of while (line 1) still differ after ")
+    timeline = run(steps, {"outer": 0, "a": 3, "k": 2, "last": 0})
+    assert (timeline.step, timeline.compute) == (3000, 2000)
+    assert timeline.site(at("a", "body")) == (1000, 3000, 0, 0)
+    assert timeline.reason.startswith("the iterations of while (line 1) still differ after ")
     assert run(steps, {"outer": 200, "a": 1, "k": 2, "last": 0}).step == 2000
 
 
@@ -130,16 +130,16 @@ def test_a_computation_beside_the_compute_stream() -> None:
         "inside": [ComputeStep(at("i", "inside")), CallStep(at("call", "inside"), "deeper")],
         "deeper": [ComputeStep(at("d", "deeper"))],
     }
-    found = run(steps, {"i": 2, "d": 3, "k": 1}, beside={at("one"): "inside", at("two"): "inside"})
-    assert (found.step, found.compute) == (10, 1)
-    assert found.site(at("two")) == (1, 5, 1, 9)
-    assert found.site(at("one")) == (1, 5, 0, 0)
+    timeline = run(steps, {"i": 2, "d": 3, "k": 1}, beside={at("one"): "inside", at("two"): "inside"})
+    assert (timeline.step, timeline.compute) == (10, 1)
+    assert timeline.site(at("two")) == (1, 5, 1, 9)
+    assert timeline.site(at("one")) == (1, 5, 0, 0)
 
 
 def test_a_computation_that_runs_itself_ends() -> None:
-    found = run({"main": [ComputeStep(at("k")), CallStep(at("call"), "main")]}, {"k": 1})
-    assert found.step == 1
-    assert "calls itself" in found.reason
+    timeline = run({"main": [ComputeStep(at("k")), CallStep(at("call"), "main")]}, {"k": 1})
+    assert timeline.step == 1
+    assert "calls itself" in timeline.reason
 
 
 def test_calls_nest_deeper_than_the_stack_of_python() -> None:
@@ -153,8 +153,8 @@ def test_computations_that_each_call_the_next_one_twice_are_followed_once_for_ea
     """A chain of 40 runs its last computation 2^40 times."""
     steps: dict[str, Sequence[Step]] = {f"c{i}": [CallStep(at("call"), f"c{i + 1}")] * 2 for i in range(40)}
     steps |= {"main": [CallStep(at("call"), "c0")], "c40": [IssueStep(at("a", "c40"), True)]}
-    found = run(steps, {"a": 1})
-    assert (found.step, found.site(at("a", "c40")).runs) == (2.0**40, 2**40)
+    timeline = run(steps, {"a": 1})
+    assert (timeline.step, timeline.site(at("a", "c40")).runs) == (2.0**40, 2**40)
 
 
 def test_work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,9 +163,9 @@ def test_work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_TIMES", 1)
     body: list[Step] = [IssueStep(at("a", "body"), False), ComputeStep(at("k", "body"))]
     steps: dict[str, Sequence[Step]] = {"main": [CallStep(at("call"), "body")] * 50, "body": body}
-    found = run(steps, {"a": 3, "k": 2})
-    assert (found.step, found.site(at("a", "body")).runs) == (100, 50)
-    assert found.reason == "computations run in more states of the streams than are followed"
+    timeline = run(steps, {"a": 3, "k": 2})
+    assert (timeline.step, timeline.site(at("a", "body")).runs) == (100, 50)
+    assert timeline.reason == "computations run in more states of the streams than are followed"
 
 
 def test_the_run_of_what_is_beside_the_compute_stream() -> None:

@@ -10,7 +10,7 @@ from tests.analysis.time.test_timeline import at, loop, run, wait
 
 
 def told(events: Sequence[StreamEvent]) -> list[tuple[object, ...]]:
-    return [(one.stream, one.kind, one.place[2], one.begin, one.end - one.begin) for one in events]
+    return [(event.stream, event.kind, event.place[2], event.begin, event.end - event.begin) for event in events]
 
 
 def test_what_is_issued_is_on_its_streams_and_waits_on_the_compute_stream() -> None:
@@ -21,8 +21,8 @@ def test_what_is_issued_is_on_its_streams_and_waits_on_the_compute_stream() -> N
         IssueStep(at("b"), True),
         wait("b"),
     ]
-    found = run({"main": steps}, {"a": 5, "k": 3, "b": 2}, {"a": ("x", "y"), "b": ("x",)})
-    assert told(list(timeline_events(found))) == [
+    timeline = run({"main": steps}, {"a": 5, "k": 3, "b": 2}, {"a": ("x", "y"), "b": ("x",)})
+    assert told(list(timeline_events(timeline))) == [
         ("x", "issued", "a", 0, 5),
         ("y", "issued", "a", 0, 5),
         ("compute", "kernel", "k", 0, 3),
@@ -33,21 +33,23 @@ def test_what_is_issued_is_on_its_streams_and_waits_on_the_compute_stream() -> N
 
 
 def test_a_loop_is_unrolled_up_to_a_limit() -> None:
-    """What is not shown is one event, and the program goes on where the timeline has it."""
+    """Hidden iterations are one event, and the program continues at the time of the timeline."""
     steps = loop(1000)
     steps["main"] = [*steps["main"], ComputeStep(at("end"))]
-    found = run(steps, {"outer": 10, "c": 1, "a": 3, "k": 2, "end": 7})
-    events = list(timeline_events(found, unrolled=2))
+    timeline = run(steps, {"outer": 10, "c": 1, "a": 3, "k": 2, "end": 7})
+    events = list(timeline_events(timeline, unrolled=2))
     assert [
-        (one.kind, one.begin, one.end - one.begin, one.iterations) for one in events if one.kind.startswith("iteration")
+        (event.kind, event.begin, event.end - event.begin, event.iterations)
+        for event in events
+        if event.kind.startswith("iteration")
     ] == [
         ("iteration", 0, 13, 1),
         ("iteration", 13, 4, 1),
         ("iterations", 17, 4 * 998, 998),
     ]
     last = events[-1]
-    assert (last.place[2], last.end) == ("end", found.step)
-    assert len(list(timeline_events(found, limit=30, unrolled=500))) < 40
+    assert (last.place[2], last.end) == ("end", timeline.step)
+    assert len(list(timeline_events(timeline, limit=30, unrolled=500))) < 40
 
 
 def test_calls_and_the_branch_that_is_taken() -> None:
@@ -63,7 +65,7 @@ def test_calls_and_the_branch_that_is_taken() -> None:
 def test_loops_in_loops_take_as_long_as_in_the_timeline() -> None:
     inner = loop(5)
     steps = {**inner, "inner": inner["main"], "main": [LoopStep(at("all"), "cond", "inner", 7)]}
-    found = run(steps, {"outer": 10, "c": 1, "a": 3, "k": 2})
+    timeline = run(steps, {"outer": 10, "c": 1, "a": 3, "k": 2})
     for limit in (1, 10, 1000):
-        events = list(timeline_events(found, limit=limit, unrolled=3))
-        assert max(one.end for one in events) == found.step
+        events = list(timeline_events(timeline, limit=limit, unrolled=3))
+        assert max(event.end for event in events) == timeline.step

@@ -1,5 +1,6 @@
-"""Timelines of compiled programs whose times were worked out by hand: durations are those of wire bytes alone and of a plain
-roofline, or of the compiler's own cycles.
+"""Timelines of compiled programs, worked out by hand.
+
+Durations are those of sent bytes alone and of a plain roofline, or of the compiler's own cycles.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ def roofline(rates: dict[str, float], bandwidth: float) -> Callable[[Kernel], fl
 def cycles(kernel: Kernel) -> float:
     """The compiler's estimate at 1.5 GHz; what has none takes its bytes at 819 GB/s."""
     config = kernel.instruction.attr("backend_config")
-    found = [part["estimated_cycles"] for part in config.objects() if "estimated_cycles" in part] if config else []
-    return int(str(found[0])) / 1.5e9 if found else sum(size for _, size in kernel.moved) / 819e9
+    stated = [part["estimated_cycles"] for part in config.objects() if "estimated_cycles" in part] if config else []
+    return int(str(stated[0])) / 1.5e9 if stated else sum(size for _, size in kernel.moved) / 819e9
 
 
 def one_stream(context: Context, collective: Collective) -> Sequence[str]:
@@ -69,14 +70,14 @@ def timeline(
     context, work = program_of(name)
     work = change(work)
 
-    def seconds(at: InstructionPlace) -> float:
-        collective = work.collectives.get(at)
+    def seconds(position: InstructionPlace) -> float:
+        collective = work.collectives.get(position)
         if collective is None:
-            return 0.0 if at in work.streams else kernel_s(work.kernels[at])
+            return 0.0 if position in work.streams else kernel_s(work.kernels[position])
         return (collective.wire_bytes or 0) / link
 
-    def streams_of(at: InstructionPlace) -> Sequence[str]:
-        return streams(context, work.collectives[at]) if at in work.collectives else work.streams[at]
+    def streams_of(position: InstructionPlace) -> Sequence[str]:
+        return streams(context, work.collectives[position]) if position in work.collectives else work.streams[position]
 
     return context, Timeline(work.program, seconds, streams_of)
 
@@ -86,20 +87,20 @@ def axes(context: Context, collective: Collective) -> Sequence[str]:
     return tuple((axis or "none").split(","))
 
 
-def figures(context: Context, found: Timeline) -> tuple[float, float, float, int]:
+def figures(context: Context, timeline_found: Timeline) -> tuple[float, float, float, int]:
     """The step, what is exposed, the time of the collectives, all in microseconds, and how often they run."""
-    sites = [found.site(place(collective.start)) for collective in context.collectives]
+    sites = [timeline_found.site(place(collective.start)) for collective in context.collectives]
     return (
-        found.step * 1e6,
+        timeline_found.step * 1e6,
         sum(site.exposed for site in sites) * 1e6,
         sum(site.busy for site in sites) * 1e6,
         sum(site.runs for site in sites),
     )
 
 
-def site(context: Context, found: Timeline, name: str) -> InstructionTimes:
-    (collective,) = (one for one in context.collectives if one.start.name == name)
-    return found.site(place(collective.start))
+def site(context: Context, steps: Timeline, name: str) -> InstructionTimes:
+    (collective,) = (collective_of_text for collective_of_text in context.collectives if collective_of_text.start.name == name)
+    return steps.site(place(collective.start))
 
 
 def near(value: float) -> Any:
@@ -115,8 +116,8 @@ def about(value: float, error: float) -> Any:
 def one_iteration(work: IssuedWork) -> IssuedWork:
     """The program with each loop run once."""
     steps = {
-        name: [step._replace(trips=1) if isinstance(step, LoopStep) else step for step in of]
-        for name, of in work.program.steps.items()
+        name: [step._replace(trips=1) if isinstance(step, LoopStep) else step for step in body]
+        for name, body in work.program.steps.items()
     }
     return work._replace(program=work.program._replace(steps=steps))
 
