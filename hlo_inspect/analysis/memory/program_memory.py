@@ -67,8 +67,8 @@ def find_program_memory(module: Module, views: Views, interface: Interface, give
 def _why_not(module: Module) -> str:
     """Return the reason why the text does not state the memory; empty if it does."""
     entry = module.entry
-    parts = module.computations.values()
-    if entry is None or module.problems.is_truncated or any(computation.is_truncated for computation in parts):
+    computations = module.computations.values()
+    if entry is None or module.problems.is_truncated or any(computation.is_truncated for computation in computations):
         return "the text does not hold the whole module"
     if not module.header.is_scheduled:
         return "the module is not scheduled (no is_scheduled=true), so the order of its instructions is not known"

@@ -87,11 +87,11 @@ def axes(context: Context, collective: Collective) -> Sequence[str]:
     return tuple((axis or "none").split(","))
 
 
-def figures(context: Context, timeline_found: Timeline) -> tuple[float, float, float, int]:
+def figures(context: Context, result: Timeline) -> tuple[float, float, float, int]:
     """The step, what is exposed, the time of the collectives, all in microseconds, and how often they run."""
-    sites = [timeline_found.site(place(collective.start)) for collective in context.collectives]
+    sites = [result.site(place(collective.start)) for collective in context.collectives]
     return (
-        timeline_found.step * 1e6,
+        result.step * 1e6,
         sum(site.exposed for site in sites) * 1e6,
         sum(site.busy for site in sites) * 1e6,
         sum(site.runs for site in sites),
@@ -123,86 +123,86 @@ def one_iteration(work: IssuedWork) -> IssuedWork:
 
 
 def test_a_short_program_with_a_synchronous_all_to_all() -> None:
-    context, found = timeline("gpu_h100x8/moe_ep_alltoall", roofline(H100, 3352e9), 450e9)
-    assert figures(context, found) == (near(6.10), near(0.138), near(0.414), 4)
-    assert found.compute * 1e6 == near(5.96)
-    second = site(context, found, "all-to-all-start.2")
+    context, result = timeline("gpu_h100x8/moe_ep_alltoall", roofline(H100, 3352e9), 450e9)
+    assert figures(context, result) == (near(6.10), near(0.138), near(0.414), 4)
+    assert result.compute * 1e6 == near(5.96)
+    second = site(context, result, "all-to-all-start.2")
     assert (second.window * 1e6, second.exposed * 1e6) == (near(0.1168), about(0.0106, 1e-4))
-    assert site(context, found, "all-to-all-start").exposed == 0
-    assert site(context, found, "all-to-all-start.1").exposed * 1e6 == near(0.1274)
+    assert site(context, result, "all-to-all-start").exposed == 0
+    assert site(context, result, "all-to-all-start.1").exposed * 1e6 == near(0.1274)
 
 
 def test_b_collectives_in_two_loops() -> None:
-    context, found = timeline("gpu_h100x8/tf_dptp_scan", roofline(H100, 3352e9), 450e9)
-    assert figures(context, found) == (near(169.09), near(12.85), near(21.87), 27)
-    assert found.compute * 1e6 == near(156.24)
-    in_loop = site(context, found, "all-reduce-start.4")
+    context, result = timeline("gpu_h100x8/tf_dptp_scan", roofline(H100, 3352e9), 450e9)
+    assert figures(context, result) == (near(169.09), near(12.85), near(21.87), 27)
+    assert result.compute * 1e6 == near(156.24)
+    in_loop = site(context, result, "all-reduce-start.4")
     assert (in_loop.runs, in_loop.window * 1e6 / 4, in_loop.exposed * 1e6) == (4, near(0.5118), near(11.060))
-    assert site(context, found, "all-reduce-start.10").exposed * 1e6 == near(1.788)
+    assert site(context, result, "all-reduce-start.10").exposed * 1e6 == near(1.788)
 
 
 def test_c_what_is_gathered_and_scattered_at_once() -> None:
-    context, found = timeline("gpu_h100x8/tf_fsdp_unroll", roofline(H100, 3352e9), 450e9)
-    step, exposed, _, _ = figures(context, found)
-    assert (step, exposed, found.compute * 1e6) == (near(120.85), near(34.28), near(86.57))
-    scattered = site(context, found, "reduce-scatter-start")
+    context, result = timeline("gpu_h100x8/tf_fsdp_unroll", roofline(H100, 3352e9), 450e9)
+    step, exposed, _, _ = figures(context, result)
+    assert (step, exposed, result.compute * 1e6) == (near(120.85), near(34.28), near(86.57))
+    scattered = site(context, result, "reduce-scatter-start")
     assert (scattered.window * 1e6, scattered.exposed * 1e6) == (near(0.515), near(16.816))
 
 
 def test_d_collectives_that_are_in_flight_together() -> None:
     """With one stream for all, as GPUs have, and with one for each mesh axis."""
     name, kernels = "timeline/gpu_a100_2x8_collective_zoo", roofline(A100, 2039e9)
-    context, found = timeline(name, kernels, 300e9)
-    assert figures(context, found) == (near(16.703), near(13.624), near(14.363), 12)
-    context, found = timeline(name, kernels, 300e9, axes)
-    assert figures(context, found)[:2] == (near(15.502), near(12.423))
-    assert site(context, found, "all-gather-start.1").exposed * 1e6 == near(10.303)
-    queued = site(context, found, "reduce-scatter-start.1")
+    context, result = timeline(name, kernels, 300e9)
+    assert figures(context, result) == (near(16.703), near(13.624), near(14.363), 12)
+    context, result = timeline(name, kernels, 300e9, axes)
+    assert figures(context, result)[:2] == (near(15.502), near(12.423))
+    assert site(context, result, "all-gather-start.1").exposed * 1e6 == near(10.303)
+    queued = site(context, result, "reduce-scatter-start.1")
     assert (queued.busy * 1e6, queued.exposed * 1e6) == (near(0.1092), near(1.738))
 
 
 def test_e_asynchronous_fusions_of_a_tpu() -> None:
-    context, found = timeline("tpu_v5e_2x4/tf_fsdp_scan", cycles, 45e9, axes)
-    assert figures(context, found) == (near(990.94), near(302.09), near(502.34), 67)
-    assert found.compute * 1e6 == near(688.84)
-    hidden, late = site(context, found, "async-collective-start.3"), site(context, found, "async-collective-start.4")
+    context, result = timeline("tpu_v5e_2x4/tf_fsdp_scan", cycles, 45e9, axes)
+    assert figures(context, result) == (near(990.94), near(302.09), near(502.34), 67)
+    assert result.compute * 1e6 == near(688.84)
+    hidden, late = site(context, result, "async-collective-start.3"), site(context, result, "async-collective-start.4")
     assert (hidden.window * 1e6 / 4, hidden.exposed) == (near(12.607), 0)
     assert (late.window * 1e6 / 4, late.exposed * 1e6 / 4) == (near(5.076), near(5.118))
-    assert site(context, found, "all-gather.280").exposed * 1e6 / 4 == near(10.194)
-    assert site(context, found, "fusion.517").exposed * 1e6 / 4 == near(38.229)
+    assert site(context, result, "all-gather.280").exposed * 1e6 / 4 == near(10.194)
+    assert site(context, result, "fusion.517").exposed * 1e6 / 4 == near(38.229)
 
 
 def test_f_permutes_that_are_hidden_and_an_all_reduce_that_is_not() -> None:
     """The ring goes round once, as the example takes it; the program goes round eight times."""
     name = "timeline/tpu_v5e_2x4_ring_attention_ppermute"
-    context, found = timeline(name, cycles, 45e9, axes, one_iteration)
-    permutes = [found.site(place(one.start)) for one in context.collectives if one.kind == "collective-permute"]
-    assert [(one.busy * 1e6, one.exposed) for one in permutes] == [(near(0.728), 0)] * 4
-    assert min(one.window for one in permutes) * 1e6 == about(2.9, 0.05)
-    assert max(one.window for one in permutes) * 1e6 == about(19.1, 0.05)
-    assert found.step * 1e6 == near(52.29)
-    context, found = timeline(name, cycles, 45e9, axes)
-    assert sum(found.site(place(one.start)).runs for one in context.collectives) == 33
+    context, result = timeline(name, cycles, 45e9, axes, one_iteration)
+    permutes = [result.site(place(permute.start)) for permute in context.collectives if permute.kind == "collective-permute"]
+    assert [(permute.busy * 1e6, permute.exposed) for permute in permutes] == [(near(0.728), 0)] * 4
+    assert min(permute.window for permute in permutes) * 1e6 == about(2.9, 0.05)
+    assert max(permute.window for permute in permutes) * 1e6 == about(19.1, 0.05)
+    assert result.step * 1e6 == near(52.29)
+    context, result = timeline(name, cycles, 45e9, axes)
+    assert sum(result.site(place(permute.start)).runs for permute in context.collectives) == 33
 
-    context, found = timeline("timeline/tpu_v5e_2x4_ddp_bucketed_psum_shardmap", cycles, 45e9, axes)
-    assert figures(context, found)[:3] == (near(345.27), near(265.40), near(265.40))
-    assert found.compute * 1e6 == near(79.88)
-    context, found = timeline("gpu_h100x8/ddp_bucketed_psum_shardmap", roofline(H100, 3352e9), 450e9)
-    assert (found.compute * 1e6, figures(context, found)[1], found.step * 1e6) == (near(30.43), near(26.54), near(56.97))
+    context, result = timeline("timeline/tpu_v5e_2x4_ddp_bucketed_psum_shardmap", cycles, 45e9, axes)
+    assert figures(context, result)[:3] == (near(345.27), near(265.40), near(265.40))
+    assert result.compute * 1e6 == near(79.88)
+    context, result = timeline("gpu_h100x8/ddp_bucketed_psum_shardmap", roofline(H100, 3352e9), 450e9)
+    assert (result.compute * 1e6, figures(context, result)[1], result.step * 1e6) == (near(30.43), near(26.54), near(56.97))
 
 
 @pytest.mark.parametrize("name", ["gpu_h100x8/tf_dptp_scan", "tpu_v5e_2x4/tf_fsdp_scan", "cpu/pipeline_ppermute"])
 def test_a_step_is_what_is_computed_and_what_is_exposed(name: str) -> None:
-    context, found = timeline(name, cycles, 45e9, axes)
-    exposed = sum(found.site(step.place).exposed for of in found.program.steps.values() for step in issues(of))
-    assert found.step == pytest.approx(found.compute + exposed, rel=1e-12)
+    context, result = timeline(name, cycles, 45e9, axes)
+    exposed = sum(result.site(step.place).exposed for steps in result.program.steps.values() for step in issues(steps))
+    assert result.step == pytest.approx(result.compute + exposed, rel=1e-12)
     compute = sum(
-        found.runs(place(kernel.instruction)) * cycles(kernel)
+        result.runs(place(kernel.instruction)) * cycles(kernel)
         for kernel in context.own_kernels
         if kernel.instruction.opcode != "copy-start"
     )
     if "tpu" not in name:  # whose fusions that wait are no kernels
-        assert found.compute == pytest.approx(compute, rel=1e-9)
+        assert result.compute == pytest.approx(compute, rel=1e-9)
 
 
 def issues(steps: Iterable[Step]) -> Iterator[IssueStep]:
