@@ -152,7 +152,7 @@ def test_a_temporary_lies_in_a_donated_parameter(device: Callable[[str], DeviceM
 
 
 def test_without_donation_both_need_memory(device: Callable[[str], DeviceMemory]) -> None:
-    """One buffer is in the output, which is not written before."""
+    """The output is a buffer of its own, which nothing writes before."""
     memory = device(DONATED.replace(", input_output_alias={ {}: (0, {}, may-alias) }", ""))
     assert names(memory, "output") == [{"v", "wave"}]
     assert (memory.output_bytes, memory.alias_bytes, memory.temp_bytes) == (256, 0, 256)

@@ -222,7 +222,7 @@ def test_the_ranges_of_a_real_program_are_those_that_xla_wrote() -> None:
 
 
 @pytest.mark.parametrize(
-    ("inputs", "found"),
+    ("inputs", "values"),
     [
         ({10: (1, 10)}, {10: 1}),
         ({10: (1, 2)}, {}),
@@ -233,5 +233,5 @@ def test_the_ranges_of_a_real_program_are_those_that_xla_wrote() -> None:
         ({10: (1, 13), 11: (10, 12), 12: (10, 12), 13: (11, 2)}, {11: 10, 12: 10}),
     ],
 )
-def test_phis_of_one_value_are_that_value(inputs: dict[int, tuple[int, ...]], found: dict[int, int]) -> None:
-    assert without_redundant_phis(inputs) == found
+def test_phis_of_one_value_are_that_value(inputs: dict[int, tuple[int, ...]], values: dict[int, int]) -> None:
+    assert without_redundant_phis(inputs) == values

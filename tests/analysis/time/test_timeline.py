@@ -34,10 +34,10 @@ def run(
     seconds: Mapping[str, float],
     streams: Mapping[str, Sequence[str]] | None = None,
     branch: BranchTaken = "first",
-    beside: Mapping[InstructionPlace, str] | None = None,
+    parallel: Mapping[InstructionPlace, str] | None = None,
 ) -> Timeline:
     """Return the timeline of a program. `seconds` and `streams` are by name; the default stream is `link`."""
-    program = TimedProgram("main", steps, beside or {})
+    program = TimedProgram("main", steps, parallel or {})
     return Timeline(program, lambda place: seconds[place[2]], lambda place: (streams or {}).get(place[2], ("link",)), branch)
 
 
@@ -130,7 +130,7 @@ def test_a_computation_beside_the_compute_stream() -> None:
         "inside": [ComputeStep(at("i", "inside")), CallStep(at("call", "inside"), "deeper")],
         "deeper": [ComputeStep(at("d", "deeper"))],
     }
-    timeline = run(steps, {"i": 2, "d": 3, "k": 1}, beside={at("one"): "inside", at("two"): "inside"})
+    timeline = run(steps, {"i": 2, "d": 3, "k": 1}, parallel={at("one"): "inside", at("two"): "inside"})
     assert (timeline.step, timeline.compute) == (10, 1)
     assert timeline.site(at("two")) == (1, 5, 1, 9)
     assert timeline.site(at("one")) == (1, 5, 0, 0)
@@ -175,7 +175,7 @@ def test_the_run_of_what_is_beside_the_compute_stream() -> None:
         "f": [ComputeStep(at("p", "f")), ComputeStep(at("q", "f"))],
         "g": [ComputeStep(at("r", "g"))],
     }
-    timeline = run(steps, {"k": 1, "p": 2, "q": 3, "r": 7}, beside={at("x"): "f", at("y"): "g"})
+    timeline = run(steps, {"k": 1, "p": 2, "q": 3, "r": 7}, parallel={at("x"): "f", at("y"): "g"})
     inner = timeline.beside(at("x"))
     assert inner is not None
     assert (inner.computation, inner.passed, inner.compute) == ("f", 5 * module.TICKS, 5 * module.TICKS)
