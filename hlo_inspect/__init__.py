@@ -55,5 +55,5 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the module holds
 
 
 def __dir__() -> list[str]:
-    """The API, and what every module has."""
+    """Return the names of the API and those that every module has."""
     return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
