@@ -18,10 +18,10 @@ from hlo_inspect.hlo.module import Computation, count_opcodes
 from hlo_inspect.hlo.values.op_names import Origin
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.hlo.wants import Wants
-from hlo_inspect.passes.base import Pass
+from hlo_inspect.passes.base import Pass, bounded
 from hlo_inspect.passes.custom_calls import custom_calls_by_target
 from hlo_inspect.passes.instruction_rows import group_rows, joined_name, stacks_of
-from hlo_inspect.report.model import Column, FactSpec, Section, Table, Unit, Value
+from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
 KINDS = frozenset({"kLoop", "kInput", "kOutput", "kCustom"})
 
@@ -64,27 +64,16 @@ def _tables(context: Context) -> Iterator[Table]:
 
 
 class _FusionStep(NamedTuple):
-    """The runs, FLOPs and bytes of fusions in one step: `bounds` of these three, each exact value, and each lower bound.
+    """The runs, FLOPs and bytes of fusions in one step."""
 
-    Equal fusions share an object, and columns read it for each row: a field is read in a third of the time of `bounds`.
-    """
-
-    bounds: tuple[Bounds, ...]
-    runs: int | None
-    runs_at_least: int
-    flops: int | None
-    flops_at_least: int
-    size: int | None
-    size_at_least: int
-
-    @classmethod
-    def of(cls, runs: Bounds, flops: Bounds, size: Bounds) -> _FusionStep:
-        return cls((runs, flops, size), runs.exact, runs.least, flops.exact, flops.least, size.exact, size.least)
+    runs: Bounds
+    flops: Bounds
+    size: Bounds
 
     def times(self, count: int) -> _FusionStep:
         """Return the figures of `count` fusions."""
         times = Bounds.exactly(count)
-        return _FusionStep.of(*[figure.times(times) for figure in self.bounds])
+        return _FusionStep(*[figure.times(times) for figure in self])
 
 
 class _FusionForm(NamedTuple):
@@ -135,9 +124,7 @@ def fusion_tables(context: Context) -> Iterator[Table]:
     rows = sorted(fusions, key=_WEIGHT, reverse=True)
     yield Table.of("fusions", "Fusions of one step, by bytes moved", _COLUMNS, rows, page_as="fusion_groups")
     equal = _merge_fusions(rows)
-    groups = sorted(
-        equal, key=lambda group: (group.of_step.size_at_least, group.form.weight[1] * len(group.rows)), reverse=True
-    )
+    groups = sorted(equal, key=lambda group: (group.of_step.size.least, group.form.weight[1] * len(group.rows)), reverse=True)
     yield Table.of("fusion_groups", "Fusions of one step, equal ones together, by bytes moved", _GROUPS, groups)
     yield _by_kind_of_step(equal)
     yield _by_root(fusions)
@@ -166,7 +153,7 @@ def _rows(context: Context) -> Iterator[_FusionRow]:
         if form is None:
             result_bytes = fusion.result_bytes
             of_step = _of_all_runs(context, view.computation.name, parts)
-            weight = of_step.size_at_least, (moved or 0) + (result_bytes or 0)
+            weight = of_step.size.least, (moved or 0) + (result_bytes or 0)
             of_result = (result_bytes, str(result), fusion.outputs, fusion.is_multi_output)
             form = _FusionForm(kind, moved, *of_result, root, instructions, source, of_step, weight)
             form_of_key[key] = form = forms.setdefault(form, form)
@@ -176,8 +163,8 @@ def _rows(context: Context) -> Iterator[_FusionRow]:
 def _of_all_runs(context: Context, computation: str, parts: Sequence[CountedCost]) -> _FusionStep:
     runs = countable(context.call_graph.runs(computation))
     if context.module.entry is None:  # nothing says what runs
-        return _FusionStep.of(runs, runs, runs)
-    return _FusionStep.of(runs, sum_of_step(parts, "flops"), sum_of_step(parts, "bytes"))
+        return _FusionStep(runs, runs, runs)
+    return _FusionStep(runs, sum_of_step(parts, "flops"), sum_of_step(parts, "bytes"))
 
 
 def _place_in_program(context: Context, fusion: Fusion, kernel: Kernel | None) -> tuple[str, str]:
@@ -190,15 +177,10 @@ def _place_in_program(context: Context, fusion: Fusion, kernel: Kernel | None) -
     return origin.source, origin.op_name
 
 
-def _bounded(name: str, unit: Unit, figure: str, detail: int = 0, page_name: str = "") -> Column:
-    get, least = attrgetter(figure), attrgetter(f"{figure}_at_least")
-    return Column(name, unit, summed=True, detail=detail, page_name=page_name, get=get, least=least)
-
-
 _OF_STEP = (
-    _bounded("runs", "count", "of_step.runs", detail=1),
-    _bounded("flops", "flops", "of_step.flops"),
-    _bounded("bytes", "bytes", "of_step.size", page_name="bytes_accessed"),
+    bounded("runs", "count", attrgetter("of_step.runs"), 1),
+    bounded("flops", "flops", attrgetter("of_step.flops")),
+    bounded("bytes", "bytes", attrgetter("of_step.size"), page_name="bytes_accessed"),
 )
 
 
@@ -268,7 +250,7 @@ def _sum_of_kind(groups: Sequence[_EqualFusions]) -> _OfKind:
         of_all(attrgetter("instructions")),
         of_all(attrgetter("operand_bytes")),
         of_all(attrgetter("result_bytes")),
-        _FusionStep.of(*map(Bounds.sum, zip(*(group.of_step.bounds for group in groups), strict=True))),
+        _FusionStep(*map(Bounds.sum, zip(*(group.of_step for group in groups), strict=True))),
     )
 
 
