@@ -27,7 +27,6 @@ from hlo_inspect.hlo.wants import Wants
 from hlo_inspect.request import Request
 
 METADATA = re.compile(r", metadata=\{(?:[^{}\"]|\"(?:[^\"\\]|\\.)*\")*\}")
-SUFFIXES = {".gz", ".hlo", ".txt", ".xz", ".zst"}
 WANTS = Wants(graph=True, entry=True, checked=True)
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from hlo_inspect.graph.neighbourhood.expressions import FusionExpressions
 from hlo_inspect.graph.neighbourhood.instruction_lookup import RowPlace, find_rows, fits
-from hlo_inspect.graph.neighbourhood.neighbourhood import Neighbourhood, Ways
+from hlo_inspect.graph.neighbourhood.neighbourhood import Neighbourhood
+from hlo_inspect.graph.neighbourhood.paths import InstructionPaths
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
@@ -166,9 +167,9 @@ def test_the_arrays_of_a_loop_are_kept_apart() -> None:
 def test_ways_of_one_array_of_a_loop() -> None:
     source = module(LOOP)
     views = views_of(source)
-    assert Ways(source, views, [asked(source, "r")], [asked(source, "ey")]).found == []
-    ways = Ways(source, views, [asked(source, "p")], [asked(source, "ey")])
-    assert [[ways.graph.name(number) for number in way] for way in ways.found] == [["p", "w", "ey"]]
+    assert InstructionPaths(source, views, [asked(source, "r")], [asked(source, "ey")]).shortest == []
+    ways = InstructionPaths(source, views, [asked(source, "p")], [asked(source, "ey")])
+    assert [[ways.graph.name(number) for number in way] for way in ways.shortest] == [["p", "w", "ey"]]
     assert {ways.graph.name(number) for number in ways.joined} == {"p", "w", "a1", "b1", "ey"}
 
 
@@ -187,7 +188,7 @@ def test_many_ends_take_time_in_their_number() -> None:
         root = f"  ROOT c = f32[{2 * count}] concatenate({names}), dimensions={{0}}"
         source = module(f"HloModule m\nENTRY e {{\n  p = f32[2] parameter(0)\n{rows}\n{root}\n}}\n")
         views = views_of(source)
-        ways = Ways(source, views, find_rows(source, views, "negate"), find_rows(source, views, "c"))
-        assert len(ways.found) == 8
+        ways = InstructionPaths(source, views, find_rows(source, views, "negate"), find_rows(source, views, "c"))
+        assert len(ways.shortest) == 8
 
     assert_linear(find_ways, 5_000)

@@ -13,8 +13,10 @@ from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.errors import UsageError
 from hlo_inspect.graph.neighbourhood.expressions import FusionExpressions
+from hlo_inspect.graph.neighbourhood.instruction_graph import InstructionGraph, callers, graph_around
 from hlo_inspect.graph.neighbourhood.instruction_lookup import RowPlace, find_rows
-from hlo_inspect.graph.neighbourhood.neighbourhood import InstructionGraph, Neighbourhood, Ways, callers, graph_around
+from hlo_inspect.graph.neighbourhood.neighbourhood import Neighbourhood
+from hlo_inspect.graph.neighbourhood.paths import InstructionPaths
 from hlo_inspect.graph.parameters import ParameterLeaf
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo import tokens
@@ -69,7 +71,7 @@ class Show(Pass):
             raise UsageError("show asks about an instruction: give its name, its line or a pattern")
         places = find_rows(context.module, context.views, query.name)
         if query.to is not None:
-            ways = Ways(context.module, context.views, places, find_rows(context.module, context.views, query.to))
+            ways = InstructionPaths(context.module, context.views, places, find_rows(context.module, context.views, query.to))
             return Section({}, way_tables(context, ways), _notes(ways.graph), ways_block(context, ways))
         if len(places) > 1:
             graph = graph_around(context.module, context.views, places, callers(context.views))
@@ -198,16 +200,16 @@ def several_block(context: Context, places: Sequence[RowPlace]) -> Iterator[Head
     yield HeadlineRow("", (Amount(len(places), "count", "instruction"), f" {what}: the name or the line of one shows more"))
 
 
-def ways_block(context: Context, ways: Ways) -> Iterator[HeadlineRow]:
+def ways_block(context: Context, ways: InstructionPaths) -> Iterator[HeadlineRow]:
     """Say if there is a path, and its length."""
     asked, to = context.request.name, context.request.to
-    if not ways.found:
+    if not ways.shortest:
         yield HeadlineRow("", (f"No array goes from {asked} to {to}, nor from {to} to {asked}",))
         return
     if ways.is_backwards:
         yield HeadlineRow("", (f"No array goes from {asked} to {to}; from {to} to {asked}:",))
-    steps = len(ways.found[0]) - 1
-    yield HeadlineRow("shortest", (Amount(steps, "count", "step"), f": {way_text(context, ways.graph, ways.found[0])}"))
+    steps = len(ways.shortest[0]) - 1
+    yield HeadlineRow("shortest", (Amount(steps, "count", "step"), f": {way_text(context, ways.graph, ways.shortest[0])}"))
     yield HeadlineRow("all ways", (Amount(len(ways.joined), "count", "instruction"), " are on some way"))
 
 

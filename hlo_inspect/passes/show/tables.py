@@ -10,8 +10,10 @@ from typing import NamedTuple
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.graph.neighbourhood.expressions import FusionExpressions, scalar_text
+from hlo_inspect.graph.neighbourhood.instruction_graph import InstructionGraph
 from hlo_inspect.graph.neighbourhood.instruction_lookup import RowPlace
-from hlo_inspect.graph.neighbourhood.neighbourhood import MAX_NEIGHBOURS, InstructionGraph, Neighbour, Neighbourhood, Ways
+from hlo_inspect.graph.neighbourhood.neighbourhood import MAX_NEIGHBOURS, Neighbour, Neighbourhood
+from hlo_inspect.graph.neighbourhood.paths import InstructionPaths
 from hlo_inspect.graph.view import View
 from hlo_inspect.hlo.values.shapes import Shape, array_leaves, total
 from hlo_inspect.passes.base import bounded
@@ -306,12 +308,12 @@ def _name(context: Context, graph: InstructionGraph, number: int) -> str:
     return f"param {parameter} {path or graph.name(number)}"
 
 
-def way_tables(context: Context, ways: Ways) -> Iterator[Table]:
+def way_tables(context: Context, ways: InstructionPaths) -> Iterator[Table]:
     """Yield the two ends, the shortest paths, and a picture of all."""
     yield replace(
         instructions_table(context, [*ways.starts, *ways.goals], ways.graph), on_page=len(ways.starts) + len(ways.goals) > 2
     )
-    yield _ways_table(context, ways.graph, "Shortest ways", ways.found, on_page=True)
+    yield _ways_table(context, ways.graph, "Shortest ways", ways.shortest, on_page=True)
     describer, places = _Describer(context, ways.graph), ways.graph.places
     ends = {*ways.starts, *ways.goals}
     sides = [
