@@ -24,6 +24,7 @@ from hlo_inspect.report.page import (
     input_details,
     module_details,
     module_name,
+    page_notes,
     paragraphs,
     shown_findings,
 )
@@ -130,8 +131,10 @@ def _findings(report: Report, options: RenderOptions) -> Iterator[str]:
 
 def _notes(report: Report) -> Iterator[str]:
     """Yield all notes, folded: readers of a pull request cannot ask for more."""
-    if not report.notes:
+    reasons, remarks = page_notes(report)
+    notes = [*reasons, *remarks]
+    if not notes:
         return
-    yield from ("", f"<details><summary>{number_of(len(report.notes), 'note')}</summary>", "")
-    yield from (f"- {escape(printable(note))}" for note in report.notes)
+    yield from ("", f"<details><summary>{number_of(len(notes), 'note')}</summary>", "")
+    yield from (f"- {escape(printable(note))}" for note in notes)
     yield from ("", "</details>")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from hlo_inspect.errors import printable
+from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.layout import Grid
 from hlo_inspect.report.model import Amount, Finding, HeadlineRow, Passage, Report, Value, number_of
 from hlo_inspect.report.options import RenderOptions
@@ -13,8 +16,13 @@ from hlo_inspect.report.units import format_bounded, format_value
 NO_BREAK = "\u00a0"
 
 SUMMARY = "summary"  # the command that is a page of small tables
+CHECK = "check"  # the command that is about facts, and speaks of them by name
 
 _SUMMARY_FINDINGS, _PAGE_FINDINGS = 3, 20
+_NOTE_SUBJECTS = 3  # figures that a note names
+_SUBJECT = lazy_pattern(r"[a-z]\w*(\.[^\s:]+)*")
+_FAMILIES = {"collectives": "collective", "custom_calls": "custom-call", "params": "parameter"}
+_SUBJECT_WORDS = {"flops": "FLOPs", "temp": "temporary", "wire": "sent", "s": "time"}
 _COUNTED = (("module.devices", "device"), ("module.num_partitions", "partition"), ("module.replica_count", "replica"))
 _SHAPES = {"per_device": "per-device shapes", "global": "global shapes", "mixed": "global shapes with per-device regions"}
 
@@ -121,7 +129,41 @@ def has_unknown(report: Report, grids: Sequence[Grid]) -> bool:
     return None in headline or any(grid.has_unknown for grid in grids)
 
 
-def reasons_of_unknown(report: Report) -> list[str]:
-    """Return the notes that say why a fact is unknown: they start with its name, or with `phases` or `findings`."""
-    subjects = [(note, note.partition(":")[0]) for note in report.notes]
-    return [note for note, subject in subjects if subject in {"phases", "findings"} or report.facts.get(subject, "") is None]
+class PageNotes(NamedTuple):
+    """The notes of a page: `reasons` of unknown figures, and other `remarks`."""
+
+    reasons: list[str]
+    remarks: list[str]
+
+
+def page_notes(report: Report) -> PageNotes:
+    """Return the notes of a report in the words of its page. Notes with equal text are one, which names their figures."""
+    subjects_of_text: dict[str, list[str]] = {}
+    for note in report.notes:
+        subject, colon, text = note.partition(": ")
+        if not colon or not _SUBJECT.fullmatch(subject):
+            subject, text = "", note
+        subjects_of_text.setdefault(text, []).append(subject)
+    notes = PageNotes([], [])
+    for text, subjects in subjects_of_text.items():
+        explains = any(subject in {"phases", "findings"} or report.facts.get(subject, "") is None for subject in subjects)
+        names = subjects if report.command == CHECK else list(dict.fromkeys(map(_figure, subjects)))
+        (notes.reasons if explains else notes.remarks).append(f"{_enumeration(names)}: {text}" if subjects[0] else text)
+    return notes
+
+
+def _figure(subject: str) -> str:
+    """Return the words for a fact or column. Facts of some families begin with the thing counted."""
+    family, dot, name = subject.partition(".")
+    words = re.split(r"[_.](?=[a-z])", name if dot else family)
+    if words[0] == "target":
+        return name.partition(".")[2]
+    counted = [_FAMILIES[family]] if dot and family in _FAMILIES else []
+    return " ".join(counted + [_SUBJECT_WORDS.get(word, word) for word in words])
+
+
+def _enumeration(names: Sequence[str]) -> str:
+    """Return the first names, and the number of the others."""
+    others = len(names) - _NOTE_SUBJECTS
+    shown = ", ".join(names[:_NOTE_SUBJECTS] if others > 1 else names)
+    return f"{shown} and {others} others" if others > 1 else shown

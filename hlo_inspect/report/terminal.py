@@ -28,8 +28,8 @@ from hlo_inspect.report.page import (
     input_details,
     module_details,
     module_name,
+    page_notes,
     paragraphs,
-    reasons_of_unknown,
     shown_findings,
     split_headline,
 )
@@ -242,12 +242,11 @@ def _finding(finding: Finding, width: int) -> Iterator[Line]:
 
 def _notes(report: Report, options: RenderOptions, width: int, unknown: bool) -> Iterator[Line]:
     """Yield remarks; with `verbose` also why values are unknown, else a hint how to see it if the page shows a "?"."""
-    reasons = reasons_of_unknown(report)
-    remarks = [note for note in report.notes if note not in reasons]
+    reasons, remarks = page_notes(report)
     if options.verbose and report.notes:
         yield []
         yield [("Notes", _HEADING)]
-        for note in report.notes:
+        for note in (*reasons, *remarks):
             yield from _wrapped(printable(note), width, indent="  ")
         return
     if remarks or (unknown and reasons):
@@ -255,7 +254,7 @@ def _notes(report: Report, options: RenderOptions, width: int, unknown: bool) ->
     for note in remarks:
         yield from _wrapped(printable(note), width, style=_DIM)
     if unknown and reasons:
-        yield [(f"? is a value that cannot be known: -v shows why ({number_of(len(reasons), 'note')})", _DIM)]
+        yield [(f"? is an unknown value: -v says why ({number_of(len(reasons), 'note')})", _DIM)]
 
 
 def _wrapped(text: str, width: int, indent: str = "", style: str = "") -> Iterator[Line]:

@@ -9,6 +9,7 @@ from rich.cells import cell_len
 
 from hlo_inspect.errors import Location
 from hlo_inspect.report.model import Amount, Column, Finding, HeadlineRow, Input, Report, Table
+from hlo_inspect.report.page import page_notes
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -164,7 +165,7 @@ def test_no_findings(rendered: Callable[..., str], sample: Report) -> None:
 
 
 def test_the_reason_for_an_unknown_value_can_be_found(rendered: Callable[..., str], sample: Report) -> None:
-    assert rendered("table", sample).endswith("\n? is a value that cannot be known: -v shows why (1 note)\n")
+    assert rendered("table", sample).endswith("\n? is an unknown value: -v says why (1 note)\n")
     assert "-v shows why" not in rendered("table", sample, table="buffers")
     assert "depends on a parameter" in rendered("table", sample, verbose=True, width=200)
 
@@ -195,3 +196,24 @@ def test_reports_follow_each_other(rendered: Callable[..., str], sample: Report)
 def test_golden(rendered: Callable[..., str], sample: Report, width: int, same_as_golden: Callable[[str, str], None]) -> None:
     same_as_golden(f"terminal_{width}.txt", rendered("table", sample, width=width))
     same_as_golden(f"terminal_{width}_verbose.txt", rendered("table", sample, width=width, verbose=True, raw_bytes=True, top=3))
+
+
+def test_a_note_speaks_of_figures_and_not_of_facts(sample: Report) -> None:
+    notes = (
+        "memory.temp_bytes: not scheduled",
+        "time.compute_s: not scheduled",
+        "cost.matmul_flops: not scheduled",
+        "memory.heap_bytes: not scheduled",
+        "memory.host_bytes: not scheduled",
+        "collectives.wire_bytes: no size",
+        "custom_calls.target.my_call: no rule",
+        "sizes are SimAI's: of one device",
+    )
+    report = replace(sample, notes=notes, command="memory")
+    assert page_notes(report).remarks == [
+        "temporary bytes, compute time, matmul FLOPs and 2 others: not scheduled",
+        "collective sent bytes: no size",
+        "my_call: no rule",
+        "sizes are SimAI's: of one device",
+    ]
+    assert page_notes(replace(report, command="check")).remarks[1] == "collectives.wire_bytes: no size"

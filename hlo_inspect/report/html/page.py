@@ -17,7 +17,7 @@ from hlo_inspect.report.html.model import Chart, Measure, Page, PageSection, Pag
 from hlo_inspect.report.layout import Grid, make_grid
 from hlo_inspect.report.model import Finding, HeadlineRow, Passage, Report, Table, Value, number_of
 from hlo_inspect.report.options import RenderOptions, naming, with_relative_paths
-from hlo_inspect.report.page import headline_text, input_details, module_details, paragraphs, reasons_of_unknown, split_headline
+from hlo_inspect.report.page import headline_text, input_details, module_details, page_notes, paragraphs, split_headline
 from hlo_inspect.report.units import decimal_factors, format_value
 from hlo_inspect.version import __version__
 
@@ -156,8 +156,8 @@ class ViewText:
         self.rules = list(_by_rule(report.findings, documentation))
         lines = self._tables.get(_LINES)
         self.line_texts: dict[Value, Value] = {row[0]: row[1] for row in lines.rows} if lines is not None else {}
-        reasons = reasons_of_unknown(report)
-        self.notes = [printable(note) for note in (*reasons, *(note for note in report.notes if note not in reasons))]
+        reasons, remarks = page_notes(report)
+        self.notes = [printable(note) for note in (*reasons, *remarks)]
         self.passages = report.passages
 
     def _lines(self, rows: Iterable[HeadlineRow]) -> list[tuple[str, str]]:
