@@ -29,7 +29,7 @@ MANY = 20
 """Ranks of fewer kernels say little."""
 
 
-class Measured(NamedTuple):
+class KernelMeasurement(NamedTuple):
     """A kernel with seconds of one run: at least, by the model, and by the compiler."""
 
     name: str
@@ -46,7 +46,7 @@ class Measured(NamedTuple):
         return 0.5 <= self.estimate_s / self.compiler_s <= 2
 
 
-def measured(path: Path, profile: HardwareProfile) -> Iterator[Measured]:
+def measured(path: Path, profile: HardwareProfile) -> Iterator[KernelMeasurement]:
     """Return the kernels of a dump that have an estimate of the compiler. A device of half a chip has half of the figures."""
     for module in read_modules(open_source(path), KERNEL_WANTS):
         context = Context(module, options=ParsedOptions(MachineOptions((profile,))))
@@ -54,17 +54,17 @@ def measured(path: Path, profile: HardwareProfile) -> Iterator[Measured]:
         if times is None:
             continue
         for kernel in context.own_kernels:
-            time = times.of(kernel)
+            time = times.for_kernel(kernel)
             if time.compiler_s:
-                yield Measured(kernel.instruction.name, time.bound_s, time.estimate_s, time.compiler_s)
+                yield KernelMeasurement(kernel.instruction.name, time.bound_s, time.estimate_s, time.compiler_s)
 
 
-def above_fixed_cost(kernels: Sequence[Measured], profile: HardwareProfile) -> list[Measured]:
+def above_fixed_cost(kernels: Sequence[KernelMeasurement], profile: HardwareProfile) -> list[KernelMeasurement]:
     """Return the kernels that the compiler did not take for kernels in memory on the chip."""
     return [kernel for kernel in kernels if kernel.compiler_s >= ABOVE_FIXED_COST * (profile.kernel_overhead or 0)]
 
 
-def rank_correlation(kernels: Sequence[Measured]) -> float:
+def rank_correlation(kernels: Sequence[KernelMeasurement]) -> float:
     """Return Spearman's correlation of the model's and the compiler's estimates; equal estimates share their mean rank."""
     ours, theirs = (_ranks(column) for column in ([k.estimate_s for k in kernels], [k.compiler_s for k in kernels]))
     mean = (len(kernels) - 1) / 2
@@ -96,7 +96,7 @@ class Agreement(NamedTuple):
     ratio: float
 
     @classmethod
-    def of(cls, kernels: Sequence[Measured], profile: HardwareProfile) -> Agreement:
+    def measure(cls, kernels: Sequence[KernelMeasurement], profile: HardwareProfile) -> Agreement:
         compared = above_fixed_cost(kernels, profile)
         count, theirs = len(compared), sum(kernel.compiler_s for kernel in compared)
         return cls(
@@ -121,15 +121,15 @@ def main() -> None:
     parser.add_argument("dumps", nargs="+", type=Path)
     options = parser.parse_args()
     profile = load_profile(options.profile)
-    pooled: list[Measured] = []
+    pooled: list[KernelMeasurement] = []
     ranks = []
     for path in options.dumps:
         kernels = list(measured(path, profile))
-        agreement = Agreement.of(kernels, profile)
+        agreement = Agreement.measure(kernels, profile)
         pooled += kernels
         ranks += [agreement.correlation] if agreement.compared >= MANY else []
         print(f"{path.name:60} {agreement}")
-    print(f"{'all':60} {Agreement.of(pooled, profile)}")
+    print(f"{'all':60} {Agreement.measure(pooled, profile)}")
     if ranks:
         print(f"of {len(ranks)} dumps with {MANY} kernels or more: median {median(ranks):.3f}, least {min(ranks):.3f}")
 

@@ -90,10 +90,10 @@ def compare(module: Module, hidden: Module) -> dict[str, Comparison]:
             comparisons["collectives"].add(named.phase, by_graph, collective.operand_bytes or 0, collective.start.name)
     for kernel in context.kernels.launched:
         by_graph = next((graph.of_row(*call) for call in graph.calls_of(kernel.instruction)), UNKNOWN)
-        phase = names.of(kernel.instruction).phase
+        phase = names.for_instruction(kernel.instruction).phase
         comparisons["kernels"].add(phase, by_graph, kernel.of_step("bytes").least, kernel.instruction.name)
     for name in module.computations:
-        view = context.views.of(name)
+        view = context.views.for_computation(name)
         for row, opcode in enumerate(view.opcodes):
             if opcode in {"dot", "convolution"}:
                 origin = origin_of(view.instruction(row).attr("metadata"), module.frames)

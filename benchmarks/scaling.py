@@ -159,7 +159,9 @@ def row(shape: TextShape, passes: Sequence[str], rounds: int, empty: Cost) -> Ro
             break
         allocated.append(measured(texts[-1], passes, traced=True))
     while True:
-        result = Row(shape.name, [len(text) for text in texts], [_above(floor, least(costs)) for costs in runs], allocated)
+        result = Row(
+            shape.name, [len(text) for text in texts], [_subtract_floor(floor, least(costs)) for costs in runs], allocated
+        )
         seconds = result.exponents[0]
         is_too_much = seconds is not None and ALLOWED < seconds < math.inf
         if len(runs[0]) >= (rounds * (1 + MORE) if is_too_much else rounds):
@@ -168,7 +170,7 @@ def row(shape: TextShape, passes: Sequence[str], rounds: int, empty: Cost) -> Ro
             costs.append(measured(text, passes))
 
 
-def _above(floor: Cost, cost: Cost | None) -> Cost | None:
+def _subtract_floor(floor: Cost, cost: Cost | None) -> Cost | None:
     return None if cost is None else Cost(cost.seconds - floor.seconds, cost.peak_bytes - floor.peak_bytes)
 
 

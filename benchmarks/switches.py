@@ -151,7 +151,7 @@ SWITCHES: dict[str, Switch] = {
     "fingerprints": Switch(
         "all that follows computations that are alike once",
         _ALL,
-        {"graph.fingerprints:Fingerprints.of": _gives(None)},
+        {"graph.fingerprints:Fingerprints.get": _gives(None)},
     ),
     "equal calls": Switch(
         "the values of called computations that are alike are those of the first one",

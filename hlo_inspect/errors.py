@@ -92,7 +92,7 @@ class InternalError(HloInspectError):
     """Name of the module of the fault."""
 
     @classmethod
-    def of(cls, error: Exception, location: Location, module: str = "") -> InternalError:
+    def from_exception(cls, error: Exception, location: Location, module: str = "") -> InternalError:
         """Describe an unexpected exception and its place in an input. Raise the exception itself if `DEBUG` is set."""
         if os.environ.get(DEBUG):
             raise error

@@ -22,12 +22,12 @@ class Registry(Generic[T]):
         self._loaded: dict[str, T] = {}
 
     def __iter__(self) -> Iterator[T]:
-        return map(self.of, self.names)
+        return map(self.load, self.names)
 
     def __len__(self) -> int:
         return len(self.names)
 
-    def of(self, name: str) -> T:
+    def load(self, name: str) -> T:
         """Return the instance of that name. Raise KeyError if there is none."""
         if name not in self.names:
             raise KeyError(name)

@@ -140,7 +140,7 @@ class MachineAnalyses:
         """The cost of each kernel in one step, the most expensive first."""
         from hlo_inspect.analysis.time.step_times import find_costings
 
-        return find_costings(self._analyses.kernels, self.times_in_step.of if self.times_in_step is not None else None)
+        return find_costings(self._analyses.kernels, self.times_in_step.for_kernel if self.times_in_step is not None else None)
 
     @cached_property
     def times_in_step(self) -> TimesInStep | None:
@@ -221,14 +221,14 @@ class Context(ModuleAnalyses):
     def on_each_profile(self) -> list[Context]:
         """Return a context for each requested profile; only this one unless there are several."""
         asked = self.on_machine.asked
-        return [self, *(self._on(replace(asked, profiles=(profile,))) for profile in asked.profiles[1:])]
+        return [self, *(self._with_machine(replace(asked, profiles=(profile,))) for profile in asked.profiles[1:])]
 
     def without_changes(self) -> Context:
         """Return the context on the profile as it is stated, without the user's changes."""
         asked = self.on_machine.asked
-        return self._on(replace(asked, changes=())) if asked.changes else self
+        return self._with_machine(replace(asked, changes=())) if asked.changes else self
 
-    def _on(self, machine: MachineOptions) -> Context:
+    def _with_machine(self, machine: MachineOptions) -> Context:
         """Return the context on another machine. Analyses of the module itself are shared."""
         other = copy(self)
         other.on_machine = MachineAnalyses(other, machine)

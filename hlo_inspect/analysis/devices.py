@@ -61,13 +61,13 @@ class DeviceCounts(NamedTuple):
     slices: int = 1
 
     @property
-    def of_slice(self) -> int | None:
+    def devices_per_slice(self) -> int | None:
         """The number of devices of one slice."""
         return None if self.replicas is None or self.partitions is None else self.replicas * self.partitions
 
     @property
     def devices(self) -> int | None:
-        return None if self.of_slice is None else self.of_slice * self.slices
+        return None if self.devices_per_slice is None else self.devices_per_slice * self.slices
 
     @property
     def sharded(self) -> int | None:
@@ -187,7 +187,7 @@ def device_list_fault(devices: Iterable[int], mode: GroupMode, counts: DeviceCou
     if mode is GroupMode.CROSS_PARTITION:
         count, kind = counts.partitions, "partition"
     elif mode is GroupMode.FLATTENED_ID:
-        count, kind = counts.of_slice, "device"
+        count, kind = counts.devices_per_slice, "device"
     else:
         count, kind = counts.replicas, "replica"
     seen: set[int] = set()
@@ -205,7 +205,7 @@ def _participant_count(mode: GroupMode, counts: DeviceCounts) -> int | None:
         return counts.replicas
     if mode is GroupMode.CROSS_PARTITION:
         return counts.partitions
-    return counts.of_slice
+    return counts.devices_per_slice
 
 
 def parts_among(copies: Groups, others: Groups) -> int:

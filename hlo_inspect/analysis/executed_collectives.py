@@ -32,7 +32,7 @@ class ExecutedFigure(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Executed:
+class ExecutedTotals:
     """The runs of some collectives in one step, and the bytes that one device reads and sends for them."""
 
     count: ExecutedFigure
@@ -44,7 +44,7 @@ class Executed:
 
 
 _FIGURES = ("count", "operand_bytes", "wire_bytes")
-NOT_EXECUTED = Executed(*[ExecutedFigure(0, 0)] * 3)
+NOT_EXECUTED = ExecutedTotals(*[ExecutedFigure(0, 0)] * 3)
 
 PhaseRuns = str | Sequence[tuple[str, Bounds]]
 """The phase of a collective. If calls of its computation are in several phases, the runs in each."""
@@ -84,28 +84,28 @@ class ExecutedCollectives:
     # each way of dividing them is a walk of its own: one for all ways holds figures of all at once for every computation
 
     @cached_property
-    def total(self) -> Executed:
+    def total(self) -> ExecutedTotals:
         return self.by_label([""] * len(self._collectives), self._in_totals).get("", NOT_EXECUTED)
 
     @cached_property
-    def kinds(self) -> Mapping[str, Executed]:
+    def kinds(self) -> Mapping[str, ExecutedTotals]:
         """Figures by kind, send and recv included."""
         return self.by_label([c.kind for c in self._collectives], [True] * len(self._collectives))
 
     @cached_property
-    def axes(self) -> Mapping[str | None, Executed]:
+    def axes(self) -> Mapping[str | None, ExecutedTotals]:
         """Figures by mesh axes, None if these are unknown; bytes sent between slices included."""
         return self.by_label(self._axes, [c.sends_to_slices or not c.is_point_to_point for c in self._collectives])
 
     @cached_property
-    def between_slices(self) -> Executed:
+    def slice_sends(self) -> ExecutedTotals:
         """Figures of the sends between slices, which are in no total."""
         return self.by_label([""] * len(self._collectives), [c.sends_to_slices for c in self._collectives]).get(
             "", NOT_EXECUTED
         )
 
     @cached_property
-    def phases(self) -> Mapping[str, Executed]:
+    def phases(self) -> Mapping[str, ExecutedTotals]:
         """Figures by phase. A collective that calls of several phases run counts in each with the runs of that phase."""
         single = [phase if isinstance(phase, str) else "" for phase in self._phases]
         counted = compress(zip(self._collectives, self._phases, strict=True), self._in_totals)
@@ -119,7 +119,7 @@ class ExecutedCollectives:
         labels: Sequence[_Label],
         chosen: Sequence[bool],
         split: Iterable[tuple[Collective, _Label, Bounds]] = (),
-    ) -> dict[_Label, Executed]:
+    ) -> dict[_Label, ExecutedTotals]:
         """Return the figures of the `chosen` collectives by label, in the order in which labels occur.
 
         `labels` holds the label of each collective. `split` adds further collectives, each with its label and its runs in one
@@ -151,7 +151,7 @@ class ExecutedCollectives:
             if not isinstance(figure, str) and not amount.is_exact:
                 differing.setdefault(total_label, amount.reason)
         return {
-            label: Executed(*(_figure(bounds[label, figure], differing.get(label, "")) for figure in _FIGURES))
+            label: ExecutedTotals(*(_figure(bounds[label, figure], differing.get(label, "")) for figure in _FIGURES))
             for label in seen
         }
 

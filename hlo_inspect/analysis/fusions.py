@@ -55,7 +55,9 @@ class Fusion(NamedTuple):
 
 def find_fusions(views: Views) -> list[Fusion]:
     """Return the fusions of a module that was read with its graph, in the order of the text."""
-    holding = [views.of(name) for name, computation in views.computations.items() if "fusion" in computation.opcodes]
+    holding = [
+        views.for_computation(name) for name, computation in views.computations.items() if "fusion" in computation.opcodes
+    ]
     return [
         Fusion(view, row, view.fusion_kind(row) or "", views.fused(view, row))
         for view in holding

@@ -198,7 +198,7 @@ def device_lists(collectives: Sequence[Collective], counts: DeviceCounts, shardi
     """Return every distinct list of groups, in the order of the text and in all slices, and every list of tiles."""
     lists: dict[Groups, None] = {}
     if counts.slices > 1:
-        lists[tuple(zip(*_in_slices(tuple(range(counts.of_slice or 0)), counts), strict=True))] = None
+        lists[tuple(zip(*_in_slices(tuple(range(counts.devices_per_slice or 0)), counts), strict=True))] = None
     for groups, mode in dict.fromkeys((c.groups, c.mode) for c in collectives if has_groups(c)):
         try:
             listed = device_groups(groups.groups if isinstance(groups, DeviceGroups) else (), mode, counts)
@@ -212,7 +212,7 @@ def device_lists(collectives: Sequence[Collective], counts: DeviceCounts, shardi
 
 def _in_slices(group: tuple[int, ...], counts: DeviceCounts) -> list[tuple[int, ...]]:
     """Return the devices of every slice that a group of one slice's ids stands for."""
-    devices = counts.of_slice or 1
+    devices = counts.devices_per_slice or 1
     return [tuple(number * devices + device for device in group) for number in range(counts.slices)]
 
 

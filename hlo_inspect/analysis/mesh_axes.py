@@ -87,7 +87,7 @@ def mesh_of(module: Module, collectives: Sequence[Collective], counts: DeviceCou
 
 def _plain_names(axes: Sequence[Run], counts: DeviceCounts) -> tuple[str, ...]:
     """Return `d0`, `d1`, …; an axis of all slices gets the name of the network between them."""
-    between = [counts.slices > 1 and axis == (counts.slices, counts.of_slice) for axis in axes]
+    between = [counts.slices > 1 and axis == (counts.slices, counts.devices_per_slice) for axis in axes]
     numbers = count()
     return tuple(DCN if is_between else f"d{next(numbers)}" for is_between in between)
 
@@ -156,7 +156,7 @@ def is_made_up(name: str) -> bool:
     return not name or _MADE_UP.fullmatch(name) is not None
 
 
-class _Named(NamedTuple):
+class _LaidAxis(NamedTuple):
     name: str
     run: Run
 
@@ -180,7 +180,7 @@ def axis_names(mesh: Mesh, meshes: Iterable[NamedMesh]) -> tuple[str, ...] | Non
     return tuple(_laid_over(run, fitting[0]) for run in mesh.axes) if fitting else None
 
 
-def _named_axes(named: NamedMesh, mesh: Mesh) -> list[_Named] | None:
+def _named_axes(named: NamedMesh, mesh: Mesh) -> list[_LaidAxis] | None:
     """Return the axes of a printed mesh with more than one device, major to minor.
 
     Return None if it has other devices than `mesh`, made-up names, or axes that are no runs of device positions.
@@ -197,15 +197,15 @@ def _named_axes(named: NamedMesh, mesh: Mesh) -> list[_Named] | None:
         runs = runs_of(positions) if positions[0] >= 0 else None
         if runs is None or len(runs) != 1:
             return None
-        named_axes.append(_Named(name, runs[0]))
+        named_axes.append(_LaidAxis(name, runs[0]))
     return sorted(named_axes, key=lambda axis: -axis.run.stride)
 
 
-def _runs(named: Iterable[_Named]) -> tuple[Run, ...]:
+def _runs(named: Iterable[_LaidAxis]) -> tuple[Run, ...]:
     return tuple(axis.run for axis in named)
 
 
-def _laid_over(run: Run, named: list[_Named]) -> str:
+def _laid_over(run: Run, named: list[_LaidAxis]) -> str:
     parts = []
     for name, axis in named:
         start, end = max(run.stride, axis.stride), min(run.end, axis.end)

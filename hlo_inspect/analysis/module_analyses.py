@@ -266,7 +266,7 @@ class ModuleAnalyses:
         """Yield the phases by names of collectives, fusions and instructions with a cost, with repetitions."""
         from hlo_inspect.analysis.fusions import metadata_of_fusions
 
-        yield from (self.phases.names.of(collective.inner) for collective in self.collectives)
+        yield from (self.phases.names.phase_of(collective.inner) for collective in self.collectives)
         yield from (self.provenances.get(metadata).scope.phase for metadata in dict.fromkeys(metadata_of_fusions(self.module)))
         if cost is not None:
             yield from cost.named_phases

@@ -98,14 +98,14 @@ def take_snapshot(context: Context, opcode: str | None) -> ModuleSnapshot:
     )
     says: Counter[int] = Counter()
     for name in canonical.names:
-        says.update(canonical.of(name).local)
+        says.update(canonical.computation(name).local)
     return ModuleSnapshot(context.module.name, state, followed, says)
 
 
 def _content(context: Context) -> int:
     """Hash the content of a module: quicker than hashes of the text in canonical names."""
     header, canonical = context.module.header, context.canonical
-    computations = [canonical.of(name) for name in canonical.names]
+    computations = [canonical.computation(name) for name in canonical.names]
     numbers = sorted(computation.ordered if header.is_scheduled else computation.fingerprint for computation in computations)
     return numbers_hash([text_hash(str(sorted(header.attributes.items()))), *numbers])
 
@@ -140,7 +140,7 @@ def _collective(collective: Collective) -> FollowedInstruction:
 def _instructions(context: Context, opcode: str) -> Iterator[FollowedInstruction]:
     """Yield the instructions of an opcode in the order of the text; of an asynchronous pair the first one."""
     for name in context.module.computations:
-        view = context.views.of(name)
+        view = context.views.for_computation(name)
         for index, spelling in enumerate(view.opcodes):
             record = TABLE.get(spelling)
             if record is None or record.base != opcode or record.half in ("update", "done"):

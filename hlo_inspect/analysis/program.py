@@ -158,7 +158,7 @@ def _reordered(views: Views) -> dict[_Dimensions, set[_Dimensions]]:
     """Return, by the dimensions of arrays, the other orders that the module brings them into, or from."""
     orders: dict[_Dimensions, set[_Dimensions]] = defaultdict(set)
     for name in views.computations:
-        view = views.of(name)
+        view = views.for_computation(name)
         for row in [row for row, opcode in enumerate(view.opcodes) if opcode in _REORDERING]:
             before, after = _dimensions(view.operand_shape(row, 0)), _dimensions(view.shapes[row])
             if before is not None and after is not None and before != after and Counter(before) == Counter(after):
@@ -182,7 +182,7 @@ class _Write:
 
 def _writes(views: Views) -> Iterator[_Write]:
     for name in views.computations:
-        view = views.of(name)
+        view = views.for_computation(name)
         for row, opcode in enumerate(view.opcodes):
             if opcode in _WRITING:
                 yield from _write(view, row, opcode)

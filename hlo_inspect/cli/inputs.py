@@ -39,7 +39,7 @@ def split_instruction_name(inputs: Sequence[str]) -> tuple[tuple[str, ...], str 
 
 
 @dataclass(slots=True)
-class Inspected:
+class ReportStream:
     """Iterable over the reports of all inputs, once: each is made when the one before it is done with.
 
     `status` is the exit status so far. The error of an unreadable input is printed at once, and the others are read.

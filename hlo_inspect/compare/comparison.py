@@ -69,7 +69,7 @@ class ComparedModule:
         canonical = self.context.canonical if self.context is not None else None
         entry = self.context.module.entry if self.context is not None else None
         yield canonical.inner if canonical is not None else None
-        yield canonical.of(entry.name).fingerprint if canonical is not None and entry is not None else None
+        yield canonical.computation(entry.name).fingerprint if canonical is not None and entry is not None else None
         yield self.program
 
     @cached_property

@@ -88,7 +88,7 @@ class ProgramEdits:
 
     def _compare(self, first: str, second: str, given: list[tuple[int, int]]) -> Iterator[Edit]:
         """Yield the edits of two computations that run."""
-        matched = self._matched(self._old.of(first), self._new.of(second), given)
+        matched = self._matched(self._old.computation(first), self._new.computation(second), given)
         lines, other_lines = self._old.view(first).lines, self._new.view(second).lines
         for row, mate in matched.pairs:
             self.lines[lines[row]] = other_lines[mate]
@@ -105,11 +105,11 @@ class ProgramEdits:
 
     def _follow(self, row: int, mate: int, first: str, second: str) -> None:
         """Queue the computations that a matched row runs for comparison."""
-        called = _callees(self._old.of(first), row, _RUNNING), _callees(self._new.of(second), mate, _RUNNING)
+        called = _callees(self._old.computation(first), row, _RUNNING), _callees(self._new.computation(second), mate, _RUNNING)
         for callee, other in zip(*called, strict=False):
             if callee not in self._begun and self._has(callee, other):
                 self._begun.add(callee)
-                parameters = parameters_by_number(self._old.of(callee).view, self._new.of(other).view)
+                parameters = parameters_by_number(self._old.computation(callee).view, self._new.computation(other).view)
                 self._waiting.append((callee, other, parameters))
 
     def _has(self, old: str, new: str) -> bool:
@@ -122,7 +122,7 @@ class ProgramEdits:
             is_other = old.local[row] != new.local[mate]
             aspects = tuple(self._aspects(old, new, row, mate)) if is_other else ()
             aspects = aspects or tuple(_other_operands(matched, row, mate, *names))
-            inside = tuple(self._inside(old, new, row, mate, depth)) if is_other and depth < _MAX_DEPTH else ()
+            inside = tuple(self._callee_edits(old, new, row, mate, depth)) if is_other and depth < _MAX_DEPTH else ()
             if aspects or inside:
                 yield Edit("changed", EditPlace(first, row), EditPlace(second, mate), aspects, inside)
         yield from (Edit("gone", EditPlace(first, row), None) for row in old.unmatched())
@@ -144,16 +144,16 @@ class ProgramEdits:
         names = _callees(old.canonical, row, _APPLIED), _callees(new.canonical, mate, _APPLIED)
         for callee, other in zip(*names, strict=False):
             if self._has(callee, other):
-                was, now = _root_opcode(self._old.of(callee)), _root_opcode(self._new.of(other))
+                was, now = _root_opcode(self._old.computation(callee)), _root_opcode(self._new.computation(other))
                 if was != now:
                     yield Aspect("to_apply", was, now)
 
-    def _inside(self, old: MatchingSide, new: MatchingSide, row: int, mate: int, depth: int) -> Iterator[Edit]:
+    def _callee_edits(self, old: MatchingSide, new: MatchingSide, row: int, mate: int, depth: int) -> Iterator[Edit]:
         """Yield the edits between the bodies of two fusions, or between computations that two instructions apply."""
         for callee, other in zip(_callees(old.canonical, row, _INSIDE), _callees(new.canonical, mate, _INSIDE), strict=False):
             if not self._has(callee, other):
                 continue
-            bodies = self._old.of(callee), self._new.of(other)
+            bodies = self._old.computation(callee), self._new.computation(other)
             if bodies[0].fingerprint != bodies[1].fingerprint:
                 given = parameters_by_operand(old, new, row, mate, bodies[0].view, bodies[1].view)
                 yield from self._edits(self._matched(*bodies, given), callee, other, depth + 1)

@@ -75,7 +75,8 @@ class Explanation:
             return None
         entries = old.module.entry.name, new.module.entry.name
         rows: list[dict[Any, int]] = [
-            context.views.of(name).parameters_by_number() for context, name in zip((old, new), entries, strict=True)
+            context.views.for_computation(name).parameters_by_number()
+            for context, name in zip((old, new), entries, strict=True)
         ]
         given = {
             rows[0][before["number"]]: rows[1][after["number"]]
@@ -90,7 +91,7 @@ class Explanation:
             return {}
         views = self._contexts[0].views
         return {
-            views.of(edit.old.computation).lines[edit.old.row]: edit.aspects
+            views.for_computation(edit.old.computation).lines[edit.old.row]: edit.aspects
             for edit in self._edits.found
             if edit.old is not None and edit.aspects
         }

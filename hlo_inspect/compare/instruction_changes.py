@@ -75,7 +75,7 @@ class InstructionChanges:
         return "kernels"
 
     def _view(self, side: int, place: EditPlace) -> View:
-        return self._sides[side].views.of(place.computation)
+        return self._sides[side].views.for_computation(place.computation)
 
     def _shown_row(self, edit: Edit) -> tuple[Context, View, int]:
         """Return the row that represents an edit: in NEW, or in OLD if the instruction is gone."""
@@ -209,7 +209,7 @@ class Regrouping:
         self._edits = edits
         self.found: list[RegroupedKernels] = []
         self.explained: set[Edit] = set()
-        for find in (self._neighbours, self._in_two, self._rewritten):
+        for find in (self._neighbours, self._split_kernels, self._rewritten):
             for kernels in find():
                 if self.explained.isdisjoint(kernels.edits):
                     self.found.append(kernels)
@@ -227,7 +227,7 @@ class Regrouping:
             if _holds(*contents) if is_split else _holds(*reversed(contents)):
                 yield RegroupedKernels("split" if is_split else "merged", edits)
 
-    def _in_two(self) -> Iterator[RegroupedKernels]:
+    def _split_kernels(self) -> Iterator[RegroupedKernels]:
         """Yield kernels that hold the instructions of two kernels of the other side, one of which reads the other."""
         for side in (0, 1):
             whole = self._by_content(side)
@@ -311,18 +311,18 @@ class Regrouping:
         """Count the instructions that kernels compute: those of their bodies, or themselves."""
         module, content = self._sides[side], Content()
         for place in places:
-            computation = module.of(place.computation)
+            computation = module.computation(place.computation)
             spelling = computation.spellings[place.row]
             if spelling.opcode != "fusion":
                 content.update(_counted(computation.view, [place.row]))
                 continue
-            for body in (module.of(name) for callees in spelling.callees for name in callees.names if name in module):
+            for body in (module.computation(name) for callees in spelling.callees for name in callees.names if name in module):
                 content.update(_counted(body.view, range(len(body.spellings))))
         return content
 
     def _read(self, side: int, place: EditPlace) -> Iterator[EditPlace]:
         """Yield the rows that a row reads, through instructions that only forward values."""
-        computation = self._sides[side].of(place.computation)
+        computation = self._sides[side].computation(place.computation)
         waiting, seen = [place.row], {place.row}
         while waiting:
             for operand in computation.operands[waiting.pop()]:

@@ -102,7 +102,7 @@ class MatchingSide:
                 colours[row] = hash((self.local[row], _ROOT if row == root else _PLAIN, *below))
         return colours
 
-    def within(self) -> tuple[list[int], list[int]]:
+    def neighbour_colours(self) -> tuple[list[int], list[int]]:
         """Return colours of unmatched rows by their neighbours within one step, and within two.
 
         After the first call only rows with newly matched neighbours are computed again.
@@ -173,7 +173,7 @@ class RowMatcher:
         self._match_equal_rows()
         for key in (_place, _operands, _readers, _kind_and_scope, _running):
             for _ in range(_ROUNDS):
-                if not self._by(key):
+                if not self._match_by_key(key):
                     break
                 self._match_by_neighbours()
             self._walk()
@@ -185,7 +185,7 @@ class RowMatcher:
         self._by_colours(*both)
         self._by_colours(*up)
         self._by_colours(*down)
-        self._by(lambda side, row: side.kind(row) if row == side.view.root else None)
+        self._match_by_key(lambda side, row: side.kind(row) if row == side.view.root else None)
         self._match_by_neighbours()
 
     def _match_by_neighbours(self) -> None:
@@ -193,8 +193,13 @@ class RowMatcher:
         for _ in range(_ROUNDS):
             if not all(side.unmatched() for side in self._sides):
                 return
-            near, far = zip(*(side.within() for side in self._sides), strict=True)
-            if not (self._by_colours(*far) or self._by_colours(*near) or self._by(_one_operand) or self._by(_one_reader)):
+            near, far = zip(*(side.neighbour_colours() for side in self._sides), strict=True)
+            if not (
+                self._by_colours(*far)
+                or self._by_colours(*near)
+                or self._match_by_key(_one_operand)
+                or self._match_by_key(_one_reader)
+            ):
                 return
 
     def _walk(self) -> None:
@@ -226,7 +231,7 @@ class RowMatcher:
         ]
         return self._match_groups(*groups, same_size=True)
 
-    def _by(self, key: Callable[[MatchingSide, int], Colour | None], *, same_size: bool = True) -> int:
+    def _match_by_key(self, key: Callable[[MatchingSide, int], Colour | None], *, same_size: bool = True) -> int:
         """Match the rows with the same key, and return how many pairs there are. Skip rows without a key (None)."""
         if not all(side.unmatched() for side in self._sides):
             return 0
@@ -249,8 +254,8 @@ class RowMatcher:
 
     def _pair_remaining(self) -> None:
         """Match equal rows though their numbers differ, those of one scope first."""
-        self._by(lambda side, row: (side.local[row], side.scope(row)), same_size=False)
-        self._by(lambda side, row: side.local[row], same_size=False)
+        self._match_by_key(lambda side, row: (side.local[row], side.scope(row)), same_size=False)
+        self._match_by_key(lambda side, row: side.local[row], same_size=False)
         self._match_by_neighbours()
 
 

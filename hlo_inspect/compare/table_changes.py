@@ -195,15 +195,15 @@ _IN_COLUMNS = frozenset({"opcode", "operands", "replica_groups", "source_target_
 _ARRAY = lazy_pattern(r"[a-z]\w*+\[[^\]]*+\]", re.ASCII)
 
 _KEYS: tuple[Callable[[Record], Hashable | None], ...] = (
-    lambda row: (*_what(row), row["replica_groups"], row["source_target_pairs"], folded(row["op_name"]), row["runs"]),
-    lambda row: (*_what(row), row["replica_groups"], row["source_target_pairs"], folded(row["op_name"])),
-    lambda row: (*_what(row), row["group_size"], row.get("axis"), row["runs"]),
-    lambda row: (*_what(row), row["group_size"], row.get("axis")),
+    lambda row: (*_collective_key(row), row["replica_groups"], row["source_target_pairs"], folded(row["op_name"]), row["runs"]),
+    lambda row: (*_collective_key(row), row["replica_groups"], row["source_target_pairs"], folded(row["op_name"])),
+    lambda row: (*_collective_key(row), row["group_size"], row.get("axis"), row["runs"]),
+    lambda row: (*_collective_key(row), row["group_size"], row.get("axis")),
     lambda row: (row["kind"], folded(row["op_name"])) if row["op_name"] else None,
 )
 
 
-def _what(row: Record) -> tuple[Hashable, ...]:
+def _collective_key(row: Record) -> tuple[Hashable, ...]:
     return row["kind"], row["shape"], row["phase"]
 
 
@@ -300,7 +300,7 @@ def _change(what: str, old: Record | None, new: Record | None, aspects: tuple[As
         text(record["name"]),
         old,
         new,
-        kind=" ".join(filter(None, (_arrays(record), text(record["kind"]), _over(record)))),
+        kind=" ".join(filter(None, (_arrays(record), text(record["kind"]), _group_words(record)))),
         aspects=aspects,
         size=more(*sizes),
         phase=text(record["phase"]),
@@ -314,7 +314,7 @@ def _arrays(record: Record) -> str:
     return f"{len(_ARRAY.findall(shape))} arrays" if shape.startswith("(") else shape
 
 
-def _over(record: Record) -> str:
+def _group_words(record: Record) -> str:
     if record.get("axis"):
         return f"over {record['axis']}"
     return f"over groups of {record['group_size']}" if record.get("group_size") else ""

@@ -90,7 +90,7 @@ def find_idle_donations(
     temporaries = [array for array in live if array.kind == "heap" and array.bytes >= least]
     donations = []
     for allocation in sorted(idle, key=lambda candidate: candidate.bytes):
-        times = [time for value in _values(device, allocation.buffers) for time in device.uses.of(value)]
+        times = [time for value in _values(device, allocation.buffers) for time in device.uses.get(value)]
         last = max(times, default=-1)
         fitting = [
             array

@@ -58,7 +58,7 @@ def _result_bytes(context: Context, computation: str, name: str) -> int:
     """Return the bytes of an instruction's result, as far as the text says."""
     if computation not in context.views.computations:
         return 0
-    view = context.views.of(computation)
+    view = context.views.for_computation(computation)
     row = view.index(name)
     shape = view.shapes[row] if row is not None else None
     return (shape.array_bytes or 0) if shape is not None else 0

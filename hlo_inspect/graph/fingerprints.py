@@ -74,7 +74,7 @@ class Fingerprints:
         self._columns: dict[HeadColumn, _Heads] = {}
         self._texts: dict[tuple[tuple[str, ...], frozenset[int]], int] = {}
 
-    def of(self, name: str) -> int | None:
+    def get(self, name: str) -> int | None:
         """Return the fingerprint of a computation.
 
         Return None if it is not found easily, or if the computation calls one whose callee has no fingerprint yet.

@@ -143,7 +143,7 @@ class Frames:
     ) -> int | None:
         if computation not in self.views.computations:
             return None
-        self._frames.append(Frame(self.views.of(computation), arguments, depth, caller))
+        self._frames.append(Frame(self.views.for_computation(computation), arguments, depth, caller))
         return len(self._frames) - 1
 
     def give_up(self, place: Place, reason: str) -> None:
@@ -391,7 +391,7 @@ class Frames:
     def applies(self, place: Place, opcode: str) -> bool:
         """Return True if the root of the computation that an instruction applies (`to_apply`) has this opcode."""
         applied = self.callee(place, "to_apply")
-        view = self.views.of(applied) if applied in self.views.computations else None
+        view = self.views.for_computation(applied) if applied in self.views.computations else None
         return view is not None and view.root is not None and view.opcodes[view.root] == opcode
 
     def sent(self, place: Place, kind: str = "") -> Place | None:

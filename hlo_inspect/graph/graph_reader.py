@@ -91,7 +91,7 @@ class _ValueReader:
         template: BodyTemplate | None = None,
     ) -> CallFrame:
         graph = self.graph
-        values: list[Value] = [] if template is not None else [None] * len(self._views.of(name).rows)
+        values: list[Value] = [] if template is not None else [None] * len(self._views.for_computation(name).rows)
         frame = CallFrame(len(graph.frames), name, self._views, arguments, caller, template, len(graph.operands), values)
         graph.frames.append(frame)
         graph.frames_by_name.setdefault(name, []).append(frame)
@@ -323,7 +323,7 @@ class _ValueReader:
         if not isinstance(whole, SlicedValue) or not ranges:
             return self._plain(frame, row)
         low, high = ranges[0].start, ranges[0].limit
-        return self.graph.new(frame, row, whole.within(low, high), MOVES)
+        return self.graph.new(frame, row, whole.overlapping(low, high), MOVES)
 
     def _join(self, frame: CallFrame, row: int, parts: SlicedValue) -> int:
         """Return one node for all parts of an array."""

@@ -157,14 +157,14 @@ class Induction:
         """
         self._steps = 0
         read_skipped(self._module)
-        frame, instruction = self._inside(loop.callee("condition"), "condition", _state)
+        frame, instruction = self._enter(loop.callee("condition"), "condition", _state)
         while instruction.opcode != "compare":
             if instruction.opcode in PASSING_OPCODES:
                 instruction = self._operand(frame, instruction, 0)
             elif instruction.opcode in {"fusion", "call"}:
                 frame, instruction = self._called(frame, instruction)
             else:
-                raise UnknownError(f"depends on {_what(instruction)}, in which its condition ends")
+                raise UnknownError(f"depends on {_describe(instruction)}, in which its condition ends")
         left = self._value(frame, instruction, 0)
         right = self._value(frame, instruction, 1)
         direction = instruction.attr("direction") or ""
@@ -184,10 +184,10 @@ class Induction:
 
     def _step(self, loop: Instruction, element: ShapeIndex) -> int:
         """Return what an iteration adds to an element of the state."""
-        frame, root = self._inside(loop.callee("body"), "body", _state)
+        frame, root = self._enter(loop.callee("body"), "body", _state)
         after = self._follow(frame, root, element)
         if after.element != element:
-            raise UnknownError(f"depends on what {_what(root)} puts in place of a number that its condition compares")
+            raise UnknownError(f"depends on what {_describe(root)} puts in place of a number that its condition compares")
         return after.offset
 
     # -- numbers --------------------------------------------------------------------------------------------------------
@@ -217,7 +217,7 @@ class Induction:
             return path[0], path[1:]
         if instruction.opcode in PASSING_OPCODES or (instruction.opcode == "while" and self._step(instruction, path) == 0):
             return 0, path
-        raise UnknownError(f"depends on {_what(instruction)}")
+        raise UnknownError(f"depends on {_describe(instruction)}")
 
     def _sum(self, frame: _Frame, instruction: Instruction) -> _Number:
         left = self._value(frame, instruction, 0)
@@ -226,14 +226,14 @@ class Induction:
             return _Number(left.element, left.offset + (right.offset if instruction.opcode == "add" else -right.offset))
         if left.element is None and instruction.opcode == "add":
             return _Number(right.element, right.offset + left.offset)
-        raise UnknownError(f"depends on {_what(instruction)}, of two numbers that change")
+        raise UnknownError(f"depends on {_describe(instruction)}, of two numbers that change")
 
     def _operand(self, frame: _Frame, user: Instruction, number: int) -> Instruction:
         self._step_on()
         name = _nth(user, number).name
         instruction = frame.computation.scalars.get(name) if name is not None else None
         if instruction is None:
-            raise UnknownError(f"depends on {name or 'an operand'}, which {_what(user)} reads and which is no integer")
+            raise UnknownError(f"depends on {name or 'an operand'}, which {_describe(user)} reads and which is no integer")
         return instruction
 
     def _step_on(self) -> None:
@@ -252,9 +252,9 @@ class Induction:
         def parameter(instruction: Instruction, path: ShapeIndex) -> _Number:
             return self._value(frame, caller, _parameter_number(instruction), path)
 
-        return self._inside(caller.callee("calls") or caller.callee("to_apply"), "callee", parameter)
+        return self._enter(caller.callee("calls") or caller.callee("to_apply"), "callee", parameter)
 
-    def _inside(
+    def _enter(
         self, name: str | None, role: str, parameter: Callable[[Instruction, ShapeIndex], _Number]
     ) -> tuple[_Frame, Instruction]:
         self._step_on()
@@ -272,7 +272,7 @@ class Induction:
         callers = [] if computation is self._module.entry else self._callers.get(computation.name, [])
         numbers = {self._handed(caller, parameter, path) for caller in callers}
         if len(numbers) != 1:
-            raise UnknownError(f"depends on {_what(parameter)} of {computation.name}")
+            raise UnknownError(f"depends on {_describe(parameter)} of {computation.name}")
         return numbers.pop()
 
     def _handed(self, caller: Instruction, parameter: Instruction, path: ShapeIndex) -> _Number:
@@ -281,7 +281,7 @@ class Induction:
         if caller.opcode == "call":
             frame = _Frame(self._computation_of(caller), self._from_callers)
             return self._value(frame, caller, _parameter_number(parameter), path)
-        raise UnknownError(f"depends on {_what(parameter)} of {parameter.computation.name}")
+        raise UnknownError(f"depends on {_describe(parameter)} of {parameter.computation.name}")
 
     @cached_property
     def _callers(self) -> Mapping[str, list[Instruction]]:
@@ -300,30 +300,30 @@ def _state(parameter: Instruction, path: ShapeIndex) -> _Number:
 def _nth(user: Instruction, number: int) -> Operand:
     operands = user.operands
     if number >= len(operands):
-        raise UnknownError(f"depends on an operand that {_what(user)} does not have")
+        raise UnknownError(f"depends on an operand that {_describe(user)} does not have")
     return operands[number]
 
 
 def _parameter_number(parameter: Instruction) -> int:
     number = parameter.parameter_number
     if number is None:
-        raise UnknownError(f"depends on {_what(parameter)}, which has no number")
+        raise UnknownError(f"depends on {_describe(parameter)}, which has no number")
     return number
 
 
 def _index(instruction: Instruction) -> int:
     index = instruction.attr("index")
     if index is None or index < 0:
-        raise UnknownError(f"depends on {_what(instruction)}, which has no index")
+        raise UnknownError(f"depends on {_describe(instruction)}, which has no index")
     return index
 
 
 def _constant(instruction: Instruction) -> int:
     text = instruction.literal
     if not _INTEGER.fullmatch(text):
-        raise UnknownError(f"depends on {_what(instruction)}, which is no integer")
+        raise UnknownError(f"depends on {_describe(instruction)}, which is no integer")
     return int(text)
 
 
-def _what(instruction: Instruction) -> str:
+def _describe(instruction: Instruction) -> str:
     return f"the {instruction.opcode} {instruction.name} (line {instruction.line})"

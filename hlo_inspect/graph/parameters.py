@@ -153,7 +153,7 @@ def _outputs(module: Module, result: Shape | None, root: Instruction | None) -> 
     aliases = {alias.output_index: alias for alias in module.header.aliases}
     leaves = array_leaves(result)
     shardings = _shardings(root, len(leaves))
-    return tuple(Output(*leaf, sharding, _at(aliases, leaf[0])) for leaf, sharding in zip(leaves, shardings, strict=True))
+    return tuple(Output(*leaf, sharding, _alias_of(aliases, leaf[0])) for leaf, sharding in zip(leaves, shardings, strict=True))
 
 
 def _shardings(instruction: Instruction | None, arrays: int) -> Sequence[Sharding | None]:
@@ -167,7 +167,7 @@ def _shardings(instruction: Instruction | None, arrays: int) -> Sequence[Shardin
     return sharding.elements if len(sharding.elements) == arrays else [None] * arrays
 
 
-def _at(aliases: dict[ShapeIndex, Alias], index: ShapeIndex) -> Alias | None:
+def _alias_of(aliases: dict[ShapeIndex, Alias], index: ShapeIndex) -> Alias | None:
     """Return the alias of an output, or of the tuple that holds it."""
     return next((aliases[index[:n]] for n in range(len(index), -1, -1) if index[:n] in aliases), None)
 

@@ -82,7 +82,7 @@ class SlicedValue:
     stop: int
     joined: int | None = None
 
-    def within(self, low: int, high: int) -> list[int]:
+    def overlapping(self, low: int, high: int) -> list[int]:
         """Return the nodes of the parts that overlap the range from `low` up to `high`."""
         first, last = bisect_right(self.starts, low) - 1, bisect_left(self.starts, high)
         return self.nodes[max(first, 0) : last]
@@ -130,7 +130,7 @@ class CallFrame:
 
     @property
     def view(self) -> View:
-        return self.views.of(self.name)
+        return self.views.for_computation(self.name)
 
     @property
     def returned(self) -> Value:
@@ -274,7 +274,7 @@ class NodesAtPlaces:
         whole = call.value(row)
         value = ValueGraph.element(whole, index)
         if isinstance(value, SlicedValue) and part is not None and part.limit <= value.stop:
-            return value.within(part.start, part.limit)
+            return value.overlapping(part.start, part.limit)
         return nodes_in(value) or nodes_in(whole)
 
     def input(self, frame: int, number: int, index: ShapeIndex) -> list[int]:
@@ -328,7 +328,7 @@ class BodyTemplates:
 
     def find(self, name: str, arguments: int) -> BodyTemplate | None:
         """Return the template of a computation with this number of arguments, if there is one."""
-        fingerprint = self._fingerprints.of(name)
+        fingerprint = self._fingerprints.get(name)
         template = self._known.get(fingerprint) if fingerprint is not None else None
         return template if template is not None and template.arguments == arguments else None
 
@@ -337,7 +337,7 @@ class BodyTemplates:
         name, arguments = frame.name, frame.arguments
         if arguments is None or not are_nodes(arguments) or len(set(arguments)) < len(arguments):
             return
-        fingerprint = self._fingerprints.of(name)
+        fingerprint = self._fingerprints.get(name)
         if fingerprint is None or fingerprint in self._known or not self._fingerprints.is_alone(name):
             return
         if not _MEETING.isdisjoint(frame.view.opcodes):

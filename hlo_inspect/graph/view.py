@@ -107,7 +107,7 @@ class View:
         operands = self.operands(index)
         return operands[number] if 0 <= number < len(operands) else None
 
-    def leaves_out_operands(self, index: int) -> bool:
+    def omits_operands(self, index: int) -> bool:
         """Return True if the text shows only the first operands of a row."""
         if self.whole_operands(index) is not None:
             return False
@@ -115,7 +115,7 @@ class View:
         return bool(operands) and operands[-1].name is None and operands[-1].shape.startswith(LEFT_OUT)
 
     @property
-    def has_lost_operands(self) -> bool:
+    def has_undefined_operands(self) -> bool:
         """True if a row has an operand that no row defines, among the rows whose operands were read."""
         return any(None in rows for rows in self._other_operands.values())
 
@@ -278,7 +278,7 @@ class Views:
         columns = {computation.rows.column for computation in self.computations.values()}  # many share one
         return frozenset().union(*[column.opcodes for column in columns])
 
-    def of(self, name: str) -> View:
+    def for_computation(self, name: str) -> View:
         """Return the view of a computation. Raise KeyError if the module has no computation of that name."""
         view = self._known.get(name)
         if view is None:

@@ -247,7 +247,7 @@ class SkippedComputation(NamedTuple):
     compressed: bytes
 
     @classmethod
-    def of_text(cls, root_opcode: str, line: int, text: str) -> SkippedComputation:
+    def compress(cls, root_opcode: str, line: int, text: str) -> SkippedComputation:
         return cls(root_opcode, line, zlib.compress(text.encode("utf-8", "surrogatepass"), 1))
 
     @property

@@ -62,7 +62,7 @@ class Comparisons:
         self.errors: list[HloInspectError] = []
         """Files and modules that cannot be read or compared."""
 
-    def of(self, old: ComparedInput, new: ComparedInput) -> Iterator[ModuleComparison]:
+    def compare(self, old: ComparedInput, new: ComparedInput) -> Iterator[ModuleComparison]:
         """Yield a comparison for each pair of modules, then one for each module without a mate.
 
         `errors` has the files and modules that cannot be read or compared. If a side has no module, nothing is compared.
@@ -137,7 +137,7 @@ class Comparisons:
             raise
         except Exception as error:
             place = Location(new.report.input.path, new.report.input.first_line)
-            self.errors.append(InternalError.of(error, place, new.report.module_name))
+            self.errors.append(InternalError.from_exception(error, place, new.report.module_name))
         else:
             yield comparison
 
@@ -154,7 +154,7 @@ _CONTENTS: tuple[Callable[[ComparedModule], Hashable | None], ...] = (
 )
 
 
-class _Stored(io.BytesIO):
+class _StoredInput(io.BytesIO):
     """Content of an input that can be read only once, stored to be read again."""
 
     def __init__(self, content: bytes, name: str) -> None:
@@ -180,7 +180,7 @@ class _ComparedSide:
         if source in STANDARD_INPUT or not isinstance(source, str | bytes | bytearray | memoryview | PathLike):
             opened = open_source("-" if source in STANDARD_INPUT else source)
             content = b"".join(opened.raw_pieces())
-            self._open: Callable[[], Openable] = lambda: _Stored(content, opened.name)
+            self._open: Callable[[], Openable] = lambda: _StoredInput(content, opened.name)
         else:
             self._open = lambda: source
         self.is_saved = self._holds_report()
@@ -230,7 +230,7 @@ class _ComparedSide:
         except (HloInspectError, MemoryError):
             raise
         except Exception as error:
-            yield InternalError.of(error, Location(source.name))
+            yield InternalError.from_exception(error, Location(source.name))
 
     def _holds_report(self) -> bool:
         source = self._open()

@@ -163,7 +163,7 @@ class Inspection:
         except (HloInspectError, MemoryError):
             raise
         except Exception as error:
-            yield InternalError.of(error, Location(file.source_name))
+            yield InternalError.from_exception(error, Location(file.source_name))
 
 
 class _File(NamedTuple):

@@ -260,7 +260,7 @@ def find_findings(
     `about` is line and name of an instruction: keep the findings that name it. `followed` are the analyses whose missing
     attributes are findings too.
     """
-    findings = [finding for name in choice.rules for finding in RULES.of(name).check(context)]
+    findings = [finding for name in choice.rules for finding in RULES.load(name).check(context)]
     if about is not None:
         findings = [finding for finding in findings if _names(finding, *about)]
     return tuple(most_severe_first([*findings, *reading_findings(context, followed)]))

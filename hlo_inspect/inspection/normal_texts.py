@@ -11,7 +11,7 @@ from hlo_inspect.errors import HloInspectError, InputError, InternalError, Locat
 from hlo_inspect.graph.canonical.module import CanonicalModule, CanonicalText
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.input.dump_directory import dump_files, expanded, is_directory
-from hlo_inspect.hlo.input.foreign_text import what_text_looks_like
+from hlo_inspect.hlo.input.foreign_text import describe_foreign_text
 from hlo_inspect.hlo.input.source import open_source
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.wants import Wants
@@ -66,7 +66,7 @@ class NormalTexts:
             except (HloInspectError, MemoryError):
                 raise
             except Exception as error:
-                self.errors.append(InternalError.of(error, module.location(module.first_line), module.name))
+                self.errors.append(InternalError.from_exception(error, module.location(module.first_line), module.name))
         if not count and others and not self.errors:
             self.errors.append(InputError(no_such_module(self.module, others), Location(argument)))
 
@@ -94,7 +94,7 @@ class NormalTexts:
                 except (HloInspectError, MemoryError):
                     raise
                 except Exception as error:
-                    self.errors.append(InternalError.of(error, Location(str(path))))
+                    self.errors.append(InternalError.from_exception(error, Location(str(path))))
         finally:
             xla.close()
 
@@ -107,7 +107,7 @@ class NormalTexts:
                 item = next(modules, None)
             if item is None:
                 if not count and not may_hold:
-                    raise InputError(f"holds no HLO module{what_text_looks_like(source.start)}", Location(source.name))
+                    raise InputError(f"holds no HLO module{describe_foreign_text(source.start)}", Location(source.name))
                 return
             if isinstance(item, ParseError):
                 self.errors.append(item)

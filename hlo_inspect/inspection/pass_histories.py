@@ -151,6 +151,6 @@ def _read_snapshot(opcode: str | None, file: PassFile) -> Iterator[ModuleSnapsho
     except (HloInspectError, MemoryError):
         raise
     except Exception as error:
-        yield InternalError.of(error, Location(str(file.path)))
+        yield InternalError.from_exception(error, Location(str(file.path)))
     finally:
         xla.close()

@@ -110,7 +110,7 @@ def _report(saved: Mapping[str, Any], name: str) -> Report:
 def _answered(values: Mapping[str, Value]) -> tuple[FactSpec, ...]:
     """Return the specifications of the facts of the report, and the families of the passes that gave it."""
     answered: list[FactSpec] = []
-    for question in (OTHERS.of(MODULE_FACTS), *PASSES, OTHERS.of(ALPA), *workload_passes()):
+    for question in (OTHERS.load(MODULE_FACTS), *PASSES, OTHERS.load(ALPA), *workload_passes()):
         plain = [spec for spec in question.specs if spec.name in values]
         answered += plain + [spec for spec in question.specs if plain and is_family(spec)]
     return tuple(dict.fromkeys(answered))

@@ -20,7 +20,7 @@ from hlo_inspect.errors import (
     UsageError,
     did_you_mean,
 )
-from hlo_inspect.hlo.input.foreign_text import MEMORY_FILE, is_workload, no_workload, what_log_holds, what_text_looks_like
+from hlo_inspect.hlo.input.foreign_text import MEMORY_FILE, describe_foreign_text, describe_log, is_workload, no_workload
 from hlo_inspect.hlo.input.inputs import SecondReading
 from hlo_inspect.hlo.input.source import Source
 from hlo_inspect.hlo.module import Module
@@ -126,7 +126,7 @@ class SourceReports:
         else:
             report = None
         if report is None:
-            what = what_text_looks_like(source.start) or what_log_holds(source.measured)
+            what = describe_foreign_text(source.start) or describe_log(source.measured)
             raise NoModuleError(f"holds no HLO module{what}", Location(source.name))
         if self._command != MEMORY:
             message = "holds no HLO module, but XLA's report of memory that did not suffice: `hlo-inspect memory` shows it"
@@ -176,7 +176,7 @@ class SourceReports:
         except (HloInspectError, MemoryError):
             raise
         except Exception as error:
-            return InternalError.of(error, module.location(module.first_line), module.name)
+            return InternalError.from_exception(error, module.location(module.first_line), module.name)
 
 
 _MANY_OBJECTS = 10_000

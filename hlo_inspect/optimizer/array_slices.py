@@ -93,7 +93,7 @@ class Cuts:
     def moved(self, nodes: Sequence[int]) -> list[int]:
         """Return the nodes with all cuts moved to leaves."""
         graph = self._graph
-        below = graph.below(nodes)
+        below = graph.reachable(nodes)
         if not flat_ranges(graph, below):
             return list(nodes)
         moved: dict[int, int] = {}

@@ -91,7 +91,7 @@ class EqualFusions:
     def _kind(self, computation: Computation) -> _Kind | None:
         if len(computation.rows) > MAX_ROWS:
             return None
-        fingerprint = self._fingerprints.of(computation.name)
+        fingerprint = self._fingerprints.get(computation.name)
         if fingerprint is None or not self._fingerprints.is_alone(computation.name):
             return None
         kind = self._kinds.setdefault(fingerprint, _Kind())
@@ -104,7 +104,7 @@ class EqualFusions:
         changed: set[int] = set()
         made: list[MadeNode] = []
         arguments: list[tuple[int, Argument]] = []
-        for node in graph.below([root]):
+        for node in graph.reachable([root]):
             if graph.ops[node] == "opaque":
                 return None
             source = graph.sources.get(node)

@@ -111,7 +111,7 @@ class Graph:
         """Return the value of a constant."""
         return self.values.get(node)
 
-    def below(self, roots: Iterable[int]) -> list[int]:
+    def reachable(self, roots: Iterable[int]) -> list[int]:
         """Return every node that `roots` hold, operands first: each was made before its users.
 
         The result is cached for many roots, since it is needed again.
@@ -136,7 +136,7 @@ class Graph:
     def bits_below(self, roots: Iterable[int], bits: Mapping[int, int]) -> dict[int, int]:
         """Return the bits of the nodes that each node below `roots` holds, its own included."""
         bits_below: dict[int, int] = {}
-        for node in self.below(roots):
+        for node in self.reachable(roots):
             here = bits.get(node, 0)
             for arg in self.args[node]:
                 here = with_bits(here, bits_below[arg])

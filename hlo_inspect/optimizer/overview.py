@@ -248,7 +248,7 @@ class Overview:
         """Return the parameters that outputs succeed without matrix products, reductions and other devices."""
         graph, arrays = self.updates.flow.graph, self.steps[0].arrays
         others: set[int] = set()  # nodes that hold values that are not local
-        for node in graph.below([array.new for array in arrays]):
+        for node in graph.reachable([array.new for array in arrays]):
             if graph.ops[node] in _NOT_LOCAL or not others.isdisjoint(graph.args[node]):
                 others.add(node)
         local = [array.source for array in arrays if array.new not in others]

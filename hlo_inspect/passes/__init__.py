@@ -80,7 +80,7 @@ def find_pass(name: str) -> Pass:
     """Return the pass of that name or alias. Raise UsageError with all names if there is none."""
     for registry in (PASSES, OTHERS):
         if name in registry.names:
-            return registry.of(name)
+            return registry.load(name)
     for pass_ in PASSES:
         if name in pass_.aliases:
             return pass_
@@ -93,4 +93,6 @@ def find_pass(name: str) -> Pass:
 @cache
 def all_specs() -> tuple[FactSpec, ...]:
     """Return every fact that some pass can give."""
-    return tuple(spec for pass_ in (OTHERS.of(MODULE_FACTS), *PASSES, OTHERS.of(ALPA), workload_pass()) for spec in pass_.specs)
+    return tuple(
+        spec for pass_ in (OTHERS.load(MODULE_FACTS), *PASSES, OTHERS.load(ALPA), workload_pass()) for spec in pass_.specs
+    )

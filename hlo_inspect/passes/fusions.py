@@ -240,16 +240,16 @@ class _OfKind(NamedTuple):
 
 
 def _sum_of_kind(groups: Sequence[_EqualFusions]) -> _OfKind:
-    def of_all(size: Callable[[_FusionForm], int | None]) -> int | None:
+    def total_of(size: Callable[[_FusionForm], int | None]) -> int | None:
         return total(None if (size_of_one := size(group.form)) is None else size_of_one * len(group.rows) for group in groups)
 
     return _OfKind(
         groups[0].form.kind,
         sum(len(group.rows) for group in groups),
         sum(len(group.rows) for group in groups if group.form.is_multi_output),
-        of_all(attrgetter("instructions")),
-        of_all(attrgetter("operand_bytes")),
-        of_all(attrgetter("result_bytes")),
+        total_of(attrgetter("instructions")),
+        total_of(attrgetter("operand_bytes")),
+        total_of(attrgetter("result_bytes")),
         _FusionStep(*map(Bounds.sum, zip(*(group.of_step for group in groups), strict=True))),
     )
 

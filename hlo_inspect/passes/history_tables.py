@@ -101,7 +101,7 @@ def _trace_key(trace: PassTrace) -> tuple[str, ...]:
 def _trace_columns(groups: Collection[Sequence[PassTrace]]) -> Iterator[Column]:
     """Yield the columns. Those that are empty in all rows are in CSV and JSON only."""
 
-    def of_few(name: str, get: Callable[[Sequence[PassTrace]], Value]) -> Column:
+    def sparse_column(name: str, get: Callable[[Sequence[PassTrace]], Value]) -> Column:
         return Column(name, detail=0 if any(map(get, groups)) else 9, optional=True, width=24, get=get)
 
     yield Column("kind", get=lambda group: group[0].first.kind)
@@ -109,11 +109,11 @@ def _trace_columns(groups: Collection[Sequence[PassTrace]]) -> Iterator[Column]:
     yield Column("shape", get=lambda group: group[0].first.shape)
     yield Column("operand_bytes", "bytes", summed=True, detail=5, get=lambda group: total(trace.first.bytes for trace in group))
     yield Column("brought_in_by", width=24, get=lambda group: group[0].brought_by)
-    yield of_few("merged_by", lambda group: group[0].merged_by or None)
-    yield of_few("async_by", lambda group: group[0].async_by or None)
-    yield of_few("became", _became)
-    yield of_few("became_by", lambda group: group[0].became_by or None)
-    yield of_few("gone_by", lambda group: group[0].gone_by or None)
+    yield sparse_column("merged_by", lambda group: group[0].merged_by or None)
+    yield sparse_column("async_by", lambda group: group[0].async_by or None)
+    yield sparse_column("became", _became)
+    yield sparse_column("became_by", lambda group: group[0].became_by or None)
+    yield sparse_column("gone_by", lambda group: group[0].gone_by or None)
     yield Column("name", detail=6, get=lambda group: group[0].now.name)
     yield Column("op_name", width=24, get=lambda group: group[0].first.op_name)
 

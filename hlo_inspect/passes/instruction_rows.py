@@ -63,7 +63,7 @@ def phase_notes(context: Context, instructions: Iterable[Instruction]) -> Iterat
         return
     are_all_known = True
     for instruction in instructions:
-        phase = context.phases.of(instruction)
+        phase = context.phases.for_instruction(instruction)
         if phase.phase_from == "graph":  # it was read, and decides phases
             return
         are_all_known = are_all_known and phase.phase != UNKNOWN
@@ -75,7 +75,7 @@ def phase_notes(context: Context, instructions: Iterable[Instruction]) -> Iterat
 def differences(context: Context, instructions: Sequence[Instruction], what: str) -> Iterator[Table]:
     """With -v, yield the instructions whose name and graph give different phases, if both were read: the page follows names."""
     phases = context.phases
-    phases_of = [(instruction, phases.of(instruction)) for instruction in instructions]
+    phases_of = [(instruction, phases.for_instruction(instruction)) for instruction in instructions]
     is_asked = any(phase.phase_from == "graph" for _, phase in phases_of)
     both = [
         (instruction, phase.phase, graph_phase)

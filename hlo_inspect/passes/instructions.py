@@ -122,7 +122,7 @@ def _described(
     computes = ""
     if view.opcodes[row] == "fusion":
         fused = next((call.name for call in view.instruction(row).called if call.role == "fused"), "")
-        computes = expressions.of(fused, around.operands(row))
+        computes = expressions.for_computation(fused, around.operands(row))
     return _ListedInstruction(view, row, computes, _listed(around.makers_of_operands(row)), _listed(around.users[row]), context)
 
 

@@ -218,7 +218,7 @@ def _compute(context: Context) -> Parts:
     if matmul.least:
         yield from sentence("{} matmul", Amount(None if unknown else matmul.exact, "flops", at_least=matmul.least))
         again = sum(
-            tally.bounds("matmul_flops").least for phase, tally in context.cost.by("phase").by_label() if phase == RECOMPUTE
+            tally.bounds("matmul_flops").least for phase, tally in context.cost.tally("phase").by_label() if phase == RECOMPUTE
         )
         if again:
             yield from sentence(" ({} recompute)", Amount(again / matmul.least, "share"))
@@ -291,9 +291,9 @@ def _collectives(context: Context) -> Parts:
             yield from sentence("; recompute {}, {}", *again)
     elif not context.collectives:
         yield "none before the text ends" if context.module.problems.is_truncated else "none"
-    if executed.between_slices.count.least:
+    if executed.slice_sends.count.least:
         yield "; " if sites else ""
-        yield from sentence("{} between slices ({})", _amount(executed.between_slices.wire_bytes, "bytes"), DCN)
+        yield from sentence("{} between slices ({})", _amount(executed.slice_sends.wire_bytes, "bytes"), DCN)
         sites += 1
     counts = [(kind, executed.kinds.get(kind, NOT_EXECUTED).count) for kind in POINT_TO_POINT]
     for index, (kind, count) in enumerate([(kind, count) for kind, count in counts if count.least]):

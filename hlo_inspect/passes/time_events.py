@@ -95,7 +95,7 @@ class _Descriptions:
         collective = timelines.estimate.collective_at(event.place) if timelines is not None else None
         if collective is not None:
             origin = collective.origin
-            phase = context.phases.of(collective.inner).phase
+            phase = context.phases.for_instruction(collective.inner).phase
             sent = collective.wire_bytes
             return EventRow(event, collective.kind, origin.op_name, origin.source, phase, sent, None)
         kernel = self._kernels.get(event.place)

@@ -72,7 +72,7 @@ def _about_times(context: Context, times: KernelTimes) -> Iterator[str]:
     missing = estimate_gaps(context.own_kernels, times)
     if missing:
         yield f"estimates are lower bounds: {missing}"
-    if any(times.of(kernel).compiler_cycles is not None for kernel in context.kernels.launched):
+    if any(times.for_kernel(kernel).compiler_cycles is not None for kernel in context.kernels.launched):
         yield from filter(None, [inferred_clock(context)])
 
 

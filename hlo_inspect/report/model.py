@@ -238,7 +238,7 @@ class Table(Displayable):
         at_least = self._lower_bounds(self._rows_at_least[limit:] if self.others else rest)
         return replace(self, rows=(*self.rows[:limit], others), others=cut, others_at_least=at_least)
 
-    def where(self, test: Callable[[Row], bool]) -> Table:
+    def filtered(self, test: Callable[[Row], bool]) -> Table:
         """Return the table with the rows that pass the test; the others are summed in `left_out`."""
         rows = [row for row in self.rows if test(row)]
         out = [row for row in self.rows if not test(row)]

@@ -60,7 +60,7 @@ def rendered(reports: Iterable[Report], render: Callable[[Report], T], options: 
 
 def internal_error(report: Report, error: Exception) -> InternalError:
     """Describe an unexpected exception that was met while a report was rendered."""
-    return InternalError.of(error, Location(report.input.path, report.input.first_line), report.module_name)
+    return InternalError.from_exception(error, Location(report.input.path, report.input.first_line), report.module_name)
 
 
 @contextmanager

@@ -66,7 +66,7 @@ def _filtered(table: Table, filters: Sequence[str]) -> Table:
     from hlo_inspect.report.selection import parse_filter, row_test
 
     tests = [row_test(comparison, table) for text in filters for comparison in parse_filter(text)]
-    return table.where(lambda row: all(test(row) for test in tests))
+    return table.filtered(lambda row: all(test(row) for test in tests))
 
 
 def _sorted(table: Table, name: str) -> Table:
@@ -88,12 +88,14 @@ def _with_columns(table: Table, names: Sequence[str], for_people: bool) -> Table
     chosen = list(dict.fromkeys(find_column(name, table) for name in names))
     bounds = [bound for index, bound in table.bound_columns.items() if for_people and index in chosen and bound not in chosen]
 
-    def of(row: Row) -> Row:
+    def select(row: Row) -> Row:
         return tuple(row[index] for index in (*chosen, *bounds))
 
     columns = tuple(table.columns[index]._replace(detail=0) for index in (*chosen, *bounds))
-    left_out = table.left_out and table.left_out._replace(sums=of(table.left_out.sums), at_least=of(table.left_out.at_least))
-    return replace(table, columns=columns, rows=tuple(map(of, table.rows)), left_out=left_out)
+    left_out = table.left_out and table.left_out._replace(
+        sums=select(table.left_out.sums), at_least=select(table.left_out.at_least)
+    )
+    return replace(table, columns=columns, rows=tuple(map(select, table.rows)), left_out=left_out)
 
 
 _HEAD = lazy_pattern(r"([A-Za-z_][\w.-]*)\s*(==|!=|<=|>=|=|<|>|~)\s*", re.ASCII)

@@ -147,7 +147,7 @@ def test_an_operand_by_position_is_none_if_it_is_missing() -> None:
     text = "HloModule m\n\nENTRY e {\n  p = f32[2] parameter(0)\n  ROOT t = f32[2] add(p)\n}\n"
     (module,) = read_modules(open_source(text), Wants(graph=True))
     views = Views(module.computations)
-    view = views.of("e")
+    view = views.for_computation("e")
     assert (view.operand_row(1, 0), view.operand_row(1, 1), view.operand_row(1, -1)) == (0, None, None)
     assert view.operand(1, 1) is None
     assert (str(view.operand_shape(1, 0)), view.operand_shape(1, 1)) == ("f32[2]", None)

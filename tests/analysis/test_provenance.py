@@ -30,7 +30,7 @@ def test_kinds() -> None:
         "%h = f32[8] fusion(%g), kind=kLoop, calls=%twice",
         "%i = f32[8] fusion(%h), calls=%twice",
     ]
-    assert by_label(cost_of(P, *lines, before=TWICE).by("kind")) == {
+    assert by_label(cost_of(P, *lines, before=TWICE).tally("kind")) == {
         NOT_FUSED: (8, 0, 0, 96),
         "kLoop": (16, 0, 0, 128),
         "kInput": (8, 0, 0, 64),
@@ -78,7 +78,7 @@ def test_sources_inline() -> None:
         '%d = f32[8] negate(%c), metadata={op_name="d"}',
         "%e = f32[8] negate(%d)",
     ]
-    sources = by_label(cost_of(P, *lines).by("source"))
+    sources = by_label(cost_of(P, *lines).tally("source"))
     assert {label: row[0] for label, row in sources.items()} == {"x.py:7": 16, "y.py": 8, NOT_PRINTED: 16}
 
 
@@ -103,7 +103,7 @@ ENTRY %main {
 }
 """
     (module,) = read_modules(open_source(text), calls.WANTS | Wants(graph=True))
-    assert by_label(module_cost(module, CallGraph(module)).by("source")) == {"x.py:12": (8, 0, 0, 64)}
+    assert by_label(module_cost(module, CallGraph(module)).tally("source")) == {"x.py:12": (8, 0, 0, 64)}
 
 
 def test_what_looks_like_metadata_in_a_string() -> None:

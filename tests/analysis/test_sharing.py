@@ -181,7 +181,7 @@ def share_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
             rows = [row for part in apart for row in find_costings(part, times)]
             return step_times._weighed([Costing(row.kernels, row.cost._replace(share=None)) for row in rows])
 
-        monkeypatch.setattr(Fingerprints, "of", lambda *_: None)
+        monkeypatch.setattr(Fingerprints, "get", lambda *_: None)
         monkeypatch.setattr(computation, "_cost_key", lambda *_: None)
         monkeypatch.setattr(Costs, "_call_key", lambda *_: None)
         monkeypatch.setattr(Provenances, "get", lambda self, metadata: looked_up(Provenances(self.frames), metadata))
@@ -250,7 +250,7 @@ def test_two_modules_are_compared_the_same_where_nothing_is_shared(share_nothing
     pairs = [(module(seed), without_marks(module(seed + 1)) if seed % 3 == 0 else module(seed + 1)) for seed in range(12)]
 
     def compare(old: str, new: str) -> list[tuple[object, ...]]:
-        comparisons = Comparisons(Request()).of(ComparedInput(old), ComparedInput(new))
+        comparisons = Comparisons(Request()).compare(ComparedInput(old), ComparedInput(new))
         return [(c.verdict, c.report.headline, [table.rows for table in c.report.tables]) for c in comparisons]
 
     shared = [compare(*pair) for pair in pairs]
@@ -419,7 +419,7 @@ def test_the_modules_share_something_and_not_everything() -> None:
     for seed in range(10):
         read = next(iter(read_modules(open_source(io.StringIO(module(seed))), Wants(graph=True))))
         fingerprints = Fingerprints(read.computations)
-        bodies = [fingerprints.of(name) for name in read.computations if name.startswith("fused")]
+        bodies = [fingerprints.get(name) for name in read.computations if name.startswith("fused")]
         shared.append(2 < len(set(bodies)) < len(bodies))
     assert sum(shared) > len(shared) // 2
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.kernel_times import Agreement, Measured, measured, rank_correlation
+from benchmarks.kernel_times import Agreement, KernelMeasurement, measured, rank_correlation
 from hlo_inspect.analysis.hardware import load_profile
 
 US = 1e-6
 PROFILE = load_profile("tpu-v5e")
 
 
-def kernel(bound: float, estimate: float, compiler: float) -> Measured:
-    return Measured("k", bound * US, estimate * US, compiler * US)
+def kernel(bound: float, estimate: float, compiler: float) -> KernelMeasurement:
+    return KernelMeasurement("k", bound * US, estimate * US, compiler * US)
 
 
 def test_equal_estimates_share_a_rank() -> None:
@@ -26,7 +26,7 @@ def test_equal_estimates_share_a_rank() -> None:
 def test_what_is_compared() -> None:
     """The fixed cost is 1.2 us: the kernel of 1 us is not compared, but its bound of 2 us is above the compiler's."""
     kernels = [kernel(2, 2, 1), kernel(1, 2, 3), kernel(1, 9, 4)]
-    agreement = Agreement.of(kernels, PROFILE)
+    agreement = Agreement.measure(kernels, PROFILE)
     assert (agreement.read, agreement.loose_bounds, agreement.compared, agreement.within_factor_two) == (3, 1, 2, 0.5)
     assert agreement.ratio == pytest.approx(11 / 7)
 

@@ -66,7 +66,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     return write
 
 
-class Watched:
+class WatchedPage:
     """A page in the browser, what went wrong on it, and what it asked for; the policy of the page can be left out."""
 
     def __init__(self, browser: Browser, path: Path, *, without_policy: bool = False) -> None:
@@ -86,25 +86,25 @@ class Watched:
 
 
 @pytest.fixture(scope="session")
-def watched(browser: Browser) -> Iterator[dict[Path, Watched]]:
-    pages: dict[Path, Watched] = {}
+def watched(browser: Browser) -> Iterator[dict[Path, WatchedPage]]:
+    pages: dict[Path, WatchedPage] = {}
     yield pages
     for page in pages.values():
         page.context.close()
 
 
 @pytest.fixture
-def opened(browser: Browser, watched: dict[Path, Watched]) -> Iterator[Opened]:
+def opened(browser: Browser, watched: dict[Path, WatchedPage]) -> Iterator[Opened]:
     """Open a page in the browser: `opened(path, width=390, scheme="dark")`.
 
     All tests of a page share it, as the test before left it. After each test the page must have no errors and no requests for
     other files.
     """
-    used: list[Watched] = []
+    used: list[WatchedPage] = []
 
     def open_page(path: Path, width: int = 1280, scheme: Literal["light", "dark"] = "light") -> Page:
         if path not in watched:
-            watched[path] = Watched(browser, path)
+            watched[path] = WatchedPage(browser, path)
         used.append(watched[path])
         page = watched[path].page
         page.set_viewport_size({"width": width, "height": 900})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hlo_inspect.cli.main import run
-from tests.browser.conftest import Watched
+from tests.browser.conftest import WatchedPage
 from tests.browser.hostile_dump import hostile_module, in_one_line
 from tests.browser.hostile_names import hostile_names
 from tests.browser.page_data import PageData
@@ -88,9 +88,9 @@ def test_all_names_are_on_the_page(page_data: PageData) -> None:
 
 
 @pytest.fixture(scope="module", params=SHOWN)
-def watched_page(browser: Browser, page_file: Path, request: pytest.FixtureRequest) -> Iterator[Watched]:
+def watched_page(browser: Browser, page_file: Path, request: pytest.FixtureRequest) -> Iterator[WatchedPage]:
     """The page with the tables of some views open and their pictures drawn."""
-    watched = Watched(browser, page_file, without_policy=request.param == "without a policy")
+    watched = WatchedPage(browser, page_file, without_policy=request.param == "without a policy")
     for view in SHOWN[request.param]:
         watched.page.evaluate(SHOW, view)
         assert watched.page.evaluate(DRAW, view) > 3 or not view
@@ -98,7 +98,7 @@ def watched_page(browser: Browser, page_file: Path, request: pytest.FixtureReque
     watched.context.close()
 
 
-def test_nothing_runs_and_nothing_is_loaded(watched_page: Watched, page_data: PageData) -> None:
+def test_nothing_runs_and_nothing_is_loaded(watched_page: WatchedPage, page_data: PageData) -> None:
     content: dict[str, Any] = watched_page.page.evaluate(ELEMENTS)
     assert content["hostile"] is None
     assert watched_page.problems == []
@@ -108,7 +108,7 @@ def test_nothing_runs_and_nothing_is_loaded(watched_page: Watched, page_data: Pa
     assert content["links"] == []
 
 
-def test_an_instruction_is_shown_as_text(watched_page: Watched) -> None:
+def test_an_instruction_is_shown_as_text(watched_page: WatchedPage) -> None:
     page = watched_page.page
     page.evaluate("location.hash = '#m1/instruction/i0'")
     dialog = page.get_by_role("dialog")

@@ -27,7 +27,7 @@ ELEMENTWISE = (
 
 
 @dataclass(frozen=True)
-class Planted:
+class PlantedChange:
     """A changed text, and the one change that a diff has to report: its area, words that stand in it, and its name."""
 
     text: str
@@ -98,17 +98,17 @@ def _fused(text: str) -> set[str]:
     return set(re.findall(r"calls=%?([\w.\-]+)", text))
 
 
-def collective_removed(text: str) -> Planted | None:
+def collective_removed(text: str) -> PlantedChange | None:
     lines = text.split("\n")
     for row in _plain_collectives(lines):
         if row.opcode in ("all-reduce", "collective-permute") and len(row.operands) == 1:
             changed = replace_uses(lines, row, row.operands[0], ())
             del changed[row.number]
-            return Planted("\n".join(changed), "collectives", ("gone", row.opcode), row.name)
+            return PlantedChange("\n".join(changed), "collectives", ("gone", row.opcode), row.name)
     return None
 
 
-def collective_added(text: str) -> Planted | None:
+def collective_added(text: str) -> PlantedChange | None:
     lines = text.split("\n")
     for row in _plain_collectives(lines):
         if row.opcode in ("all-reduce", "collective-permute") and len(row.operands) == 1:
@@ -119,11 +119,11 @@ def collective_added(text: str) -> Planted | None:
                 f"{percent}{row.name} =", f"{percent}{new} =", 1
             )
             changed.insert(row.number + 1, line)
-            return Planted("\n".join(changed), "collectives", ("new", row.opcode))
+            return PlantedChange("\n".join(changed), "collectives", ("new", row.opcode))
     return None
 
 
-def groups_changed(text: str) -> Planted | None:
+def groups_changed(text: str) -> PlantedChange | None:
     lines = text.split("\n")
     for row in _plain_collectives(lines):
         match = re.search(r"replica_groups=(?:\{\{([\d,]+)\}\}|\[1,(\d+)\]<=\[\2\])", row.rest)
@@ -135,56 +135,56 @@ def groups_changed(text: str) -> Planted | None:
         half = len(devices) // 2
         groups = f"replica_groups={{{{{','.join(devices[:half])}}},{{{','.join(devices[half:])}}}}}"
         lines[row.number] = lines[row.number].replace(match[0], groups)
-        return Planted("\n".join(lines), "collectives", ("groups", row.opcode), row.name)
+        return PlantedChange("\n".join(lines), "collectives", ("groups", row.opcode), row.name)
     return None
 
 
-def collective_type_changed(text: str) -> Planted | None:
+def collective_type_changed(text: str) -> PlantedChange | None:
     lines = text.split("\n")
     for row in _plain_collectives(lines):
         if row.shape.startswith("f32["):
             lines[row.number] = lines[row.number].replace(" = f32[", " = bf16[", 1)
-            return Planted("\n".join(lines), "collectives", ("type f32 → bf16", row.opcode), row.name)
+            return PlantedChange("\n".join(lines), "collectives", ("type f32 → bf16", row.opcode), row.name)
     return None
 
 
-def donation_dropped(text: str) -> Planted | None:
+def donation_dropped(text: str) -> PlantedChange | None:
     match = re.search(r"input_output_alias=\{ (\{[\d,]*\}: \(\d+, \{[\d,]*\}(?:, [a-z\-]+)?\)(?:, )?)", text)
     if match is None:
         return None
-    return Planted(text[: match.start(1)] + text[match.end(1) :], "parameters", ("not donated any more",))
+    return PlantedChange(text[: match.start(1)] + text[match.end(1) :], "parameters", ("not donated any more",))
 
 
-def dot_type_changed(text: str) -> Planted | None:
+def dot_type_changed(text: str) -> PlantedChange | None:
     lines = text.split("\n")
     for row in rows(lines):
         for old, new in (("bf16[", "f32["), ("f32[", "bf16[")):
             if row.opcode == "dot" and row.shape.startswith(old) and "ROOT" not in lines[row.number]:
                 lines[row.number] = lines[row.number].replace(f" = {old}", f" = {new}", 1)
-                return Planted("\n".join(lines), "kernels", (f"type {old[:-1]} → {new[:-1]}", "dot"))
+                return PlantedChange("\n".join(lines), "kernels", (f"type {old[:-1]} → {new[:-1]}", "dot"))
     return None
 
 
-def constant_grown(text: str) -> Planted | None:
+def constant_grown(text: str) -> PlantedChange | None:
     lines = text.split("\n")
     for row in rows(lines):
         if row.opcode == "constant" and row.shape == "s32[]" and "ROOT" not in lines[row.number]:
             lines[row.number] = lines[row.number].replace(" = s32[] constant(", " = s32[4096]{0} constant(", 1)
-            return Planted("\n".join(lines), "constants", ("shape s32[] → s32[4096]{0}",))
+            return PlantedChange("\n".join(lines), "constants", ("shape s32[] → s32[4096]{0}",))
     return None
 
 
-def parameter_resharded(text: str) -> Planted | None:
+def parameter_resharded(text: str) -> PlantedChange | None:
     lines = text.split("\n")
     for row in rows(lines):
         match = re.search(r"sharding=\{devices=[^{}]*\}", row.rest)
         if row.opcode == "parameter" and match is not None:
             lines[row.number] = lines[row.number].replace(match[0], "sharding={replicated}")
-            return Planted("\n".join(lines), "parameters", ("sharding",))
+            return PlantedChange("\n".join(lines), "parameters", ("sharding",))
     return None
 
 
-def fusion_split(text: str) -> Planted | None:
+def fusion_split(text: str) -> PlantedChange | None:
     """Split a fusion in two: one for an operand of its root, and one for the rest."""
     lines = text.split("\n")
     instructions = rows(lines)
@@ -207,7 +207,7 @@ def fusion_split(text: str) -> Planted | None:
     return None
 
 
-def _split(lines: list[str], instructions: list[Line], fusion: Line, body: list[Line]) -> Planted | None:
+def _split(lines: list[str], instructions: list[Line], fusion: Line, body: list[Line]) -> PlantedChange | None:
     by_name = {row.name: row for row in body}
     root = next((row for row in body if "ROOT" in lines[row.number]), None)
     if root is None or root.opcode not in ELEMENTWISE:
@@ -243,7 +243,9 @@ class Part:
     operands: list[str]
 
 
-def _as_two(lines: list[str], fusion: Line, body: list[Line], inner: list[Line], outer: list[Line], middle: Line) -> Planted:
+def _as_two(
+    lines: list[str], fusion: Line, body: list[Line], inner: list[Line], outer: list[Line], middle: Line
+) -> PlantedChange:
     header = next(number for number in range(body[0].number, -1, -1) if lines[number].endswith("{"))
     end = next(number for number in range(body[-1].number, len(lines)) if lines[number].startswith("}"))
     root = next(row for row in body if "ROOT" in lines[row.number])
@@ -258,7 +260,7 @@ def _as_two(lines: list[str], fusion: Line, body: list[Line], inner: list[Line],
         _call(lines[fusion.number], fusion, fusion.name, fusion.shape, second),
         *lines[fusion.number + 1 :],
     ]
-    return Planted("\n".join(changed), "kernels", ("split in 2", "fusion"), fusion.name)
+    return PlantedChange("\n".join(changed), "kernels", ("split in 2", "fusion"), fusion.name)
 
 
 def _closed(chosen: list[Line], body: list[Line], without: str) -> list[Line]:
@@ -301,7 +303,7 @@ def _call(line: str, fusion: Line, name: str, shape: str, part: Part) -> str:
     return f"{head.replace(fusion.name, name, 1)} = {shape}{tail[len(fusion.shape) :]}"
 
 
-def loop_changed(text: str) -> Planted | None:
+def loop_changed(text: str) -> PlantedChange | None:
     lines = text.split("\n")
     for row in rows(lines):
         if row.opcode != "while":
@@ -319,11 +321,11 @@ def loop_changed(text: str) -> Planted | None:
         lines[row.number] = lines[row.number].replace(
             f'"known_trip_count":{{"n":"{old[1]}"}}', f'"known_trip_count":{{"n":"{new}"}}'
         )
-        return Planted("\n".join(lines), "loops", (f"trip count {old[1]} → {new}",), row.name)
+        return PlantedChange("\n".join(lines), "loops", (f"trip count {old[1]} → {new}",), row.name)
     return None
 
 
-PLANTS: dict[str, Callable[[str], Planted | None]] = {
+PLANTS: dict[str, Callable[[str], PlantedChange | None]] = {
     "collective removed": collective_removed,
     "collective added": collective_added,
     "groups changed": groups_changed,

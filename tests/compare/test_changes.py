@@ -174,7 +174,7 @@ def test_the_first_lines_name_the_cause() -> None:
     text = dump("cpu/adamw_step.after.txt")
     without = re.sub(r" input_output_alias=\{.*?\}, (?=[a-z_]+=)", " ", text, count=1)
     assert without != text
-    (comparison,) = Comparisons(Request()).of(ComparedInput(text), ComparedInput(without))
+    (comparison,) = Comparisons(Request()).compare(ComparedInput(text), ComparedInput(without))
     rows = [
         "".join(part if isinstance(part, str) else str(part.value) for part in row.parts) for row in comparison.report.headline
     ]
@@ -254,7 +254,7 @@ def test_a_long_chain_of_which_each_link_changed_is_matched_in_one_go() -> None:
         links = "\n".join(f"  a{number} = f32[8] add(a{number - 1}, a{max(0, number - 2)})" for number in range(1, count))
         text = f"HloModule m\n\nENTRY e {{\n  a0 = f32[8] parameter(0)\n{links}\n  ROOT r = f32[8] negate(a{count - 1})\n}}\n"
         old, new = (CanonicalModule(*_read(text.replace("f32", dtype))) for dtype in ("f32", "bf16"))
-        matched = RowMatcher(old.of("e"), new.of("e"), [(0, 0)])
+        matched = RowMatcher(old.computation("e"), new.computation("e"), [(0, 0)])
         assert matched.pairs == [(row, row) for row in range(count + 1)]
 
     assert_linear(match, 2_000)

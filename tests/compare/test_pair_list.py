@@ -21,7 +21,7 @@ def test_a_pair_is_a_row_and_so_is_a_module_without_a_mate() -> None:
     new = "".join(MODULE.format(name=name, opcode=opcode) for name, opcode in (("a", "negate"), ("b", "cosine")))
     new += MODULE.format(name="fresh", opcode="tanh").replace("[8]", "[9]")
     pairs = PairList()
-    for comparison in Comparisons(Request()).of(ComparedInput(old), ComparedInput(new)):
+    for comparison in Comparisons(Request()).compare(ComparedInput(old), ComparedInput(new)):
         pairs.add(comparison)
     rows = pairs.report("old -> new").table("pairs").records()
     assert len(pairs) == 4

@@ -224,13 +224,13 @@ def with_first_layer(optimizer: Any, *, teacher: bool = False) -> tuple[Any, Any
 def constrained(kind: str) -> tuple[Any, Any]:
     """Descent, and after it a step that keeps the weights within bounds or small."""
 
-    def after(w: Any) -> Any:
+    def proximal_step(w: Any) -> Any:
         if kind == "proximal":
             return jnp.sign(w) * jnp.maximum(jnp.abs(w) - 0.001, 0.0)
         return w * jnp.minimum(1.0, 2.0 / jnp.maximum(jnp.sqrt(jnp.sum(w * w, 0, keepdims=True)), 1e-7))
 
     def step(state: Any, x: Any, y: Any) -> Any:
-        return tree_map(lambda w, g: after(w - 0.1 * g), state, jax.grad(loss_of)(state, x, y))
+        return tree_map(lambda w, g: proximal_step(w - 0.1 * g), state, jax.grad(loss_of)(state, x, y))
 
     return step, WEIGHTS
 

@@ -118,7 +118,7 @@ class Mutator:
         on_lines = (self.drop_lines, self.repeat_lines, self.move_lines, self.join_lines, self.split_line, self.cut)
         return [*on_bytes, *on_lines]
 
-    def _at(self, text: bytes) -> int:
+    def _position(self, text: bytes) -> int:
         return self.chance.randint(0, len(text))
 
     def flip(self, text: bytes) -> bytes:
@@ -128,20 +128,20 @@ class Mutator:
         return bytes(changed)
 
     def insert(self, text: bytes) -> bytes:
-        start = self._at(text)
+        start = self._position(text)
         return text[:start] + self.chance.choice(GARBAGE) + text[start:]
 
     def drop(self, text: bytes) -> bytes:
-        start = self._at(text)
+        start = self._position(text)
         return text[:start] + text[start + self.chance.choice([1, 1, 10, 200]) :]
 
     def repeat(self, text: bytes) -> bytes:
-        start, size = self._at(text), self.chance.choice([1, 20, 300])
+        start, size = self._position(text), self.chance.choice([1, 20, 300])
         return text[:start] + text[start : start + size] * self.chance.choice([2, 2, 20]) + text[start + size :]
 
     def number(self, text: bytes) -> bytes:
         """Replace a number by another."""
-        start = self._at(text)
+        start = self._position(text)
         while start < len(text) and not text[start : start + 1].isdigit():
             start += 1
         end = start
@@ -173,7 +173,7 @@ class Mutator:
         return b"".join(lines[:start] + [line.rstrip(b"\r\n") for line in lines[start:end]] + lines[end:])
 
     def split_line(self, text: bytes) -> bytes:
-        start = self._at(text)
+        start = self._position(text)
         return text[:start] + self.chance.choice([b"\n", b"\r\n", b"\n\n  "]) + text[start:]
 
     def cut(self, text: bytes) -> bytes:

@@ -75,12 +75,12 @@ def test_one_long_line_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_line_that_others_continue_is_put_together_once() -> None:
-    joined = JoinedLine(Line.of("f (p: f32[8], ", 1))
+    joined = JoinedLine(Line.from_input("f (p: f32[8], ", 1))
     for number in range(3):
         assert joined.is_continued_by("q = r")
-        joined.add(Line.of(f"p{number}: f32[8], ", number + 2))
-    joined.add(Line.of(") -> f32[8] {", 5))
-    joined.add(Line.of("  ", 6))
+        joined.add(Line.from_input(f"p{number}: f32[8], ", number + 2))
+    joined.add(Line.from_input(") -> f32[8] {", 5))
+    joined.add(Line.from_input("  ", 6))
     assert not joined.is_continued_by("p = f32[8] parameter(0)")
     whole = Line.joined(joined.lines)
     assert whole.text == "f (p: f32[8], p0: f32[8], p1: f32[8], p2: f32[8], ) -> f32[8] {  "

@@ -9,7 +9,7 @@ import pytest
 
 from hlo_inspect.analysis.collectives import OPCODES, TARGETS
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.executed_collectives import Executed, ExecutedFigure
+from hlo_inspect.analysis.executed_collectives import ExecutedFigure, ExecutedTotals
 from hlo_inspect.graph.calls import WANTS, Bounds, CallGraph
 from hlo_inspect.hlo.wants import Wants
 from tests.graph.loops import BODY, CONDITION, LOOP, START, STATE, STEP, computation, loop_text
@@ -56,7 +56,7 @@ def _executions(graph: CallGraph) -> dict[str, int | None]:
     return {name: graph.runs(name).exact for name in graph.calls}
 
 
-def figures(text: str, wants: Wants = LIGHT) -> Executed:
+def figures(text: str, wants: Wants = LIGHT) -> ExecutedTotals:
     return Context(module(text.encode(), wants)).executed.total
 
 

@@ -27,8 +27,8 @@ def alike(first: tuple[str, ...], other: tuple[str, ...], before: str = "") -> b
     results = []
     for asked in (ones[:1], ones):
         fingerprints = Fingerprints(computations)
-        numbers = {fingerprints.of(name) for name in asked}
-        last = fingerprints.of("other")
+        numbers = {fingerprints.get(name) for name in asked}
+        last = fingerprints.get("other")
         assert None not in {*numbers, last}
         assert len(numbers) == 1
         results.append((last in numbers, fingerprints.is_alone("one.0"), fingerprints.is_alone("other")))
@@ -136,7 +136,7 @@ def test_what_differs_in_names_alone() -> None:
     text = computation("one", *constant) + reducer("f.1", "add") + computation("calls", *INPUTS, REDUCE + "f.1")
     text += computation("bare", "a.1 = f32[] constant(0.9)", "b.1 = f32[] negate(a.1)")
     fingerprints = Fingerprints(module_of("%p = f32[] parameter(0)", before=text).computations)
-    assert all(fingerprints.of(name) is not None for name in ("one", "f.1", "calls", "bare"))
+    assert all(fingerprints.get(name) is not None for name in ("one", "f.1", "calls", "bare"))
     assert [name for name in ("one", "f.1", "calls", "bare") if fingerprints.is_alone(name)] == ["one", "f.1"]
 
 
@@ -206,20 +206,20 @@ def test_names_of_rows_and_callees_are_equal_in_the_same_places(
 )
 def test_forms_that_are_not_told(line: str) -> None:
     before = computation("one", *INPUTS, line)
-    assert Fingerprints(module_of("%p = f32[] parameter(0)", before=before).computations).of("one") is None
+    assert Fingerprints(module_of("%p = f32[] parameter(0)", before=before).computations).get("one") is None
 
 
 def test_callees_that_call_are_asked_first() -> None:
     fused = computation("inner", *INPUTS, REDUCE + "add")
     outer = computation("outer", *INPUTS, "%f = f32[] fusion(%p, %z), kind=kLoop, calls=%inner")
     fingerprints = Fingerprints(module_of("%p = f32[] parameter(0)", before=fused + outer).computations)
-    assert fingerprints.of("outer") is None
-    assert fingerprints.of("inner") is not None
-    assert fingerprints.of("outer") is not None
+    assert fingerprints.get("outer") is None
+    assert fingerprints.get("inner") is not None
+    assert fingerprints.get("outer") is not None
 
 
 def test_a_computation_that_is_not_there() -> None:
-    assert Fingerprints({}).of("gone") is None
+    assert Fingerprints({}).get("gone") is None
 
 
 def test_strings_are_no_metadata() -> None:

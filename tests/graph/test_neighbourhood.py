@@ -71,7 +71,7 @@ ENTRY e {{
 
 def expression(*rows: str) -> str:
     text = FUSED.format(rows="\n".join(f"  {row}" for row in rows))
-    return FusionExpressions(views_of(module(text))).of("fused", ["p", "o"])
+    return FusionExpressions(views_of(module(text))).for_computation("fused", ["p", "o"])
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_the_arrays_of_a_loop_are_kept_apart() -> None:
     around = Neighbourhood(source, views, asked(source, "q"), 10)
     assert names(around, [neighbour.number for neighbour in around.reads]) == ["w", "b1", "ey"]
     assert [neighbour.steps for neighbour in around.reads] == [1, 2, 2]
-    assert around.from_parameters == []
+    assert around.parameter_paths == []
 
 
 def test_ways_of_one_array_of_a_loop() -> None:
@@ -176,7 +176,7 @@ def test_ways_of_one_array_of_a_loop() -> None:
 def test_the_way_from_a_parameter_follows_its_array() -> None:
     source = module(LOOP)
     around = Neighbourhood(source, views_of(source), asked(source, "ez"), 2)
-    assert [names(around, way) for way in around.from_parameters] == [["r", "w"]]
+    assert [names(around, way) for way in around.parameter_paths] == [["r", "w"]]
 
 
 def test_many_ends_take_time_in_their_number() -> None:

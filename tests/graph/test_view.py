@@ -28,8 +28,8 @@ def test_rows_with_their_lines() -> None:
     parts.append(rows_of([("ROOT ", "c", "f32[] add", "%a, %b)")], 9))
     computation.rows = ColumnTable(HeadTable()).joined(parts)
     views = Views({"f": computation})
-    view = views.of("f")
-    assert views.of("f") is view
+    view = views.for_computation("f")
+    assert views.for_computation("f") is view
     assert [(row[1], line) for row, line in zip(view.rows, view.lines, strict=True)] == [("a", 4), ("b", 5), ("c", 9)]
     assert list(view.opcodes) == ["parameter", "constant", "add"]
     assert [str(shape) for shape in view.shapes] == ["f32[]"] * 3

@@ -125,9 +125,11 @@ class Writer:
         """An instruction of any kind."""
         return self.instruction(self.name(), self.chance.choice(["constant", "parameter", *ORDINARY]), names=[])
 
-    def computation(self, number: int, opcodes: list[str], before: list[Written], *, is_entry: bool) -> Written:
+    def computation(
+        self, number: int, opcodes: list[str], before: list[WrittenComputation], *, is_entry: bool
+    ) -> WrittenComputation:
         """It may call those `before` it."""
-        written = Written(f"comp.{number}", is_entry)
+        written = WrittenComputation(f"comp.{number}", is_entry)
         size = self.chance.randint(1, 8)
         for index in range(size):
             opcode = self.chance.choice(opcodes)
@@ -139,9 +141,9 @@ class Writer:
             written.rows.append((f"i.{number}.{index}", opcode, callee if "calls=" in extra else None))
         return written
 
-    def module(self, opcodes: list[str]) -> tuple[str, list[Written]]:
+    def module(self, opcodes: list[str]) -> tuple[str, list[WrittenComputation]]:
         """The text of a module, and what stands in it."""
-        made: list[Written] = []
+        made: list[WrittenComputation] = []
         count = self.chance.randint(1, 9)
         for number in range(count):
             made.append(self.computation(number, opcodes, made, is_entry=number == count - 1))
@@ -154,7 +156,7 @@ class Writer:
 
 
 @dataclass
-class Written:
+class WrittenComputation:
     """A computation, with what a reader has to find in it: name, opcode and `calls=` of each instruction."""
 
     name: str

@@ -32,7 +32,7 @@ def folder(path: Path, modules: dict[str, str], *, junk: bool = False) -> str:
 
 
 def pairs(runner: Comparisons, old: str, new: str) -> list[tuple[str | None, str | None]]:
-    compared = runner.of(ComparedInput(old), ComparedInput(new))
+    compared = runner.compare(ComparedInput(old), ComparedInput(new))
     return [(pair.old.name if pair.old else None, pair.new.name if pair.new else None) for pair in compared]
 
 
@@ -83,14 +83,14 @@ def test_names_are_read_where_there_are_several(monkeypatch: pytest.MonkeyPatch,
 def test_few_modules_are_analysed_before_the_first_is_compared(monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> None:
     made: list[str] = []
 
-    class Noted(ComparedModule):
+    class NotingModule(ComparedModule):
         def __init__(self, report: Report, context: Context | None = None) -> None:
             super().__init__(report, context)
             made.append(self.name)
 
-    monkeypatch.setattr(comparisons, "ComparedModule", Noted)
+    monkeypatch.setattr(comparisons, "ComparedModule", NotingModule)
     texts = ["".join(MODULE.format(name=name, opcode="sine") for name in names) for names in (old, new)]
-    results = Comparisons(Request()).of(ComparedInput(texts[0]), ComparedInput(texts[1]))
+    results = Comparisons(Request()).compare(ComparedInput(texts[0]), ComparedInput(texts[1]))
     assert next(results).verdict == SAME
     assert len(made) == 3
 
@@ -99,7 +99,7 @@ def test_sides_without_notes_are_compared_alike() -> None:
     old, new = MODULE.format(name="m", opcode="sine"), MODULE.format(name="m", opcode="custom-call")
     results = {}
     for with_notes in (True, False):
-        (results[with_notes],) = Comparisons(Request(), with_notes=with_notes).of(ComparedInput(old), ComparedInput(new))
+        (results[with_notes],) = Comparisons(Request(), with_notes=with_notes).compare(ComparedInput(old), ComparedInput(new))
     assert results[False].report == results[True].report
     sides = [result.new.report for result in results.values() if result.new is not None]
     assert "cost.unknown_custom_calls" in " ".join(sides[0].notes)
@@ -109,7 +109,7 @@ def test_sides_without_notes_are_compared_alike() -> None:
 
 def test_sides_that_are_cut_off_have_no_notes_either() -> None:
     cut = MODULE.format(name="m", opcode="sine").rpartition("}")[0]
-    (comparison,) = Comparisons(Request(), with_notes=False).of(ComparedInput(cut), ComparedInput(cut))
+    (comparison,) = Comparisons(Request(), with_notes=False).compare(ComparedInput(cut), ComparedInput(cut))
     assert comparison.new is not None
     assert comparison.new.report.facts["cost.executed_flops"] is None
     assert comparison.new.report.notes == ()
@@ -125,7 +125,7 @@ def saved(text: str) -> str:
 
 def test_all_facts_are_compared_but_the_fingerprint() -> None:
     text = MODULE.format(name="m", opcode="sine")
-    (comparison,) = Comparisons(Request()).of(ComparedInput(text), ComparedInput(text))
+    (comparison,) = Comparisons(Request()).compare(ComparedInput(text), ComparedInput(text))
     assert comparison.new is not None
     prefixes = {name.partition(".")[0] for name in comparison.new.report.facts}
     assert prefixes > {"module", "params", "collectives", "optimizer", "cost", "memory", "fusions"}
@@ -137,7 +137,7 @@ def test_one_of_two_inputs_can_be_standard_input(monkeypatch: pytest.MonkeyPatch
     """Its text is kept, since names are read after it."""
     runner = Comparisons(Request())
     with pytest.raises(UsageError, match="only one of the two inputs can be standard input"):
-        list(runner.of(ComparedInput("-"), ComparedInput("/dev/stdin")))
+        list(runner.compare(ComparedInput("-"), ComparedInput("/dev/stdin")))
     text = "".join(MODULE.format(name=name, opcode="sine") for name in "ab")
     for side in range(2):
         monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(text.encode())))
@@ -153,17 +153,17 @@ def test_a_saved_report_is_compared_with_a_module_or_another(tmp_path: Path) -> 
     (tmp_path / "b.json").write_text(saved(text))
     old, new = ComparedInput(tmp_path / "a.json"), ComparedInput(tmp_path / "b.json")
     for first, second in ((old, new), (old, ComparedInput(text)), (ComparedInput(text), new)):
-        (pair,) = Comparisons(Request()).of(first, second)
+        (pair,) = Comparisons(Request()).compare(first, second)
         assert pair.verdict == SAME_FACTS
         assert [side.context is None for side in (pair.old, pair.new) if side] == [
             first in (old, new),
             second in (old, new),
         ]
     with pytest.raises(UsageError, match="--strict, --mesh do not apply to saved reports"):
-        list(Comparisons(Request(strict=True, mesh="d=1")).of(old, new))
+        list(Comparisons(Request(strict=True, mesh="d=1")).compare(old, new))
     with pytest.raises(UsageError, match="--mesh does not apply"):
-        list(Comparisons(Request(mesh="d=1")).of(old, new))
-    assert len(list(Comparisons(Request(phases="names")).of(old, ComparedInput(text)))) == 1
+        list(Comparisons(Request(mesh="d=1")).compare(old, new))
+    assert len(list(Comparisons(Request(phases="names")).compare(old, ComparedInput(text)))) == 1
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_json_that_is_no_report(tmp_path: Path, text: str, message: str) -> None
     (tmp_path / "old.json").write_text(text)
     runner = Comparisons(Request())
     new = MODULE.format(name="m", opcode="sine")
-    assert list(runner.of(ComparedInput(tmp_path / "old.json"), ComparedInput(new))) == []
+    assert list(runner.compare(ComparedInput(tmp_path / "old.json"), ComparedInput(new))) == []
     (error,) = runner.errors
     assert message in error.message
     assert error.path == str(tmp_path / "old.json")
@@ -187,7 +187,7 @@ def test_json_that_is_no_report(tmp_path: Path, text: str, message: str) -> None
 
 def test_modules_of_one_side_are_chosen_by_their_names() -> None:
     text = "".join(MODULE.format(name=name, opcode="sine") for name in ("left", "right"))
-    (comparison,) = Comparisons(Request(module="left")).of(ComparedInput(text), ComparedInput(text, "right"))
+    (comparison,) = Comparisons(Request(module="left")).compare(ComparedInput(text), ComparedInput(text, "right"))
     assert (comparison.old.name if comparison.old else "", comparison.new.name if comparison.new else "") == ("left", "right")
 
 

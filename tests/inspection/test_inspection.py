@@ -122,12 +122,12 @@ def test_a_list_answers_of_workload_files_what_belongs_to_it() -> None:
 def test_other_processes_cannot_read_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str) -> None:
     used = []
 
-    class Counted(jobs.Jobs[object, object]):
-        def __enter__(self) -> Counted:
+    class CountingJobs(jobs.Jobs[object, object]):
+        def __enter__(self) -> CountingJobs:
             used.append(self)
             return self
 
-    monkeypatch.setattr(jobs, "Jobs", Counted)
+    monkeypatch.setattr(jobs, "Jobs", CountingJobs)
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(module("m").encode())))
     (tmp_path / "file").write_text(module("m"))
     items, _ = read(["-" if source == "-" else tmp_path / "file"], Request(passes="params", jobs=2))

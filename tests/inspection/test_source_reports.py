@@ -81,7 +81,7 @@ def test_modules_of_other_names_are_named() -> None:
     assert report.notes[0] == "a note"
 
 
-class Noted:
+class NotingWatcher:
     """Watcher that notes the analyzed modules and the bytes read."""
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class Noted:
 
 def test_who_watches_is_told_of_modules_that_are_analysed_alone() -> None:
     text = module("a") + module("b")
-    watcher = Noted()
+    watcher = NotingWatcher()
     with Inspection(Request(passes=("params",), module="b")) as inspection:
         inspection.watch(watcher)
         assert [report.module_name for report in inspection.reports(text)] == ["b"]
@@ -149,13 +149,13 @@ def test_a_log_of_a_failure_is_a_report_for_memory_alone() -> None:
 def test_only_what_asks_for_phases_is_read_a_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
     again = []
 
-    class Counted(SecondReading):
+    class CountingReading(SecondReading):
         def module(self, first: Module, number: int) -> Module | None:
             again_read = super().module(first, number)
             again.append(again_read.name if again_read is not None and again_read.wants.graph else "")
             return again_read
 
-    monkeypatch.setattr(source_reports, "SecondReading", Counted)
+    monkeypatch.setattr(source_reports, "SecondReading", CountingReading)
     text = module("m").replace("negate(p)", "all-reduce(p), replica_groups={{0,1}}, to_apply=s")
     for command in ("params", "collectives"):
         read(text, command)

@@ -171,7 +171,7 @@ def adam_of(number: int, weight: str, gradient: str) -> list[str]:
     return [" ".join(f"{word}_{number}" if word in made else own.get(word, word) for word in line.split()) for line in ADAM]
 
 
-class Counted:
+class ScheduleCounter:
     """`c` is the counter's node; calls make nodes, with numbers as constants."""
 
     def __init__(self) -> None:

@@ -556,7 +556,7 @@ def test_operands_come_first_however_deep() -> None:
     node = graph.input((0, 0, ()), 8)
     for _ in range(5000):
         node = graph.make("negate", (node,))
-    order = graph.below([node])
+    order = graph.reachable([node])
     assert len(order) == 5001
     assert all(arg in order[:n] for n, node in enumerate(order[:50]) for arg in graph.args[node])
 

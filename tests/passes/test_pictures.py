@@ -55,7 +55,7 @@ def pictures(dump: str, profile: str | None = None) -> Report:
     return hlo_inspect.inspect(DATA / dump, ("pictures", "cost", "collectives", "memory"), profile=profile)
 
 
-def of_text(text: str, directory: Path, profile: str | None = None) -> Report:
+def report_of(text: str, directory: Path, profile: str | None = None) -> Report:
     path = directory / "module.txt"
     path.write_text(text)
     return hlo_inspect.inspect(path, ("pictures", "time"), profile=profile)
@@ -66,7 +66,7 @@ def of_text(text: str, directory: Path, profile: str | None = None) -> Report:
 
 def test_scopes_are_in_scopes(tmp_path: Path) -> None:
     """Each of three instructions does 64 FLOPs and moves three arrays of 256 bytes. An only child is joined with its scope."""
-    rows = records(of_text(SCOPES, tmp_path), "scope_tree")
+    rows = records(report_of(SCOPES, tmp_path), "scope_tree")
     nodes = [(row["label"], row["scope"], row["inside"], row["flops"], row["bytes_accessed"]) for row in rows]
     assert nodes[0] == ("one step", "", None, 3 * 64, 3 * 768)
     assert sorted(nodes[1:]) == [
@@ -78,7 +78,7 @@ def test_scopes_are_in_scopes(tmp_path: Path) -> None:
 
 
 def test_lines_are_in_files(tmp_path: Path) -> None:
-    rows = records(of_text(SCOPES, tmp_path), "source_tree")
+    rows = records(report_of(SCOPES, tmp_path), "source_tree")
     assert [(row["label"], row["source"], row["inside"], row["flops"]) for row in rows] == [
         ("one step", "", None, 192),
         ("/t/a.py", "/t/a.py", 0, 128),
@@ -141,7 +141,7 @@ def test_before_fusion_there_is_no_roof() -> None:
 
 def test_kernels_of_a_text_that_is_no_schedule_are_one_after_the_other(tmp_path: Path) -> None:
     """Before fusion bytes are not known: a product and a sum take their FLOPs at least."""
-    report = of_text(ROOFLINE.replace("is_scheduled=true, ", ""), tmp_path, "h100-sxm")
+    report = report_of(ROOFLINE.replace("is_scheduled=true, ", ""), tmp_path, "h100-sxm")
     (row,) = records(report, "kernel_seconds")
     least = 2 * 4096**3 / 494.7e12 + 4096**2 / 66.9e12
     assert (row["part"], row["bound_s"]) == ("kernels bound by compute", None)
@@ -156,7 +156,7 @@ def test_kernels_of_a_text_that_is_no_schedule_are_one_after_the_other(tmp_path:
 
 def test_kernels_on_the_roofline(tmp_path: Path) -> None:
     """On an H100 f32 matrices go at 494.7 TFLOP/s, others at 66.9, and memory at 3,352 GB/s. The sum is bound by memory."""
-    report = of_text(ROOFLINE, tmp_path, "h100-sxm")
+    report = report_of(ROOFLINE, tmp_path, "h100-sxm")
     rows = {row["name"]: row for row in records(report, "roofline")}
     assert set(rows) == {"d", "a"}
     assert rows["d"]["flop_per_memory_byte"] == pytest.approx(2 * 4096 / 12)
@@ -187,7 +187,7 @@ def test_without_a_place_for_any_kernel_there_is_why(tmp_path: Path) -> None:
         "HloModule m, is_scheduled=true\n\nENTRY e {\n  p = f32[4,8]{1,0} parameter(0)\n  ROOT t = f32[8,4]{1,0} transpose(p), \
 dimensions={1,0}\n}\n"
     )
-    report = of_text(text, tmp_path)
+    report = report_of(text, tmp_path)
     assert "roofline" not in {table.name for table in report.tables}
     assert records(report, "roofline_left_out") == [{"reason": "without FLOPs", "sites": 1}]
 
@@ -204,7 +204,7 @@ ENTRY e {{
   ROOT r = f32[] multiply(s2000, p)
 }}
 """
-    report = of_text(text, tmp_path, "h100-sxm")
+    report = report_of(text, tmp_path, "h100-sxm")
     marks = records(report, "timeline")
     assert 500 < len(marks) < 1100
     assert sum(mark["events"] for mark in marks) == 2002
@@ -280,7 +280,7 @@ def test_the_largest_temporaries_are_named(tmp_path: Path) -> None:
     dots = SCOPES
     for opcode in ("add", "multiply", "subtract"):
         dots = re.sub(rf"{opcode}(\(.*\)), metadata.*", r"dot\1, lhs_contracting_dims={1}, rhs_contracting_dims={0}", dots)
-    curve = records(of_text(dots, tmp_path), "live_curve")
+    curve = records(report_of(dots, tmp_path), "live_curve")
     assert [(row["first"], row["bytes"] - row["static_bytes"], row["name_1"], row["name_2"]) for row in curve] == [
         (0, 0, None, None),
         (1, 256, "a", None),
@@ -290,7 +290,7 @@ def test_the_largest_temporaries_are_named(tmp_path: Path) -> None:
 
 
 def test_whether_it_fits(tmp_path: Path) -> None:
-    (row,) = records(of_text(SCOPES, tmp_path, "h100-sxm"), "memory_fit")
+    (row,) = records(report_of(SCOPES, tmp_path, "h100-sxm"), "memory_fit")
     assert row["profile"] == "h100-sxm"
     assert row["capacity_bytes"] == 80 * 10**9
     assert row["left_bytes"] == 80 * 10**9 - row["needed_bytes"]

@@ -88,7 +88,7 @@ def block(report: Report) -> dict[str, str]:
     return {row.label: headline_text(row).replace("\u00a0", " ") for row in report.headline}
 
 
-def around(report: Report) -> tuple[set[Value], set[Value]]:
+def neighbours(report: Report) -> tuple[set[Value], set[Value]]:
     return set(column(report.table("feeds"), "name")), set(column(report.table("reads"), "name"))
 
 
@@ -149,7 +149,7 @@ def test_how_many_are_around_is_said_for_each_side() -> None:
 
 
 def test_a_loop_is_made_of_its_start_and_of_its_body() -> None:
-    feeds, reads = around(show("loop", depth=1))
+    feeds, reads = neighbours(show("loop", depth=1))
     assert feeds == {"zero", "v", "next", "twice"}
     assert reads == {"next", "twice", "fusion.1"}
     said = block(show("twice"))
@@ -160,31 +160,31 @@ def test_a_loop_is_made_of_its_start_and_of_its_body() -> None:
 def test_a_fusion_is_one_line() -> None:
     report = show("fusion.1", depth=1)
     assert block(report)["computes"] == "loop * (2 - 0.1)"
-    assert around(report) == ({"loop", "n"}, {"dot.4"})
+    assert neighbours(report) == ({"loop", "n"}, {"dot.4"})
     assert column(show("dot.4", depth=1).table("feeds"), "expression") == ["loop * (2 - 0.1)", None]
 
 
 def test_inside_of_a_fusion_its_instructions_are_shown() -> None:
     report = show("product", depth=1)
     assert block(report)[""] == "product: multiply on line 15, in scaled, which fusion.1 (line 44) calls"
-    assert around(report) == ({"loop", "wide"}, {"dot.4"})
+    assert neighbours(report) == ({"loop", "wide"}, {"dot.4"})
 
 
 def test_what_only_names_a_value_has_the_neighbours_of_the_value() -> None:
-    assert around(show("out", depth=1)) == ({"loop"}, {"twice", "fusion.1"})
-    assert around(show("w", depth=1)) == (set(), {"gather"})
+    assert neighbours(show("out", depth=1)) == ({"loop"}, {"twice", "fusion.1"})
+    assert neighbours(show("w", depth=1)) == (set(), {"gather"})
     assert block(show("w"))["output"] == "of the program at {0}"
     assert block(show("total"))["output"] == "of the program at {1}"
 
 
 def test_what_no_run_of_the_entry_reaches() -> None:
     """A computation that is applied to elements, and the condition of a loop."""
-    assert around(show("sum", depth=1)) == ({"a", "b"}, set())
-    assert around(show("less.1")) == ({"limit", "c"}, set())
+    assert neighbours(show("sum", depth=1)) == ({"a", "b"}, set())
+    assert neighbours(show("less.1")) == ({"limit", "c"}, set())
 
 
 def test_depth() -> None:
-    assert around(show("dot.4", depth=0)) == (set(), set())
+    assert neighbours(show("dot.4", depth=0)) == (set(), set())
     assert column(show("dot.4", depth=3).table("feeds"), "name") == ["fusion.1", "gather", "loop", "n", "w", "v", "twice"]
     assert column(show("dot.4", depth=3).table("feeds"), "steps") == [1, 1, 2, 2, 2, 3, 3]
 
@@ -326,5 +326,5 @@ def test_what_a_fusion_like_an_earlier_one_only_hands_on() -> None:
     text = "HloModule m\n\n" + fused.format("one") + fused.format("other")
     text += "ENTRY e {\n  x = f32[8]{0} parameter(0)\n  a = f32[8]{0} fusion(x), kind=kLoop, calls=one\n"
     text += "  ROOT b = f32[8]{0} fusion(a), kind=kLoop, calls=other\n}\n"
-    assert around(show("one.p", text)) == ({"x"}, {"one.n", "one.t"})
-    assert around(show("other.p", text)) == ({"a", "x"}, {"other.n", "other.t"})
+    assert neighbours(show("one.p", text)) == ({"x"}, {"one.n", "one.t"})
+    assert neighbours(show("other.p", text)) == ({"a", "x"}, {"other.n", "other.t"})

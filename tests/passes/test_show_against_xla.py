@@ -63,7 +63,7 @@ def test_the_neighbours_are_those_of_xla() -> None:
                 opcodes[instruction], operands[instruction] = opcode, its_operands
                 for operand in dict.fromkeys(its_operands):
                     users[operand].append(instruction)
-        views = [context.views.of(computation) for computation in context.module.computations]
+        views = [context.views.for_computation(computation) for computation in context.module.computations]
         lines = [(row[1], line) for view in views for row, line in zip(view.rows, view.lines, strict=True) if row[1] in opcodes]
         for instruction, line in lines[:: max(len(lines) // OF_EACH, 1)][:OF_EACH]:
             context.request = Request("show", name=str(line), depth=1, quick=True)

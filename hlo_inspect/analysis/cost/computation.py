@@ -45,7 +45,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class Fused:
+class FusedCost:
     """A fused computation: the cost of a fusion that calls it, and its traffic, or why that is unknown.
 
     `kernel` is the cost of its first gather or scatter.
@@ -65,7 +65,7 @@ class Costs:
 
     def __init__(self, fingerprints: Fingerprints, user_rules: UserRules) -> None:
         self.applied: dict[str, Tally] = {}
-        self.fused: dict[str, Fused] = {}
+        self.fused: dict[str, FusedCost] = {}
         self.calls: dict[tuple[str, str], tuple[Instruction, CallCost]] = {}
         self.missing: dict[tuple[str, int], MissingAttribute] = {}
         self._fingerprints = fingerprints
@@ -73,7 +73,7 @@ class Costs:
         self._row_cache: dict[tuple[str, ...], InstructionCost] = {}
         self._call_cache: dict[tuple[Hashable, ...], tuple[CallCost, InstructionCost]] = {}
         self._applied_by_fingerprint: dict[int, Tally] = {}
-        self._fused_by_fingerprint: dict[int, Fused] = {}
+        self._fused_by_fingerprint: dict[int, FusedCost] = {}
 
     def gap(self, view: View, row: int, error: UnknownCostError) -> CostGap:
         """Return the gap that an error leaves at a row, and note an attribute that the text lacks."""
@@ -168,7 +168,7 @@ class Costs:
         """Count a fused or applied computation."""
         name = view.computation.name
         work = self._work_by_opcode(view)
-        fingerprint = self._fingerprints.of(name)
+        fingerprint = self._fingerprints.get(name)
         if counted == "applied":
             self.applied[name] = work
             if fingerprint is not None and not work.gaps:
@@ -179,7 +179,7 @@ class Costs:
             cost = InstructionCost.from_work("fusion", work, traffic)
         else:
             cost = InstructionCost.from_work("fusion", work, traffic.total.bytes, traffic.total.spaces)
-        fused = self.fused[name] = Fused(cost, traffic, self._kernel(view))
+        fused = self.fused[name] = FusedCost(cost, traffic, self._kernel(view))
         if fingerprint is not None and not cost.gaps and not (fused.kernel and fused.kernel.gaps):
             self._fused_by_fingerprint[fingerprint] = fused
 
@@ -292,7 +292,7 @@ def get_counted(table: Mapping[str, _T], name: str) -> _T:
 def _copy_counted(name: str, fingerprints: Fingerprints, counted: dict[str, _T], by_fingerprint: Mapping[int, _T]) -> bool:
     """Return True if `counted` has the computation, after copying the entry of one with the same fingerprint."""
     if name not in counted:
-        fingerprint = fingerprints.of(name)
+        fingerprint = fingerprints.get(name)
         if fingerprint is None or fingerprint not in by_fingerprint:
             return False
         counted[name] = by_fingerprint[fingerprint]

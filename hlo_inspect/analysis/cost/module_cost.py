@@ -162,7 +162,7 @@ class ModuleCost:
                 _add_cost(tally, None, cost, count, self.runs[name])
         return tally
 
-    def by(self, label: Label) -> Tally:
+    def tally(self, label: Label) -> Tally:
         """Return the figures of one step by the values of a label."""
         tally = self._by_label.get(label)
         if tally is None:
@@ -278,14 +278,14 @@ class _ModuleCounter:
         start: tuple[Counted, str] = ("running", entry)
         for counted, name in operands_first([start], self._needed):
             if counted == "running":
-                self.runs[name] = self._run(self._views.of(name))
+                self.runs[name] = self._run(self._views.for_computation(name))
             else:
-                self.costs.count(counted, self._views.of(name))
+                self.costs.count(counted, self._views.for_computation(name))
 
     def _needed(self, role_and_name: tuple[Counted, str]) -> Iterable[tuple[Counted, str]]:
         """Return the uncounted computations whose costs are parts of one computation's cost, as far as the text names them."""
         counted, name = role_and_name
-        view = self._views.of(name)
+        view = self._views.for_computation(name)
         needed: list[tuple[Counted, str]] = []
         for row in view.rows.column.calling:
             try:
@@ -317,7 +317,7 @@ class _ModuleCounter:
             running.as_xla.add(cost.as_xla)
             for figure, gap in cost.gaps_of_xla.items():
                 running.as_xla.miss((figure,), gap)
-        self.has_xla_order = self.has_xla_order and not view.has_lost_operands
+        self.has_xla_order = self.has_xla_order and not view.has_undefined_operands
         return running
 
     def _sum_of_run(self, view: View, row: int) -> XlaSum:

@@ -82,7 +82,7 @@ class Operation:
     @property
     def operand_count(self) -> int:
         """The number of operands. Raise UnknownCostError if the text leaves some out."""
-        if self.view.leaves_out_operands(self.index):
+        if self.view.omits_operands(self.index):
             raise UnknownCostError("operands of it are left out")
         return len(self.view.operand_rows(self.index))
 

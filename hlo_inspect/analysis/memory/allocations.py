@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from hlo_inspect.analysis.memory.buffers import Buffers, LiveRanges, Uses
+from hlo_inspect.analysis.memory.buffers import Buffers, LiveRanges, ValueUses
+from hlo_inspect.analysis.memory.hlo_values import Values
 from hlo_inspect.analysis.memory.overwriting import Overwriting
 from hlo_inspect.analysis.memory.platforms import Platform
-from hlo_inspect.analysis.memory.values import Values
 from hlo_inspect.hlo.values.header import ShapeIndex
 from hlo_inspect.hlo.values.shapes import TupleShape
 
@@ -55,7 +55,7 @@ class BufferFacts:
     values: Values
     buffers: Buffers
     ranges: LiveRanges
-    uses: Uses
+    uses: ValueUses
     sizes: Sequence[int]
     spaces: Sequence[int]
     outputs: frozenset[int]
@@ -72,7 +72,7 @@ class Assignment:
     """
 
     allocations: list[Allocation] = field(default_factory=list)
-    of: dict[int, Allocation] = field(default_factory=dict)
+    allocation_of_buffer: dict[int, Allocation] = field(default_factory=dict)
     heaps: dict[int, list[int]] = field(default_factory=dict)
 
 
@@ -95,7 +95,7 @@ class _Assigner:
         opcodes, values = self._schedule.opcodes, facts.values
         constants = [value for value, time in enumerate(values.times) if opcodes[time] == "constant"]
         self._tables = {value for value in range(len(values.times)) if isinstance(values.shape(value), TupleShape)}
-        self._special = {facts.buffers.of[value] for value in self._tables.union(constants, facts.parameters)}
+        self._special = {facts.buffers.buffer_of_value[value] for value in self._tables.union(constants, facts.parameters)}
 
     def run(self) -> Assignment:
         facts, assignment = self._facts, self._found
@@ -149,7 +149,7 @@ class _Assigner:
     def _put(self, buffer: int, allocation: Allocation) -> None:
         allocation.buffers.append(buffer)
         allocation.is_output |= buffer in self._facts.outputs
-        self._found.of[buffer] = allocation
+        self._found.allocation_of_buffer[buffer] = allocation
         if allocation.number is not None:
             self._occupy(buffer, allocation.number)
 
@@ -168,7 +168,7 @@ class _Assigner:
         ranges = self._facts.ranges
         for value in self._facts.buffers.members[buffer]:
             start, end = ranges.starts[value], ranges.ends[value]
-            self._taken.take(*_between(start, end), number)
+            self._taken.take(*_open_interval(start, end), number)
             self._starting[number].setdefault(start, []).append(value)
             self._ending[number].setdefault(end, []).append(value)
 
@@ -202,7 +202,11 @@ class _Assigner:
             if facts.values.places[value]:
                 continue
             for operand in self._schedule.operands[facts.values.times[value]]:
-                allocation = self._found.of.get(facts.buffers.of[facts.values.top(operand)]) if operand >= 0 else None
+                allocation = (
+                    self._found.allocation_of_buffer.get(facts.buffers.buffer_of_value[facts.values.top(operand)])
+                    if operand >= 0
+                    else None
+                )
                 if allocation is not None and allocation.number is not None:
                     candidates[allocation.number] = None
         return list(candidates)
@@ -215,7 +219,7 @@ class _Assigner:
         for value in facts.buffers.members[buffer]:
             if not free:
                 break
-            free = self._taken.free(free, *_between(facts.ranges.starts[value], facts.ranges.ends[value]))
+            free = self._taken.free(free, *_open_interval(facts.ranges.starts[value], facts.ranges.ends[value]))
             time = facts.values.times[value]
             if self._schedule.opcodes[time] == "copy":
                 for operand in self._schedule.operands[time]:
@@ -230,8 +234,8 @@ class _Assigner:
     def _holding(self, time: int) -> int:
         """The reusable allocations that values of a result are in, as bits: a copy is never written over what it copies."""
         bits = 0
-        for value in self._facts.values.of(time) if time >= 0 else ():
-            allocation = self._found.of.get(self._facts.buffers.of[value])
+        for value in self._facts.values.result(time) if time >= 0 else ():
+            allocation = self._found.allocation_of_buffer.get(self._facts.buffers.buffer_of_value[value])
             if allocation is not None and allocation.number is not None:
                 bits |= 1 << allocation.number
         return bits
@@ -261,7 +265,7 @@ class _Assigner:
         return operand in self._schedule.operands[time] and facts.overwriting.is_possible(operand, operand_place, time, place)
 
 
-def _between(start: int, end: int) -> tuple[int, int]:
+def _open_interval(start: int, end: int) -> tuple[int, int]:
     """Return the interval between two times, the times between two positions included.
 
     An empty range keeps its one time. Two ranges conflict if their intervals overlap.

@@ -42,8 +42,8 @@ def find_lives(device: DeviceMemory, name: str) -> list[BufferLife]:
     lives: dict[int, BufferLife] = {}
     for time in range(schedule.end):
         if time not in schedule.wrapped and schedule.name(time) == name:
-            for place, value in enumerate(device.values.of(time)):
-                buffer = device.buffers.of[value]
+            for place, value in enumerate(device.values.result(time)):
+                buffer = device.buffers.buffer_of_value[value]
                 if buffer not in lives and device.sizes[buffer]:
                     element = device.values.trees.index(schedule.shapes[time], place)
                     lives[buffer] = _life(device, buffer, value, element)
@@ -57,7 +57,7 @@ def names_of(device: DeviceMemory) -> Iterator[str]:
 
 
 def _life(device: DeviceMemory, buffer: int, value: int, element: ShapeIndex) -> BufferLife:
-    allocation = device.assignment.of.get(buffer)
+    allocation = device.assignment.allocation_of_buffer.get(buffer)
     space = device.spaces[buffer]
     kind = allocation.kind if allocation is not None else "heap"
     size = device.sizes[buffer]
@@ -71,7 +71,7 @@ def _events(device: DeviceMemory, buffer: int, end: int) -> list[BufferEvent]:
     """Return the events of a buffer, in the order of time."""
     members = device.buffers.members[buffer]
     defined = sorted({device.values.times[member] for member in members})
-    read = {use for member in members for use in device.uses.of(member)}
+    read = {use for member in members for use in device.uses.get(member)}
     events = [BufferEvent(time, "defined" if time == defined[0] else _rewritten(device, time)) for time in defined]
     events += [BufferEvent(time, "read") for time in read if time not in set(defined[1:])]
     events.append(BufferEvent(end, "freed"))
@@ -99,7 +99,7 @@ def _place(device: DeviceMemory, buffer: int, allocation: Allocation | None) -> 
     offset, size = own[0], device.sizes[buffer]
     others: dict[int, None] = {}
     for value, interval in intervals.items():
-        other = device.buffers.of[value]
+        other = device.buffers.buffer_of_value[value]
         base_offset = offsets.get(interval.base)
         if (
             other != buffer

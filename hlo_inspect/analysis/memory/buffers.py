@@ -3,7 +3,7 @@
 `find_buffers` follows `HloAliasAnalysis` (xla/hlo/analysis/hlo_alias_analysis.cc). It joins aliased outputs and parameters,
 values carried by a loop, the roots of a conditional's branches, and in-place operands (`in_place`).
 
-`Uses` follows `HloValue::ComputeUses` (xla/service/hlo_value.cc). `find_live_ranges` follows
+`ValueUses` follows `HloValue::ComputeUses` (xla/service/hlo_value.cc). `find_live_ranges` follows
 `HloLiveRange::CalculateBufferStartEndMap` and `NormalizeAliasedBuffers` (xla/hlo/utils/hlo_live_range.cc).
 """
 
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+from hlo_inspect.analysis.memory.hlo_values import Values
 from hlo_inspect.analysis.memory.in_place import InPlace
 from hlo_inspect.analysis.memory.schedule import Schedule
-from hlo_inspect.analysis.memory.values import Values
 
 _READS_TABLE = frozenset({"get-tuple-element", "copy"})
 _READS_NOTHING = frozenset({"tuple", "domain"})
@@ -54,7 +54,7 @@ def find_live_ranges(values: Values, aliased: Collection[tuple[int, int]]) -> Li
                 ends[value] = max(ends[value], read)
         ends[result[0]] = max(ends[result[0]], table[time])
     for number, parameter in schedule.runs[0].parameters.items():
-        for place, value in enumerate(values.of(parameter)):
+        for place, value in enumerate(values.result(parameter)):
             if (number, place) not in aliased:  # no output takes its place
                 ends[value] = schedule.end
     return LiveRanges(starts, ends, positions)
@@ -118,7 +118,7 @@ def clip_shared(ranges: LiveRanges, buffers: Sequence[Sequence[int]]) -> None:
             ends[earlier] = min(ends[earlier], starts[following])
 
 
-class Uses:
+class ValueUses:
     """The uses of the values of a program, each found when it is first asked for."""
 
     def __init__(self, values: Values) -> None:
@@ -148,7 +148,7 @@ class Uses:
                     positions[value].append((time, place))
         return positions
 
-    def of(self, value: int) -> list[int]:
+    def get(self, value: int) -> list[int]:
         """Return the times at which a value is used.
 
         An instruction that forwards it is a use only if it is the root of its computation.
@@ -176,7 +176,7 @@ class Buffers:
     """The buffers of a program. `members` are the values of each in order, `of` the buffer of each value."""
 
     members: list[list[int]]
-    of: list[int]
+    buffer_of_value: list[int]
 
 
 def find_buffers(values: Values, in_place: InPlace, outputs: Iterable[tuple[int, int]]) -> Buffers:
@@ -203,7 +203,7 @@ def _control_flow(values: Values) -> Iterator[tuple[int, ...]]:
             sources = [time, *[run.root for run in runs]]
         else:
             continue
-        results = [values.of(source) for source in sources if source >= 0]
+        results = [values.result(source) for source in sources if source >= 0]
         yield from zip(*results, strict=False)
 
 
@@ -221,7 +221,7 @@ def _in_place(values: Values, in_place: InPlace) -> Iterator[tuple[int, int]]:
             given = trees.place(schedule.shapes[operand], pair.operand_index)
             result = trees.place(schedule.shapes[time], pair.result_index)
             if given is not None and result is not None:
-                yield values.of(operand)[given], values.of(time)[result]
+                yield values.result(operand)[given], values.result(time)[result]
 
 
 class _Sets:

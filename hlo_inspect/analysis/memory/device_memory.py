@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from hlo_inspect.analysis.memory.allocations import Allocation, Assignment, BufferFacts, assign, temporary_bytes
-from hlo_inspect.analysis.memory.buffers import Buffers, LiveRanges, Uses, clip_shared, find_buffers, find_live_ranges
+from hlo_inspect.analysis.memory.buffers import Buffers, LiveRanges, ValueUses, clip_shared, find_buffers, find_live_ranges
 from hlo_inspect.analysis.memory.heap import Packing, Trace, pack, simulate, simulate_preset
+from hlo_inspect.analysis.memory.hlo_values import Values, find_values
 from hlo_inspect.analysis.memory.in_place import InPlace
 from hlo_inspect.analysis.memory.overwriting import Overwriting
 from hlo_inspect.analysis.memory.platforms import MAX_SPACES, Platform
@@ -22,7 +23,6 @@ from hlo_inspect.analysis.memory.schedule import (
     numbered,
     post_orders,
 )
-from hlo_inspect.analysis.memory.values import Values, find_values
 from hlo_inspect.graph.view import Views
 from hlo_inspect.hlo.module import Module
 from hlo_inspect.hlo.opcodes import MARKERS, NAMING, TABLE, callee_roles
@@ -81,7 +81,7 @@ class DeviceMemory:
 
     platform: Platform
     values: Values
-    uses: Uses
+    uses: ValueUses
     ranges: LiveRanges
     buffers: Buffers
     sizes: Sequence[int]
@@ -206,7 +206,7 @@ class DeviceMemory:
         return rows
 
     def _live(self, kind: str, size: int, value: int, allocation: Allocation | None) -> LiveBuffer:
-        buffer, shape = self.buffers.of[value], self.shape(value)
+        buffer, shape = self.buffers.buffer_of_value[value], self.shape(value)
         padding = size - (shape.array_bytes or 0) if isinstance(shape, ArrayShape) else 0
         return LiveBuffer(size, padding, kind, self.spaces[buffer], value, buffer, allocation)
 
@@ -256,7 +256,7 @@ def find_device_memory(module: Module, views: Views, platform: Platform) -> Devi
     values = find_values(schedule, numbered(orders, in_order_of_text(schedule, module)))
     faults = [*schedule.faults, *values.faults]
     aliases = _aliases(module, values, platform, faults)
-    uses, ranges = Uses(values), find_live_ranges(values, aliases.keys())
+    uses, ranges = ValueUses(values), find_live_ranges(values, aliases.keys())
     in_place = InPlace(views, frozenset({"bitcast", "reshape"} if platform.name == "gpu" else {"bitcast"}))
     buffers = find_buffers(values, in_place, aliases.values())
     clip_shared(ranges, buffers.members)
@@ -299,7 +299,7 @@ def _aliases(
             message = "an alias of the header names what is not there"
             faults.append(MemoryFault(message, module.first_line, None, of_aliases=True))
             continue
-        aliases[number, given] = values.of(entry.root)[output], values.of(time)[given]
+        aliases[number, given] = values.result(entry.root)[output], values.result(time)[given]
         old = platform.bytes_of(values.trees.part(shapes[time], given))
         new = platform.bytes_of(values.trees.part(shapes[entry.root], output))
         if old is not None and new is not None and old != new:
@@ -310,14 +310,14 @@ def _aliases(
 
 def _outputs(values: Values, buffers: Buffers) -> frozenset[int]:
     root = values.schedule.runs[0].root
-    return frozenset(buffers.of[value] for value in values.of(root)) if root >= 0 else frozenset()
+    return frozenset(buffers.buffer_of_value[value] for value in values.result(root)) if root >= 0 else frozenset()
 
 
 def _parameters(values: Values, aliased: Collection[tuple[int, int]]) -> dict[int, tuple[int, ShapeIndex, bool]]:
     """By value of an entry parameter its number, shape index, and whether an output takes its place."""
     parameters = {}
     for number, time in values.schedule.runs[0].parameters.items():
-        for place, value in enumerate(values.of(time)):
+        for place, value in enumerate(values.result(time)):
             parameters[value] = number, values.index(value), (number, place) in aliased
     return parameters
 
@@ -326,7 +326,7 @@ def _sizes(values: Values, buffers: Buffers, platform: Platform, faults: list[Me
     """By buffer its bytes, those of its largest value, and its memory space."""
     sizes, spaces = [0] * len(buffers.members), [0] * len(buffers.members)
     cache: dict[int, tuple[int | None, int]] = {}
-    for value, buffer in enumerate(buffers.of):
+    for value, buffer in enumerate(buffers.buffer_of_value):
         shape = values.shape(value)
         cached = cache.get(id(shape))
         if cached is None:
@@ -378,5 +378,5 @@ def _applied(module: Module, views: Views) -> Iterator[str]:
         rows = computation.rows
         for row in rows.column.calling:
             if rows.opcodes[row] in _APPLYING:
-                called = views.of(name).called_at(row)
+                called = views.for_computation(name).called_at(row)
                 yield from (callee.name for callee in called if callee.role in _APPLIED and callee.name in module.computations)

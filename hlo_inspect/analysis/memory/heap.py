@@ -101,7 +101,7 @@ class _Simulation:
         self._found_candidates: list[int] = []
 
     def run(self) -> Trace:
-        members, buffer_of_value = self._facts.buffers.members, self._facts.buffers.of
+        members, buffer_of_value = self._facts.buffers.members, self._facts.buffers.buffer_of_value
         times, opcodes = self._facts.values.times, self._facts.values.schedule.opcodes
         writing = self._facts.overwriting.opcodes - {"copy"}
         defined, freed = self._times()
@@ -147,7 +147,11 @@ class _Simulation:
     def _candidates(self, time: int, going: dict[int, None]) -> list[int]:
         """The operands of what runs at a time that are freed then, in the order of the operands."""
         if self._candidates_at != time:
-            values, members, buffer_of_value = self._facts.values, self._facts.buffers.members, self._facts.buffers.of
+            values, members, buffer_of_value = (
+                self._facts.values,
+                self._facts.buffers.members,
+                self._facts.buffers.buffer_of_value,
+            )
             operands = values.schedule.operands[time]
             defining = set(operands)
             tops = dict.fromkeys([values.top(operand) for operand in operands if operand >= 0])
@@ -163,7 +167,7 @@ class _Simulation:
 
     def _begin(self, value: int, given: int | None, time: int) -> None:
         """Give memory to a value, that of `given` if it is not None."""
-        size, base = self._facts.sizes[self._facts.buffers.of[value]], value
+        size, base = self._facts.sizes[self._facts.buffers.buffer_of_value[value]], value
         if given is not None:
             shared = self._trace.intervals[given]
             size, base = max(size, shared.bytes), shared.base
@@ -195,10 +199,10 @@ def simulate_preset(facts: BufferFacts, buffers: Sequence[int]) -> Trace:
     for value in members:
         if value in joined:
             continue
-        start, end, own = ranges.starts[value], ranges.ends[value], facts.uses.of(value)
+        start, end, own = ranges.starts[value], ranges.ends[value], facts.uses.get(value)
         for whole in [by_time[use] for use in own if use in by_time]:
             end = max(end, ranges.ends[whole])
-            own = sorted({*own, *facts.uses.of(whole)} - {values.times[whole]})
+            own = sorted({*own, *facts.uses.get(whole)} - {values.times[whole]})
         for begin, stop in _spans(facts, own, start, end):
             events[begin, True, value] = None
             events[stop, False, value] = None
@@ -244,7 +248,7 @@ def _trace(facts: BufferFacts, events: Sequence[tuple[int, bool, int]], spans: d
     """Return the trace of some events; references are counted as `ComputePeakMemoryImpl` does."""
     trace = Trace()
     references: dict[int, int] = {}
-    sizes, buffer_of_value = facts.sizes, facts.buffers.of
+    sizes, buffer_of_value = facts.sizes, facts.buffers.buffer_of_value
     now = 0
     for time, gets, value in events:
         references[value] = references.get(value, 0) + (1 if gets else -1)
@@ -352,7 +356,7 @@ def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-class _Placed:
+class _PlacedSpans:
     """The spans of a heap that have their place, in units of the alignment. Each span of the groups that are to be placed has a
     slot, in the order in which they start; what is not placed yet ends before all others start.
     """
@@ -407,7 +411,7 @@ def _pack(order: Sequence[_Group], alignment: int, enough: int | None = None) ->
     """The packing of groups in this order, as far as it is lower than `enough`."""
     if not order:
         return Packing(0, {})
-    placed = _Placed(order, sum(-(-group.bytes // alignment) for group in order))
+    placed = _PlacedSpans(order, sum(-(-group.bytes // alignment) for group in order))
     height = 0
     offsets: dict[int, int] = {}
     for group in order:

@@ -55,7 +55,12 @@ def host_parameters(interface: Interface) -> list[ParameterLeaf]:
 
 def find_transfers(views: Views, calls: CallGraph) -> list[HostTransfer]:
     """The copies between host and device, in the order of the text, in a module that was read with its graph."""
-    return [transfer for name in views.computations if name in calls.calls for transfer in _transfers(views.of(name), calls)]
+    return [
+        transfer
+        for name in views.computations
+        if name in calls.calls
+        for transfer in _transfers(views.for_computation(name), calls)
+    ]
 
 
 def _transfers(view: View, calls: CallGraph) -> Iterator[HostTransfer]:

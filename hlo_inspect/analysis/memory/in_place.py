@@ -87,10 +87,10 @@ class InPlace:
         return stated_aliases(instruction)
 
     def _fusion(self, view: View, row: int) -> Sequence[Pair]:
-        inside, stated = self._inside(view, row), self._stated(view, row)
+        inside, stated = self._pairs_by_content(view, row), self._stated(view, row)
         return (*inside, *stated) if inside and stated else inside or stated
 
-    def _inside(self, view: View, row: int) -> Sequence[Pair]:
+    def _pairs_by_content(self, view: View, row: int) -> Sequence[Pair]:
         """The pairs of a fusion by its content."""
         fused = self._views.fused(view, row)
         return self.of_fused(fused) if fused is not None else ()
@@ -105,7 +105,7 @@ class InPlace:
         cached = self._fusions.get(fused.name)
         if cached is None:
             self._fusions[fused.name] = ()  # of a fusion that holds itself
-            cached = self._fusions[fused.name] = tuple(self._find(self._views.of(fused.name)))
+            cached = self._fusions[fused.name] = tuple(self._find(self._views.for_computation(fused.name)))
         return cached
 
     def _find(self, view: View) -> list[Pair]:
@@ -130,7 +130,7 @@ class InPlace:
         if row is None:
             return ()
         if view.opcodes[row] == "fusion":
-            return self._inside(view, row)
+            return self._pairs_by_content(view, row)
         return self.pairs(view, row, view.opcodes[row])
 
     def _origin(self, view: View, source: int | None, pair: Pair) -> tuple[int | None, ShapeIndex]:

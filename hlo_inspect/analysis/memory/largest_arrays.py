@@ -88,7 +88,9 @@ class LargestArrays:
         self._run = list(_run(module, views))
         self._in_place = _InPlace(views) if module.header.is_scheduled else None
         entry = module.entry.name if module.entry is not None else ""
-        arrays = [array for _, name in self._run for array in _arrays(views.of(name), has_inputs=entry in {"", name})]
+        arrays = [
+            array for _, name in self._run for array in _arrays(views.for_computation(name), has_inputs=entry in {"", name})
+        ]
         sized = [(size, array) for array in arrays if (size := array[3].padded_bytes)]
         self._sized = sorted(sized, key=lambda item: -item[0])
 
@@ -132,7 +134,7 @@ class LargestArrays:
 
     def relation(self, view: View, row: int, element: ShapeIndex) -> Relation | None:
         """Return the relation of a row's array to a parameter, if any."""
-        return self._relations.of((view.computation.name, row, element))
+        return self._relations.get((view.computation.name, row, element))
 
     @cached_property
     def _relations(self) -> ParameterRelations:
@@ -150,12 +152,14 @@ def _run(module: Module, views: Views) -> Iterator[tuple[ArrayPlace | None, str]
     if module.entry is not None:
         waiting: list[tuple[ArrayPlace | None, str]] = [(None, module.entry.name)]
     else:
-        inner = {callee.name for name in views.computations for _, callee in _called(views.of(name), CALLING_OPCODES)}
+        inner = {
+            callee.name for name in views.computations for _, callee in _called(views.for_computation(name), CALLING_OPCODES)
+        }
         waiting = [(None, name) for name in views.computations if name not in inner]
     seen = {name for _, name in waiting}
     for caller, name in waiting:
         yield caller, name
-        for row, callee in _called(views.of(name), RUNNING_OPCODES):
+        for row, callee in _called(views.for_computation(name), RUNNING_OPCODES):
             if callee.role in _RUNNING and callee.name in views.computations and callee.name not in seen:
                 seen.add(callee.name)
                 waiting.append(((name, row, ()), callee.name))

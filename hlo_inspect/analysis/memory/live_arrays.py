@@ -173,7 +173,7 @@ class LiveArrays:
         written = self._phases(device.values.times[value] for value in members)
         if written.isdisjoint(_FIRST):
             return False
-        return not _LATER.isdisjoint(self._phases(use for value in members for use in device.uses.of(value)))
+        return not _LATER.isdisjoint(self._phases(use for value in members for use in device.uses.get(value)))
 
     def _phases(self, times: Iterable[int]) -> set[str]:
         schedule = self._device.schedule
@@ -256,7 +256,7 @@ def largest_live(device: DeviceMemory, points: Sequence[CurvePoint]) -> list[Lar
         begin = done
         while done < len(changes) and changes[done].time <= point.last:
             done += 1
-        largest.append(live.at_highest(changes[begin:done]))
+        largest.append(live.apply_to_peak(changes[begin:done]))
     return largest
 
 
@@ -268,7 +268,7 @@ class _LiveTemporaries:
         self._bytes = 0
         self._held: dict[int, int] = {}  # allocated value -> the value that holds its memory now
 
-    def at_highest(self, changes: Sequence[Change]) -> LargestLive:
+    def apply_to_peak(self, changes: Sequence[Change]) -> LargestLive:
         """Apply some changes and return what is live at their highest point, the state before them included."""
         highest = max((change.live for change in changes), default=self._bytes)
         largest = self._largest() if highest <= self._bytes else None

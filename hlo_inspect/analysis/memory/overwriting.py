@@ -10,10 +10,10 @@ from collections import deque
 from collections.abc import Collection, Mapping
 from functools import cached_property
 
-from hlo_inspect.analysis.memory.buffers import Uses
+from hlo_inspect.analysis.memory.buffers import ValueUses
+from hlo_inspect.analysis.memory.hlo_values import Values
 from hlo_inspect.analysis.memory.in_place import InPlace
 from hlo_inspect.analysis.memory.platforms import Platform
-from hlo_inspect.analysis.memory.values import Values
 from hlo_inspect.graph.view import View, Views
 from hlo_inspect.hlo.module import Computation
 from hlo_inspect.hlo.opcodes import ELEMENTWISE, opcodes_that_are
@@ -26,7 +26,7 @@ _LOOP_KINDS = frozenset({"kLoop", "kInput"})
 class Overwriting:
     """Decides which operands may be overwritten."""
 
-    def __init__(self, values: Values, uses: Uses, views: Views, in_place: InPlace, platform: Platform) -> None:
+    def __init__(self, values: Values, uses: ValueUses, views: Views, in_place: InPlace, platform: Platform) -> None:
         self._schedule, self._trees = values.schedule, values.trees
         self._values = values
         self._uses = uses
@@ -77,7 +77,7 @@ class Overwriting:
                 continue
             written = operands[pair.operand]
             place = trees.place(schedule.shapes[written], pair.operand_index) if written >= 0 else None
-            if place is not None and self._values.of(written)[place] == self._values.of(operand)[operand_place]:
+            if place is not None and self._values.result(written)[place] == self._values.result(operand)[operand_place]:
                 return True
         return False
 
@@ -136,7 +136,7 @@ class Overwriting:
         kind = view.fusion_kind(row)
         if kind in _LOOP_KINDS or (kind == "kCustom" and self._platform.name == "cpu"):
             return number in self._elementwise_parameters(fused)
-        return kind == "kOutput" and _is_other_addend(self._views.of(fused.name), number)
+        return kind == "kOutput" and _is_other_addend(self._views.for_computation(fused.name), number)
 
     def _elementwise_parameters(self, fused: Computation) -> Collection[int]:
         """The parameters of which each element of a result needs the same element alone
@@ -144,7 +144,7 @@ class Overwriting:
         """
         cached = self._elementwise.get(fused.name)
         if cached is None:
-            cached = self._elementwise[fused.name] = _elementwise_parameters(self._views.of(fused.name))
+            cached = self._elementwise[fused.name] = _elementwise_parameters(self._views.for_computation(fused.name))
         return cached
 
 
@@ -227,7 +227,7 @@ class GpuHints:
         key = (fused.name, number, index)
         cached = self._fused.get(key)
         if cached is None:
-            cached = self._fused[key] = _FusionHint(self._views.of(fused.name), index).holds(number)
+            cached = self._fused[key] = _FusionHint(self._views.for_computation(fused.name), index).holds(number)
         return cached
 
 

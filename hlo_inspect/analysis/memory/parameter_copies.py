@@ -42,13 +42,13 @@ def find_gathered(
     schedule, values = device.schedule, device.values
     gathered: list[GatheredParameter] = []
     for value, time in enumerate(values.times):
-        kind, buffer = TABLE.get(schedule.opcodes[time]), device.buffers.of[value]
+        kind, buffer = TABLE.get(schedule.opcodes[time]), device.buffers.buffer_of_value[value]
         if kind is None or kind.collective != "all-gather" or time in schedule.wrapped or not device.sizes[buffer]:
             continue
         relation = relation_of(schedule.view(time), schedule.rows[time], values.index(value))
         if relation is None or GATHERED not in relation.steps:
             continue
-        phases = {phase_of(schedule.view(use), schedule.rows[use]) for use in device.uses.of(value)}
+        phases = {phase_of(schedule.view(use), schedule.rows[use]) for use in device.uses.get(value)}
         is_kept = BACKWARD in phases and not phases.isdisjoint({FORWARD, LOSS})
         place, lives = device.place(time), device.live_range(buffer)
         gathered.append(GatheredParameter(place.name, place.line, relation.parameter, device.sizes[buffer], *lives, is_kept))
@@ -100,7 +100,7 @@ class _StackReader:
         """Return the array as a stack of layers; None if something reads more than one layer at a time."""
         device = self._device
         loops: dict[str, int] = {}
-        for time in device.uses.of(value):
+        for time in device.uses.get(value):
             opcode, run = device.schedule.opcodes[time], device.schedule.run_at[time]
             if opcode in _PASSES_ON:
                 continue
@@ -118,7 +118,7 @@ class _StackReader:
         """Return the elements of the largest slice taken of a value; None if anything reads more than slices."""
         schedule, values = self._device.schedule, self._device.values
         view, row = schedule.view(time), schedule.rows[time]
-        places = [n for n, operand in enumerate(schedule.operands[time]) if operand >= 0 and value in values.of(operand)]
+        places = [n for n, operand in enumerate(schedule.operands[time]) if operand >= 0 and value in values.result(operand)]
         sizes: list[int | None] = []
         if schedule.opcodes[time] == "dynamic-slice":
             sizes = [_slice_of(view.shapes[row], stack) if places == [0] else None]
@@ -134,7 +134,7 @@ class _StackReader:
             return [None]
         key = (fused.name, place, stack)
         if key not in self._known:
-            self._known[key] = list(_fused_slices(self._views.of(fused.name), place, stack))
+            self._known[key] = list(_fused_slices(self._views.for_computation(fused.name), place, stack))
         return self._known[key]
 
 

@@ -97,7 +97,7 @@ class ParameterRelations:
         argument = self._frames.operand(place, numbers[computation]) if computation in numbers else None
         return (argument,) if argument is not None else ()
 
-    def of(self, array: ArrayPlace) -> Relation | None:
+    def get(self, array: ArrayPlace) -> Relation | None:
         """Return the relation of an array; None if it has none. Its computation must be entered.
 
         The result of a start is that of its end: the first element of a copy-start, the second of an all-gather-start.
@@ -137,9 +137,9 @@ class ParameterRelations:
         if view.opcodes[row] == "parameter" and view.computation.name == self._entry:
             number = view.parameter_number(row)
             return Relation(number) if number is not None else None
-        return self._made.get((view.computation.name, row, index)) or self._before(place)
+        return self._made.get((view.computation.name, row, index)) or self._source(place)
 
-    def _before(self, place: Place) -> Place | None:
+    def _source(self, place: Place) -> Place | None:
         """Return the place that the values of an array come from."""
         opcode = self._frames.opcode(place)
         if opcode in _OF_FIRST_OPERAND:

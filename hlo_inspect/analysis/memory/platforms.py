@@ -142,7 +142,7 @@ def _telling(module: Module, views: Views) -> Iterator[str]:
 def _called(module: Module, views: Views) -> set[str]:
     """The names of the computations that something runs and neither fuses nor applies."""
     callers = (
-        views.of(name).instruction_at(row)
+        views.for_computation(name).instruction_at(row)
         for name, computation in module.computations.items()
         for row in computation.rows.column.calling
         if computation.rows.opcodes[row] not in _FUSING_OR_APPLYING

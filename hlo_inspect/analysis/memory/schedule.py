@@ -173,7 +173,7 @@ class _Flattener:
             return cached
         if name not in self._views.computations:
             return None
-        view = self._views.of(name)
+        view = self._views.for_computation(name)
         run = self._known[name] = ComputationRun(name, view, role, arguments, self._schedule.end)
         if caller is not None:
             run.asynchronous = caller.asynchronous
@@ -326,13 +326,15 @@ def post_orders(schedule: Schedule) -> dict[ComputationRun, list[int]]:
     used = set(chain.from_iterable(schedule.operands))
     return {
         run: list(
-            operands_first((time for time in times if time not in used), _before(schedule, run, has_missing=MISSING in used))
+            operands_first(
+                (time for time in times if time not in used), _predecessor_getter(schedule, run, has_missing=MISSING in used)
+            )
         )
         for run, times in members.items()
     }
 
 
-def _before(schedule: Schedule, run: ComputationRun, *, has_missing: bool) -> Callable[[int], Sequence[int]]:
+def _predecessor_getter(schedule: Schedule, run: ComputationRun, *, has_missing: bool) -> Callable[[int], Sequence[int]]:
     """Return a function for the predecessors of each instruction of a computation."""
     operands, predecessors = schedule.operands, _predecessors(run)
     if not predecessors and not has_missing:

@@ -308,7 +308,7 @@ def find_sidecars(module: Module, views: Views) -> Sidecars:
     names: list[str] = []
 
     def read(end: str, reader: Callable[[Iterator[str]], _File]) -> _File | None:
-        sidecar = _beside(path, end)
+        sidecar = _sidecar_path(path, end)
         if sidecar is None:
             return None
         try:
@@ -328,10 +328,10 @@ def find_sidecars(module: Module, views: Views) -> Sidecars:
 
 def files_beside(text: str) -> list[Path]:
     """The files about memory beside the text of that name, of this module or of another one."""
-    return [path for end in (ASSIGNMENT, RANGES) if (path := _beside(Path(text), end)) is not None]
+    return [path for end in (ASSIGNMENT, RANGES) if (path := _sidecar_path(Path(text), end)) is not None]
 
 
-def _beside(text: Path, end: str) -> Path | None:
+def _sidecar_path(text: Path, end: str) -> Path | None:
     """Return the file beside a text whose name has this end, compressed or not; None if there is none."""
     match = _STEM.fullmatch(text.name)
     if match is None:

@@ -277,7 +277,7 @@ class GraphPhases:
         phase, size = sizes.most_common(1)[0]
         return phase if size >= NINE_TENTHS * whole else UNKNOWN
 
-    def also(self, frame: CallFrame, row: int) -> str:
+    def other_phase(self, frame: CallFrame, row: int) -> str:
         """Return the other phase that a collective serves; empty if there is none.
 
         It is the backward pass, for an all-gather or a move for forward or recompute whose result its products read too.

@@ -129,7 +129,7 @@ class NamedPhases:
             return around
         return max(phase, around, key=_rank) if is_relative and around in _DIFFERENTIATED else phase
 
-    def of(self, instruction: Instruction, around: str = UNKNOWN) -> str:
+    def phase_of(self, instruction: Instruction, around: str = UNKNOWN) -> str:
         """Return the phase by names of an instruction whose computation is called in the phase `around`."""
         collective_phase = self._of_collectives.get(place(instruction), UNKNOWN)
         if collective_phase != UNKNOWN:

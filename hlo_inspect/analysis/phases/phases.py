@@ -58,7 +58,7 @@ class Phases:
         self._of_metadata: dict[tuple[str, Metadata | None], InstructionPhase] = {}  # if names decide alone
         self._contexts: dict[int, NamedContext] = {}
 
-    def of(self, instruction: Instruction) -> InstructionPhase:
+    def for_instruction(self, instruction: Instruction) -> InstructionPhase:
         """Return the phase of an instruction."""
         key = place(instruction)
         cached = self._known.get(key)
@@ -97,7 +97,7 @@ class Phases:
         if phase is not None:
             return phase
         try:
-            return self.of(view.instruction(row))
+            return self.for_instruction(view.instruction(row))
         except tokens.ScanError:
             return None
 
@@ -107,7 +107,7 @@ class Phases:
 
         A named one can serve another phase too, which the graph shows if names leave some collective open.
         """
-        phases = [self.of(collective.inner) for collective in self._collectives]
+        phases = [self.for_instruction(collective.inner) for collective in self._collectives]
         are_named = self._open_collectives.isdisjoint(place(collective.inner) for collective in self._collectives)
         graph = None if are_named else self._graph()
         if graph is None or not graph.phases:
@@ -128,7 +128,11 @@ class Phases:
     @staticmethod
     def _with_other_phase(graph: GraphPhases, instruction: Instruction, named: InstructionPhase) -> InstructionPhase:
         """Return the phase of a collective by names, with the other phase that it serves by the graph."""
-        both = {phase for call in graph.calls_of(instruction)[:1] for phase in (graph.of_collective(*call), graph.also(*call))}
+        both = {
+            phase
+            for call in graph.calls_of(instruction)[:1]
+            for phase in (graph.of_collective(*call), graph.other_phase(*call))
+        }
         other = both - {named.phase, "", UNKNOWN}
         return named._replace(also_phase=other.pop()) if named.phase in both and other else named
 
@@ -138,7 +142,7 @@ class Phases:
         The phase is `NOT_SOUGHT` if they do not and `seeks_all` is false.
         """
         contexts = self.names.contexts.get(instruction.computation.name, NOT_CALLED)
-        phases = [(self.names.of(instruction, context.phase), context.runs) for context in contexts]
+        phases = [(self.names.phase_of(instruction, context.phase), context.runs) for context in contexts]
         is_named = self.names.is_sure(instruction) and all(phase != UNKNOWN for phase, _ in phases)
         return (_most_run(phases, "name") if is_named or self._seeks_all else _NOT_SOUGHT), is_named
 
@@ -157,13 +161,13 @@ class Phases:
         also_phase = ""
         for frame, row in calls:
             around, runs = self._context(graph, frame)
-            phase = self.names.of(instruction, around)
+            phase = self.names.phase_of(instruction, around)
             source: PhaseSource = "name"
             if phase == UNKNOWN or not is_sure:
                 by_graph = graph.of_collective(frame, row) if is_collective else graph.of_row(frame, row)
                 if phase == UNKNOWN or by_graph == RECOMPUTE:
                     phase, source = by_graph, "graph"
-                    also_phase = graph.also(frame, row) if is_collective else ""
+                    also_phase = graph.other_phase(frame, row) if is_collective else ""
             phases.append((phase, runs))
             sources.add(source)
         return _most_run(phases, "graph" if "graph" in sources else "name")._replace(also_phase=also_phase)

@@ -15,7 +15,7 @@ from hlo_inspect.analysis.collectives import Collective, wire_bytes
 from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.devices import DeviceCounts
 from hlo_inspect.analysis.hardware import HardwareProfile, Link
-from hlo_inspect.analysis.time.links import NOTHING_SENT, PERMUTE, TorusLinks, Way, with_model
+from hlo_inspect.analysis.time.links import NOTHING_SENT, PERMUTE, LinkTime, TorusLinks, with_model
 from hlo_inspect.analysis.time.node_links import NodeLinks
 from hlo_inspect.analysis.time.placement import CollectiveGroups, Placement, UnknownTimeError
 from hlo_inspect.errors import UsageError
@@ -61,7 +61,7 @@ def collective_times(
 
 
 def _require_room(counts: DeviceCounts, profile: HardwareProfile, placement: Placement) -> None:
-    available, asked = placement.devices, counts.of_slice
+    available, asked = placement.devices, counts.devices_per_slice
     if available is not None and asked is not None and asked > available * profile.devices_per_chip:
         axes = "x".join(map(str, placement.shape))
         raise UsageError(f"the topology {axes} has {available:,} devices, and the program is for {asked:,}")
@@ -109,7 +109,7 @@ class _Machine:
             return tuple(axis.split(",")) if axis else (self._near.name,)
         return (POINT_TO_POINT if collective.kind in {PERMUTE, "send", "recv"} else TOGETHER,)
 
-    def _way(self, collective: Collective) -> Way:
+    def _way(self, collective: Collective) -> LinkTime:
         if collective.transfer is not None:
             return self._to_slices(collective, self._between_slices)
         if collective.is_point_to_point:
@@ -123,10 +123,10 @@ class _Machine:
         if self._links is None:
             raise UnknownTimeError(f"the profile {self._profile.name} states no links")
         if pairs:
-            return self._links.permute(pairs, size)
-        return self._links.among(collective, float(size * devices if collective.kind == "all-gather" else size))
+            return self._links.permute_time(pairs, size)
+        return self._links.groups_time(collective, float(size * devices if collective.kind == "all-gather" else size))
 
-    def _to_slices(self, collective: Collective, link: Link | None) -> Way:
+    def _to_slices(self, collective: Collective, link: Link | None) -> LinkTime:
         """Data to or from another slice. Both directions are used at a time."""
         if link is None or link.send_bandwidth is None:
             raise UnknownTimeError(f"the profile {self._profile.name} states no bandwidth between slices")

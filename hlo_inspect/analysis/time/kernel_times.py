@@ -199,7 +199,7 @@ class KernelTimes:
         self._known: dict[RowKey, KernelTime] = {}
         self._alike: dict[Hashable, tuple[KernelTime, list[Shape | None]]] = {}
 
-    def of(self, kernel: Kernel) -> KernelTime:
+    def for_kernel(self, kernel: Kernel) -> KernelTime:
         """The times of one run of a kernel, of a collective those of what it does on the device itself."""
         cached = self._known.get(kernel.key)
         if cached is None:
@@ -309,7 +309,7 @@ class KernelTimes:
         name = kernel.instruction.callee("calls")
         if name is None or name not in self._views.computations:
             return False
-        view = self._views.of(name)
+        view = self._views.for_computation(name)
         calls = (row for row, opcode in enumerate(view.opcodes) if opcode == CUSTOM_CALL)
         return any(ASYNC_DONE_TARGET in view.tails[row] for row in calls)
 

@@ -19,7 +19,7 @@ from hlo_inspect.analysis.time.placement import CollectiveGroups, NodeSpread, Pl
 from hlo_inspect.lazy_pattern import lazy_pattern
 
 
-class Way(NamedTuple):
+class LinkTime(NamedTuple):
     """Seconds on each level by its name: the bound, and the estimate; None if `reason` says what is missing."""
 
     levels: tuple[tuple[str, float], ...]
@@ -31,10 +31,10 @@ class Way(NamedTuple):
         return max((seconds for _, seconds in self.levels), default=0.0)
 
 
-NOTHING_SENT = Way((), 0.0)
+NOTHING_SENT = LinkTime((), 0.0)
 
 
-def slowest(ways: Sequence[Way]) -> Way:
+def slowest(ways: Sequence[LinkTime]) -> LinkTime:
     """Return the way that takes as long as the slowest of all ways, level by level."""
     levels: dict[str, float] = {}
     for way in ways:
@@ -43,18 +43,18 @@ def slowest(ways: Sequence[Way]) -> Way:
     estimates = [way.estimate for way in ways]
     stated = [estimate for estimate in estimates if estimate is not None]
     reason = next((way.reason for way in ways if way.reason), "")
-    return Way(tuple(levels.items()), max(stated, default=0.0) if len(stated) == len(estimates) else None, reason)
+    return LinkTime(tuple(levels.items()), max(stated, default=0.0) if len(stated) == len(estimates) else None, reason)
 
 
-def with_model(link: Link, bound: float, profile: HardwareProfile, *, seconds: float | None = None, steps: int = 1) -> Way:
+def with_model(link: Link, bound: float, profile: HardwareProfile, *, seconds: float | None = None, steps: int = 1) -> LinkTime:
     """A way over one level with its estimate: `seconds`, or the bound, at what the links reach, and the latency of all steps.
     On a torus data flows on while its first part is on the way, so that the longer of the two counts.
     """
     levels = ((link.name, bound),)
     if link.efficiency is None or link.latency is None:
-        return Way(levels, None, no_model(profile, [link]))
+        return LinkTime(levels, None, no_model(profile, [link]))
     sent, latency = (bound if seconds is None else seconds) / link.efficiency, steps * link.latency
-    return Way(levels, max(sent, latency) if link.topology == "torus" else sent + latency)
+    return LinkTime(levels, max(sent, latency) if link.topology == "torus" else sent + latency)
 
 
 def known(seconds: float | None, profile: HardwareProfile, link: Link) -> float:
@@ -86,7 +86,7 @@ def bus_factor(kind: str, devices: int) -> float:
     return (2 if kind == REDUCED else 1) * (devices - 1) / devices
 
 
-def within_node(kind: str, whole: float, devices: int, link: Link) -> float | None:
+def node_bound(kind: str, whole: float, devices: int, link: Link) -> float | None:
     """Return a bound in seconds over a switch, or links from each device to each.
 
     If the switch adds up, each device sends an array once. Return None if the profile does not state the bandwidth.
@@ -97,7 +97,7 @@ def within_node(kind: str, whole: float, devices: int, link: Link) -> float | No
     return whole * (min(factor, 1.0) if kind == REDUCED and link.reduces else factor) / link.send_bandwidth
 
 
-def between_nodes(kind: str, whole: float, spread: NodeSpread, per_node: int, link: Link) -> float | None:
+def network_bound(kind: str, whole: float, spread: NodeSpread, per_node: int, link: Link) -> float | None:
     """Return a bound in seconds over the network between nodes of `per_node` devices.
 
     Each node sends or receives what its devices do not have or keep, over the adapters that other groups leave.
@@ -138,7 +138,7 @@ def torus_axes(runs: Mapping[int, Run], shape: tuple[int, ...], link: Link) -> l
     return axes
 
 
-def along_torus(kind: str, whole: float, axes: Iterable[TorusAxis], bandwidth: float, links: float | None = None) -> float:
+def torus_bound(kind: str, whole: float, axes: Iterable[TorusAxis], bandwidth: float, links: float | None = None) -> float:
     """Return a bound in seconds along axes of a torus whose links send `bandwidth` each way.
 
     `links` is the number of links used at a time; None counts those of the device with the fewest.
@@ -153,11 +153,11 @@ def along_torus(kind: str, whole: float, axes: Iterable[TorusAxis], bandwidth: f
     if kind in _WHOLE:
         return whole / bandwidth if kind == PERMUTE else whole / (bandwidth * used)
     if kind == "all-to-all":
-        return max(_across(whole, axis, bandwidth) for axis in group_axes)
+        return max(_all_to_all_seconds(whole, axis, bandwidth) for axis in group_axes)
     return whole * bus_factor(kind, devices) / (bandwidth * used)
 
 
-def _across(whole: float, axis: TorusAxis, bandwidth: float) -> float:
+def _all_to_all_seconds(whole: float, axis: TorusAxis, bandwidth: float) -> float:
     """Seconds of an all-to-all across the middle of an axis: of what each device has, half goes to each half."""
     halves = (axis.size // 2) * (axis.size - axis.size // 2) / axis.size**2
     return whole * halves * axis.size / (axis.links * bandwidth)
@@ -211,9 +211,9 @@ class TorusLinks:
         self._boxes: dict[int, list[list[TorusAxis]]] = {}
         self._along: dict[object, list[list[TorusAxis]]] = {}
 
-    def among(self, collective: Collective, whole: float) -> Way:
+    def groups_time(self, collective: Collective, whole: float) -> LinkTime:
         """A collective of groups over an array of `whole` bytes."""
-        spread = self._over_chips(collective)
+        spread = self._chip_spread(collective)
         if spread.nodes == 1:
             raise UnknownTimeError(_WITHIN_A_CHIP)
         link = self._link
@@ -223,12 +223,12 @@ class TorusLinks:
         colours = _colours(collective)
         ways = []
         for axes in self._ways_to_lie(collective, spread.nodes):
-            bound = along_torus(collective.kind, whole, axes, bandwidth)
-            modelled = max(bound, along_torus(collective.kind, whole, axes, bandwidth, colours))
+            bound = torus_bound(collective.kind, whole, axes, bandwidth)
+            modelled = max(bound, torus_bound(collective.kind, whole, axes, bandwidth, colours))
             ways.append(with_model(link, bound, self._profile, seconds=modelled, steps=hops(collective.kind, axes)))
         return slowest(ways) if self._placement.shape else min(ways, key=lambda way: way.bound)
 
-    def _over_chips(self, collective: Collective) -> NodeSpread:
+    def _chip_spread(self, collective: Collective) -> NodeSpread:
         """Return the spread of the groups over chips, for devices that are parts of one."""
         on_a_chip, devices = self._profile.devices_per_chip, collective.group_size or 1
         if on_a_chip == 1:
@@ -274,7 +274,7 @@ class TorusLinks:
             raise UnknownTimeError(f"a group over {chips:,} chips does not fit in the {large} of {link.name}")
         return [[TorusAxis(side, 1, link.wraps(side)) for side in box if side > 1] for box in boxes]
 
-    def permute(self, pairs: Sequence[tuple[int, int]], size: int) -> Way:
+    def permute_time(self, pairs: Sequence[tuple[int, int]], size: int) -> LinkTime:
         """Arrays of `size` bytes from one device to another."""
         on_a_chip, link, shape = self._profile.devices_per_chip, self._link, self._placement.shape
         chips = [(source // on_a_chip, target // on_a_chip) for source, target in pairs]

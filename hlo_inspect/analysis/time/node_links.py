@@ -15,14 +15,14 @@ from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.hardware import HardwareProfile, Link
 from hlo_inspect.analysis.time.links import (
     PERMUTE,
-    Way,
-    between_nodes,
+    LinkTime,
     bus_factor,
     known,
+    network_bound,
     no_model,
+    node_bound,
     slowest,
     with_model,
-    within_node,
 )
 from hlo_inspect.analysis.time.placement import CollectiveGroups, NodeSpread, Placement, UnknownTimeError
 from hlo_inspect.hlo.opcodes import COLLECTIVE_KINDS, opcodes_that_are
@@ -147,21 +147,21 @@ class NodeLinks:
             raise UnknownTimeError(f"its devices are on several nodes, and the profile {self._profile.name} states no network")
         return networks[1]
 
-    def among(self, collective: Collective, whole: float) -> Way:
+    def groups_time(self, collective: Collective, whole: float) -> LinkTime:
         """A collective of groups over an array of `whole` bytes."""
         per_node = self._per_node()
         spreads = self._groups.spreads(collective, self._placement, per_node)
         return slowest([self._by_spread(collective, whole, spread, per_node) for spread in spreads if spread.devices > 1])
 
-    def _by_spread(self, collective: Collective, whole: float, spread: NodeSpread, per_node: int) -> Way:
+    def _by_spread(self, collective: Collective, whole: float, spread: NodeSpread, per_node: int) -> LinkTime:
         kind, near, shared = collective.kind, self._near, whole * self._profile.devices_per_chip
         levels = []
         if spread.most > 1:
             inside = shared * spread.most / spread.devices if kind == "all-to-all" else shared
-            levels.append((near.name, known(within_node(kind, inside, spread.most, near), self._profile, near)))
+            levels.append((near.name, known(node_bound(kind, inside, spread.most, near), self._profile, near)))
         far = self._far() if spread.nodes > 1 else None
         if far is not None:
-            levels.append((far.name, known(between_nodes(kind, shared, spread, per_node, far), self._profile, far)))
+            levels.append((far.name, known(network_bound(kind, shared, spread, per_node, far), self._profile, far)))
         if self._profile.maker != NVIDIA:
             estimate = self._rings(kind, shared, spread, far)
         elif spread.nodes == 1 and is_one_shot(collective):
@@ -169,7 +169,7 @@ class NodeLinks:
         else:
             estimate = nccl_seconds(kind, whole, spread, near, far)
         reason = no_model(self._profile, [near, far] if far is not None else [near]) if estimate is None else ""
-        return Way(tuple(levels), estimate, reason)
+        return LinkTime(tuple(levels), estimate, reason)
 
     def _rings(self, kind: str, whole: float, spread: NodeSpread, far: Link | None) -> float | None:
         """The time of a ring over all devices: as long as its slowest links take, and a latency for each of its steps."""
@@ -183,7 +183,7 @@ class NodeLinks:
             latency = max(latency, link.latency)
         return seconds + (1 if kind == "all-to-all" else round(factor * spread.devices)) * latency
 
-    def permute(self, pairs: Sequence[tuple[int, int]], size: int) -> Way:
+    def permute_time(self, pairs: Sequence[tuple[int, int]], size: int) -> LinkTime:
         """Arrays of `size` bytes from one device to another."""
         per_node, shared = self._per_node(), size * self._profile.devices_per_chip
         nodes = [(self._placement.node(source, per_node), self._placement.node(target, per_node)) for source, target in pairs]
@@ -191,14 +191,14 @@ class NodeLinks:
         ways = []
         if leaving.total() < len(nodes):
             near = self._near
-            ways.append(self._hop(near, known(within_node(PERMUTE, shared, 2, near), self._profile, near), size))
+            ways.append(self._hop(near, known(node_bound(PERMUTE, shared, 2, near), self._profile, near), size))
         if leaving:
             far = self._far()
             seconds = shared * max(leaving.values()) / (known(far.send_bandwidth, self._profile, far) * per_node)
             ways.append(self._hop(far, seconds, size))
         return slowest(ways)
 
-    def _hop(self, link: Link, bound: float, size: int) -> Way:
+    def _hop(self, link: Link, bound: float, size: int) -> LinkTime:
         """Data that goes over one level, by the links of one device."""
         bandwidth = link.link_bandwidth if link.topology == "mesh" else link.send_bandwidth
         way = with_model(link, bound, self._profile, seconds=size / bandwidth if bandwidth else None)

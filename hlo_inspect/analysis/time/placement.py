@@ -170,7 +170,7 @@ class CollectiveGroups:
     def listed(self, collective: Collective) -> Groups:
         """The groups, each a list of devices. They are written out each time."""
         groups = collective.groups
-        self._ids += groups.count if isinstance(groups, DeviceGroups) and groups.count else self.counts.of_slice or 0
+        self._ids += groups.count if isinstance(groups, DeviceGroups) and groups.count else self.counts.devices_per_slice or 0
         if self._ids > self._most:
             raise UnknownTimeError(f"the groups of the module name devices more than {self._most:,} times")
         try:

@@ -220,14 +220,14 @@ class _StepBuilder:
             yield IssueStep(position, waits=False)
 
     def _opcodes(self, name: str) -> Iterable[str]:
-        return self._views.of(name).opcodes if name in self._views.computations else ()
+        return self._views.for_computation(name).opcodes if name in self._views.computations else ()
 
     def _ended_by(self, rows: _Rows, row: int, started: Mapping[InstructionPlace, Collective]) -> InstructionPlace | None:
         """Return the fused collective that a fusion ends: the one that it holds a copy of, else the first."""
         for _, name in rows.called(row):
             if name not in self._views.computations:
                 continue
-            view = self._views.of(name)
+            view = self._views.for_computation(name)
             inner = [view.instruction(i) for i, opcode in enumerate(view.opcodes) if opcode == "custom-call"]
             if not any(ASYNC_DONE_TARGET in (instruction.attr("custom_call_target") or "") for instruction in inner):
                 continue
@@ -251,7 +251,7 @@ class _Rows:
     """The rows of one computation, each by its place."""
 
     def __init__(self, views: Views, name: str) -> None:
-        self.view: View = views.of(name)
+        self.view: View = views.for_computation(name)
         self._name = name
         self._starts = StartRows(self.view)
 

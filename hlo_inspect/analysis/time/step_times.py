@@ -47,7 +47,7 @@ def _exposed(step: TimedStep, unknown: Sequence[str], count: int) -> Seconds:
 NO_SECONDS = Seconds(0.0)
 
 
-def seconds_of_runs(seconds: float | None, runs: Bounds, why_unknown: str) -> Seconds:
+def seconds_times_runs(seconds: float | None, runs: Bounds, why_unknown: str) -> Seconds:
     """Return the time of all runs, of `seconds` each; unknown if that is None."""
     if seconds is None:
         return Seconds(0.0, why_unknown) if runs.greatest != 0 else NO_SECONDS
@@ -115,15 +115,15 @@ NOT_STATED = Bounds(0, None, "the text has no estimates of the compiler in cycle
 
 def compiler_cycles(kernels: Iterable[Kernel], times: KernelTimes) -> Bounds:
     """The sum of the compiler's own estimates, as far as it states them in cycles."""
-    stated = ((kernel, times.of(kernel).compiler_cycles) for kernel in kernels)
+    stated = ((kernel, times.for_kernel(kernel).compiler_cycles) for kernel in kernels)
     cycles = [Bounds.exactly(cycles_of_run).times(kernel.runs) for kernel, cycles_of_run in stated if cycles_of_run is not None]
     return countable(Bounds.sum(cycles)) if cycles else NOT_STATED
 
 
 def compiler_seconds(kernels: Iterable[Kernel], times: KernelTimes) -> Seconds:
     """The time of the compiler's own estimates, as far as it states a time, or cycles of a clock that is known."""
-    stated = ((kernel, times.of(kernel).compiler_s) for kernel in kernels)
-    return sum_of(*[seconds_of_runs(seconds, kernel.runs, "") for kernel, seconds in stated if seconds is not None])
+    stated = ((kernel, times.for_kernel(kernel).compiler_s) for kernel in kernels)
+    return sum_of(*[seconds_times_runs(seconds, kernel.runs, "") for kernel, seconds in stated if seconds is not None])
 
 
 _MOST_GAPS = 3
@@ -135,7 +135,7 @@ def _missing(kernels: Iterable[Kernel], times: KernelTimes, gap_of: Callable[[Ke
     if times.bytes_gap:
         return times.bytes_gap
     running = [kernel for kernel in kernels if kernel.runs.greatest != 0]
-    gaps = Counter(filter(None, (gap_of(times.of(kernel)) for kernel in running)))
+    gaps = Counter(filter(None, (gap_of(times.for_kernel(kernel)) for kernel in running)))
     return "; ".join([*_listed(gaps), *_unknown_runs(running)])
 
 
@@ -194,7 +194,7 @@ class TimesInStep:
         self._known: dict[RowKey, RowTimes] = {}
         self._alike: dict[tuple[int, int, int, int], RowTimes] = {}
 
-    def of(self, kernel: Kernel) -> RowTimes:
+    def for_kernel(self, kernel: Kernel) -> RowTimes:
         """The times of a kernel."""
         cached = self._known.get(kernel.key)
         if cached is None:
@@ -207,14 +207,14 @@ class TimesInStep:
         bound, estimate = self._timelines.bound.computed.get(position), self._timelines.estimate.computed.get(position)
         if collective is not None or bound is None or estimate is None:
             return self._find(kernel, collective)
-        key = (id(self._times.of(kernel)), id(kernel.parts), bound, estimate)  # which the times and the kernels keep
+        key = (id(self._times.for_kernel(kernel)), id(kernel.parts), bound, estimate)  # which the times and the kernels keep
         cached = self._alike.get(key)
         if cached is None:
             cached = self._alike[key] = self._find(kernel, None)
         return cached
 
     def _find(self, kernel: Kernel, collective: CollectiveTime | None) -> RowTimes:
-        own, timelines = self._times.of(kernel), self._timelines
+        own, timelines = self._times.for_kernel(kernel), self._timelines
         bound_gap, estimate_gap, bound_by = own.bound_gap, own.estimate_gap, own.bound_by
         if collective is not None:
             bound_by = "collective" if collective.bound_s else None

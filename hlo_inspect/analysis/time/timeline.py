@@ -210,7 +210,7 @@ class Timeline:
             cached = self._ticks[place] = min(round(self._seconds(place) * TICKS), MAX_FIGURE)
         return cached
 
-    def beside(self, place: InstructionPlace) -> TimedRun | None:
+    def parallel_run(self, place: InstructionPlace) -> TimedRun | None:
         """Return one run of a computation issued at a place; None if there is none, or if it was not reached."""
         name = self.program.beside.get(place)
         return None if name is None else self._known.get(self._alone(name))
@@ -225,7 +225,7 @@ class Timeline:
         Computations call each other deeper than Python's stack goes, so that there is no recursion.
         """
         wanted = computation, lags
-        cached = self._of_before(wanted)
+        cached = self._earlier_answer(wanted)
         if cached is not None:
             return cached
         waiting: list[tuple[_Request, _Walk]] = [(wanted, self._walk(wanted))]
@@ -241,7 +241,7 @@ class Timeline:
                 answer = self._known[request] = self._last[request[0]] = stop.value
                 self._keep(stop.value)
                 continue
-            answer = self._of_before(asked)
+            answer = self._earlier_answer(asked)
             if answer is None and asked[0] in running:
                 answer = TimedRun(asked[0], lags=asked[1], reasons=[recursion(asked[0])])
                 self._keep(answer)
@@ -254,7 +254,7 @@ class Timeline:
         run.number = len(self._made)
         self._made.append(run)
 
-    def _of_before(self, request: _Request) -> TimedRun | None:
+    def _earlier_answer(self, request: _Request) -> TimedRun | None:
         cached = self._known.get(request)
         if cached is None and self._left < 0:
             cached = self._last.get(request[0])

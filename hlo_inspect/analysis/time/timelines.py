@@ -100,7 +100,7 @@ class TimedStep:
 
     def _shares(self, position: InstructionPlace) -> Mapping[InstructionPlace, float]:
         """The instructions that are issued at a place, each with its share of the time."""
-        run = self.timeline.beside(position)
+        run = self.timeline.parallel_run(position)
         if run is None:
             return {position: 1.0}
         ticks = {inner: runs * self.timeline.ticks(inner) for inner, runs in self.timeline.computed_in(run).items()}
@@ -112,7 +112,7 @@ class TimedStep:
         """The runs of instructions in computations off the compute stream."""
         counts: Counter[InstructionPlace] = Counter()
         for position in self.work.program.beside:
-            run, issued = self.timeline.beside(position), self.timeline.site(position).runs
+            run, issued = self.timeline.parallel_run(position), self.timeline.site(position).runs
             for inner, runs in self.timeline.computed_in(run).items() if run is not None else ():
                 counts[inner] += runs * issued
         return counts
@@ -137,7 +137,7 @@ def find_timelines(
     def streams(collective: Collective) -> Sequence[str]:
         return collectives[place(collective.start)].streams
 
-    times = list(map(kernels.of, work.kernels.values()))
+    times = list(map(kernels.for_kernel, work.kernels.values()))
 
     def seconds(
         of_kernel: Callable[[KernelTime], float], of_collective: Callable[[CollectiveTime], float]
@@ -175,7 +175,7 @@ def independent_computes(step: TimedStep, views: Views, collectives: Sequence[Co
             together[start[0]].append(start)
     computes: dict[InstructionPlace, IndependentCompute] = {}
     for name, own in together.items():
-        computes |= _in_computation(step, views.of(name), own)
+        computes |= _in_computation(step, views.for_computation(name), own)
     return [computes.get(start) for start in starts]
 
 

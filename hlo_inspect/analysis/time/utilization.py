@@ -70,7 +70,7 @@ _MATMUL_FLOPS = FIGURES.index("matmul_flops")
 
 def model_seconds(cost: ModuleCost, times: KernelTimes) -> Seconds:
     """The time of the FLOPs that count, at the peaks."""
-    tally = cost.by("phase")
+    tally = cost.tally("phase")
     reason = tally.bounds("matmul_flops").reason
     seconds, fastest = 0.0, 0.0
     for key, row in tally.rows.items():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hlo_inspect.cli import completion
-from hlo_inspect.cli.inputs import Inspected
+from hlo_inspect.cli.inputs import ReportStream
 from hlo_inspect.cli.options import OutputOptions, inputs_argument, reading_command
 from hlo_inspect.cli.output import deliver, refuse_to_overwrite
 from hlo_inspect.cli.streams import FAILED, UNREADABLE, tell
@@ -89,7 +89,7 @@ def check(
     if policy.fail_if or baseline is not None:
         return _against_baseline(baseline, inputs, policy, request, output, allow_partial=allow_partial)
     asked = replace(request, passes=passes_for(policy))
-    inspected = Inspected(inputs, asked, output, every_rule=True)
+    inspected = ReportStream(inputs, asked, output, every_rule=True)
     run = CheckRun(policy)
     status = deliver(run.reports(inspected if allow_partial else _whole(inspected, run)), output)
     return max(status, inspected.status, UNREADABLE if run.refused else 0, FAILED if run.failed else 0)
@@ -169,7 +169,7 @@ def _list_facts(inputs: Sequence[str], request: Request, output: OutputOptions) 
 
     if not inputs:
         return deliver([facts_report(all_specs())], output)
-    inspected = Inspected(inputs, replace(request, passes=_all_names()), output)
+    inspected = ReportStream(inputs, replace(request, passes=_all_names()), output)
     return max(deliver(map(facts_of, inspected), output), inspected.status)
 
 
@@ -206,7 +206,7 @@ def passes_for(policy: Policy) -> list[str]:
     facts = [resolve(assertion, all_specs()).name for assertion in policy.assertions]
     if policy.fail_on is not None or policy.ignores or not facts:
         return _all_names()
-    questions = (*PASSES, OTHERS.of(ALPA), workload_pass())
+    questions = (*PASSES, OTHERS.load(ALPA), workload_pass())
     named = {question.name for question in questions if any(find_spec(fact, question.specs) for fact in facts)}
     if UNPARSED_LINES in facts:
         named.add(EVERY_LINE)

@@ -84,7 +84,7 @@ class PairedModules:
                 shown=self.shown,
                 with_notes=self.with_notes,
             )
-            for comparison in comparisons.of(self.old, self.new):
+            for comparison in comparisons.compare(self.old, self.new):
                 for side in (comparison.old, comparison.new):
                     if side is not None:
                         refuse_to_overwrite_dump(target, side.report.input.path)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hlo_inspect.cli.inputs import Inspected, split_instruction_name
+from hlo_inspect.cli.inputs import ReportStream, split_instruction_name
 from hlo_inspect.cli.options import (
     OutputOptions,
     SectionedCommand,
@@ -58,7 +58,7 @@ def command_of(pass_: Question) -> click.Command:
                 raise click.UsageError("--to writes a workload file: --format, --table and --top have no effect.")
             return _rewritten(inputs, to, output)
         request = replace(request, passes=pass_.passes_of_formats.get(output.format, pass_.name))
-        inspected = Inspected(inputs, request, output, fail_on, needed=_needed(output))
+        inspected = ReportStream(inputs, request, output, fail_on, needed=_needed(output))
         ends_with_list = pass_.name == OVERVIEW and output.format in FORMATS_FOR_PEOPLE and output.table is None
         return max(deliver(_with_list(inspected, inputs) if ends_with_list else inspected, output), inspected.status)
 
@@ -105,7 +105,7 @@ def list_command(inputs: tuple[str, ...], fail_on: Severity | None, *, output: O
     from hlo_inspect.passes.modules import ModuleList
 
     request = replace(request, passes=MODULE_FACTS, also=(OVERVIEW,))
-    inspected = Inspected(inputs, request, output, fail_on)
+    inspected = ReportStream(inputs, request, output, fail_on)
     listed = ModuleList()
     for report in inspected:
         listed.add(report)

@@ -11,7 +11,7 @@ import click
 
 from hlo_inspect.cli import completion
 from hlo_inspect.cli.commands.diff import PairedModules
-from hlo_inspect.cli.inputs import Inspected
+from hlo_inspect.cli.inputs import ReportStream
 from hlo_inspect.cli.options import (
     OutputOptions,
     SectionedCommand,
@@ -98,10 +98,10 @@ def page_reports(
     fail_on: Severity | None,
     *,
     compares: bool,
-) -> tuple[Inspected | PairedModules, Iterator[Report]]:
+) -> tuple[ReportStream | PairedModules, Iterator[Report]]:
     """Return the reports of all modules or pairs, and the object that has the exit status after they are made."""
     if not compares:
-        inspected = Inspected(inputs, request, output, fail_on)
+        inspected = ReportStream(inputs, request, output, fail_on)
         return inspected, _of_modules(inspected)
     if len(inputs) != len(("OLD", "NEW")):
         raise click.UsageError(f"--diff compares two inputs, OLD and NEW, and there are {len(inputs)}.")
@@ -110,7 +110,7 @@ def page_reports(
     return paired, _of_pairs(paired, inputs)
 
 
-def _of_modules(inspected: Inspected) -> Iterator[Report]:
+def _of_modules(inspected: ReportStream) -> Iterator[Report]:
     """Yield the report of each module, followed by its pass history if the dump has one; then the documentation of findings.
 
     If there are several modules, their list is the last report.
@@ -140,7 +140,7 @@ def _of_pairs(paired: PairedModules, inputs: Sequence[str]) -> Iterator[Report]:
         yield listed.report(" -> ".join(inputs))
 
 
-def _histories(inspected: Inspected) -> Iterator[tuple[PassHistory, frozenset[str]]]:
+def _histories(inspected: ReportStream) -> Iterator[tuple[PassHistory, frozenset[str]]]:
     """Yield for each directory with files of compiler passes the history of a module and the paths of its files."""
     for directory in inspected.inputs:
         if Path(directory).is_dir():
@@ -154,7 +154,7 @@ def _histories(inspected: Inspected) -> Iterator[tuple[PassHistory, frozenset[st
 
 
 def _with_histories(
-    reports: Iterable[Report], histories: list[tuple[PassHistory, frozenset[str]]], inspected: Inspected
+    reports: Iterable[Report], histories: list[tuple[PassHistory, frozenset[str]]], inspected: ReportStream
 ) -> Iterator[Report]:
     """Yield the reports, each followed by the histories of its file; at the end the other histories."""
     for report in reports:
@@ -166,7 +166,7 @@ def _with_histories(
         yield from _history_report(history, inspected)
 
 
-def _history_report(history: PassHistory, inspected: Inspected) -> Iterator[Report]:
+def _history_report(history: PassHistory, inspected: ReportStream) -> Iterator[Report]:
     """Yield the report on a history, or print why there is none."""
     try:
         yield history.report()
@@ -175,7 +175,7 @@ def _history_report(history: PassHistory, inspected: Inspected) -> Iterator[Repo
     except (HloInspectError, MemoryError):
         raise
     except Exception as error:
-        history.errors.append(InternalError.of(error, Location(history.directory)))
+        history.errors.append(InternalError.from_exception(error, Location(history.directory)))
     inspected.status = max([inspected.status, *map(reported, history.errors)])
 
 

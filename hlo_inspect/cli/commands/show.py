@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hlo_inspect.cli import completion
-from hlo_inspect.cli.inputs import Inspected
+from hlo_inspect.cli.inputs import ReportStream
 from hlo_inspect.cli.options import OutputOptions, reading_command
 from hlo_inspect.cli.output import deliver
 from hlo_inspect.passes import SHOW
@@ -41,5 +41,5 @@ def show(
         raise click.UsageError("give an instruction (NAME, LINE or PATTERN), or two of them with --path A B.")
     start, end = (name, None) if ends is None else ends
     asked = replace(request, passes=SHOW, name=start, to=end)
-    inspected = Inspected([source], asked, output, fail_on)
+    inspected = ReportStream([source], asked, output, fail_on)
     return max(deliver(inspected, output), inspected.status)

@@ -46,7 +46,7 @@ class CanonicalModule:
         self._views = views
         self.layouts = layouts
 
-    def of(self, name: str) -> CanonicalComputation:
+    def computation(self, name: str) -> CanonicalComputation:
         """Return a computation. Raise KeyError if the module has none of that name."""
         return self._computations[name]
 
@@ -55,7 +55,7 @@ class CanonicalModule:
 
     def view(self, name: str) -> View:
         """Return the rows of a computation."""
-        return self._views.of(name)
+        return self._views.for_computation(name)
 
     @cached_property
     def _computations(self) -> dict[str, CanonicalComputation]:
@@ -66,12 +66,12 @@ class CanonicalModule:
         entry = self.module.entry.name if self.module.entry is not None else None
         speller = Speller(layouts=self.layouts)
         for name in self.module.computations:
-            fingerprint = self._views.fingerprints.of(name) if name != entry else None
+            fingerprint = self._views.fingerprints.get(name) if name != entry else None
             if fingerprint is not None and not self._views.fingerprints.is_alone(name):
                 fingerprint = None
             canonical = unnamed.get(fingerprint) if fingerprint is not None else None
             if canonical is None:
-                view = self._views.of(name)
+                view = self._views.for_computation(name)
                 spellings = [speller.spell(view, index) for index in range(len(view.rows))]
                 canonical = CanonicalComputation(
                     view, spellings, lambda callee: fingerprints.get(callee, _UNKNOWN), row_fingerprints
@@ -174,7 +174,7 @@ class CanonicalText:
 
         def callees(name: str) -> list[str]:
             called: list[str] = []
-            computation = self._canonical.of(name)
+            computation = self._canonical.computation(name)
             for row in self._order(computation):
                 spelling = computation.spellings[row]
                 for attribute, names, _ in spelling.callees:
@@ -184,7 +184,7 @@ class CanonicalText:
             return [name for name in called if name in defined]
 
         order = list(operands_first([entry] if entry is not None else [], callees))
-        rest = sorted(defined.difference(order), key=lambda name: (self._canonical.of(name).fingerprint, name))
+        rest = sorted(defined.difference(order), key=lambda name: (self._canonical.computation(name).fingerprint, name))
         taken = set(order)
         later = [name for name in operands_first(rest, callees) if name not in taken]
         order[-1:-1] = later
@@ -194,7 +194,7 @@ class CanonicalText:
             if name == entry:
                 names[name] = ENTRY
                 continue
-            base = f"{called_as.get(name, UNUSED)}.{self._canonical.of(name).fingerprint & 0xFFFFFF:06x}"
+            base = f"{called_as.get(name, UNUSED)}.{self._canonical.computation(name).fingerprint & 0xFFFFFF:06x}"
             counts[base] += 1
             names[name] = base if counts[base] == 1 else f"{base}.{counts[base]}"
         return names
@@ -205,7 +205,7 @@ class CanonicalText:
         threads: dict[str, str] = {}
         for name in reversed(self._names):
             own = threads.get(name, "")
-            for spelling in self._canonical.of(name).spellings:
+            for spelling in self._canonical.computation(name).spellings:
                 if spelling.callees:
                     thread = dict(spelling.attributes).get(_THREAD, "").strip('"') or own
                     for callee in (name for _, names, _ in spelling.callees for name in names):
@@ -229,21 +229,21 @@ class CanonicalText:
     @cached_property
     def _uses(self) -> Counter[int]:
         """The number of computations that share each body."""
-        return Counter(id(self._canonical.of(name)) for name in self._names)
+        return Counter(id(self._canonical.computation(name)) for name in self._names)
 
     def _is_repeated(self, name: str) -> bool:
         """Return True if several computations have the lines of this one."""
-        return not self._metadata and self._uses[id(self._canonical.of(name))] > 1
+        return not self._metadata and self._uses[id(self._canonical.computation(name))] > 1
 
     def _kept_body(self, name: str) -> list[str]:
-        key = id(self._canonical.of(name))
+        key = id(self._canonical.computation(name))
         body = self._bodies.get(key)
         if body is None:
             body = self._bodies[key] = list(self._body(name))
         return body
 
     def _body(self, name: str) -> Iterator[str]:
-        computation = self._canonical.of(name)
+        computation = self._canonical.computation(name)
         order = self._order(computation)
         names = _instruction_names(computation, order)
         places = {row: place for place, row in enumerate(order)}

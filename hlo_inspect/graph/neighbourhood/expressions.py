@@ -47,14 +47,14 @@ class FusionExpressions:
     def __init__(self, views: Views) -> None:
         self._views = views
 
-    def of(self, computation: str, arguments: Sequence[str]) -> str:
+    def for_computation(self, computation: str, arguments: Sequence[str]) -> str:
         """Return the expression of the root in terms of the arguments; empty if the computation does not exist.
 
         It shows the first `MAX_OUTPUTS` results, and `…` for parts that are too deep or too long.
         """
         if computation not in self._views.computations:
             return ""
-        view = self._views.of(computation)
+        view = self._views.for_computation(computation)
         if view.root is None:
             return ""
         writer = _Writer(self._views, view, [(name, _ATOM) for name in arguments], [MAX_NODES])
@@ -138,7 +138,7 @@ class _Writer:
     def _fused(self, row: int, operands: Sequence[Text], depth: int) -> Text:
         """Write a fusion inside of a fusion as its root."""
         callee = self._view.instruction_at(row).callee("calls")
-        view = self._views.of(callee) if callee is not None and callee in self._views.computations else None
+        view = self._views.for_computation(callee) if callee is not None and callee in self._views.computations else None
         if view is None or view.root is None or view.opcodes[view.root] == "tuple":
             return f"fusion({', '.join(text for text, _ in operands)})", _ATOM
         return _Writer(self._views, view, operands, self._left).text(view.root, depth)
@@ -177,7 +177,7 @@ class _Writer:
     def _applied(self, computation: str | None) -> str:
         if computation is None or computation not in self._views.computations:
             return ""
-        view = self._views.of(computation)
+        view = self._views.for_computation(computation)
         root = view.opcodes[view.root] if view.root is not None else ""
         return _function_name(root)
 

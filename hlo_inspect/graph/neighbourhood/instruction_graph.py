@@ -74,7 +74,7 @@ class InstructionGraph:
         return self._numbers.get(place)
 
     def view(self, number: int) -> View:
-        return self._views.of(self.places[number].computation)
+        return self._views.for_computation(self.places[number].computation)
 
     def name(self, number: int) -> str:
         return self.view(number).rows[self.places[number].row][1]
@@ -181,7 +181,7 @@ def callers(views: Views) -> dict[str, list[Instruction]]:
     """Return the instructions that call each computation, in any role."""
     instructions: dict[str, list[Instruction]] = {}
     for name in views.computations:
-        view = views.of(name)
+        view = views.for_computation(name)
         for row, opcode in enumerate(view.opcodes):
             if opcode in CALLING_OPCODES:
                 instruction = view.instruction_at(row)

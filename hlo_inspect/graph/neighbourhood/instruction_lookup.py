@@ -55,7 +55,7 @@ def _plain(asked: str) -> str:
 
 
 def _select(views: Views, rows_of: Callable[[View], Iterator[int]]) -> list[RowPlace]:
-    return [RowPlace(name, row) for name in views.computations for row in rows_of(views.of(name))]
+    return [RowPlace(name, row) for name in views.computations for row in rows_of(views.for_computation(name))]
 
 
 # -- patterns ---------------------------------------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ def _fitting(views: Views, pattern: str) -> Iterator[RowPlace]:
     longest = max(_PLAIN.findall(pattern), key=len, default="")  # without characters that are escaped in quotes
     opcodes: dict[str, bool] = {}
     for name in views.computations:
-        view = views.of(name)
+        view = views.for_computation(name)
         for row, (_, instruction, _, tail) in enumerate(view.rows):
             opcode = view.opcodes[row]
             if opcode not in opcodes:

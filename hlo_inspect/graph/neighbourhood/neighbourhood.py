@@ -40,7 +40,7 @@ class Neighbourhood:
         self.place, self.row = place, place.row
         self.depth = depth
         self.is_in_entry = module.entry is not None and place.computation == module.entry.name
-        self.view = views.of(place.computation)
+        self.view = views.for_computation(place.computation)
         self.name, self.line = self.view.names[self.row], self.view.lines[self.row]
         calling = callers(views)
         self.callers = calling.get(place.computation, [])
@@ -85,7 +85,7 @@ class Neighbourhood:
         return self.graph.outputs(self._nodes)
 
     @cached_property
-    def from_parameters(self) -> list[InstructionPath]:
+    def parameter_paths(self) -> list[InstructionPath]:
         """The shortest path from a parameter to each of the first `MAX_ARRAYS` operands, one for each parameter."""
         graph = self.graph
         own = {graph.instruction_of[node] for node in self._nodes} if self._makes else set()

@@ -188,7 +188,7 @@ def _is_before_module(start: bytes) -> bool:
     return _MLIR_LOCATIONS.match(start) is not None and b"\nmodule" not in start
 
 
-def what_is_no_text(start: bytes) -> str:
+def describe_non_text(start: bytes) -> str:
     """Return the message if the first bytes of an input are no UTF-8 text, else an empty string.
 
     They are none if they have a NUL, or more control characters than a program's coloured output.
@@ -201,7 +201,7 @@ def what_is_no_text(start: bytes) -> str:
     return (
         f"is {encoding} text; convert it to UTF-8 first"
         if encoding
-        else f"is a binary file without HLO{_what_binary_looks_like(start)}"
+        else f"is a binary file without HLO{_describe_binary(start)}"
     )
 
 
@@ -226,10 +226,10 @@ def is_workload(start: str) -> bool:
 
 def no_workload(start: str) -> str:
     """Return the message for a text that starts so and is no workload file."""
-    return f"is no workload file of a network simulator{what_text_looks_like(start)}"
+    return f"is no workload file of a network simulator{describe_foreign_text(start)}"
 
 
-def what_text_looks_like(start: str) -> str:
+def describe_foreign_text(start: str) -> str:
     """Return `: it looks like …` for the start of a text without HLO; empty if it is not recognised."""
     start = start.lstrip()
     if not start:
@@ -240,7 +240,7 @@ def what_text_looks_like(start: str) -> str:
     return ""
 
 
-def what_log_holds(keys: Sequence[str]) -> str:
+def describe_log(keys: Sequence[str]) -> str:
     """Return `: it is a log with …` for the keys of measurements in a text without HLO; empty without keys."""
     if not keys:
         return ""
@@ -249,7 +249,7 @@ def what_log_holds(keys: Sequence[str]) -> str:
     return f": it is a log with {counted}: {', '.join(names[:8])}{', …' if len(names) > 8 else ''}"
 
 
-def _what_binary_looks_like(start: bytes) -> str:
+def _describe_binary(start: bytes) -> str:
     """Return `: it looks like …` for the first bytes of a binary file; empty if not recognised."""
     for prefix, name in _BINARIES:
         if start.startswith(prefix):

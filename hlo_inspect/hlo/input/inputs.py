@@ -60,7 +60,7 @@ def read_input(source: Source, wants: Wants) -> Iterator[Module]:
         surroundings = _SurroundingText(text.source.memory_lines)
         for module in chain(read_modules(text.source, wants, surroundings.take), [None]):  # the last is the end of the text
             first_line = module.first_line if module is not None else sys.maxsize
-            quoted, log = surroundings.before(first_line)
+            quoted, log = surroundings.pop_before(first_line)
             if quoted:
                 from hlo_inspect.hlo.pasted.quoted_lines import part_of_module
 
@@ -96,7 +96,7 @@ class _SurroundingText:
             reader.take(text, line)
         take_memory_lines(self._memory_lines, text, line)
 
-    def before(self, line: int) -> tuple[list[QuotedLine], list[Measurement]]:
+    def pop_before(self, line: int) -> tuple[list[QuotedLine], list[Measurement]]:
         """Remove and return the quoted lines before a line; also return all measurements so far."""
         if self._readers is None:
             return [], []

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Protocol, cast
 
 from hlo_inspect.errors import InputError, Location, MissingExtraError
-from hlo_inspect.hlo.input.foreign_text import MAX_BYTES, Format, convertible_format, what_is_no_text
+from hlo_inspect.hlo.input.foreign_text import MAX_BYTES, Format, convertible_format, describe_non_text
 from hlo_inspect.hlo.pasted.mending import Mender
 from hlo_inspect.hlo.read.cursor import TextSource
 from hlo_inspect.lazy_pattern import lazy_pattern
@@ -253,7 +253,7 @@ class Source(TextSource):
         chunk = self._read(stream)
         self.format = convertible_format(chunk)
         if self.format is None:
-            other = what_is_no_text(chunk)
+            other = describe_non_text(chunk)
             if other:
                 raise self._error(other)
             while chunk.startswith(_BYTE_ORDER_MARK):  # files that were joined have several

@@ -50,7 +50,7 @@ class Line(NamedTuple):
     width: int
 
     @classmethod
-    def of(cls, text: str, number: int) -> Line:
+    def from_input(cls, text: str, number: int) -> Line:
         """Create a line as the input has it."""
         return cls(text, ((0, number, 1),), len(text))
 
@@ -133,7 +133,7 @@ def wrapped_width(text: str, without_prefix: Callable[[str], str]) -> int:
         return 0
     continued = {True: 0, False: 0}  # by whether the line has the full width
     for line, following in pairwise(lines):
-        continued[len(line) == width] += JoinedLine(Line.of(line, 0)).is_continued_by(without_prefix(following))
+        continued[len(line) == width] += JoinedLine(Line.from_input(line, 0)).is_continued_by(without_prefix(following))
     # Hand-wrapped text has narrower lines, too, that the next one continues.
     is_wrapped = continued[True] > max(1, continued[False]) and continued[True] >= 0.7 * broken
     return width if is_wrapped else 0

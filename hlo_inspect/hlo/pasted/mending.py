@@ -57,7 +57,7 @@ class _Lines:
     def add(self, piece: str) -> None:
         self.waiting.extend(piece.split("\n")[:-1])
 
-    def ahead(self, count: int) -> Iterator[str]:
+    def peek(self, count: int) -> Iterator[str]:
         """Return the next lines, up to `count`."""
         while len(self.waiting) < count and (piece := next(self._pieces, "")):
             self.add(piece)
@@ -163,7 +163,7 @@ class Mender:
     # -- line by line ---------------------------------------------------------------------------------------------------
 
     def _take(self, lines: _Lines) -> None:
-        line = self._cleaned(Line.of(lines.waiting.popleft(), self._number))
+        line = self._cleaned(Line.from_input(lines.waiting.popleft(), self._number))
         self._number += 1
         stripped, match = self._without_prefix(line, lines)
         if match is not None and match.key:  # a line without a key continues the last text
@@ -188,8 +188,8 @@ class Mender:
     def _note(self, note: str) -> None:
         self.text.notes[note] = None
 
-    def _ahead(self, lines: _Lines, count: int = WINDOW) -> list[str]:
-        return [self._cleaned(Line.of(text, 0)).text for text in lines.ahead(count)]
+    def _next_texts(self, lines: _Lines, count: int = WINDOW) -> list[str]:
+        return [self._cleaned(Line.from_input(text, 0)).text for text in lines.peek(count)]
 
     def _match(self, text: str) -> Match | None:
         return next((match for prefix in self._prefixes if (match := prefix.take_off(text)) is not None), None)
@@ -212,7 +212,7 @@ class Mender:
             if is_old:
                 self._note("lines of the old side of the diff are left out")
             return line._replace(text="") if is_old else line, None
-        return (line, None) if _is_escaped(text) else self._without_new_prefix(line, start, self._ahead(lines))
+        return (line, None) if _is_escaped(text) else self._without_new_prefix(line, start, self._next_texts(lines))
 
     def _without_new_prefix(self, line: Line, start: int, following: list[str]) -> tuple[Line, Match | None]:
         """Return the line from `start`, at which HLO begins, if a prefix precedes it."""
@@ -233,7 +233,7 @@ class Mender:
         if not self._streams:
             return self._last
         if not line.text.lstrip().startswith("HloModule"):
-            matches = [self._match(text) for text in self._ahead(lines)]
+            matches = [self._match(text) for text in self._next_texts(lines)]
             if not any(match is not None and match.key in self._streams for match in matches):
                 return self._last
         self.others.append(MendedText(f'of several writers these are the lines that begin as "{sample}"'))
@@ -287,7 +287,7 @@ class Mender:
     def _put(self, line: Line, stream: MendedText, lines: _Lines) -> None:
         """Add a line to its text, once the next one is known not to continue it."""
         if not self._width and self._string is None and line.text.startswith("HloModule"):
-            following = "\n".join([line.text + " " * (line.width - len(line.text)), *self._ahead(lines, WIDTH_WINDOW)])
+            following = "\n".join([line.text + " " * (line.width - len(line.text)), *self._next_texts(lines, WIDTH_WINDOW)])
             self._width = wrapped_width(following, self._rest_of)
             if self._width:
                 self._note(f"lines that were wrapped at column {self._width} are joined")

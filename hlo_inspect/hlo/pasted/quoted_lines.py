@@ -206,7 +206,7 @@ def _placed(instruction: _Read, text: str, start: int, line: int, column: int) -
 def part_of_module(lines: list[QuotedLine], path: str, wants: Wants) -> Module:
     """Build the module of quoted lines: one computation without an end."""
     text = MendedText()
-    text.emit(Line.of(f"{NAME} {{", lines[0].number))
+    text.emit(Line.from_input(f"{NAME} {{", lines[0].number))
     for quoted in lines:
         text.emit(quoted.line)
     module = next(read_modules(TextSource(path, iter([text.taken()])), wants))

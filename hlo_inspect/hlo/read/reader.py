@@ -287,7 +287,7 @@ class ModuleReader:
         cursor = self._cursor
         while True:
             try:
-                return self._between() if self._open is None else self._inside(self._open)
+                return self._read_between_computations() if self._open is None else self._read_in_computation(self._open)
             except tokens.IncompleteError as error:
                 if not cursor.is_final and (cursor.twice_as_much() or cursor.is_final):
                     continue
@@ -302,7 +302,7 @@ class ModuleReader:
 
     # -- items ----------------------------------------------------------------------------------------------------------
 
-    def _between(self) -> bool:
+    def _read_between_computations(self) -> bool:
         """Read a table or the first line of a computation. Raise ScanError if there is neither."""
         cursor = self._cursor
         table = TABLE.match(cursor.text, cursor.position)
@@ -328,7 +328,7 @@ class ModuleReader:
         self._open = self._builder.begin(name or f"(line {line})", line, is_entry=is_entry, signature=signature)
         return True
 
-    def _inside(self, opened: OpenComputation) -> bool:
+    def _read_in_computation(self, opened: OpenComputation) -> bool:
         """Read an instruction or the end of a computation. Raise ScanError if there is neither."""
         cursor = self._cursor
         cursor.advance(tokens.skip_space(cursor.text, cursor.position))

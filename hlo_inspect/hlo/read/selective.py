@@ -93,7 +93,7 @@ class Selection:
                 counted = match.start()
                 if name in self._module.computations or name in self._module.skipped:
                     continue  # of several of one name the first counts
-                passed = SkippedComputation.of_text(sys.intern(opcode), line, match[0])
+                passed = SkippedComputation.compress(sys.intern(opcode), line, match[0])
                 if len(match[0]) > MAX_LOOP_CHARS:  # it takes more room than the few scalars in it
                     keep_scalars(self._module, name, passed)
                 else:

@@ -335,7 +335,7 @@ def _chosen_below(update: Update, select: Atom) -> Sum:
     return next((part for part in branches if not any(atom in norms for monomial in part for atom, _ in monomial)), branches[0])
 
 
-def within_limits(update: Update, atom: int) -> Sum:
+def clipped_value(update: Update, atom: int) -> Sum:
     """Return the value that an atom keeps between two limits, an empty form if it is something else."""
     bound = update.forms.atoms[atom]
     if bound.op == "clamp":

@@ -51,7 +51,7 @@ def _sum(form: Sum, values: Mapping[int, float | None]) -> float | None:
 def value_of_node(graph: Graph, node: int, leaf: Callable[[int], float | None]) -> float | None:
     """Return the value of a node; `leaf` returns the values of leaves, and of other nodes that count as leaves."""
     values_by_node: dict[int, float | None] = {}
-    for member in graph.below([node]):
+    for member in graph.reachable([node]):
         given = leaf(member) if member != node else None
         constant = graph.value(member)
         if constant is not None:

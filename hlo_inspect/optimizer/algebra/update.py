@@ -329,7 +329,7 @@ class Update:
             return None
         return State(array, self.forms.leaf(array.old), atom, self.forms.definition(array.new))
 
-    def without(self, states: Iterable[State]) -> Update:
+    def with_scalar_states(self, states: Iterable[State]) -> Update:
         """Return the same update in which some states with one element count as scalar inputs."""
         left = [state for state in self.states if state not in states]
         return Update(self.forms, self.array, left, self._context, tolerance=self.tolerance)

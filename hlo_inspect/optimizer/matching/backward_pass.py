@@ -116,7 +116,11 @@ class BackwardPasses:
         level = {place[:2]: place} if place is not None and self._products.is_product(place) else {}
         for _ in range(MAX_MATRICES):
             factors = [factor for product in level.values() for factor in self._products.factors(product)]
-            level = {place_below[:2]: place_below for factor in factors for place_below in self._products.below(factor.place)}
+            level = {
+                place_below[:2]: place_below
+                for factor in factors
+                for place_below in self._products.elementwise_products(factor.place)
+            }
             if any(
                 self._is_back(update, place_below) and not self._is_from_solver(place_below) for place_below in level.values()
             ):
@@ -220,7 +224,11 @@ class BackwardPasses:
             factors = [factor for product in level.values() for factor in self._products.factors(product)]
             if any(SOLVED in self._elementwise_inputs.get(factor.place) for factor in factors):
                 return True
-            level = {place_below[:2]: place_below for factor in factors for place_below in self._products.below(factor.place)}
+            level = {
+                place_below[:2]: place_below
+                for factor in factors
+                for place_below in self._products.elementwise_products(factor.place)
+            }
         return False
 
     def _are_known(self, factors: Sequence[Factor], cofactors: Sequence[Factor]) -> bool | None:

@@ -73,7 +73,7 @@ def make_update(
 def propose(update: Update, chain: list[Sum]) -> Proposal:
     """Ask the rules for a claim. The norm by which gradients are clipped counts as a number, not as a state."""
     norms = [state for state in update.states if is_norm_of_clip(update, state)]
-    update = update.without(norms) if norms else update
+    update = update.with_scalar_states(norms) if norms else update
     claim = next(claims_of(update), None)
     return Proposal(update, claim, chain, update.refused_states)
 

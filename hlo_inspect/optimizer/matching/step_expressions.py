@@ -94,7 +94,7 @@ class StepExpressions:
     def _drop_unread(self, arrays: list[StateArray]) -> list[StateArray]:
         """Leave out arrays that are only written: the step never reads the input that they replace."""
         graph = self.flow.graph
-        below = graph.below([array.new for array in self.step.arrays])
+        below = graph.reachable([array.new for array in self.step.arrays])
         read = set(below)
         if all(array.old in read or array.same_value for array in arrays):
             return arrays

@@ -32,7 +32,7 @@ from hlo_inspect.hlo.opcodes import opcodes_that_are
 from hlo_inspect.optimizer.algebra.hyperparameter import COMPUTED, Hyperparameter, constant
 from hlo_inspect.optimizer.algebra.moments import find_momentum, holds_square
 from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, added, is_constant, only_term, product, scaled
-from hlo_inspect.optimizer.algebra.norms import is_square_of, squares_in, unguarded, within_limits
+from hlo_inspect.optimizer.algebra.norms import clipped_value, is_square_of, squares_in, unguarded
 from hlo_inspect.optimizer.algebra.update import Claim, State, Update, expanded, quotient
 
 _SUMS = opcodes_that_are("sum")
@@ -187,7 +187,7 @@ def _operand_of(update: Update, atom: int) -> Sum:
     record = update.forms.atoms[atom]
     if record.op == "broadcast":
         return record.parts[0]
-    limited = within_limits(update, atom)
+    limited = clipped_value(update, atom)
     if limited:
         return limited
     factors = update.reductions.factors(atom) if record.op == "opaque" else None

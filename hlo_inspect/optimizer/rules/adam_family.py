@@ -64,7 +64,7 @@ from hlo_inspect.optimizer.algebra.normal_form import (
     product,
     scaled,
 )
-from hlo_inspect.optimizer.algebra.norms import is_trust_ratio, trust_factor, unclipped, within_limits
+from hlo_inspect.optimizer.algebra.norms import clipped_value, is_trust_ratio, trust_factor, unclipped
 from hlo_inspect.optimizer.algebra.numeric import value_of_form
 from hlo_inspect.optimizer.algebra.update import Claim, State, Update, quotient, split
 
@@ -148,7 +148,7 @@ def limited_step(update: Update) -> AdamStep | None:
         return None
     ((monomial, value),) = update.rest.items()
     for atom, exponent in monomial:
-        size = within_limits(update, atom) if exponent == 1.0 else {}
+        size = clipped_value(update, atom) if exponent == 1.0 else {}
         if len(size) == 1 and not is_constant(size):
             outer: Sum = {product(monomial, ((atom, -1.0),)): value}
             step = find_adam_step(update, update.forms.multiply(outer, size))

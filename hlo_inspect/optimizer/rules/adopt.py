@@ -13,7 +13,7 @@ from __future__ import annotations
 from hlo_inspect.optimizer.algebra.hyperparameter import ABSENT, Hyperparameter, constant
 from hlo_inspect.optimizer.algebra.moments import Momentum, find_momentum, holds_square
 from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, is_constant
-from hlo_inspect.optimizer.algebra.norms import within_limits
+from hlo_inspect.optimizer.algebra.norms import clipped_value
 from hlo_inspect.optimizer.algebra.numeric import value_of_form
 from hlo_inspect.optimizer.algebra.update import Claim, State, Update
 
@@ -31,7 +31,7 @@ def match(update: Update) -> Claim | None:
 def _claim(update: Update, momentum: Momentum) -> Claim | None:
     ((monomial, _),) = momentum.step.items()
     scaled = [atom for atom, exponent in monomial if exponent == 1.0 and not update.is_scalar(atom)]
-    inner: Sum = within_limits(update, scaled[0]) if len(scaled) == 1 else {}
+    inner: Sum = clipped_value(update, scaled[0]) if len(scaled) == 1 else {}
     parts = _divided(update, next(iter(inner or {monomial: 1.0})))
     second = update.recursion(parts[1]) if parts is not None else None
     if parts is None or second is None or not holds_square(update, second[1], parts[0]):

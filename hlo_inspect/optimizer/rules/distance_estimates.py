@@ -98,7 +98,7 @@ def _match_numerator(update: Update, distance: State, ratio: Monomial, factor: f
         left = product(ratio, ((numerator.new, -1.0),))
         if numerator.array.shape.elements != 1 or len(ratio) != 2 or len(left) != 1 or left[0][1] != -1.0:
             continue
-        inner = update.without([distance, numerator])
+        inner = update.with_scalar_states([distance, numerator])
         decay, rest = split(numerator.form, numerator.old)
         if len(rest) != 1 or not decay or not inner.are_scalar(decay) or factor <= 0.0:
             continue

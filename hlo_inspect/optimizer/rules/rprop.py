@@ -14,7 +14,7 @@ State: the sizes and the last gradient or step. Reads nothing: there is no rate.
 from __future__ import annotations
 
 from hlo_inspect.optimizer.algebra.normal_form import ONE, Monomial, Sum, is_constant, product
-from hlo_inspect.optimizer.algebra.norms import within_limits
+from hlo_inspect.optimizer.algebra.norms import clipped_value
 from hlo_inspect.optimizer.algebra.update import Claim, State, Update
 
 
@@ -108,7 +108,7 @@ def _grows(update: Update, size: State, last: State, gradient: Sum) -> bool:
         grown = next(iter(choice.parts[2]), ONE) if _depends_on_turn(update, choice.parts[0], last, gradient) else ONE
     else:
         grown = next(iter(size.form)) if len(size.form) == 1 else ONE
-    inner = within_limits(update, grown[0][0]) if len(grown) == 1 else {}
+    inner = clipped_value(update, grown[0][0]) if len(grown) == 1 else {}
     if len(inner) != 1:
         return False
     ((monomial, _),) = inner.items()

@@ -13,7 +13,7 @@ from __future__ import annotations
 from hlo_inspect.optimizer.algebra.hyperparameter import Hyperparameter, constant
 from hlo_inspect.optimizer.algebra.moments import gradient_average
 from hlo_inspect.optimizer.algebra.normal_form import ONE, Sum, is_constant, only_term, product
-from hlo_inspect.optimizer.algebra.norms import within_limits
+from hlo_inspect.optimizer.algebra.norms import clipped_value
 from hlo_inspect.optimizer.algebra.update import Claim, State, Update, split
 
 
@@ -22,7 +22,7 @@ def match(update: Update) -> Claim | None:
         return None
     ((monomial, value),) = update.rest.items()
     for atom, exponent in monomial:
-        inner = within_limits(update, atom) if exponent == 1.0 else {}
+        inner = clipped_value(update, atom) if exponent == 1.0 else {}
         scalars = product(monomial, ((atom, -1.0),))
         divided = _divided(update, inner) if len(inner) == 1 and update.are_scalar({scalars: 1.0}) else None
         if divided is None:

@@ -196,10 +196,10 @@ class _Range:
             return None
         return then if condition.base else other
 
-    def _both(self, parts: list[Curve | None]) -> Curve | None:
+    def _conjunction(self, parts: list[Curve | None]) -> Curve | None:
         return self._decided(parts, 0.0)
 
-    def _either(self, parts: list[Curve | None]) -> Curve | None:
+    def _disjunction(self, parts: list[Curve | None]) -> Curve | None:
         return self._decided(parts, 1.0)
 
     def _decided(self, parts: list[Curve | None], strong: float) -> Curve | None:
@@ -216,8 +216,8 @@ def _sign(value: float) -> float:
 
 _CHOICES: dict[str, Callable[[_Range, list[Curve | None]], Curve | None]] = {
     "select": _Range._selected,
-    "and": _Range._both,
-    "or": _Range._either,
+    "and": _Range._conjunction,
+    "or": _Range._disjunction,
 }
 _FUNCTIONS: dict[str, Callable[..., Curve | None]] = {
     "clamp": _Range._limited,

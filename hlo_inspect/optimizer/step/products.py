@@ -81,7 +81,7 @@ class Products:
             origins = self._concatenation_origins[place] = frozenset(map(self._origin, parts))
         return origins
 
-    def below(self, place: Place) -> list[Place]:
+    def elementwise_products(self, place: Place) -> list[Place]:
         """Return the products of which a value is made element by element."""
         products: list[Place] = []
         seen: set[Place] = set()

@@ -86,7 +86,7 @@ class TrainingStep:
     def resolved(self, graph: Graph, nodes: Iterable[int]) -> dict[int, int]:
         """Return what the nodes below `nodes` become when parts replace inputs and guards let new values through."""
         resolved: dict[int, int] = {}
-        for node in graph.below(nodes):
+        for node in graph.reachable(nodes):
             if node in self.parts:
                 resolved[node] = self.parts[node]
                 continue
@@ -142,7 +142,7 @@ def find_state_arrays(flow: Dataflow, frame: int, inputs: dict[Input, ArrayShape
     places = [result.place or flow.frames.root(frame, result.index) for result in results]
     nodes = [flow.node(place) for place in places]
     is_move = partial(is_move_between_devices, flow)
-    moves = {node for node in graph.below(nodes) if graph.ops[node] in MOVES and is_move(node)}
+    moves = {node for node in graph.reachable(nodes) if graph.ops[node] in MOVES and is_move(node)}
     exchanged = find_exchanges(graph, nodes, moves)
     step = TrainingStep(frame, InputDependence(flow.frames), parts=_whole_inputs(graph, nodes, exchanged), exchanged=exchanged)
     step.is_move = is_move if has_resharded_output(graph, nodes, inputs, results, moves - exchanged) else None
@@ -174,7 +174,7 @@ def find_state_arrays(flow: Dataflow, frame: int, inputs: dict[Input, ArrayShape
 def _whole_inputs(graph: Graph, nodes: list[int], exchanged: set[int]) -> dict[int, int]:
     """Return parts that replace their input because only one part of it is used, such as a device's own shard."""
     parts: dict[int, set[int]] = {}
-    for node in graph.below(nodes):
+    for node in graph.reachable(nodes):
         if graph.ops[node] in SOME_VALUES and node not in exchanged and _is_input(graph, graph.args[node][0]):
             parts.setdefault(graph.args[node][0], set()).add(node)
     return {part: source for source, parts_of_source in parts.items() if len(parts_of_source) == 1 for part in parts_of_source}
@@ -198,7 +198,7 @@ def _split_arrays(graph: Graph, cuts: Cuts, arrays: list[StateArray]) -> list[St
 def _users_of_parts(graph: Graph, arrays: Sequence[StateArray]) -> dict[int, dict[SliceDimension, StateArray]]:
     """Return the parts of an array by its old value, each with the first other array whose new value holds that part."""
     by_old = {array.old: array for array in arrays if array.is_float and not array.is_unchanged}
-    below = graph.below([array.new for array in arrays])
+    below = graph.reachable([array.new for array in arrays])
     parts = [node for node in flat_ranges(graph, below) if graph.args[node][0] in by_old]
     if not parts:
         return {}
@@ -276,7 +276,7 @@ def find_exchanges(graph: Graph, nodes: Sequence[int], moves: set[int]) -> set[i
     permutes = {node: graph.args[node][0] for node in moves if graph.ops[node] == "collective-permute"}
     if not permutes:
         return set()
-    order = graph.below(nodes)
+    order = graph.reachable(nodes)
     bases = [
         node
         for node in order
@@ -313,7 +313,7 @@ def has_resharded_output(
 
     `nodes` are the outputs of a step.
     """
-    below = graph.below(moves)
+    below = graph.reachable(moves)
     own = {node: _key(inputs[graph.sources[node]]) for node in below if graph.sources.get(node) in inputs}
     if not own:
         return False

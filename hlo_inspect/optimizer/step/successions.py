@@ -240,7 +240,7 @@ class Successions:
         for number in self._unpaired():  # outputs that are unchanged, in their own buffers
             if self._aliases[number] is not None and self._by_node.get(self._nodes[number]) == self._aliases[number]:
                 self._take(number, self._by_node[self._nodes[number]])
-        sums = _Sums(self._graph, self._graph.below(self._nodes))
+        sums = _Sums(self._graph, self._graph.reachable(self._nodes))
         returned = {self._by_node[node] for node in self._nodes if node in self._by_node}
         pairs: dict[int, list[tuple[bool, bool, int, float, bool, int, Input]]] = {}
         holders: Counter[Input] = Counter()

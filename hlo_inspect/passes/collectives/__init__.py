@@ -158,7 +158,7 @@ def _notes(context: Context, facts: Sequence[str]) -> list[str]:
         elif fact.startswith("mesh."):
             notes.append(f"{fact}: {context.mesh.reason or context.mesh.why_partial}")
         else:
-            notes.append(f"{fact}: {_why_not_executed(executed[fact]) if fact in executed else _why(fact, context)}")
+            notes.append(f"{fact}: {_why_not_executed(executed[fact]) if fact in executed else _unknown_reason(fact, context)}")
     return notes
 
 
@@ -181,7 +181,7 @@ def _figures(name: str, members: Sequence[Collective]) -> dict[str, Value]:
     return {f"{name}.count": len(members), f"{name}.operand_bytes": total(c.operand_bytes for c in members)}
 
 
-def _why(fact: str, context: Context) -> str:
+def _unknown_reason(fact: str, context: Context) -> str:
     """Return the first collective of a kind, group size or phase whose bytes are unknown, and why."""
     figure = fact.rpartition(".")[2]
     member = fact.split(".")[-2]
@@ -243,7 +243,7 @@ def loops(context: Context, *, with_cost: bool = False) -> Table:
 
 def _loop_rows(context: Context, *, with_cost: bool) -> Iterator[_Row]:
     graph = context.call_graph
-    inside = _inside(context, with_cost=with_cost) if graph.loops else {}
+    inside = _loop_figures(context, with_cost=with_cost) if graph.loops else {}
     for loop in graph.loops:
         instruction = loop.instruction
         parent = next(graph.loops_around(instruction.computation.name), None)
@@ -251,7 +251,7 @@ def _loop_rows(context: Context, *, with_cost: bool) -> Iterator[_Row]:
         yield _Row(loop, parent.name if parent is not None else "", graph.runs_of_loop(loop), source, inside[instruction])
 
 
-def _inside(context: Context, *, with_cost: bool) -> dict[Instruction, _InsideOfLoop]:
+def _loop_figures(context: Context, *, with_cost: bool) -> dict[Instruction, _InsideOfLoop]:
     """Return the figures of each loop: computations of which it is the innermost loop, plus the loops directly inside of it.
 
     Inner loops are complete before the computation that contains the outer loop comes.

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from hlo_inspect.analysis.collectives import Collective, leaf_dtype
 from hlo_inspect.analysis.context import Context
-from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, Executed
+from hlo_inspect.analysis.executed_collectives import NOT_EXECUTED, ExecutedTotals
 from hlo_inspect.analysis.provenance import InstructionPhase
 from hlo_inspect.graph.calls import Bounds
 from hlo_inspect.hlo.values.shapes import total
@@ -129,7 +129,7 @@ class _CollectiveRow(NamedTuple):
 
     label: Hashable
     members: Sequence[Collective]
-    executed: Executed
+    executed: ExecutedTotals
 
 
 _SITE_COUNT = Column("sites", "count", summed=True, get=lambda row: len(row.members))
@@ -196,7 +196,7 @@ def point_to_point(context: Context) -> Table:
 def _group_collectives(
     context: Context,
     labels: Sequence[Label],
-    executed: Mapping[Label, Executed] | None = None,
+    executed: Mapping[Label, ExecutedTotals] | None = None,
     chosen: Sequence[bool] | None = None,
 ) -> list[_CollectiveRow]:
     """Group all collectives but send and recv, or those `chosen`, by their labels; those that send most in one step come first.

@@ -10,7 +10,7 @@ from hlo_inspect.analysis.collectives import Collective
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.time.collective_times import CollectiveTime
-from hlo_inspect.analysis.time.step_times import NO_SECONDS, seconds_of_runs, sum_of
+from hlo_inspect.analysis.time.step_times import NO_SECONDS, seconds_times_runs, sum_of
 from hlo_inspect.analysis.time.timelines import TimedStep, Timelines
 from hlo_inspect.graph.calls import NOTHING, Bounds
 from hlo_inspect.passes.base import bounded
@@ -31,19 +31,19 @@ def _columns(context: Context, timelines: Timelines, members: Callable[[Any], Se
     collectives = zip(context.collectives, context.on_machine.collective_times, strict=True)
     timed = {id(collective): (time, *timed_sites(context, timelines, collective, time)) for collective, time in collectives}
 
-    def of_all(time: Callable[[TimedSite, TimedSite], Seconds]) -> Callable[[Any], Seconds]:
+    def summed_time(time: Callable[[TimedSite, TimedSite], Seconds]) -> Callable[[Any], Seconds]:
         return lambda row: sum_of(*[time(*timed[id(collective)][1:]) for collective in members(row)])
 
-    def in_schedule(time: Callable[[TimedSite, TimedSite], Seconds]) -> Callable[[Any], Seconds | None]:
-        return of_all(time) if timelines.is_scheduled else lambda _: None
+    def summed_if_scheduled(time: Callable[[TimedSite, TimedSite], Seconds]) -> Callable[[Any], Seconds | None]:
+        return summed_time(time) if timelines.is_scheduled else lambda _: None
 
     def times(row: object) -> list[CollectiveTime]:
         return [timed[id(collective)][0] for collective in members(row)]
 
-    yield bounded("bound_s", "seconds", of_all(lambda at_least, _: at_least.busy), 3)
-    yield bounded("estimate_s", "seconds", of_all(lambda _, likely: likely.busy), 1)
-    yield bounded("window_s", "seconds", in_schedule(lambda at_least, _: at_least.window), 6, optional=True)
-    yield bounded("exposed_s", "seconds", in_schedule(lambda at_least, _: at_least.exposed), 2, optional=True)
+    yield bounded("bound_s", "seconds", summed_time(lambda at_least, _: at_least.busy), 3)
+    yield bounded("estimate_s", "seconds", summed_time(lambda _, likely: likely.busy), 1)
+    yield bounded("window_s", "seconds", summed_if_scheduled(lambda at_least, _: at_least.window), 6, optional=True)
+    yield bounded("exposed_s", "seconds", summed_if_scheduled(lambda at_least, _: at_least.exposed), 2, optional=True)
     yield Column(
         "bus_bandwidth",
         "bytes_per_s",
@@ -136,8 +136,8 @@ class _LinkClass:
         self.times.append(time)
         self.runs = self.runs.plus(runs)
         self.sent = self.sent.plus(sent.times(runs))
-        self.bound = sum_of(self.bound, seconds_of_runs(time.bound_s, runs, time.reason))
-        self.estimate = sum_of(self.estimate, seconds_of_runs(time.estimate_s, runs, time.reason))
+        self.bound = sum_of(self.bound, seconds_times_runs(time.bound_s, runs, time.reason))
+        self.estimate = sum_of(self.estimate, seconds_times_runs(time.estimate_s, runs, time.reason))
 
 
 def link_table(context: Context) -> Table:

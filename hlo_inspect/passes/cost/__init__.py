@@ -111,9 +111,9 @@ def _tables(context: Context) -> Iterator[Table]:
     yield from [products] if (products := matmuls_by_type(context)).rows else []
     if not context.request.skips_graph_phases:
         yield cost_by_phase(context)
-    yield cost_table("cost_by_scope", "Cost of one step by scope of the program", "scope", cost.by("scope"), times)
-    yield cost_table("cost_by_source", "Cost of one step by line of source", "source", cost.by("source"), times)
-    yield cost_table("cost_by_fusion_kind", "Cost of one step by kind of fusion", "kind", cost.by("kind"), times)
+    yield cost_table("cost_by_scope", "Cost of one step by scope of the program", "scope", cost.tally("scope"), times)
+    yield cost_table("cost_by_source", "Cost of one step by line of source", "source", cost.tally("source"), times)
+    yield cost_table("cost_by_fusion_kind", "Cost of one step by kind of fusion", "kind", cost.tally("kind"), times)
 
 
 _ROUNDING = "operands are left out, and with them the order in which XLA adds: its sum may be rounded otherwise"
@@ -158,7 +158,7 @@ def _recomputed(context: Context) -> list[str]:
 
     They are the recomputation for the backward pass, by phase, and the scores within attention kernels.
     """
-    by_phase = {phase: tally.bounds("flops").least for phase, tally in context.cost.by("phase").by_label()}
+    by_phase = {phase: tally.bounds("flops").least for phase, tally in context.cost.tally("phase").by_label()}
     again = by_phase.get(RECOMPUTE, 0) + total_of_step(context.cost.calls, "recomputed_flops").least
     flops = context.cost.step["flops"].exact
     if not again or not flops or context.request.skips_graph_phases or context.module.problems.is_truncated:
@@ -262,4 +262,4 @@ def _figure(name: str, unit: Unit, figure: Figure, detail: int = 0) -> Column:
 def cost_by_phase(context: Context) -> Table:
     """Return one row per phase of the training step."""
     cost, times = context.cost, context.on_machine.kernel_times
-    return cost_table("cost_by_phase", "Cost of one step by phase", "phase", cost.by("phase"), times)
+    return cost_table("cost_by_phase", "Cost of one step by phase", "phase", cost.tally("phase"), times)

@@ -85,7 +85,7 @@ def _cost_trees(context: Context) -> Iterator[Table]:
 def _leaves(
     context: Context, parts: Sequence[TimePart], label: Literal["scope", "source"], path: Callable[[str], Path]
 ) -> Iterator[tuple[Path, Sequence[TreeAmount]]]:
-    for text, tally in context.cost.by(label).by_label():
+    for text, tally in context.cost.tally(label).by_label():
         cost = [TreeAmount(amount.least, amount.is_exact) for amount in map(tally.bounds, _FIGURES)]
         yield path(text), cost
     for part in parts:

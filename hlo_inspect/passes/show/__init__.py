@@ -112,7 +112,7 @@ def instruction_block(context: Context, around: Neighbourhood) -> Iterator[Headl
     yield HeadlineRow("result", tuple(_shape_words(view.shapes[row])))
     if view.operand_rows(row):
         yield HeadlineRow("operands", (_operands_text(view, row, list(named_operands(view, around.place, around.graph))),))
-    for label, parts in (*_of_text(context, around), *_of_step(context, around), *_around(context, around)):
+    for label, parts in (*_of_text(context, around), *_of_step(context, around), *_neighbour_rows(context, around)):
         said = tuple(parts)
         if any(said):
             yield HeadlineRow(label, said)
@@ -144,7 +144,7 @@ def _of_text(context: Context, around: Neighbourhood) -> Iterator[tuple[str, Par
         called = list(callees)
         if called[0].role == "fused":
             names = operand_names(around.view, around.place, around.graph)
-            yield "computes", _said(FusionExpressions(context.views).of(called[0].name, names))
+            yield "computes", _said(FusionExpressions(context.views).for_computation(called[0].name, names))
         else:
             yield attribute.replace("_", " ").removesuffix(" computations"), _said(_listed([callee.name for callee in called]))
     yield "attributes", _said(_attributes_text(instruction))
@@ -177,11 +177,11 @@ def _of_step(context: Context, around: Neighbourhood) -> Iterator[tuple[str, Par
     yield "source", _said(_source_text(context, instruction))
 
 
-def _around(context: Context, around: Neighbourhood) -> Iterator[tuple[str, Parts]]:
+def _neighbour_rows(context: Context, around: Neighbourhood) -> Iterator[tuple[str, Parts]]:
     """Yield the users, and the paths that lead to the instruction."""
     view = around.view
     yield "used by", _said(_listed([view.names[user] for user in view.users[around.row]]))
-    for number, way in enumerate(around.from_parameters[:_MOST_WAYS]):
+    for number, way in enumerate(around.parameter_paths[:_MOST_WAYS]):
         yield "and from" if number else "from", _said(f"{way_text(context, around.graph, way)} → {around.name}")
 
 
@@ -195,7 +195,7 @@ def _said(text: str) -> Parts:
 
 def several_block(context: Context, places: Sequence[RowPlace]) -> Iterator[HeadlineRow]:
     """Say that several instructions fit."""
-    names = {context.views.of(place.computation).names[place.row] for place in places}
+    names = {context.views.for_computation(place.computation).names[place.row] for place in places}
     what = f"are called {next(iter(names))}" if len(names) == 1 else f"fit {context.request.name!r}"
     yield HeadlineRow("", (Amount(len(places), "count", "instruction"), f" {what}: the name or the line of one shows more"))
 
@@ -313,7 +313,7 @@ def _runs_words(context: Context, computation: str) -> Parts:
 
 def _phase_text(context: Context, instruction: Instruction) -> str:
     """Return the phase and its source; empty if it is unknown."""
-    phase = context.phases.of(instruction)
+    phase = context.phases.for_instruction(instruction)
     if phase.phase in {UNKNOWN, NOT_SOUGHT}:
         return ""
     source = {"name": ", by its op_name", "graph": ", by the graph of values"}.get(phase.phase_from, "")

@@ -57,9 +57,9 @@ class _Describer:
         self._graph = graph
         self._expressions = FusionExpressions(context.views)
 
-    def of(self, place: RowPlace, distance: int = 0, by: str = "") -> _InstructionRow:
+    def describe(self, place: RowPlace, distance: int = 0, by: str = "") -> _InstructionRow:
         context = self._context
-        view = context.views.of(place.computation)
+        view = context.views.for_computation(place.computation)
         labels = context.labels_of(view, place.row)
         shape = view.shapes[place.row]
         return _InstructionRow(
@@ -79,12 +79,12 @@ class _Describer:
 
     def expression(self, place: RowPlace) -> str:
         """Return the expression that a fusion computes; empty for other instructions."""
-        view = self._context.views.of(place.computation)
+        view = self._context.views.for_computation(place.computation)
         instruction = view.instruction_at(place.row) if view.opcodes[place.row] == "fusion" else None
         callee = instruction.callee("calls") if instruction is not None else None
         if callee is None:
             return ""
-        return self._expressions.of(callee, operand_names(view, place, self._graph))
+        return self._expressions.for_computation(callee, operand_names(view, place, self._graph))
 
 
 def shape_text(shape: Shape | None) -> str:
@@ -123,9 +123,9 @@ class InstructionFigures:
         table = kernels_table(self._context)
         return {(record["line"], record["name"]): record for record in table.records()}
 
-    def of(self, place: RowPlace) -> Mapping[str, Value]:
+    def kernel_row(self, place: RowPlace) -> Mapping[str, Value]:
         """Return the row of the kernel that an instruction is; empty if it is no kernel."""
-        view = self._context.views.of(place.computation)
+        view = self._context.views.for_computation(place.computation)
         return self._rows.get((view.lines[place.row], view.names[place.row]), {})
 
     @cached_property
@@ -134,7 +134,7 @@ class InstructionFigures:
 
     def words(self, place: RowPlace) -> Iterator[tuple[str, Parts]]:
         """Yield the work and time of all runs."""
-        row, profile = self.of(place), self._context.on_machine.profile
+        row, profile = self.kernel_row(place), self._context.on_machine.profile
         if not row:
             return
         yield "costs", self._work(row)
@@ -175,7 +175,7 @@ def instructions_table(context: Context, places: Sequence[RowPlace], graph: Inst
     describer, figures = _Describer(context, graph), InstructionFigures(context)
     calls = context.call_graph
     runs_of = {name: calls.runs(name) if name in calls.calls else None for name in {place.computation for place in places}}
-    rows = [(describer.of(place), figures.of(place), runs_of[place.computation]) for place in places]
+    rows = [(describer.describe(place), figures.kernel_row(place), runs_of[place.computation]) for place in places]
     has_fusions = any(row[0].expression for row in rows)
     is_unique = len({row[0].name for row in rows}) == len(rows)
     columns = (
@@ -222,7 +222,7 @@ def neighbour_tables(context: Context, around: Neighbourhood) -> Iterator[Table]
     yield _neighbours("reads", _title("What reads it", around, len(reads)), "of", reads, on_page=around.depth > 0)
     yield from _direct(around)
     yield _parameter_ways(context, around)
-    asked = describer.of(around.place)
+    asked = describer.describe(around.place)
     sides = [(around.place, asked, "asked")]
     for side, neighbours, rows in (("feeds", around.feeds, feeds), ("reads", around.reads, reads)):
         sides += [(around.graph.places[neighbour.number], row, side) for neighbour, row in zip(neighbours, rows, strict=True)]
@@ -259,7 +259,7 @@ def _described(around: Neighbourhood, describer: _Describer, neighbours: Sequenc
     def name(number: int | None) -> str:
         return around.name if number is None else graph.name(number)
 
-    return [describer.of(graph.places[neighbour.number], neighbour.steps, name(neighbour.by)) for neighbour in neighbours]
+    return [describer.describe(graph.places[neighbour.number], neighbour.steps, name(neighbour.by)) for neighbour in neighbours]
 
 
 def _neighbours(name: str, title: str, by: str, rows: Sequence[_InstructionRow], *, on_page: bool) -> Table:
@@ -282,7 +282,7 @@ def _neighbours(name: str, title: str, by: str, rows: Sequence[_InstructionRow],
 
 def _parameter_ways(context: Context, around: Neighbourhood) -> Table:
     own = around.graph.number(around.place)
-    ways = [[*way, own] if own is not None and way[-1] != own else way for way in around.from_parameters]
+    ways = [[*way, own] if own is not None and way[-1] != own else way for way in around.parameter_paths]
     return _ways_table(context, around.graph, "Shortest ways from parameters", ways, on_page=False)
 
 
@@ -317,7 +317,8 @@ def way_tables(context: Context, ways: InstructionPaths) -> Iterator[Table]:
     describer, places = _Describer(context, ways.graph), ways.graph.places
     ends = {*ways.starts, *ways.goals}
     sides = [
-        (places[number], describer.of(places[number]), "asked" if places[number] in ends else "way") for number in ways.joined
+        (places[number], describer.describe(places[number]), "asked" if places[number] in ends else "way")
+        for number in ways.joined
     ]
     yield from _picture(sides, ways.edges)
 

@@ -149,10 +149,10 @@ def _least(time: Seconds) -> Amount:
 
 def _step(context: Context, times: StepTimes) -> Parts:
     yield from sentence("at least {}, by the model {}", _least(times.step), _amount(times.estimate_step))
-    yield from _on(context)
+    yield from _machine_words(context)
 
 
-def _on(context: Context) -> Parts:
+def _machine_words(context: Context) -> Parts:
     profile, chosen_by = context.on_machine.profile, context.on_machine.profile_choice.chosen_by
     if profile is not None:
         yield f", on {profile.name}"
@@ -165,7 +165,7 @@ def _range(context: Context, times: StepTimes) -> Parts:
     alone = {"FLOPs": times.compute, "bytes": times.memory, "collectives": times.collectives}
     text = f"at least {{}}, the longest of all {', all '.join(alone)}; one after the other {{}}"
     yield from sentence(text, _least(times.step), Amount(sum(seconds.least for seconds in alone.values()), "seconds"))
-    yield from _on(context)
+    yield from _machine_words(context)
     yield "; the module is not scheduled"
 
 
@@ -241,5 +241,5 @@ def _compiler(context: Context) -> Parts:
         yield from sentence("{} by its own estimates ({}{})", _amount(seconds), stated, clock)
     else:
         yield stated
-    count = sum(times.of(kernel).compiler_cycles is not None for kernel in kernels)
+    count = sum(times.for_kernel(kernel).compiler_cycles is not None for kernel in kernels)
     yield from sentence(" of {}", Amount(count, "count", "kernel"))

@@ -57,11 +57,11 @@ def time_parts(context: Context) -> list[TimePart]:
     parts: list[TimePart] = []
     part_of_kernel: dict[tuple[int, int], TimePart] = {}
     for kernel in context.own_kernels:
-        labels, row = kernel.labels, in_step.of(kernel)
+        labels, row = kernel.labels, in_step.for_kernel(kernel)
         key = id(row), id(labels)  # which the times and the labeller keep
         part = part_of_kernel.get(key)
         if part is None:
-            time, runs = times.of(kernel), timelines.estimate.timeline.runs(kernel.place)
+            time, runs = times.for_kernel(kernel), timelines.estimate.timeline.runs(kernel.place)
             fixed = (times.profile.kernel_overhead or 0.0) * runs if time.estimate_s > time.bound_s else 0.0
             of_model = Seconds(min(fixed, row.estimate.least - row.bound.least), kernel.runs.reason)
             said = (labels.phase, labels.scope, labels.source)

@@ -54,7 +54,7 @@ class WorkloadFile(WorkloadPass):
 
     def run(self, totals: WorkloadTotals) -> Section:
         facts = _facts(totals)
-        notes = [*tables.conventions(totals), *(f"{name}: {_why(name, totals)}" for name in unknown(facts))]
+        notes = [*tables.conventions(totals), *(f"{name}: {_unknown_reason(name, totals)}" for name in unknown(facts))]
         return Section(facts, _tables(totals), notes, tables.headline(totals))
 
 
@@ -105,7 +105,7 @@ def _sums(totals: WorkloadTotals) -> Iterator[tuple[str, PartialSum]]:
             yield f"workload.{group}.bytes", totals.size(group=group)
 
 
-def _why(name: str, totals: WorkloadTotals) -> str:
+def _unknown_reason(name: str, totals: WorkloadTotals) -> str:
     """Return why a fact is unknown."""
     header = totals.workload.header
     if name == "workload.stated_rows":
@@ -160,9 +160,11 @@ def _collective_tables(totals: WorkloadTotals) -> Iterator[Table]:
 
 
 def _collective_sums(totals: WorkloadTotals) -> Iterator[tuple[str, PartialSum]]:
-    yield from _of("collectives", totals.count(), totals.size(), totals.wire())
+    yield from _collective_facts("collectives", totals.count(), totals.size(), totals.wire())
     for kind, opcode in HLO_KINDS.items():
-        yield from _of(f"collectives.{opcode}", totals.count(kind=kind), totals.size(kind=kind), totals.wire(kind=kind))
+        yield from _collective_facts(
+            f"collectives.{opcode}", totals.count(kind=kind), totals.size(kind=kind), totals.wire(kind=kind)
+        )
     for group in GROUPS if totals.has_groups else ():
         name = f"collectives.axis.{group}.executed"
         yield f"{name}_count", totals.count(group=group)
@@ -170,7 +172,7 @@ def _collective_sums(totals: WorkloadTotals) -> Iterator[tuple[str, PartialSum]]
         yield f"{name}_wire_bytes", totals.wire(group=group)
 
 
-def _of(name: str, count: PartialSum, size: PartialSum, wire: PartialSum) -> Iterator[tuple[str, PartialSum]]:
+def _collective_facts(name: str, count: PartialSum, size: PartialSum, wire: PartialSum) -> Iterator[tuple[str, PartialSum]]:
     """Yield the facts of collectives, each at one place and run once."""
     yield f"{name}.count", count
     yield f"{name}.operand_bytes", size

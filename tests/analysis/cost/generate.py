@@ -30,7 +30,7 @@ class Shape(NamedTuple):
         layout = "{" + ",".join(map(str, self.order)) + "}" if self.dims else ""
         return f"{self.dtype}[{','.join(map(str, self.dims))}]{layout}"
 
-    def of(self, dtype: str) -> Shape:
+    def with_dtype(self, dtype: str) -> Shape:
         return Shape(dtype, self.dims, self.order)
 
 

@@ -13,14 +13,14 @@ Maker = Callable[[Modules, Block], None]
 def elementwise(opcode: str, operands: int, dtype: str = "f32", result: str | None = None, attributes: str = "") -> Maker:
     def make(m: Modules, b: Block) -> None:
         shape = m.shape(dtype=dtype)
-        b.op(shape.of(result or dtype), opcode, ", ".join(b.input(shape) for _ in range(operands)), attributes)
+        b.op(shape.with_dtype(result or dtype), opcode, ", ".join(b.input(shape) for _ in range(operands)), attributes)
 
     return make
 
 
 def select(m: Modules, b: Block) -> None:
     shape = m.shape()
-    b.op(shape, "select", f"{b.input(shape.of('pred'))}, {b.input(shape)}, {b.input(shape)}")
+    b.op(shape, "select", f"{b.input(shape.with_dtype('pred'))}, {b.input(shape)}, {b.input(shape)}")
 
 
 def transpose(m: Modules, b: Block) -> None:
@@ -281,4 +281,4 @@ def batch_norm(opcode: str) -> Maker:
 
 def stochastic_convert(m: Modules, b: Block) -> None:
     shape = m.shape()
-    b.op(shape.of("bf16"), "stochastic-convert", f"{b.input(shape)}, {b.input(shape.of('u32'))}")
+    b.op(shape.with_dtype("bf16"), "stochastic-convert", f"{b.input(shape)}, {b.input(shape.with_dtype('u32'))}")

@@ -78,7 +78,7 @@ def conditional(m: Modules, b: Block) -> None:
 def fusion(m: Modules, b: Block) -> None:
     """Parameters read whole, in slices, broadcast or not at all; constants; updates in place; several outputs."""
     block = m.block()
-    fused = Fused(m, block)
+    fused = FusedBuilder(m, block)
     for _ in range(m.random.randint(1, 6)):
         m.random.choice(STEPS)(fused)
     fused.close()
@@ -90,7 +90,7 @@ def fusion(m: Modules, b: Block) -> None:
     b.op(shape, "fusion", inputs_of(b, block), f"kind={kind}, calls={name}")
 
 
-class Fused:
+class FusedBuilder:
     """A fused computation over rows of one size, while it is written. Each method of `STEPS` adds a few instructions."""
 
     def __init__(self, m: Modules, block: Block) -> None:
@@ -160,16 +160,16 @@ class Fused:
 
 
 STEPS = (
-    Fused.unary,
-    Fused.binary,
-    Fused.unread,
-    Fused.slice,
-    Fused.broadcast,
-    Fused.dynamic_slice,
-    Fused.constant,
-    Fused.update,
-    Fused.pair,
-    Fused.fusion,
+    FusedBuilder.unary,
+    FusedBuilder.binary,
+    FusedBuilder.unread,
+    FusedBuilder.slice,
+    FusedBuilder.broadcast,
+    FusedBuilder.dynamic_slice,
+    FusedBuilder.constant,
+    FusedBuilder.update,
+    FusedBuilder.pair,
+    FusedBuilder.fusion,
 )
 
 

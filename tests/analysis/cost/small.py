@@ -47,7 +47,7 @@ def as_xla(*lines: str, before: str = "") -> Figures:
 def executed(cost: ModuleCost) -> Figures:
     """Return the figures of one step, which the rows of every table add up to."""
     figures = tuple(cost.step[figure].exact for figure in FIGURES)
-    for tally in (cost.opcodes, cost.by("kind"), cost.by("phase"), cost.by("source"), cost.by("scope")):
+    for tally in (cost.opcodes, cost.tally("kind"), cost.tally("phase"), cost.tally("source"), cost.tally("scope")):
         assert [tally.bounds(figure).least for figure in FIGURES] == [cost.step[figure].least for figure in FIGURES]
     return figures
 

@@ -151,7 +151,7 @@ def test_a_triton_matrix_product_is_a_fusion_with_a_dot() -> None:
     config = 'backend_config={"fusion_backend_config":{"kind":"__triton_nested_gemm_fusion"}}'
     cost = cost_of(*lines, f"%f = f32[3,7] fusion(%x, %y), kind=kCustom, calls=%gemm, {config}", before=fused)
     assert cost.opcodes.bounds("matmul_flops").exact == 2 * 3 * 7 * 5
-    assert set(by_label(cost.by("kind"))) == {"kCustom"}
+    assert set(by_label(cost.tally("kind"))) == {"kCustom"}
 
 
 @pytest.mark.parametrize("before", ["", ', metadata={op_name="a}"}', ', frontend_attributes={a=", metadata={"}'])

@@ -28,7 +28,7 @@ def test_loops_as_often_as_they_run() -> None:
     assert executed(cost) == (8 + 12 * 8 + 13, 0, 0, 64 + 12 * 64 + 13 * 65)
     assert cost.as_xla.bounds("flops").exact == 8 + 8 + 1
     for label in LABELS:
-        assert executed(cost) == tuple(cost.by(label).bounds(figure).exact for figure in FIGURES)
+        assert executed(cost) == tuple(cost.tally(label).bounds(figure).exact for figure in FIGURES)
 
 
 def test_a_loop_that_does_not_run() -> None:
@@ -149,7 +149,7 @@ def test_what_is_run_is_not_in_the_own_tallies() -> None:
 
 def test_a_gap_is_noted_everywhere() -> None:
     cost = cost_of(P, "%a = f32[8] negate(%gone)", "%w = f32[8] while(%a), body=%lost, condition=%lost")
-    for tally in (cost.opcodes, cost.by("kind"), cost.by("phase"), cost.by("source")):
+    for tally in (cost.opcodes, cost.tally("kind"), cost.tally("phase"), cost.tally("source")):
         assert (tally.bounds("flops").exact, tally.bounds("bytes").exact) == (None, None)
     assert {label for label, _ in cost.opcodes.by_label()} == {"negate", "while"}
     assert cost.as_xla.bounds("bytes").reason == "line 12: a: the shape of operand gone is not known"

@@ -70,7 +70,7 @@ def reported(*passes: str, **names: str) -> Report:
 def phase_of_dot(text: str) -> str:
     (module,) = read_modules(open_source(text), Cost.wants | Collectives.wants)
     context = Context(module)
-    return context.phases.of(context.views.of("layer").instruction(2)).phase
+    return context.phases.for_instruction(context.views.for_computation("layer").instruction(2)).phase
 
 
 @pytest.mark.parametrize(

@@ -47,9 +47,9 @@ def named(name: str) -> Context:
 def products(context: Context) -> dict[tuple[str, str], str]:
     """Return the phase of each product by computation and name."""
     return {
-        (name, row[1]): context.phases.of(view.instruction(index)).phase
+        (name, row[1]): context.phases.for_instruction(view.instruction(index)).phase
         for name in context.module.computations
-        for view in [context.views.of(name)]
+        for view in [context.views.for_computation(name)]
         for index, row in enumerate(view.rows)
         if view.opcodes[index] == "dot"
     }
@@ -259,7 +259,7 @@ def test_constants_have_the_first_phase_of_their_users() -> None:
     text = text.replace("  %dh =", f"{line}  %scaled = f32[16,8]{{1,0}} multiply(%slope, %targets)\n  %dh =", 1)
     text = text.replace("multiply(%dt, %slope)", "multiply(%dt, %scaled)")
     context = Context(read(text))
-    view = context.views.of("main")
-    rows = {name: context.phases.of(view.instruction(row)).phase for row, name in enumerate(view.names)}
+    view = context.views.for_computation("main")
+    rows = {name: context.phases.for_instruction(view.instruction(row)).phase for row, name in enumerate(view.names)}
     names = ("one", "ones", "slope", "targets", "rate", "rates")
     assert [rows[name] for name in names] == ["forward", "forward", "forward", "backward", "optimizer", "optimizer"]

@@ -22,7 +22,7 @@ from hlo_inspect.hlo.read.reader import read_modules
 from hlo_inspect.passes.cost import Cost
 
 
-class Measured(NamedTuple):
+class Measurement(NamedTuple):
     """`network` is what a node sends in GB/s; `kind` is that of the collective, `where` the issue or page that prints it."""
 
     machine: str
@@ -43,11 +43,11 @@ DSTACK = "dstack documentation, clusters on GCP"
 SKYPILOT = "SkyPilot example, NCCL test on Nebius"
 ROWS = [
     *(
-        Measured("h100", "all-reduce", 8, 1, 0, size, us, bus, f"{NCCL_TESTS}290", modelled=True)
+        Measurement("h100", "all-reduce", 8, 1, 0, size, us, bus, f"{NCCL_TESTS}290", modelled=True)
         for size, us, bus in ((134217728, 613.3, 382.99), (536870912, 2175.8, 431.81), (2147483648, 8020.3, 468.57))
     ),
     *(
-        Measured("h20", "all-reduce", 8, 1, 0, size, us, bus, MOONCAKE, modelled=True)
+        Measurement("h20", "all-reduce", 8, 1, 0, size, us, bus, MOONCAKE, modelled=True)
         for size, us, bus in (
             (32768, 18.66, 3.07),
             (131072, 19.25, 11.91),
@@ -59,21 +59,21 @@ ROWS = [
             (1073741824, 5252.64, 357.73),
         )
     ),
-    Measured("h100", "all-reduce", 16, 2, 400, 8388608, 215.3, 73.04, f"{NCCL_TESTS}290, reported as degraded"),
-    Measured("h100", "all-reduce", 16, 2, 400, 134217728, 1575.6, 159.72, f"{NCCL_TESTS}290, reported as degraded"),
-    Measured("h100", "all-reduce", 16, 2, 400, 8589934592, 103530, 155.57, f"{NCCL_TESTS}290, reported as degraded"),
-    Measured("b200", "all-reduce", 16, 2, 400, 33554432, 258.5, 243.42, "GCP A4"),
-    Measured("b200", "all-reduce", 16, 2, 400, 536870912, 1695.2, 593.81, "GCP A4"),
-    Measured("b200", "all-reduce", 16, 2, 400, 8589934592, 23563, 683.52, "GCP A4"),
-    Measured("h100", "all-gather", 16, 2, 200, 33554432, 284.0, 110.78, f"{DSTACK}, A3 Mega"),
-    Measured("h100", "all-gather", 16, 2, 200, 1073741824, 5532.7, 181.94, f"{DSTACK}, A3 Mega"),
-    Measured("h100", "all-gather", 16, 2, 100, 8388608, 784.9, 10.02, f"{DSTACK}, A3 High over TCP"),
-    Measured("h100", "all-gather", 16, 2, 100, 1073741824, 20431, 49.27, f"{DSTACK}, A3 High over TCP"),
-    Measured("h100", "all-reduce", 16, 2, 400, 536870912, 2432.7, 413.79, SKYPILOT),
-    Measured("h100", "all-reduce", 16, 2, 400, 8589934592, 34468, 467.28, SKYPILOT),
-    Measured("h100-pcie", "all-reduce", 2, 1, 0, 2147483648, 18535, 115.86, f"{NCCL_TESTS}194"),
-    Measured("four", "all-reduce", 8, 2, 100, 536870912, 10052, 93.46, f"{NCCL_TESTS}252"),
-    Measured("four", "all-reduce", 8, 2, 100, 8589934592, 158070, 95.1, f"{NCCL_TESTS}252"),
+    Measurement("h100", "all-reduce", 16, 2, 400, 8388608, 215.3, 73.04, f"{NCCL_TESTS}290, reported as degraded"),
+    Measurement("h100", "all-reduce", 16, 2, 400, 134217728, 1575.6, 159.72, f"{NCCL_TESTS}290, reported as degraded"),
+    Measurement("h100", "all-reduce", 16, 2, 400, 8589934592, 103530, 155.57, f"{NCCL_TESTS}290, reported as degraded"),
+    Measurement("b200", "all-reduce", 16, 2, 400, 33554432, 258.5, 243.42, "GCP A4"),
+    Measurement("b200", "all-reduce", 16, 2, 400, 536870912, 1695.2, 593.81, "GCP A4"),
+    Measurement("b200", "all-reduce", 16, 2, 400, 8589934592, 23563, 683.52, "GCP A4"),
+    Measurement("h100", "all-gather", 16, 2, 200, 33554432, 284.0, 110.78, f"{DSTACK}, A3 Mega"),
+    Measurement("h100", "all-gather", 16, 2, 200, 1073741824, 5532.7, 181.94, f"{DSTACK}, A3 Mega"),
+    Measurement("h100", "all-gather", 16, 2, 100, 8388608, 784.9, 10.02, f"{DSTACK}, A3 High over TCP"),
+    Measurement("h100", "all-gather", 16, 2, 100, 1073741824, 20431, 49.27, f"{DSTACK}, A3 High over TCP"),
+    Measurement("h100", "all-reduce", 16, 2, 400, 536870912, 2432.7, 413.79, SKYPILOT),
+    Measurement("h100", "all-reduce", 16, 2, 400, 8589934592, 34468, 467.28, SKYPILOT),
+    Measurement("h100-pcie", "all-reduce", 2, 1, 0, 2147483648, 18535, 115.86, f"{NCCL_TESTS}194"),
+    Measurement("four", "all-reduce", 8, 2, 100, 536870912, 10052, 93.46, f"{NCCL_TESTS}252"),
+    Measurement("four", "all-reduce", 8, 2, 100, 8589934592, 158070, 95.1, f"{NCCL_TESTS}252"),
 ]
 
 MACHINES = {
@@ -93,7 +93,7 @@ ADD = """add (a: f32[], b: f32[]) -> f32[] {
 """
 
 
-def time_of(row: Measured, folder: Path) -> CollectiveTime:
+def time_of(row: Measurement, folder: Path) -> CollectiveTime:
     """The time of a module with that one collective."""
     profile = folder / "machine.yaml"
     text = MACHINES[row.machine] + SOURCES
@@ -118,12 +118,12 @@ def time_of(row: Measured, folder: Path) -> CollectiveTime:
     return time
 
 
-def name(row: Measured) -> str:
+def name(row: Measurement) -> str:
     return f"{row.machine}-{row.kind}-{row.ranks}-{row.size}"
 
 
 @pytest.mark.parametrize("row", ROWS, ids=name)
-def test_nothing_is_faster_than_the_bound(row: Measured, tmp_path: Path) -> None:
+def test_nothing_is_faster_than_the_bound(row: Measurement, tmp_path: Path) -> None:
     time = time_of(row, tmp_path)
     assert time.bound_s is not None
     assert time.bound_s * 1e6 <= row.us
@@ -131,14 +131,14 @@ def test_nothing_is_faster_than_the_bound(row: Measured, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.modelled], ids=name)
-def test_the_model_is_near_what_one_node_measures(row: Measured, tmp_path: Path) -> None:
+def test_the_model_is_near_what_one_node_measures(row: Measurement, tmp_path: Path) -> None:
     time = time_of(row, tmp_path)
     assert time.estimate_s is not None
     assert 0.8 <= time.estimate_s * 1e6 / row.us <= 1.25
 
 
 @pytest.mark.parametrize("row", ROWS, ids=name)
-def test_bus_bandwidth_is_that_of_nccl_tests(row: Measured) -> None:
+def test_bus_bandwidth_is_that_of_nccl_tests(row: Measurement) -> None:
     sent = bus_factor(row.kind, row.ranks) * row.size
     assert sent / row.us / 1e3 == pytest.approx(row.bus_gb_s, rel=0.01)
 

@@ -18,15 +18,15 @@ GPU = '"operation_queue_id":"0","reification_cost":[%s]'
 def estimate(entry: Callable[..., Context]) -> Callable[[str, str], CompilerEstimate]:
     """`estimate(config, opcode)`: that of an instruction with this configuration."""
 
-    def of(config: str, opcode: str = "negate") -> CompilerEstimate:
+    def estimate_of(config: str, opcode: str = "negate") -> CompilerEstimate:
         context = entry(
             "%p = f32[8]{0} parameter(0)",
             f"ROOT %x = f32[8]{{0}} {opcode}(%p), backend_config={config}",
             wants=Wants(graph=True),
         )
-        return compiler_estimate(context.views.of("main"), 1)
+        return compiler_estimate(context.views.for_computation("main"), 1)
 
-    return of
+    return estimate_of
 
 
 Estimate = Callable[..., CompilerEstimate]

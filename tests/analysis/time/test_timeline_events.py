@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hlo_inspect.analysis.time.program_steps import BranchStep, CallStep, ComputeStep, IssueStep, LoopStep, Step
 from hlo_inspect.analysis.time.timeline_events import StreamEvent, timeline_events
-from tests.analysis.time.test_timeline import at, loop, run, wait
+from tests.analysis.time.test_timeline import loop, place_of, run, wait
 
 
 def told(events: Sequence[StreamEvent]) -> list[tuple[object, ...]]:
@@ -15,10 +15,10 @@ def told(events: Sequence[StreamEvent]) -> list[tuple[object, ...]]:
 
 def test_what_is_issued_is_on_its_streams_and_waits_on_the_compute_stream() -> None:
     steps: list[Step] = [
-        IssueStep(at("a"), False),
-        ComputeStep(at("k")),
+        IssueStep(place_of("a"), False),
+        ComputeStep(place_of("k")),
         wait("a"),
-        IssueStep(at("b"), True),
+        IssueStep(place_of("b"), True),
         wait("b"),
     ]
     timeline = run({"main": steps}, {"a": 5, "k": 3, "b": 2}, {"a": ("x", "y"), "b": ("x",)})
@@ -35,7 +35,7 @@ def test_what_is_issued_is_on_its_streams_and_waits_on_the_compute_stream() -> N
 def test_a_loop_is_unrolled_up_to_a_limit() -> None:
     """Hidden iterations are one event, and the program continues at the time of the timeline."""
     steps = loop(1000)
-    steps["main"] = [*steps["main"], ComputeStep(at("end"))]
+    steps["main"] = [*steps["main"], ComputeStep(place_of("end"))]
     timeline = run(steps, {"outer": 10, "c": 1, "a": 3, "k": 2, "end": 7})
     events = list(timeline_events(timeline, unrolled=2))
     assert [
@@ -54,9 +54,9 @@ def test_a_loop_is_unrolled_up_to_a_limit() -> None:
 
 def test_calls_and_the_branch_that_is_taken() -> None:
     steps: dict[str, Sequence[Step]] = {
-        "main": [BranchStep(at("conditional"), ("short", "long")), CallStep(at("call"), "short")],
-        "short": [ComputeStep(at("s", "short"))],
-        "long": [ComputeStep(at("l", "long"))],
+        "main": [BranchStep(place_of("conditional"), ("short", "long")), CallStep(place_of("call"), "short")],
+        "short": [ComputeStep(place_of("s", "short"))],
+        "long": [ComputeStep(place_of("l", "long"))],
     }
     events = list(timeline_events(run(steps, {"s": 1, "l": 2}, branch="last")))
     assert told(events) == [("compute", "kernel", "l", 0, 2), ("compute", "kernel", "s", 2, 1)]
@@ -64,7 +64,7 @@ def test_calls_and_the_branch_that_is_taken() -> None:
 
 def test_loops_in_loops_take_as_long_as_in_the_timeline() -> None:
     inner = loop(5)
-    steps = {**inner, "inner": inner["main"], "main": [LoopStep(at("all"), "cond", "inner", 7)]}
+    steps = {**inner, "inner": inner["main"], "main": [LoopStep(place_of("all"), "cond", "inner", 7)]}
     timeline = run(steps, {"outer": 10, "c": 1, "a": 3, "k": 2})
     for limit in (1, 10, 1000):
         events = list(timeline_events(timeline, limit=limit, unrolled=3))

@@ -43,7 +43,7 @@ def normal(text: str, *, is_scheduled: bool = False) -> str:
 
 def fingerprints(text: str) -> list[int]:
     module = canonical(text)
-    return sorted(module.of(name).fingerprint for name in module.names)
+    return sorted(module.computation(name).fingerprint for name in module.names)
 
 
 def entry(*lines: str) -> str:
@@ -226,9 +226,9 @@ def test_how_a_printer_spells_it_does_not_matter(root: str, other: str) -> None:
 
 
 def test_rows_have_fingerprints_of_themselves_and_of_their_dataflow() -> None:
-    rows = canonical(entry(P, "%a = f32[4]{0} negate(%p)", "%b = f32[4]{0} negate(%a)", "ROOT %c = f32[4]{0} negate(%p)")).of(
-        "e"
-    )
+    rows = canonical(
+        entry(P, "%a = f32[4]{0} negate(%p)", "%b = f32[4]{0} negate(%a)", "ROOT %c = f32[4]{0} negate(%p)")
+    ).computation("e")
     _, a, b, c = rows.local
     assert a == b == c
     _, a, b, c = rows.dataflow
@@ -242,7 +242,7 @@ def test_a_change_of_a_callee_changes_its_callers() -> None:
     text = entry(P, call)
     negate, sine = (text.replace("ENTRY", body.format(opcode) + "ENTRY") for opcode in ("negate", "sine"))
     assert fingerprints(negate)[0] not in fingerprints(sine)
-    assert canonical(negate).of("e").local[1] != canonical(sine).of("e").local[1]
+    assert canonical(negate).computation("e").local[1] != canonical(sine).computation("e").local[1]
 
 
 def test_hashes_are_the_same_in_every_process() -> None:

@@ -13,10 +13,10 @@ from hlo_inspect.hlo.input.foreign_text import (
     Format,
     WireError,
     convertible_format,
+    describe_foreign_text,
+    describe_non_text,
     fields,
     find_module,
-    what_is_no_text,
-    what_text_looks_like,
 )
 from hlo_inspect.hlo.input.source import open_source
 
@@ -78,7 +78,7 @@ STABLEHLO = b"""module @jit_f attributes {mhlo.num_partitions = 1 : i32} {
 def test_what_it_looks_like(text: str, looks: str) -> None:
     source = open_source(text.encode())
     list(source.pieces())
-    description = what_text_looks_like(source.start)
+    description = describe_foreign_text(source.start)
     assert description.startswith(looks)
     assert bool(description) == bool(looks)
 
@@ -172,19 +172,19 @@ GRAPH = message((1, message((1, "x"), (2, "Placeholder"))), (4, message((1, 27))
     ],
 )
 def test_what_a_binary_file_looks_like(data: bytes, looks: str) -> None:
-    binary = data if what_is_no_text(data) else data + bytes(4)
-    assert what_is_no_text(binary) == f"is a binary file without HLO{looks}"
+    binary = data if describe_non_text(data) else data + bytes(4)
+    assert describe_non_text(binary) == f"is a binary file without HLO{looks}"
     with pytest.raises(hlo_inspect.InputError) as caught:
         list(open_source(binary).pieces())
     assert str(caught.value) == f"<text>: is a binary file without HLO{looks}"
 
 
 def test_what_is_binary() -> None:
-    assert what_is_no_text(b"HloModule m\0")
-    assert what_is_no_text(bytes(range(1, 256)))
-    assert not what_is_no_text(b"\x1b[31mred\x1b[0m progress\x08\x08\x07 \x0c\n")
-    assert not what_is_no_text("\u00e4\u4e2d".encode() * 50)
-    assert not what_is_no_text(b"")
+    assert describe_non_text(b"HloModule m\0")
+    assert describe_non_text(bytes(range(1, 256)))
+    assert not describe_non_text(b"\x1b[31mred\x1b[0m progress\x08\x08\x07 \x0c\n")
+    assert not describe_non_text("\u00e4\u4e2d".encode() * 50)
+    assert not describe_non_text(b"")
 
 
 def test_without_a_converter_the_format_is_named() -> None:

@@ -15,7 +15,7 @@ from hlo_inspect.hlo.read.fast_path import find_run, read_row
 from hlo_inspect.hlo.tokens import Row
 from hlo_inspect.hlo.values.shapes import parse_shape
 from hlo_inspect.hlo.wants import Wants
-from tests.hlo.generate import ORDINARY, Writer, Written
+from tests.hlo.generate import ORDINARY, Writer, WrittenComputation
 from tests.hlo.reading import EVERYTHING, body, contents, module, texts
 
 COLLECTIVES = ["all-reduce", "all-gather-start", "collective-permute"]
@@ -87,7 +87,7 @@ def instructions_of(text: str, wants: Wants) -> dict[str, tuple[object, ...]]:
     return {i.name: (i.computation.name, i.line, i.opcode, str(i.shape), i.is_root, i.operands, texts(i)) for i in kept}
 
 
-def wanted(written: list[Written], opcodes: frozenset[str]) -> list[str]:
+def wanted(written: list[WrittenComputation], opcodes: frozenset[str]) -> list[str]:
     """The names to keep: wanted opcodes, and what calls a computation in which something is kept."""
     names: list[str] = []
     holders: set[str] = set()

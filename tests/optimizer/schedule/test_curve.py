@@ -8,7 +8,7 @@ import pytest
 
 from hlo_inspect.optimizer.schedule.curve import Curve, are_equal_at, constant, exponential, power, product, total, whole
 from hlo_inspect.optimizer.schedule.piecewise import LAST, Piece, pieces_of
-from tests.optimizer.programs import Counted
+from tests.optimizer.programs import ScheduleCounter
 
 COUNTER = Curve("linear", 0.0, 1.0)
 LINE = Curve("linear", 2.0, 3.0)
@@ -81,7 +81,7 @@ def test_are_equal_at() -> None:
 # -- Where expressions of a counter change, worked out by hand ----------------------------------------------------------
 
 
-def split(x: Counted, node: int) -> list[tuple[int, int]]:
+def split(x: ScheduleCounter, node: int) -> list[tuple[int, int]]:
     pieces = pieces_of(*x.form(node))
     assert pieces is not None
     return [(piece.first, piece.last) for piece in pieces]
@@ -97,7 +97,7 @@ def split(x: Counted, node: int) -> list[tuple[int, int]]:
 )
 def test_a_comparison(how: str, expected: list[tuple[int, int]]) -> None:
     """Each range is one in which the counter is below 100, or 100, or above."""
-    x = Counted()
+    x = ScheduleCounter()
     node = x("select", x("compare", x.c, 100.0, how=how), 1.0, 2.0)
     pieces = pieces_of(*x.form(node))
     assert pieces is not None
@@ -111,7 +111,7 @@ def test_a_comparison(how: str, expected: list[tuple[int, int]]) -> None:
 
 def test_limits() -> None:
     """min(max(c - 10, 0), 20): 0 to 10, a line to 30, then 20."""
-    x = Counted()
+    x = ScheduleCounter()
     node = x("minimum", x("maximum", x("add", x.c, -10.0), 0.0), 20.0)
     pieces = pieces_of(*x.form(node))
     assert pieces is not None
@@ -124,20 +124,20 @@ def test_limits() -> None:
 
 def test_curves_that_cross() -> None:
     """A line `c / 8` is above `(c + 1) ** -0.5` from c = 4 on: 0.375 and 0.5 at 3, 0.5 and 0.447 at 4."""
-    x = Counted()
+    x = ScheduleCounter()
     node = x("minimum", x("multiply", x.c, 0.125), x("rsqrt", x("add", x.c, 1.0)))
     assert split(x, node) == [(0, 3), (4, LAST)]
 
 
 def test_whole_numbers() -> None:
-    x = Counted()
+    x = ScheduleCounter()
     pieces = pieces_of(*x.form(x("integer-divide", x.c, 100.0)))
     assert pieces is not None
     assert [pieces[-1].curve.value(counter) for counter in (100, 199, 200, 12345)] == [1.0, 1.0, 2.0, 123.0]
 
 
 def test_truths() -> None:
-    x = Counted()
+    x = ScheduleCounter()
     unknown = x("compare", x("sine", x.c), 0.0, how="LT")
     early = x("compare", x.c, 10.0, how="LT")
     assert pieces_of(*x.form(x("select", x("and", early, unknown), 1.0, 2.0))) is None
@@ -149,7 +149,7 @@ def test_truths() -> None:
 
 
 def test_what_is_no_curve() -> None:
-    x = Counted()
+    x = ScheduleCounter()
     wave = x("cosine", x.c)
     for node in (
         x("sine", x.c),
@@ -162,14 +162,14 @@ def test_what_is_no_curve() -> None:
 
 
 def test_one_piece() -> None:
-    x = Counted()
+    x = ScheduleCounter()
     (piece,) = pieces_of(*x.form(x("exponential", x("multiply", x.c, -0.01)))) or []
     assert isinstance(piece, Piece)
     assert math.isclose(piece.curve.value(50), math.exp(-0.5))
 
 
 def test_too_many_ranges_are_given_up() -> None:
-    x = Counted()
+    x = ScheduleCounter()
     node = x.c
     for n in range(300):
         node = x("select", x("compare", x.c, float(7 * n), how="LT"), float(n % 2), node)

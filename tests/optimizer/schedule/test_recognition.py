@@ -10,21 +10,21 @@ from hypothesis import strategies as st
 
 from hlo_inspect.optimizer.algebra.numeric import value_of_node
 from hlo_inspect.optimizer.schedule.recognition import FAR, Segment, counts_steps, format_schedule, format_segments, schedule_of
-from tests.optimizer.programs import Counted
+from tests.optimizer.programs import ScheduleCounter
 
 
-def words(x: Counted, node: int) -> str | None:
+def words(x: ScheduleCounter, node: int) -> str | None:
     return format_schedule(*x.form(node))
 
 
-def cosine(x: Counted, counter: int, steps: float, until: float | None = None) -> int:
+def cosine(x: ScheduleCounter, counter: int, steps: float, until: float | None = None) -> int:
     """(1 + cos(pi * min(counter, until) / steps)) / 2"""
     angle = x("multiply", x("minimum", counter, until or steps), math.pi / steps)
     return x("multiply", x("add", x("cosine", angle), 1.0), 0.5)
 
 
 def test_linear() -> None:
-    x = Counted()
+    x = ScheduleCounter()
     assert words(x, x("multiply", x("minimum", x.c, 100.0), 1e-5)) == "linear warm-up 0 to 0.001 over 100 steps"
     falling = x("subtract", 0.5, x("multiply", x("minimum", x.c, 100.0), 0.004))
     assert words(x, falling) == "linear 0.5 to 0.1 over 100 steps"
@@ -32,7 +32,7 @@ def test_linear() -> None:
 
 
 def test_half_a_wave() -> None:
-    x = Counted()
+    x = ScheduleCounter()
     assert words(x, cosine(x, x.c, 500.0)) == "cosine 1 to 0 over 500 steps"
     assert words(x, cosine(x, x.c, 500.0, until=400.0)) is None
     assert words(x, x("cosine", x("multiply", x.c, 0.01))) is None
@@ -43,7 +43,7 @@ def test_half_a_wave() -> None:
 @pytest.mark.parametrize(("warm", "peak"), [(10, 3e-5), (1, 0.001)])
 def test_a_wave_that_nothing_ends(warm: int, peak: float) -> None:
     """MaxText's: it would rise again after its end."""
-    x = Counted()
+    x = ScheduleCounter()
     rising = x("multiply", x("minimum", x("maximum", x.c, 0.0), float(warm)), peak / warm)
     turned = x("multiply", x("subtract", x.c, float(warm)), math.pi / 15)
     wave = x("add", x("multiply", x("cosine", turned), 0.45 * peak), 0.55 * peak)
@@ -54,7 +54,7 @@ def test_a_wave_that_nothing_ends(warm: int, peak: float) -> None:
 
 
 def test_waves_that_start_again() -> None:
-    x = Counted()
+    x = ScheduleCounter()
     first = cosine(x, x.c, 100.0)
     second = cosine(x, x("add", x.c, -100.0), 300.0)
     node = x("select", x("compare", x.c, 100.0, how="LT"), first, second)
@@ -62,7 +62,7 @@ def test_waves_that_start_again() -> None:
 
 
 def test_exponentials() -> None:
-    x = Counted()
+    x = ScheduleCounter()
     decay = x("multiply", x("power", 0.9, x("divide", x.c, 50.0)), 0.2)
     assert words(x, decay) == "exponential from 0.2, times 0.9 every 50 steps"
     assert words(x, x("power", 0.999, x.c)) == "exponential from 1, times 0.999 each step"
@@ -74,7 +74,7 @@ def test_exponentials() -> None:
 
 def test_the_inverse_of_time() -> None:
     """Keras has it as InverseTimeDecay."""
-    x = Counted()
+    x = ScheduleCounter()
     node = x("divide", 0.1, x("add", x("multiply", x.c, 0.002), 1.0))
     assert words(x, node) == "inverse 0.1 / (1 + 0.002 * counter)"
     halves = x("divide", 1.0, x("add", x("multiply", x.c, 0.5), 5.0))
@@ -84,7 +84,7 @@ def test_the_inverse_of_time() -> None:
 
 def test_stairs_that_begin_later() -> None:
     """The first stair may have been entered before the text turns to the stairs: both give the same value there."""
-    x = Counted()
+    x = ScheduleCounter()
     stairs = x("multiply", x("power", 0.9, x("floor", x("divide", x("add", x.c, -50.0), 100.0))), 0.2)
     waiting = x("select", x("compare", x.c, 50.0, how="LE"), 0.2, stairs)
     assert words(x, waiting) == "constant 0.2 for 50 steps, then staircase from 0.2, times 0.9 every 100 steps"
@@ -98,18 +98,18 @@ def test_stairs_that_begin_later() -> None:
 
 
 def test_whole_quotients_are_no_lines() -> None:
-    x = Counted()
+    x = ScheduleCounter()
     assert words(x, x("integer-divide", x.c, 100.0)) is None
     assert words(x, x("power", 0.5, x("integer-divide", x.c, 100.0))) == "staircase from 1, times 0.5 every 100 steps"
 
 
 def test_a_stair_that_starts_late_is_not_named() -> None:
-    x = Counted()
+    x = ScheduleCounter()
     assert words(x, x("power", 0.5, x("floor", x("divide", x("add", x.c, 10.0), 100.0)))) is None
 
 
 def test_inverse_roots() -> None:
-    x = Counted()
+    x = ScheduleCounter()
     assert words(x, x("rsqrt", x("add", x.c, 100.0))) == "inverse square root 1 / sqrt(counter + 100)"
     assert words(x, x("multiply", 3.0, x("rsqrt", x("multiply", 4.0, x("add", x.c, 1.0))))) == (
         "inverse square root 1.5 / sqrt(counter + 1)"
@@ -118,7 +118,7 @@ def test_inverse_roots() -> None:
 
 def test_steps_that_are_counted_from_1() -> None:
     """As a function of the counter itself neither has round numbers, or a name."""
-    x = Counted()
+    x = ScheduleCounter()
     step = x("add", x.c, 1.0)
     warm_up = x("multiply", x("minimum", step, 1000.0), 1e-6)
     assert words(x, warm_up) == "linear warm-up 0 to 0.001 over 1000 steps, of the counter + 1"
@@ -128,14 +128,14 @@ def test_steps_that_are_counted_from_1() -> None:
 
 def test_a_line_begins_at_the_first_step() -> None:
     """As a function of the counter + 1 it is 0 at 1, not at 0; what it would be at 0 is a part of it all the same."""
-    x = Counted()
+    x = ScheduleCounter()
     rising = x("multiply", x("minimum", x.c, 70.0), 1e-5 / 70)
     node = x("select", x("compare", x.c, 0.0, how="LE"), x("multiply", x.c, 0.0), rising)
     assert words(x, node) == "linear warm-up 0 to 1e-05 over 70 steps"
 
 
 def test_what_has_no_name() -> None:
-    x = Counted()
+    x = ScheduleCounter()
     y = x.graph.input((0, 1, ()), 1)
     for node in (x("sine", x.c), x("multiply", x.c, y), x("power", x("add", x.c, 1.0), 0.3)):
         assert words(x, node) is None
@@ -143,7 +143,7 @@ def test_what_has_no_name() -> None:
 
 
 def test_counters() -> None:
-    x = Counted()
+    x = ScheduleCounter()
     more, limit = x("add", x.c, 1.0), 2147483647.0
     node = x("select", x("compare", x.c, limit, how="LT"), more, limit)
     assert counts_steps(*x.form(more))
@@ -165,7 +165,7 @@ STEPS = st.lists(
 )
 
 
-def built(x: Counted, steps: list[tuple[str, int, float]]) -> int:
+def built(x: ScheduleCounter, steps: list[tuple[str, int, float]]) -> int:
     nodes = [x.c]
     for op, which, number in steps:
         operand = nodes[which % len(nodes)]
@@ -189,7 +189,7 @@ def built(x: Counted, steps: list[tuple[str, int, float]]) -> int:
 @given(STEPS, st.lists(st.integers(0, 2000), min_size=20, max_size=20), st.integers(0, 1))
 def test_what_is_named_is_what_is_computed(steps: list[tuple[str, int, float]], counters: list[int], ahead: int) -> None:
     """The equations of an expression's parts give its value at any counter, except at the beginning of a stair."""
-    x = Counted()
+    x = ScheduleCounter()
     node = x("multiply", built(x, steps), 0.7)
     parts = schedule_of(*x.form(node), ahead)
     if parts is None:
@@ -201,7 +201,7 @@ def test_what_is_named_is_what_is_computed(steps: list[tuple[str, int, float]], 
             assert abs(part.value(counter + ahead) - computed(x, node, counter)) <= 1e-4 * scale + 1e-12
 
 
-def computed(x: Counted, node: int, counter: int) -> float:
+def computed(x: ScheduleCounter, node: int, counter: int) -> float:
     value = value_of_node(x.graph, node, lambda leaf: float(counter) if leaf == x.c else None)
     assert value is not None
     return value

@@ -254,7 +254,7 @@ def cudnn_rule(target: str) -> Rule | None:
     return _cudnn if _CUDNN.fullmatch(target) else None
 
 
-def _both(prefix: str, suffix: str, rule: Callable[[Operation, Kernel], CallCost]) -> dict[str, Rule]:
+def _rule_pair(prefix: str, suffix: str, rule: Callable[[Operation, Kernel], CallCost]) -> dict[str, Rule]:
     """Return the rules of a forward and its backward, by target."""
     return {
         f"{prefix}_forward{suffix}": lambda op: rule(op, "forward"),
@@ -263,9 +263,9 @@ def _both(prefix: str, suffix: str, rule: Callable[[Operation, Kernel], CallCost
 
 
 RULES: dict[str, Rule] = (
-    _both("te_fused_attn", "_ffi", _te)
-    | _both("te_fused_attn", "", _te_opaque)
-    | _both("te_cross_fused_attn", "", _te_opaque)
-    | _both("te_self_fused_attn", "", _te_opaque)
-    | _both("te_fused_attn_score_mod", "_ffi", _te_opaque)
+    _rule_pair("te_fused_attn", "_ffi", _te)
+    | _rule_pair("te_fused_attn", "", _te_opaque)
+    | _rule_pair("te_cross_fused_attn", "", _te_opaque)
+    | _rule_pair("te_self_fused_attn", "", _te_opaque)
+    | _rule_pair("te_fused_attn_score_mod", "_ffi", _te_opaque)
 )

@@ -34,7 +34,7 @@ class ShapeTrees:
     def __init__(self) -> None:
         self._known: dict[int, tuple[Shape, ShapeTree]] = {}  # the shape is kept, so that its identity stays taken
 
-    def of(self, shape: TupleShape) -> ShapeTree:
+    def get(self, shape: TupleShape) -> ShapeTree:
         cached = self._known.get(id(shape))
         if cached is None:
             cached = self._known[id(shape)] = (shape, _tree(shape))
@@ -42,11 +42,11 @@ class ShapeTrees:
 
     def size(self, shape: Shape | None) -> int:
         """Return the number of subshapes; an unknown shape counts as an array."""
-        return len(self.of(shape).parts) if isinstance(shape, TupleShape) else 1
+        return len(self.get(shape).parts) if isinstance(shape, TupleShape) else 1
 
     def part(self, shape: Shape | None, place: int) -> Shape | None:
         """The subshape at a place."""
-        return self.of(shape).parts[place] if isinstance(shape, TupleShape) else shape
+        return self.get(shape).parts[place] if isinstance(shape, TupleShape) else shape
 
     def place(self, shape: Shape | None, index: ShapeIndex) -> int | None:
         """Return the place of a shape index, None if it does not exist."""
@@ -54,7 +54,7 @@ class ShapeTrees:
         for i in index:
             if not isinstance(shape, TupleShape) or i >= len(shape.elements):
                 return None
-            place += self.of(shape).elements[i][0]
+            place += self.get(shape).elements[i][0]
             shape = shape.elements[i]
         return place
 
@@ -62,7 +62,7 @@ class ShapeTrees:
         """The shape index of a place."""
         index: list[int] = []
         while place and isinstance(shape, TupleShape):
-            for number, (start, end) in enumerate(self.of(shape).elements):
+            for number, (start, end) in enumerate(self.get(shape).elements):
                 if start <= place < end:
                     index.append(number)
                     place -= start
@@ -106,7 +106,7 @@ class Values:
     phi_inputs: dict[int, tuple[int, ...]] = field(default_factory=dict)
     faults: list[MemoryFault] = field(default_factory=list)
 
-    def of(self, time: int) -> list[int]:
+    def result(self, time: int) -> list[int]:
         """The values of a result by place."""
         result = self.results[time]
         return [result] if isinstance(result, int) else result
@@ -257,7 +257,7 @@ class _Dataflow:
             parts = [given] if isinstance(given, int) else given
             if place is not None and parts is not None and trees.size(trees.part(shape, place)) == len(parts):
                 result[place : place + len(parts)] = parts
-        tree = trees.of(shape)
+        tree = trees.get(shape)
         for place, value in enumerate(result):
             if value == MISSING or (leaves and isinstance(tree.parts[place], TupleShape)):
                 result[place] = self._define(time, place)
@@ -272,7 +272,7 @@ class _Dataflow:
         shape = self._schedule.shapes[operands[0]]
         if not isinstance(shape, TupleShape) or number >= len(shape.elements):
             return None
-        start, end = self._trees.of(shape).elements[number]
+        start, end = self._trees.get(shape).elements[number]
         return given[start:end] if isinstance(shape.elements[number], TupleShape) else given[start]
 
     def _gather_start(self, time: int) -> Result:
