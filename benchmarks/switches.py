@@ -57,7 +57,7 @@ def _without_fingerprints(begin: Function) -> Function:
 
     def begun(self: object, module: object, views: object, **options: object) -> None:
         bare = copy(views)
-        vars(bare)["fingerprints"] = SimpleNamespace(of=lambda _: None)
+        vars(bare)["fingerprints"] = SimpleNamespace(get=lambda _: None)
         begin(self, module, bare, **options)
 
     return begun
