@@ -77,7 +77,7 @@ class Assignment:
 
 
 def assign(facts: BufferFacts) -> Assignment:
-    """The allocations of all buffers."""
+    """Assign an allocation to each buffer."""
     return _Assigner(facts).run()
 
 
@@ -195,7 +195,7 @@ class _Assigner:
             self._found.heaps.setdefault(facts.spaces[buffer], []).append(buffer)
 
     def _of_operands(self, buffer: int) -> list[int]:
-        """The reusable allocations that operands of the buffer's values are in."""
+        """Return the reusable allocations that hold operands of the buffer's values."""
         facts = self._facts
         candidates: dict[int, None] = {}
         for value in facts.buffers.members[buffer]:
@@ -212,7 +212,7 @@ class _Assigner:
         return list(candidates)
 
     def _free(self, buffer: int) -> int:
-        """The allocations that are large enough and free at all times of the buffer, as bits."""
+        """Return the allocations that are large enough and free at all times of the buffer, as bits."""
         facts = self._facts
         size = facts.sizes[buffer]
         free = self._of_space.get(facts.spaces[buffer], 0) & self._fitting(size, exactly=buffer in facts.outputs)
@@ -227,12 +227,12 @@ class _Assigner:
         return free
 
     def _fitting(self, size: int, *, exactly: bool) -> int:
-        """The allocations of at least this size; they are made in the order of falling sizes."""
+        """Return the allocations of `size` bytes or more, or of exactly that size. They are made in falling order of size."""
         first = bisect_left(self._falling_sizes, -size) if exactly else 0
         return (1 << bisect_right(self._falling_sizes, -size)) - (1 << first)
 
     def _holding(self, time: int) -> int:
-        """The reusable allocations that values of a result are in, as bits: a copy is never written over what it copies."""
+        """Return the reusable allocations that hold values of a result, as bits: a copy is never written over its operand."""
         bits = 0
         for value in self._facts.values.result(time) if time >= 0 else ():
             allocation = self._found.allocation_of_buffer.get(self._facts.buffers.buffer_of_value[value])
@@ -274,11 +274,11 @@ def _open_interval(start: int, end: int) -> tuple[int, int]:
 
 
 def temporary_bytes(assignment: Assignment, heap: int, thread_local: int, alignment: int, space: int) -> int:
-    """The heap and the tables of tuples, end to end, each at the next multiple of the alignment
-    (`BufferAssignment::CombineTempAllocations`).
+    """Add up the heap and the tables of tuples, each at the next multiple of the alignment.
 
-    The order decides how the last one is rounded. Tables come in the order in which they are assigned, the heap after them,
-    then `thread_local` allocations of what is applied to elements; `std::partition` moves what is temporary behind the rest.
+    Follows `BufferAssignment::CombineTempAllocations`. The order decides how the last one is rounded. Tables come in the order
+    in which they are assigned, the heap after them. The `thread_local` allocations of computations applied to elements come
+    last. `std::partition` then moves the temporary allocations behind the rest.
     """
     sizes: list[int | None] = [
         allocation.bytes if allocation.kind == "temporary" and allocation.space == space else None
@@ -293,7 +293,7 @@ def temporary_bytes(assignment: Assignment, heap: int, thread_local: int, alignm
 
 
 def partitioned(sizes: list[int | None]) -> list[int]:
-    """The sizes in the order in which `std::partition` of libstdc++ leaves them behind the others."""
+    """Return the sizes in the order in which `std::partition` of libstdc++ leaves them behind the others."""
     first, last = 0, len(sizes)
     while True:
         while first != last and sizes[first] is None:
@@ -323,7 +323,7 @@ class Occupancy:
         self._within = [0] * (2 * self._leaves)
 
     def take(self, start: int, end: int, allocation: int) -> None:
-        """Takes an allocation from `start` to before `end`."""
+        """Mark an allocation as taken from `start` to before `end`."""
         bit = 1 << allocation
         low, high = start + self._leaves, end + self._leaves
         covering, within = self._covering, self._within

@@ -37,7 +37,7 @@ class BufferLife(NamedTuple):
 
 
 def find_lives(device: DeviceMemory, name: str) -> list[BufferLife]:
-    """The lives of the buffers that hold what an instruction of that name returns, in the order of its result."""
+    """Return the lives of the buffers that hold the result of an instruction of that name, in the order of the result."""
     schedule = device.schedule
     lives: dict[int, BufferLife] = {}
     for time in range(schedule.end):
@@ -51,7 +51,7 @@ def find_lives(device: DeviceMemory, name: str) -> list[BufferLife]:
 
 
 def names_of(device: DeviceMemory) -> Iterator[str]:
-    """The names of all instructions of the schedule."""
+    """Return the names of all instructions of the schedule."""
     schedule = device.schedule
     return (schedule.name(time) for time in range(schedule.end) if time not in schedule.wrapped)
 

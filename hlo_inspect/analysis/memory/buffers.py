@@ -32,8 +32,9 @@ class LiveRanges:
 
 
 def find_live_ranges(values: Values, aliased: Collection[tuple[int, int]]) -> LiveRanges:
-    """The live ranges of values, each by itself. `aliased` are the parts of entry parameters, by number and place, that an
-    output takes the place of.
+    """Return the live range of each value by itself.
+
+    `aliased` are the parts of entry parameters, by number and place, whose buffer an output uses.
     """
     schedule = values.schedule
     starts, ends, positions = _definitions(values)
@@ -180,7 +181,7 @@ class Buffers:
 
 
 def find_buffers(values: Values, in_place: InPlace, outputs: Iterable[tuple[int, int]]) -> Buffers:
-    """The buffers of values. `outputs` are pairs of values: of an output and of the parameter whose place it takes."""
+    """Return the buffers of values. `outputs` are pairs of values: an output, and the parameter whose buffer it uses."""
     sets = _Sets(len(values.times))
     for value, other in outputs:
         sets.join(value, other)
@@ -237,7 +238,7 @@ class _Sets:
         return value
 
     def join(self, value: int, other: int) -> None:
-        """The smaller number stands for both, so that the sets come in the order of their first values."""
+        """Join two sets. The smaller number stands for both, so that the sets come in the order of their first values."""
         value, other = self._find(value), self._find(other)
         if value != other:
             self._parents[max(value, other)] = min(value, other)

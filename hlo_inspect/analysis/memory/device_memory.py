@@ -31,8 +31,10 @@ from hlo_inspect.hlo.values.shapes import HOST_SPACE, ArrayShape, Shape
 
 
 class ScheduledInstruction(NamedTuple):
-    """An instruction of the text: the row of a computation. `is_printed` is false for what a short spelling of an asynchronous
-    instruction leaves out; the row is that of the short spelling.
+    """An instruction of the text: the row of a computation.
+
+    `is_printed` is false for an instruction that a short spelling of an asynchronous instruction leaves out. The row is then
+    that of the short spelling.
     """
 
     computation: str
@@ -238,7 +240,7 @@ class DeviceMemory:
         return self.values.shape(value)
 
     def place(self, time: int) -> ScheduledInstruction:
-        """The instruction that runs at a time."""
+        """Return the instruction that runs at a time."""
         schedule = self.schedule
         view, row = schedule.view(time), schedule.rows[time]
         return ScheduledInstruction(view.computation.name, row, view.names[row], view.lines[row], time not in schedule.wrapped)
@@ -250,7 +252,7 @@ class DeviceMemory:
 
 
 def find_device_memory(module: Module, views: Views, platform: Platform) -> DeviceMemory:
-    """The device memory of a module that was read with its graph, is scheduled and not cut off."""
+    """Compute the device memory of a module that was read with its graph, is scheduled and not truncated."""
     schedule = flatten_schedule(module, views)
     orders = post_orders(schedule)
     values = find_values(schedule, numbered(orders, in_order_of_text(schedule, module)))
@@ -286,8 +288,9 @@ def find_device_memory(module: Module, views: Views, platform: Platform) -> Devi
 def _aliases(
     module: Module, values: Values, platform: Platform, faults: list[MemoryFault]
 ) -> dict[tuple[int, int], tuple[int, int]]:
-    """By number and place of an entry parameter the output that takes its place, and its own value. An output takes the place
-    of a parameter of the same size only.
+    """Return, by number and place of an entry parameter, the output that uses its buffer and the parameter's own value.
+
+    An output uses the buffer of a parameter of the same size only.
     """
     aliases: dict[tuple[int, int], tuple[int, int]] = {}
     entry, shapes, place = values.schedule.runs[0], values.schedule.shapes, values.trees.place
@@ -360,7 +363,7 @@ class ThreadLocal(NamedTuple):
 
 
 def find_thread_local(module: Module, views: Views, platform: Platform) -> ThreadLocal:
-    """The allocations of all computations of the module that are applied to elements."""
+    """Add up the allocations of all computations of the module that are applied to elements."""
     allocations = constant_bytes = 0
     for name in dict.fromkeys(_applied(module, views)):
         column = module.computations[name].rows.column
@@ -373,7 +376,7 @@ def find_thread_local(module: Module, views: Views, platform: Platform) -> Threa
 
 
 def _applied(module: Module, views: Views) -> Iterator[str]:
-    """The computations of the module that others apply, each as often as they do."""
+    """Yield the computations of the module that others apply, once for each application."""
     for name, computation in module.computations.items():
         rows = computation.rows
         for row in rows.column.calling:

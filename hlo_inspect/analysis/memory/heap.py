@@ -68,7 +68,7 @@ class Trace:
     changes_to_peak: int = 0
 
     def note(self, change: Change) -> None:
-        """The next change."""
+        """Append a change, and move the peak to it if more bytes are live than before."""
         self.changes.append(change)
         if change.live > self.peak:
             self.peak, self.time, self.changes_to_peak = change.live, change.time, len(self.changes)
@@ -85,7 +85,7 @@ class Trace:
 
 
 def simulate(facts: BufferFacts, buffers: Sequence[int]) -> Trace:
-    """The trace of the heap that holds these buffers."""
+    """Return the trace of the heap that holds these buffers."""
     return _Simulation(facts, buffers).run()
 
 
@@ -136,7 +136,11 @@ class _Simulation:
         return defined, freed
 
     def _taken_over(self, value: int, going: dict[int, None]) -> int | None:
-        """The operand whose memory the value takes over: it is freed now, and neither shares its buffer with others."""
+        """Return the operand whose memory the value takes over.
+
+        The operand is freed at the same time, and neither shares its buffer with other values. Return None if there is no such
+        operand.
+        """
         values, is_possible = self._facts.values, self._facts.overwriting.is_possible
         time, place = values.times[value], values.places[value]
         for given in self._candidates(time, going):
@@ -145,7 +149,7 @@ class _Simulation:
         return None
 
     def _candidates(self, time: int, going: dict[int, None]) -> list[int]:
-        """The operands of what runs at a time that are freed then, in the order of the operands."""
+        """Return the operands of the instruction at a time that are freed then, in the order of the operands."""
         if self._candidates_at != time:
             values, members, buffer_of_value = (
                 self._facts.values,
@@ -189,7 +193,7 @@ class _Simulation:
 
 
 def simulate_preset(facts: BufferFacts, buffers: Sequence[int]) -> Trace:
-    """The trace of the memory space that holds these buffers."""
+    """Return the trace of the memory space that holds these buffers."""
     schedule, values, ranges = facts.values.schedule, facts.values, facts.ranges
     members = [value for buffer in buffers for value in facts.buffers.members[buffer]]
     joined = {value for value in members if _joins_slices(schedule, values.times[value])}
@@ -226,7 +230,7 @@ def _spans(facts: BufferFacts, uses: Sequence[int], start: int, end: int) -> Ite
 
 
 def _around_branches(facts: BufferFacts, uses: Sequence[int], user: int, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The spans of a value whose last use is a conditional: before its branches, and in those that use it."""
+    """Yield the spans of a value whose last use is a conditional: before its branches, and in the branches that use it."""
     waiting = [(user, start, end)]
     while waiting:
         conditional, begin, limit = waiting.pop()
@@ -285,7 +289,7 @@ class _Group(NamedTuple):
 
 
 def pack(intervals: Mapping[int, Interval], alignment: int) -> Packing:
-    """The lower of the two packings of these intervals, with offsets that are multiples of `alignment`."""
+    """Return the lower of the two packings of these intervals, with offsets that are multiples of `alignment`."""
     groups = _groups(intervals)
     spatial = _pack(sorted(groups, key=lambda group: (-group.bytes, -group.duration, group.value)), alignment)
     load, tick = _highest_load(groups, alignment)
@@ -357,8 +361,10 @@ def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 class _PlacedSpans:
-    """The spans of a heap that have their place, in units of the alignment. Each span of the groups that are to be placed has a
-    slot, in the order in which they start; what is not placed yet ends before all others start.
+    """The spans of a heap that have their offsets, in units of the alignment.
+
+    Each span of the groups to be placed has a slot, in the order in which they start. A span that is not placed yet ends before
+    all others start.
     """
 
     def __init__(self, groups: Sequence[_Group], height: int) -> None:
@@ -408,7 +414,7 @@ class _PlacedSpans:
 
 
 def _pack(order: Sequence[_Group], alignment: int, enough: int | None = None) -> Packing:
-    """The packing of groups in this order, as far as it is lower than `enough`."""
+    """Pack the groups in this order; stop as soon as the packing is not lower than `enough`."""
     if not order:
         return Packing(0, {})
     placed = _PlacedSpans(order, sum(-(-group.bytes // alignment) for group in order))

@@ -45,7 +45,7 @@ class ShapeTrees:
         return len(self.get(shape).parts) if isinstance(shape, TupleShape) else 1
 
     def part(self, shape: Shape | None, place: int) -> Shape | None:
-        """The subshape at a place."""
+        """Return the subshape at a place."""
         return self.get(shape).parts[place] if isinstance(shape, TupleShape) else shape
 
     def place(self, shape: Shape | None, index: ShapeIndex) -> int | None:
@@ -59,7 +59,7 @@ class ShapeTrees:
         return place
 
     def index(self, shape: Shape | None, place: int) -> ShapeIndex:
-        """The shape index of a place."""
+        """Return the shape index of a place."""
         index: list[int] = []
         while place and isinstance(shape, TupleShape):
             for number, (start, end) in enumerate(self.get(shape).elements):
@@ -107,12 +107,12 @@ class Values:
     faults: list[MemoryFault] = field(default_factory=list)
 
     def result(self, time: int) -> list[int]:
-        """The values of a result by place."""
+        """Return the values of a result by place."""
         result = self.results[time]
         return [result] if isinstance(result, int) else result
 
     def top(self, time: int) -> int:
-        """The value of the whole result."""
+        """Return the value of the whole result."""
         result = self.results[time]
         return result if isinstance(result, int) else result[0]
 
@@ -120,19 +120,20 @@ class Values:
         return self.trees.part(self.schedule.shapes[self.times[value]], self.places[value])
 
     def index(self, value: int) -> ShapeIndex:
-        """The index into the result of the instruction that defines it."""
+        """Return the index into the result of the instruction that defines the value."""
         return self.trees.index(self.schedule.shapes[self.times[value]], self.places[value])
 
 
 def find_values(schedule: Schedule, ranks: Sequence[int]) -> Values:
-    """The values of a scheduled program, numbered as XLA does: by the `ranks` of the times at which they are defined, phis
-    after all others.
+    """Return the values of a scheduled program, numbered as XLA does.
+
+    They are sorted by the `ranks` of the times at which they are defined, phis after all others.
     """
     return _numbered(_Dataflow(schedule).run(), ranks)
 
 
 def _numbered(values: Values, ranks: Sequence[int]) -> Values:
-    """The values in the order of their numbers, without redundant phis."""
+    """Return the values in the order of their numbers, without redundant phis."""
     times, places, phis = values.times, values.places, values.phi_inputs
     used = {value for result in values.results for value in _parts(result)}
     order = sorted(used, key=lambda value: (value in phis, ranks[times[value]], places[value]))
@@ -264,7 +265,7 @@ class _Dataflow:
         return result
 
     def _part_of(self, time: int, number: int) -> Result | None:
-        """An element of the operand's result."""
+        """Return an element of the operand's result."""
         operands = self._schedule.operands[time]
         given = self._given(operands[0]) if operands else None
         if given is None or isinstance(given, int):
@@ -276,8 +277,10 @@ class _Dataflow:
         return given[start:end] if isinstance(shape.elements[number], TupleShape) else given[start]
 
     def _gather_start(self, time: int) -> Result:
-        """`UpdateAllGatherStartValueSet`, `UpdateCollectivePermuteStartValueSet`: element 0 is the operand, or a tuple of
-        them. One of four operands is in place: only the first is passed on.
+        """Return a start's result: element 0 is its operand, or a tuple of its operands.
+
+        Follows `UpdateAllGatherStartValueSet` and `UpdateCollectivePermuteStartValueSet`. A collective-permute-start of four
+        operands works in place: only the first is passed on.
         """
         operands = self._schedule.operands[time]
         is_in_place = self._schedule.opcodes[time] == "collective-permute-start" and len(operands) == 4
@@ -355,7 +358,7 @@ class _Dataflow:
         return result
 
     def _replace(self, values: dict[int, int]) -> None:
-        """Puts the one value that arrives at a redundant phi in its place."""
+        """Replace each redundant phi by the one value that arrives at it."""
         results, kept = self._values.results, self._values.phi_inputs
         for phi in values:
             del kept[phi]

@@ -49,12 +49,12 @@ def on_host(shape: Shape | None) -> bool:
 
 
 def host_parameters(interface: Interface) -> list[ParameterLeaf]:
-    """The arrays of the entry's parameters that are in the host's memory."""
+    """Return the arrays of the entry's parameters that are in the host's memory."""
     return [leaf for leaf in interface.parameters if on_host(leaf.shape)]
 
 
 def find_transfers(views: Views, calls: CallGraph) -> list[HostTransfer]:
-    """The copies between host and device, in the order of the text, in a module that was read with its graph."""
+    """Return the copies between host and device in the order of the text. The module must be read with its graph."""
     return [
         transfer
         for name in views.computations

@@ -72,7 +72,7 @@ class InPlace:
         return (Pair(1, (), ()),)
 
     def _permute(self, view: View, row: int) -> Sequence[Pair]:
-        """A collective-permute of four operands, and its start, writes to the second one."""
+        """Return the pairs of a collective-permute of four operands, or of its start: it writes to the second operand."""
         if len(view.operand_rows(row)) != 4:
             return ()
         result_index: ShapeIndex = (1,) if view.opcodes[row].endswith("-start") else ()
@@ -91,7 +91,7 @@ class InPlace:
         return (*inside, *stated) if inside and stated else inside or stated
 
     def _pairs_by_content(self, view: View, row: int) -> Sequence[Pair]:
-        """The pairs of a fusion by its content."""
+        """Return the pairs of a fusion by its content."""
         fused = self._views.fused(view, row)
         return self.of_fused(fused) if fused is not None else ()
 
@@ -126,7 +126,7 @@ class InPlace:
         return pairs
 
     def _of_source(self, view: View, row: int | None) -> Sequence[Pair]:
-        """The pairs of what a fusion's result is; of a fusion in it only those by its content."""
+        """Return the pairs of a row of a fusion; for a nested fusion only those by its content."""
         if row is None:
             return ()
         if view.opcodes[row] == "fusion":
@@ -169,7 +169,7 @@ def _each(count: int) -> Sequence[Pair]:
 
 
 def _leaves(shape: Shape | None) -> list[ShapeIndex]:
-    """The indices of what is no tuple."""
+    """Return the indices of the subshapes that are no tuples."""
     if isinstance(shape, ArrayShape) or shape is None:
         return [()]
     indices: list[ShapeIndex] = []

@@ -83,7 +83,7 @@ class LiveArrays:
         self._phase_of = phase_of
 
     def find(self) -> list[LiveArray]:
-        """The arrays, the largest first."""
+        """Return the arrays, the largest first."""
         device = self._device
         rows = [self.describe(row) for row in device.live_at_peak]
         if device.thread_local.constant_bytes:
@@ -119,7 +119,7 @@ class LiveArrays:
         )
 
     def _named(self, row: LiveBuffer) -> int:
-        """The value to name: the row's own, else the first of its buffer that has a source and the same size."""
+        """Return the value to name: the row's own, else the first of its buffer that has a source and the same size."""
         device, members = self._device, self._device.buffers.members[row.buffer]
         if row.kind != "heap" or len(members) == 1 or self._has_source(row.value):
             return row.value
@@ -142,7 +142,7 @@ class LiveArrays:
         return self._role_in_step(row, relation) if self._asks_optimizer else NOT_SOUGHT
 
     def _role_in_step(self, row: LiveBuffer, relation: Relation | None) -> str:
-        """The role of an array that is neither a table nor a constant."""
+        """Return the role of an array that is neither a table nor a constant."""
         if row.allocation is not None and row.allocation.parameter is not None:
             return self._parameter_role(row.allocation.parameter, row.allocation.index)
         if relation is not None:
@@ -218,7 +218,7 @@ class LargestLive(NamedTuple):
 
 
 def live_curve(device: DeviceMemory, phase_of: Callable[[View, int], str]) -> list[CurvePoint]:
-    """The static part and the heap whose highest point makes the peak, in parts of equal length."""
+    """Return the live bytes in parts of equal length: static allocations plus the heap with the highest peak."""
     curve, schedule = device.curve(), device.schedule
     count = min(len(curve) - 1, MAX_POINTS)
     points = []

@@ -94,8 +94,9 @@ class OutOfMemory:
 
 
 def read_reports(lines: Iterable[tuple[int, str]]) -> list[OutOfMemory]:
-    """The reports among numbered lines of a log, whatever is before what XLA wrote on each line. A report that is printed
-    twice, as tracebacks do, is there once.
+    """Read the reports among numbered lines of a log, whatever precedes XLA's words on each line.
+
+    A report that is printed twice, as tracebacks do, is returned once.
     """
     reports: list[OutOfMemory] = []
     reader: _ReportReader | None = None

@@ -108,7 +108,7 @@ class Overwriting:
         return opcode == "call" and self._call(operand, user)
 
     def _call(self, operand: int, user: int) -> bool:
-        """The operand is used by the call and by the root of what is called, element by element."""
+        """Return True if only the call and the root of the called computation use the operand, the root element by element."""
         schedule = self._schedule
         runs = schedule.called.get(user, ())
         if not runs or runs[0].root < 0:
@@ -139,8 +139,9 @@ class Overwriting:
         return kind == "kOutput" and _is_other_addend(self._views.for_computation(fused.name), number)
 
     def _elementwise_parameters(self, fused: Computation) -> Collection[int]:
-        """The parameters of which each element of a result needs the same element alone
-        (`AreTransitiveUsesElementwiseOrTuple`).
+        """Return the parameters of which each element of a result needs only the same element.
+
+        Follows `AreTransitiveUsesElementwiseOrTuple`.
         """
         cached = self._elementwise.get(fused.name)
         if cached is None:
@@ -166,7 +167,7 @@ def _elementwise_parameters(fused: View) -> set[int]:
 
 
 def _is_other_addend(fused: View, number: int) -> bool:
-    """The root adds a dot or a convolution and the parameter, which nothing else uses."""
+    """Return True if the root adds a dot or a convolution and the parameter, which nothing else uses."""
     root = fused.root
     if root is None or fused.opcodes[root] != "add":
         return False
@@ -241,7 +242,7 @@ def _same_elements(given: Shape | None, result: Shape | None) -> bool:
 
 
 def _matmul(view: View, row: int, number: int, index: ShapeIndex) -> bool:
-    """The matrix that a product is added to may be written over, except by its workspace."""
+    """Return True if the operand is the matrix that a product is added to, and the result is not the workspace."""
     instruction = view.instruction(row)
     operands = view.operand_rows(row)
     if instruction.attr("custom_call_target") != _LT_MATMUL or len(operands) < 3:
@@ -280,7 +281,7 @@ class _FusionHint:
         return row
 
     def _reduction(self) -> int | None:
-        """The first reduction that a result is, which is computed before any other result is written."""
+        """Return the first reduction among the results. It is computed before any other result is written."""
         heroes = map(self._hero_of, self._roots)
         return next((row for row in heroes if row is not None and self._fused.opcodes[row] == "reduce"), None)
 
@@ -337,7 +338,7 @@ class _FusionHint:
         return user == origin and opcode == _UPDATES and first == 1
 
     def _is_same_slice(self, user: int) -> bool:
-        """A slice of what the root updates, as large as the update."""
+        """Return True if the use is a slice of the array that the root updates, as large as the update."""
         fused, origin = self._fused, self._origin
         if origin is None or fused.opcodes[origin] != _UPDATES or fused.opcodes[user] != _SLICES:
             return False

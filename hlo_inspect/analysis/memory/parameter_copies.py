@@ -38,7 +38,7 @@ def find_gathered(
     relation_of: Callable[[View, int, ShapeIndex], Relation | None],
     phase_of: Callable[[View, int], str],
 ) -> list[GatheredParameter]:
-    """The results of all-gathers of parameters, in the order of time."""
+    """Return the results of all-gathers of parameters, in the order of time."""
     schedule, values = device.schedule, device.values
     gathered: list[GatheredParameter] = []
     for value, time in enumerate(values.times):
@@ -56,8 +56,9 @@ def find_gathered(
 
 
 class LayerStack(NamedTuple):
-    """An array that is live at the peak and made from a parameter. `loop` reads slices of it, the largest of `layer_bytes`, and
-    nothing else reads it.
+    """An array that is live at the peak and made from a parameter.
+
+    Only `loop` reads it, in slices of at most `layer_bytes`.
     """
 
     array: LiveArray
@@ -129,7 +130,7 @@ class _StackReader:
         return max(stated) if stated and len(stated) == len(sizes) else None
 
     def _fused(self, fused: Computation | None, place: int, stack: ArrayShape) -> list[int | None]:
-        """The elements of what a fusion takes of its operand, `None` for what is no slice."""
+        """Return the elements of each slice that a fusion takes of its operand; None for any other use."""
         if fused is None:
             return [None]
         key = (fused.name, place, stack)
@@ -139,7 +140,7 @@ class _StackReader:
 
 
 def _fused_slices(fused: View, place: int, stack: ArrayShape) -> Iterator[int | None]:
-    """The elements of the slices that a fused computation takes of a parameter, `None` for what is no slice."""
+    """Yield the elements of each slice that a fused computation takes of a parameter; None for any other use."""
     given = [row for row, opcode in enumerate(fused.opcodes) if opcode == "parameter"]
     waiting = [row for row in given if fused.parameter_number(row) == place]
     while waiting:
@@ -161,7 +162,7 @@ def _fused_slice(fused: View, user: int, row: int, stack: ArrayShape) -> int | N
 
 
 def _slice_of(part: Shape | None, stack: ArrayShape) -> int | None:
-    """The elements of a slice that is whole but for one dimension, of which it takes one step."""
+    """Return the elements of a slice that is whole but for one dimension, of which it takes one step; None for others."""
     if not isinstance(part, ArrayShape) or part.elements is None or not stack.elements or not part.elements:
         return None
     layers = stack.elements // part.elements

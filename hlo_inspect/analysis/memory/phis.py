@@ -35,7 +35,7 @@ def without_redundant_phis(inputs: Mapping[int, tuple[int, ...]]) -> dict[int, i
 
 
 def _resolved(replacements: dict[int, int], value: int) -> int:
-    """The value that replaces another in the end."""
+    """Return the value that replaces another in the end."""
     last = value
     while last in replacements:
         last = replacements[last]
@@ -45,7 +45,7 @@ def _resolved(replacements: dict[int, int], value: int) -> int:
 
 
 def _components(inputs: Mapping[int, tuple[int, ...]]) -> list[list[int]]:
-    """The strongly connected components, each after those whose values arrive at it."""
+    """Return the strongly connected components, each after those whose values arrive at it."""
     numbers = {phi: number for number, phi in enumerate(inputs)}
     component_of, count = strong_components(
         [[numbers[member] for member in ones if member in numbers] for ones in inputs.values()]

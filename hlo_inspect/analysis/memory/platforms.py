@@ -116,7 +116,7 @@ _GPU_FUSED = lazy_pattern(r"calls=%?fused_(?!computation)[a-z]|calls=%?(?:input|
 
 
 def find_platform(module: Module, views: Views, given: PlatformName | None = None) -> Platform:
-    """The platform that was `given`, else the one whose marks the text has, else CPU."""
+    """Return the `given` platform, else the one whose marks the text has, else CPU."""
     if given is not None:
         return _platform(module, given, "--platform")
     if has_tiles(module):
@@ -140,7 +140,7 @@ def _telling(module: Module, views: Views) -> Iterator[str]:
 
 
 def _called(module: Module, views: Views) -> set[str]:
-    """The names of the computations that something runs and neither fuses nor applies."""
+    """Return the names of the computations that an instruction runs and neither fuses nor applies."""
     callers = (
         views.for_computation(name).instruction_at(row)
         for name, computation in module.computations.items()
@@ -151,7 +151,7 @@ def _called(module: Module, views: Views) -> set[str]:
 
 
 def _marked(tails: Iterable[str]) -> Iterator[tuple[PlatformName, str]]:
-    """The platforms that rows tell, in the order of the text."""
+    """Yield the platforms that rows have marks of, in the order of the text."""
     rest = iter(tails)
     while some := list(islice(rest, _LOOKED_AT_TOGETHER)):
         text = "\n".join(some)
@@ -160,7 +160,7 @@ def _marked(tails: Iterable[str]) -> Iterator[tuple[PlatformName, str]]:
 
 
 def _mark(tail: str) -> tuple[PlatformName, str] | None:
-    """The platform by the mark of one row, and that mark."""
+    """Return the platform by the mark of one row, and that mark."""
     if "=" not in tail:
         return None
     for name, marks in (("gpu", _GPU_MARKS), ("cpu", _CPU_MARKS), ("tpu", _TPU_MARKS)):

@@ -97,12 +97,12 @@ class Schedule:
         return len(self.opcodes)
 
     def name(self, time: int) -> str:
-        """The name of the instruction, for what is not printed that of the async-start."""
+        """Return the name of the instruction; for an instruction that is not printed, that of the async-start."""
         view = self.view(time)
         return view.names[self.rows[time]]
 
     def view(self, time: int) -> View:
-        """The view that has the row of a time."""
+        """Return the view that has the row of a time."""
         run = self.run_at[time]
         while run.view is None and run.enclosing is not None:
             run = run.enclosing
@@ -113,7 +113,7 @@ class Schedule:
 
 
 def flatten_schedule(module: Module, views: Views) -> Schedule:
-    """The schedule of a module that was read with its graph."""
+    """Return the schedule of a module that was read with its graph."""
     return _Flattener(views).flatten(module)
 
 
@@ -235,7 +235,7 @@ class _Flattener:
         return tuple(operands)
 
     def _element(self, run: ComputationRun, view: View, row: int, time: int, path: tuple[int, ...]) -> int:
-        """The time of a part of a result, for which the text leaves out the get-tuple-element."""
+        """Append a get-tuple-element for each index of a path, which the text leaves out, and return the last time."""
         schedule = self._schedule
         for number in path:
             shape = schedule.shapes[time]
@@ -246,7 +246,7 @@ class _Flattener:
         return time
 
     def _take(self, run: ComputationRun, view: View, row: int, begun: tuple[ComputationRun, ...]) -> None:
-        """Gives a row its time, after what it runs."""
+        """Give a row its time, after the computations that it runs."""
         schedule = self._schedule
         opcode = view.opcodes[row]
         operands, inner = self._entered.pop((run.name, row), (None, None))
@@ -281,7 +281,7 @@ class _Flattener:
                     called_run.caller = time
 
     def _open_wrapped(self, run: ComputationRun, row: int, opcode: str, operands: tuple[int, ...]) -> ComputationRun:
-        """The computation that a short spelling of an async-start wraps, with its parameters."""
+        """Begin the computation that a short spelling of an async-start wraps, with its parameters."""
         schedule = self._schedule
         inner = ComputationRun(opcode, None, "async", operands, schedule.end, enclosing=run)
         inner.asynchronous = inner
@@ -295,7 +295,7 @@ class _Flattener:
     def _close_wrapped(
         self, inner: ComputationRun, row: int, opcode: str, shape: Shape | None, begun: tuple[ComputationRun, ...]
     ) -> None:
-        """The root of that computation, after what it runs."""
+        """End that computation with its root, after the computations that the root runs."""
         schedule = self._schedule
         result = subshape(shape, (1,)) if shape is not None else None
         inner.root = self._append(inner, row, opcode, result, tuple(inner.parameters.values()))
@@ -319,7 +319,7 @@ class _Flattener:
 
 
 def post_orders(schedule: Schedule) -> dict[ComputationRun, list[int]]:
-    """The times of each computation's instructions in post-order."""
+    """Return the times of each computation's instructions in post-order."""
     members: dict[ComputationRun, list[int]] = {run: [] for run in schedule.runs}
     for time, run in enumerate(schedule.run_at):
         members[run].append(time)
@@ -343,7 +343,7 @@ def _predecessor_getter(schedule: Schedule, run: ComputationRun, *, has_missing:
 
 
 def _predecessors(run: ComputationRun) -> dict[int, list[int]]:
-    """The control predecessors of the instructions that have some."""
+    """Return the control predecessors of each instruction that has any."""
     view, predecessors = run.view, {}
     if view is None:
         return {}
@@ -366,7 +366,7 @@ def numbered(orders: Mapping[ComputationRun, Sequence[int]], runs: Iterable[Comp
 
 
 def in_order_of_text(schedule: Schedule, module: Module) -> list[ComputationRun]:
-    """The computations as they stand in the text; one that is not printed stands before the one that runs it."""
+    """Return the computations in the order of the text; one that is not printed precedes the one that runs it."""
     in_text = {name: number for number, name in enumerate(module.computations)}
     order: dict[ComputationRun, float] = {}
     for run in schedule.runs:  # an enclosing one comes before those that it has
@@ -378,8 +378,9 @@ def in_order_of_text(schedule: Schedule, module: Module) -> list[ComputationRun]
 
 
 def callers_first(schedule: Schedule) -> list[ComputationRun]:
-    """The computations in reverse post-order of the call graph (`CallGraph::VisitNodes`): a body before its condition. Buffers
-    of one size are assigned in this order.
+    """Return the computations in reverse post-order of the call graph (`CallGraph::VisitNodes`): a body before its condition.
+
+    Buffers of one size are assigned in this order.
     """
     calls: dict[ComputationRun, list[ComputationRun]] = {}
     for time in sorted(schedule.called):

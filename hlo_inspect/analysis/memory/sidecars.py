@@ -196,7 +196,7 @@ def read_live_range(lines: Iterable[str]) -> LiveRangeFile:
 
 
 def read_usage_report(lines: Iterable[str]) -> UsageReportFile:
-    """The bytes of each memory space."""
+    """Read the bytes of each memory space."""
     totals: dict[int, int] = {}
     names: dict[int, str] = {}
     color = 0
@@ -239,7 +239,7 @@ def peak_bytes(assignment: BufferAssignmentFile, ranges: LiveRangeFile) -> int:
 
 
 def _highest(spans: dict[PlacedValue, tuple[int, int]]) -> int:
-    """The first time at which the values take most, those at one offset once."""
+    """Return the first time at which the values take most bytes; values at one offset count once."""
     by_offset: dict[int, list[tuple[int, int, int]]] = {}
     for value, (start, end) in spans.items():
         by_offset.setdefault(value.offset, []).append((start, end, value.size))
@@ -301,7 +301,7 @@ NO_SIDECARS = Sidecars()
 
 
 def find_sidecars(module: Module, views: Views) -> Sidecars:
-    """The files beside the text of a module, as far as their values are those of the module."""
+    """Read the files beside the text of a module, unless most of their values are not in the module."""
     path = Path(module.path)
     if module.first_line > _HEADER_LINES or not _is_file(path):
         return NO_SIDECARS
@@ -327,7 +327,7 @@ def find_sidecars(module: Module, views: Views) -> Sidecars:
 
 
 def files_beside(text: str) -> list[Path]:
-    """The files about memory beside the text of that name, of this module or of another one."""
+    """Return the files about memory beside the text of that name, of this module or of another one."""
     return [path for end in (ASSIGNMENT, RANGES) if (path := _sidecar_path(Path(text), end)) is not None]
 
 
@@ -418,7 +418,7 @@ def stated_figures(sidecars: Sidecars, platform: Platform) -> dict[str, int]:
 
 
 def with_stated(memory: ProgramMemory, sidecars: Sidecars) -> tuple[ProgramMemory, list[StatedFigure]]:
-    """The memory of a program with the figures that XLA's files state, and these beside what was worked out."""
+    """Return the memory with the figures that XLA's files state, and a list of these beside the computed ones."""
     stated = stated_figures(sidecars, memory.platform)
     figures = [StatedFigure(name, size, memory.figures.get(name)) for name, size in stated.items()]
     if not figures:

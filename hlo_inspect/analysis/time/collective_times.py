@@ -127,7 +127,7 @@ class _Machine:
         return self._links.groups_time(collective, float(size * devices if collective.kind == "all-gather" else size))
 
     def _to_slices(self, collective: Collective, link: Link | None) -> LinkTime:
-        """Data to or from another slice. Both directions are used at a time."""
+        """Return the time of data to or from another slice. Both directions are used at a time."""
         if link is None or link.send_bandwidth is None:
             raise UnknownTimeError(f"the profile {self._profile.name} states no bandwidth between slices")
         size = collective.wire_bytes if collective.kind == "send" else _received(collective)
@@ -154,8 +154,9 @@ ALL = ""
 def collective_seconds(
     collectives: Sequence[Collective], times: Sequence[CollectiveTime], graph: CallGraph
 ) -> dict[str, Seconds]:
-    """The least time of the collectives of one run, each alone: of all together (`ALL`) and on each level of links. Data that
-    comes from another slice is what that one sends, and counts there.
+    """Return the bound of the collectives of one step: the sum over all (`ALL`) and over each level of links.
+
+    Data from another slice counts in the send of that slice.
     """
     own: defaultdict[str, dict[str, Bounds]] = defaultdict(dict)
     unknown = []

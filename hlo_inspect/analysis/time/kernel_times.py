@@ -61,7 +61,7 @@ NO_ESTIMATE = CompilerEstimate(None, None)
 
 
 def compiler_estimate(view: View, row: int) -> CompilerEstimate:
-    """The compiler's estimate of an instruction."""
+    """Return the compiler's estimate of an instruction."""
     tail = view.tails[row]
     if "estimated_cycles" not in tail and ("reification_cost" not in tail or _EMPTY in tail):  # as most: nothing to parse
         return NO_ESTIMATE
@@ -88,7 +88,7 @@ _MAX_RANK = 64
 
 
 def _of_gpu(config: BackendConfig) -> CompilerEstimate:
-    """The first entry that says something, as XLA's scheduler takes it."""
+    """Return the first entry that states a time, as XLA's scheduler does."""
     entries = config.fields.get("reification_cost")
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict):
@@ -99,13 +99,13 @@ def _of_gpu(config: BackendConfig) -> CompilerEstimate:
 
 
 def _integer(value: object) -> int | None:
-    """A count of JSON, which protos print as strings."""
+    """Read a count of JSON, which protos print as strings; None if it is none."""
     text = str(value)
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
 
 
 def _number(value: object) -> float:
-    """A positive number; 0 for everything else."""
+    """Return a positive number; 0 for everything else."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _NO_ESTIMATE:
         return 0.0
     return float(value)
@@ -200,14 +200,14 @@ class KernelTimes:
         self._alike: dict[Hashable, tuple[KernelTime, list[Shape | None]]] = {}
 
     def for_kernel(self, kernel: Kernel) -> KernelTime:
-        """The times of one run of a kernel, of a collective those of what it does on the device itself."""
+        """Return the times of one run of a kernel; for a collective, those of its work on the device itself."""
         cached = self._known.get(kernel.key)
         if cached is None:
             cached = self._known[kernel.key] = self._find_alike(kernel)
         return cached
 
     def _find_alike(self, kernel: Kernel) -> KernelTime:
-        """The times, which kernels have in common that cost, hold and say the same."""
+        """Return the times of a kernel. Kernels of equal cost, shapes and compiler's estimate share one object."""
         if self._only_waits(kernel):
             return KernelTime(0.0, 0.0)
         view, row = kernel.view, kernel.row
@@ -315,7 +315,7 @@ class KernelTimes:
 
 
 def _operands(view: View, row: int) -> list[list[ArrayShape]]:
-    """The arrays of each operand."""
+    """Return the arrays of each operand."""
     operands = (view.operand_shape(row, number) for number in range(len(view.operand_rows(row))))
     return [[array for _, array in array_leaves(shape)] for shape in operands]
 

@@ -47,8 +47,10 @@ def slowest(ways: Sequence[LinkTime]) -> LinkTime:
 
 
 def with_model(link: Link, bound: float, profile: HardwareProfile, *, seconds: float | None = None, steps: int = 1) -> LinkTime:
-    """A way over one level with its estimate: `seconds`, or the bound, at what the links reach, and the latency of all steps.
-    On a torus data flows on while its first part is on the way, so that the longer of the two counts.
+    """Return the time over one level with its estimate.
+
+    The estimate is `seconds`, or the bound, at the efficiency of the links, plus the latency of all steps. On a torus data
+    flows on while its first part is on the way, so that the longer of the two counts.
     """
     levels = ((link.name, bound),)
     if link.efficiency is None or link.latency is None:
@@ -158,7 +160,7 @@ def torus_bound(kind: str, whole: float, axes: Iterable[TorusAxis], bandwidth: f
 
 
 def _all_to_all_seconds(whole: float, axis: TorusAxis, bandwidth: float) -> float:
-    """Seconds of an all-to-all across the middle of an axis: of what each device has, half goes to each half."""
+    """Return the seconds of an all-to-all across the middle of an axis: each half of the devices gets half of the data."""
     halves = (axis.size // 2) * (axis.size - axis.size // 2) / axis.size**2
     return whole * halves * axis.size / (axis.links * bandwidth)
 
@@ -212,7 +214,7 @@ class TorusLinks:
         self._along: dict[object, list[list[TorusAxis]]] = {}
 
     def groups_time(self, collective: Collective, whole: float) -> LinkTime:
-        """A collective of groups over an array of `whole` bytes."""
+        """Return the time of a collective of groups over an array of `whole` bytes."""
         spread = self._chip_spread(collective)
         if spread.nodes == 1:
             raise UnknownTimeError(_WITHIN_A_CHIP)

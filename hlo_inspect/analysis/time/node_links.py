@@ -31,8 +31,9 @@ US = 1e-6
 
 
 class Protocol(NamedTuple):
-    """Seconds before the first step, of a step over NVLink and over a network: of rings, then of trees. `share` is what of the
-    bandwidth is left for data.
+    """Seconds of a protocol: before the first step, of a step over NVLink, and of one over a network.
+
+    `ring` has those of rings, `tree` those of trees. `share` is the share of the bandwidth that is left for data.
     """
 
     ring: tuple[float, float, float]
@@ -72,7 +73,7 @@ def nccl_seconds(kind: str, whole: float, spread: NodeSpread, near: Link, far: L
 
 
 def _protocols(kind: str, whole: float, spread: NodeSpread, near: Link, bandwidth: float) -> Iterator[float]:
-    """The time by each algorithm and protocol."""
+    """Yield the time by each algorithm and protocol."""
     rounds = 2 if kind == "all-reduce" else 1
     sent = whole * bus_factor(kind, spread.devices)
     between = rounds * (spread.nodes - 1)
@@ -131,7 +132,7 @@ class NodeLinks:
         self._near = near
 
     def _per_node(self) -> int:
-        """The devices that the nearest links join."""
+        """Return the number of devices that the nearest links join."""
         if self._placement.per_node is not None:
             return self._placement.per_node
         near = self._near
@@ -148,7 +149,7 @@ class NodeLinks:
         return networks[1]
 
     def groups_time(self, collective: Collective, whole: float) -> LinkTime:
-        """A collective of groups over an array of `whole` bytes."""
+        """Return the time of a collective of groups over an array of `whole` bytes."""
         per_node = self._per_node()
         spreads = self._groups.spreads(collective, self._placement, per_node)
         return slowest([self._by_spread(collective, whole, spread, per_node) for spread in spreads if spread.devices > 1])
@@ -172,7 +173,7 @@ class NodeLinks:
         return LinkTime(tuple(levels), estimate, reason)
 
     def _rings(self, kind: str, whole: float, spread: NodeSpread, far: Link | None) -> float | None:
-        """The time of a ring over all devices: as long as its slowest links take, and a latency for each of its steps."""
+        """Return the time of a ring over all devices: the time of its slowest links plus one latency per step."""
         used = [self._near] if far is None else [self._near, far] if spread.most > 1 else [far]
         factor, seconds, latency = bus_factor(kind, spread.devices), 0.0, 0.0
         for link in used:
@@ -199,7 +200,7 @@ class NodeLinks:
         return slowest(ways)
 
     def _hop(self, link: Link, bound: float, size: int) -> LinkTime:
-        """Data that goes over one level, by the links of one device."""
+        """Return the time of data that goes over one level, by the links of one device."""
         bandwidth = link.link_bandwidth if link.topology == "mesh" else link.send_bandwidth
         way = with_model(link, bound, self._profile, seconds=size / bandwidth if bandwidth else None)
         extra = SIMPLE.ring[0] if self._profile.maker == NVIDIA else 0.0

@@ -68,7 +68,7 @@ class Placement:
         return tuple(position)
 
     def node(self, device: int, per_node: int) -> int:
-        """The node of a device. In a shape of several axes the last one is inside of nodes."""
+        """Return the node of a device. In a shape of several axes the last one is inside of nodes."""
         if not self.shape:
             return device // per_node
         *outer, inner = self.coordinates(device)
@@ -115,7 +115,7 @@ def spreads(groups: Groups, placement: Placement, per_node: int) -> set[NodeSpre
 
 
 def _by_node(group: Sequence[int], placement: Placement, per_node: int) -> Counter[int]:
-    """The devices of a group on each node."""
+    """Count the devices of a group on each node."""
     if not placement.shape:
         return Counter([device // per_node for device in group])
     return Counter([placement.node(device, per_node) for device in group])
@@ -168,7 +168,7 @@ class CollectiveGroups:
         self._ids = 0
 
     def listed(self, collective: Collective) -> Groups:
-        """The groups, each a list of devices. They are written out each time."""
+        """Return the groups, each a list of devices. They are written out each time."""
         groups = collective.groups
         self._ids += groups.count if isinstance(groups, DeviceGroups) and groups.count else self.counts.devices_per_slice or 0
         if self._ids > self._most:

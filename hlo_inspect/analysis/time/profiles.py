@@ -1,5 +1,7 @@
-"""The accelerator whose figures times are worked out with: the one that a user names, else the one that the dump names; its
-figures as a user would like them. A dump names it by the file about the GPU beside it, or by marks of a TPU's generation.
+"""The accelerator whose figures times are computed with, and the user's changes to these figures.
+
+It is the one that a user names, else the one that the dump names. A dump names it by the file about the GPU beside it, or by
+marks of a TPU's generation.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ NOTHING_TELLS = DumpedDevice(None, "the dump does not name its accelerator: choo
 
 
 def dumped_device(module: Module) -> DumpedDevice:
-    """The accelerator that the dump of a module names."""
+    """Return the accelerator that the dump of a module names."""
     if has_tiles(module):
         generation = tpu_marks(module).generation
         if generation is None:
@@ -66,7 +68,7 @@ def dumped_device(module: Module) -> DumpedDevice:
 
 
 def _described_gpu(path: Path) -> str | None:
-    """The name in the file about the GPU that XLA writes beside the texts of a module."""
+    """Return the name in the file about the GPU that XLA writes beside the texts of a module."""
     stem = path.name
     for _ in range(_MOST_DOTS):
         stem, dot, _ = stem.rpartition(".")
@@ -191,7 +193,7 @@ def given_change(text: str) -> FigureChange:
 
 
 def changed(profile: HardwareProfile, changes: Iterable[FigureChange]) -> HardwareProfile:
-    """The profile with its figures multiplied; `UsageError` for one that it does not state."""
+    """Return the profile with its figures multiplied. Raise UsageError for a figure that it does not state."""
     for change in changes:
         name = change.name
         if name.startswith(_PEAK):

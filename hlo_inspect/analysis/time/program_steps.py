@@ -81,7 +81,7 @@ class TimedProgram(NamedTuple):
 
 
 def called_by(step: Step) -> tuple[str, ...]:
-    """The computations that a step runs on the compute stream."""
+    """Return the computations that a step runs on the compute stream."""
     if isinstance(step, LoopStep):
         return step.condition, step.body
     if isinstance(step, BranchStep):
@@ -117,8 +117,9 @@ class IssuedWork(NamedTuple):
 def issued_work(
     module: Module, views: Views, graph: CallGraph, kernels: Kernels, collectives: Iterable[Collective], *, in_order: bool
 ) -> IssuedWork:
-    """The steps of a module that was read with its graph. Without a schedule (`in_order` is false), copies run on
-    the compute stream and collectives not at all.
+    """Return the steps of a module that was read with its graph.
+
+    Without a schedule (`in_order` is false), copies run on the compute stream and collectives not at all.
     """
     builder = _StepBuilder(views, graph, kernels, collectives, in_order=in_order)
     entry = module.entry.name if module.entry is not None else ""
@@ -208,7 +209,7 @@ class _StepBuilder:
     def _started(
         self, rows: _Rows, row: int, position: InstructionPlace, called: list[tuple[Role, str]], *, is_beside: bool
     ) -> Iterator[Step]:
-        """A computation that starts here and runs on a stream of its own."""
+        """Yield the step for a computation that starts here and runs on a stream of its own."""
         for _, name in called[:1]:
             self._waiting.append((name, True))
             if is_beside or not self._in_order:
@@ -286,6 +287,6 @@ def _identity(instruction: Instruction) -> tuple[object, ...]:
 
 
 def _thread(instruction: Instruction) -> str:
-    """The stream of an asynchronous computation: the one that the program chose, else that of its thread."""
+    """Return the stream of an asynchronous computation: the one that the program chose, else that of its thread."""
     chosen = (instruction.attr("frontend_attributes") or {}).get(_STREAM_ANNOTATION)
     return f"stream {chosen}" if chosen else instruction.attr("async_execution_thread") or _ASYNCHRONOUS

@@ -17,13 +17,13 @@ from hlo_inspect.graph.calls import NOTHING, Bounds, InstructionPlace
 
 
 def flops_time(tally: Tally, times: KernelTimes) -> Seconds:
-    """The time of the FLOPs of one device, each at the peak of the unit that does it."""
+    """Return the time of the FLOPs of one device, each at the peak of the unit that does it."""
     compute = compute_time(tally, times.profile)
     return compute._replace(least=compute.least / times.devices)
 
 
 def bytes_time(tally: Tally, times: KernelTimes) -> Seconds:
-    """The time of the bytes of the device's memory at its bandwidth."""
+    """Return the time of the bytes of the device's memory at its bandwidth."""
     return Seconds(0.0, times.bytes_gap) if times.bytes_gap else memory_time(tally, times.profile)
 
 
@@ -60,8 +60,10 @@ def sum_of(*times: Seconds) -> Seconds:
 
 
 class StepTimes(NamedTuple):
-    """The times of one run: all FLOPs, all bytes and all collectives alone; the kernels, what of the collectives nothing hides,
-    and both together, at least and by the model.
+    """The times of one step.
+
+    `compute`, `memory` and `collectives` are the bounds of all FLOPs, bytes and collectives alone. `kernels` and `exposed` (the
+    exposed part of collectives) add up to `step`. Each of the three has a bound and an estimate.
     """
 
     compute: Seconds
@@ -75,7 +77,7 @@ class StepTimes(NamedTuple):
     estimate_step: Seconds
 
     def without_entry(self) -> StepTimes:
-        """The same of a text that does not hold the entry computation: nothing says what runs."""
+        """Return these times as lower bounds, for a text that does not hold the entry computation."""
         return StepTimes(
             *(seconds._replace(reason=seconds.reason or "the module has no entry computation") for seconds in self)
         )
@@ -89,7 +91,7 @@ def find_step_times(
     collectives_alone: Seconds,
     timelines: Timelines,
 ) -> StepTimes:
-    """The times of one run. `kernels` are those that are no collectives, `collectives_alone` is the time of all collectives."""
+    """Return the times of one step. `kernels` are without collectives; `collectives_alone` is the time of all collectives."""
     compute, memory = flops_time(cost.opcodes, times), bytes_time(cost.opcodes, times)
     at_least = Seconds(timelines.bound.kernels_s, _missing(kernels, times, lambda time: time.bound_gap))
     likely = Seconds(timelines.estimate.kernels_s, estimate_gaps(kernels, times))
@@ -114,14 +116,14 @@ NOT_STATED = Bounds(0, None, "the text has no estimates of the compiler in cycle
 
 
 def compiler_cycles(kernels: Iterable[Kernel], times: KernelTimes) -> Bounds:
-    """The sum of the compiler's own estimates, as far as it states them in cycles."""
+    """Add up the compiler's own estimates that are stated in cycles."""
     stated = ((kernel, times.for_kernel(kernel).compiler_cycles) for kernel in kernels)
     cycles = [Bounds.exactly(cycles_of_run).times(kernel.runs) for kernel, cycles_of_run in stated if cycles_of_run is not None]
     return countable(Bounds.sum(cycles)) if cycles else NOT_STATED
 
 
 def compiler_seconds(kernels: Iterable[Kernel], times: KernelTimes) -> Seconds:
-    """The time of the compiler's own estimates, as far as it states a time, or cycles of a clock that is known."""
+    """Add up the compiler's own estimates that are a time, or cycles of a known clock."""
     stated = ((kernel, times.for_kernel(kernel).compiler_s) for kernel in kernels)
     return sum_of(*[seconds_times_runs(seconds, kernel.runs, "") for kernel, seconds in stated if seconds is not None])
 
@@ -179,10 +181,10 @@ NO_TIME = RowTimes(NO_SECONDS, NO_SECONDS, None)
 
 
 class TimesInStep:
-    """The times of all runs of a kernel as they are in the step: of one that runs beside the compute stream what nothing
-    hides; those of one of the `collectives`, by place, are those of its links, hidden or not.
+    """The times of all runs of a kernel in the step.
 
-    Kernels of the compute stream that take as long and run as often have one `RowTimes`.
+    A kernel off the compute stream counts its exposed time. One of the `collectives`, by place, counts the time of its links,
+    hidden or not. Kernels of the compute stream that take as long and run as often share one `RowTimes`.
     """
 
     def __init__(
@@ -195,7 +197,7 @@ class TimesInStep:
         self._alike: dict[tuple[int, int, int, int], RowTimes] = {}
 
     def for_kernel(self, kernel: Kernel) -> RowTimes:
-        """The times of a kernel."""
+        """Return the times of a kernel."""
         cached = self._known.get(kernel.key)
         if cached is None:
             cached = self._known[kernel.key] = self._find_alike(kernel)
@@ -308,7 +310,7 @@ def find_costings(kernels: Kernels, times: Callable[[Kernel], RowTimes] | None) 
 
 
 def _weighed(rows: Sequence[Costing]) -> list[Costing]:
-    """The rows with their shares, those that weigh most first, and last what is no kernel."""
+    """Return the rows with their shares: the most expensive first, costs outside kernels last."""
     costs = {id(row.cost): row.cost for row in rows}
     whole = sum([row.cost.weight for row in rows]) if all(cost.has_exact_weight for cost in costs.values()) else 0
     shared = {key: cost._replace(share=cost.weight / whole) for key, cost in costs.items()} if whole else costs
@@ -318,7 +320,7 @@ def _weighed(rows: Sequence[Costing]) -> list[Costing]:
 
 
 def join_costings(rows: Sequence[Costing]) -> list[Costing]:
-    """The rows with those joined that differ in their names only."""
+    """Join the rows that differ in their names only."""
     groups: dict[object, list[Costing]] = {}
     for row in rows:
         groups.setdefault(_without_name(row), []).append(row)

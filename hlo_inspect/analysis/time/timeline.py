@@ -86,7 +86,7 @@ class StreamClock:
         return begin, begin + ticks
 
     def wait(self, end: int) -> int:
-        """Holds the compute stream until then; how long that is."""
+        """Let the compute stream wait until `end`, and return how long it waits."""
         exposed = max(0, end - self.now)
         self.now += exposed
         return exposed
@@ -204,7 +204,7 @@ class Timeline:
     # -- following ------------------------------------------------------------------------------------------------------
 
     def ticks(self, place: InstructionPlace) -> int:
-        """The time of one run of what is at a place."""
+        """Return the ticks (1/`TICKS` s) of one run of the instruction."""
         cached = self._ticks.get(place)
         if cached is None:
             cached = self._ticks[place] = min(round(self._seconds(place) * TICKS), MAX_FIGURE)
@@ -216,7 +216,7 @@ class Timeline:
         return None if name is None else self._known.get(self._alone(name))
 
     def _alone(self, name: str) -> _Request:
-        """A computation that is entered when all streams are free."""
+        """Make the request for a computation that is entered when all streams are free."""
         return name, (0,) * len(self.used.get(name, ()))
 
     def outcome(self, computation: str, lags: tuple[int, ...]) -> TimedRun:
@@ -300,7 +300,7 @@ class Timeline:
         return result
 
     def _run(self, name: str, clock: StreamClock, result: TimedRun) -> Generator[_Request, TimedRun, TimedRun]:
-        """Runs a computation once."""
+        """Run a computation once."""
         used = self.used.get(name, ())
         outcome = yield name, clock.lags(used)
         clock.pass_over(outcome, used)
@@ -371,7 +371,7 @@ class Timeline:
     # -- following from outside -----------------------------------------------------------------------------------------
 
     def branch_taken(self, step: BranchStep, clock: StreamClock) -> TimedRun | None:
-        """The branch that a conditional runs from that state on."""
+        """Return the branch that a conditional runs from that state on."""
         return self._taken([self.outcome(name, clock.lags(self.used.get(name, ()))) for name in step.branches])
 
     def pass_loop(self, step: LoopStep, clock: StreamClock, trips: int) -> None:
@@ -388,7 +388,7 @@ class Timeline:
     # -- sums -----------------------------------------------------------------------------------------------------------
 
     def _streams_used(self) -> dict[str, tuple[str, ...]]:
-        """The streams that a run of each computation uses, with those of the computations that it runs."""
+        """Return the streams that a run of each computation uses, with those of the computations that it runs."""
         steps = self.program.steps
         used: dict[str, dict[str, None]] = {name: {} for name in steps}
         callers: dict[str, list[str]] = {name: [] for name in steps}

@@ -47,7 +47,7 @@ class TimedStep:
         self.timeline = Timeline(work.program, seconds.__getitem__, streams_of, branch)
 
     def collective_at(self, position: InstructionPlace) -> Collective | None:
-        """The collective that an instruction is, starts or wraps."""
+        """Return the collective that an instruction is, starts or wraps."""
         return self.work.collectives.get(position) or self.work.inner.get(position)
 
     # -- totals ---------------------------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ class TimedStep:
         return seconds_at
 
     def _shares(self, position: InstructionPlace) -> Mapping[InstructionPlace, float]:
-        """The instructions that are issued at a place, each with its share of the time."""
+        """Return the instructions that are issued at a place, each with its share of the time."""
         run = self.timeline.parallel_run(position)
         if run is None:
             return {position: 1.0}
@@ -132,7 +132,7 @@ class Timelines(NamedTuple):
 def find_timelines(
     work: IssuedWork, kernels: KernelTimes, collectives: Mapping[InstructionPlace, CollectiveTime], *, is_scheduled: bool
 ) -> Timelines:
-    """The timelines of a program with the times of its kernels and those of its collectives by place."""
+    """Return the timelines of a program with the times of its kernels and those of its collectives by place."""
 
     def streams(collective: Collective) -> Sequence[str]:
         return collectives[place(collective.start)].streams
@@ -206,8 +206,10 @@ def _in_computation(
 
 
 def _tied(view: View, collectives: Sequence[tuple[int, int]]) -> list[int]:
-    """By row the collectives, as bits, of whose start it makes an operand or of whose end it uses the result. `collectives` are
-    the rows of start and end.
+    """Return, as bits for each row, the collectives that depend on it at the start or that it depends on at the end.
+
+    A row is tied to a collective if it makes an operand of its start or uses the result of its end. `collectives` are the rows
+    of start and end.
     """
     order = _operands_first(view)
     before, behind = [0] * len(view.rows), [0] * len(view.rows)
@@ -227,7 +229,7 @@ def _tied(view: View, collectives: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def _operands_first(view: View) -> Sequence[int]:
-    """The rows, each behind its operands: in the order of the text, unless that is no schedule although its header says so."""
+    """Return the rows with operands before users: in the order of the text, unless that is no schedule despite its header."""
     rows = range(len(view.rows))
     if all(operand is None or operand < row for row in rows for operand in view.operand_rows(row)):
         return rows

@@ -57,7 +57,7 @@ def resource_seconds(
 
 
 def _by_stream(step: TimedStep) -> dict[str, list[InstructionPlace]]:
-    """The places of asynchronous copies by their stream."""
+    """Return the places of asynchronous copies by their stream."""
     places: dict[str, list[InstructionPlace]] = {}
     for position, streams in step.work.streams.items():
         for stream in streams:
@@ -69,7 +69,7 @@ _MATMUL_FLOPS = FIGURES.index("matmul_flops")
 
 
 def model_seconds(cost: ModuleCost, times: KernelTimes) -> Seconds:
-    """The time of the FLOPs that count, at the peaks."""
+    """Return the time of the FLOPs that count, at the peaks."""
     tally = cost.tally("phase")
     reason = tally.bounds("matmul_flops").reason
     seconds, fastest = 0.0, 0.0
