@@ -20,7 +20,7 @@ class TextShape(NamedTuple):
 
 
 def entry(lines: Iterable[str], header: str = "HloModule m") -> str:
-    """A module of one computation."""
+    """Write a module of one computation."""
     return f"{header}\n\nENTRY e {{\n" + "".join(f"  {line}\n" for line in lines) + "}\n"
 
 
@@ -200,7 +200,7 @@ def many_channels(n: int) -> str:
 
 
 def many_groups(n: int) -> str:
-    """Collectives of which each has groups of its own."""
+    """Write collectives of which each has groups of its own."""
     orders = (f"{{{{0,{1 + i % 7}}},{{{10 + i},{11 + i}}}}}" for i in range(n))
     lines = [f"r{i} = f32[4] all-reduce(p), replica_groups={text}, to_apply=sum" for i, text in enumerate(orders)]
     return "HloModule m\n\n" + SUM + entry([P, *lines], "").lstrip()
@@ -267,20 +267,20 @@ def nested_operands(n: int) -> str:
 
 
 def nested_computations(n: int) -> str:
-    """Computations that are written in place of their names."""
+    """Nest computations that are written in place of their names."""
     begin = "".join(f"r{i} = f32[4] call(p{i}), to_apply={{\n p{i + 1} = f32[4] parameter(0)\n" for i in range(n))
     return entry(["p0 = f32[4] parameter(0)", begin + f"ROOT q = f32[4] negate(p{n})\n" + "}\n" * n])
 
 
 def branches_in_place(n: int) -> str:
-    """Computations that are written in place of their names, one beside the other."""
+    """Write many branches of one conditional in place of their names."""
     return entry(
         [P, "ROOT r = f32[] conditional(p), branch_computations={" + ", ".join(["{\nROOT c = f32[] constant(1) }"] * n) + "}"]
     )
 
 
 def roots_that_disagree(n: int) -> str:
-    """Computations without a root, of which every other one says that it gives something else than its last instruction."""
+    """Write computations without a root; the result type of every other one is not that of its last instruction."""
     results = ("f32[4]", "f32[5]")
     return (
         "HloModule m\n\n"
@@ -364,7 +364,7 @@ def many_modules(n: int) -> str:
 
 
 def writes_in_a_chain(n: int) -> str:
-    """Writes into one buffer, of which each is read."""
+    """Write into one buffer again and again, and read it after each write."""
     lines = [f'b0 = f32[{n},4] custom-call(), custom_call_target="AllocateBuffer"', "p = f32[1,4] parameter(0)"]
     lines.append("z = s32[] constant(0)")
     for i in range(n):
@@ -375,7 +375,7 @@ def writes_in_a_chain(n: int) -> str:
 
 
 def sums_of_copies(n: int) -> str:
-    """Copies of copies, of which each is summed over devices."""
+    """Chain copies, and sum each over devices."""
     lines = [P]
     for i in range(n):
         lines += [f"c{i} = f32[4] copy({f'c{i - 1}' if i else 'p'})", f"r{i} = f32[4] all-reduce(c{i}), to_apply=sum"]
@@ -413,7 +413,7 @@ def sums_in_fusions(n: int) -> str:
 
 
 def histories_of_a_weight(n: int) -> str:
-    """A step of descent, and buffers into which it writes what it makes of the weight."""
+    """Write a step of descent, and buffers into which it writes values made of the weight."""
     lines = [f"h{i} = f32[3,4] parameter({i + 2})" for i in range(n)]
     lines += ["s0 = f32[4] parameter(0)", "x = f32[9,4] parameter(1)", f"i = s32[] parameter({n + 2})"]
     lines += ["y = f32[9] dot(x, s0), lhs_contracting_dims={1}, rhs_contracting_dims={0}"]

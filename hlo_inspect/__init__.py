@@ -48,7 +48,7 @@ _HOMES = {"inspect": "api", "inspect_all": "api", "Report": "report.model", "Tab
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the module holds
-    """Each module is imported when something of it is first asked for: `hlo-inspect --help` does without most."""
+    """Import the module of a name when it is first asked for: `hlo-inspect --help` does without most."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'errors')}"), name)

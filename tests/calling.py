@@ -16,7 +16,7 @@ from hlo_inspect.cli.main import run
 
 
 def call(*arguments: str | Path, given: bytes = b"", folder: Path | None = None) -> subprocess.CompletedProcess[bytes]:
-    """Runs `hlo-inspect` with these arguments and this standard input in a directory, off a terminal."""
+    """Run `hlo-inspect` with these arguments and this standard input in a directory, off a terminal."""
     output, errors = (TextIOWrapper(BytesIO(), encoding="utf-8", newline="") for _ in range(2))
     stdin, before = sys.stdin, Path.cwd()
     sys.stdin = TextIOWrapper(BytesIO(given), encoding="utf-8")
@@ -35,6 +35,6 @@ def call(*arguments: str | Path, given: bytes = b"", folder: Path | None = None)
 
 
 def call_text(*arguments: str | Path, given: str = "", folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """The same with text."""
+    """Run `hlo-inspect` as `call` does, with text instead of bytes."""
     done = call(*arguments, given=given.encode(), folder=folder)
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())

@@ -6,12 +6,12 @@ from hlo_inspect.report.model import Table, Value
 
 
 def column(table: Table, name: str) -> list[Value]:
-    """The value of a column in each row."""
+    """Return the value of a column in each row."""
     return [record[name] for record in table.records()]
 
 
 def columns(table: Table, *names: str) -> list[tuple[Value, ...]]:
-    """The values of some columns in each row."""
+    """Return the values of some columns in each row."""
     return [tuple(record[name] for name in names) for record in table.records()]
 
 

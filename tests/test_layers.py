@@ -151,19 +151,19 @@ MODULES = {
 
 
 def part(module: str) -> str:
-    """The entry of the table that a module belongs to."""
+    """Return the entry of the table that a module belongs to."""
     inside = module.removeprefix(ROOT).removeprefix(".")
     return inside if inside in LAYERS else inside.partition(".")[0]
 
 
 def inner_part(package: str, module: str) -> str:
-    """The module or folder of a package that a module belongs to; empty for what is not inside of it."""
+    """Return the module or folder of a package that a module belongs to; empty if it is outside of the package."""
     inside = module.removeprefix(f"{ROOT}.{package}")
     return inside[1:].partition(".")[0] if module.startswith(f"{ROOT}.{package}.") else ""
 
 
 def runs_later(node: ast.AST) -> bool:
-    """A function's body, and what only type checkers read."""
+    """Return True for a function, whose body runs later, and for a block that only type checkers read."""
     return isinstance(node, ast.FunctionDef) or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
 
 
@@ -188,7 +188,7 @@ def inner(module: str) -> Iterator[str]:
 
 
 def packages_of(module: str) -> Iterator[str]:
-    """The packages that a module is in."""
+    """Yield the packages that a module is in."""
     parts = module.split(".")
     return (".".join(parts[:count]) for count in range(1, len(parts)))
 

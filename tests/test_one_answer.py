@@ -42,7 +42,7 @@ COUNTING = ("summary", "memory", "time")
 
 
 def answers(passes: str | tuple[str, ...], profile: str | None) -> dict[str, Report]:
-    """The report of each dump."""
+    """Return the report of each dump."""
     with Inspection(Request(passes, profile=profile)) as inspection:
         return {dump: next(inspection.reports(DATA / dump)) for dump in DUMPS}
 
@@ -140,13 +140,13 @@ def command(*arguments: str | Path) -> dict[str, Any]:
 
 
 def findings_of(name: str, path: Path) -> list[tuple[str, str]]:
-    """The findings that a command counts, in their order."""
+    """Return the findings that a command counts, in their order."""
     options = ("--fail-on", "info") if name == "check" else ()
     return [(finding["rule"], finding["message"]) for finding in command(name, path, *options)["findings"]]
 
 
 def listed(path: Path, *options: str) -> dict[str, Any]:
-    """The row of the list of modules."""
+    """Return the row of the list of modules."""
     (table,) = command("list", path, *options)["tables"]
     (row,) = table["rows"]
     return dict(zip([column["name"] for column in table["columns"]], row, strict=True))
@@ -157,7 +157,7 @@ EXAMPLES = {rule.name: rule.page().example for rule in RULES if rule.page().exam
 
 @pytest.fixture(params=EXAMPLES)
 def example(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A module that makes a rule fire."""
+    """Return a module that makes a rule fire."""
     path = tmp_path / "example.txt"
     path.write_text(EXAMPLES[request.param] + "\n", encoding="utf-8")
     return path

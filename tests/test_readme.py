@@ -35,7 +35,7 @@ TOURS = _examples("```")
 
 
 def _environment(tmp_path: Path) -> dict[str, str]:
-    """An environment in which `hlo-inspect` is this checkout's."""
+    """Return an environment in which `hlo-inspect` is this checkout's."""
     script = tmp_path / "bin" / "hlo-inspect"
     script.parent.mkdir()
     script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m hlo_inspect "$@"\n')

@@ -33,7 +33,7 @@ def own_classes(module: str, base: type) -> set[type]:
 
 
 def files_with(package: str, base: type) -> set[str]:
-    """The files and folders of a package that define a class of that kind, except the file that says what the kind is."""
+    """Return the files and folders of a package that define a class of that kind, except the file of its base."""
     paths = [path for path in (PACKAGE / package).rglob("*.py") if path.stem != "base"]
     modules = [".".join(("hlo_inspect", *path.relative_to(PACKAGE).with_suffix("").parts)) for path in paths]
     names = [module.removesuffix(".__init__") for module in modules]

@@ -12,7 +12,7 @@ def one(
 
 
 def traces(*states: list[FollowedInstruction]) -> list[PassTrace]:
-    """Follow the instructions through the states; the passes are called p0, p1, …"""
+    """Follow the instructions through the states. The passes are called p0, p1 and so on."""
     history = Traces()
     for number, state in enumerate(states):
         history.take(state, f"p{number}")

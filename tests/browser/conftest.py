@@ -29,8 +29,9 @@ Opened = Callable[..., "Page"]
 
 
 def wait_until(page: Page, expression: str, argument: object = None) -> None:
-    """Waits until an expression or a function is true on the page. Playwright's own way evaluates a text on the page, which
-    the page's policy forbids.
+    """Wait until an expression or a function is true on the page.
+
+    Playwright's own way evaluates a text on the page, which the page's policy forbids.
     """
     for _ in range(200):
         if page.evaluate(expression, argument):
@@ -119,11 +120,11 @@ def opened(browser: Browser, watched: dict[Path, WatchedPage]) -> Iterator[Opene
 
 @pytest.fixture(scope="session")
 def path(written: Callable[..., Path]) -> Path:
-    """The page of `DUMP` on an accelerator."""
+    """Return the page of `DUMP` on an accelerator."""
     return written(DUMP, "--profile", "h100-sxm")
 
 
 @pytest.fixture(scope="session")
 def page_data(path: Path) -> PageData:
-    """The data in that page."""
+    """Return the data in that page."""
     return PageData(path.read_text(encoding="utf-8"))

@@ -24,7 +24,7 @@ def quoted(name: str) -> str:
 
 
 def in_one_line(name: str) -> str:
-    """The name as it stands, without what ends a line."""
+    """Return the name without line breaks."""
     return name.translate(dict.fromkeys(b"\n\r", " ")).encode("utf-8", "replace").decode()
 
 

@@ -171,6 +171,6 @@ _WRAPPED = ("{}", "jit(step)/{}/dot_general", "{}.py", "layers_0/attention/{}")
 
 
 def hostile_names() -> list[str]:
-    """The names: each base alone, then inside what scopes, files and paths look like."""
+    """Return each base alone, then inside texts like scopes, files and paths."""
     names = [wrapped.format(base) if wrapped != "{}" else base for wrapped, base in product(_WRAPPED, BASES)]
     return [f"{name}{number}" for number, name in enumerate(names[:COUNT])]

@@ -86,5 +86,5 @@ class PageData(HTMLParser):
         return {name: self.table(name, view) for owner, kind, name in self.blocks if kind == "table" and owner == view}
 
     def pictures(self, view: str = "") -> dict[str, Any]:
-        """The blocks of pictures by name: `figures` with `label` and `figure`, `height`, `table`."""
+        """Return the blocks of pictures by name: `figures` with `label` and `figure`, `height`, `table`."""
         return {name: block for (owner, kind, name), block in self.blocks.items() if kind == "picture" and owner == view}

@@ -25,7 +25,7 @@ WITH_SOURCES = DATA / "cpu/adamw_step.after.txt"
 
 
 def _picture(page: BrowserPage, name: str) -> Locator:
-    """A picture, drawn."""
+    """Scroll to a picture, wait until it is drawn, and return it."""
     figure = page.locator(f"figure[data-picture='{name}']")
     figure.scroll_into_view_if_needed()
     figure.locator(".main-svg").first.wait_for()
@@ -34,7 +34,7 @@ def _picture(page: BrowserPage, name: str) -> Locator:
 
 
 def _drawn(figure: Locator) -> list[dict[str, Any]]:
-    """The traces as Plotly has drawn them: their type, how many marks and what these add up to."""
+    """Return the traces as Plotly has drawn them: their type, the number of marks and their sum."""
     traces: list[dict[str, Any]] = figure.locator(".drawing").evaluate(
         """area => area._fullData.map((trace) => ({
             type: trace.type, name: trace.name, marks: (trace.x ?? trace.values ?? []).length,

@@ -61,7 +61,7 @@ DRAW = """async (view) => {
 
 @pytest.fixture(scope="module")
 def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A page of a module with all names, and of twelve with a few each, from files whose names are hostile too."""
+    """Write a page of a module with all names, and of twelve with a few each, from files with hostile names."""
     folder = tmp_path_factory.mktemp("hostile")
     inputs = [folder / "<img src=x onerror=window.hostile=1>{{7*7}}.txt", folder / "a\udcff\u202e'\"&.txt"]
     inputs[0].write_text(hostile_module(NAMES), encoding="utf-8")
@@ -89,7 +89,7 @@ def test_all_names_are_on_the_page(page_data: PageData) -> None:
 
 @pytest.fixture(scope="module", params=SHOWN)
 def watched_page(browser: Browser, page_file: Path, request: pytest.FixtureRequest) -> Iterator[WatchedPage]:
-    """The page with the tables of some views open and their pictures drawn."""
+    """Yield the page with the tables of some views open and their pictures drawn."""
     watched = WatchedPage(browser, page_file, without_policy=request.param == "without a policy")
     for view in SHOWN[request.param]:
         watched.page.evaluate(SHOW, view)

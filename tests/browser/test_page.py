@@ -82,7 +82,7 @@ def _open_table(page: Page, name: str) -> None:
 
 
 def _column(page: Page, name: str, heading: str) -> list[str]:
-    """The cells of a column that are on the screen, in their order."""
+    """Return the cells of a column that are on the screen, in their order."""
     cells: list[str] = page.evaluate(
         """([name, heading]) => {
             const table = document.getElementById(`table/${name}`).querySelector(".dt-scroll");
@@ -96,7 +96,7 @@ def _column(page: Page, name: str, heading: str) -> list[str]:
 
 
 def _comes_to_begin_with(page: Page, name: str, heading: str, cells: list[str]) -> None:
-    """The column begins with these cells as soon as the page has drawn it."""
+    """Wait until the column begins with these cells."""
     for _ in range(100):
         if _column(page, name, heading)[: len(cells)] == cells:
             return

@@ -21,7 +21,7 @@ Written = Callable[..., Path]
 
 @pytest.fixture(scope="session")
 def twelve(tmp_path_factory: pytest.TempPathFactory, written: Written) -> Path:
-    """The page of a dump directory of twelve modules."""
+    """Write the page of a dump directory of twelve modules."""
     folder = tmp_path_factory.mktemp("twelve")
     for number, dump in enumerate(sorted((DATA / "handmade").glob("[a-d]*.txt"))[:12]):
         (folder / f"module_{number:04d}.m{number}.cpu_after_optimizations.txt").write_bytes(dump.read_bytes())

@@ -136,5 +136,5 @@ def sample_report(**changes: Any) -> Report:
 
 
 def parse_policy(text: str, path: str) -> Policy:
-    """The policy in YAML text; `path` names it in errors."""
+    """Parse a policy in YAML text; `path` names it in errors."""
     return policy_of(configs.parse(text, path))

@@ -18,7 +18,10 @@ MORE = tuple(
 
 
 def broke(assertion: str, *tables: Table, **facts: Value) -> list[object]:
-    """The first values of the rows that broke the assertion, whose fact has the value that `facts` or the sample gives."""
+    """Return the first values of the rows that broke the assertion.
+
+    Its fact has the value that `facts` or the sample gives.
+    """
     report = sample_report(tables=tables) if tables else sample_report()
     check = resolve(parse_assertion(assertion), (*report.specs, *MORE))
     actual = facts["actual"] if facts else report.facts.get(check.name, 0)

@@ -34,7 +34,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Runs the tool in an empty directory, off a terminal."""
+    """Return a function that runs the tool in an empty directory, off a terminal."""
     return partial(call_text, folder=tmp_path)
 
 
@@ -435,7 +435,7 @@ def test_help_lists_the_own_options_of_a_command_first_and_shared_ones_by_sectio
 
 
 def imported_by(*arguments: str) -> set[str]:
-    """The modules that a command has imported at its end."""
+    """Return the modules that a command has imported at its end."""
     code = (
         "import sys; from hlo_inspect.cli.main import run; "
         f"run({list(arguments)}); sys.stdout.flush(); print(*sys.modules, file=sys.stderr)"

@@ -17,7 +17,7 @@ FSDP = str(ROOT / "tests/data/cpu/scan_fsdp.after.txt")
 
 
 def offered(*words: str) -> list[tuple[str, str]]:
-    """The kind and value of each completion of the last word."""
+    """Return the kind and value of each completion of the last word."""
     line = " ".join(("hlo-inspect", *(f"'{word}'" if " " in word else word for word in words)))
     asked = {"_HLO_INSPECT_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(words))}
     with patch.dict(os.environ, asked):

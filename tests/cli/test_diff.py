@@ -33,7 +33,7 @@ def files(tmp_path: Path) -> tuple[str, str]:
 
 
 def differing(output: str) -> dict[str, tuple[object, object]]:
-    """The facts of a JSON report of `diff`, old and new."""
+    """Return the facts of a JSON report of `diff`, old and new."""
     report = json.loads(output)
     (table,) = [table for table in report["tables"] if table["name"] == "facts"]
     return {row[0]: (row[1], row[2]) for row in table["rows"]}

@@ -33,7 +33,7 @@ needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/
 
 
 def shell(command: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Runs a line of a shell; one that is a plain command of the tool needs neither a shell nor a process."""
+    """Run a line of a shell. A plain command of the tool needs neither a shell nor a process."""
     name, *arguments = shlex.split(command)
     if name == "hlo-inspect" and _SHELL.isdisjoint(command) and folder is not None:
         return call_text(*arguments, folder=folder)

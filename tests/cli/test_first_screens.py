@@ -45,7 +45,7 @@ WORKLOADS = {"sample_003", "workload"}
 
 
 def screens(name: str) -> dict[int, list[str]]:
-    """The lines of the page at each width."""
+    """Return the lines of the page at each width."""
     folder, path, profile = SCREENS[name]
     if not folder.is_dir():
         pytest.skip("the samples are not there")
@@ -88,7 +88,7 @@ def test_the_first_ten_lines_answer_the_questions_of_a_newcomer(name: str) -> No
 
 
 def table_of(title: str, page: list[str]) -> list[str]:
-    """The lines of a table, its heading first."""
+    """Return the lines of a table, its heading first."""
     rest = page[page.index(title) + 1 :]
     return rest[: rest.index("")] if "" in rest else rest
 

@@ -35,7 +35,7 @@ def rows(answer: dict[str, Any], name: str) -> list[dict[str, Any]]:
 
 @cache
 def of_passes(table: str, pattern: str | None = None) -> list[dict[str, Any]]:
-    """The rows of a table of the real dump."""
+    """Return the rows of a table of the real dump."""
     return PassHistory(str(PASSES), None, pattern).report().table(table).records()
 
 

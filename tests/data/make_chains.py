@@ -1,5 +1,6 @@
-"""Makes further dumps of `optimizers/` with optax: decay that no rate scales or that is a part of the gradient, noise, and
-schedules that are computed as arrays.
+"""Makes further dumps of `optimizers/` with optax.
+
+They have decay that no rate scales or that is a part of the gradient, noise, and schedules that are computed as arrays.
 
 Run as make_optimizers.py is.
 """

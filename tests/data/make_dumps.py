@@ -54,7 +54,7 @@ def write(name: str, text: str) -> None:
 
 
 def environment(*xla_flags: str) -> None:
-    """Sets what jax and XLA read when they are first imported."""
+    """Set the variables that jax and XLA read when they are first imported."""
     os.environ["JAX_PLATFORMS"] = "cpu"
     os.environ["XLA_FLAGS"] = " ".join(xla_flags)
 
@@ -64,7 +64,7 @@ def program(name: str, mesh: Any) -> Any:
 
 
 def lower(name: str, mesh: Any) -> Any:
-    """The program `name`, traced for `mesh` (`None`: for one device) and not yet compiled."""
+    """Trace the program `name` for `mesh` (`None`: for one device), without compiling it."""
     jax: Any = import_module("jax")
     source = program(name, mesh)
 
@@ -96,12 +96,12 @@ def mesh_of(devices: Any) -> Any:
 
 
 def topology_mesh(*description: Any, **options: Any) -> Any:
-    """A mesh over devices that are only described, not present."""
+    """Make a mesh over devices that are only described, not present."""
     return mesh_of(import_module("jax.experimental.topologies").get_topology_desc(*description, **options).devices)
 
 
 def dumped(folder: str, ending: str) -> str:
-    """The text of the only file in XLA's dump folder whose name ends so."""
+    """Return the text of the only file in XLA's dump folder whose name ends with `ending`."""
     (path,) = Path(folder).glob(f"*{ending}")
     return path.read_text(encoding="utf-8")
 
@@ -128,7 +128,7 @@ def tpu() -> None:
 
 
 def tpu_slices() -> None:
-    """A program after optimization for two slices of TPU v5e 2x4, whose mesh has one axis more, between the slices."""
+    """Compile a program for two slices of TPU v5e 2x4. Its mesh has one axis more, between the slices."""
     environment()
     os.environ.update(TPU_SKIP_MDS_QUERY="1", TPU_WORKER_HOSTNAMES="localhost", TPU_WORKER_ID="0")
     jax: Any = import_module("jax")
@@ -158,7 +158,7 @@ def gpu_generic_async() -> None:
 
 
 def inline_frames() -> None:
-    """A dump file with source places inside the metadata and in tables."""
+    """Write a dump file with source places inside the metadata and in tables."""
     with tempfile.TemporaryDirectory() as folder:
         inline = "--xla_hlo_print_inline_stack_frames=true"
         environment(EIGHT_HOST_DEVICES, f"--xla_dump_to={folder}", "--xla_dump_hlo_as_text", inline)
@@ -167,7 +167,10 @@ def inline_frames() -> None:
 
 
 def dump_folder() -> None:
-    """What `--xla_dump_to` writes for two modules, without object code; of the second only the text before optimization."""
+    """Write the files of `--xla_dump_to` for two modules, without object code.
+
+    Of the second module only the text before optimization is kept.
+    """
     with tempfile.TemporaryDirectory() as folder:
         passes = "--xla_dump_hlo_pass_re=spmd-partitioning|layout-assignment"
         environment(EIGHT_HOST_DEVICES, f"--xla_dump_to={folder}", "--xla_dump_hlo_as_text", passes)

@@ -83,7 +83,7 @@ def device_of(target: str, jax: Any) -> Any:
 
 
 def without_metadata(text: str) -> str:
-    """The text without what says where instructions come from, which is half of it."""
+    """Return the text without metadata, which is half of it."""
     header, _, computations = re.sub(r", metadata=\{[^}]*\}", "", text).partition("\n\nFileNames\n")
     return f"{header}\n\n{computations[re.search(r'^(%|ENTRY)', computations, re.M).start() :]}" if computations else header
 

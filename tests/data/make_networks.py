@@ -1,5 +1,7 @@
-"""Makes the dumps `optimizers/net_*`: steps whose gradients have special forms: scales of batch norm, standardized weights,
-gradients clipped one by one, rows of embeddings. `*_other` are their twins, in which one thing is wrong.
+"""Makes the dumps `optimizers/net_*`: steps whose gradients have special forms.
+
+The forms are scales of batch norm, standardized weights, gradients clipped one by one, and rows of embeddings. `*_other` are
+their twins, in which one thing is wrong.
 
 Run as make_optimizers.py is.
 """

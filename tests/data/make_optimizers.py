@@ -33,7 +33,7 @@ def loss_of(weights: Any, x: Any, y: Any) -> Any:
 
 
 def step_of(optimizer: Any, gradient: Callable[..., Any] | None = None) -> tuple[Any, Any]:
-    """A step of the optimizer, and its state."""
+    """Return a step of the optimizer, and its state."""
     gradient = gradient or jax.grad(loss_of)
     state = (WEIGHTS, jax.eval_shape(optimizer.init, WEIGHTS))
 
@@ -116,7 +116,7 @@ def velocity() -> tuple[Any, Any]:
 
 
 def matrix_only(optimizer: Any) -> tuple[Any, Any]:
-    """A step of the matrix alone, without the bias."""
+    """Return a step of the matrix alone, without the bias."""
     weights = {"w": WEIGHTS["w"]}
     state = (weights, jax.eval_shape(optimizer.init, weights))
 
@@ -172,7 +172,7 @@ def guarded(optimizer: Any) -> tuple[Any, Any]:
 
 
 def state_first(optimizer: Any) -> tuple[Any, Any]:
-    """The results in another order than the arguments, so that most of them take the buffer of something else."""
+    """Return the results in another order than the arguments, so that most use the buffer of something else."""
     step, state = step_of(optimizer)
     return lambda state, x, y: step(state, x, y)[::-1], state
 
@@ -255,7 +255,7 @@ def layer_by_layer() -> tuple[Any, Any]:
 
 
 def no_update(kind: str) -> tuple[Any, Any]:
-    """Steps with state and without an optimizer."""
+    """Return a step with state and without an optimizer."""
     cell = jax.ShapeDtypeStruct((16, 8), jnp.float32)
     kernel = jax.ShapeDtypeStruct((8, 8), jnp.float32)
     if kind == "average":
@@ -276,7 +276,7 @@ def no_update(kind: str) -> tuple[Any, Any]:
 
 
 def of_matrices(kind: str) -> tuple[Any, Any]:
-    """Steps on two matrices that no optimizer updates, each beside a program of the same form that one does."""
+    """Return a step on two matrices that no optimizer updates, in the form of one that an optimizer updates."""
     matrix = jax.ShapeDtypeStruct((8, 8), jnp.float32)
     steps: dict[str, Callable[..., Any]] = {
         "clipped": lambda s, x, y: (jnp.clip(s[0] @ s[1] / jnp.sqrt(jnp.sum(s[0] * s[0])), -1.0, 1.0), s[1]),
@@ -298,7 +298,7 @@ def layers_of_sums() -> tuple[Any, Any]:
 
 
 def simulated(kind: str) -> tuple[Any, Any]:
-    """Steps that take something away from a state, or write into it."""
+    """Return a step that takes something away from a state, or writes into it."""
     kernel = jax.ShapeDtypeStruct((8, 8), jnp.float32)
     if kind == "cache":
         cache = jax.ShapeDtypeStruct((16, 8), jnp.float32)

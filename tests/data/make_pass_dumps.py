@@ -1,5 +1,6 @@
-"""Makes `pass_dumps`: what `--xla_dump_hlo_pass_re=.*` writes for a training step on 8 host devices, one file a pass, and
-`expected.json`, in which XLA's own parser says what each file holds.
+"""Makes `pass_dumps`: the files of `--xla_dump_hlo_pass_re=.*` for a training step on 8 host devices, one a pass.
+
+In `expected.json` XLA's own parser says what each file holds.
 
 `python make_pass_dumps.py` in the environment `newest` of README.md. Nothing is run, only compiled.
 """
@@ -23,7 +24,10 @@ LEFT_OUT = ("-buffer-assignment.txt", "-buffer-assignment-values.txt", "-live-ra
 
 
 def compile_step(folder: str) -> None:
-    """A scanned MLP, weights divided over two axes: gathered in the loop, and gradients reduced behind it."""
+    """Compile a scanned MLP with weights divided over two axes.
+
+    The weights are gathered in the loop, and gradients reduced behind it.
+    """
     passes = f"--xla_dump_to={folder} --xla_dump_hlo_pass_re=.* --xla_dump_hlo_module_re=jit_step"
     os.environ["JAX_PLATFORMS"] = "cpu"
     os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count=8 {passes}"

@@ -1,5 +1,6 @@
-"""Writes the dumps of tests/data/phases: training steps of which it is known by construction what is forward, backward,
-recomputed and optimizer, and programs like them of which nothing of that is true.
+"""Writes the dumps of tests/data/phases: training steps, and programs like them that train nothing.
+
+By construction the phase of each instruction of a step is known: forward, backward, recompute or optimizer.
 
     python -m venv /tmp/jax && /tmp/jax/bin/pip install jax==0.10.2
     /tmp/jax/bin/python tests/data/make_phases.py [NAME…]
@@ -140,7 +141,7 @@ def metrics(w: Weights, x: Array, y: Array) -> Any:
 
 @program(NET, BATCH, BATCH)
 def metrics_alone(w: Weights, x: Array, y: Array) -> Any:
-    """The same numbers, and nothing is updated."""
+    """Compute the same numbers, and update nothing."""
     loss, g = jax.value_and_grad(square)(w, x, y)
     return loss, jnp.sqrt(sum(jnp.sum(one * one) for one in jax.tree.leaves(g)))
 
@@ -216,7 +217,7 @@ def ring_attention_forward(w: Weights, x: Array) -> Any:
 
 @program([array(WIDTH, WIDTH)] * 3, BATCH, BATCH)
 def stage(w: list[Array], x: Array, cotangent: Array) -> Any:
-    """A stage of a pipeline, which takes and gives activations and takes cotangents."""
+    """Run a stage of a pipeline, which takes and gives activations and takes cotangents."""
 
     def forward(w: list[Array]) -> Array:
         h = x

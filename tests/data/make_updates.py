@@ -19,7 +19,7 @@ Leaf = Callable[[Any, Any, Arrays, Arrays], Arrays]
 
 
 def step_of(leaf: Leaf, states: int, shared: Arrays = (), after: Callable[..., Any] | None = None) -> Any:
-    """A step of two weights with so many states each; `after` makes the new values of what they share."""
+    """Return a step of two weights with `states` states each. `after` makes the new values of their shared states."""
 
     def step(state: Any, x: Any, y: Any, *handed: Any) -> Any:
         weights, own, common = state
@@ -53,7 +53,7 @@ def adam_by_powers(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
 
 
 def adam_twin(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
-    """The weight is in the correction."""
+    """Use the weight in the correction."""
     (m, v), (p1, p2) = moments(g, *own), shared
     return w - 0.002 * jnp.sqrt(1 - p2 * w) / (1 - p1) * m / (jnp.sqrt(v) + 1e-7), m, v
 
@@ -85,12 +85,12 @@ def lamb(g: Any, w: Any, own: Arrays, shared: Arrays, *, top: Any = None) -> Arr
 
 
 def lamb_twin(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
-    """The norm above is that of the gradient."""
+    """Use the norm of the gradient in the numerator."""
     return lamb(g, w, own, shared, top=g)
 
 
 def lamb_of_keras(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
-    """The weight decays before the step, which has the norm of what is left of it."""
+    """Decay the weight before the step, which has the norm of the rest."""
     (m, v), (t,) = moments(g, *own), shared
     w = w - w * 0.004 * 0.001
     step = m / (1 - 0.9 ** (t + 1)) / (jnp.sqrt(v / (1 - 0.98 ** (t + 1))) + 1e-6)
@@ -99,7 +99,7 @@ def lamb_of_keras(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
 
 
 def lars(g: Any, w: Any, own: Arrays, _: Arrays, *, decay: float = 1e-4) -> Arrays:
-    """The trust ratio of the paper, with the norms of gradient and weight apart."""
+    """Use the trust ratio of the paper, with separate norms of gradient and weight."""
     (m,) = own
     above, below = jnp.linalg.norm(w), jnp.linalg.norm(g)
     ratio = 0.001 * above / (below + decay * above + 1e-9)
@@ -117,7 +117,7 @@ def schedule(t: Any) -> Any:
 
 
 def nadam(g: Any, w: Any, own: Arrays, shared: Arrays, *, late: float = 2.0) -> Arrays:
-    """A schedule of the momentum, and its product."""
+    """Use a schedule of the momentum, and its product."""
     (m, v), (t, kept) = moments(g, *own), shared
     now, coming = schedule(t + 1.0), schedule(t + late)
     kept = kept * now
@@ -144,7 +144,7 @@ def rmsprop_twin(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
 
 
 def lion(g: Any, w: Any, own: Arrays, _: Arrays, *, least: float = 0.0) -> Arrays:
-    """The sign by two choices."""
+    """Choose the sign by two conditions."""
     (m,) = own
     mixed = 0.9 * m + 0.1 * g
     sign = jnp.where(mixed > 0, 1.0, jnp.where(mixed < least, -1.0, 0.0))
@@ -184,7 +184,7 @@ def mars(g: Any, w: Any, own: Arrays, shared: Arrays, *, weight: bool = False) -
 
 
 def mars_twin(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
-    """What is kept is not the gradient."""
+    """Keep something other than the gradient."""
     return mars(g, w, own, shared, weight=True)
 
 
@@ -208,12 +208,12 @@ def adabound(g: Any, w: Any, own: Arrays, shared: Arrays, *, limit: Any = 1.0) -
 
 
 def adabound_twin(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
-    """A limit that is made of the weight."""
+    """Use a limit that is made of the weight."""
     return adabound(g, w, own, shared, limit=w)
 
 
 def sophia(g: Any, w: Any, own: Arrays, shared: Arrays, *, kept: Any = 0.99) -> Arrays:
-    """The square of the gradient as the estimate, in each tenth step."""
+    """Estimate by the square of the gradient, in each tenth step."""
     (m, h), (t,) = own, shared
     m = 0.96 * m + 0.04 * g
     step = jnp.clip(m / jnp.maximum(0.01 * h, 1e-12), -1, 1)
@@ -221,7 +221,7 @@ def sophia(g: Any, w: Any, own: Arrays, shared: Arrays, *, kept: Any = 0.99) -> 
 
 
 def sophia_twin(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
-    """A decay of the estimate that is made of the weight."""
+    """Use a decay of the estimate that is made of the weight."""
     return sophia(g, w, own, shared, kept=jnp.abs(w))
 
 
@@ -234,7 +234,7 @@ def rprop(g: Any, w: Any, own: Arrays, _: Arrays, *, looked_at: Any = None) -> A
 
 
 def rprop_twin(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
-    """The sign of the weight."""
+    """Use the sign of the weight."""
     return rprop(g, w, own, shared, looked_at=w)
 
 
@@ -251,7 +251,7 @@ def rprop_by_torch(g: Any, w: Any, own: Arrays, shared: Arrays, *, looked_at: An
 
 
 def rprop_by_torch_twin(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
-    """The sign of the weight."""
+    """Use the sign of the weight."""
     return rprop_by_torch(g, w, own, shared, looked_at=w)
 
 
@@ -302,7 +302,7 @@ def moved_by(g: Any, w: Any, w0: Any, *_: Any) -> Any:
 
 
 def moved_back(g: Any, w: Any, w0: Any, *_: Any) -> Any:
-    """The other way."""
+    """Use the opposite direction."""
     return g * (w - w0)
 
 
@@ -319,7 +319,7 @@ def scaled_after(g: Any, w: Any, w0: Any, s: Any, _: Any, v: Any) -> Any:
 
 
 def falling(t: Any, slope: float = 0.002 * 0.1) -> Any:
-    """The rate of averaged SGD after t steps, with a decay of 0.002."""
+    """Return the rate of averaged SGD after t steps, with a decay of 0.002."""
     return 0.1 / (1.0 + slope * t) ** 0.75
 
 
@@ -334,7 +334,7 @@ def averaged(g: Any, w: Any, own: Arrays, eta: Any, share: Any) -> Arrays:
 
 
 def asgd(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
-    """The rate is made of the counter."""
+    """Make the rate of the counter."""
     return averaged(g, w, own, falling(shared[0]), share_of(shared[0]))
 
 
@@ -353,7 +353,7 @@ def sgd_steady(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
 
 
 def sgd_steeper(g: Any, w: Any, own: Arrays, shared: Arrays) -> Arrays:
-    """A schedule that has nothing to do with the decay."""
+    """Use a schedule that has nothing to do with the decay."""
     return averaged(g, w, own, falling(shared[0], 0.01), share_of(shared[0]))
 
 

@@ -8,7 +8,7 @@ from programs import Arg, Program, jax, jnp, lax
 
 
 def control_flow(_mesh: Any) -> Program:
-    """A loop of known and one of unknown trip count, a two-way and a three-way branch."""
+    """Run a loop of known and one of unknown trip count, a two-way and a three-way branch."""
 
     def step(flag: Any, choice: Any, limit: Any, x: Any) -> Any:
         x = lax.fori_loop(0, 5, lambda i, v: v * 1.5 + i, x)

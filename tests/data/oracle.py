@@ -33,7 +33,7 @@ Message = dict[int, list[Any]]
 
 
 def decode(data: bytes) -> Message:
-    """The fields of one protocol buffer message by number: integers and byte strings, in order."""
+    """Return the fields of one protocol buffer message by number: integers and byte strings, in order."""
     fields: Message = {}
     position = 0
 
@@ -60,7 +60,7 @@ def decode(data: bytes) -> Message:
 
 
 def integers(fields: Message, number: int) -> list[int]:
-    """A repeated integer field, packed or not."""
+    """Return a repeated integer field, packed or not."""
     values: list[int] = []
     for item in fields.get(number, []):
         values += [item] if isinstance(item, int) else _packed(item)
@@ -82,7 +82,7 @@ def first(fields: Message, number: int, default: Any = 0) -> Any:
 
 
 def leaf_bytes(shape: bytes) -> list[int]:
-    """The bytes of each array of a ShapeProto, tuples opened."""
+    """Return the bytes of each array of a ShapeProto, tuples opened."""
     fields = decode(shape)
     kind = first(fields, 2)
     if kind == TUPLE:
@@ -126,7 +126,7 @@ class Module:
                     self.opcodes[renamed.get(unique, first(instruction, 2).decode())] += 1
 
     def _started(self, opcode: str, instruction: Message, started: dict[int, str]) -> str:
-        """The opcode that an async instruction wraps; as sugar, the computation round it is not printed."""
+        """Return the opcode that an async instruction wraps; as sugar, the computation round it is not printed."""
         if opcode != "async-start":
             return started[integers(instruction, 36)[0]]
         (wrapped,) = integers(instruction, 38)
@@ -204,7 +204,7 @@ def is_module(path: Path) -> bool:
 
 
 def compiled() -> dict[str, Any]:
-    """The figures of every dump outside `handmade`, by its path."""
+    """Return the figures of every dump outside `handmade`, by its path."""
     dumps: dict[str, Any] = {}
     for path in sorted(path for folder in FOLDERS for path in (HERE / folder).glob("*.txt") if is_module(path)):
         name = path.relative_to(HERE).as_posix()
@@ -220,7 +220,7 @@ def compiled() -> dict[str, Any]:
 
 
 def check_handmade() -> None:
-    """Raises where the parser and a figure counted by hand differ, or where it reads what it is said to refuse."""
+    """Raise if the parser and a figure counted by hand differ, or if the parser reads a text that it should refuse."""
     expected = json.loads((HERE / "handmade/expected.json").read_text(encoding="utf-8"))
     for name, entry in expected.items():
         text = (HERE / "handmade" / name).read_bytes().decode()
@@ -239,7 +239,7 @@ def check_handmade() -> None:
 
 
 def truths() -> dict[str, Any]:
-    """What the source of each program says about it."""
+    """Return the figures that the source of each program states."""
     make_dumps = import_module("make_dumps")
     make_dumps.environment(make_dumps.EIGHT_HOST_DEVICES)
     mesh = make_dumps.mesh_of(import_module("jax").devices())

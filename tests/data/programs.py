@@ -178,7 +178,7 @@ def scan_fsdp(mesh: Any) -> Program:
 
 
 def scan_forward(mesh: Any) -> Program:
-    """The loss of three layers alone: one loop with an all-gather in it."""
+    """Return the loss of three layers alone: one loop with an all-gather in it."""
     truth = {"optimizer.name": "none", "params.count": 2, "params.donated_count": 0, "loops.trip_count": 3}
     return Program(shard_map(loss_of_layers, mesh, specs_of(LAYERS), spec()), LAYERS, truth=truth)
 
@@ -232,7 +232,7 @@ def gathered_matmul(mesh: Any) -> Program:
 
 
 def between_slices(mesh: Any) -> Program:
-    """A loop that sums over two slices three times; then a sum in a slice, a scatter and a rotation between slices."""
+    """Sum over two slices three times in a loop; then sum in a slice, scatter and rotate between slices."""
 
     def step(x: Any) -> Any:
         def layer(carry: Any, _: Any) -> Any:

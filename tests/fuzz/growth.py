@@ -46,7 +46,7 @@ class GrowingText(NamedTuple):
 
 
 def growing(text: bytes, seed: int) -> GrowingText:
-    """The growing text of a seed, made of a dump."""
+    """Return the growing text of a seed, made of a dump."""
     mutator = Mutator(seed)
     if seed % 2 == 0:
         shape = SHAPES[seed // 2 % len(SHAPES)]
@@ -56,7 +56,7 @@ def growing(text: bytes, seed: int) -> GrowingText:
 
 
 def command_of(seed: int) -> str:
-    """The command of a seed."""
+    """Return the command of a seed."""
     return COMMANDS[(seed // 2 // len(SHAPES) if seed % 2 == 0 else seed // 2) % len(COMMANDS)]
 
 
@@ -111,7 +111,7 @@ def _repeated(text: bytes, start: int, part: bytes) -> GrowingText:
 
 
 def seconds_for(command: str, old: bytes, new: bytes) -> float:
-    """The processor's time for a command."""
+    """Return the processor's time for a command."""
     with Files(old, new) as damaged, time_limit(LIMIT_SECONDS):
         start = time.process_time()
         if command == EVERYTHING:

@@ -105,7 +105,7 @@ class Mutator:
         self.chance = random.Random(seed)  # noqa: S311 - damage, not secrets
 
     def __call__(self, text: bytes, only: str = "") -> bytes:
-        """The damaged text; `only` by the damage of that name."""
+        """Return the damaged text; `only` names the damage to use."""
         if only:
             damaged: bytes = getattr(self, only)(text)
             return damaged
@@ -182,7 +182,7 @@ class Mutator:
         return text[:start] if self.chance.random() < 0.7 else text[len(text) - start :]
 
     def hostile(self, text: bytes) -> bytes:
-        """The lines of a shape that can cost more than its size, in a computation of the text or beside it."""
+        """Add the lines of a shape that can cost more than its size, in a computation of the text or beside it."""
         shape, most = self.chance.choice(SHAPES), self.chance.choice(HOSTILE_CHARS)
         size = self.chance.randint(1, 60)
         added = shape.make(size).encode()
@@ -252,12 +252,12 @@ def forget_peak() -> None:
 
 
 def peak_bytes() -> int:
-    """The most memory that this process had, since it was forgotten."""
+    """Return the peak memory of this process since it was reset."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * PEAK_UNIT
 
 
 def read_all(text: bytes, alone: Sequence[str] = READ_APART) -> list[Report]:
-    """Reads a text with every pass together and with some alone. What the first says."""
+    """Read a text with every pass together and with some alone, and return the reports of the former."""
     for name in alone:
         read(text, [name])
     return read(text, PASS_NAMES)
@@ -283,7 +283,7 @@ def time_limit(seconds: int) -> Iterator[None]:
 
 
 def seconds_for(text: bytes) -> float:
-    """The processor's time for all passes together."""
+    """Return the processor's time for all passes together."""
     start = time.process_time()
     reports(text, PASS_NAMES)
     return time.process_time() - start
@@ -299,7 +299,7 @@ class Dump:
 
 
 def read_text(path: Path, max_bytes: int) -> bytes | None:
-    """The text at `path`, if it is no longer."""
+    """Return the text at `path`, or None if it is longer than `max_bytes`."""
     text = b""
     for piece in open_source(path).pieces():
         text += piece.encode()
@@ -309,7 +309,7 @@ def read_text(path: Path, max_bytes: int) -> bytes | None:
 
 
 def load(path: Path, max_bytes: int) -> Dump | None:
-    """The dump at `path`, if it is no larger."""
+    """Return the dump at `path`, or None if it is larger than `max_bytes`."""
     text = read_text(path, max_bytes)
     return None if text is None else Dump(path, text, min(seconds_for(text) for _ in range(2)))
 
@@ -322,7 +322,10 @@ def allowed_seconds(dump: Dump, text: bytes, modules: int) -> float:
 
 
 def mutant(dump: Dump, seed: int, other: Dump, only: str = "") -> tuple[bytes, bytes | None]:
-    """The text of a seed; some hold several modules, one of `other`. With a second text both are files of a directory."""
+    """Return the text of a seed; some hold several modules, one of `other`.
+
+    With a second text both are files of a directory.
+    """
     mutator = Mutator(seed)
     text = mutator(dump.text, only)
     chance = mutator.chance.random()

@@ -18,7 +18,7 @@ DUMP = (Path(__file__).parent.parent / "data/cpu/scan_fsdp.after.txt").read_byte
 
 
 def calls(command: str, text: bytes) -> int:
-    """The function calls of a command over a text."""
+    """Count the function calls of a command over a text."""
     profile = cProfile.Profile()
     with Files(b"", text) as files:
         files.run(command)  # imports

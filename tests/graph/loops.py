@@ -40,7 +40,10 @@ def loop_text(
     entry: tuple[str, ...] = (*START, LOOP),
     before: str = "",
 ) -> str:
-    """Counts from 0 below 10 by 1; the state's second element is 6 and stays so. `before` are further computations."""
+    """Write a loop that counts from 0 below 10 by 1.
+
+    The state's second element is 6 and stays so. `before` are further computations.
+    """
     parts = (
         "HloModule m\n",
         before,

@@ -122,13 +122,13 @@ class Writer:
         return f"{self.chance.choice(['%', ''])}{name} = {self.shape()} {opcode}({inside}){''.join(attributes)}"
 
     def line(self) -> str:
-        """An instruction of any kind."""
+        """Write an instruction of any kind."""
         return self.instruction(self.name(), self.chance.choice(["constant", "parameter", *ORDINARY]), names=[])
 
     def computation(
         self, number: int, opcodes: list[str], before: list[WrittenComputation], *, is_entry: bool
     ) -> WrittenComputation:
-        """It may call those `before` it."""
+        """Write a computation, which may call those `before` it."""
         written = WrittenComputation(f"comp.{number}", is_entry)
         size = self.chance.randint(1, 8)
         for index in range(size):
@@ -142,7 +142,7 @@ class Writer:
         return written
 
     def module(self, opcodes: list[str]) -> tuple[str, list[WrittenComputation]]:
-        """The text of a module, and what stands in it."""
+        """Return the text of a module, and its computations."""
         made: list[WrittenComputation] = []
         count = self.chance.randint(1, 9)
         for number in range(count):

@@ -37,7 +37,7 @@ def codes(parsed: Module) -> list[str]:
 
 
 def kept(parsed: Module) -> list[tuple[str, str, str]]:
-    """Computation, name and opcode of each kept instruction, sorted."""
+    """Return computation, name and opcode of each kept instruction, sorted."""
     return sorted((i.computation.name, i.name, i.opcode) for i in parsed.instructions)
 
 
@@ -57,7 +57,7 @@ def body(computation: Computation) -> list[Instruction]:
 
 
 def texts(instruction: Instruction) -> dict[str, str]:
-    """The text of each attribute."""
+    """Return the text of each attribute."""
     tail = instruction.tail
     return dict(tokens.attributes(tail, operands_end(tail) + 1))
 

@@ -95,7 +95,7 @@ COMPARED = sorted(set(TEXTS) - set(REFUSED) - WRITTEN_IN_PLACE)
 
 
 def wrapped(theirs: dict[str, Any], ours: Module) -> set[str]:
-    """The computations that XLA puts round what is printed as sugar (`reduce-scatter-start`)."""
+    """Return the computations that XLA puts round instructions printed as sugar (`reduce-scatter-start`)."""
     return (
         set(theirs["computations"]) - set(ours.computations) if any(SUGAR.fullmatch(op) for op in ours.opcode_counts) else set()
     )

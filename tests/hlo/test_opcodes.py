@@ -261,7 +261,7 @@ def constants(node: ast.expr) -> bool:
 
 
 def listed(node: ast.AST) -> list[ast.expr | ast.pattern]:
-    """The items of a list, however it is written. A mapping from opcodes to functions is code and no list."""
+    """Return the items of a list, however it is written. A mapping from opcodes to functions is code and no list."""
     match node:
         case ast.Set() | ast.Tuple() | ast.List():
             return [*node.elts]

@@ -24,7 +24,7 @@ TYPES = UNNAMED | {int(t.value): NAMES.get(t.name, t.name.lower()) for t in hlo.
 
 
 def shape_text(data: bytes) -> str:
-    """A shape without its layout."""
+    """Return a shape without its layout."""
     fields = oracle.decode(data)
     kind = TYPES.get(oracle.first(fields, 2), "buffer")
     if kind in {"tuple", "buffer"}:

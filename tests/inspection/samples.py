@@ -9,12 +9,12 @@ NO_MODULE = "no module here\n"
 
 
 def module(name: str, opcode: str = "negate") -> str:
-    """A module of one parameter and one operation, of 32 bytes each."""
+    """Write a module of one parameter and one operation, of 32 bytes each."""
     return MODULE.format(name=name, opcode=opcode)
 
 
 def folder(path: Path, texts: dict[str, str]) -> Path:
-    """A directory with a file for each text."""
+    """Make a directory with a file for each text."""
     path.mkdir()
     for name, text in texts.items():
         (path / name).write_text(text, encoding="utf-8")

@@ -22,7 +22,7 @@ MODULE = "HloModule {name}\n\nENTRY e {{\n  p = f32[8] parameter(0)\n  ROOT n = 
 
 
 def folder(path: Path, modules: dict[str, str], *, junk: bool = False) -> str:
-    """A directory with a file for each module, by name its opcode, and one that is no dump."""
+    """Make a directory with a file for each module, by name its opcode, and one that is no dump."""
     path.mkdir()
     for name, opcode in modules.items():
         (path / f"module_0001.{name}.after_optimizations.txt").write_text(MODULE.format(name=name, opcode=opcode))
@@ -119,7 +119,7 @@ def test_sides_that_are_cut_off_have_no_notes_either() -> None:
 
 
 def saved(text: str) -> str:
-    """The report of the only module of a text, as `--format json` writes it."""
+    """Return the report of the only module of a text, as `--format json` writes it."""
     return call_text("summary", "-", "--format", "json", given=text).stdout
 
 

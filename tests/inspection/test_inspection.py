@@ -23,7 +23,7 @@ PARAMS = Request(passes=("params",))
 
 
 def read(sources: Sequence[Openable], request: Request = PARAMS) -> tuple[list[str], Inspection]:
-    """The names of modules, and the messages of errors, in the order in which they come."""
+    """Return the names of modules and the messages of errors in the order in which they come."""
     with Inspection(request) as inspection:
         items = list(inspection.read(sources))
     return [item.module_name if isinstance(item, Report) else item.message for item in items], inspection

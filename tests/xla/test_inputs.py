@@ -48,7 +48,7 @@ SMALL = "cpu/sgd_unused.after.txt"
 
 
 def serialized(name: str) -> bytes:
-    """The `HloModuleProto` of a dump."""
+    """Return the `HloModuleProto` of a dump."""
     data: bytes = hlo.hlo_module_from_text((DATA / name).read_text(encoding="utf-8")).as_serialized_hlo_module_proto()
     return data
 
@@ -79,7 +79,7 @@ def test_serialized_hlo_has_the_facts_of_its_text(inspection: Inspection, name: 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of `tests/data`, as `lower_programs` writes them."""
+    """Return the programs of `tests/data`, as `lower_programs` writes them."""
     if find_spec("jax") is None:
         pytest.skip("jax is not installed")
     folder = tmp_path_factory.mktemp("programs")

@@ -114,14 +114,14 @@ class _Assigner:
             space = facts.spaces[buffer]
             if space in presets:
                 assignment.heaps.setdefault(space, []).append(buffer)
-            elif not self._is_special(buffer):
+            elif not self._assign_special(buffer):
                 self._assign(buffer)
         return assignment
 
     # -- allocations of their own ---------------------------------------------------------------------------------------
 
-    def _is_special(self, buffer: int) -> bool:
-        """Constants, entry parameters and tables have allocations of their own (`AssignSpecialHloBuffer`)."""
+    def _assign_special(self, buffer: int) -> bool:
+        """Give constants, entry parameters and tables allocations of their own (`AssignSpecialHloBuffer`); True if it did."""
         facts = self._facts
         if buffer not in self._special:
             return False
@@ -154,7 +154,7 @@ class _Assigner:
             self._occupy(buffer, allocation.number)
 
     def _register(self, allocation: Allocation) -> None:
-        """Lets others use the allocation again."""
+        """Let other buffers use the allocation again."""
         number = allocation.number = len(self._reusable)
         self._reusable.append(allocation)
         self._starting.append({})
@@ -175,7 +175,7 @@ class _Assigner:
     # -- allocations of others ------------------------------------------------------------------------------------------
 
     def _assign(self, buffer: int) -> None:
-        """`AssignSingleHloBuffer`: an operand's allocation, else the smallest that fits, else the heap."""
+        """Assign an operand's allocation, else the smallest that fits, else the heap (`AssignSingleHloBuffer`)."""
         facts = self._facts
         free = self._free(buffer) if self._reusable and facts.platform.reuses_allocations else 0
         if free:

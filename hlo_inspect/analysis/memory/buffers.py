@@ -81,7 +81,7 @@ def _definitions(values: Values) -> tuple[list[int], list[int], list[tuple[int, 
 
 
 def _reads(schedule: Schedule) -> tuple[list[int], list[int]]:
-    """By time the last time at which the whole result is read, and at which only its top level is."""
+    """Return for each time the last time at which the whole result is read, and at which only its top level is."""
     whole, table = [-1] * (schedule.end + 1), [-1] * (schedule.end + 1)  # the last is that of a missing operand
     for time, opcode in enumerate(schedule.opcodes):
         if opcode in _READS_NOTHING or opcode == "call":  # a call counts by what its computation does
@@ -193,7 +193,7 @@ def find_buffers(values: Values, in_place: InPlace, outputs: Iterable[tuple[int,
 
 
 def _control_flow(values: Values) -> Iterator[tuple[int, ...]]:
-    """`ComputeWhileAliasedValues` and `ComputeConditionalAliasedValues`."""
+    """Yield the values of a buffer by `ComputeWhileAliasedValues` and `ComputeConditionalAliasedValues`."""
     schedule = values.schedule
     for time, runs in schedule.called.items():
         if schedule.opcodes[time] == "while":
@@ -209,7 +209,7 @@ def _control_flow(values: Values) -> Iterator[tuple[int, ...]]:
 
 
 def _in_place(values: Values, in_place: InPlace) -> Iterator[tuple[int, int]]:
-    """`ComputeInPlaceOperationAliasedValues`."""
+    """Yield the pairs of values in one buffer by `ComputeInPlaceOperationAliasedValues`."""
     schedule, trees = values.schedule, values.trees
     for time, opcode in enumerate(schedule.opcodes):
         if opcode not in in_place.opcodes:

@@ -160,7 +160,7 @@ class DeviceMemory:
         return self.heaps[0].trace.peak if 0 in self.heaps else 0
 
     def space_peak_bytes(self) -> dict[int, int]:
-        """By memory space what is static there and the highest point of its heap."""
+        """Return static allocations plus the peak of the heap for each memory space."""
         peaks: dict[int, int] = {}
         for allocation in self._static:
             peaks[allocation.space] = peaks.get(allocation.space, 0) + allocation.bytes
@@ -218,7 +218,7 @@ class DeviceMemory:
         return sum(row.padding for row in self.live_at_peak)
 
     def curve(self) -> list[int]:
-        """By time the live bytes of temporaries, the highest of each time, in the heap that makes the peak."""
+        """Return for each time the largest number of live bytes of temporaries, in the heap that makes the peak."""
         heap = self.peak_heap
         live = [0] * (self.schedule.end + 1)
         if heap is None:
@@ -246,7 +246,7 @@ class DeviceMemory:
         return ScheduledInstruction(view.computation.name, row, view.names[row], view.lines[row], time not in schedule.wrapped)
 
     def live_range(self, buffer: int) -> tuple[int, int]:
-        """From when to when a buffer is live."""
+        """Return the first and the last time at which a buffer is live."""
         members = self.buffers.members[buffer]
         return min(self.ranges.starts[member] for member in members), max(self.ranges.ends[member] for member in members)
 
@@ -317,7 +317,7 @@ def _outputs(values: Values, buffers: Buffers) -> frozenset[int]:
 
 
 def _parameters(values: Values, aliased: Collection[tuple[int, int]]) -> dict[int, tuple[int, ShapeIndex, bool]]:
-    """By value of an entry parameter its number, shape index, and whether an output takes its place."""
+    """Return for each value of an entry parameter its number, its shape index, and whether an output uses its buffer."""
     parameters = {}
     for number, time in values.schedule.runs[0].parameters.items():
         for place, value in enumerate(values.result(time)):
@@ -326,7 +326,7 @@ def _parameters(values: Values, aliased: Collection[tuple[int, int]]) -> dict[in
 
 
 def _sizes(values: Values, buffers: Buffers, platform: Platform, faults: list[MemoryFault]) -> tuple[list[int], list[int]]:
-    """By buffer its bytes, those of its largest value, and its memory space."""
+    """Return the bytes of each buffer, those of its largest value, and its memory space."""
     sizes, spaces = [0] * len(buffers.members), [0] * len(buffers.members)
     cache: dict[int, tuple[int | None, int]] = {}
     for value, buffer in enumerate(buffers.buffer_of_value):

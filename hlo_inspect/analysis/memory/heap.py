@@ -74,7 +74,7 @@ class Trace:
             self.peak, self.time, self.changes_to_peak = change.live, change.time, len(self.changes)
 
     def live_at_peak(self) -> dict[int, int]:
-        """By value that has memory at the peak its bytes."""
+        """Return the bytes of each value that has memory at the peak."""
         live: dict[int, int] = {}
         for change in self.changes[: self.changes_to_peak]:
             if change.gets:
@@ -125,7 +125,7 @@ class _Simulation:
         return self._trace
 
     def _times(self) -> tuple[dict[int, list[int]], dict[int, dict[int, None]]]:
-        """By time the values that are defined then, and those that are freed."""
+        """Return for each time the values that are defined then, and those that are freed."""
         starts, ends = self._facts.ranges.starts, self._facts.ranges.ends
         values = [value for buffer in self._buffers for value in self._facts.buffers.members[buffer]]
         defined: dict[int, list[int]] = defaultdict(list)
@@ -347,7 +347,7 @@ def _groups(intervals: Mapping[int, Interval]) -> list[_Group]:
 
 
 def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans in order, those that meet as one: no other buffer fits between them."""
+    """Sort the spans and join those that meet: no other buffer fits between them."""
     if len(spans) == 1:
         return spans
     spans.sort()

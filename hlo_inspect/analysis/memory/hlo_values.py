@@ -221,11 +221,11 @@ class _Dataflow:
         return self._fit(self._operand(time), time)
 
     def _element(self, time: int) -> Result:
-        """`UpdateGetTupleElementValueSet`."""
+        """Return the element of the operand (`UpdateGetTupleElementValueSet`)."""
         return self._fit(self._part_of(time, self._schedule.elements.get(time, 0)), time)
 
     def _tuple(self, time: int) -> Result:
-        """`UpdateTupleValueSet`: the table is its own, the elements are the operands."""
+        """Define a table; the elements are those of the operands (`UpdateTupleValueSet`)."""
         result = [self._define(time)]
         results = self._values.results
         for operand in self._schedule.operands[time]:
@@ -237,7 +237,7 @@ class _Dataflow:
         return self._fit(result, time)
 
     def _copy(self, time: int) -> Result:
-        """`UpdateCopyValueSet`: a copy of a tuple is one of its table."""
+        """Define a copy; of a tuple only the table is copied (`UpdateCopyValueSet`)."""
         if not isinstance(self._schedule.shapes[time], TupleShape):
             return self._define(time)
         given = self._pass_on(time)
@@ -289,11 +289,11 @@ class _Dataflow:
         return self._parts(time, {(0, i): self._operand(time, i) for i in range(len(operands))}, leaves=True)
 
     def _gather_done(self, time: int) -> Result:
-        """`UpdateAllGatherDoneValueSet`, `UpdateAsyncDoneValueSet`: arrays are those of element 1, a tuple is its own."""
+        """Return the arrays of element 1; a tuple is its own (`UpdateAllGatherDoneValueSet`, `UpdateAsyncDoneValueSet`)."""
         return self._parts(time, {(): self._part_of(time, 1)}, leaves=True)
 
     def _async_start(self, time: int) -> Result:
-        """`UpdateAsyncStartValueSet`: element 0 is the operands, element 1 the root of the wrapped computation."""
+        """Return a start's result: the operands, then the root of the wrapped computation (`UpdateAsyncStartValueSet`)."""
         forwarded: dict[ShapeIndex, Result | None] = {
             (0, i): self._operand(time, i) for i in range(len(self._schedule.operands[time]))
         }
@@ -307,7 +307,7 @@ class _Dataflow:
     # -- computations ---------------------------------------------------------------------------------------------------
 
     def _parameter(self, time: int) -> Result:
-        """`UpdateParameterValueSet`: an argument of who runs the computation, in a loop a phi."""
+        """Return the argument of the caller; a loop defines a phi (`UpdateParameterValueSet`)."""
         run = self._schedule.run_at[time]
         if run.role == "entry":
             return self._define_all(time)
@@ -323,12 +323,12 @@ class _Dataflow:
         return result
 
     def _call(self, time: int) -> Result:
-        """`UpdateCallValueSet`: the root of the computation."""
+        """Return the root of the computation (`UpdateCallValueSet`)."""
         called = self._schedule.called.get(time, ())
         return self._fit(self._given(called[0].root) if called else None, time)
 
     def _while(self, time: int) -> Result:
-        """`UpdateWhileValueSet`. What arrives at its phis is known at the end of the walk."""
+        """Define phis; the values that arrive at them are known at the end of the walk (`UpdateWhileValueSet`)."""
         self._loops.append(time)
         return self._phis(time)
 
@@ -347,7 +347,7 @@ class _Dataflow:
                 values.phi_inputs.update(zip(_parts(phi), zip(_parts(initial), _parts(root), strict=True), strict=True))
 
     def _conditional(self, time: int) -> Result:
-        """`UpdateConditionalValueSet`: a phi of the roots of the branches."""
+        """Define a phi of the roots of the branches (`UpdateConditionalValueSet`)."""
         roots = [self._given(run.root) for run in self._schedule.called.get(time, ())]
         size = self._trees.size(self._schedule.shapes[time])
         if not roots or any(root is None or _size(root) != size for root in roots):

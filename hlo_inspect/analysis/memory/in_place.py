@@ -31,7 +31,7 @@ _ALIASED = lazy_pattern(r"\{([\d,\s]*+)\}\s*+:\s*+\(\s*+(\d{1,9}+)\s*+,\s*+\{([\
 
 
 def stated_aliases(instruction: Instruction) -> list[Pair]:
-    """`output_to_operand_aliasing`."""
+    """Read the attribute `output_to_operand_aliasing`."""
     text = instruction.attr("output_to_operand_aliasing")
     return [Pair(int(number), _index(operand), _index(result)) for result, number, operand in _ALIASED.findall(text or "")]
 
@@ -68,7 +68,7 @@ class InPlace:
         return _each(len(view.operand_rows(row)) // 2)
 
     def _second_operand(self, _view: View, _row: int) -> Sequence[Pair]:
-        """`ragged-all-to-all` writes to its second operand."""
+        """Return the pair of a `ragged-all-to-all`, which writes to its second operand."""
         return (Pair(1, (), ()),)
 
     def _permute(self, view: View, row: int) -> Sequence[Pair]:
@@ -145,7 +145,7 @@ class InPlace:
         return row, index
 
     def _source(self, view: View, row: int | None, index: ShapeIndex) -> tuple[int | None, ShapeIndex]:
-        """Through tuples, then through what takes them apart, then through bitcasts."""
+        """Follow an element of a result through tuples, then through get-tuple-elements, then through bitcasts."""
         opcodes = view.opcodes
         steps = range(len(opcodes))  # a cycle ends there
         for _ in steps:

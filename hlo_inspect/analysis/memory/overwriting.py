@@ -150,7 +150,10 @@ class Overwriting:
 
 
 def _elementwise_parameters(fused: View) -> set[int]:
-    """From the last row to the first: a row is good when all its users are elementwise on it, or tuples, and good."""
+    """Return the parameters that all users, and their users in turn, take element by element.
+
+    It goes from the last row to the first: a row is good if all its users are elementwise on it, or tuples, and good.
+    """
     good = [True] * len(fused.rows)
     numbers = set()
     for row in range(len(fused.rows) - 1, -1, -1):
@@ -192,7 +195,7 @@ _WRITTEN: Mapping[str, int] = dict.fromkeys(opcodes_that_are("update"), 0) | {"s
 
 
 def _is_elementwise_on(opcode: str, number: int) -> bool:
-    """`HloInstruction::IsElementwiseOnOperand`."""
+    """Return True if an instruction is elementwise on the operand (`HloInstruction::IsElementwiseOnOperand`)."""
     return opcode in ELEMENTWISE or (opcode == "dynamic-update-slice" and number == 0)
 
 
@@ -233,7 +236,7 @@ class GpuHints:
 
 
 def _same_elements(given: Shape | None, result: Shape | None) -> bool:
-    """Equal shapes, or arrays of equally many elements of equally many bits."""
+    """Return True for equal shapes, and for arrays of equally many elements of equally many bits."""
     if given == result:
         return True
     if not isinstance(given, ArrayShape) or not isinstance(result, ArrayShape):
@@ -353,7 +356,7 @@ class _FusionHint:
         return origin is not None and fused.operand_rows(user)[1:] == fused.operand_rows(origin)[2:]
 
     def _others_agree(self, visited: set[int]) -> bool:
-        """No other result that was reached goes through the elements in another order."""
+        """Return True if no other result that was reached goes through the elements in another order."""
         fused = self._fused
         if len(self._roots) < 2:
             return True

@@ -16,7 +16,7 @@ MAX_DEPTH = 16
 
 
 def without_redundant_phis(inputs: Mapping[int, tuple[int, ...]]) -> dict[int, int]:
-    """By redundant phi the value that it is. `inputs` holds by phi what arrives at it."""
+    """Return the value of each redundant phi. `inputs` holds for each phi the values that arrive at it."""
     replacements: dict[int, int] = {}
     waiting: list[tuple[Mapping[int, tuple[int, ...]], int]] = [(inputs, 0)]
     while waiting:

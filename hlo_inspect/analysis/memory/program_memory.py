@@ -84,14 +84,14 @@ def _has_layouts(module: Module) -> bool:
 
 
 def _without_layouts(platform: Platform) -> ProgramMemory:
-    """Nothing is known of a compiled text without the layouts that say what tiles add and which memory an array is in."""
+    """Return the memory of a compiled text without layouts: all unknown, as is the padding and memory space of arrays."""
     reason = "the text is printed without layouts, which on TPU say what tiles add to the arrays and which memory they are in"
     reasons = dict.fromkeys((*FIGURES, "space.0.peak_bytes"), reason)
     return ProgramMemory(platform, None, reason, dict.fromkeys(FIGURES), {0: None}, reasons)
 
 
 def _logical(platform: Platform, reason: str, interface: Interface) -> ProgramMemory:
-    """Arguments and outputs by their shapes, without padding."""
+    """Return the bytes of arguments and outputs by their shapes, without padding."""
     figures: dict[str, int | None] = dict.fromkeys(FIGURES)
     if interface.parameters_known and interface.complete:
         figures["argument_bytes"] = total(leaf.shape.bytes for leaf in interface.parameters)

@@ -358,7 +358,7 @@ def _predecessors(run: ComputationRun) -> dict[int, list[int]]:
 
 
 def numbered(orders: Mapping[ComputationRun, Sequence[int]], runs: Iterable[ComputationRun]) -> list[int]:
-    """By time the place of an instruction in the orders of these computations, one after the other."""
+    """Return for each time the place of its instruction in the orders of these computations, one after the other."""
     places = [0] * sum(map(len, orders.values()))
     for place, time in enumerate(chain.from_iterable(orders[run] for run in runs)):
         places[time] = place

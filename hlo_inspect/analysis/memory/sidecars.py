@@ -177,7 +177,7 @@ def _allocation(line: str) -> PlacedAllocation | None:
 
 
 def read_live_range(lines: Iterable[str]) -> LiveRangeFile:
-    """Schedule, ranges and XLA's own peak."""
+    """Read the schedule, the live ranges and XLA's own peak."""
     schedule: list[str] = []
     ranges: dict[ValueName, tuple[int, int]] = {}
     peak: int | None = None
@@ -257,7 +257,7 @@ def _highest(spans: dict[PlacedValue, tuple[int, int]]) -> int:
 
 
 def _joined(spans: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Spans that overlap or touch as one."""
+    """Join spans that overlap or touch."""
     joined: list[tuple[int, int, int]] = []
     for start, end, size in spans:
         if joined and start <= joined[-1][1]:

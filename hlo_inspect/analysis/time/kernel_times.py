@@ -295,7 +295,10 @@ class KernelTimes:
         return str(gap) if gap is not None else ""
 
     def _estimate_gap(self, kernel: Kernel) -> str:
-        """TPU's compiler emits its custom fusions, such as gathers and scatters, in ways that bytes say nothing of."""
+        """Return why the kernel has no estimate; empty if it has one.
+
+        TPU's compiler emits its custom fusions, such as gathers and scatters, in ways that bytes say nothing of.
+        """
         if self._is_tpu and kernel.fusion_kind == "kCustom":
             return "there is no model of custom fusions"
         if self.profile.kernel_overhead is None:

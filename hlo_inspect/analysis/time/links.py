@@ -277,7 +277,7 @@ class TorusLinks:
         return [[TorusAxis(side, 1, link.wraps(side)) for side in box if side > 1] for box in boxes]
 
     def permute_time(self, pairs: Sequence[tuple[int, int]], size: int) -> LinkTime:
-        """Arrays of `size` bytes from one device to another."""
+        """Return the time to send an array of `size` bytes from the first to the second device of each pair."""
         on_a_chip, link, shape = self._profile.devices_per_chip, self._link, self._placement.shape
         chips = [(source // on_a_chip, target // on_a_chip) for source, target in pairs]
         chips = [(source, target) for source, target in chips if source != target]
@@ -291,7 +291,7 @@ class TorusLinks:
 
 
 def _colours(collective: Collective) -> float | None:
-    """In how many directions TPU's compiler sends at a time, by its own words."""
+    """Return the number of directions in which TPU's compiler sends at a time, by its own words."""
     for part in collective.configs():
         debug = part.get("debug")
         match = _COLOURS.search(debug) if isinstance(debug, str) else None

@@ -185,7 +185,7 @@ class NodeLinks:
         return seconds + (1 if kind == "all-to-all" else round(factor * spread.devices)) * latency
 
     def permute_time(self, pairs: Sequence[tuple[int, int]], size: int) -> LinkTime:
-        """Arrays of `size` bytes from one device to another."""
+        """Return the time to send an array of `size` bytes from the first to the second device of each pair."""
         per_node, shared = self._per_node(), size * self._profile.devices_per_chip
         nodes = [(self._placement.node(source, per_node), self._placement.node(target, per_node)) for source, target in pairs]
         leaving = Counter(source for source, target in nodes if source != target)

@@ -210,7 +210,7 @@ def changed(profile: HardwareProfile, changes: Iterable[FigureChange]) -> Hardwa
 
 
 def _require_sense(profile: HardwareProfile, change: FigureChange, figure: Figure, value: float | Fraction) -> None:
-    """`UsageError` for a value that such a figure cannot have."""
+    """Raise UsageError for a value that such a figure cannot have."""
     if figure.unit == "flag" or figure.axes or figure.when:
         raise UsageError(f"{change.name} is nothing that can be multiplied")
     if figure.unit == "ratio" and value > 1:

@@ -55,7 +55,7 @@ def seconds_times_runs(seconds: float | None, runs: Bounds, why_unknown: str) ->
 
 
 def sum_of(*times: Seconds) -> Seconds:
-    """Several times together; of none it is 0."""
+    """Add up several times; without any the sum is 0."""
     return Seconds(sum([time.least for time in times], 0.0), next((time.reason for time in times if time.reason), ""))
 
 
@@ -167,7 +167,7 @@ class RowTimes(NamedTuple):
 
     @staticmethod
     def sum(rows: Sequence[RowTimes]) -> RowTimes:
-        """Several together, which are bound by the same."""
+        """Add up several times that are bound by the same resource."""
         compiler = [row.compiler for row in rows if row.compiler is not None]
         return RowTimes(
             sum_of(*[row.bound for row in rows]),
@@ -337,7 +337,7 @@ def _without_name(row: Costing) -> object:
 
 
 def _sum(rows: Sequence[Costing]) -> Costing:
-    """Rows of equal runs and figures together."""
+    """Add up rows of equal runs and figures."""
     cost, count = rows[0].cost, Bounds.exactly(len(rows))
     kernels = tuple([kernel for row in rows for kernel in row.kernels])
     times = [row.cost.time for row in rows if row.cost.time is not None]

@@ -96,7 +96,7 @@ class StreamClock:
         return tuple([max(0, self.free.get(stream, 0) - self.now) for stream in streams])
 
     def pass_over(self, outcome: TimedRun, streams: Sequence[str]) -> None:
-        """Goes on to the end of a run of a computation with this outcome."""
+        """Move on to the end of a run of a computation with this outcome."""
         self.now = min(self.now + outcome.passed, MOST_TICKS)
         self.compute = min(self.compute + outcome.compute, MOST_TICKS)
         for stream, lag in zip(streams, outcome.lags, strict=True):
@@ -189,7 +189,7 @@ class Timeline:
         return {step.place: times for step, times in steps if isinstance(step, ComputeStep)}
 
     def computing(self, step: Step) -> int:
-        """Ticks of the compute stream's kernels in one run of a step, with all that it runs."""
+        """Return the ticks of the compute stream's kernels in one run of a step, with all that it runs."""
         if isinstance(step, ComputeStep):
             return self.ticks(step.place)
         if isinstance(step, BranchStep):
@@ -262,7 +262,7 @@ class Timeline:
         return cached
 
     def _walk(self, request: _Request) -> _Walk:
-        """Follows one run of a computation; asks for those that it runs."""
+        """Follow one run of a computation, and ask for the runs of those that it runs."""
         name, lags = request
         used = self.used.get(name, ())
         clock = StreamClock(dict(zip(used, lags, strict=True)))

@@ -75,7 +75,7 @@ class TimedStep:
         return self._exposed.get(position, 0.0) if runs is None else runs * self.timeline.ticks(position) / TICKS
 
     def site_of(self, collective: Collective) -> InstructionTimes:
-        """All runs of a collective."""
+        """Return the times of all runs of a collective."""
         position = place(collective.start)
         if position in self.work.issued:
             return self.timeline.site(position)

@@ -34,7 +34,10 @@ def resource_seconds(
     collectives: Iterable[tuple[Collective, CollectiveTime]],
     levels: Mapping[str, Seconds],
 ) -> dict[str, Seconds]:
-    """Seconds by resource: units and memory, each level of links, of a torus each axis, and the link to the host."""
+    """Return the seconds of each resource.
+
+    Resources are units and memory, each level of links, each axis of a torus, and the link to the host.
+    """
     engines, gap = engine_times(work, times.profile), flops_time(work, times).reason
     busy_times = {
         MATRIX_UNIT: Seconds(engines.get("matmul", 0.0) / times.devices, gap),

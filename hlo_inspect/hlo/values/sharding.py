@@ -141,7 +141,7 @@ class Sharding(NamedTuple):
         return tuple((device,) for line in lines[0] for device in line)
 
     def _copies_in_mesh(self, mesh: NamedMesh) -> Groups | None:
-        """Devices that differ along axes which divide no dimension hold the same."""
+        """Group the devices that differ only along axes which divide no dimension: they hold the same part."""
         dividing = [axis for axes in self.dimension_axes for axis in axes]
         if any(kind != "replicated" for kind, _ in self.other_axes) or any(axis.size is not None for axis in dividing):
             return None

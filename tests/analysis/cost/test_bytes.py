@@ -132,7 +132,7 @@ ROW, ROWS = "f32[8]{0}", "f32[5,8]{1,0}"
 
 
 def moved(inner: list[str], *shapes: str, result: str = ROW, kind: str = "kLoop", before: str = "") -> int | None:
-    """Return the bytes of a fusion of these instructions; parameters are %p0, %p1, …"""
+    """Return the bytes of a fusion of these instructions, with parameters %p0, %p1 and so on."""
     parameters = [f"%p{i} = {shape} parameter({i})" for i, shape in enumerate(shapes)]
     body = "".join(f"  {line}\n" for line in [*parameters, *inner])
     names = ", ".join(f"%p{i}" for i in range(len(shapes)))

@@ -47,8 +47,9 @@ def in_heap(device: DeviceMemory, space: int = 0) -> set[str]:
 
 
 def test_a_loop(device: Callable[[str], DeviceMemory]) -> None:
-    """Two parameters and the result of 16 bytes, three constants of 4, a table of three pointers; in the heap the counter of 4
-    bytes and, in the next 64, the condition of 1.
+    """The heap holds the counter of 4 bytes and, in the next 64, the condition of 1.
+
+    There are two parameters and the result of 16 bytes, three constants of 4, and a table of three pointers.
     """
     memory = device(LOOP)
     assert (memory.argument_bytes, memory.output_bytes, memory.alias_bytes, memory.constant_bytes) == (32, 16, 0, 12)

@@ -71,7 +71,7 @@ def ranges(device: DeviceMemory) -> dict[str, tuple[int, int]]:
 
 
 def sharing(device: DeviceMemory) -> set[frozenset[str]]:
-    """The definitions of the values of each buffer that has several."""
+    """Return the definitions of the values of each buffer that has several."""
     names = list(ranges(device))
     return {frozenset(names[value] for value in members) for members in device.buffers.members if len(members) > 1}
 

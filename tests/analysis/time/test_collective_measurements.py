@@ -94,7 +94,7 @@ ADD = """add (a: f32[], b: f32[]) -> f32[] {
 
 
 def time_of(row: Measurement, folder: Path) -> CollectiveTime:
-    """The time of a module with that one collective."""
+    """Return the time of a module with that one collective."""
     profile = folder / "machine.yaml"
     text = MACHINES[row.machine] + SOURCES
     if row.network:

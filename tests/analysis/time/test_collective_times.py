@@ -31,7 +31,7 @@ OURS = "sources: [{id: ours, title: A, publisher: B, version: C, url: D, page: E
 def module(
     devices: int, kind: str, groups: str, rest: str = SUM, *, operand: int = MIB, result: int | None = None, config: str = ""
 ) -> str:
-    """A program with one collective; `operand` and `result` are bytes."""
+    """Write a program with one collective; `operand` and `result` are bytes."""
     size, gives = operand // 4, (operand if result is None else result) // 4
     listed = groups if groups.startswith("source") else f"replica_groups={groups}"
     return (
@@ -129,8 +129,10 @@ def test_the_compiler_tells_how_many_directions_it_uses() -> None:
 
 
 def test_half_chips_share_the_links_of_their_chip() -> None:
-    """v4 without megacore: devices 0 and 1 are one chip. Four chips of 50 GB/s a link and both their devices in each group:
-    3/4 of the array over two links; each device alone has half of them.
+    """On a v4 without megacore, devices 0 and 1 are one chip.
+
+    Four chips have 50 GB/s a link and both their devices in each group: 3/4 of the array goes over two links. Each device alone
+    has half of them.
     """
     tiled = "k = f32[8]{0:T(128)S(3)} iota(), iota_dimension=0\n  ROOT c"
     both = module(8, "all-reduce", ALL_OF_8).replace("ROOT c", tiled)

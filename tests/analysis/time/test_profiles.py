@@ -65,7 +65,7 @@ def test_the_generation_of_a_tpu_is_told_by_its_marks(text: str, profile: str) -
 
 
 def of_cycles(space: str, *cycles: int) -> str:
-    """A text for TPUs of kernels with these estimates."""
+    """Write a text for TPUs of kernels with these estimates."""
     array = f"f32[8,128]{{1,0:T(8,128){space}}}"
     config = 'backend_config={{"window_config":{{"estimated_cycles":"{}"}}}}'
     rows = [f"  a{n} = {array} negate(p), {config.format(count)}\n" for n, count in enumerate(cycles)]

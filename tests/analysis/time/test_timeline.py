@@ -94,8 +94,9 @@ def test_a_loop_of_an_unknown_count_is_taken_once_and_says_so() -> None:
 
 
 def test_a_lag_that_never_repeats_is_extrapolated() -> None:
-    """Each iteration issues more than it computes and waits for nothing: the lag grows by one each time. With less than it
-    computes the lag of what was issued before the loop shrinks by one, and is gone at the end.
+    """Each iteration issues more than it computes and waits for nothing: the lag grows by one each time.
+
+    If it issues less than it computes, the lag from before the loop shrinks by one each time, and is 0 at the end.
     """
     steps: dict[str, Sequence[Step]] = {
         "main": [

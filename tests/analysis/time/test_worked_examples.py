@@ -50,7 +50,7 @@ def roofline(rates: dict[str, float], bandwidth: float) -> Callable[[Kernel], fl
 
 
 def cycles(kernel: Kernel) -> float:
-    """The compiler's estimate at 1.5 GHz; what has none takes its bytes at 819 GB/s."""
+    """Return the compiler's estimate at 1.5 GHz; a kernel without one takes its bytes at 819 GB/s."""
     config = kernel.instruction.attr("backend_config")
     stated = [part["estimated_cycles"] for part in config.objects() if "estimated_cycles" in part] if config else []
     return int(str(stated[0])) / 1.5e9 if stated else sum(size for _, size in kernel.moved) / 819e9
@@ -88,7 +88,7 @@ def axes(context: Context, collective: Collective) -> Sequence[str]:
 
 
 def figures(context: Context, result: Timeline) -> tuple[float, float, float, int]:
-    """The step, what is exposed, the time of the collectives, all in microseconds, and how often they run."""
+    """Return the step, the exposed part and the time of collectives in microseconds, and the number of their runs."""
     sites = [result.site(place(collective.start)) for collective in context.collectives]
     return (
         result.step * 1e6,
@@ -104,17 +104,17 @@ def site(context: Context, steps: Timeline, name: str) -> InstructionTimes:
 
 
 def near(value: float) -> Any:
-    """That number to 0.1 %."""
+    """Compare with 0.1 % tolerance."""
     return pytest.approx(value, rel=1e-3)
 
 
 def about(value: float, error: float) -> Any:
-    """A number of which fewer digits are stated."""
+    """Compare with a number of which fewer digits are stated."""
     return pytest.approx(value, abs=error)
 
 
 def one_iteration(work: IssuedWork) -> IssuedWork:
-    """The program with each loop run once."""
+    """Return the program with each loop run once."""
     steps = {
         name: [step._replace(trips=1) if isinstance(step, LoopStep) else step for step in body]
         for name, body in work.program.steps.items()

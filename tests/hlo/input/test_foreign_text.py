@@ -26,7 +26,7 @@ def varint(number: int) -> bytes:
 
 
 def message(*parts: tuple[int, int | bytes | str]) -> bytes:
-    """A protocol buffer of fields with their numbers."""
+    """Encode a protocol buffer of fields with their numbers."""
     encoded = b""
     for number, given in parts:
         value = given.encode() if isinstance(given, str) else given

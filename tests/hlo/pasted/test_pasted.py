@@ -97,7 +97,7 @@ def wrapped(width: int) -> Callable[[str], str]:
 
 
 def changing(text: str) -> str:
-    """The first lines with one prefix, the others with another."""
+    """Put one prefix before the first half of the lines, and another before the rest."""
     lines = text.splitlines()
     half = len(lines) // 2
     return "\n".join([f"[rank0]: {line}" for line in lines[:half]] + [f"> {line}" for line in lines[half:]])

@@ -88,7 +88,7 @@ def instructions_of(text: str, wants: Wants) -> dict[str, tuple[object, ...]]:
 
 
 def wanted(written: list[WrittenComputation], opcodes: frozenset[str]) -> list[str]:
-    """The names to keep: wanted opcodes, and what calls a computation in which something is kept."""
+    """Return the names to keep: wanted opcodes, and callers of computations in which something is kept."""
     names: list[str] = []
     holders: set[str] = set()
     for computation in written:

@@ -70,7 +70,7 @@ def whole() -> dict[str, list[hlo_inspect.Report]]:
 
 @pytest.fixture(scope="module")
 def by_names() -> dict[str, list[hlo_inspect.Report]]:
-    """The same with phases by names alone, for which no graph is read."""
+    """Return the reports with phases by names alone, for which no graph is read."""
     return {name: list(hlo_inspect.inspect_all(DATA / name, phases="names")) for name in DUMPS}
 
 

@@ -16,7 +16,7 @@ ADD = """%add (x: f32[], y: f32[]) -> f32[] {
 
 
 def entry(*lines: str) -> str:
-    """A module with `lines` from line 8 on."""
+    """Write a module with `lines` from line 8 on."""
     return f"HloModule m\n{ADD}ENTRY %main (p: f32[2]) -> f32[2] {{\n" + "".join(f"  {line}\n" for line in lines) + "}\n"
 
 

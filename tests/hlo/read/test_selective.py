@@ -106,7 +106,7 @@ BODY = """
 
 
 def picked(wants: Wants, *holders: str, end: int | None = None, text: str = BODY) -> list[str] | None:
-    """The names of the rows that are picked."""
+    """Return the names of the rows that are picked."""
     selection = selection_of(Module(Header("m"), "path", 1, wants), *holders)
     picked = selection.pick(Span(text, 1, len(text) if end is None else end, 2))
     return [row[1] for _, row in picked] if picked is not None else None

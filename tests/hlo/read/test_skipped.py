@@ -44,7 +44,7 @@ def many_loops(attributes: str) -> str:
 
 
 def read(text: str) -> tuple[Module, float]:
-    """The module, and the bytes that it takes for each loop."""
+    """Return the module, and its bytes in memory for each loop."""
     module(text, WANTS)  # what the first reading imports and compiles does not count
     tracemalloc.start()
     try:

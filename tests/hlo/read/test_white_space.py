@@ -42,7 +42,7 @@ BLANKS = [" ", "  ", "\n", "\t", " \n  ", "/* a ( comment */", "/**/", " // to t
 
 
 def tokens(text: str) -> list[str]:
-    """The tokens of a text; a dictionary is one, since its inside is no HLO."""
+    """Return the tokens of a text; a dictionary is one, since its inside is no HLO."""
     layouts: list[str] = []
     position = 0
     while position < len(text):
@@ -66,7 +66,7 @@ def dictionary_end(text: str, start: int) -> int:
 
 
 def spread(text: str, seed: int) -> str:
-    """The same tokens with other blanks between them."""
+    """Return the same tokens with other blanks between them."""
     chance = random.Random(seed)  # noqa: S311 - no secrets
     rate = chance.choice([0.02, 0.2, 0.9])
     parts: list[str] = []

@@ -54,7 +54,7 @@ def instruction(attributes: str, computation: Computation) -> Instruction:
 
 
 def value_in_text(attributes: str, name: str) -> object:
-    """The value without forms: what the grammar says that the text of the attribute is."""
+    """Return the value without forms: that of the attribute's text by the grammar."""
     text = next((value for attribute, value in tokens.attributes(attributes) if attribute == name), None)
     return None if text is None else ValueTable().read(name, text)
 

@@ -269,7 +269,7 @@ print(import_module("jaxlib._hlo").hlo_module_from_text(sys.stdin.read()).to_str
 
 
 def all_values(text: str) -> dict[tuple[str, str], object]:
-    """The value of each attribute of each instruction by the instruction's and the attribute's name."""
+    """Return the value of each attribute of each instruction by the instruction's and the attribute's name."""
     parsed = module(text, Wants(graph=True))
     assert parsed.unparsed_lines == 0
     instructions = [instruction for computation in parsed.computations.values() for instruction in body(computation)]

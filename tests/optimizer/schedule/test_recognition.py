@@ -18,7 +18,7 @@ def words(x: ScheduleCounter, node: int) -> str | None:
 
 
 def cosine(x: ScheduleCounter, counter: int, steps: float, until: float | None = None) -> int:
-    """(1 + cos(pi * min(counter, until) / steps)) / 2"""
+    """Make the node of (1 + cos(pi * min(counter, until) / steps)) / 2."""
     angle = x("multiply", x("minimum", counter, until or steps), math.pi / steps)
     return x("multiply", x("add", x("cosine", angle), 1.0), 0.5)
 
