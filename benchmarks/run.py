@@ -60,7 +60,7 @@ def unpacked(path: Path) -> Iterator[Path]:
         yield plain
 
 
-def of_dump(path: Path, parse: Callable[[str], object], rounds: int, folder: Path) -> dict[Figure, float]:
+def dump_figures(path: Path, parse: Callable[[str], object], rounds: int, folder: Path) -> dict[Figure, float]:
     """Return the figures of one dump."""
     values = figures.speeds(path, parse, rounds)
     values |= figures.speed_of_diff(path, parse, rounds, folder)
@@ -70,7 +70,7 @@ def of_dump(path: Path, parse: Callable[[str], object], rounds: int, folder: Pat
     return values
 
 
-def of_any(base: Path, parse: Callable[[str], object], rounds: int, folder: Path) -> dict[Figure, float]:
+def general_figures(base: Path, parse: Callable[[str], object], rounds: int, folder: Path) -> dict[Figure, float]:
     """Return the figures of start, growth and many modules."""
     source = read_base(base)
     small = folder / "small.txt"
@@ -149,8 +149,8 @@ def measured_dumps(dumps: list[Path], rounds: int) -> dict[str, dict[Figure, flo
             dumps = [text]
         for dump in dumps:
             with unpacked(dump.resolve()) as path:
-                measured[path.name.partition(".hlo")[0]] = of_dump(path, parse, rounds, folder)
-        measured[WITHOUT_DUMP] = of_any(BASE, parse, rounds, folder)
+                measured[path.name.partition(".hlo")[0]] = dump_figures(path, parse, rounds, folder)
+        measured[WITHOUT_DUMP] = general_figures(BASE, parse, rounds, folder)
     return measured
 
 

@@ -214,7 +214,7 @@ SWITCHES: dict[str, Switch] = {
 
 
 @contextmanager
-def without(name: str) -> Iterator[None]:
+def switched_off(name: str) -> Iterator[None]:
     """Switch a device off while the context lasts."""
     undone: list[tuple[Any, str, Any]] = []
     try:
@@ -246,7 +246,7 @@ def seconds(name: str, command: str, dump: Path, rounds: int) -> tuple[float, fl
         return least[""], least[name]
 
     def slow() -> None:
-        with without(name):
+        with switched_off(name):
             _run([*arguments, "-o", os.devnull])
 
     both = round_robin({"fast": lambda: _run([*arguments, "-o", os.devnull]), "slow": slow}, rounds)
@@ -262,16 +262,16 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3, help="of which the least is taken (default 3)")
     parser.add_argument("--without", choices=["", *SWITCHES], help="run a command without this one")
     given = parser.parse_args()
-    if given.without is None:
+    if given.switched_off is None:
         dumps = [Path(dump).resolve() for dump in given.arguments]
         for name in given.only or SWITCHES:
             for command, dump in product(SWITCHES[name].commands, dumps):
                 fast, slow = seconds(name, command, dump, given.rounds)
                 print(f"{name:30}{command:28}{dump.name:40.40}{fast:8.3f}{slow:8.3f}{slow / fast - 1:+8.0%}", flush=True)
         return 0
-    if not given.without:
+    if not given.switched_off:
         return _run(given.arguments)
-    with without(given.without):
+    with switched_off(given.switched_off):
         return _run(given.arguments)
 
 

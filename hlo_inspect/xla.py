@@ -132,9 +132,9 @@ class Xla:
                 self.close()
                 worker = self.require("--strict needs")
                 refused = _parse_error(f"XLA's parser does not survive this module ({error.message})", text, module)
-                yield _in_input(refused, whole)
+                yield _relocate(refused, whole)
             except XlaError as error:
-                yield _in_input(_refusal(error.message, text, module), whole)
+                yield _relocate(_refusal(error.message, text, module), whole)
             else:
                 yield (_read_again(printed, module), _PRINTED) if printed else (whole.finished(module), None)
         if lines:
@@ -194,7 +194,7 @@ def _place_in(text: str, line: int, byte: int) -> tuple[tuple[int, int], str]:
     return (line, len(picture.encode()[: byte - 1].decode(errors="ignore")) + 1), picture
 
 
-def _in_input(error: ParseError, text: Text) -> ParseError:
+def _relocate(error: ParseError, text: Text) -> ParseError:
     """Move an error from its place in a mended text to that in the input."""
     if error.location is None or error.location.line is None:
         return error

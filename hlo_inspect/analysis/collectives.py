@@ -114,7 +114,7 @@ class Collective(NamedTuple):
                 yield from config.objects()
 
     @property
-    def why_unknown(self) -> str:
+    def reason_unknown(self) -> str:
         """The reason why some of its bytes are unknown."""
         place = f"{self.start.name} (line {self.start.line})"
         if self.operand_bytes is None or self.result_bytes is None:

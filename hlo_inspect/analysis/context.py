@@ -109,7 +109,7 @@ class MachineAnalyses:
     @cached_property
     def kernel_times(self) -> KernelTimes | None:
         """The times of kernels; None without a profile."""
-        from hlo_inspect.analysis.time.kernel_times import KernelTimes, devices_of_work, why_no_bytes
+        from hlo_inspect.analysis.time.kernel_times import KernelTimes, devices_of_work, no_bytes_reason
 
         if self.profile is None:
             return None
@@ -119,7 +119,7 @@ class MachineAnalyses:
             sharding is not None for sharding in shardings
         )
         devices = devices_of_work(analyses.shapes_are, analyses.device_counts.devices, has_shardings)
-        return KernelTimes(self.profile, analyses.views, why_no_bytes(analyses.module), devices)
+        return KernelTimes(self.profile, analyses.views, no_bytes_reason(analyses.module), devices)
 
     @cached_property
     def timelines(self) -> Timelines | None:

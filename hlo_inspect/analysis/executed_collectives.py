@@ -187,11 +187,11 @@ def _own_figures(
 
 def _figures(key: _CollectiveKey, count: int, first: Collective | None) -> Iterator[tuple[str | _Size, Bounds]]:
     """Yield the figures of `count` equal collectives. If bytes are unknown, `first` is the first of the collectives."""
-    why_unknown = first.why_unknown if first is not None else ""
+    reason_unknown = first.reason_unknown if first is not None else ""
     yield (key.kind, key.operand_bytes), Bounds.exactly(count)
     yield "count", Bounds.exactly(count)
     for name, size in (("operand_bytes", key.operand_bytes), ("wire_bytes", key.wire_bytes)):
-        yield name, Bounds(0, None, why_unknown) if size is None else Bounds.exactly(size * count)
+        yield name, Bounds(0, None, reason_unknown) if size is None else Bounds.exactly(size * count)
 
 
 def _figure(amount: Bounds, differing: str) -> ExecutedFigure:

@@ -64,7 +64,7 @@ class Mesh:
 
     `shape` holds the sizes of the axes, major to minor, and `names` their names. `order` is the device at each position, None
     for 0…n-1. If no mesh is known, `shape` is None and `reason` says why. `given_up` is True if the search would take too long.
-    `why_partial` says why the program may have more axes; empty if it has none. `note` says why the names of the user's mesh
+    `partial_reason` says why the program may have more axes; empty if it has none. `note` says why the names of the user's mesh
     cannot be used.
     """
 
@@ -73,7 +73,7 @@ class Mesh:
     names: tuple[str, ...] = ()
     reason: str = ""
     note: str = ""
-    why_partial: str = ""
+    partial_reason: str = ""
     given_up: bool = False
 
     @property

@@ -64,7 +64,7 @@ def mesh_of(module: Module, collectives: Sequence[Collective], counts: DeviceCou
     """Find the mesh of a module; `given` is the mesh of the user (`parse_mesh`), to take names from."""
     devices = counts.devices
     shardings = module_shardings(module)
-    reason = _why_no_mesh(module, collectives, counts, shardings)
+    reason = _no_mesh_reason(module, collectives, counts, shardings)
     if devices is None or reason:
         return Mesh(None, reason=reason)
     too_many = _too_many_ids(module, collectives, counts, shardings)
@@ -81,8 +81,8 @@ def mesh_of(module: Module, collectives: Sequence[Collective], counts: DeviceCou
     if names is None:
         names = axis_names(mesh, stated)
     is_sure = not module.problems.is_truncated or any(_runs(_named_axes(named, mesh) or ()) == mesh.axes for named in stated)
-    why_partial = "" if is_sure else "the text is cut off, and the missing part may divide the devices further"
-    return replace(mesh, names=names or _plain_names(mesh.axes, counts), note=note, why_partial=why_partial)
+    partial_reason = "" if is_sure else "the text is cut off, and the missing part may divide the devices further"
+    return replace(mesh, names=names or _plain_names(mesh.axes, counts), note=note, partial_reason=partial_reason)
 
 
 def _plain_names(axes: Sequence[Run], counts: DeviceCounts) -> tuple[str, ...]:
@@ -92,7 +92,9 @@ def _plain_names(axes: Sequence[Run], counts: DeviceCounts) -> tuple[str, ...]:
     return tuple(DCN if is_between else f"d{next(numbers)}" for is_between in between)
 
 
-def _why_no_mesh(module: Module, collectives: Sequence[Collective], counts: DeviceCounts, shardings: Sequence[Sharding]) -> str:
+def _no_mesh_reason(
+    module: Module, collectives: Sequence[Collective], counts: DeviceCounts, shardings: Sequence[Sharding]
+) -> str:
     """Return the reason why no mesh is searched for; empty if one is."""
     devices = counts.devices
     if devices is None:

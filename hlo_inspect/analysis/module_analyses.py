@@ -118,7 +118,7 @@ class ModuleAnalyses:
         return GraphPhases(whole.views, whole.optimizer, self.module.header)
 
     @property
-    def why_no_graph(self) -> str:
+    def no_graph_reason(self) -> str:
         """The reason why the graph of values gives no phases; empty if the request uses names only."""
         if not self.request.uses_graph_for_phases:
             return ""

@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hlo_inspect.checks.expressions import COMPARE, Expression, Form, WrittenValue, is_empty, within
+from hlo_inspect.checks.expressions import COMPARE, Expression, Form, WrittenValue, is_empty, is_within
 from hlo_inspect.checks.policy import Assertion, assertion_in, find_fact
 from hlo_inspect.checks.runner import CheckResult
 from hlo_inspect.compare.fact_changes import differ, difference, share, value_in
@@ -60,7 +60,7 @@ class DifferenceCondition:
             return None
         amounts = [_as_part(change, old) if bound.is_share else change for bound in self.bounds]
         if self.form == "in":
-            return within(amounts[0], self.bounds[0].number, amounts[1], self.bounds[1].number, self.brackets)
+            return is_within(amounts[0], self.bounds[0].number, amounts[1], self.bounds[1].number, self.brackets)
         return COMPARE[self.form](amounts[0], self.bounds[0].number)
 
 

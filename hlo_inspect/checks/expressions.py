@@ -97,11 +97,11 @@ class Condition:
             return actual in self.values
         if self.form == "in":
             low, high = self.values
-            return within(actual, low, actual, high, self.brackets)
+            return is_within(actual, low, actual, high, self.brackets)
         return COMPARE[self.form](actual, self.values[0])
 
 
-def within(above: Known, low: Known, below: Known, high: Known, brackets: str) -> bool:
+def is_within(above: Known, low: Known, below: Known, high: Known, brackets: str) -> bool:
     """Return True if `above` is above the low end of a range and `below`, a form of the same value, below the high end."""
     return COMPARE[">=" if brackets[0] == "[" else ">"](above, low) and COMPARE["<=" if brackets[1] == "]" else "<"](
         below, high

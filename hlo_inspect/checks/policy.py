@@ -147,11 +147,11 @@ def _expression(node: Node) -> Expression:
         values = node.items()
         if not values:
             raise node.error("the list of values is empty")
-        return Expression("one of", tuple(_in_place(value, parse_value) for value in values))
-    return _in_place(node, parse_expression)
+        return Expression("one of", tuple(_parse_scalar(value, parse_value) for value in values))
+    return _parse_scalar(node, parse_expression)
 
 
-def _in_place(node: Node, parse: Callable[[str], T]) -> T:
+def _parse_scalar(node: Node, parse: Callable[[str], T]) -> T:
     """Parse the text of a scalar; add its place to errors."""
     if node.kind in ("list", "mapping"):
         raise node.error(f"an expectation is a value, an expression or a list of values, not a {node.kind}")
@@ -237,7 +237,7 @@ def remark(check: Check, report: Report) -> str:
     """Return why the value is unknown, or that only a similar member of an open family occurs; else nothing."""
     name = _present(check.name, report)
     if name in report.facts:
-        return _why_unknown(name, check.spec, report) if report.facts[name] is None else ""
+        return _unknown_reason(name, check.spec, report) if report.facts[name] is None else ""
     if check.spec.members is not None or check.member is None:
         return ""
     occurring = [member for name in report.facts for member in members_of(name, check.spec) if member]
@@ -245,7 +245,7 @@ def remark(check: Check, report: Report) -> str:
     return f"{check.member} does not occur{hint}" if hint else ""
 
 
-def _why_unknown(name: str, spec: FactSpec, report: Report) -> str:
+def _unknown_reason(name: str, spec: FactSpec, report: Report) -> str:
     mention = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)")
     reasons = [note.removeprefix(f"{name}: ") for note in report.notes if mention.search(note)]
     reasons = reasons or [note for note in report.notes if note.startswith(PART_NOTE)]

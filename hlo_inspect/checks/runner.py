@@ -161,12 +161,12 @@ def _finding_results(findings: Iterable[Finding], fail_on: Severity) -> list[Che
     if not reached:
         return [CheckResult("findings", None, 0, "count", expected, passed=True)]
     return [
-        CheckResult(finding.rule, None, finding.severity, "text", expected, passed=False, reason=_in_words(finding))
+        CheckResult(finding.rule, None, finding.severity, "text", expected, passed=False, reason=_describe(finding))
         for finding in reached
     ]
 
 
-def _in_words(finding: Finding) -> str:
+def _describe(finding: Finding) -> str:
     place = f"{finding.location}: " if finding.location else ""
     subject = f"{finding.subject}: " if finding.subject else ""
     return f"{place}{subject}{finding.message}"

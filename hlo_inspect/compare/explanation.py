@@ -42,7 +42,7 @@ class Explanation:
 
     def changes(self) -> list[ModuleChange]:
         """Return all changes, merged if they agree, in the order of the report."""
-        old, new = map(_of_instructions, self._records("collectives"))
+        old, new = map(_instruction_rows, self._records("collectives"))
         changes = [
             *parameter_changes(self._parameters),
             *output_changes(pair_in_order(*self._records("outputs")), self._parameters),
@@ -107,7 +107,7 @@ class Explanation:
                 yield ModuleChange("compiler", "changed", (name,), kind="header", aspects=(aspect,))
 
 
-def _of_instructions(rows: Sequence[Record]) -> Sequence[Record]:
+def _instruction_rows(rows: Sequence[Record]) -> Sequence[Record]:
     """Return the rows of instructions. Those of a workload file are cells, which the facts add up."""
     return [row for row in rows if "shape" in row]
 

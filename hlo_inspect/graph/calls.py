@@ -235,14 +235,14 @@ def _figures_of_call(calls: Sequence[Call], inclusive: Mapping[str, Mapping[_Fig
     """Return what the calls of one instruction add to the figures of its computation."""
     callees = [inclusive.get(call.callee, {}) for call in calls]
     if len(calls) > 1 and calls[0].instruction.opcode == "conditional":
-        return _of_branches(callees, f"{calls[0].times.reason}, which differ")
+        return _branch_bounds(callees, f"{calls[0].times.reason}, which differ")
     total: dict[_Figure, Bounds] = {}
     for call, figures in zip(calls, callees, strict=True):
         _add(total, {figure: amount.times(call.times) for figure, amount in figures.items()})
     return total
 
 
-def _of_branches(branches: Sequence[Mapping[_Figure, Bounds]], reason: str) -> dict[_Figure, Bounds]:
+def _branch_bounds(branches: Sequence[Mapping[_Figure, Bounds]], reason: str) -> dict[_Figure, Bounds]:
     """Return the figures of a conditional, which runs one of its branches."""
     amounts: defaultdict[_Figure, list[Bounds]] = defaultdict(list)
     for branch in branches:

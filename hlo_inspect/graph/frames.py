@@ -113,7 +113,7 @@ class Frames:
         key = (place[0], place[1], computation)
         frame = self._calls.get(key)
         if frame is None:
-            reason = self._why_not(place[0], computation)
+            reason = self._not_followed_reason(place[0], computation)
             if reason:
                 self.give_up(place, reason)
                 return None
@@ -124,7 +124,7 @@ class Frames:
                 self.note_fault(place, NOT_DEFINED)
         return frame
 
-    def _why_not(self, caller: int, computation: str) -> str:
+    def _not_followed_reason(self, caller: int, computation: str) -> str:
         """Return why a call cannot be followed, else an empty string."""
         frame = self._frames[caller]
         if frame.depth >= MAX_DEPTH:

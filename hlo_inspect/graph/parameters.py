@@ -178,7 +178,7 @@ def _parameters(
     instructions: dict[int, Instruction],
     entry: Computation | None,
     outputs: tuple[Output, ...],
-    why_unknown: str,
+    reason_unknown: str,
 ) -> tuple[ParameterLeaf, ...]:
     aliases = {(alias.parameter, alias.parameter_index): alias for alias in module.header.aliases}
     donors = {(donor.parameter, donor.parameter_index) for donor in module.header.donors}
@@ -203,7 +203,7 @@ def _parameters(
                     path=paths.get(number, ""),
                 )
             )
-    return _with_reasons(leaves, outputs, why_unknown)
+    return _with_reasons(leaves, outputs, reason_unknown)
 
 
 def _paths(module: Module, instructions: dict[int, Instruction]) -> dict[int, str]:
@@ -213,12 +213,12 @@ def _paths(module: Module, instructions: dict[int, Instruction]) -> dict[int, st
     input, and last the source line of the parameter.
     """
     metadata = {number: instruction.attr("metadata") for number, instruction in instructions.items()}
-    ways: tuple[Callable[[int], str], ...] = (
+    path_makers: tuple[Callable[[int], str], ...] = (
         lambda number: _path(metadata[number]),
         lambda number: (instructions[number].attr("frontend_attributes") or {}).get("neff_input_names", ""),
         lambda number: "" if (own := metadata[number]) is None else origin_of(own, module.frames).source,
     )
-    for name_of in ways:
+    for name_of in path_makers:
         paths = {number: name_of(number) for number in instructions}
         if len(set(paths.values())) > 1 or (len(paths) == 1 and any(paths.values())):
             return paths
@@ -240,24 +240,24 @@ def _is_unused(entry: Computation | None, instruction: Instruction | None, index
     return read is not None and bool(index) and index[0] not in read
 
 
-def _with_reasons(leaves: list[ParameterLeaf], outputs: tuple[Output, ...], why_unknown: str) -> tuple[ParameterLeaf, ...]:
+def _with_reasons(leaves: list[ParameterLeaf], outputs: tuple[Output, ...], reason_unknown: str) -> tuple[ParameterLeaf, ...]:
     by_shape: dict[str, list[Output]] = {}
     for output in outputs:
         by_shape.setdefault(str(output.shape), []).append(output)
     takers = Counter(str(leaf.shape) for leaf in leaves if leaf.donor and leaf.alias is None)
     reasons: dict[tuple[str, str | None, Layout | None], str] = {}  # thousands of parameters can have one shape
 
-    def why_kept(leaf: ParameterLeaf) -> str:
+    def kept_reason(leaf: ParameterLeaf) -> str:
         shape = str(leaf.shape)
         key = (shape, leaf.sharding.text if leaf.sharding is not None else None, leaf.shape.layout)
         if key not in reasons:
-            reasons[key] = why_unknown or _why_kept(leaf, by_shape.get(shape, []), takers[shape])
+            reasons[key] = reason_unknown or _kept_reason(leaf, by_shape.get(shape, []), takers[shape])
         return reasons[key]
 
-    return tuple(leaf if leaf.alias or leaf.donor else replace(leaf, kept_because=why_kept(leaf)) for leaf in leaves)
+    return tuple(leaf if leaf.alias or leaf.donor else replace(leaf, kept_because=kept_reason(leaf)) for leaf in leaves)
 
 
-def _why_kept(leaf: ParameterLeaf, outputs: list[Output], donors: int) -> str:
+def _kept_reason(leaf: ParameterLeaf, outputs: list[Output], donors: int) -> str:
     """Return why a parameter is not donated.
 
     `outputs` have its shape; `donors` is the number of donors of that shape that wait for an output.

@@ -370,7 +370,7 @@ def malformed_rows(module: Module) -> Iterator[MalformedRow]:
     """Yield the kept instructions whose attributes cannot be read to their end, in text order."""
     for computation in module.computations.values():
         if len(computation.rows):
-            yield from _of_rows(computation)
+            yield from _instructions_of(computation)
             continue
         for instruction in computation.instructions:
             text = instruction.untouched
@@ -380,7 +380,7 @@ def malformed_rows(module: Module) -> Iterator[MalformedRow]:
                     yield MalformedRow(instruction.name, instruction.line, form.fault)
 
 
-def _of_rows(computation: Computation) -> Iterator[MalformedRow]:
+def _instructions_of(computation: Computation) -> Iterator[MalformedRow]:
     rows = computation.rows
     for name, tail, line in zip(rows.names, rows.tails, rows.lines, strict=True):
         if _PLAIN.fullmatch(tail) is None:

@@ -93,18 +93,18 @@ class Inspection:
         jobs = 1 if reads_input else self._request.jobs  # other processes cannot read standard input
         if jobs == 1:
             read = ((file, self._items(file)) for file in files)
-            yield from self._of_sources(read)
+            yield from self._read_sources(read)
             return
         from hlo_inspect.inspection.jobs import Jobs
 
         first, waiting = tee(files)
         with Jobs(jobs, partial(_start_reading, self._request, self._needs)) as processes:
             results = processes.in_order(first)
-            yield from self._of_sources(
+            yield from self._read_sources(
                 (file, self._arrived(file, *arrived)) for file, arrived in zip(waiting, results, strict=False)
             )
 
-    def _of_sources(self, read: Iterable[tuple[_File, Iterable[Item]]]) -> Iterator[Report | HloInspectError]:
+    def _read_sources(self, read: Iterable[tuple[_File, Iterable[Item]]]) -> Iterator[Report | HloInspectError]:
         """Yield reports and errors of all files; no error for a file of a directory that only may hold a module."""
         for _, group in groupby(read, key=lambda result: result[0].number):
             matched, failed = 0, False
@@ -126,7 +126,7 @@ class Inspection:
                         failed = True
                         yield item
             if lacking and not matched:
-                yield _in_no_module(lacking)
+                yield _missing_instruction(lacking)
                 continue
             place = Location(file.source_name)
             if not failed and empty and not matched and not others:
@@ -207,7 +207,7 @@ def _start_reading(request: Request, needs: ReportNeeds) -> Callable[[_File], It
     return read
 
 
-def _in_no_module(errors: Sequence[NoSuchInstructionError]) -> UsageError:
+def _missing_instruction(errors: Sequence[NoSuchInstructionError]) -> UsageError:
     """Make the error for an instruction that no module has."""
     listed = "; ".join(error.message for error in errors[:_LACKING])
     more = f"; and {len(errors) - _LACKING} more modules" if len(errors) > _LACKING else ""

@@ -85,7 +85,7 @@ class SourceReports:
             source.on_bytes = partial(self.watcher.reading, source.name)
         source.converter = self.xla.as_text
         if is_workload(source.peek_text()):
-            yield self._on_workload(source, note)
+            yield self._workload_report(source, note)
             return
         if self._command == MEMORY and MEMORY_FILE.match(source.peek_text()) is not None:
             from hlo_inspect.inspection.other_inputs import report_on_memory_file
@@ -133,7 +133,7 @@ class SourceReports:
             raise NoModuleError(message, Location(source.name))
         return report
 
-    def _on_workload(self, source: Source, note: str | None) -> Report | str:
+    def _workload_report(self, source: Source, note: str | None) -> Report | str:
         """Return the report of a simulator's workload file, or its policy if `module` excludes that.
 
         Raise NoModuleError if none of the passes is about such files.

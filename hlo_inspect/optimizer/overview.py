@@ -120,7 +120,7 @@ class Overview:
         return self._rates.text(row.matched)
 
     @property
-    def why_partial(self) -> str:
+    def partial_reason(self) -> str:
         """The reason why there may be more updates than `rows`; empty if the text shows all of them."""
         if not self.is_complete:
             return "the expressions are too large to compare all of them"
@@ -135,7 +135,7 @@ class Overview:
     def name(self) -> str | None:
         """The rule of the updates; None if there may be updates and none was found."""
         rules = {row.rule for row in self.rows}
-        if not self.is_complete or (not rules and self.why_partial):
+        if not self.is_complete or (not rules and self.partial_reason):
             return None
         if not rules:
             return "none"

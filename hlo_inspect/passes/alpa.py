@@ -54,7 +54,7 @@ class Alpa(Pass):
             exact = None if None in totals else math.fsum(total for total in totals if total is not None)
             with_lower_bound(facts, f"alpa.mesh_cost.{axis}", exact, math.fsum(cost.least for cost in along) or None)
             if exact is None:
-                notes.append(f"alpa.mesh_cost.{axis}: {_why_unknown(along)}")
+                notes.append(f"alpa.mesh_cost.{axis}: {_unknown_reason(along)}")
         unpriced = sum(len(cost.runs) for cost in costs if cost.cost is None)
         if unpriced:
             which = "1 collective has" if unpriced == 1 else f"{unpriced:,} collectives have"
@@ -62,7 +62,7 @@ class Alpa(Pass):
         return Section(facts, _tables(context, search, costs), [*notes, _NO_UNIT])
 
 
-def _why_unknown(along: list[MeshCost]) -> str:
+def _unknown_reason(along: list[MeshCost]) -> str:
     """Return the first reason why a cost along an axis is unknown."""
     for cost in along:
         if cost.cost is None:

@@ -91,7 +91,7 @@ class _FusionForm(NamedTuple):
     root: str | None
     instructions: int | None
     source: str
-    of_step: _FusionStep
+    per_step: _FusionStep
     weight: tuple[int, int]
 
 
@@ -106,8 +106,8 @@ class _FusionRow(NamedTuple):
     op_name: str
 
     @property
-    def of_step(self) -> _FusionStep:
-        return self.form.of_step
+    def per_step(self) -> _FusionStep:
+        return self.form.per_step
 
 
 class _EqualFusions(NamedTuple):
@@ -115,7 +115,7 @@ class _EqualFusions(NamedTuple):
 
     form: _FusionForm
     rows: Sequence[_FusionRow]
-    of_step: _FusionStep
+    per_step: _FusionStep
 
 
 def fusion_tables(context: Context) -> Iterator[Table]:
@@ -124,7 +124,7 @@ def fusion_tables(context: Context) -> Iterator[Table]:
     rows = sorted(fusions, key=_WEIGHT, reverse=True)
     yield Table.of("fusions", "Fusions of one step, by bytes moved", _COLUMNS, rows, page_as="fusion_groups")
     equal = _merge_fusions(rows)
-    groups = sorted(equal, key=lambda group: (group.of_step.size.least, group.form.weight[1] * len(group.rows)), reverse=True)
+    groups = sorted(equal, key=lambda group: (group.per_step.size.least, group.form.weight[1] * len(group.rows)), reverse=True)
     yield Table.of("fusion_groups", "Fusions of one step, equal ones together, by bytes moved", _GROUPS, groups)
     yield _by_kind_of_step(equal)
     yield _by_root(fusions)
@@ -133,7 +133,7 @@ def fusion_tables(context: Context) -> Iterator[Table]:
 
 def _merge_fusions(rows: Sequence[_FusionRow]) -> list[_EqualFusions]:
     groups = group_rows(rows, lambda row: id(row.form))
-    return [_EqualFusions(same[0].form, same, same[0].form.of_step.times(len(same))) for same in groups]
+    return [_EqualFusions(same[0].form, same, same[0].form.per_step.times(len(same))) for same in groups]
 
 
 def _rows(context: Context) -> Iterator[_FusionRow]:
@@ -152,15 +152,15 @@ def _rows(context: Context) -> Iterator[_FusionRow]:
         form = form_of_key.get(key)
         if form is None:
             result_bytes = fusion.result_bytes
-            of_step = _of_all_runs(context, view.computation.name, parts)
-            weight = of_step.size.least, (moved or 0) + (result_bytes or 0)
+            per_step = _step_traffic(context, view.computation.name, parts)
+            weight = per_step.size.least, (moved or 0) + (result_bytes or 0)
             of_result = (result_bytes, str(result), fusion.outputs, fusion.is_multi_output)
-            form = _FusionForm(kind, moved, *of_result, root, instructions, source, of_step, weight)
+            form = _FusionForm(kind, moved, *of_result, root, instructions, source, per_step, weight)
             form_of_key[key] = form = forms.setdefault(form, form)
         yield _FusionRow(fusion.name, view.lines[row], view.computation.name, callee, form, op_name)
 
 
-def _of_all_runs(context: Context, computation: str, parts: Sequence[CountedCost]) -> _FusionStep:
+def _step_traffic(context: Context, computation: str, parts: Sequence[CountedCost]) -> _FusionStep:
     runs = countable(context.call_graph.runs(computation))
     if context.module.entry is None:  # nothing says what runs
         return _FusionStep(runs, runs, runs)
@@ -178,9 +178,9 @@ def _place_in_program(context: Context, fusion: Fusion, kernel: Kernel | None) -
 
 
 _OF_STEP = (
-    bounded("runs", "count", attrgetter("of_step.runs"), 1),
-    bounded("flops", "flops", attrgetter("of_step.flops")),
-    bounded("bytes", "bytes", attrgetter("of_step.size"), page_name="bytes_accessed"),
+    bounded("runs", "count", attrgetter("per_step.runs"), 1),
+    bounded("flops", "flops", attrgetter("per_step.flops")),
+    bounded("bytes", "bytes", attrgetter("per_step.size"), page_name="bytes_accessed"),
 )
 
 
@@ -236,7 +236,7 @@ class _OfKind(NamedTuple):
     instructions: int | None
     operand_bytes: int | None
     result_bytes: int | None
-    of_step: _FusionStep
+    per_step: _FusionStep
 
 
 def _sum_of_kind(groups: Sequence[_EqualFusions]) -> _OfKind:
@@ -250,7 +250,7 @@ def _sum_of_kind(groups: Sequence[_EqualFusions]) -> _OfKind:
         total_of(attrgetter("instructions")),
         total_of(attrgetter("operand_bytes")),
         total_of(attrgetter("result_bytes")),
-        _FusionStep(*map(Bounds.sum, zip(*(group.of_step for group in groups), strict=True))),
+        _FusionStep(*map(Bounds.sum, zip(*(group.per_step for group in groups), strict=True))),
     )
 
 

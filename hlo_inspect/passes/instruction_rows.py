@@ -67,7 +67,7 @@ def phase_notes(context: Context, instructions: Iterable[Instruction]) -> Iterat
         if phase.phase_from == "graph":  # it was read, and decides phases
             return
         are_all_known = are_all_known and phase.phase != UNKNOWN
-    why = "" if are_all_known else context.why_no_graph
+    why = "" if are_all_known else context.no_graph_reason
     if why:
         yield f"phases: names leave some open, and the graph of values decides none: {why}"
 

@@ -65,8 +65,8 @@ def _columns() -> Iterator[tuple[Column, str]]:
     yield Column("parameters", "count", summed=True, detail=3, get=_fact("params.leaf_count")), "params.leaf_count"
     yield Column("argument_bytes", "bytes", summed=True, detail=1, get=_fact("params.bytes")), "params.bytes"
     yield _counted("findings", lambda report: len(report.findings)), ""
-    yield _counted("errors", _of_severity("error"), detail=5), ""
-    yield _counted("warnings", _of_severity("warning"), detail=6), ""
+    yield _counted("errors", _count_severity("error"), detail=5), ""
+    yield _counted("warnings", _count_severity("warning"), detail=6), ""
     yield Column("path", width=24, is_file=True, get=lambda report: report.input.place), ""
 
 
@@ -88,7 +88,7 @@ def _fact(*names: str) -> Callable[[Report], Value]:
     return lambda report: next((report.facts[name] for name in names if name in report.facts), None)
 
 
-def _of_severity(severity: str) -> Callable[[Report], int]:
+def _count_severity(severity: str) -> Callable[[Report], int]:
     return lambda report: sum(finding.severity == severity for finding in report.findings)
 
 

@@ -65,7 +65,7 @@ class Optimizer(Pass):
             "optimizer.nesterov": None if nesterov is None else bool(nesterov),
             "optimizer.clip_norm": overview.clip_norm,
         }
-        is_partial = bool(overview.why_partial)
+        is_partial = bool(overview.partial_reason)
         rows = [row for row in overview.rows if not is_partial or row.matched.claim is not None]
         totals = {
             "update_count": len(rows),
@@ -88,7 +88,7 @@ def _tables(context: Context) -> Iterator[Table]:
 
 
 def _notes(overview: Overview, facts: Sequence[str]) -> list[str]:
-    reasons = {name: _why_unknown(overview, name.removeprefix("optimizer.")) for name in facts}
+    reasons = {name: _unknown_reason(overview, name.removeprefix("optimizer.")) for name in facts}
     notes = [f"{name}: {reason}" for name, reason in reasons.items() if reason]
     notes += [_expression(overview, rows) for rows in overview.unknown[:MAX_EXPRESSIONS]]
     return notes
@@ -105,10 +105,10 @@ def _expression(overview: Overview, rows: Sequence[Row]) -> str:
     return f"optimizer.name: no rule explains {what}{example} becomes {rows[0].expression}"
 
 
-def _why_unknown(overview: Overview, name: str) -> str:
+def _unknown_reason(overview: Overview, name: str) -> str:
     """Return why a value is unknown; empty if there is no such value."""
     if not overview.is_complete or name not in HYPERPARAMETERS.keys() | {"clip_norm"}:
-        return overview.why_partial
+        return overview.partial_reason
     if name == "clip_norm":
         limits = {row.clip.limit for row in overview.rows if row.clip is not None and row.clip.kind == "norm"}
         return "the updates differ in it" if limits else ""
@@ -180,17 +180,17 @@ def _groups(overview: Overview) -> Table:
         Column("weights", "count", summed=True, get=len),
         Column("bytes", "bytes", summed=True, get=lambda group: overview.bytes_of(row.weight for row in group)),
         *(
-            Column(name, "number", optional=True, detail=_DETAILS.get(name, 2), get=_of_first(_value_of(name)))
+            Column(name, "number", optional=True, detail=_DETAILS.get(name, 2), get=_first_value(_value_of(name)))
             for name in VALUES
         ),
-        Column("nesterov", "bool", optional=True, detail=4, get=_of_first(_nesterov)),
-        Column("clip_norm", "number", optional=True, detail=5, get=_of_first(_clip_norm)),
+        Column("nesterov", "bool", optional=True, detail=4, get=_first_value(_nesterov)),
+        Column("clip_norm", "number", optional=True, detail=5, get=_first_value(_clip_norm)),
         Column("rate", detail=1, get=lambda group: overview.rate_of(group[0])),
         Column("fusions", "count", detail=3, get=lambda group: len({overview.origin(row).fusion for row in group} - {""})),
     )
     return Table.of("optimizer_groups", "Rules and their constants", columns, sorted(groups.values(), key=len, reverse=True))
 
 
-def _of_first(get: Callable[[Row], Value]) -> Callable[[list[Row]], Value]:
+def _first_value(get: Callable[[Row], Value]) -> Callable[[list[Row]], Value]:
     """Return a getter of the value that all rows of a group share."""
     return lambda group: get(group[0])

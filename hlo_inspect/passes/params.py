@@ -75,7 +75,7 @@ class Params(Pass):
             end = "." if name == "outputs" else "_"
             _add(facts, f"{name}{end}count", is_known, len(leaves))
             _add(facts, f"{name}{end}bytes", is_known, _bytes(leaves))
-        notes = [f"{name}: {_why_unknown(name, interface)}" for name in unknown(facts)]
+        notes = [f"{name}: {_unknown_reason(name, interface)}" for name in unknown(facts)]
         return Section(facts, parameter_tables(context), notes)
 
 
@@ -84,7 +84,7 @@ def _add(facts: dict[str, Value], name: str, is_known: bool, value: int | None) 
     with_lower_bound(facts, name, value if is_known else None, value or None)
 
 
-def _why_unknown(fact: str, interface: Interface) -> str:
+def _unknown_reason(fact: str, interface: Interface) -> str:
     is_output = fact.startswith("outputs.")
     if not (interface.outputs_known if is_output else interface.parameters_known):
         return f"the text ends before the {'result' if is_output else 'end'} of the entry computation"
@@ -155,7 +155,7 @@ def _rows(parameters: Sequence[_Parameter]) -> Table:
         Column("partition_spec", detail=3, get=lambda p: p.spec),
         Column("aliased_output", detail=1, width=6, get=lambda p: _aliased_output(p.leaf)),
         Column("donated", "bool", get=lambda p: p.leaf.donated),
-        Column("not_donated_because", detail=2, get=lambda p: _why_not_donated(p.leaf)),
+        Column("not_donated_because", detail=2, get=lambda p: _not_donated_reason(p.leaf)),
         Column("unused", "bool", detail=1, get=lambda p: p.leaf.unused),
         Column("path", detail=2, get=lambda p: p.leaf.path),
         Column("line", "number", detail=5, optional=True, get=lambda p: p.leaf.line),
@@ -179,7 +179,7 @@ def _aliased_output(leaf: ParameterLeaf) -> str | None:
     return None if leaf.donated is None else ""
 
 
-def _why_not_donated(leaf: ParameterLeaf) -> str:
+def _not_donated_reason(leaf: ParameterLeaf) -> str:
     if leaf.donated:
         return ""
     return f"not asked for: {FITS}" if leaf.could_be_donated else leaf.kept_because
@@ -222,7 +222,7 @@ _GROUP = (
 
 
 def _not_donated(parameters: Sequence[_Parameter]) -> Table:
-    columns = (*_GROUP, Column("not_donated_because", detail=1, get=lambda group: _why_not_donated(group[0].leaf)))
+    columns = (*_GROUP, Column("not_donated_because", detail=1, get=lambda group: _not_donated_reason(group[0].leaf)))
     return Table.of("params_not_donated", "Parameters that are not donated", columns, _groups(parameters))
 
 
@@ -232,7 +232,7 @@ def _donated(parameters: Sequence[_Parameter]) -> Table:
 
 def _groups(parameters: Sequence[_Parameter]) -> list[list[_Parameter]]:
     """Group arrays by role, shape, division and reason, those of the most bytes first."""
-    groups = group_rows(parameters, lambda p: (p.kind, str(p.leaf.shape), p.spec, _why_not_donated(p.leaf)))
+    groups = group_rows(parameters, lambda p: (p.kind, str(p.leaf.shape), p.spec, _not_donated_reason(p.leaf)))
     return sorted(groups, key=lambda group: -(_group_bytes(group) or 0))
 
 

@@ -62,7 +62,7 @@ def _figures(profile: HardwareProfile) -> Iterator[_NamedFigure]:
         yield _NamedFigure(name, figure, None if figure is None else profile.sources[figure.source].page)
 
 
-def _of_link(position: int, get: Callable[[Link], Value]) -> Callable[[HardwareProfile], Value]:
+def _link_getter(position: int, get: Callable[[Link], Value]) -> Callable[[HardwareProfile], Value]:
     """Return a getter for a level of links: the nearest (0), or the farthest (-1) if there are several."""
 
     def value(profile: HardwareProfile) -> Value:
@@ -94,10 +94,10 @@ _PROFILE = (
     Column("memory", "bytes", get=attrgetter("memory_capacity")),
     Column("memory_bandwidth", "bytes_per_s", get=attrgetter("memory_bandwidth")),
     Column("devices_per_node", "count", detail=4, get=attrgetter("devices_per_node")),
-    Column("link", detail=1, width=7, get=_of_link(0, attrgetter("name"))),
-    Column("link_bandwidth", "bytes_per_s", get=_of_link(0, attrgetter("send_bandwidth"))),
-    Column("link_devices", "count", detail=5, get=_of_link(0, lambda link: link.devices.value if link.devices else None)),
-    Column("network_bandwidth", "bytes_per_s", detail=3, get=_of_link(-1, attrgetter("send_bandwidth"))),
+    Column("link", detail=1, width=7, get=_link_getter(0, attrgetter("name"))),
+    Column("link_bandwidth", "bytes_per_s", get=_link_getter(0, attrgetter("send_bandwidth"))),
+    Column("link_devices", "count", detail=5, get=_link_getter(0, lambda link: link.devices.value if link.devices else None)),
+    Column("network_bandwidth", "bytes_per_s", detail=3, get=_link_getter(-1, attrgetter("send_bandwidth"))),
 )
 _FIGURE = (
     Column("level", get=lambda named: named.name.rpartition(".")[0]),

@@ -207,7 +207,7 @@ def _size(size: int | None, context: Context) -> Parts:
         yield " on " if devices == 1 else " on each of " if context.shapes_are == "per_device" else " over "
         yield Amount(devices, "count", "device")
         if mesh.shape and devices > 1:
-            yield ", mesh of this part " if mesh.why_partial else ", mesh "
+            yield ", mesh of this part " if mesh.partial_reason else ", mesh "
             yield " ".join(f"{name}={size}" for name, size in zip(mesh.names, mesh.shape, strict=False))
     yield ")"
 

@@ -102,8 +102,8 @@ def kernels_table(context: Context) -> Table:
         Column("shape", detail=9, get=_shape),
         Column("computation", detail=8, get=lambda row: row.kernels[0].place[0] if row.kernels else None),
         *_figures(context),
-        phase_source(_of_labels(attrgetter("phase_from"), "")),
-        Column("op_name", detail=6, get=_of_labels(attrgetter("op_name"), None)),
+        phase_source(_label_getter(attrgetter("phase_from"), "")),
+        Column("op_name", detail=6, get=_label_getter(attrgetter("op_name"), None)),
         _SOURCE,
         Column("line", "number", detail=7, get=lambda row: row.kernels[0].place[1] if row.kernels else None),
     )
@@ -121,7 +121,7 @@ def kernel_groups(context: Context) -> Table:
         Column("sites", "count", summed=True, detail=3, get=lambda row: len(row.kernels)),
         *_figures(context),
         phase_source(lambda row: joined_sources(kernel.labels.phase_from for kernel in row.kernels)),
-        Column("scope", detail=6, get=_of_labels(attrgetter("scope"), None)),
+        Column("scope", detail=6, get=_label_getter(attrgetter("scope"), None)),
         _SOURCE,
     )
     title = f"Kernels of one step, equal ones together, by {_order(context)}"
@@ -136,7 +136,7 @@ def _order(context: Context) -> str:
 def _figures(context: Context) -> Iterator[Column]:
     has_times = context.on_machine.profile is not None
     yield from _costs(has_times=has_times)
-    yield phase_column(_of_labels(attrgetter("phase"), UNKNOWN), detail=2 if has_times else 1)
+    yield phase_column(_label_getter(attrgetter("phase"), UNKNOWN), detail=2 if has_times else 1)
 
 
 def _costs(*, has_times: bool) -> Iterator[Column]:
@@ -184,7 +184,7 @@ def _short_shape(row: Costing) -> str | None:
     return f"{leaves[0][1]} + {len(leaves) - 1} more"
 
 
-def _of_labels(get: Callable[[Labels], T], otherwise: T) -> Callable[[Costing], T]:
+def _label_getter(get: Callable[[Labels], T], otherwise: T) -> Callable[[Costing], T]:
     """Return a getter of a label of a row's first kernel."""
     return lambda row: get(row.kernels[0].labels) if row.kernels else otherwise
 
@@ -193,6 +193,6 @@ _FUSION_KIND = Column(
     "fusion_kind",
     detail=9,
     optional=True,
-    get=_of_labels(lambda labels: None if labels.kind == NOT_FUSED else labels.kind, None),
+    get=_label_getter(lambda labels: None if labels.kind == NOT_FUSED else labels.kind, None),
 )
-_SOURCE = Column("source", detail=1, width=16, get=_of_labels(lambda labels: printed(labels.source), ""))
+_SOURCE = Column("source", detail=1, width=16, get=_label_getter(lambda labels: printed(labels.source), ""))

@@ -202,7 +202,7 @@ def _read_fields(fields: list[tuple[str, int]], values: list[int | str | None]) 
             break
         values.append(field if is_word else _number(field))
         if values[-1] is None:
-            yield FieldFault(_why_no_number(field), column)
+            yield FieldFault(_no_number_reason(field), column)
     values += [None] * (FIELDS - 2 - len(values))
 
 
@@ -217,7 +217,7 @@ def _is_digits(field: str) -> bool:
     return field.isascii() and field.isdigit()
 
 
-def _why_no_number(field: str) -> str:
+def _no_number_reason(field: str) -> str:
     if _is_digits(field):
         return f"{shown_field(field)} is larger than 64 bits"
     if field.startswith("-"):

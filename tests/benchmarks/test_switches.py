@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.switches import SWITCHES, without
+from benchmarks.switches import SWITCHES, switched_off
 from hlo_inspect.cli.main import run
 
 DATA = Path(__file__).parents[1] / "data"
@@ -28,7 +28,7 @@ def answers(capsys: pytest.CaptureFixture[str]) -> list[tuple[int, str]]:
 def test_answers_are_the_same_without_a_device(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     given = answers(capsys)
     assert {status for status, _ in given} <= {0, 1}
-    with without(name):
+    with switched_off(name):
         assert answers(capsys) == given
 
 
@@ -46,7 +46,7 @@ def test_a_function_is_replaced_as_long_as_its_switch_is_set(name: str) -> None:
         return members
 
     given = functions()
-    with without(name):
+    with switched_off(name):
         assert all(old is not new for old, new in zip(given, functions(), strict=True))
     assert functions() == given
 

@@ -34,7 +34,7 @@ def rows(answer: dict[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 @cache
-def of_passes(table: str, pattern: str | None = None) -> list[dict[str, Any]]:
+def history_rows(table: str, pattern: str | None = None) -> list[dict[str, Any]]:
     """Return the rows of a table of the real dump."""
     return PassHistory(str(PASSES), None, pattern).report().table(table).records()
 
@@ -46,7 +46,7 @@ def by_number() -> dict[str, dict[str, int]]:
 
 
 def test_counts_are_those_of_xla_s_parser() -> None:
-    passes = [row for row in of_passes("history") if row["file"]]
+    passes = [row for row in history_rows("history") if row["file"]]
     assert len(passes) > 30
     for row in passes:
         opcodes = by_number()[row["file"]]
@@ -56,7 +56,7 @@ def test_counts_are_those_of_xla_s_parser() -> None:
 
 
 def test_a_file_without_a_row_counts_as_the_row_before_it() -> None:
-    shown = {row["file"]: row for row in of_passes("history")}
+    shown = {row["file"]: row for row in history_rows("history")}
     row = shown[""]
     for number, opcodes in sorted(by_number().items()):
         row = shown.get(number, row)
@@ -69,7 +69,7 @@ def test_the_first_pass_of_each_collective() -> None:
         counts = [(number, opcodes.get(opcode, 0)) for number, opcodes in sorted(by_number().items())]
         more = {number: new - old for (_, old), (number, new) in pairwise(counts) if new > old}
         brought: dict[str, int] = {}
-        for row in of_passes("traces", kind):
+        for row in history_rows("traces", kind):
             assert row["kind"] == kind
             number = row["brought_in_by"][-5:-1]
             brought[number] = brought.get(number, 0) + row["count"]
@@ -78,7 +78,7 @@ def test_the_first_pass_of_each_collective() -> None:
 
 def test_what_merged_two_of_them() -> None:
     """The gradients of head and bias, which are reduced over the same groups."""
-    traces = of_passes("traces", "all-reduce")
+    traces = history_rows("traces", "all-reduce")
     merged = {row["shape"]: (row["merged_by"], row["op_name"]) for row in traces if row["merged_by"]}
     assert merged == {
         "f32[32]": ("cpu-all-reduce-combiner (0052)", "jit(step)/transpose(jvp())/reduce_sum"),
@@ -87,7 +87,7 @@ def test_what_merged_two_of_them() -> None:
 
 
 def test_instructions_of_any_opcode_are_followed() -> None:
-    fusions = of_passes("traces", "fusion")
+    fusions = history_rows("traces", "fusion")
     assert {row["kind"] for row in fusions} == {"fusion"}
     last = by_number()[max(by_number())]
     assert sum(row["count"] for row in fusions if not row["gone_by"]) == last["kFusion"]

@@ -19,7 +19,7 @@ def computation(name: str, *lines: str) -> str:
 REPEATED = 6
 
 
-def alike(first: tuple[str, ...], other: tuple[str, ...], before: str = "") -> bool:
+def share_fingerprint(first: tuple[str, ...], other: tuple[str, ...], before: str = "") -> bool:
     """Return True if two computations share a fingerprint, found from one copy and from many of the first."""
     ones = [f"one.{number}" for number in range(REPEATED)]
     text = before + "".join(computation(name, *first) for name in ones) + computation("other", *other)
@@ -45,7 +45,7 @@ def alike(first: tuple[str, ...], other: tuple[str, ...], before: str = "") -> b
     ],
 )
 def test_the_same_under_other_names(other: tuple[str, ...]) -> None:
-    assert alike(LINES, other)
+    assert share_fingerprint(LINES, other)
 
 
 @pytest.mark.parametrize(
@@ -62,37 +62,37 @@ def test_the_same_under_other_names(other: tuple[str, ...]) -> None:
     ],
 )
 def test_another_form(other: tuple[str, ...]) -> None:
-    assert not alike(LINES, other)
+    assert not share_fingerprint(LINES, other)
 
 
 def test_equal_names_are_told_apart_from_different_ones() -> None:
     """A name that two rows define reads the same if the second row is meant."""
     last = "ROOT %s = f32[4] subtract(%a.1, %b.1)"
     twice = ("%a.1 = f32[4] parameter(0)", "%a.1 = f32[4] parameter(1)", last.replace("%b.1", "%a.1"))
-    assert not alike((*LINES[:2], last), twice)
+    assert not share_fingerprint((*LINES[:2], last), twice)
     again = tuple(line.replace("%a.1", "%b.1") for line in twice)
-    assert alike(twice, again)
+    assert share_fingerprint(twice, again)
 
 
 def test_a_callee_with_the_name_of_a_row() -> None:
     before = reducer("p", "add") + reducer("f.1", "add") + reducer("q", "tanh")
-    assert alike((*INPUTS, REDUCE + "f.1"), (*INPUTS, REDUCE + "f.1"), before)
-    assert not alike((*INPUTS, REDUCE + "f.1"), (*INPUTS, REDUCE + "q"), before)
+    assert share_fingerprint((*INPUTS, REDUCE + "f.1"), (*INPUTS, REDUCE + "f.1"), before)
+    assert not share_fingerprint((*INPUTS, REDUCE + "f.1"), (*INPUTS, REDUCE + "q"), before)
     other = tuple(line.replace("%z", "%q") for line in INPUTS)
-    assert not alike((*INPUTS, REDUCE + "f.1"), (*other, REDUCE.replace("%z", "%q") + "q"), before)
+    assert not share_fingerprint((*INPUTS, REDUCE + "f.1"), (*other, REDUCE.replace("%z", "%q") + "q"), before)
 
 
 def test_a_sign_that_marks_no_name() -> None:
     line = "ROOT %r.2 = f32[4] subtract(%a.1, %b.1) /* 5% s %s */"
-    assert alike((*LINES[:2], line), (*LINES[:2], line.replace("%r.2", "%r.3")))
-    assert not alike((*LINES[:2], line), (*LINES[:2], line.replace("5%", "6%")))
+    assert share_fingerprint((*LINES[:2], line), (*LINES[:2], line.replace("%r.2", "%r.3")))
+    assert not share_fingerprint((*LINES[:2], line), (*LINES[:2], line.replace("5%", "6%")))
 
 
 def test_names_are_told_apart() -> None:
     """The same letters: once the first parameter twice, once both."""
     head = ("%a.1 = f32[4] parameter(0)", "%a.2 = f32[4] parameter(1)")
-    assert not alike((*head, "%r = f32[4] add(%a.1, %a.2)"), (*head, "%r = f32[4] add(%a.1, %a.1)"))
-    assert not alike((*head, "%r = f32[4] add(%a.1, %a.2)"), (*head, "%r = f32[4] add(%a.2, %a.1)"))
+    assert not share_fingerprint((*head, "%r = f32[4] add(%a.1, %a.2)"), (*head, "%r = f32[4] add(%a.1, %a.1)"))
+    assert not share_fingerprint((*head, "%r = f32[4] add(%a.1, %a.2)"), (*head, "%r = f32[4] add(%a.2, %a.1)"))
 
 
 @pytest.mark.parametrize(("negated", "difference"), [("%a", "p, %x"), ("p /*%*/", "p, x")])
@@ -109,22 +109,22 @@ def test_some_names_without_a_mark(negated: str, difference: str) -> None:
         )
         for a, b in (first, second)
     )
-    assert not alike(computation_lines, other)
-    assert alike(computation_lines, computation_lines)
+    assert not share_fingerprint(computation_lines, other)
+    assert share_fingerprint(computation_lines, computation_lines)
 
 
 def test_a_row_with_the_name_of_a_word_of_the_text() -> None:
     """`p` without a mark is of no row in one computation, and the first parameter in the other."""
     lines = (*LINES[:2], "ROOT %r.2 = f32[4] subtract(%a.1, p)")
-    assert not alike(lines, tuple(line.replace("%a.1", "%p") for line in lines))
-    assert alike(lines, tuple(line.replace("%a.1", "%q") for line in lines))
+    assert not share_fingerprint(lines, tuple(line.replace("%a.1", "%p") for line in lines))
+    assert share_fingerprint(lines, tuple(line.replace("%a.1", "%q") for line in lines))
 
 
 def test_names_without_a_mark_may_differ_in_their_numbers() -> None:
-    assert alike(
+    assert share_fingerprint(
         ("a.1 = f32[] parameter(0)", "b.1 = f32[] negate(a.1)"), ("a.7 = f32[] parameter(0)", "b.7 = f32[] negate(a.7)")
     )
-    assert not alike(
+    assert not share_fingerprint(
         ("a.1b = f32[] parameter(0)", "c = f32[] negate(a.1b)"), ("ab.1 = f32[] parameter(0)", "c = f32[] negate(ab.1)")
     )
 
@@ -132,7 +132,7 @@ def test_names_without_a_mark_may_differ_in_their_numbers() -> None:
 def test_what_differs_in_names_alone() -> None:
     """Another constant or callee makes a difference; without marks a number may be a constant's."""
     constant, other = ("%a.1 = f32[] constant(0.9)",), ("%a.1 = f32[] constant(0.8)",)
-    assert not alike(constant, other)
+    assert not share_fingerprint(constant, other)
     text = computation("one", *constant) + reducer("f.1", "add") + computation("calls", *INPUTS, REDUCE + "f.1")
     text += computation("bare", "a.1 = f32[] constant(0.9)", "b.1 = f32[] negate(a.1)")
     fingerprints = Fingerprints(module_of("%p = f32[] parameter(0)", before=text).computations)
@@ -150,8 +150,8 @@ def reducer(name: str, opcode: str) -> str:
 
 def test_callees_count_by_their_forms() -> None:
     before = reducer("f.1", "add") + reducer("f.2", "add") + reducer("f.3", "tanh")
-    assert alike((*INPUTS, REDUCE + "f.1"), (*INPUTS, REDUCE + "f.2"), before)
-    assert not alike((*INPUTS, REDUCE + "f.1"), (*INPUTS, REDUCE + "f.3"), before)
+    assert share_fingerprint((*INPUTS, REDUCE + "f.1"), (*INPUTS, REDUCE + "f.2"), before)
+    assert not share_fingerprint((*INPUTS, REDUCE + "f.1"), (*INPUTS, REDUCE + "f.3"), before)
 
 
 def choice(*callees: str, row: str = "x", operand: str = "%x") -> tuple[str, ...]:
@@ -187,7 +187,7 @@ ROW_AS_CALLEE = choice("%b.0", "%b.1", row="b.0", operand="%b.0")
 def test_names_of_rows_and_callees_are_equal_in_the_same_places(
     first: tuple[str, ...], other: tuple[str, ...], expected: bool
 ) -> None:
-    assert alike(first, other, BRANCHES) == expected
+    assert share_fingerprint(first, other, BRANCHES) == expected
 
 
 @pytest.mark.parametrize(
@@ -225,9 +225,9 @@ def test_a_computation_that_is_not_there() -> None:
 def test_strings_are_no_metadata() -> None:
     """A string may look like the begin of metadata."""
     line = '%r = f32[4] negate(%a.1), frontend_attributes={a=", metadata={", b="DIMENSIONS}"}'
-    assert not alike((LINES[0], line.replace("DIMENSIONS", "1")), (LINES[0], line.replace("DIMENSIONS", "2")))
+    assert not share_fingerprint((LINES[0], line.replace("DIMENSIONS", "1")), (LINES[0], line.replace("DIMENSIONS", "2")))
     same = line + ', metadata={op_name="OTHER"}'
-    assert alike((LINES[0], same), (LINES[0], same.replace("OTHER", "name")))
+    assert share_fingerprint((LINES[0], same), (LINES[0], same.replace("OTHER", "name")))
 
 
 def test_a_string_that_is_not_closed_goes_to_the_end_of_its_line() -> None:
@@ -237,4 +237,4 @@ def test_a_string_that_is_not_closed_goes_to_the_end_of_its_line() -> None:
 
 def test_comments_are_no_metadata() -> None:
     line = "%r = f32[4] reverse(%a.1)/*, metadata={*/, dimensions={0}/*}*/"
-    assert not alike((LINES[0], line), (LINES[0], line.replace("{0}", "{}")))
+    assert not share_fingerprint((LINES[0], line), (LINES[0], line.replace("{0}", "{}")))

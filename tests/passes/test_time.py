@@ -80,7 +80,7 @@ ROWS = """  %made = f32[4096]{0} negate(%p)
 """
 
 
-def of_entry(rows: str) -> str:
+def entry_time(rows: str) -> str:
     start = "HloModule m, is_scheduled=true, replica_count=2\n\n%add {\n  %x = f32[] parameter(0)\n  %y = f32[] parameter(1)\n"
     start += "  ROOT %s = f32[] add(%x, %y)\n}\n\nENTRY %main {\n  %p = f32[4096]{0} parameter(0)\n"
     return f"{start}{rows}  ROOT %all = (f32[4096]{{0}}, f32[4096]{{0}}) tuple(%used, %free)\n}}\n"
@@ -89,7 +89,7 @@ def of_entry(rows: str) -> str:
 @pytest.mark.parametrize("rows", [ROWS, "".join(reversed(ROWS.splitlines(keepends=True)))])
 def test_what_could_hide_a_collective_in_whatever_order_the_rows_are(rows: str) -> None:
     """The operand is a negation, and another uses the result; only the last of the three is free to run meanwhile."""
-    time_report = hlo_inspect.inspect(StringIO(of_entry(rows)), ("time",), profile="h100-sxm")
+    time_report = hlo_inspect.inspect(StringIO(entry_time(rows)), ("time",), profile="h100-sxm")
     (row,) = time_report.table("exposed_collectives").records()
     assert row["longest"] == "free"
     assert row["could_hide_s"] == pytest.approx(1e-6 + NEGATED, rel=1e-4)

@@ -179,7 +179,7 @@ class _Assigner:
         facts = self._facts
         free = self._free(buffer) if self._reusable and facts.platform.reuses_allocations else 0
         if free:
-            for number in self._of_operands(buffer):
+            for number in self._operand_allocations(buffer):
                 if free >> number & 1 and self._touches_well(buffer, number):
                     self._put(buffer, self._reusable[number])
                     return
@@ -194,7 +194,7 @@ class _Assigner:
         else:
             self._found.heaps.setdefault(facts.spaces[buffer], []).append(buffer)
 
-    def _of_operands(self, buffer: int) -> list[int]:
+    def _operand_allocations(self, buffer: int) -> list[int]:
         """Return the reusable allocations that hold operands of the buffer's values."""
         facts = self._facts
         candidates: dict[int, None] = {}

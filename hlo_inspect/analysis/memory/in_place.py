@@ -93,11 +93,11 @@ class InPlace:
     def _pairs_by_content(self, view: View, row: int) -> Sequence[Pair]:
         """Return the pairs of a fusion by its content."""
         fused = self._views.fused(view, row)
-        return self.of_fused(fused) if fused is not None else ()
+        return self.fusion_pairs(fused) if fused is not None else ()
 
     # -- fusions --------------------------------------------------------------------------------------------------------
 
-    def of_fused(self, fused: Computation) -> tuple[Pair, ...]:
+    def fusion_pairs(self, fused: Computation) -> tuple[Pair, ...]:
         """Return the pairs of a fusion by its content (`GetFusionInstructionInPlaceInputOutputPairs`).
 
         Those are the pairs of its root, if their operand is a parameter.
@@ -115,7 +115,7 @@ class InPlace:
         pairs = []
         for index in _leaves(view.shapes[root]):
             source, source_index = self._source(view, root, index)
-            for pair in self._of_source(view, source):
+            for pair in self._source_pairs(view, source):
                 if pair.result_index != source_index:
                     continue
                 origin, origin_index = self._origin(view, source, pair)
@@ -125,7 +125,7 @@ class InPlace:
                         pairs.append(Pair(number, origin_index, index))
         return pairs
 
-    def _of_source(self, view: View, row: int | None) -> Sequence[Pair]:
+    def _source_pairs(self, view: View, row: int | None) -> Sequence[Pair]:
         """Return the pairs of a row of a fusion; for a nested fusion only those by its content."""
         if row is None:
             return ()

@@ -175,12 +175,12 @@ def made_arrays(interface: Interface, overview: Overview | None, views: Views, e
     They come from the optimizer, if it was requested, and from outputs that alias a parameter.
     """
     made: dict[ArrayPlace, Relation] = {}
-    for place, relation in (*_of_optimizer(overview), *_outputs(interface, views, entry)):
+    for place, relation in (*_optimizer_relations(overview), *_outputs(interface, views, entry)):
         made.setdefault(place, relation)
     return made
 
 
-def _of_optimizer(overview: Overview | None) -> Iterator[tuple[ArrayPlace, Relation]]:
+def _optimizer_relations(overview: Overview | None) -> Iterator[tuple[ArrayPlace, Relation]]:
     if overview is None:
         return
     updates, frames = overview.updates, overview.updates.flow.frames

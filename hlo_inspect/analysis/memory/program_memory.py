@@ -51,7 +51,7 @@ class ProgramMemory:
 def find_program_memory(module: Module, views: Views, interface: Interface, given: PlatformName | None = None) -> ProgramMemory:
     """Return the memory of a module that was read with its graph. `given` is the platform that the user names."""
     platform = find_platform(module, views, given)
-    reason = _why_not(module)
+    reason = _not_stated_reason(module)
     if reason:
         return _logical(platform, reason, interface)
     if platform.is_tpu and not _has_layouts(module):
@@ -64,7 +64,7 @@ def find_program_memory(module: Module, views: Views, interface: Interface, give
     return _faulty(device, faults)
 
 
-def _why_not(module: Module) -> str:
+def _not_stated_reason(module: Module) -> str:
     """Return the reason why the text does not state the memory; empty if it does."""
     entry = module.entry
     computations = module.computations.values()

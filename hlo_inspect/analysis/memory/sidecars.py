@@ -320,7 +320,7 @@ def find_sidecars(module: Module, views: Views) -> Sidecars:
 
     assignment = read(ASSIGNMENT, read_buffer_assignment)
     ranges = read(RANGES, read_live_range)
-    refused = _why_refused(assignment, ranges, views)
+    refused = _refusal_reason(assignment, ranges, views)
     if refused:
         return Sidecars(found=tuple(names), refused=refused)
     return Sidecars(assignment, ranges, tuple(names))
@@ -355,7 +355,7 @@ def _lines(path: Path) -> Iterator[str]:
         yield from piece.splitlines()
 
 
-def _why_refused(assignment: BufferAssignmentFile | None, ranges: LiveRangeFile | None, views: Views) -> str:
+def _refusal_reason(assignment: BufferAssignmentFile | None, ranges: LiveRangeFile | None, views: Views) -> str:
     """Return the reason to refuse files: most of their instructions are not in the module. Empty if they match."""
     named = (
         {value.name for allocation in assignment.allocations for value in allocation.values}

@@ -93,13 +93,13 @@ class _Machine:
     def time(self, collective: Collective, axis: str | None) -> CollectiveTime:
         streams = self._streams(collective, axis)
         try:
-            way = self._way(collective)
+            link_time = self._link_time(collective)
         except UnknownTimeError as unknown:
             return CollectiveTime(None, None, None, None, streams, reason=f"{collective.start.name}: {unknown}")
-        level = max(way.levels, key=lambda level_time: level_time[1])[0] if way.levels else None
+        level = max(link_time.levels, key=lambda level_time: level_time[1])[0] if link_time.levels else None
         sent = collective.wire_bytes
-        bus = sent / way.estimate if sent and way.estimate else None
-        return CollectiveTime(way.bound, way.estimate, level, bus, streams, way.levels, way.reason)
+        bus = sent / link_time.estimate if sent and link_time.estimate else None
+        return CollectiveTime(link_time.bound, link_time.estimate, level, bus, streams, link_time.levels, link_time.reason)
 
     def _streams(self, collective: Collective, axis: str | None) -> tuple[str, ...]:
         if collective.transfer is not None:
@@ -109,14 +109,14 @@ class _Machine:
             return tuple(axis.split(",")) if axis else (self._near.name,)
         return (POINT_TO_POINT if collective.kind in {PERMUTE, "send", "recv"} else TOGETHER,)
 
-    def _way(self, collective: Collective) -> LinkTime:
+    def _link_time(self, collective: Collective) -> LinkTime:
         if collective.transfer is not None:
             return self._to_slices(collective, self._between_slices)
         if collective.is_point_to_point:
             raise UnknownTimeError("the text does not say which device sends to which")
         size, devices = collective.operand_bytes, collective.group_size or 1
         if size is None or (collective.wire_bytes is None and collective.kind != PERMUTE):
-            raise UnknownTimeError(collective.why_unknown)
+            raise UnknownTimeError(collective.reason_unknown)
         pairs = self._groups.pairs(collective) if collective.kind == PERMUTE else []
         if not pairs and (collective.kind == PERMUTE or devices == 1):
             return NOTHING_SENT
@@ -132,7 +132,7 @@ class _Machine:
             raise UnknownTimeError(f"the profile {self._profile.name} states no bandwidth between slices")
         size = collective.wire_bytes if collective.kind == "send" else _received(collective)
         if size is None:
-            raise UnknownTimeError(collective.why_unknown)
+            raise UnknownTimeError(collective.reason_unknown)
         return with_model(link, size * self._profile.devices_per_chip / link.send_bandwidth, self._profile)
 
 

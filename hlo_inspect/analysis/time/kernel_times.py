@@ -162,7 +162,7 @@ class _Load(NamedTuple):
         return max(self.compute, self.memory, self.host)
 
 
-def why_no_bytes(module: Module) -> str:
+def no_bytes_reason(module: Module) -> str:
     """Return the reason why the bytes that a module moves are unknown; empty if they are known.
 
     Before XLA fuses instructions, most of what they read and write never reaches memory. A text that XLA did not print whole,

@@ -34,15 +34,15 @@ class LinkTime(NamedTuple):
 NOTHING_SENT = LinkTime((), 0.0)
 
 
-def slowest(ways: Sequence[LinkTime]) -> LinkTime:
+def slowest(link_times: Sequence[LinkTime]) -> LinkTime:
     """Return the way that takes as long as the slowest of all ways, level by level."""
     levels: dict[str, float] = {}
-    for way in ways:
-        for name, seconds in way.levels:
+    for link_time in link_times:
+        for name, seconds in link_time.levels:
             levels[name] = max(levels.get(name, 0.0), seconds)
-    estimates = [way.estimate for way in ways]
+    estimates = [link_time.estimate for link_time in link_times]
     stated = [estimate for estimate in estimates if estimate is not None]
-    reason = next((way.reason for way in ways if way.reason), "")
+    reason = next((link_time.reason for link_time in link_times if link_time.reason), "")
     return LinkTime(tuple(levels.items()), max(stated, default=0.0) if len(stated) == len(estimates) else None, reason)
 
 
@@ -181,7 +181,7 @@ def most_crowded(
     loads: dict[tuple[tuple[int, ...], int, int], int] = {}
     longest = 0
     for source, target in pairs:
-        position, way = list(source), 0
+        position, length = list(source), 0
         for axis, size in enumerate(shape):
             distance = target[axis] - position[axis]
             if link.wraps(size) and abs(distance) * 2 > size:
@@ -191,8 +191,8 @@ def most_crowded(
                 key = (tuple(position), axis, step)
                 loads[key] = loads.get(key, 0) + 1
                 position[axis] = (position[axis] + step) % size
-            way += abs(distance)
-        longest = max(longest, way)
+            length += abs(distance)
+        longest = max(longest, length)
     return max(loads.values(), default=0), longest
 
 
@@ -223,12 +223,12 @@ class TorusLinks:
         if collective.kind == "all-to-all":
             whole *= spread.most
         colours = _colours(collective)
-        ways = []
-        for axes in self._ways_to_lie(collective, spread.nodes):
+        link_times = []
+        for axes in self._possible_axes(collective, spread.nodes):
             bound = torus_bound(collective.kind, whole, axes, bandwidth)
             modelled = max(bound, torus_bound(collective.kind, whole, axes, bandwidth, colours))
-            ways.append(with_model(link, bound, self._profile, seconds=modelled, steps=hops(collective.kind, axes)))
-        return slowest(ways) if self._placement.shape else min(ways, key=lambda way: way.bound)
+            link_times.append(with_model(link, bound, self._profile, seconds=modelled, steps=hops(collective.kind, axes)))
+        return slowest(link_times) if self._placement.shape else min(link_times, key=lambda link_time: link_time.bound)
 
     def _chip_spread(self, collective: Collective) -> NodeSpread:
         """Return the spread of the groups over chips, for devices that are parts of one."""
@@ -241,7 +241,7 @@ class TorusLinks:
         (spread,) = spreads
         return spread
 
-    def _ways_to_lie(self, collective: Collective, chips: int) -> list[list[TorusAxis]]:
+    def _possible_axes(self, collective: Collective, chips: int) -> list[list[TorusAxis]]:
         """Return the axes of the groups: those of each if the placement is known, else all that fit."""
         if not self._placement.shape:
             if chips not in self._boxes:
@@ -254,13 +254,13 @@ class TorusLinks:
 
     def _along_axes(self, collective: Collective) -> list[list[TorusAxis]]:
         """Return the axes of the groups in the topology that the user names, each way once."""
-        ways: dict[tuple[TorusAxis, ...], None] = {}
+        groupings: dict[tuple[TorusAxis, ...], None] = {}
         for group in self._groups.listed(collective):
             runs = extents(sorted({device // self._profile.devices_per_chip for device in group}), self._placement)
             if runs is None:
                 raise UnknownTimeError("its groups do not lie along axes of the topology")
-            ways[tuple(torus_axes(runs, self._placement.shape, self._link))] = None
-        return [list(axes) for axes in ways]
+            groupings[tuple(torus_axes(runs, self._placement.shape, self._link))] = None
+        return [list(axes) for axes in groupings]
 
     def _all_boxes(self, chips: int) -> list[list[TorusAxis]]:
         link = self._link
@@ -283,11 +283,11 @@ class TorusLinks:
         chips = [(source, target) for source, target in chips if source != target]
         if not chips:
             raise UnknownTimeError(_WITHIN_A_CHIP)
-        crowd, way = 1, 1
+        crowd, steps = 1, 1
         if shape and len(chips) * sum(shape) <= _MOST_STEPS:
             places = [(self._placement.coordinates(source), self._placement.coordinates(target)) for source, target in chips]
-            crowd, way = most_crowded(places, shape, link)
-        return with_model(link, size * crowd / known(link.link_bandwidth, self._profile, link), self._profile, steps=way)
+            crowd, steps = most_crowded(places, shape, link)
+        return with_model(link, size * crowd / known(link.link_bandwidth, self._profile, link), self._profile, steps=steps)
 
 
 def _colours(collective: Collective) -> float | None:

@@ -131,7 +131,7 @@ class NodeLinks:
         self._groups = groups
         self._near = near
 
-    def _per_node(self) -> int:
+    def _devices_per_node(self) -> int:
         """Return the number of devices that the nearest links join."""
         if self._placement.per_node is not None:
             return self._placement.per_node
@@ -150,7 +150,7 @@ class NodeLinks:
 
     def groups_time(self, collective: Collective, whole: float) -> LinkTime:
         """Return the time of a collective of groups over an array of `whole` bytes."""
-        per_node = self._per_node()
+        per_node = self._devices_per_node()
         spreads = self._groups.spreads(collective, self._placement, per_node)
         return slowest([self._by_spread(collective, whole, spread, per_node) for spread in spreads if spread.devices > 1])
 
@@ -186,22 +186,22 @@ class NodeLinks:
 
     def permute_time(self, pairs: Sequence[tuple[int, int]], size: int) -> LinkTime:
         """Return the time to send an array of `size` bytes from the first to the second device of each pair."""
-        per_node, shared = self._per_node(), size * self._profile.devices_per_chip
+        per_node, shared = self._devices_per_node(), size * self._profile.devices_per_chip
         nodes = [(self._placement.node(source, per_node), self._placement.node(target, per_node)) for source, target in pairs]
         leaving = Counter(source for source, target in nodes if source != target)
-        ways = []
+        link_times = []
         if leaving.total() < len(nodes):
             near = self._near
-            ways.append(self._hop(near, known(node_bound(PERMUTE, shared, 2, near), self._profile, near), size))
+            link_times.append(self._hop(near, known(node_bound(PERMUTE, shared, 2, near), self._profile, near), size))
         if leaving:
             far = self._far()
             seconds = shared * max(leaving.values()) / (known(far.send_bandwidth, self._profile, far) * per_node)
-            ways.append(self._hop(far, seconds, size))
-        return slowest(ways)
+            link_times.append(self._hop(far, seconds, size))
+        return slowest(link_times)
 
     def _hop(self, link: Link, bound: float, size: int) -> LinkTime:
         """Return the time of data that goes over one level, by the links of one device."""
         bandwidth = link.link_bandwidth if link.topology == "mesh" else link.send_bandwidth
-        way = with_model(link, bound, self._profile, seconds=size / bandwidth if bandwidth else None)
+        link_time = with_model(link, bound, self._profile, seconds=size / bandwidth if bandwidth else None)
         extra = SIMPLE.ring[0] if self._profile.maker == NVIDIA else 0.0
-        return way._replace(estimate=way.estimate + extra) if way.estimate is not None else way
+        return link_time._replace(estimate=link_time.estimate + extra) if link_time.estimate is not None else link_time

@@ -138,7 +138,7 @@ def choose_profile(asked: MachineOptions, module: Module, read_whole: Callable[[
         if device.profile is None:
             return ProfileChoice(None, "", (device.told_by,))
         profile, chosen_by = load_profile(device.profile), device.told_by
-    of_device, note = _of_a_device(profile, read_whole)
+    of_device, note = _device_profile(profile, read_whole)
     notes = [note] if note else []
     others = [name for name in profile.not_primary if name.startswith(_PEAKS) and not name.startswith("links.host.")]
     others = [name for name in others if not name.startswith("links.") or name.endswith((".bandwidth", ".count"))]
@@ -148,7 +148,7 @@ def choose_profile(asked: MachineOptions, module: Module, read_whole: Callable[[
     return ProfileChoice(changed(of_device, asked.changes), chosen_by, tuple(notes))
 
 
-def _of_a_device(profile: HardwareProfile, read_whole: Callable[[], Module | None]) -> tuple[HardwareProfile, str]:
+def _device_profile(profile: HardwareProfile, read_whole: Callable[[], Module | None]) -> tuple[HardwareProfile, str]:
     """Return the profile of what XLA sees as a device, if that is a part of the chip, and a note."""
     on_chip, cores = profile.cores_per_chip, profile.cores_per_device
     if on_chip is None or cores is None or on_chip == 1:

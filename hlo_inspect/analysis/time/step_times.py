@@ -47,10 +47,10 @@ def _exposed(step: TimedStep, unknown: Sequence[str], count: int) -> Seconds:
 NO_SECONDS = Seconds(0.0)
 
 
-def seconds_times_runs(seconds: float | None, runs: Bounds, why_unknown: str) -> Seconds:
+def seconds_times_runs(seconds: float | None, runs: Bounds, reason_unknown: str) -> Seconds:
     """Return the time of all runs, of `seconds` each; unknown if that is None."""
     if seconds is None:
-        return Seconds(0.0, why_unknown) if runs.greatest != 0 else NO_SECONDS
+        return Seconds(0.0, reason_unknown) if runs.greatest != 0 else NO_SECONDS
     return Seconds(seconds * runs.least, "" if runs.is_exact else runs.reason)
 
 

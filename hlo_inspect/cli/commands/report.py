@@ -102,15 +102,15 @@ def page_reports(
     """Return the reports of all modules or pairs, and the object that has the exit status after they are made."""
     if not compares:
         inspected = ReportStream(inputs, request, output, fail_on)
-        return inspected, _of_modules(inspected)
+        return inspected, _module_reports(inspected)
     if len(inputs) != len(("OLD", "NEW")):
         raise click.UsageError(f"--diff compares two inputs, OLD and NEW, and there are {len(inputs)}.")
     old, new = map(ComparedInput, inputs)
     paired = PairedModules(old, new, request, output, fail_on, shown=request.pass_names)
-    return paired, _of_pairs(paired, inputs)
+    return paired, _pair_reports(paired, inputs)
 
 
-def _of_modules(inspected: ReportStream) -> Iterator[Report]:
+def _module_reports(inspected: ReportStream) -> Iterator[Report]:
     """Yield the report of each module, followed by its pass history if the dump has one; then the documentation of findings.
 
     If there are several modules, their list is the last report.
@@ -121,7 +121,7 @@ def _of_modules(inspected: ReportStream) -> Iterator[Report]:
         yield listed.report(", ".join(inspected.inputs))
 
 
-def _of_pairs(paired: PairedModules, inputs: Sequence[str]) -> Iterator[Report]:
+def _pair_reports(paired: PairedModules, inputs: Sequence[str]) -> Iterator[Report]:
     """Yield each comparison and the reports of its two modules; then the documentation of findings.
 
     If there are several pairs, their list is the last report.

@@ -120,10 +120,10 @@ class Speller:
         The part that instructions of one form share is read once.
         """
         if form not in self._forms:
-            self._forms[form] = self._of_form(form)
+            self._forms[form] = self._form_spelling(form)
         attributes = self._forms[form]
         if attributes is None:  # the form alone does not tell them
-            attributes, places = self._of_form(AttributeForm(form.filled(places), has_holes=False)), ()
+            attributes, places = self._form_spelling(AttributeForm(form.filled(places), has_holes=False)), ()
         if attributes is None:
             return None
         callees = []
@@ -134,7 +134,7 @@ class Speller:
         in_form, number = attributes.channel
         return attributes.attributes, tuple(callees), attributes.predecessors, in_form if number is None else places[number]
 
-    def _of_form(self, form: AttributeForm[Any]) -> _Attributes | None:
+    def _form_spelling(self, form: AttributeForm[Any]) -> _Attributes | None:
         """Read the attributes of a form.
 
         Return None if it cannot be read, or if a place holds neither a callee nor a channel.

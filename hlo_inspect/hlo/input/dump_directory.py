@@ -117,7 +117,7 @@ def _chosen(root: Path, files: list[Path], stage: str | None) -> Iterator[Direct
     if stage is None:
         yield from (DirectoryFile(path, may_hold=True) for path in texts)
         return
-    chosen = [DirectoryFile(path) for paths in dumps for path in _of_stage(paths, stage)]
+    chosen = [DirectoryFile(path) for paths in dumps for path in _stage_files(paths, stage)]
     chosen += [DirectoryFile(path, may_hold=True) for path in texts if stage in path.name]
     if not chosen:
         names = sorted({stage_of(path.name) for paths in dumps for path in paths} or {path.name for path in texts})
@@ -142,7 +142,7 @@ def files_by_module(files: Iterable[Path]) -> list[list[tuple[Path, str]]]:
     return [stems for _, stems in sorted(modules.items())]
 
 
-def _of_stage(paths: Iterable[Path], stage: str) -> list[Path]:
+def _stage_files(paths: Iterable[Path], stage: str) -> list[Path]:
     """Return the files of a module that have the stage, else those with it in their names."""
     return [path for path in paths if stage_of(path.name) == stage] or [path for path in paths if stage in path.name]
 

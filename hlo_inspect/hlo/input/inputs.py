@@ -132,7 +132,7 @@ class SecondReading:
     def module(self, first: Module, number: int) -> Module | None:
         """Return module `number`, which is `first` in the first reading; None if it has changed."""
         if not self._source.reopens:
-            return self._of_kept_text(first)
+            return self._kept_texts(first)
         if self._modules is None:
             self._modules = self._read(self._source.reopened(), self._wants)
         module = next(islice(self._modules, number - self._next, None), None)
@@ -146,7 +146,7 @@ class SecondReading:
             self._source.take_lines(max(last - self._lines, 0))
             self._lines = max(last, self._lines)
 
-    def _of_kept_text(self, first: Module) -> Module | None:
+    def _kept_texts(self, first: Module) -> Module | None:
         if not first.text_line:
             return None
         before = first.text_line - 1

@@ -267,15 +267,15 @@ class NormalForms:
         if atom is None or atom.op != "compare" or len(atom.parts) != 2:
             return None
         left, right, then, other = map(key_of, (*atom.parts, *parts[1:]))
-        way = str(atom.attribute)
+        direction = str(atom.attribute)
         if is_constant(atom.parts[0]) and is_constant(atom.parts[1]):
-            is_true = apply("compare", way, [part.get(ONE, 0.0) for part in atom.parts])
+            is_true = apply("compare", direction, [part.get(ONE, 0.0) for part in atom.parts])
             return None if is_true is None else parts[1 if is_true else 2]
         if left == right:
-            return parts[2] if way == "NE" else parts[1] if way == "EQ" else None
-        if {left, right} != {then, other} or way not in _SMALLER | _LARGER:
+            return parts[2] if direction == "NE" else parts[1] if direction == "EQ" else None
+        if {left, right} != {then, other} or direction not in _SMALLER | _LARGER:
             return None
-        is_smaller = (way in _SMALLER) == (left == then)
+        is_smaller = (direction in _SMALLER) == (left == then)
         return self.function("minimum" if is_smaller else "maximum", atom.parts)
 
     def _sign(self, parts: tuple[Sum, ...]) -> Sum | None:
@@ -284,11 +284,16 @@ class NormalForms:
         if inner is None or inner.op != "select" or not is_constant(parts[1]) or not all(map(is_constant, inner.parts[1:])):
             return None
         values = [form.get(ONE, 0.0) for form in (parts[1], *inner.parts[1:])]
-        ways = [self._direction(condition) for condition in (parts[0], inner.parts[0])]
-        if ways[0] is None or ways[1] is None or values[2] != 0.0 or key_of(ways[0][1]) != key_of(ways[1][1]):
+        directions = [self._direction(condition) for condition in (parts[0], inner.parts[0])]
+        if (
+            directions[0] is None
+            or directions[1] is None
+            or values[2] != 0.0
+            or key_of(directions[0][1]) != key_of(directions[1][1])
+        ):
             return None
-        is_sign = ways[0][0] == -ways[1][0] and values[0] == -values[1] and abs(values[0]) == 1.0
-        return scaled(self.function("sign", (ways[0][1],)), values[0] * ways[0][0]) if is_sign else None
+        is_sign = directions[0][0] == -directions[1][0] and values[0] == -values[1] and abs(values[0]) == 1.0
+        return scaled(self.function("sign", (directions[0][1],)), values[0] * directions[0][0]) if is_sign else None
 
     def only_atom(self, form: Sum) -> Atom | None:
         """Return the atom that a form is, None if it is more."""
@@ -302,8 +307,8 @@ class NormalForms:
     def _direction(self, condition: Sum) -> tuple[int, Sum] | None:
         """Return 1 and x of the condition `x > 0`, -1 and x of `x < 0`."""
         atom = self.only_atom(condition)
-        way = {"GT": 1, "LT": -1}.get(str(atom.attribute), 0) if atom is not None and atom.op == "compare" else 0
-        return (way, atom.parts[0]) if atom is not None and way and not any(atom.parts[1].values()) else None
+        direction = {"GT": 1, "LT": -1}.get(str(atom.attribute), 0) if atom is not None and atom.op == "compare" else 0
+        return (direction, atom.parts[0]) if atom is not None and direction and not any(atom.parts[1].values()) else None
 
     # -- contents of atoms ----------------------------------------------------------------------------------------------
 

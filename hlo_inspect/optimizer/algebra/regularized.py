@@ -26,11 +26,11 @@ def factor_out_gradient(forms: NormalForms, form: Sum, weight: int, gradient: Su
     """Factor `gradient` out of the terms of a sum, also below the powers in it."""
     inner: Sum = {}
     for monomial, value in form.items():
-        add_to(inner, _below_powers(forms, monomial, value, weight, gradient))
+        add_to(inner, _factor_powers(forms, monomial, value, weight, gradient))
     return _factor_out_of_sum(forms, inner, weight, gradient)
 
 
-def _below_powers(forms: NormalForms, monomial: Monomial, value: float, weight: int, gradient: Sum) -> Sum:
+def _factor_powers(forms: NormalForms, monomial: Monomial, value: float, weight: int, gradient: Sum) -> Sum:
     """Factor the gradient out of the sums that are factors of a term."""
     for atom, exponent in monomial:
         if forms.atoms[atom].op == "sum":

@@ -116,7 +116,7 @@ def _facts(context: Context) -> dict[str, Value]:
     if context.leaves_phases_open:
         facts = _with_open_phases(facts)
     mesh = context.mesh
-    is_whole = not mesh.why_partial
+    is_whole = not mesh.partial_reason
     return facts | {
         "mesh.shape": mesh.shape_text if is_whole else None,
         "mesh.order": mesh.order_text if is_whole else None,
@@ -156,13 +156,15 @@ def _notes(context: Context, facts: Sequence[str]) -> list[str]:
         if fact.startswith(_PHASE_FACTS) and context.leaves_phases_open:
             notes.append(f"{fact}: --quick leaves out the graph of values, which decides phases that names leave open")
         elif fact.startswith("mesh."):
-            notes.append(f"{fact}: {context.mesh.reason or context.mesh.why_partial}")
+            notes.append(f"{fact}: {context.mesh.reason or context.mesh.partial_reason}")
         else:
-            notes.append(f"{fact}: {_why_not_executed(executed[fact]) if fact in executed else _unknown_reason(fact, context)}")
+            notes.append(
+                f"{fact}: {_not_executed_reason(executed[fact]) if fact in executed else _unknown_reason(fact, context)}"
+            )
     return notes
 
 
-def _why_not_executed(figure: ExecutedFigure) -> str:
+def _not_executed_reason(figure: ExecutedFigure) -> str:
     """Return the reason; if the branches of a conditional bound the figure, add both bounds."""
     between = f": {figure.least:,} to {figure.most:,}" if figure.most is not None else ""
     return figure.reason + between
@@ -188,7 +190,7 @@ def _unknown_reason(fact: str, context: Context) -> str:
     for collective, phase in zip(context.collectives, context.collective_phases, strict=True):
         belongs = member in {"collectives", collective.kind, str(collective.group_size), phase}
         if belongs and not collective.is_point_to_point and getattr(collective, figure) is None:
-            return collective.why_unknown
+            return collective.reason_unknown
     return "the text does not say"
 
 

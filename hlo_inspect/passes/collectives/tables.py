@@ -33,23 +33,23 @@ class _Site(NamedTuple):
     runs: Bounds
 
 
-def _of_step(name: str, size: Callable[[Collective], int | None], detail: int = 0) -> Column:
+def _step_column(name: str, size: Callable[[Collective], int | None], detail: int = 0) -> Column:
     """Return a column of the bytes of all runs; send and recv are in no total."""
 
     def exact(site: _Site) -> Value:
-        runs, once = site.runs.exact, _in_total(site.collective, size(site.collective))
+        runs, once = site.runs.exact, _total_bytes(site.collective, size(site.collective))
         if runs == 1:
             return once  # the same object: a large module has many
         return 0 if 0 in (runs, once) else None if runs is None or once is None else runs * once
 
     def least(site: _Site) -> Value:
-        once = _in_total(site.collective, size(site.collective))
+        once = _total_bytes(site.collective, size(site.collective))
         return once if once is None or site.runs.least == 1 else site.runs.least * once
 
     return Column(name, "bytes", summed=True, detail=detail, get=exact, least=least)
 
 
-def _in_total(collective: Collective, size: int | None) -> int | None:
+def _total_bytes(collective: Collective, size: int | None) -> int | None:
     """Return the bytes that a collective adds to the total of its column: send and recv are in none."""
     return 0 if collective.is_point_to_point else size
 
@@ -58,13 +58,13 @@ _SITES = (
     Column("name", detail=1, get=lambda site: site.collective.start.name),
     Column("kind", get=lambda site: site.collective.kind),
     bounded("runs", "count", lambda site: site.runs),
-    _of_step("executed_operand_bytes", lambda collective: collective.operand_bytes, detail=2),
-    _of_step("executed_wire_bytes", lambda collective: collective.wire_bytes),
+    _step_column("executed_operand_bytes", lambda collective: collective.operand_bytes, detail=2),
+    _step_column("executed_wire_bytes", lambda collective: collective.wire_bytes),
     Column("dtype", detail=9, get=lambda site: leaf_dtype(site.collective.result_shape)),
     Column("shape", detail=4, get=lambda site: _shape(site.collective)),
-    Column("operand_bytes", "bytes", True, 5, get=lambda site: _in_total(site.collective, site.collective.operand_bytes)),
-    Column("result_bytes", "bytes", True, 7, get=lambda site: _in_total(site.collective, site.collective.result_bytes)),
-    Column("wire_bytes", "bytes", True, 6, get=lambda site: _in_total(site.collective, site.collective.wire_bytes)),
+    Column("operand_bytes", "bytes", True, 5, get=lambda site: _total_bytes(site.collective, site.collective.operand_bytes)),
+    Column("result_bytes", "bytes", True, 7, get=lambda site: _total_bytes(site.collective, site.collective.result_bytes)),
+    Column("wire_bytes", "bytes", True, 6, get=lambda site: _total_bytes(site.collective, site.collective.wire_bytes)),
     Column("group_size", "number", detail=1, optional=True, get=lambda site: site.collective.group_size),
     Column("replica_groups", detail=6, get=lambda site: site.collective.replica_groups),
     Column("source_target_pairs", detail=9, get=lambda site: site.collective.source_target_pairs),

@@ -82,10 +82,10 @@ def timed_sites(
     return at_least, likely
 
 
-def _timed_site(context: Context, collective: Collective, step: TimedStep, why_unknown: str) -> TimedSite:
-    """Return the figures of all runs. `why_unknown` says why the time of one run is unknown, if it is."""
+def _timed_site(context: Context, collective: Collective, step: TimedStep, reason_unknown: str) -> TimedSite:
+    """Return the figures of all runs. `reason_unknown` says why the time of one run is unknown, if it is."""
     runs, site = runs_of(context, collective), step.site_of(collective)
-    missing = why_unknown or runs.reason
+    missing = reason_unknown or runs.reason
     return TimedSite(runs, Seconds(site.busy, missing), Seconds(site.window, runs.reason), Seconds(site.exposed, missing))
 
 
@@ -131,7 +131,7 @@ class _LinkClass:
     def add(self, collective: Collective, time: CollectiveTime, runs: Bounds) -> None:
         """Add a collective to the sums."""
         size = collective.wire_bytes
-        sent = Bounds(0, None, collective.why_unknown) if size is None else Bounds.exactly(size)
+        sent = Bounds(0, None, collective.reason_unknown) if size is None else Bounds.exactly(size)
         self.members.append(collective)
         self.times.append(time)
         self.runs = self.runs.plus(runs)

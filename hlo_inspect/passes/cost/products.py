@@ -38,13 +38,13 @@ def matmul_facts(context: Context) -> dict[str, Bounds]:
     flops_of_type: dict[str, list[Bounds]] = defaultdict(list)
     for types, flops in _flops(context).items():
         flops_of_type[MIXED if "," in types else types].append(flops)
-    why = _why_unknown(context, flops_of_type.pop("", ()))
+    why = _unknown_reason(context, flops_of_type.pop("", ()))
     for name in dict.fromkeys((*flops_of_type, *_MATRIX_TYPES)) if why else ():
         flops_of_type[name].append(Bounds(0, None, why))
     return {f"cost.matmul_flops.{name}": Bounds.sum(flops_of_type[name]) for name in sorted(flops_of_type)}
 
 
-def _why_unknown(context: Context, untyped: Sequence[Bounds]) -> str:
+def _unknown_reason(context: Context, untyped: Sequence[Bounds]) -> str:
     """Say why the products of known types may not be all; empty if they are."""
     if context.module.problems.is_truncated:
         return "the text is cut off, and the missing part counts too"

@@ -56,11 +56,11 @@ def time_facts(context: Context) -> TimeFacts:
     if not context.request.skips_graph_phases:
         facts["time.mfu_bound"] = utilization_bound(model, times.step)
     if facts["time.mfu_bound"] is None:
-        reasons["time.mfu_bound"] = _why_no_utilization(context, model)
+        reasons["time.mfu_bound"] = _no_utilization_reason(context, model)
     return TimeFacts(facts, {name: reason for name, reason in reasons.items() if reason})
 
 
-def _why_no_utilization(context: Context, model: Seconds) -> str:
+def _no_utilization_reason(context: Context, model: Seconds) -> str:
     if context.request.skips_graph_phases:
         return "--quick leaves out the graph of values, which tells recomputation"
     return model.reason or "how long the step takes is not known"

@@ -295,7 +295,7 @@ def out_of_memory_tables(reports: Sequence[OutOfMemory], live: Iterable[LiveArra
         yield Table("out_of_memory_parts", "What takes the memory, as XLA reports it", columns, tuple(parts), page_rows=0)
 
 
-def _of_live(get: Callable[[LiveArray], int | None]) -> Callable[[_AllocationRow], int | None]:
+def _live_array(get: Callable[[LiveArray], int | None]) -> Callable[[_AllocationRow], int | None]:
     return lambda row: get(row.live) if row.live is not None else None
 
 
@@ -307,9 +307,9 @@ _REPORTED = (
     Column("bytes", "bytes", get=attrgetter("allocation.size")),
     Column("padding_bytes", "bytes", detail=1, get=attrgetter("allocation.padding")),
     Column("role", get=attrgetter("allocation.kind")),
-    Column("live_from", "number", detail=3, optional=True, get=_of_live(attrgetter("live_from"))),
-    Column("live_to", "number", detail=3, optional=True, get=_of_live(attrgetter("live_to"))),
+    Column("live_from", "number", detail=3, optional=True, get=_live_array(attrgetter("live_from"))),
+    Column("live_to", "number", detail=3, optional=True, get=_live_array(attrgetter("live_to"))),
     Column("op_name", detail=2, get=attrgetter("allocation.op_name")),
     Column("source", detail=1, get=attrgetter("allocation.source")),
-    Column("line", "number", detail=4, optional=True, get=_of_live(attrgetter("line"))),
+    Column("line", "number", detail=4, optional=True, get=_live_array(attrgetter("line"))),
 )

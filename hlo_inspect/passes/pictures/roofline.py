@@ -90,7 +90,7 @@ def _points(context: Context, groups: Table, times: KernelTimes | None) -> Itera
         size = row.cost.size.exact
         if times is not None:
             flops, size = None if flops is None else flops / times.devices, _memory_bytes(row, times.profile)
-        yield _Point(number, of_table, row, flops or 0.0, size, _why_left_out(row, flops, size, has_times=times is not None))
+        yield _Point(number, of_table, row, flops or 0.0, size, _left_out_reason(row, flops, size, has_times=times is not None))
 
 
 def _memory_bytes(row: Costing, profile: HardwareProfile) -> int | None:
@@ -102,7 +102,7 @@ def _memory_bytes(row: Costing, profile: HardwareProfile) -> int | None:
     return sum(runs * size for runs, unit, size in each if unit not in elsewhere)
 
 
-def _why_left_out(row: Costing, flops: float | None, size: int | None, *, has_times: bool) -> str:
+def _left_out_reason(row: Costing, flops: float | None, size: int | None, *, has_times: bool) -> str:
     """Return the first reason that applies, or ""."""
     reasons = {
         "no kernel": not row.kernels,

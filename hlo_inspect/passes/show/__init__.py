@@ -34,9 +34,9 @@ from hlo_inspect.passes.show.tables import (
     named_operands,
     neighbour_tables,
     operand_names,
+    path_tables,
+    path_text,
     shape_text,
-    way_tables,
-    way_text,
 )
 from hlo_inspect.report.model import Amount, HeadlineRow, Parts, Section, Table, sentence
 
@@ -71,8 +71,8 @@ class Show(Pass):
             raise UsageError("show asks about an instruction: give its name, its line or a pattern")
         places = find_rows(context.module, context.views, query.name)
         if query.to is not None:
-            ways = InstructionPaths(context.module, context.views, places, find_rows(context.module, context.views, query.to))
-            return Section({}, way_tables(context, ways), _notes(ways.graph), ways_block(context, ways))
+            paths = InstructionPaths(context.module, context.views, places, find_rows(context.module, context.views, query.to))
+            return Section({}, path_tables(context, paths), _notes(paths.graph), path_rows(context, paths))
         if len(places) > 1:
             graph = graph_around(context.module, context.views, places, callers(context.views))
             return Section({}, [instructions_table(context, places, graph)], _notes(graph), several_block(context, places))
@@ -91,7 +91,7 @@ def _tables(context: Context, around: Neighbourhood) -> Iterator[Table]:
     yield from stacks_of([] if around.instruction is None else [around.instruction.attr("metadata")], context.module.frames)
 
 
-_MOST_WAYS, _MOST_OUTPUTS = 3, 8
+_MOST_PATHS, _MOST_OUTPUTS = 3, 8
 _MOST_NAMED, _MOST_FRAMES, _MOST_BUFFERS = 6, 4, 3
 _MOST_IDS = 1024
 _LEFT_OUT = frozenset(
@@ -112,7 +112,7 @@ def instruction_block(context: Context, around: Neighbourhood) -> Iterator[Headl
     yield HeadlineRow("result", tuple(_shape_words(view.shapes[row])))
     if view.operand_rows(row):
         yield HeadlineRow("operands", (_operands_text(view, row, list(named_operands(view, around.place, around.graph))),))
-    for label, parts in (*_of_text(context, around), *_of_step(context, around), *_neighbour_rows(context, around)):
+    for label, parts in (*_text_rows(context, around), *_step_rows(context, around), *_neighbour_rows(context, around)):
         said = tuple(parts)
         if any(said):
             yield HeadlineRow(label, said)
@@ -131,7 +131,7 @@ def _title(around: Neighbourhood) -> str:
     return f"{opcode}{f' {kind}' if kind else ''} on line {around.line}, in {place}"
 
 
-def _of_text(context: Context, around: Neighbourhood) -> Iterator[tuple[str, Parts]]:
+def _text_rows(context: Context, around: Neighbourhood) -> Iterator[tuple[str, Parts]]:
     """Yield the rows of the instruction's own line."""
     instruction = around.instruction
     if instruction is None:
@@ -152,7 +152,7 @@ def _of_text(context: Context, around: Neighbourhood) -> Iterator[tuple[str, Par
     yield "waits for", _said(_listed(predecessors or ()))
 
 
-def _of_step(context: Context, around: Neighbourhood) -> Iterator[tuple[str, Parts]]:
+def _step_rows(context: Context, around: Neighbourhood) -> Iterator[tuple[str, Parts]]:
     """Yield the rows of a step: groups, runs, figures, phase, parameter, outputs and memory."""
     instruction = around.instruction
     if instruction is None:
@@ -181,8 +181,8 @@ def _neighbour_rows(context: Context, around: Neighbourhood) -> Iterator[tuple[s
     """Yield the users, and the paths that lead to the instruction."""
     view = around.view
     yield "used by", _said(_listed([view.names[user] for user in view.users[around.row]]))
-    for number, way in enumerate(around.parameter_paths[:_MOST_WAYS]):
-        yield "and from" if number else "from", _said(f"{way_text(context, around.graph, way)} → {around.name}")
+    for number, path in enumerate(around.parameter_paths[:_MOST_PATHS]):
+        yield "and from" if number else "from", _said(f"{path_text(context, around.graph, path)} → {around.name}")
 
 
 def _said(text: str) -> Parts:
@@ -200,17 +200,17 @@ def several_block(context: Context, places: Sequence[RowPlace]) -> Iterator[Head
     yield HeadlineRow("", (Amount(len(places), "count", "instruction"), f" {what}: the name or the line of one shows more"))
 
 
-def ways_block(context: Context, ways: InstructionPaths) -> Iterator[HeadlineRow]:
+def path_rows(context: Context, paths: InstructionPaths) -> Iterator[HeadlineRow]:
     """Say if there is a path, and its length."""
     asked, to = context.request.name, context.request.to
-    if not ways.shortest:
+    if not paths.shortest:
         yield HeadlineRow("", (f"No array goes from {asked} to {to}, nor from {to} to {asked}",))
         return
-    if ways.is_backwards:
+    if paths.is_backwards:
         yield HeadlineRow("", (f"No array goes from {asked} to {to}; from {to} to {asked}:",))
-    steps = len(ways.shortest[0]) - 1
-    yield HeadlineRow("shortest", (Amount(steps, "count", "step"), f": {way_text(context, ways.graph, ways.shortest[0])}"))
-    yield HeadlineRow("all ways", (Amount(len(ways.joined), "count", "instruction"), " are on some way"))
+    steps = len(paths.shortest[0]) - 1
+    yield HeadlineRow("shortest", (Amount(steps, "count", "step"), f": {path_text(context, paths.graph, paths.shortest[0])}"))
+    yield HeadlineRow("all ways", (Amount(len(paths.joined), "count", "instruction"), " are on some way"))
 
 
 # -- texts ---------------------------------------------------------------------------------------------------------------

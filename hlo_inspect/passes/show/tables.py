@@ -221,7 +221,7 @@ def neighbour_tables(context: Context, around: Neighbourhood) -> Iterator[Table]
     yield _neighbours("feeds", _title("What feeds it", around, len(feeds)), "into", feeds, on_page=around.depth > 0)
     yield _neighbours("reads", _title("What reads it", around, len(reads)), "of", reads, on_page=around.depth > 0)
     yield from _direct(around)
-    yield _parameter_ways(context, around)
+    yield _parameter_paths_table(context, around)
     asked = describer.describe(around.place)
     sides = [(around.place, asked, "asked")]
     for side, neighbours, rows in (("feeds", around.feeds, feeds), ("reads", around.reads, reads)):
@@ -280,18 +280,18 @@ def _neighbours(name: str, title: str, by: str, rows: Sequence[_InstructionRow],
     return Table.of(name, title, columns, rows, on_page=on_page)
 
 
-def _parameter_ways(context: Context, around: Neighbourhood) -> Table:
+def _parameter_paths_table(context: Context, around: Neighbourhood) -> Table:
     own = around.graph.number(around.place)
-    ways = [[*way, own] if own is not None and way[-1] != own else way for way in around.parameter_paths]
-    return _ways_table(context, around.graph, "Shortest ways from parameters", ways, on_page=False)
+    paths = [[*path, own] if own is not None and path[-1] != own else path for path in around.parameter_paths]
+    return _paths_table(context, around.graph, "Shortest ways from parameters", paths, on_page=False)
 
 
 # -- ways -------------------------------------------------------------------------------------------------------------------
 
 
-def way_text(context: Context, graph: InstructionGraph, way: Sequence[int]) -> str:
+def path_text(context: Context, graph: InstructionGraph, path: Sequence[int]) -> str:
     """Return a path as `param 2 weights['w1'] → convert.3 → all-gather.1`; the middle of a long one is left out."""
-    names = [_name(context, graph, number) for number in way]
+    names = [_name(context, graph, number) for number in path]
     if len(names) > _LONGEST_WAY:
         left_out = len(names) - 2 * _WAY_ENDS
         names = [*names[:_WAY_ENDS], f"… {left_out} more …", *names[-_WAY_ENDS:]]
@@ -308,30 +308,31 @@ def _name(context: Context, graph: InstructionGraph, number: int) -> str:
     return f"param {parameter} {path or graph.name(number)}"
 
 
-def way_tables(context: Context, ways: InstructionPaths) -> Iterator[Table]:
+def path_tables(context: Context, paths: InstructionPaths) -> Iterator[Table]:
     """Yield the two ends, the shortest paths, and a picture of all."""
     yield replace(
-        instructions_table(context, [*ways.starts, *ways.goals], ways.graph), on_page=len(ways.starts) + len(ways.goals) > 2
+        instructions_table(context, [*paths.starts, *paths.goals], paths.graph),
+        on_page=len(paths.starts) + len(paths.goals) > 2,
     )
-    yield _ways_table(context, ways.graph, "Shortest ways", ways.shortest, on_page=True)
-    describer, places = _Describer(context, ways.graph), ways.graph.places
-    ends = {*ways.starts, *ways.goals}
+    yield _paths_table(context, paths.graph, "Shortest ways", paths.shortest, on_page=True)
+    describer, places = _Describer(context, paths.graph), paths.graph.places
+    ends = {*paths.starts, *paths.goals}
     sides = [
         (places[number], describer.describe(places[number]), "asked" if places[number] in ends else "way")
-        for number in ways.joined
+        for number in paths.joined
     ]
-    yield from _picture(sides, ways.edges)
+    yield from _picture(sides, paths.edges)
 
 
-def _ways_table(
-    context: Context, graph: InstructionGraph, title: str, ways: Sequence[Sequence[int]], *, on_page: bool
+def _paths_table(
+    context: Context, graph: InstructionGraph, title: str, paths: Sequence[Sequence[int]], *, on_page: bool
 ) -> Table:
     columns = (
-        Column("steps", "number", get=lambda way: len(way) - 1),
-        Column("way", get=lambda way: way_text(context, graph, way)),
-        Column("lines", detail=9, get=lambda way: " → ".join(str(graph.line(number)) for number in way)),
+        Column("steps", "number", get=lambda path: len(path) - 1),
+        Column("way", get=lambda path: path_text(context, graph, path)),
+        Column("lines", detail=9, get=lambda path: " → ".join(str(graph.line(number)) for number in path)),
     )
-    return Table.of("ways", title, columns, ways, on_page=on_page)
+    return Table.of("ways", title, columns, paths, on_page=on_page)
 
 
 # -- pictures ---------------------------------------------------------------------------------------------------------------

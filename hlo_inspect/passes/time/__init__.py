@@ -169,7 +169,7 @@ def _range(context: Context, times: StepTimes) -> Parts:
     yield "; the module is not scheduled"
 
 
-def _of_step(part: Seconds, times: StepTimes) -> Parts:
+def _share_of_step(part: Seconds, times: StepTimes) -> Parts:
     """Yield the share of the estimate of the step that a part takes, if both are known."""
     share = share_of(part, times.estimate_step)
     if share is not None:
@@ -182,7 +182,7 @@ def _kernels(times: StepTimes, parts: Iterable[TimePart]) -> Parts:
     whole = times.estimate_kernels.exact
     if not whole:
         return
-    yield from _of_step(times.estimate_kernels, times)
+    yield from _share_of_step(times.estimate_kernels, times)
     kernels = [part for part in parts if part.collective is None]
     shares = {"fixed costs": sum(part.fixed.least for part in kernels)}
     for bound_by, words in (("memory", "bound by memory"), ("compute", "bound by compute")):
@@ -200,7 +200,7 @@ def _exposed(times: StepTimes, parts: Iterable[TimePart]) -> Parts:
         return
     busy = total_seconds(counted(collectives), lambda part: part.estimate_busy)
     yield from sentence("{} of {} of collectives by the model", _amount(times.estimate_exposed), _amount(busy))
-    yield from _of_step(times.estimate_exposed, times)
+    yield from _share_of_step(times.estimate_exposed, times)
     axes: dict[str, Seconds] = {}
     for part in collectives:
         axes[part.axis or ""] = sum_of(axes.get(part.axis or "", NO_SECONDS), part.estimate)

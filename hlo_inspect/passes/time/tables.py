@@ -168,14 +168,14 @@ def time_by(name: str, title: str, parts: Sequence[Counted], label: Callable[[Ti
         Column(name, width=9 if name == "phase" else 34, get=lambda row: row.label),
         bounded("bound_s", "seconds", lambda row: row.bound),
         bounded("estimate_s", "seconds", lambda row: row.estimate),
-        bounded("exposed_s", "seconds", partial(_of_collectives, busy=False), detail[0]),
-        bounded("collective_s", "seconds", partial(_of_collectives, busy=True), detail[1]),
+        bounded("exposed_s", "seconds", partial(_collective_estimate, busy=False), detail[0]),
+        bounded("collective_s", "seconds", partial(_collective_estimate, busy=True), detail[1]),
         Column("share", "share", width=32, bar="stacked", get=lambda row: share_of(row.estimate, row.whole_estimate)),
     )
     return Table.of(f"time_by_{name}", title, columns, shares, page_rows=rows, on_page=len(shares) > 1)
 
 
-def _of_collectives(row: _Share, *, busy: bool) -> Seconds:
+def _collective_estimate(row: _Share, *, busy: bool) -> Seconds:
     """Return the estimate of the exposed part of collectives, or of their whole duration."""
     collectives = [item for item in row.parts if item[0].collective is not None]
     return total_seconds(collectives, attrgetter("estimate_busy" if busy else "estimate"))

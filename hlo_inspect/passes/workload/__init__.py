@@ -148,7 +148,7 @@ class WorkloadCollectives(WorkloadPass):
         facts: dict[str, Value] = {}
         for name, figure in _collective_sums(totals):
             with_lower_bound(facts, name, figure.exact, figure.least or None)
-        notes = [*tables.conventions(totals), *(f"{name}: {_why_collectives(totals)}" for name in unknown(facts))]
+        notes = [*tables.conventions(totals), *(f"{name}: {_collectives_reason(totals)}" for name in unknown(facts))]
         return Section(facts, _collective_tables(totals), notes, tables.headline(totals))
 
 
@@ -181,7 +181,7 @@ def _collective_facts(name: str, count: PartialSum, size: PartialSum, wire: Part
     yield f"{name}.executed_wire_bytes", wire
 
 
-def _why_collectives(totals: WorkloadTotals) -> str:
+def _collectives_reason(totals: WorkloadTotals) -> str:
     if totals.first_unknown is not None:
         return f"the row on line {totals.first_unknown} cannot be read whole"
     if totals.workload.header.dialect != "simai":

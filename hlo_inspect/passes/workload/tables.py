@@ -175,13 +175,13 @@ def by_pass(totals: WorkloadTotals) -> Table:
     columns = (
         Column("pass", get=_words),
         bounded("compute", "count", lambda name: totals.compute[name]),
-        bounded("collectives", "count", lambda name: _of_pass(totals.count, name)),
-        bounded("bytes", "bytes", lambda name: _of_pass(totals.size, name)),
+        bounded("collectives", "count", lambda name: _pass_row(totals.count, name)),
+        bounded("bytes", "bytes", lambda name: _pass_row(totals.size, name)),
     )
     return Table.of("workload_passes", f"One pass over the rows (compute in {time_unit(totals)})", columns, (*PASSES, UPDATE))
 
 
-def _of_pass(sum_of: Callable[..., PartialSum], name: str) -> PartialSum:
+def _pass_row(sum_of: Callable[..., PartialSum], name: str) -> PartialSum:
     return sum_of(pass_name=name) if name in PASSES else PartialSum()
 
 

@@ -129,7 +129,7 @@ def test_which_parameter_a_fusion_writes_to(read: Callable[..., Context], which:
 }}
 """
     context = read(text, GRAPH)
-    assert list(InPlace(context.views, frozenset({"bitcast"})).of_fused(context.views.computations["fused"])) == pairs
+    assert list(InPlace(context.views, frozenset({"bitcast"})).fusion_pairs(context.views.computations["fused"])) == pairs
 
 
 DONATED = """HloModule donated, is_scheduled=true, input_output_alias={ {}: (0, {}, may-alias) }

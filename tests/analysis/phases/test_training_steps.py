@@ -107,7 +107,7 @@ def test_twins_stay_unknown(name: str) -> None:
     context = hidden(name)
     assert set(products(context).values()) == {"unknown"}
     assert {phase.phase for phase in context.phases.of_collectives} <= {"unknown"}
-    assert context.why_no_graph
+    assert context.no_graph_reason
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_twins_stay_unknown(name: str) -> None:
     ],
 )
 def test_why_nothing_is_told(name: str, reason: str) -> None:
-    assert hidden(name).why_no_graph == reason
+    assert hidden(name).no_graph_reason == reason
 
 
 def test_reductions_of_gradients_and_of_the_loss() -> None:
@@ -172,7 +172,7 @@ def test_a_module_that_adds_nothing_updates_no_weight(root: str, *, adds: bool) 
 def test_names_alone() -> None:
     context = Context(read(METADATA.sub("", text("two_layers"))), Request(phases="names"))
     assert set(products(context).values()) == {"unknown"}
-    assert not context.why_no_graph
+    assert not context.no_graph_reason
 
 
 STAGE = """HloModule jit_stage, input_output_alias={{ {{0}}: (0, {{}}, may-alias), {{1}}: (1, {{}}, may-alias) }}
@@ -217,7 +217,7 @@ def test_a_stage_of_a_pipeline_has_no_phases() -> None:
     """Activations and cotangents are both parameters and outputs: nothing shows the loss."""
     stage = Context(read(STAGE.format(cotangent="%do = f32[16,8]{1,0} copy(%y)", **OUTPUT)))
     assert set(products(stage).values()) == {"unknown"}
-    assert stage.why_no_graph
+    assert stage.no_graph_reason
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_the_generation_of_a_tpu_is_told_by_its_marks(text: str, profile: str) -
     assert (choice.profile.name, choice.chosen_by) == (profile, "its tiles, memory spaces and the compiler's estimates")
 
 
-def of_cycles(space: str, *cycles: int) -> str:
+def text_of_cycles(space: str, *cycles: int) -> str:
     """Write a text for TPUs of kernels with these estimates."""
     array = f"f32[8,128]{{1,0:T(8,128){space}}}"
     config = 'backend_config={{"window_config":{{"estimated_cycles":"{}"}}}}'
@@ -75,12 +75,12 @@ def of_cycles(space: str, *cycles: int) -> str:
 @pytest.mark.parametrize(
     ("text", "profile"),
     [
-        (of_cycles("S(1)", 200, 400, 2283, 2299, 2687), None),  # convolutions on a v5e, of which one is at 7x's least
-        (of_cycles("S(1)", 264, 2130, 2134, 2513), None),  # a small step on a v5e; v6e has no kernel at 264
-        (of_cycles("S(1)", 258, 1849, 2233), "tpu-v5e"),
-        (of_cycles("S(1)", 1032, 1521, 2116, 2120), "tpu-v6e"),
-        (of_cycles("", 205, 253, 254, 257, 260), "tpu-v2"),  # more kernels at v3's least, but one is below
-        (of_cycles("", 1133, 1156, 1857), None),  # a v3, of which one kernel is at v5e's least
+        (text_of_cycles("S(1)", 200, 400, 2283, 2299, 2687), None),  # convolutions on a v5e, of which one is at 7x's least
+        (text_of_cycles("S(1)", 264, 2130, 2134, 2513), None),  # a small step on a v5e; v6e has no kernel at 264
+        (text_of_cycles("S(1)", 258, 1849, 2233), "tpu-v5e"),
+        (text_of_cycles("S(1)", 1032, 1521, 2116, 2120), "tpu-v6e"),
+        (text_of_cycles("", 205, 253, 254, 257, 260), "tpu-v2"),  # more kernels at v3's least, but one is below
+        (text_of_cycles("", 1133, 1156, 1857), None),  # a v3, of which one kernel is at v5e's least
     ],
 )
 def test_one_kernel_at_the_least_of_a_generation_tells_nothing(text: str, profile: str | None) -> None:

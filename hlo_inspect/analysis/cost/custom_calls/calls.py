@@ -91,10 +91,10 @@ class StepCall(NamedTuple):
             return NOTHING
         amount = _AMOUNTS[figure](self.cost)
         if amount is None:
-            return Bounds(0, None, self._why_unknown(figure))
+            return Bounds(0, None, self._unknown_reason(figure))
         return Bounds.exactly(amount).times(self.runs)
 
-    def _why_unknown(self, figure: CallFigure) -> str:
+    def _unknown_reason(self, figure: CallFigure) -> str:
         why = self.cost.fault or (f"there is no rule for {self.target}" if self.is_unknown else "")
         return f"{self.instruction.name} (line {self.line}): {_MISSING[figure] if figure == 'bytes' or not why else why}"
 

@@ -20,10 +20,10 @@ from hlo_inspect.report.html.charts.palette import colour, text_on
 from hlo_inspect.report.html.charts.rows import (
     ChartRow,
     Tables,
+    alt_text,
     counted,
     grouped,
     hover,
-    in_words,
     not_shown,
     plain,
     rows_of,
@@ -53,7 +53,7 @@ def axes_chart(tables: Tables) -> Chart | None:
         "Sent in one step, by mesh axis",
         "The bytes that one device sends along each axis of the mesh, by kind of collective: along the axis of the longest "
         f"bar it sends most.{_unknown(listed)}",
-        in_words((f"{row['kind']} along {_axis_name(row['axis'])}", row.text("executed_wire_bytes")) for row in rows),
+        alt_text((f"{row['kind']} along {_axis_name(row['axis'])}", row.text("executed_wire_bytes")) for row in rows),
         figure,
         "collectives_by_axis_and_kind",
         height=bars_height(len(axes) + 1),
@@ -94,7 +94,7 @@ def sizes_chart(tables: Tables) -> Chart | None:
         shown = [row for row in rows if row.least(column)]
         if shown:
             figure = _histogram(shown, column, "count" if unit == "count" else "bytes", classes)
-            measures.append(Measure(title, figure, in_words((_class(row), _amount(row, column)) for row in shown)))
+            measures.append(Measure(title, figure, alt_text((_class(row), _amount(row, column)) for row in shown)))
     if not measures:
         return None
     return Chart.of_measures(
@@ -164,7 +164,7 @@ def largest_chart(tables: Tables) -> Chart | None:
         "Largest collectives",
         "The collectives that send most in one step. Hover shows between which devices, a click leads to the row."
         + _unknown(listed),
-        in_words((row["name"], f"{row.text('executed_wire_bytes')} among {_devices_text(row)}") for row in rows),
+        alt_text((row["name"], f"{row.text('executed_wire_bytes')} among {_devices_text(row)}") for row in rows),
         bars_figure([row["name"] for row in rows], parts, "bytes"),
         "collectives",
         height=bars_height(len(rows)),
@@ -241,7 +241,7 @@ def mesh_chart(tables: Tables) -> Chart | None:
         tables["mesh_devices"].title,
         "The devices in the order of the mesh: along the last axis from left to right. Each axis says what one device sends "
         "along it alone in one step.",
-        in_words((f"axis {mesh_axis['axis']}", f"{mesh_axis['size']} devices") for mesh_axis in axes),
+        alt_text((f"axis {mesh_axis['axis']}", f"{mesh_axis['size']} devices") for mesh_axis in axes),
         {"data": [trace], "layout": layout},
         "mesh_devices",
         height=min(420, 84 + rows * _CELL),

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hlo_inspect.report.html.charts.figures import Layout, amounts_axis, axis, bars_height, base_layout, lines_axis, marks
 from hlo_inspect.report.html.charts.palette import PALETTE, colour, series
-from hlo_inspect.report.html.charts.rows import ChartRow, Tables, hover, in_words, is_number, plain, rows_of
+from hlo_inspect.report.html.charts.rows import ChartRow, Tables, alt_text, hover, is_number, plain, rows_of
 from hlo_inspect.report.html.model import Chart, Figure, Measure
 from hlo_inspect.report.model import LOWER_BOUND, Table, Unit, Value
 from hlo_inspect.report.units import as_unit, format_bounded
@@ -29,7 +29,7 @@ def changes_chart(tables: Tables) -> Chart | None:
     """Draw the changes by subject, each a part of a bar."""
     measures = []
     for name, label, unit in (("bytes", "Bytes", "bytes"), ("flops", "FLOPs", "flops"), ("sites", "Places", "count")):
-        bars = _bars(tables, "changes", "area", name, _in_words)
+        bars = _bars(tables, "changes", "area", name, _alt_text)
         if bars:
             figure = _by_kind(bars, as_unit(unit), is_signed=name != "sites")
             measures.append(Measure(label, figure, f"{label}: {_listed(bars)}"))
@@ -52,7 +52,7 @@ def _bars(tables: Tables, table: str, kind: str, column: str, words: Callable[[C
     return [_DifferenceBar(str(row[kind]), row.least(column), words(row), row.key) for row in rows if row.least(column)]
 
 
-def _in_words(row: ChartRow) -> str:
+def _alt_text(row: ChartRow) -> str:
     what = " ".join(str(row[name]) for name in ("change", "kind", "name", "aspect") if row[name])
     return ", ".join([what, *(row.text(name) for name in ("bytes", "flops") if row[name])])
 
@@ -380,5 +380,5 @@ def _changes(rows: Sequence[ChartRow], name: str, label: str) -> str:
     """Return the passes that changed a figure, in words."""
     values = [(row["pass"], row.text(name)) for row in rows]
     changed = [after for before, after in zip((None, *values), values, strict=False) if before is None or before[1] != after[1]]
-    words = in_words(changed, _MOST_WORDS)
+    words = alt_text(changed, _MOST_WORDS)
     return f"{label} after each pass that changed them: {words}."

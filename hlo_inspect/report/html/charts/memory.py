@@ -16,7 +16,7 @@ from hlo_inspect.report.html.charts.figures import (
     marks,
 )
 from hlo_inspect.report.html.charts.palette import colour, rank
-from hlo_inspect.report.html.charts.rows import LONGEST, ChartRow, Tables, hover, in_words, plain, role_words, rows_of, short
+from hlo_inspect.report.html.charts.rows import LONGEST, ChartRow, Tables, alt_text, hover, plain, role_words, rows_of, short
 from hlo_inspect.report.html.model import Chart, Measure
 
 _UNKNOWN = "unknown"
@@ -48,7 +48,7 @@ def fit_chart(tables: Tables) -> Chart | None:
     if missing:
         sentence = f"What the program needs of device memory at least: without {missing}, which are not known."
     figure = bars_figure(labels, parts, "bytes", has_legend=True)
-    measures = [Measure("In parts", figure, in_words((row["part"], row.text("bytes")) for row in listed))]
+    measures = [Measure("In parts", figure, alt_text((row["part"], row.text("bytes")) for row in listed))]
     if fit is not None:
         labels = [f"needed, {fit.text('needed_bytes')}", f"{fit['profile']}, {fit.text('capacity_bytes')}"]
         hover_text = hover(fit["profile"], f"{fit.text('capacity_bytes')} of memory")
@@ -207,7 +207,7 @@ def parameters_chart(tables: Tables) -> Chart | None:
         "parameters",
         "Parameters by role",
         "What the program takes in, and how much of it is donated: what is not keeps its memory beside the outputs.",
-        in_words((role_words(row["role"]), f"{row.text('bytes')}, {row.text('donated_bytes')} donated") for row in rows),
+        alt_text((role_words(row["role"]), f"{row.text('bytes')}, {row.text('donated_bytes')} donated") for row in rows),
         figure,
         "params_by_role",
         height=bars_height(len(rows) + 1),

@@ -9,7 +9,7 @@ from typing import Any
 
 from hlo_inspect.report.html.charts.figures import base_layout, log_axis, marks
 from hlo_inspect.report.html.charts.palette import colour
-from hlo_inspect.report.html.charts.rows import ChartRow, Tables, grouped, hover, in_words, plain, rows_of
+from hlo_inspect.report.html.charts.rows import ChartRow, Tables, alt_text, grouped, hover, plain, rows_of
 from hlo_inspect.report.html.model import Chart, Measure
 from hlo_inspect.report.model import Unit
 
@@ -41,7 +41,7 @@ def roofline_chart(tables: Tables) -> Chart | None:
         shown = [row for row in rows if row.least(column)]
         if shown:
             figure = _figure(shown, "flop_per_memory_byte", column, "flops_per_s", roofs)
-            measures.append(Measure(title, figure, _in_words(shown, column)))
+            measures.append(Measure(title, figure, _alt_text(shown, column)))
     if not measures:
         return _without_roofs(rows, remark)
     return Chart.of_measures(
@@ -55,8 +55,8 @@ def roofline_chart(tables: Tables) -> Chart | None:
     )
 
 
-def _in_words(rows: Iterable[ChartRow], column: str) -> str:
-    return in_words((row["name"], f"{row.text(column)} at {row.text('flop_per_memory_byte')} FLOP a byte") for row in rows)
+def _alt_text(rows: Iterable[ChartRow], column: str) -> str:
+    return alt_text((row["name"], f"{row.text(column)} at {row.text('flop_per_memory_byte')} FLOP a byte") for row in rows)
 
 
 def kernels_left_out(tables: Tables) -> str:
@@ -77,7 +77,7 @@ def _without_roofs(rows: Sequence[ChartRow], remark: str) -> Chart:
         "roofline",
         "Kernels by bytes and FLOPs",
         f"The further up, the more a kernel computes; the further right, the more it moves. Size is its {size}. {why}{remark}",
-        in_words((row["name"], f"{row.text('flops')}, {row.text('bytes')}") for row in rows),
+        alt_text((row["name"], f"{row.text('flops')}, {row.text('bytes')}") for row in rows),
         _figure(rows, "bytes", "flops", "flops", ()),
         "kernel_groups",
         height=480,

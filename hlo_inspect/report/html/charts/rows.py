@@ -109,7 +109,7 @@ def role_words(role: Value) -> str:
     return str(role).replace("_", " ")
 
 
-def in_words(parts: Iterable[tuple[Value, str]], most: int = 12) -> str:
+def alt_text(parts: Iterable[tuple[Value, str]], most: int = 12) -> str:
     """Return the figures of a picture for readers who cannot see it. It is no text of a figure: its writer escapes it."""
     figures: Sequence[tuple[Value, str]] = list(parts)
     words = "; ".join(f"{short(str(name), LONGEST)}: {value}" for name, value in figures[:most])

@@ -18,7 +18,7 @@ from hlo_inspect.report.html.charts.figures import (
     marks,
 )
 from hlo_inspect.report.html.charts.palette import colour, rank, series
-from hlo_inspect.report.html.charts.rows import ChartRow, Tables, grouped, hover, in_words, not_shown, plain, rows_of
+from hlo_inspect.report.html.charts.rows import ChartRow, Tables, alt_text, grouped, hover, not_shown, plain, rows_of
 from hlo_inspect.report.html.model import Chart, Measure
 from hlo_inspect.report.model import Unit
 
@@ -65,7 +65,7 @@ def _times(rows: Sequence[ChartRow], title: str, sentence: str, table: str) -> C
         "step",
         title,
         sentence,
-        in_words((row["part"], f"at least {row.text('bound_s')}, by the model {row.text('estimate_s')}") for row in rows),
+        alt_text((row["part"], f"at least {row.text('bound_s')}, by the model {row.text('estimate_s')}") for row in rows),
         figure,
         table,
         height=bars_height(3),
@@ -93,7 +93,7 @@ def _costs(rows: Sequence[ChartRow]) -> Chart | None:
             for row in shown
         ]
         figure = bars_figure(["one step"], parts, unit, has_legend=True)
-        measures.append(Measure(title, figure, in_words((row["phase"], row.text(column)) for row in shown)))
+        measures.append(Measure(title, figure, alt_text((row["phase"], row.text(column)) for row in shown)))
     if not measures:
         return None
     return Chart.of_measures(
@@ -102,7 +102,7 @@ def _costs(rows: Sequence[ChartRow]) -> Chart | None:
         "How much each phase of the step moves and computes; with --profile the page shows the time that this takes.",
         measures,
         "cost_by_phase",
-        text=in_words((row["phase"], f"{row.text('bytes_accessed')} moved, {row.text('flops')}") for row in rows),
+        text=alt_text((row["phase"], f"{row.text('bytes_accessed')} moved, {row.text('flops')}") for row in rows),
         height=bars_height(2),
     )
 
@@ -132,7 +132,7 @@ def timeline_chart(tables: Tables) -> Chart | None:
         tables["timeline"].title,
         "What each stream does when, by the model, coloured by phase: gaps and waits on the compute stream are exposed "
         "collectives. Drag to zoom in, double-click to go back.",
-        in_words((row["phase"], f"{row.text('estimate_s')} by the model") for row in rows_of(tables, "time_by_phase")),
+        alt_text((row["phase"], f"{row.text('estimate_s')} by the model") for row in rows_of(tables, "time_by_phase")),
         {"data": [_marks_of(name, of_kind, streams) for name, of_kind in kinds.items()], "layout": layout},
         "timeline",
         height=bars_height(len(streams) + 1),
@@ -190,7 +190,7 @@ def loops_chart(tables: Tables) -> Chart | None:
                 Bar(line, row.least(column), _hover_loop(row), row.key, row.text(column)) for line, row in enumerate(largest)
             ]
             figure = bars_figure([row["loop"] for row in largest], [BarSeries("", series(0), bars)], unit)
-            text = in_words(
+            text = alt_text(
                 (row["loop"], f"{row.text('trip_count')} iterations, {_amount_of_loop(row, column)}") for row in largest
             )
             measures.append((len(largest), Measure(title, figure, text)))

@@ -8,7 +8,7 @@ from typing import Any
 
 from hlo_inspect.report.html.charts.figures import base_layout
 from hlo_inspect.report.html.charts.palette import colour_of_role, series, text_on
-from hlo_inspect.report.html.charts.rows import ChartRow, Tables, hover, in_words, plain, role_words, rows_of
+from hlo_inspect.report.html.charts.rows import ChartRow, Tables, alt_text, hover, plain, role_words, rows_of
 from hlo_inspect.report.html.model import Chart, Measure
 
 _MEASURES = (("estimate_s", "Time"), ("bound_s", "Time at least"), ("bytes_accessed", "Bytes"), ("flops", "FLOPs"))
@@ -55,7 +55,7 @@ def _icicle(tables: Tables, name: str, path: str, title: str, sentence: str) -> 
         Measure(
             words,
             _figure("icicle", rows, column, path, colours),
-            in_words((row["label"], row.text(column)) for row in top),
+            alt_text((row["label"], row.text(column)) for row in top),
         )
         for column, words in drawn
     ]
@@ -89,7 +89,7 @@ def live_chart(tables: Tables) -> Chart | None:
         "Live at the peak",
         "The larger an area, the more bytes of the peak it is: first by role, in it by scope, in that the arrays. Click on an "
         "area to enter it.",
-        in_words((_label(row, "path"), row.text("bytes")) for row in rows if row["inside"] == 0),
+        alt_text((_label(row, "path"), row.text("bytes")) for row in rows if row["inside"] == 0),
         _figure("treemap", rows, "bytes", "path", colours),
         "live_at_peak_groups",
         height=460,
@@ -137,7 +137,7 @@ def _figure(kind: str, rows: Sequence[ChartRow], column: str, path: str, colours
         "text": [plain(row.text(column)) for row in rows],
         "textinfo": "label+text",
         "textfont": {"color": [text_on(fill) for fill in colours]},
-        "hovertext": [hover(row[path] or row["label"], row.text(column), _of_whole(row, column)) for row in rows],
+        "hovertext": [hover(row[path] or row["label"], row.text(column), _share_of_root(row, column)) for row in rows],
         "hoverinfo": "text",
         "sort": False,
         "maxdepth": _DEPTH if kind == "icicle" else 4,
@@ -153,7 +153,7 @@ def _figure(kind: str, rows: Sequence[ChartRow], column: str, path: str, colours
     }
 
 
-def _of_whole(row: ChartRow, column: str) -> str:
+def _share_of_root(row: ChartRow, column: str) -> str:
     """Return the share of the root, if both are known."""
     return "" if row[f"{column}_share"] is None else f"{row.text(f'{column}_share')} of the whole"
 
