@@ -235,7 +235,7 @@ def test_garbage_collection_is_left_as_it_was() -> None:
 
 def test_objects_that_the_caller_has_frozen_stay_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_reports, "_MANY_OBJECTS", 0)
-    inspect(TEXT)  # an import can push what is frozen out of a cache of `typing`
+    inspect(TEXT)  # an import can push frozen objects out of a cache of `typing`
     gc.freeze()
     try:
         before = gc.get_freeze_count()
@@ -406,7 +406,7 @@ def test_a_module_that_is_done_with_is_let_go(name: str) -> None:
     """With all that was worked out of it: nothing in it refers to itself, so that nobody has to look for cycles."""
     dumps = [DATA / "jax_0_5_0/scan_fsdp.after.txt", DATA / "optimizers/adam.after.hlo"]
     for dump in dumps:
-        inspect(dump, name, profile="h100-sxm")  # imports, and what is worked out once for all modules
+        inspect(dump, name, profile="h100-sxm")  # imports, and computes what all modules share
     before = left("hlo_inspect.analysis") + left("hlo_inspect.hlo")
     for dump in dumps:
         report = inspect(dump, name, profile="h100-sxm")

@@ -54,7 +54,7 @@ LIKELY_ATTENTION = (
 
 Case = tuple[str, str, Value]
 
-# The fact as it is promised -> (dump, fact, number); other facts of passes stand beside their tests
+# Promised fact -> (dump, fact, number); other facts of passes stand in their tests
 FACTS: dict[str, tuple[Case, Case]] = {
     "module.name": ((ADAMW, "module.name", "jit_step"), ("gpu/scan_forward.after", "module.name", "jit_loss_of_layers")),
     "module.is_scheduled": ((CPU, "module.is_scheduled", True), ("cpu/collectives.before", "module.is_scheduled", False)),
@@ -309,7 +309,7 @@ FACTS: dict[str, tuple[Case, Case]] = {
         (GATHERED, "time.mfu_bound", PRODUCTS / 989.4e12 / (2 * 2**24 / 3352e9 + PRODUCTS / 989.4e12 + EXPOSED)),
         (SCAN, "time.mfu_bound", 768 / 494.7e12 / SCANNED),
     ),
-    # what two kernels state; three kernels in a body of three runs and one after it
+    # estimates of two kernels; three kernels in a body of three runs and one after it
     "time.compiler_cycles": (
         ("tpu/bf16_master.after", "time.compiler_cycles", 4157 + 1837),
         ("tpu/scan_forward.after", "time.compiler_cycles", 3 * (1824 + 1828 + 2066) + 1826),
@@ -357,8 +357,8 @@ FACTS: dict[str, tuple[Case, Case]] = {
         (ADAMW, "optimizer.moment2_bytes", 2 * 8 * 8 * 4),
         ("optimizers/adamw_bf16_moment.after", "optimizer.moment2_bytes", (8 * 4 + 4) * 4),
     ),
-    # arguments, results, what they share, temporaries and the peak without them are those of memory_analysis(); constants are
-    # what is left of that peak, the heap of bf16_master is the allocation of its buffer assignment
+    # arguments, results, aliased bytes, temporaries and the peak without them are those of memory_analysis(); constants are
+    # the rest of that peak, and the heap of bf16_master is the allocation of its buffer assignment
     "memory.argument_bytes": ((ADAMW, "memory.argument_bytes", 2052), (SPACES, "memory.argument_bytes", 256 * 128 * 4)),
     "memory.output_bytes": ((ADAMW, "memory.output_bytes", 1608), (SPACES, "memory.output_bytes", 256 * 128 * 4 + 512)),
     "memory.alias_bytes": ((ADAMW, "memory.alias_bytes", 1540), (MASTER, "memory.alias_bytes", 320)),

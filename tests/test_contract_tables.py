@@ -35,7 +35,7 @@ COMMANDS = {
 
 Cases = tuple[tuple[str, Value, Value], tuple[str, Value, Value]]
 
-# table -> the column that names a row, and column -> (dump, row, value); other tables of passes stand beside their tests
+# table -> the column that names a row, and column -> (dump, row, value); other tables stand in the tests of their passes
 COLUMNS: dict[str, tuple[str, dict[str, Cases]]] = {
     "collectives": (
         "line",

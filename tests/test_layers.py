@@ -34,7 +34,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "analysis": ("errors", "request", "configs", "hlo", "graph", "optimizer"),
     "report.rows": (),
     "report.displayable": (),
-    "report.model": ("errors", "report.rows", "report.displayable"),  # what a table has for rows until a report makes them
+    "report.model": ("errors", "report.rows", "report.displayable"),  # lazy rows of a table, until a report makes them
     "report.units": ("errors", "report.model"),
     "report.facts": ("errors", "report.model"),
     "findings": (
@@ -114,7 +114,7 @@ OPEN_TO_ALL = "lazy_pattern"
 FACES = {"optimizer": "hlo_inspect.optimizer.overview"}
 """Parts of which the others import one module alone."""
 
-# what each module or folder of `analysis` may know of the others: those of its own group and of the groups before it
+# A module or folder of `analysis` may import those of its own group and of the groups before it.
 ANALYSIS: tuple[tuple[str, ...], ...] = (
     ("provenance", "hardware", "hardware_figures", "tpu_marks"),
     ("devices", "collectives", "executed_collectives", "mesh", "mesh_axes"),
@@ -140,7 +140,7 @@ HLO: tuple[tuple[str, ...], ...] = (
     ("input",),
 )
 
-# what is not in the standard library -> the parts that may import it when they are imported themselves
+# third-party package -> the parts that may import it when they are imported themselves
 AT_ONCE = {"click": ("cli",), "yaml": ("configs",)}
 WHEN_USED = {"jinja2", "markupsafe", "numpy", "pandas", "pygraphviz", "rich", "zstandard"}
 

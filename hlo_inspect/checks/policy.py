@@ -173,7 +173,7 @@ def _ignore(node: Node) -> Ignore:
     return Ignore(rule, fields["reason"].text(), subject, node)
 
 
-_LIKE_A_NAME = 0.4  # likeness to the name that was meant: names of facts are long and share much
+_LIKE_A_NAME = 0.4  # least similarity of a suggested name: names of facts are long and share much
 
 
 @dataclass(frozen=True, slots=True)

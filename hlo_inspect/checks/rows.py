@@ -19,8 +19,10 @@ from hlo_inspect.report.model import Report, Row, Table, Value
 
 MAX_ROWS = 10
 
-Wanted = Callable[[Value, str], bool]  # (value in the column, what the group of the pattern matched) -> is the row meant
-Tests = tuple[tuple[str, Wanted], ...]  # columns, each with what it has to hold
+Wanted = Callable[
+    [Value, str], bool
+]  # (value in the column, match of the pattern's group) -> True if the row belongs to the fact
+Tests = tuple[tuple[str, Wanted], ...]  # columns, each with its condition
 
 
 def _is_member(value: Value, member: str) -> bool:
@@ -48,7 +50,7 @@ def _is_type(value: Value, member: str) -> bool:
 
 
 def _is_collective(value: Value, _: str) -> bool:
-    return value not in ("send", "recv")  # they are rows of the table and not in its totals
+    return value not in ("send", "recv")  # rows of the table that its totals leave out
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from hlo_inspect.report.model import Report
 
-# a loop, a collective and a fusion, so that tables which leave themselves out without rows are there
+# a loop, a collective and a fusion, so that tables without rows are listed too
 _MODULE = """HloModule m, num_partitions=2
 
 add {

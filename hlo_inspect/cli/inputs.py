@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hlo_inspect.inspection.module_reports import NeededTables
     from hlo_inspect.report.model import Report, Severity
 
-_PATIENCE_S = 1.0  # what is done before needs no bar
+_PATIENCE_S = 1.0  # seconds before the bar is shown
 _NAME = lazy_pattern(r"%?[A-Za-z_][\w.\-]*+(?:\{[\d,]*+\})?", re.ASCII)
 
 

@@ -46,7 +46,7 @@ def main() -> None:
         signal.signal(ending.number, signal.SIG_DFL)
         os.kill(os.getpid(), ending.number)  # the parent process sees which signal ended it
         status = 128 + ending.number
-    gc.freeze()  # the interpreter would visit all objects once more before it gives them back
+    gc.freeze()  # saves the interpreter a last visit of all objects at exit
     sys.exit(status)
 
 
@@ -75,7 +75,7 @@ def _run(arguments: list[str]) -> int:
     try:
         if COMPLETION in os.environ:
             cli.main(arguments, prog_name=NAME)
-        with cli.make_context(NAME, arguments) as context:  # not `main`: it has other ideas of pipes and interruptions
+        with cli.make_context(NAME, arguments) as context:  # not `main`, which handles pipes and interruptions itself
             status = cli.invoke(context)
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -96,7 +96,7 @@ def _status_of(error: Exception) -> int:
 
     from hlo_inspect.errors import DEBUG, HloInspectError, internal_error_text, printable
 
-    if isinstance(error, OSError):  # those of inputs and of `-o` have become others
+    if isinstance(error, OSError):  # those of inputs and of `-o` were raised as other errors
         silence(sys.stdout)
         if not isinstance(error, BrokenPipeError):
             tell(f"hlo-inspect: standard output cannot be written: {error.strerror or error}")

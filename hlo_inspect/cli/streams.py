@@ -36,5 +36,5 @@ def silence(stream: TextIO | None) -> None:
     try:
         if stream is not None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    except (OSError, ValueError):  # it is no file, so that nothing is buffered
+    except (OSError, ValueError):  # not a file, so nothing is buffered
         return

@@ -98,7 +98,7 @@ class ProgramEdits:
 
     def _matched(self, old: CanonicalComputation, new: CanonicalComputation, given: list[tuple[int, int]]) -> RowMatcher:
         """Match the rows of two computations, once for all that differ only in names."""
-        key = (id(old), id(new), tuple(given))  # the modules keep both
+        key = (id(old), id(new), tuple(given))  # both modules stay alive, so the ids stay unique
         if key not in self._matchers:
             self._matchers[key] = RowMatcher(old, new, given)
         return self._matchers[key]

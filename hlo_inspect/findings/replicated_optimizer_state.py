@@ -9,8 +9,8 @@ from hlo_inspect.analysis.state_savings import ReplicatedState, bytes_of_a_devic
 from hlo_inspect.findings.base import Rule, counted, entry_line, share, size
 from hlo_inspect.report.model import Finding
 
-WORTH_DIVIDING = 16 << 20  # bytes on each device: below that nobody changes a sharding for it
-WORTH_SHARE = 0.01  # of the bytes of the parameters on each device, for the same reason
+WORTH_DIVIDING = 16 << 20  # bytes per device: a smaller saving is not worth another sharding
+WORTH_SHARE = 0.01  # share of the bytes of parameters per device, for the same reason
 
 
 class ReplicatedOptimizerState(Rule):

@@ -45,7 +45,7 @@ class UnaccountableMemory(Rule):
     def check(self, context: Context) -> Iterator[Finding]:
         faults = [fault for fault in context.memory.faults if not fault.of_operands]
         unnamed = {fault.subject: fault for fault in context.memory.faults if fault.of_operands}
-        faults = [fault for fault in faults if fault.subject not in unnamed]  # what they pass on follows from their operands
+        faults = [fault for fault in faults if fault.subject not in unnamed]  # the fault of the operands explains them
         if unnamed:
             first, more = next(iter(unnamed.values())), len(unnamed) - 1
             others = f", and operands of {more} other instructions have none" if more else ""

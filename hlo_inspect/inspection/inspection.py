@@ -45,7 +45,7 @@ class Inspection:
         self._needs = needs
         self._held = "a workload" if names == (WORKLOAD,) else "an HLO module"
         self._reports = ModuleReports(request, needs)
-        about_workloads = request.also if names == (MODULE_FACTS,) else names  # a list shows what belongs to it
+        about_workloads = request.also if names == (MODULE_FACTS,) else names  # `list` shows the facts of the passes in `also`
         self._sources = SourceReports(names[0], self._reports, about_workloads, request.module, strict=request.strict)
         self.passed_over: list[str] = []
         """Files of directories that hold no module: one line each."""

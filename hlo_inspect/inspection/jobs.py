@@ -98,7 +98,7 @@ def _serve(connection: Connection, others: Iterable[Connection], start: Callable
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_DFL)
-    for other in others:  # else nobody would see the end of that process
+    for other in others:  # an open copy would hide the end of that process
         other.close()
     work = start()
     while True:

@@ -141,7 +141,7 @@ class ModuleReports:
             from hlo_inspect.passes.module_facts import log_tables
 
             tables += log_tables(module.log)
-        if self._needs.tables is None or module.quoted_lines:  # these have other tables on their page
+        if self._needs.tables is None or module.quoted_lines:  # partial modules have other tables on their page
             return tables
         return self._needs.tables(tables)
 

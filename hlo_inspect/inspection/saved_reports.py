@@ -68,7 +68,7 @@ def _require_shallow(text: str, name: str) -> None:
 
 
 def _integer(text: str) -> int | float:
-    return int(text) if len(text) < 32 else float(text)  # digits beyond any use
+    return int(text) if len(text) < 32 else float(text)  # more digits than any figure needs
 
 
 def _reports(document: Any, name: str) -> Iterator[Report]:  # noqa: ANN401 - what JSON holds

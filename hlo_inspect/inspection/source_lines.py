@@ -14,7 +14,7 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 from hlo_inspect.report.model import Column, Report, Table
 
 FINDING_LINES = "finding_lines"
-_LONGEST = 400  # characters: lines reach megabytes, and their beginning says what they are
+_LONGEST = 400  # characters: lines can have megabytes, and their beginning is enough
 MOST_LINES = 200
 
 

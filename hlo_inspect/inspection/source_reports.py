@@ -67,7 +67,7 @@ class SourceReports:
         self._reports = reports
         self._wants = reports.wants
         if strict and reports.asks_graph:
-            self._wants |= Wants(graph=True)  # what XLA printed is read once
+            self._wants |= Wants(graph=True)  # text that XLA printed is read once
         self._about_workloads = about_workloads
         self._pattern = name_pattern(module)
         self._strict = strict
@@ -192,8 +192,8 @@ def without_collection() -> Iterator[None]:
         yield
     finally:
         if collecting:
-            # Many new objects go to the oldest generation, which quick collections leave alone. Objects that the caller has
-            # frozen have to stay frozen, and to count them takes a step for each.
+            # Freezing moves new objects to the oldest generation, which quick collections leave alone. Objects that the
+            # caller has frozen have to stay frozen, and counting them visits each.
             if gc.get_count()[0] > _MANY_OBJECTS and not gc.get_freeze_count():
                 gc.freeze()
                 gc.unfreeze()

@@ -32,7 +32,7 @@ class Fingerprint(Pass):
 
     def run(self, context: Context) -> Section:
         columns = (Column("module"), Column("program"), Column("schedule"))
-        if context.module.quoted_lines:  # a part of a module, as a note by `partial_report` says
+        if context.module.quoted_lines:  # a partial module: `partial_report` adds the note
             return Section(dict.fromkeys(_NAMES), [Table("fingerprint", "Fingerprint", columns, ())])
         origin = context.module.origin
         if origin is not None:

@@ -145,7 +145,7 @@ def _rows(context: Context) -> Iterator[_FusionRow]:
         view, row, kind, callee = fusion
         moved, result = fusion.operand_bytes, fusion.shape
         kernel = kernels.get((view, row))
-        parts = () if kernel is None else kernel.parts  # fusions that cost the same share them
+        parts = () if kernel is None else kernel.parts  # fusions of equal cost share them
         source, op_name = _place_in_program(context, fusion, kernel)
         root, instructions = (None, None) if callee is None else (callee.root_opcode, len(callee.opcodes))
         key = view, id(parts), kind, moved, id(result), root, instructions, source
@@ -162,7 +162,7 @@ def _rows(context: Context) -> Iterator[_FusionRow]:
 
 def _step_traffic(context: Context, computation: str, parts: Sequence[CountedCost]) -> _FusionStep:
     runs = countable(context.call_graph.runs(computation))
-    if context.module.entry is None:  # nothing says what runs
+    if context.module.entry is None:  # so it is unknown which computations run
         return _FusionStep(runs, runs, runs)
     return _FusionStep(runs, sum_of_step(parts, "flops"), sum_of_step(parts, "bytes"))
 

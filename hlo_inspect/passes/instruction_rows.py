@@ -64,7 +64,7 @@ def phase_notes(context: Context, instructions: Iterable[Instruction]) -> Iterat
     are_all_known = True
     for instruction in instructions:
         phase = context.phases.for_instruction(instruction)
-        if phase.phase_from == "graph":  # it was read, and decides phases
+        if phase.phase_from == "graph":  # the graph was read and decides the phase
             return
         are_all_known = are_all_known and phase.phase != UNKNOWN
     why = "" if are_all_known else context.no_graph_reason

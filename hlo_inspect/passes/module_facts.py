@@ -74,7 +74,7 @@ Series = tuple[LogEntry, list[float]]
 
 
 def _median(series: Series) -> float:
-    from statistics import median  # which most texts have no use for
+    from statistics import median  # imported here: few texts need it
 
     return median(series[1])
 

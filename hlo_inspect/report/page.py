@@ -16,7 +16,7 @@ from hlo_inspect.report.units import format_bounded, format_value
 NO_BREAK = "\u00a0"
 
 SUMMARY = "summary"  # the command that is a page of small tables
-CHECK = "check"  # the command that is about facts, and speaks of them by name
+CHECK = "check"  # its page names facts
 
 _SUMMARY_FINDINGS, _PAGE_FINDINGS = 3, 20
 _NOTE_SUBJECTS = 3  # figures that a note names

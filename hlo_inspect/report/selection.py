@@ -201,6 +201,6 @@ def _containment(comparison: Comparison, column: Column) -> Callable[[Value], bo
     wanted = comparison.value
     try:
         pattern = re.compile(wanted)
-    except re.error:  # `transpose(jvp`, which is text and no expression
+    except re.error:  # such as `transpose(jvp`: match it as plain text
         return lambda value: isinstance(value, str) and wanted in value
     return lambda value: isinstance(value, str) and (wanted in value or pattern.search(value) is not None)

@@ -67,7 +67,7 @@ def _colored(lines: Iterable[Line]) -> str:
     from rich.console import Console
     from rich.text import Text
 
-    output = StringIO()  # rich ends the program when a pipe closes; the caller has to see that error instead
+    output = StringIO()  # rich ends the program when a pipe closes, but the caller has to see the error
     console = Console(
         file=output, color_system="standard", force_terminal=True, force_jupyter=False, no_color=False, legacy_windows=False
     )

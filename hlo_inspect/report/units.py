@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 UNKNOWN = "?"
 
-# What is printed, in ascending order, as a fraction of the unit that raw values have, which is the one of factor 1.
+# Printed units in ascending order, as factors of the unit of raw values (factor 1).
 PRINTED: dict[Unit, dict[str, tuple[int, int]]] = {
     "bytes": {name: (1024**power, 1) for power, name in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"))},
     "flops": {f"{prefix}FLOP": (1000**power, 1) for power, prefix in enumerate(("", "k", "M", "G", "T", "P", "E"))},
@@ -29,9 +29,9 @@ PRINTED: dict[Unit, dict[str, tuple[int, int]]] = {
     "bytes_per_s": {"B/s": (1, 1), "MB/s": (10**6, 1), "GB/s": (10**9, 1)},
 }
 _STEPS = {unit: [(name, top / bottom) for name, (top, bottom) in scale.items()] for unit, scale in PRINTED.items()}
-_SHORT = 10**6  # six digits say what a smaller number without a unit is
+_SHORT = 10**6  # smaller numbers without a unit print all their digits, six at most
 _LEAST = 0.01  # of the smallest unit
-_LARGEST_QUANTITY = 10**24  # above it no unit helps, and an int can be too large for a float
+_LARGEST_QUANTITY = 10**24  # above it no unit helps, and an int may not fit in a float
 
 
 def format_value(value: Value, unit: Unit, raw_bytes: bool = False) -> str:
@@ -131,7 +131,7 @@ _QUANTITY = lazy_pattern(
     r"([+-]?(?:[0-9]+(?:_[0-9]+)*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)[ \t]*([A-Za-z%\u00b5\u03bc/]*)"
 )
 _MOST_DECIMALS = 10
-_LONGEST_QUANTITY = 64  # characters: beyond any use, and it bounds the integers that come of them
+_LONGEST_QUANTITY = 64  # characters: longer than any useful quantity, and a limit on the integers that are parsed
 
 
 def decimal_factors() -> dict[Unit, dict[str, tuple[int, int]]]:

@@ -135,7 +135,7 @@ class _Reader:
     def _take_row(self, workload: Workload, text: str) -> None:
         row_and_faults = read_row(text, with_policy=self._with_policy)
         if row_and_faults is None and workload.stated_rows is not None and len(workload.rows) >= workload.stated_rows:
-            self._after_rows = self._after_rows or self.line  # whatever follows the rows is not read
+            self._after_rows = self._after_rows or self.line  # lines after the rows are not read
             return
         if row_and_faults is None:
             workload.note(MALFORMED_ROW, "no row: a name, a number and ten more fields", self.line, 1)

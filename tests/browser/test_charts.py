@@ -68,7 +68,7 @@ def test_each_kernel_of_the_roofline_has_a_mark_that_leads_to_its_row(path: Path
     row = int(page.evaluate("location.hash").rpartition("/")[2])
     page.wait_for_selector("[id='table/kernel_groups'] tr.here")
     assert page.locator("[id='table/kernel_groups'] tr.here td").first.inner_text() == groups.texts[row][0]
-    assert f"kernel_groups:{row}" == marks[-1][0]  # that of the last point
+    assert f"kernel_groups:{row}" == marks[-1][0]  # the row of the last point
 
 
 def test_a_file_is_entered_and_the_measure_changes(written: Callable[..., Path], opened: Opened) -> None:

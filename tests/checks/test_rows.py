@@ -61,9 +61,9 @@ def test_of_a_figure_that_is_too_large_the_rows_that_it_counts(fact: str, rows: 
     ("assertion", "actual", "rows"),
     [
         ("collectives.async_count >= 4", 2, ["all-reduce.1", "all-reduce.2"]),
-        ("collectives.count == 9", 4, []),  # no row is there of what is missing
+        ("collectives.count == 9", 4, []),  # rows cannot show missing collectives
         ("collectives.all-reduce.count > 7", 2, []),
-        ("params.aliased_bytes >= 200 MiB", 188_743_680, [1, 2]),  # those that are not aliased, the largest first
+        ("params.aliased_bytes >= 200 MiB", 188_743_680, [1, 2]),  # the parameters that are not aliased, the largest first
         ("params.donated_count == 3", 2, [2]),
         ("params.donated_count in [3, 4]", 2, [2]),
         ("params.donated_count in [0, 1]", 2, [0, 1]),

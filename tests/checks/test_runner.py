@@ -139,7 +139,7 @@ ignore:
     assert [result.check for result in outcome.results] == ["HI102"]
     assert outcome.report.findings == FINDINGS[1:2]
     assert outcome.report.notes == (
-        NOTES[1],  # the other one is about a fact that nothing is asked of
+        NOTES[1],  # the other note is about a fact without an assertion
         "HI101 (embed.*): 1 ignored because kept for a later stage",
         "HI001: 1 ignored because a comment of ours",
     )

@@ -28,6 +28,6 @@ def test_a_pair_is_a_row_and_so_is_a_module_without_a_mate() -> None:
     assert [(row["name"], row["verdict"]) for row in rows] == [
         ("a", SAME), ("b", DIFFERENT), ("gone", ONLY_IN_OLD), ("fresh", ONLY_IN_NEW)
     ]  # fmt: skip
-    # of b the cosine is new and the negate is gone
+    # in b the cosine is added and the negate removed
     assert [row["changes"] for row in rows] == [0, 2, None, None]
     assert rows[0]["facts"] == 0

@@ -13,7 +13,7 @@ from hlo_inspect.findings.workload_problems import WORKLOAD_PROBLEMS
 
 DOT = '"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"],"rhs_contracting_dimensions":["0"]}'
 
-# rule -> what to replace in its example so that nothing is wrong any more
+# rule -> replacements that mend its example
 MENDED: dict[str, tuple[str, str]] = {
     "HI001": ("this is no instruction", "q = f32[4]{0} negate(p)"),
     "HI002": ("  p = f32[4]{0} parameter(0)", "  p = f32[4]{0} parameter(0)\n}\n"),

@@ -32,7 +32,7 @@ ENOUGH_SECONDS = 0.3
 """A command that takes so long is measured well; a text for which it takes less is made larger."""
 
 MOST_GROWTH = 8.0
-ROUNDS = 3  # of what seems to grow too much
+ROUNDS = 3  # repeated measurements of a text that seems to grow too much
 LIMIT_SECONDS = 120
 _DEFINED = re.compile(rb"%?([A-Za-z_][\w.\-]*+)(?= = | \()", re.ASCII)
 _CLOSERS = {b"(": b")", b"{": b"}", b"[": b"]"}
@@ -150,7 +150,7 @@ def failure(old: bytes, seed: int, command: str = "") -> str | None:
     command = command or command_of(seed)
     try:
         fault = excess(command, old, text)
-    except Exception:  # whatever it is, it is what is looked for
+    except Exception:  # any exception is a fault
         fault = traceback.format_exc()
     return f"{command}, {text.what}: {fault}" if fault is not None else None
 

@@ -360,7 +360,7 @@ def failure(dump: Dump, seed: int, other: Dump, only: str = "") -> str | None:
             limit = allowed_seconds(dump, text, len(made))
             if took > limit:
                 took = min(seconds_for(text) for _ in range(2))
-    except Exception:  # whatever it is, it is what is looked for
+    except Exception:  # any exception is a fault
         return traceback.format_exc()
     return f"took {took:.2f} s for {len(text):,} bytes, the undamaged text {dump.seconds:.3f} s" if took > limit else None
 

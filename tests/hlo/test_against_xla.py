@@ -30,7 +30,7 @@ PROGRAM = Path(__file__).with_name("xla_reads.py")
 NO_MODULES = ("-buffer-assignment.txt", "-buffer-assignment-values.txt", "-live-range.txt", "-memory-usage-report.txt")
 TEXTS = sorted(path.relative_to(DATA).as_posix() for path in DATA.rglob("*.txt") if not path.name.endswith(NO_MODULES))
 
-# What jaxlib 0.10.2 refuses, and why. An entry that it reads after all has to go.
+# Texts that jaxlib 0.10.2 refuses, and why. Remove an entry if it reads the text after all.
 REFUSED = {
     "workloads/astra_sim.txt": "a workload of a simulator",
     "workloads/simai.txt": "a workload of a simulator",
@@ -52,7 +52,7 @@ REFUSED = {
     "handmade/no_module.txt": "no module",
     "handmade/empty.txt": "no module",
 }
-# XLA makes instructions of what is written inside of others, and names computations that have no name.
+# XLA makes instructions of nested operands, and names computations that have no name.
 WRITTEN_IN_PLACE = {"handmade/nested_operands.txt", "handmade/inline_bodies.txt"}
 # Opcodes that this jaxlib does not have: each is older or newer than it.
 OTHER_OPCODES = {"all-reduce-scatter", "bitcast-move", "cross-replica-sum", "trace", "tuple-select"}

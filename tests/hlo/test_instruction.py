@@ -62,7 +62,7 @@ def test_operands(tail: str, expected: list[tuple[str | None, tuple[int, ...], s
         '"a)"^)',
         "/* ) */ a^)",
         "'q)'^)",
-        "/**/%a^)\n, replica_groups=[2,4]<=[4,2]T(1,0), y=2",  # a later one looks like the end
+        "/**/%a^)\n, replica_groups=[2,4]<=[4,2]T(1,0), y=2",  # a later parenthesis looks like the end
         "(f32[], f32[]) %a^) , x=T(1,0), y=2",
         "f32[2]{0:T(8,128)} %a, /*index=1*/(s32[], f32[]) %b^), x=T(1,0), y=2",
         "f32[<=2] %a^), x=1",

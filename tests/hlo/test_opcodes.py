@@ -134,7 +134,7 @@ def test_what_can_call_a_computation() -> None:
         ("fusion-start", {"calls": "fused"}),
         ("call", {"to_apply": "run"}),
         ("async-start", {"calls": "run"}),
-        ("async-done", {}),  # names what its start runs
+        ("async-done", {}),  # names the computation that its start runs
         ("reduce-scatter-start", {"to_apply": "applied"}),
         ("reduce-scatter-done", {}),
         ("all-reduce-done", {}),

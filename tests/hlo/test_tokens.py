@@ -68,7 +68,7 @@ def test_without_comments(text: str, expected: str) -> None:
         "(// )\n)^)",
         "(a / b)^",
         "{\n  { 1, 2 },\n  { 3, 4 }\n}^)",
-        "{don't}^",  # a quote that closes on no other is an apostrophe
+        "{don't}^",  # a quote without a closing one is an apostrophe
     ],
 )
 def test_balanced_end(marked: str) -> None:

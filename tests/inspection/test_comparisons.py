@@ -39,7 +39,7 @@ def pairs(runner: Comparisons, old: str, new: str) -> list[tuple[str | None, str
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ({"a": "sine"}, {"z": "cosine"}, [("a", "z")]),  # one of each is a pair, whatever its name
+        ({"a": "sine"}, {"z": "cosine"}, [("a", "z")]),  # one module on each side is a pair, whatever their names
         ({"a": "sine", "b": "tanh"}, {"b": "tanh"}, [("b", "b"), ("a", None)]),
         ({"b": "tanh"}, {"a": "sine", "b": "tanh", "c": "negate"}, [("b", "b"), (None, "a"), (None, "c")]),
         (

@@ -433,7 +433,7 @@ def leaves_of(called: str) -> int:
     return flow.graph.ops.count("opaque")
 
 
-TABLE = "f32[8,8]{1,0} constant({...})"  # as printers leave out what is large
+TABLE = "f32[8,8]{1,0} constant({...})"  # printers leave out large constants
 ARRANGED = "f32[8,8]{0,1} bitcast(%p)"  # in memory as it is, so transposed
 PLAIN = "f32[8,8]{1,0} bitcast(%p)"
 

@@ -65,8 +65,8 @@ def test_the_last_layer_may_have_its_own_rate() -> None:
         (
             "dot(h, ones), lhs_contracting_dims={0}",
             "dot(x, ones), lhs_contracting_dims={0}",
-        ),  # nothing that v is multiplied with
-        ("dot(h, ones)", "dot(h, h)"),  # correlations, without what comes back from the loss
+        ),  # v is multiplied with nothing
+        ("dot(h, ones)", "dot(h, h)"),  # correlations, without a gradient from the loss
     ],
 )
 def test_what_is_no_gradient_is_no_update_of_a_weight(old: str, new: str) -> None:

@@ -533,7 +533,7 @@ def test_the_gradient_of_an_update_alone_is_handed_in() -> None:
     assert [facts[name] for name in names] == ["adam", 1, 0.01, 0.9, 0.5, 1e-8]
     assert facts_of(changed(text, "sqrt", "cbrt"))["name"] == "none"
     rising = changed(text, r"add\(%w, %u\)", "subtract(%w, %u)")
-    assert facts_of(rising)["update_count"] == 0  # what goes up is no update
+    assert facts_of(rising)["update_count"] == 0  # an ascent is no update
 
 
 def test_a_weight_that_is_decayed_by_a_scalar_after_the_step() -> None:

@@ -141,7 +141,7 @@ def test_schedules_of_optax(name: str, stage: str) -> None:
     assert report_of(text).facts["optimizer.learning_rate"] is None
 
 
-# one cycle: 0.1 / 25 at first and 0.004 / 1e4 at last; of the other one 0.2 / 20 and 0.01 / 1e3
+# first cycle: 0.1 / 25 at first and 0.004 / 1e4 at last; second cycle: 0.2 / 20 and 0.01 / 1e3
 ARRAYS = {
     "schedule_onecycle": "cosine 0.01 to 0.2 over 250 steps, then cosine to 1e-05 over 750 steps",
     "schedule_onecycle_linear": "linear warm-up 0.004 to 0.1 over 600 steps, then linear to 0.004 over 1100 steps, "

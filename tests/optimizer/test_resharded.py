@@ -105,7 +105,7 @@ EXCHANGED = program(  # rows become columns, and the step is computed with each 
 {ROWS_TO_COLUMNS}
   ROOT r = (f32[4,4], f32[2,8], f32[]) tuple(wa, mn, l)""",
 )
-SUMMED = program(  # TPU gathers small arrays as a sum of what each device writes into zeros
+SUMMED = program(  # TPU gathers small arrays as a sum: each device writes its part into zeros
     "f32[4,8], f32[2,8], f32[16,4]",
     "f32[4,8], f32[2,8], f32[]",
     f"""  w4 = f32[4,8] copy(w){GRADIENT}

@@ -125,7 +125,7 @@ def test_names_of_tables_and_columns_are_unique_and_the_command_s_own_table_is_f
         names = [table.name for table in report.tables]
         assert sorted(set(names)) == sorted(names)
         own = {"top": ["kernels"], "memory": ["live_at_peak", "largest_arrays"], "time": ["step", "resources"]}
-        if report.command == "time" and report.profile is None:  # nothing tells the accelerator
+        if report.command == "time" and report.profile is None:  # the accelerator is unknown
             continue
         assert report.command == "summary" or names[0] in own.get(report.command, [report.command.replace("-", "_")])
         for table in report.tables:

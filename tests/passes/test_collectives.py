@@ -134,7 +134,7 @@ def test_rows() -> None:
         (32, 32, 32),
         (32, 32, 32),
         (32, 32, 16),
-        (0, 0, 0),  # of send and recv only the number counts
+        (0, 0, 0),  # only the number of send and recv counts
     ]
     names = ("replica_groups", "source_target_pairs", "channel_id", "reduction", "is_async", "computation", "op_name", "source")
     assert columns(report.table("collectives"), *names)[:4] == [

@@ -19,7 +19,7 @@ DATA = Path(__file__).parents[1] / "data"
 EXPECTED = json.loads((DATA / "expected.json").read_text(encoding="utf-8"))
 DUMPS = {name: dump["facts"] for name, dump in EXPECTED["dumps"].items() if "cost.flops" in dump["facts"]}
 
-# Text that leaves out what the cost depends on: names are not unique, or operands have none.
+# The cost depends on omitted text: names are not unique, or operands have none.
 UNTOLD = {
     "prints/no_ids.txt": ("cost.flops", "cost.transcendentals", "cost.bytes_accessed"),
     "prints/no_operand_names.txt": ("cost.bytes_accessed",),
@@ -469,7 +469,7 @@ COLUMNS: dict[str, tuple[str, dict[str, tuple[tuple[str, str, Value], ...]]]] = 
         {
             "type": ((SCAN, "f32", "f32"), (GATHERED, "bf16", "bf16")),
             "flops": ((SCAN, "f32", 3 * 256), (GATHERED, "bf16", 2 * 2 * 4096 * 2048 * 8192)),
-            # beside them the step of a counter and its comparison, 16 squares, their sum and its division
+            # also the step of a counter and its comparison, 16 squares, their sum and its division
             "share_of_flops": ((SCAN, "f32", 768 / (3 * 257 + 4 + 16 + 15 + 1)), ("gpu/scan_forward.after", "f32", 768 / 807)),
             "sites": ((SCAN, "f32", 1), (GATHERED, "bf16", 2)),
             "runs": ((SCAN, "f32", 3), (GATHERED, "bf16", 2)),

@@ -29,7 +29,7 @@ def test_memory_has_one_finding() -> None:
 
 def test_it_is_not_known_which_parameters_are_unused() -> None:
     assert hlo_inspect.inspect(WHOLE, "params").facts["params.unused_count"] == 0
-    bare = COMPACT.replace("negate(p5)", "negate(p4)")  # p5 may be among those that are left out
+    bare = COMPACT.replace("negate(p5)", "negate(p4)")  # p5 may be among the omitted operands
     assert hlo_inspect.inspect(bare, "params").facts["params.unused_count"] is None
 
 

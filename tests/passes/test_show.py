@@ -306,7 +306,7 @@ def test_the_picture_is_of_what_is_around() -> None:
     assert names == ["fusion.1", "n", "loop", "dot.4"]
     edges = {(names[int(source)], names[int(target)]) for source, target in report.table("graph_edges").rows}  # type: ignore[arg-type]
     assert edges == {("n", "fusion.1"), ("loop", "fusion.1"), ("fusion.1", "dot.4")}
-    of_value = show("out", depth=1)  # which makes no array by itself: it stands between what makes and what reads it
+    of_value = show("out", depth=1)  # makes no array itself: it stands between the maker and the reader of one
     names = column(of_value.table("graph_nodes"), "name")
     edges = {(names[int(source)], names[int(target)]) for source, target in of_value.table("graph_edges").rows}  # type: ignore[arg-type]
     assert edges == {("loop", "out"), ("out", "twice"), ("out", "fusion.1")}

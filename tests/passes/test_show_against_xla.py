@@ -78,7 +78,9 @@ def test_the_neighbours_are_those_of_xla() -> None:
             above = behind_bitcasts(operands[instruction], operands, opcodes)
             below = behind_bitcasts(users[instruction], users, opcodes)
             around = [instruction, *above, *below]
-            is_fused = "fusion" in {opcodes[name_] for name_ in above} | {opcodes[instruction]}  # which may hand an operand on
+            is_fused = "fusion" in {opcodes[name_] for name_ in above} | {
+                opcodes[instruction]
+            }  # a fusion may pass an operand on
             if (
                 below
                 and opcodes[instruction] != "bitcast"

@@ -341,7 +341,7 @@ def test_the_first_lines_of_the_sample(seed_001: Report) -> None:
     first_lines = lines(seed_001)
     assert first_lines[""] == "train step: adamw on 77 weights (61.7 MiB on each of 16 devices, mesh d0=2 d1=8)"
     assert first_lines["compute"].startswith("631.4 GFLOP matmul (14 % recompute), ")
-    sent = 2 * 7 * 100_663_296 // 8 / 2**20  # what the 12 recomputed all-reduces of 8 devices send
+    sent = 2 * 7 * 100_663_296 // 8 / 2**20  # sent by the 12 recomputed all-reduces of 8 devices
     assert first_lines["collectives"] == (
         f"43 runs, 347.4 MiB of operands, 575.5 MiB sent: d1 532.1 MiB, d0 43.4 MiB; recompute 12 runs, {sent:.1f} MiB"
     )

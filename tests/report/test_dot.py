@@ -35,7 +35,7 @@ def test_nodes_and_edges() -> None:
     assert 'n0 [label="dot.4\\nf32[16]", tooltip="forward"' in text
     assert 'n1 [label="fusion.1\\nx * 2\\nf32[8]"' in text
     assert "n1 -> n0;" in text
-    assert text.count('penwidth="3"') == 1  # the one that was asked for
+    assert text.count('penwidth="3"') == 1  # the requested instruction
 
 
 def test_hostile_texts_stay_in_their_strings() -> None:

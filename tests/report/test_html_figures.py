@@ -60,7 +60,7 @@ def assert_same(page: PageData, view: str, tables: Tables, for_pictures: Collect
             for table in tables
             if table["name"] == name
         ]
-        assert of_page in of_report or name == "call_stacks", name  # those are of several passes together
+        assert of_page in of_report or name == "call_stacks", name  # call stacks belong to several passes
 
 
 def assert_read(page: PageData) -> int:
@@ -74,7 +74,9 @@ def assert_read(page: PageData) -> int:
                         assert 0 < row[index] < 1e-11
                     elif isinstance(row[index], int | float):
                         number = re.sub(r"(?<=\d),(?=\d)", "", texts[index]).removeprefix("+")
-                        number += "FLOP" if table.units[index] == "flops" and "FLOP" not in number else ""  # which stands above
+                        number += (
+                            "FLOP" if table.units[index] == "flops" and "FLOP" not in number else ""
+                        )  # the unit stands in the heading
                         value = parse_quantity(number, as_unit(table.units[index]))
                         assert math.isclose(value, row[index], rel_tol=0.05), (table.title, texts[index], row[index])
                         compared += 1

@@ -79,7 +79,12 @@ def test_tables_are_read_back(rendered: Callable[..., str], sample: Report) -> N
     assert collectives[5][0] == "=all|gather.4"
     assert collectives[6][0] == r"scatter\x1b[31m.5"
     assert collectives[21][:4] == ["[5 others]", "", "230.0 MiB", "115.0 MiB"]  # 42 + 44 + 46 + 48 + 50, and half of it
-    assert collectives[22][:4] == ["total", "", "650.0 MiB", ">= 305.0 MiB"]  # 1 + 2 + … + 25, without the 20 of the ragged one
+    assert collectives[22][:4] == [
+        "total",
+        "",
+        "650.0 MiB",
+        ">= 305.0 MiB",
+    ]  # 1 + 2 + … + 25, without the 20 of the ragged all-to-all
 
 
 def test_every_row_has_the_cells_of_its_header(rendered: Callable[..., str], sample: Report) -> None:

@@ -117,7 +117,7 @@ def test_parse_quantity(text: str, unit: Unit, expected: float) -> None:
         ("9" * 65, "count", "is not a number"),
         ("nan", "number", "is not a number"),
         ("\u0661\u0662", "count", "is not a number"),  # Arabic digits
-        ("\uff11", "bytes", "is not a number"),  # a full-width one
+        ("\uff11", "bytes", "is not a number"),  # a full-width digit
         ("3", "text", "of unit text"),
         ("1", "bool", "of unit bool"),
     ],
@@ -133,7 +133,7 @@ def test_what_is_printed_reads_back_within_half_a_percent(value: int, unit: Unit
     assert math.isclose(parse_quantity(format_value(value, unit), unit), value, rel_tol=0.005)
 
 
-@given(st.floats(1.001e-11, 1e9))  # a shorter one is "< 0.01 ns"
+@given(st.floats(1.001e-11, 1e9))  # a shorter time is "< 0.01 ns"
 def test_a_time_reads_back_within_half_a_percent(value: float) -> None:
     assert math.isclose(parse_quantity(format_value(value, "seconds"), "seconds"), value, rel_tol=0.0051)
 
@@ -168,7 +168,7 @@ def test_a_lower_bound_is_marked() -> None:
     assert format_bounded(None, 1e-12, "seconds") == "> 0"
     assert format_bounded(5, 4, "count") == "5"
     assert format_bounded(None, None, "count") == "?"
-    assert format_bounded(None, 0, "count") == "?"  # that it is not negative goes without saying
+    assert format_bounded(None, 0, "count") == "?"  # a count is never negative
 
 
 @pytest.mark.parametrize(("text", "share"), [("5%", 0.05), ("12.5 %", 0.125), ("0.2", 0.2), ("100%", 1)])

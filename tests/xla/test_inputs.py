@@ -34,7 +34,7 @@ HERE = Path(__file__).parent
 DATA = HERE.parent / "data"
 FOLDERS = ("cpu", "gpu", "tpu", "jax_0_4_13", "jax_0_5_0", "xla_dump_to", "optimizers")
 NO_MODULES = ("-buffer-assignment.txt", "-buffer-assignment-values.txt", "-live-range.txt", "-memory-usage-report.txt")
-# XLA's printer writes sugar where this dump has `async-start` and computations.
+# XLA's printer writes sugar for this dump's `async-start` and computations.
 PRINTED_OTHERWISE = {"gpu/collectives.generic_async.txt"}
 TEXTS = sorted(
     name

@@ -109,7 +109,7 @@ def test_each_text_is_taken_or_refused_as_jaxlib_does(strict: Inspection) -> Non
     assert min(theirs.count(True), theirs.count(False)) > 200
 
 
-# What --strict takes of these files and jaxlib does not take whole.
+# Parts of these files that --strict accepts and jaxlib does not take whole.
 TAKEN = {
     "handmade/two_modules.txt": "two modules",
     "handmade/in_log.txt": "text round the modules",

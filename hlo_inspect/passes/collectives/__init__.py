@@ -259,7 +259,7 @@ def _loop_figures(context: Context, *, with_cost: bool) -> dict[Instruction, _In
     Inner loops are complete before the computation that contains the outer loop comes.
     """
     graph = context.call_graph
-    shared: dict[_InsideOfLoop, _InsideOfLoop] = {}  # one object for all that are equal: a large module has many loops
+    shared: dict[_InsideOfLoop, _InsideOfLoop] = {}  # equal figures share one object: a large module has many loops
     own: dict[str, _InsideOfLoop] = {}
     for computation, amounts in _amounts(context, with_cost=with_cost):
         figures = _plus(own.get(computation, _NOTHING), amounts)

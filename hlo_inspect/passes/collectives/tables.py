@@ -39,7 +39,7 @@ def _step_column(name: str, size: Callable[[Collective], int | None], detail: in
     def exact(site: _Site) -> Value:
         runs, once = site.runs.exact, _total_bytes(site.collective, size(site.collective))
         if runs == 1:
-            return once  # the same object: a large module has many
+            return once  # a shared object: a large module has many
         return 0 if 0 in (runs, once) else None if runs is None or once is None else runs * once
 
     def least(site: _Site) -> Value:
@@ -143,7 +143,7 @@ _OF_ONE_STEP = (_SITE_COUNT, *_FIGURES_OF_STEP)
 _GROUPS = (
     Column("kind", get=lambda row: row.label.kind),
     Column("shape", detail=1, get=lambda row: row.label.shape),
-    _SITE_COUNT._replace(detail=3),  # at 80 columns the phase is of more use: without it rows of one shape look alike
+    _SITE_COUNT._replace(detail=3),  # at 80 columns the phase says more: without it rows of one shape look equal
     *_FIGURES_OF_STEP,
     Column("group_size", "number", detail=4, optional=True, get=lambda row: row.label.group_size),
     Column("axis", detail=2, optional=True, get=lambda row: row.label.axis),

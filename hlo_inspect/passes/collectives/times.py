@@ -163,7 +163,7 @@ def link_table(context: Context) -> Table:
 def _link_classes(context: Context) -> Iterator[_LinkClass]:
     classes: dict[tuple[str, str | None, str | None, str], _LinkClass] = {}
     for collective, axis, time in zip(context.collectives, context.axes, context.on_machine.collective_times, strict=True):
-        if collective.kind == "recv":  # what the other end sends
+        if collective.kind == "recv":  # counts as the bytes that the sending slice sends
             continue
         key = (collective.kind, axis, time.level, _size_class(collective.wire_bytes))
         link_class = classes.setdefault(key, _LinkClass(*key))

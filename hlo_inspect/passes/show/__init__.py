@@ -268,7 +268,7 @@ def _groups_text(collective: Collective, axis: str | None) -> str:
         return f"groups of an unknown size{along}: {_short(collective.replica_groups)}"
     if members.listed is None:
         return f"one group of all {members.size} devices{along}"
-    listed = members.listed  # compact groups are of one size: nothing has to be written out
+    listed = members.listed  # compact groups have one size and need not be expanded
     number = max(listed.count // max(listed.sizes), 1) if members.uniform else len(listed.groups)
     at_most = "" if members.uniform else "up to "
     groups = f"{number} group{'s' if number > 1 else ''} of {at_most}{members.size} devices"

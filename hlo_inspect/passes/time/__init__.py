@@ -65,7 +65,7 @@ class Time(Pass):
     specs = ()
 
     def run(self, context: Context) -> Section:
-        parts_of = cache(partial(time_parts, context))  # tables and first lines are made when they are shown
+        parts_of = cache(partial(time_parts, context))  # tables and headlines are made only when they are shown
         return Section({}, _tables(context, parts_of), _notes(context), _headline(context, parts_of))
 
 
@@ -80,7 +80,7 @@ def _tables(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> Ite
     times, timelines = context.on_machine.step_times, context.on_machine.timelines
     if times is None or timelines is None:
         return
-    if context.module.entry is None:  # nothing says what runs
+    if context.module.entry is None:  # so it is unknown which computations run
         yield kernels_table(context)
         return
     compared = comparison(context)

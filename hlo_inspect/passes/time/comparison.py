@@ -98,9 +98,7 @@ def _rows(machines: Sequence[Context]) -> Iterator[_ComparedFigure]:
     facts = [answer.facts for answer in answers]
     for name, label in _AT_LEAST.items():
         values = [row[name] if row[name] is not None else row.get(name + LOWER_BOUND) for row in facts]
-        reasons = [
-            answer.reasons.get(name, "") for answer in answers
-        ]  # which differ by the names of machines, if by nothing else
+        reasons = [answer.reasons.get(name, "") for answer in answers]  # may differ only by the name of the machine
         gaps = [reason.replace(_profile_name(machine), "") for machine, reason in zip(machines, reasons, strict=True)]
         yield _ComparedFigure(label, "seconds", values, gaps)
     for name, label in _BY_MODEL.items():

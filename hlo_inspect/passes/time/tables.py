@@ -58,7 +58,7 @@ def time_parts(context: Context) -> list[TimePart]:
     part_of_kernel: dict[tuple[int, int], TimePart] = {}
     for kernel in context.own_kernels:
         labels, row = kernel.labels, in_step.for_kernel(kernel)
-        key = id(row), id(labels)  # which the times and the labeller keep
+        key = id(row), id(labels)  # both live as long as the times and the labeller
         part = part_of_kernel.get(key)
         if part is None:
             time, runs = times.for_kernel(kernel), timelines.estimate.timeline.runs(kernel.place)

@@ -106,7 +106,7 @@ BEHIND_NAMES = frozenset({"instructions", "call_stacks"})
 """Tables that describe what other tables name."""
 
 _LINES = "finding_lines"
-_STATIC_ROWS = 40  # of a table that pages show whole, too: it can be long
+_STATIC_ROWS = 40  # also of a table that pages show whole, because it can be long
 _OVERVIEW = frozenset({"", "summary"})
 """The commands of the first lines that a view begins with."""
 
@@ -261,8 +261,8 @@ def _fewer_modules(tables: Sequence[_WrittenTable], titles: dict[str, str]) -> I
 
 
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
-_EXACT = 2**53  # integers above it are no numbers of JavaScript
-_NARROW = 44  # characters: what a telephone shows
+_EXACT = 2**53  # JavaScript cannot represent larger integers exactly
+_NARROW = 44  # characters on the screen of a telephone
 _WIDE = 160
 
 

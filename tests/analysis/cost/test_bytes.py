@@ -28,7 +28,7 @@ def read_and_written(line: str, *shapes: str) -> int:
             f"%r = ({ARRAY}, token[]) recv-done(%p0)",
             (f"({ARRAY}, u32[], token[])",),
             128 + 3 * 8,
-        ),  # of a tuple only its pointers
+        ),  # only the pointers of a tuple count
         ("%r = f32[2,4] slice(%p0), slice={[0:2], [0:4]}", (ARRAY,), 2 * 32),
         ("%r = f32[2,4] dynamic-slice(%p0, %p1, %p2)", (ARRAY, INDEX, INDEX), 2 * 32 + 4),  # the first index only
         (f"%r = {ARRAY} dynamic-update-slice(%p0, %p1, %p2, %p3)", (ARRAY, "f32[2,4]", INDEX, INDEX), 2 * 32 + 4),

@@ -29,7 +29,7 @@ def flops(*lines: str) -> tuple[object, object]:
         ("f32[8] f32[8]", "f32[]", "", None),
         ("f32[2,4,8] f32[2,8,16]", "f32[2,4,16]", "", None),
         ("f32[8] f32[16]", "f32[8,16]", "", 2 * 8 * 16),  # no dimension can be contracted
-        ("f32[2,8] f32[2,16]", "f32[2,8,16]", "", 2 * 2 * 8 * 16),  # one of the batch, none contracted
+        ("f32[2,8] f32[2,16]", "f32[2,8,16]", "", 2 * 2 * 8 * 16),  # one batch dimension, none contracted
     ],
 )
 def test_a_dot_that_contracts_something_has_to_say_what(

@@ -23,7 +23,7 @@ from tests.hlo.reading import rows_of
         ("opaque[]", 8),
         ("(f32[100], (f32[100], f32[100]))", 16),  # two pointers, whatever they point to
         ("()", 0),
-        ("f32[<=4,2]", 32 + 2 * 4),  # its bound, and the sizes of two dimensions beside it
+        ("f32[<=4,2]", 32 + 2 * 4),  # its bound, and the sizes of its two dimensions
     ],
 )
 def test_sizes(text: str, size: int) -> None:

@@ -34,7 +34,7 @@ def test_the_figures_of_memory_analysis(name: str) -> None:
         key: stated[key] for key in FIGURES
     }
     assert facts(name)["memory.host_bytes"] == stated["host_temp_size"]
-    rounded = 16384 if name.startswith("tpu") else 1  # what memory_analysis() rounds temporaries of a TPU up to
+    rounded = 16384 if name.startswith("tpu") else 1  # memory_analysis() rounds temporaries of a TPU up to it
     assert -(-temp(name) // rounded) * rounded == stated["temp_size"]
 
 

@@ -229,7 +229,10 @@ def test_the_ranges_of_a_real_program_are_those_that_xla_wrote() -> None:
         ({10: (1, 11), 11: (1, 10)}, {10: 1, 11: 1}),  # swapped in each run, both from one value
         ({10: (1, 11), 11: (2, 10)}, {}),
         ({10: (1, 11), 11: (12, 10), 12: (10, 12)}, {10: 1, 11: 1, 12: 1}),
-        ({10: (1, 2), 11: (10, 12), 12: (10, 11)}, {11: 10, 12: 10}),  # an inner loop that passes on what an outer one changes
+        (
+            {10: (1, 2), 11: (10, 12), 12: (10, 11)},
+            {11: 10, 12: 10},
+        ),  # an inner loop passes on the value that the outer one changes
         ({10: (1, 13), 11: (10, 12), 12: (10, 12), 13: (11, 2)}, {11: 10, 12: 10}),
     ],
 )

@@ -153,7 +153,7 @@ def test_an_old_step_with_its_loss_outside_of_scopes(phases: Phases) -> None:
     # a norm of the gradient is needed behind it; then the first may be a norm too, of the weights
     assert phases(count, model, gradient, count) == ["unknown", "forward", "backward", "unknown"]
     assert phases(count) == ["unknown"]
-    # where what is differentiated is marked, the first is not
+    # names mark the differentiated part, and the first collective is outside of it
     assert phases(count, "jit(step)/transpose(jvp())/dot_general") == ["unknown", "backward"]
 
 

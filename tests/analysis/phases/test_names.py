@@ -78,7 +78,7 @@ def phase_of_dot(text: str) -> str:
     [
         ("layers/dot_general", "backward"),  # three calls of four are
         ("jit(matmul)/dot_general", "backward"),  # the step's function is another
-        ("rematted_computation/layers/dot_general", "recompute"),  # says itself what it is in all calls
+        ("rematted_computation/layers/dot_general", "recompute"),  # its name gives the phase in all calls
         ("jit(step)/jvp(Model)/dot_general", "forward"),  # begins with a scope of the step
         ("jit(step)/optimizer/dot_general", "optimizer"),
     ],

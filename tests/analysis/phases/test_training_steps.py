@@ -56,7 +56,7 @@ def products(context: Context) -> dict[tuple[str, str], str]:
 
 
 STEPS = {
-    "two_layers": {"forward": 2, "backward": 3},  # of the first layer no cotangent of the input is needed
+    "two_layers": {"forward": 2, "backward": 3},  # the first layer's input needs no cotangent
     "remat": {"forward": 4, "recompute": 4, "backward": 7},  # the derivative of the sine needs the last product too
     "microbatches": {"forward": 2, "backward": 3},  # in the body of a loop
     "loss_not_returned": {"forward": 2, "backward": 3},

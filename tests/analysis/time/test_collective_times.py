@@ -80,7 +80,7 @@ IN_TORUS = {
 @pytest.mark.parametrize(("profile", "topology", "devices", "kind", "groups", "bound"), IN_TORUS.values(), ids=IN_TORUS)
 def test_all_reduces_in_a_torus(profile: str, topology: str, devices: int, kind: str, groups: str, bound: float) -> None:
     text = module(devices, kind, groups)
-    if profile == "tpu-v5p":  # a device is a chip where its kernels are split over both cores
+    if profile == "tpu-v5p":  # a device is a chip if its kernels are split over both cores
         split = 'k = f32[8]{0:T(128)} iota(), iota_dimension=0, backend_config={"megacore_config":{}}'
         text = text.replace("ROOT c", f"{split}\n  ROOT c")
     time = time_of(text, profile, topology)
@@ -96,7 +96,7 @@ def test_other_kinds_in_a_torus() -> None:
     scatter = module(16, "reduce-scatter", "[1,16]<=[16]", f"{SUM}, dimensions={{0}}", result=MIB // 16)
     assert us(time_of(scatter, "tpu-v5e", "4x4").bound_s) == pytest.approx(15 / 16 * MIB / 100e3)
     exchange = module(16, "all-to-all", "[1,16]<=[16]", "dimensions={0}")
-    # half of what each device has crosses the middle: N/8 of it over a ring's two links, N/4 over a line's one
+    # half of each device's data crosses the middle: N/8 of it over a ring's two links, N/4 over a line's one
     assert us(time_of(exchange, "tpu-v5e", "16").bound_s) == pytest.approx(MIB * 16 / 8 / 50e3)
     assert us(time_of(exchange, "tpu-v5e", "4x4").bound_s) == pytest.approx(MIB * 4 / 4 / 50e3)
 

@@ -75,7 +75,7 @@ def text_of_cycles(space: str, *cycles: int) -> str:
 @pytest.mark.parametrize(
     ("text", "profile"),
     [
-        (text_of_cycles("S(1)", 200, 400, 2283, 2299, 2687), None),  # convolutions on a v5e, of which one is at 7x's least
+        (text_of_cycles("S(1)", 200, 400, 2283, 2299, 2687), None),  # convolutions on a v5e; one takes 7x's least time
         (text_of_cycles("S(1)", 264, 2130, 2134, 2513), None),  # a small step on a v5e; v6e has no kernel at 264
         (text_of_cycles("S(1)", 258, 1849, 2233), "tpu-v5e"),
         (text_of_cycles("S(1)", 1032, 1521, 2116, 2120), "tpu-v6e"),

@@ -28,7 +28,7 @@ EXPECTED: dict[str, list[dict[str, Any]]] = {name: [entry["facts"]] for name, en
 }
 DUMPS = sorted(name for name, facts in EXPECTED.items() if facts)
 
-# Text that is broken on purpose: rule, line and column of what is said about it. Nothing is said about any other.
+# Text that is broken on purpose: rule, line and column of its finding. Other texts have no such finding.
 # In text without ids names repeat, and callees have none.
 NAMELESS = {"prints/no_ids.txt", "prints/fingerprint.txt"}
 FAULTS: dict[str, list[tuple[str, int, int | None]]] = {
@@ -161,5 +161,5 @@ def test_replica_groups() -> None:
     parsed = module(DATA / "handmade/replica_groups.txt", Wants(opcodes))
     read = {i.name: i.attr("replica_groups") for i in parsed.instructions}
     spelt = {name: [list(group) for group in value.groups] for name, value in read.items() if isinstance(value, DeviceGroups)}
-    spelt["everybody"] = spelt["everybody"] or [list(range(8))]  # no groups at all stand for one of everybody
+    spelt["everybody"] = spelt["everybody"] or [list(range(8))]  # no groups at all stand for one group of all devices
     assert spelt == groups

@@ -81,7 +81,7 @@ def test_what_is_no_instruction(text: str, line: int, column: int, message: str)
         ("%a = f32[] add(b), x=\n", 2, 1, "expected a value"),
         ("%a = f32[] add(b), x={1\n%c = f32[] negate(d)\n", 1, 22, "'{' is not closed"),
         ("%a = f32[] add(b), x={1 ]", 1, 25, "']' does not close '{'"),
-        ("%a = f32[] add(b), x={1\n  ]", 1, 22, "'{' is not closed"),  # what closes on a later line may well be right
+        ("%a = f32[] add(b), x={1\n  ]", 1, 22, "'{' is not closed"),  # the bracket on a later line may be right
         ('%a = f32[] add(b), x="it', 1, 22, "expected a value"),
         ('%a = f32[] add(b), x={"it', 1, 23, "a string is not closed"),
         ('%a = f32[] add(b), backend_config={"it"\n', 1, 35, "'{' is not closed"),

@@ -158,7 +158,7 @@ def test_an_instruction_alone_is_no_module() -> None:
             ["oops", "%q = f32[2] sqrt(%p)", "oops"],
             [(5, 3, "expected an instruction", 1), (7, 3, "expected an instruction", 1)],
         ),
-        (["oops", "oops"], [(5, 3, "expected an instruction", 1)]),  # what follows may continue the line before
+        (["oops", "oops"], [(5, 3, "expected an instruction", 1)]),  # the second line may continue the first
         (["%q = f32[2] sqrt(%p) /* open"], [(5, 24, "a comment is not closed", 1)]),
     ],
 )

@@ -45,7 +45,7 @@ def many_loops(attributes: str) -> str:
 
 def read(text: str) -> tuple[Module, float]:
     """Return the module, and its bytes in memory for each loop."""
-    module(text, WANTS)  # what the first reading imports and compiles does not count
+    module(text, WANTS)  # imports and compiles patterns, which do not count
     tracemalloc.start()
     try:
         parsed = module(text, WANTS)

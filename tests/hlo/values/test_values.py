@@ -46,7 +46,7 @@ VALUES: list[tuple[str, str, object]] = [
     ("dimensions", "{ 0 , /*index=1*/ 1 }", (0, 1)),
     ("iota_dimension", "1", 1),
     ("slice_sizes", "{1,128}", (1, 128)),
-    ("slice_sizes", "{{1,8},{2,8}}", (1, 8, 2, 8)),  # of a permute in place
+    ("slice_sizes", "{{1,8},{2,8}}", (1, 8, 2, 8)),  # in-place collective-permute
     ("custom_call_target", '"a\\"b\\\\c"', 'a"b\\c'),
     ("calls", "%fused.1", ("fused.1",)),
     ("calls", "fused.1", ("fused.1",)),

@@ -39,7 +39,7 @@ PALETTE: Mapping[str, Colour] = {
     "backward": _VERMILION,
     "optimizer": _GREEN,
     "unknown": _GREY,
-    # what binds
+    # bounds (resources)
     "compute": _BLUE,
     "memory": _ORANGE,
     "collective": _PURPLE,

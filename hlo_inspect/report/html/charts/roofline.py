@@ -15,8 +15,12 @@ from hlo_inspect.report.model import Unit
 
 _NAMED = 5
 _WITH_PROFILE = "With --profile the page shows how far each is from what the accelerator can."
-_HIGH, _RIGHT = 0.75, 0.4  # parts of the picture: names hang below what is higher, and end at what is further right
-_WIDE, _TALL, _STACKED = 0.25, 0.2, 2  # what is near, as parts of the picture, and how many names stand there
+_HIGH, _RIGHT = 0.75, 0.4  # shares of the picture: a name hangs below a higher point, and ends at a point further right
+_WIDE, _TALL, _STACKED = (
+    0.25,
+    0.2,
+    2,
+)  # width and height of a neighbourhood as shares of the picture, and the number of names in it
 _APART = 0.4  # powers of ten between the names of roofs
 _LARGEST_MARK = 36
 _MEASURES = (

@@ -13,7 +13,7 @@ from hlo_inspect.report.html.model import Chart, Measure
 
 _MEASURES = (("estimate_s", "Time"), ("bound_s", "Time at least"), ("bytes_accessed", "Bytes"), ("flops", "FLOPs"))
 _MOST = 0.4
-_DEPTH, _LEVEL, _AROUND = 5, 64, 30  # levels that are shown, pixels of one and beside them
+_DEPTH, _LEVEL, _AROUND = 5, 64, 30  # levels shown, pixels per level, and pixels around them
 _ALONE = "Time is that of the kernels, one after the other: the module is not scheduled."
 _WITHOUT_NAME = ("(no named scope)", "(not printed)")
 
