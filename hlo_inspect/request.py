@@ -74,7 +74,7 @@ def _option(default: T, *flags: str, help: str, **info: Any) -> T:  # noqa: A002
 class Request:
     """Options that apply to each module of an input."""
 
-    passes: str | Sequence[str] = _option(("summary",), help="Names of commands; the first names the report.")
+    passes: str | Sequence[str] = _option(("summary",), help="Names of commands; the first one names the report.")
     _: KW_ONLY
     also: Sequence[str] = _option((), help="Passes whose facts and findings are added, without their tables.")
 
@@ -82,17 +82,17 @@ class Request:
 
     name: str | None = _option(
         None,
-        help="The instruction that is asked about: its name; for `show` also a line or pattern.",
+        help="Name of the instruction; for `show` also a line or pattern.",
         commands=("memory", "show"),
     )
-    to: str | None = _option(None, help="Another instruction, to which the ways are shown.", commands=("show",))
+    to: str | None = _option(None, help="Second instruction: `show` prints the paths to it.", commands=("show",))
     depth: int = _option(
         2,
         "--depth",
         metavar="N",
         minimum=0,
         shows_default=True,
-        help="How many steps around the instruction are shown.",
+        help="Show operands and users up to N steps away.",
         commands=("show",),
     )
     quick: bool = _option(
@@ -102,13 +102,13 @@ class Request:
         commands=("summary", "params", "memory", "list", "show"),
     )
     cost_model: CostModelName | None = _option(
-        None, "--cost-model", help="Add Alpa's costs, which have no unit.", commands=("collectives",)
+        None, "--cost-model", help="Add Alpa's costs (no unit).", commands=("collectives",)
     )
     alpha: str | None = _option(
         None,
         "--alpha",
         metavar="AXIS=A,…",
-        help="Alpa's alpha by mesh axis, as d0=1,d1=1.",
+        help="Set Alpa's alpha by mesh axis, for example d0=1,d1=1.",
         commands=("collectives",),
         needs="cost_model",
     )
@@ -116,27 +116,26 @@ class Request:
         None,
         "--beta",
         metavar="AXIS=B,…",
-        help="Alpa's beta by mesh axis, as d0=1,d1=0.1.",
+        help="Set Alpa's beta by mesh axis, for example d0=1,d1=0.1.",
         commands=("collectives",),
         needs="cost_model",
     )
 
     # -- the input ------------------------------------------------------------------------------------------------------
 
-    module: str | None = _option(None, "--module", metavar="REGEX", section=INPUT, help="Only modules whose name matches.")
+    module: str | None = _option(None, "--module", metavar="REGEX", section=INPUT, help="Choose modules by name.")
     stage: str | None = _option(
         None,
         "--stage",
         metavar="TEXT",
         section=INPUT,
-        help="In a dump directory, read the files of this stage, or with TEXT in their name.",
+        help="Of a dump directory, read the files of this stage, or with TEXT in their name.",
     )
     strict: bool = _option(
         False,
         "--strict",
         section=INPUT,
-        help="Refuse what XLA's parser refuses, instead of reading on (extra [xla]). That parser does not verify: a wrong "
-        "result shape is accepted.",
+        help="Refuse texts that XLA's parser refuses (extra [xla]). That parser accepts wrong result shapes.",
     )
     jobs: int = _option(
         1,
@@ -155,14 +154,14 @@ class Request:
         "--mesh",
         metavar="NAME=N,…",
         section=PROGRAM,
-        help="Names of the mesh's axes with their sizes, as data=4,model=2.",
+        help="Name the mesh axes with their sizes, for example data=4,model=2.",
     )
     phases: PhasesFrom = _option(
         "graph",
         "--phases",
         section=PROGRAM,
         shows_default=True,
-        help="What decides the phase (forward, backward, …) if op_names leave it open: the graph of values, or nothing.",
+        help="Decide phases (forward, backward, …) that op_names leave open by the graph of values, or leave them unknown.",
     )
     platform: PlatformName | None = _option(
         None, "--platform", section=PROGRAM, help="Set the platform if it is detected wrongly: device memory depends on it."
@@ -172,7 +171,7 @@ class Request:
         "--custom-calls",
         metavar="FILE",
         section=PROGRAM,
-        help="YAML with the work of custom calls of your own, by target.",
+        help="Read a YAML file with the work of your own custom calls, by target.",
     )
     profile: str | Sequence[str] | None = _option(
         None,
@@ -180,15 +179,15 @@ class Request:
         metavar="NAME|FILE",
         section=PROGRAM,
         completes="profiles",
-        help="Hardware profile to compute times for; `profiles` lists them, `time` compares several. By default the "
-        "accelerator that the dump names, if it does.",
+        help="Compute times for this hardware profile; `profiles` lists them, `time` compares several. Default: the "
+        "accelerator that the dump names, if any.",
     )
     what_if: str | Sequence[str] = _option(
         (),
         "--what-if",
         metavar="FIGURE=Nx",
         section=PROGRAM,
-        help="Multiply a figure of the profile, as links.nvlink.bandwidth=2x or peak.bf16=2x.",
+        help="Multiply a figure of the profile, for example links.nvlink.bandwidth=2x or peak.bf16=2x.",
     )
     devices_per_node: int | None = _option(
         None,
@@ -196,14 +195,14 @@ class Request:
         metavar="N",
         minimum=1,
         section=PROGRAM,
-        help="Devices that the nearest links join, instead of the profile's number. Needs a profile.",
+        help="Set the number of devices that the nearest links join, instead of the profile's. Needs a profile.",
     )
     topology: str | None = _option(
         None,
         "--topology",
         metavar="AxB",
         section=PROGRAM,
-        help="Where devices are: 2x8 is 2 nodes of 8, or the axes of a torus; 2x8T(1,0) numbers along the first axis "
+        help="Place the devices: 2x8 is 2 nodes of 8, or the axes of a torus; 2x8T(1,0) numbers along the first axis "
         "first. Needs a profile.",
     )
 

@@ -121,7 +121,7 @@ class Collective(NamedTuple):
             return f"the shape of {place} or of its operands cannot be read, or has no size"
         if self.kind == "ragged-all-to-all":
             return f"{place} sends what its operands say at run time"
-        return f"the group size of {place} is not known: {self.participants.fault or 'the text does not say'}"
+        return f"the group size of {place} is unknown: {self.participants.fault or 'the text does not say'}"
 
 
 def find_collectives(module: Module, counts: DeviceCounts) -> list[Collective]:

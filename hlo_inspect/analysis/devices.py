@@ -166,7 +166,7 @@ def participants(groups: DeviceGroups | MalformedValue | None, mode: GroupMode, 
         return Participants(None, None, fault=groups.reason)
     if groups is None or not groups.listed:
         size = _participant_count(mode, counts)
-        fault = None if size else "the groups are all devices, and their number is not known"
+        fault = None if size else "the groups are all devices, and their number is unknown"
         return Participants(None, size, fault=fault)
     # compact groups name each of their ids once
     devices = (groups.largest_id,) if groups.is_compact else (device for group in groups.groups for device in group)
@@ -177,7 +177,7 @@ def participants(groups: DeviceGroups | MalformedValue | None, mode: GroupMode, 
     largest = max(sizes)
     if mode is GroupMode.CROSS_REPLICA_AND_PARTITION:
         if counts.partitions is None:
-            return Participants(groups, None, len(sizes) == 1, "the number of partitions is not known")
+            return Participants(groups, None, len(sizes) == 1, "the number of partitions is unknown")
         largest *= counts.partitions
     return Participants(groups, largest, len(sizes) == 1)
 

@@ -115,9 +115,7 @@ def find_mesh(lists: Sequence[Groups], devices: int) -> Mesh:
         position = {device: index for index, device in enumerate(order)}
         shape = _row_major_shape([tuple(tuple(position[i] for i in group) for group in groups) for groups in lists], devices)
     if order is None or shape is None:
-        return Mesh(
-            None, reason=f"no row-major mesh of {devices} devices has every group, and no other order follows from the groups"
-        )
+        return Mesh(None, reason=f"no row-major mesh of {devices} devices fits all groups, and the groups imply no other order")
     return Mesh(shape, order)
 
 
@@ -179,7 +177,7 @@ def device_groups(groups: Groups, mode: GroupMode, counts: DeviceCounts) -> Grou
     groups = groups or (tuple(range(replicas)),)
     together = range(partitions if mode is GroupMode.CROSS_REPLICA_AND_PARTITION else 1)
     if sum(map(len, groups)) * len(together) > MAX_DEVICES:
-        raise DeviceListError("the groups name too many devices")
+        raise DeviceListError("the groups name too many devices to compare")
     return tuple(tuple(replica * partitions + partition for replica in group for partition in together) for group in groups)
 
 

@@ -81,7 +81,7 @@ def mesh_of(module: Module, collectives: Sequence[Collective], counts: DeviceCou
     if names is None:
         names = axis_names(mesh, stated)
     is_sure = not module.problems.is_truncated or any(_runs(_named_axes(named, mesh) or ()) == mesh.axes for named in stated)
-    partial_reason = "" if is_sure else "the text is cut off, and the missing part may divide the devices further"
+    partial_reason = "" if is_sure else "the module is truncated, and its missing part may divide the devices further"
     return replace(mesh, names=names or _plain_names(mesh.axes, counts), note=note, partial_reason=partial_reason)
 
 
@@ -98,7 +98,7 @@ def _no_mesh_reason(
     """Return the reason why no mesh is searched for; empty if one is."""
     devices = counts.devices
     if devices is None:
-        return "the number of devices of the program is not known"
+        return "the number of devices of the program is unknown"
     if not 1 < devices <= MAX_DEVICES:
         return "the program is for one device" if devices == 1 else f"{devices} devices are too many"
     stray = next((c for c in collectives if c.participants.contradicts), None)
@@ -106,7 +106,7 @@ def _no_mesh_reason(
         return f"{stray.start.name} (line {stray.start.line}): {stray.participants.fault}"
     unprinted = next((c for c in collectives if c.participants.fault == NOT_PRINTED), None)
     if unprinted is not None:
-        return f"the text does not print between which devices {unprinted.start.name} (line {unprinted.start.line}) runs"
+        return f"the text does not print the devices of {unprinted.start.name} (line {unprinted.start.line}) runs"
     faults = (sharding_fault(sharding, counts, stated=module.header.states_devices) for sharding in shardings)
     return next(filter(None, faults), "")
 

@@ -62,7 +62,7 @@ def run(arguments: list[str]) -> int:
         tell("hlo-inspect: interrupted")
         return INTERRUPTED
     except MemoryError:
-        tell("hlo-inspect: out of memory; a command that asks for less (`collectives`, `summary --quick`) may have enough")
+        tell("hlo-inspect: out of memory; try a command that needs less (`collectives`, `summary --quick`)")
         return UNREADABLE
 
 

@@ -75,24 +75,27 @@ _in_tables, _in_output = map(_section, ("Tables", "Output"))
 
 _TABLES = (
     _in_tables(
-        "-n", "--top", type=click.IntRange(min=0), metavar="N", help="Rows of each table, the rest summed; 0 shows all."
+        "-n", "--top", type=click.IntRange(min=0), metavar="N", help="Show N rows of each table and sum the rest; 0 shows all."
     ),
     _in_tables(
-        "--table", metavar="NAME", shell_complete=completion.tables, help="Only the table of this name; CSV holds one table."
+        "--table",
+        metavar="NAME",
+        shell_complete=completion.tables,
+        help="Show only the table of this name. CSV holds one table.",
     ),
     _in_tables(
         "--columns",
         metavar="NAME,…",
         callback=_comma_separated,
         shell_complete=completion.columns,
-        help="Columns of the command's own table or of --table, in this order.",
+        help="Show these columns of the command's own table or of --table, in this order.",
     ),
     _in_tables(
         "--sort",
         metavar="NAME,…",
         callback=_comma_separated,
         shell_complete=completion.columns,
-        help="Sort that table: numbers from the largest, texts from A to Z; -NAME the other way round.",
+        help="Sort that table by a column: numbers from the largest, texts from A to Z; -NAME reverses.",
     ),
     _in_tables(
         "--filter",
@@ -100,19 +103,19 @@ _TABLES = (
         metavar="'COLUMN OP VALUE …'",
         multiple=True,
         shell_complete=completion.columns,
-        help="Rows of that table that meet all comparisons, as 'kind = all-gather bytes >= 1MiB'; OP is = != < <= > >= or ~ "
-        "(contains).",
+        help="Show rows of that table that meet all comparisons, for example 'kind = all-gather bytes >= 1MiB'. OP is "
+        "= != < <= > >= or ~ (contains).",
     ),
-    _in_tables("--sites", is_flag=True, help="One row for each instruction where pages show groups of equal ones."),
-    _in_tables("--bytes", "raw_bytes", is_flag=True, help="Sizes as plain integers of bytes."),
+    _in_tables("--sites", is_flag=True, help="Show one row per instruction instead of merged rows."),
+    _in_tables("--bytes", "raw_bytes", is_flag=True, help="Print sizes as plain integers of bytes."),
 )
 _OUTPUT = (
     _in_output(
         "-o", "--output", metavar="FILE", shell_complete=completion.files, help="Write to FILE instead of standard output."
     ),
-    _in_output("-q", "--quiet", is_flag=True, help="Tables only: no findings, no notes."),
-    _in_output("-v", "--verbose", is_flag=True, help="All findings, notes and the names of hidden columns."),
-    _in_output("--no-color", is_flag=True, help="No colour, as with the variable NO_COLOR."),
+    _in_output("-q", "--quiet", is_flag=True, help="Print tables only: no findings, no notes."),
+    _in_output("-v", "--verbose", is_flag=True, help="Print all findings, all notes and the names of hidden columns."),
+    _in_output("--no-color", is_flag=True, help="Print no color, as the variable NO_COLOR does."),
 )
 
 
@@ -169,7 +172,7 @@ def request_options(command_name: str) -> Callable[[Command], Command]:
 
 
 fail_on_option = click.option(
-    "--fail-on", type=click.Choice(SEVERITIES), help="Exit with 1 when a finding of this severity or above is reported."
+    "--fail-on", type=click.Choice(SEVERITIES), help="Exit with 1 if a finding has this severity or a higher one."
 )
 
 

@@ -140,7 +140,7 @@ def refuse_to_overwrite(name: str | None, inputs: Iterable[Path | str | None]) -
     for path in inputs:
         with suppress(OSError, ValueError):
             if path is not None and Path(path).is_file() and Path(path).samefile(name):
-                raise UsageError("is an input, and the report would be written over it", Location(name))
+                raise UsageError("is an input; the report would overwrite it", Location(name))
 
 
 def refuse_to_overwrite_dump(name: str | None, dump: str) -> None:

@@ -17,7 +17,7 @@ class ContradictoryDevices(Rule):
         with an id in two groups, or with a device that sends or receives twice.
 
     Why it matters
-        XLA refuses such a program, or it hangs. What the collective moves is not known.
+        XLA refuses such a program, or it hangs. What the collective moves is unknown.
 
     How to fix it
         Compare `num_partitions` and `replica_count` in the header with the ids: text from two dumps, or a module
@@ -40,7 +40,7 @@ class ContradictoryDevices(Rule):
     def check(self, context: Context) -> Iterator[Finding]:
         for fault in context.collective_faults:
             if fault.kind == "contradictory groups":
-                message = f"{fault.collective.start.name}: {fault.reason}, so that its group size is not known"
+                message = f"{fault.collective.start.name}: {fault.reason}, so that its group size is unknown"
                 yield self.finding_on(context, fault.collective, message)
             elif fault.kind == "contradictory pairs":
                 yield self.finding_on(context, fault.collective, f"{fault.collective.start.name}: {fault.reason}")

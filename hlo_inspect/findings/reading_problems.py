@@ -60,7 +60,7 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "warning",
         "An opcode that XLA does not have.",
         "Instructions whose opcode is neither in XLA today nor was in an earlier version.",
-        "The instruction is counted, but its FLOPs are not known, and what it computes is not followed.",
+        "The instruction is counted, but its FLOPs are unknown, and what it computes is not followed.",
         "Look for a misspelling in an edited text. An opcode that is new in XLA: please report it.",
         "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f32[4]{0} negative(p)\n}",
     ),
@@ -80,7 +80,7 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "warning",
         "An element type that XLA does not have.",
         "Shapes such as `f99[4]`.",
-        "The size of the array is not known, and every total with it is null.",
+        "The size of the array is unknown, and every total with it is null.",
         "Look for a misspelling in an edited text. A type that is new in XLA: please report it.",
         "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f99[4]{0} convert(p)\n}",
     ),
@@ -237,9 +237,9 @@ UNKNOWN_VALUE = RulePage(
     "error",
     "The value of an asserted fact cannot be known.",
     "Assertions on a fact that is null in this module, other than the assertion that it is null.",
-    "The assertion fails: a value that is not known meets no expectation. The message gives the reason.",
+    "The assertion fails: a value that is unknown meets no expectation. The message gives the reason.",
     "Mend what the reason names, often a missing trip count or an unreadable line, or assert another fact. `null` asserts that "
-    "a value is not known, `known` that it is.",
+    "a value is unknown, `known` that it is.",
     "hlo-inspect check dump.txt --assert 'collectives.executed_count <= 12'      # a trip count depends on a parameter",
 )
 STALE_IGNORE = RulePage(

@@ -18,10 +18,10 @@ class UnaccountableMemory(Rule):
         In a module that is_scheduled: an operand that is used before it is defined, or not defined; an instruction,
         for example a loop, that does not have the shape of what it passes on; a computation that is run and not in
         the text; an alias to an output or parameter that does not exist, or of another size; an array whose size is
-        not known.
+        unknown.
 
     Why it matters
-        The figures that depend on it are not known (`null`). XLA refuses such a module: the text was edited, put
+        The figures that depend on it are unknown (`null`). XLA refuses such a module: the text was edited, put
         together from two dumps, or is damaged.
 
     How to fix it

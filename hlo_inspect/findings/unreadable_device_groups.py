@@ -17,8 +17,8 @@ class UnreadableDeviceGroups(Rule):
         fit: `[2,4]<=[4]` is 8 devices out of 4.
 
     Why it matters
-        The group size decides what one device sends. It is not known for this collective, so that the wire bytes of
-        the whole module are not known either.
+        The group size decides what one device sends. It is unknown for this collective, so that the wire bytes of
+        the whole module are unknown either.
 
     How to fix it
         Look at the line: such text comes from a dump that was cut or edited. If XLA prints it, please report it.
@@ -40,5 +40,5 @@ class UnreadableDeviceGroups(Rule):
     def check(self, context: Context) -> Iterator[Finding]:
         for fault in context.collective_faults:
             if fault.kind == "unreadable groups":
-                message = f"{fault.collective.start.name}: {fault.reason}, so that its group size is not known"
+                message = f"{fault.collective.start.name}: {fault.reason}, so that its group size is unknown"
                 yield self.finding_on(context, fault.collective, message)

@@ -77,7 +77,7 @@ class Bounds(NamedTuple):
 def _bounded(least: int, greatest: int | None, reason: str) -> Bounds:
     """Limit a figure to `MAX_FIGURE`, so that no text makes Python calculate with integers that grow with it."""
     if least > MAX_FIGURE or (greatest or 0) > MAX_FIGURE:
-        return Bounds(min(least, MAX_FIGURE), None, reason or "it is more than 10^30")
+        return Bounds(min(least, MAX_FIGURE), None, reason or "it exceeds 10^30")
     return Bounds(least, greatest, reason)
 
 
@@ -137,7 +137,7 @@ class CallGraph:
             elif role == "branch" and len(callees) > 1:
                 yield Call(instruction, name, Bounds(0, 1, f"{named} runs only one of its branches"))
             elif role == "custom":
-                yield Call(instruction, name, Bounds(0, None, f"{named} is a custom call, which runs it as it likes"))
+                yield Call(instruction, name, Bounds(0, None, f"{named} is a custom call, which runs it any number of times"))
             else:
                 yield Call(instruction, name, ONCE)
 
@@ -159,7 +159,7 @@ class CallGraph:
     def runs(self, computation: str) -> Bounds:
         """Return how often a computation runs in one run of the entry."""
         runs = self._runs.get(computation)
-        return runs or Bounds(0, None, f"nothing that was read calls {computation}")
+        return runs or Bounds(0, None, f"no instruction of the text calls {computation}")
 
     def runs_of_loop(self, loop: Loop) -> Bounds:
         """Return how often the body of a loop runs in one run of the entry, even if the body was not read."""
@@ -291,4 +291,4 @@ def _callers_first(calls: Mapping[str, Sequence[Call]]) -> list[str]:
 
 def recursion(computation: str) -> str:
     """Return the reason for a computation that is reached but not in `CallGraph.order`."""
-    return f"{computation} is called, directly or not, by a computation that calls itself"
+    return f"{computation} is part of a recursion"

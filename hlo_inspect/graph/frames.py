@@ -35,7 +35,7 @@ MAX_LOOPS = 3  # nested loops that carry a value
 MAX_CARRYING = 200  # loops and writes of parts in sequence
 MAX_NESTING = 64  # nested tuples: in a text without ids a tuple can hold itself
 MAX_FAULTS = 1000
-NO_NAME, NO_INDEX = "has an operand without a name", "does not say which element it takes"
+NO_NAME, NO_INDEX = "has an operand without a name", "has no tuple index"
 """Reasons for instructions of which a printer left something out."""
 NOT_DEFINED = "calls a computation that is not defined"
 LEAST_PLACES = 60_000  # minimum of `Frames.max_places`: nested calls multiply
@@ -128,11 +128,11 @@ class Frames:
         """Return why a call cannot be followed, else an empty string."""
         frame = self._frames[caller]
         if frame.depth >= MAX_DEPTH:
-            return "lies in too many calls of calls"
+            return "is nested in too many calls"
         is_checked = frame.depth % CHECKED_DEPTH == CHECKED_DEPTH - 1
         while is_checked:
             if frame.view.computation.name == computation:
-                return "calls a computation that it is part of"
+                return "calls a computation that contains it"
             if frame.caller is None:
                 break
             frame = self._frames[frame.caller[0]]

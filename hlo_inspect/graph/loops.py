@@ -114,9 +114,9 @@ def runs(direction: str, left: Progression, right: Progression) -> int:
         meets = change != 0 and gap % change == 0 and -gap // change > 0
         count = 0 if gap == 0 else -gap // change if meets else None
     else:
-        raise UnknownError(f"is not known: its condition compares with direction={direction}")
+        raise UnknownError(f"is unknown: its condition compares with direction={direction}")
     if count is None or not all(_fits(side.start + count * side.step, side.dtype) for side in (left, right)):
-        raise UnknownError("is not known: its condition stays true, or its counter overflows")
+        raise UnknownError("is unknown: its condition stays true, or its counter overflows")
     return count
 
 
@@ -259,11 +259,11 @@ class Induction:
     ) -> tuple[_Frame, Instruction]:
         self._step_on()
         if name is None:
-            raise UnknownError(f"is not known: its {role} is not named")
+            raise UnknownError(f"is unknown: its {role} is not named")
         computation = self._module.computations.get(name)
         roots = [i for i in computation.scalars.values() if i.is_root] if computation is not None else []
         if computation is None or not roots:
-            raise UnknownError(f"is not known: its {role} {name} is not in the text, or gives no integer")
+            raise UnknownError(f"is unknown: its {role} {name} is not in the text, or gives no integer")
         return _Frame(computation, parameter), roots[-1]
 
     def _from_callers(self, parameter: Instruction, path: ShapeIndex) -> _Number:

@@ -70,13 +70,13 @@ class ParameterLeaf:
         return self.kept_because == FITS
 
 
-FITS = "an output fits it"
+FITS = "an output fits"
 NOT_TOLD = "the text lacks the header"
 NO_RESULT = "the text ends before the result"
 NO_OUTPUT = "no output has its shape and type"
-OTHER_SHARDING = "outputs of its shape are sharded otherwise"
-OTHER_LAYOUT = "outputs of its shape lie otherwise in memory"
-ALL_TAKEN = "the outputs of its shape take other parameters"
+OTHER_SHARDING = "outputs of its shape have another sharding"
+OTHER_LAYOUT = "outputs of its shape have another layout or memory space"
+ALL_TAKEN = "outputs of its shape are aliased with other parameters"
 
 
 class InterfaceFault(NamedTuple):
@@ -285,7 +285,7 @@ def _faults(module: Module, shapes: dict[int, Shape | None], result: Shape | Non
     for number, index, output in [*pairs, *((donor.parameter, donor.parameter_index, None) for donor in module.header.donors)]:
         shape = shapes.get(number)
         if shapes and (number not in shapes or (shape is not None and subshape(shape, index) is None)):
-            message = f"the header gives away parameter {number}{list(index) or ''}, which the entry does not have"
+            message = f"the header donates parameter {number}{list(index) or ''}, which the entry does not have"
             faults.append(InterfaceFault(message, _bytes_at(result, output) if output is not None else 0))
     return tuple(faults)
 

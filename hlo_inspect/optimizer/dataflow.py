@@ -151,9 +151,7 @@ class Dataflow:
             else:
                 is_cycle = len(nodes) + len(active) < frames.max_places
                 frames.is_cut_short |= not is_cycle
-                nodes[top] = self.nodes.broken(
-                    top, "depends on itself" if is_cycle else "lies behind too many expressions to follow"
-                )
+                nodes[top] = self.nodes.broken(top, "depends on itself" if is_cycle else "is nested in too many expressions")
         return nodes[place]
 
     def _step(self, place: Place) -> int | Place | list[Place]:

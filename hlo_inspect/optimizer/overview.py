@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from hlo_inspect.optimizer.schedule.recognition import Rates
 
 HYPERPARAMETERS = {
-    "learning_rate": "the constant factor of the step",
+    "learning_rate": "learning rate: the constant factor of the step",
     "beta1": "decay of the first moment",
     "beta2": "decay of the second moment",
-    "beta3": "decay of AdEMAMix's slow average",
-    "alpha": "factor of that average in the step",
-    "epsilon": "what is added to the root of the second moment",
-    "weight_decay": "decay beside the step",
-    "l2": "decay inside the gradient",
-    "momentum": "decay of SGD's or RMSProp's momentum",
-    "nesterov": "whether that is Nesterov's",
+    "beta3": "decay of AdEMAMix's slow average of gradients",
+    "alpha": "factor of the slow average in the step (AdEMAMix)",
+    "epsilon": "constant added to the root of the second moment",
+    "weight_decay": "decoupled weight decay, applied beside the gradient step",
+    "l2": "L2 weight decay, added to the gradient",
+    "momentum": "momentum factor of SGD or RMSProp",
+    "nesterov": "true if the momentum is Nesterov's",
 }
 """The hyper-parameters that rules read, by the names of facts and columns. Each is a number; `nesterov` is 0 or 1."""
 
@@ -123,12 +123,12 @@ class Overview:
     def partial_reason(self) -> str:
         """The reason why there may be more updates than `rows`; empty if the text shows all of them."""
         if not self.is_complete:
-            return "the expressions are too large to compare all of them"
+            return "the expressions are too large to compare them all"
         if self.updates.is_cut_off:
-            return "the text is cut off, and the missing part may update weights"
+            return "the module is truncated, and its missing part may update weights"
         if self.faults:
             computation, name, reason = self.faults[0]
-            return f"{computation}: {name} {reason}, so that not all is known that the module computes"
+            return f"{computation}: {name} {reason}, so a part of the computation is unknown"
         return ""
 
     @cached_property

@@ -15,22 +15,18 @@ WORKLOAD = "workload"
 """The pass about workload files that is a command of its own; the others answer those of modules of the same name."""
 
 SUMMARIES: dict[str, str] = {
-    "summary": "One page: what this module is, its buffers, costs, optimizer, fusions, collectives and opcodes, and what looks "
-    "wrong.",
-    "params": "Entry parameters and outputs: shape, bytes, sharding, role in the optimizer, donated or not and why not, "
-    "used or not.",
-    "fusions": "Fusions by kind, root and content, the largest by bytes moved; custom calls by target.",
-    "collectives": "Every collective: kind, bytes, groups, mesh axis, reduction, asynchronous or not, how often it runs, "
-    "phase, source line.",
-    "optimizer": "The optimizer update: rule and constants; which parameter is a weight, moment, master weight or counter.",
-    "cost": "FLOPs and bytes by opcode, kind of fusion, phase and source line; with --profile also time.",
-    "top": "The kernels that run on the device: runs, FLOPs, bytes, FLOP per byte, phase, source; with --profile bound and "
-    "estimate.",
-    "time": "Where the time of a step goes: compute, memory, exposed communication, and the bottleneck.",
-    "memory": "Device memory: does it fit, what is live at the peak, and the largest arrays of any text.",
-    "custom-calls": "Custom calls by target: what each does, how that is known, and what is unknown.",
-    "fingerprint": "Two hashes of each module: of its program, and of its schedule.",
-    WORKLOAD: "A network simulator's workload file: totals by pass, kind and group; the same rows in another dialect.",
+    "summary": "Show one page: the module, its buffers, costs, optimizer, fusions, collectives, opcodes and findings.",
+    "params": "List entry parameters and outputs: shape, bytes, sharding, role, donated or why not, used or not.",
+    "fusions": "List fusions by kind, root and content, the largest by bytes accessed; custom calls by target.",
+    "collectives": "List collectives: kind, bytes, groups, mesh axis, reduction, async or not, runs, phase and source line.",
+    "optimizer": "Recognize the optimizer update: rule and constants; which parameters are weights, moments or counters.",
+    "cost": "Count FLOPs and bytes by opcode, kind of fusion, phase and source line; with --profile also time.",
+    "top": "List kernels by cost: runs, FLOPs, bytes, FLOP per byte, phase, source; with --profile bound and estimate.",
+    "time": "Show the time of a step by part: compute, memory, exposed communication; and its bottleneck.",
+    "memory": "Show device memory: does it fit, what is live at the peak, and the largest arrays.",
+    "custom-calls": "List custom calls by target: the work of each, its source, and what is unknown.",
+    "fingerprint": "Print two hashes of each module: of its program, and of its schedule.",
+    WORKLOAD: "Read a network simulator's workload file: totals by pass, kind and group; or convert it to another dialect.",
 }
 """Text of each pass in the list of commands: the first paragraph of its docstring."""
 

@@ -22,11 +22,11 @@ from hlo_inspect.passes.base import Pass, with_lower_bound
 from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
 _COUNTS = frozenset({"total", *(kind.replace("-", "_") for kind in KINDS)})
-_NO_UNIT = "alpa.search_cost: costs have no unit: they are for comparing, and no times"
+_NO_UNIT = "alpa.search_cost: costs have no unit; compare them with each other, never with times"
 
 
 class Alpa(Pass):
-    """Alpa's communication primitives, the cost of its first search, and the costs of its device mesh.
+    """Compute Alpa's communication primitives, the cost of its first search, and the costs of its device mesh.
 
     No command of its own: `collectives --cost-model` shows it, and checks can name its facts.
     """
@@ -37,7 +37,12 @@ class Alpa(Pass):
         FactSpec("alpa.search_cost", "number", "cost of Alpa's first search: 0.001 x multiplications + elements moved"),
         FactSpec("alpa.mesh_cost.<axis>", "number", "alpha-beta cost of a step's collectives along a mesh axis"),
         FactSpec("alpa.collectives.<kind>", "count", "communication primitives as Alpa counts them", _COUNTS),
-        FactSpec("alpa.nonscalar_collectives.<kind>", "count", "the same without all-reduces of one number", _COUNTS),
+        FactSpec(
+            "alpa.nonscalar_collectives.<kind>",
+            "count",
+            "the same without all-reduces of one number",
+            _COUNTS,
+        ),
     )
 
     def run(self, context: Context) -> Section:
@@ -58,7 +63,7 @@ class Alpa(Pass):
         unpriced = sum(len(cost.runs) for cost in costs if cost.cost is None)
         if unpriced:
             which = "1 collective has" if unpriced == 1 else f"{unpriced:,} collectives have"
-            notes.append(f"{which} no cost: no mesh axis is known that it runs along, or there is no formula for its kind")
+            notes.append(f"{which} no cost: the mesh axis is unknown, or Alpa has no formula for the kind")
         return Section(facts, _tables(context, search, costs), [*notes, _NO_UNIT])
 
 
@@ -66,7 +71,7 @@ def _unknown_reason(along: list[MeshCost]) -> str:
     """Return the first reason why a cost along an axis is unknown."""
     for cost in along:
         if cost.cost is None:
-            return f"the bytes or devices of a {cost.kind} are not known"
+            return f"the bytes or devices of a {cost.kind} are unknown"
         for runs in cost.runs:
             if not runs.is_exact:
                 return runs.reason
@@ -91,7 +96,7 @@ def _search_table(search: SearchCost) -> Table:
         Column("factor", "number", optional=True, get=lambda part: part.factor),
         Column("cost", "number", summed=True, get=lambda part: part.cost),
     )
-    return Table.of("alpa_search", "Cost of Alpa's search, without a unit", columns, search.parts, page_rows=0)
+    return Table.of("alpa_search", "Cost of Alpa's search (no unit)", columns, search.parts, page_rows=0)
 
 
 def _mesh_table(costs: list[MeshCost]) -> Table:
@@ -104,4 +109,4 @@ def _mesh_table(costs: list[MeshCost]) -> Table:
         Column("cost_of_one", "number", get=lambda row: row.cost),
         Column("cost", "number", summed=True, get=lambda row: row.total, least=lambda row: row.least),
     )
-    return Table.of("alpa_mesh", "Costs on Alpa's device mesh, without a unit", columns, costs)
+    return Table.of("alpa_mesh", "Costs on Alpa's device mesh (no unit)", columns, costs)

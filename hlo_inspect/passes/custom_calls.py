@@ -31,26 +31,26 @@ _FACTS: dict[str, CallFigure] = {
 
 
 class CustomCalls(Pass):
-    """Custom calls by target: what each does, how that is known, and what is unknown.
+    """List custom calls by target: the work of each, its source, and what is unknown.
 
-    The figures are those of all runs in a step. Attention, matrix multiplications, convolutions, linear algebra
-    and sorting are counted by target, shapes and `backend_config`; kernels of Pallas by their own estimate, else by names of
-    JAX's library. `known_by` says which: config, shapes, estimate, name, a leading term of what depends on the algorithm, a
-    marker that does nothing, or a file of --custom-calls. Least FLOPs are those of the pairs of queries and keys that a static
-    mask lets through. Lengths that are known at run time alone count in full, so that figures are upper bounds there. Bytes are
-    operands and results without workspaces, or what an estimate says. Of all others only the bytes are known: the page
-    ends with a file of --custom-calls to fill in for them.
+    Figures are those of all runs in a step. Attention, matrix multiplications, convolutions, linear algebra and sorting are
+    counted by target, shapes and `backend_config`. Pallas kernels count by their own estimate, else by names of JAX's library.
+    `known_by` names the source: config, shapes, estimate, name, leading term, marker (does nothing), or a --custom-calls file.
+
+    Least FLOPs leave out pairs of queries and keys that a static mask excludes. Sequence lengths that are known at run time
+    only count in full, so the figures are upper bounds. Bytes are operands and results without workspaces, or those of an
+    estimate. Other targets have bytes only; the page ends with a --custom-calls template for them.
     """
 
     name = "custom-calls"
     wants = KERNEL_WANTS
     specs = (
-        FactSpec("custom_calls.flops", "flops", "FLOPs of all runs of custom calls"),
-        FactSpec("custom_calls.least_flops", "flops", "those of them that static masks let through"),
-        FactSpec("custom_calls.matmul_flops", "flops", "those that are matrix multiplications"),
-        FactSpec("custom_calls.transcendentals", "count", "transcendental functions of all runs of custom calls"),
-        FactSpec("custom_calls.bytes", "bytes", "operands and results of all runs of custom calls, without workspaces"),
-        FactSpec("custom_calls.unknown_count", "count", "custom calls whose work is not known"),
+        FactSpec("custom_calls.flops", "flops", "FLOPs of custom calls, all runs of a step"),
+        FactSpec("custom_calls.least_flops", "flops", "the same without pairs that a static attention mask excludes"),
+        FactSpec("custom_calls.matmul_flops", "flops", "FLOPs of custom calls in matrix multiplications"),
+        FactSpec("custom_calls.transcendentals", "count", "transcendental functions of custom calls, all runs of a step"),
+        FactSpec("custom_calls.bytes", "bytes", "operand and result bytes of custom calls in one step, without workspaces"),
+        FactSpec("custom_calls.unknown_count", "count", "custom calls whose work is unknown"),
     )
 
     def run(self, context: Context) -> Section:
@@ -65,7 +65,7 @@ class CustomCalls(Pass):
         notes = [f"{name}: {amount.reason}" for name, amount in figures.items() if not amount.is_exact]
         full = sum(call.cost.at_full_lengths for call in calls)
         if full:
-            notes.append(f"custom_calls.flops: {full:,} calls are counted at full lengths, which are known when they run")
+            notes.append(f"custom_calls.flops: {full:,} calls count at full lengths; the true ones are known at run time")
         return Section(facts, custom_call_tables(calls), notes, passages=_stanza(calls))
 
 
@@ -82,10 +82,10 @@ def _stanza(calls: Iterable[StepCall]) -> Iterator[Passage]:
     lines = ["custom_calls:"]
     for target, kernel, is_kernel in list(kernels)[:MAX_STANZAS]:
         lines += [f"  - target: {_quoted(target)}", *([f"    kernel: {_quoted(kernel)}"] if is_kernel else [])]
-        lines += ["    flops: 0  # such as 2 * operands[0].dims[0] * operands[0].dims[1] * result.dims[1]"]
+        lines += ["    flops: 0  # for example 2 * operands[0].dims[0] * operands[0].dims[1] * result.dims[1]"]
     if len(kernels) > MAX_STANZAS:
         lines.append(f"  # and {len(kernels) - MAX_STANZAS} more")
-    yield Passage("To fill in, for --custom-calls FILE.yaml", "\n".join(lines), verbatim=True)
+    yield Passage("Template for --custom-calls FILE.yaml", "\n".join(lines), verbatim=True)
 
 
 def _quoted(text: str) -> str:
@@ -141,7 +141,7 @@ def custom_calls_by_target(context: Context, *, with_cost: bool) -> Table:
         title = "Custom calls of one step by target"
         return Table.of("custom_calls_by_target", title, (*_COLUMNS, *_AS_PRINTED), step_by_target(context.cost.calls))
     columns, counts = (Column("target"), Column("count", "count", summed=True)), context.custom_call_targets.most_common()
-    return Table("custom_calls_by_target", "Custom calls by target, each counted once", columns, tuple(counts))
+    return Table("custom_calls_by_target", "Custom calls by target, each site once", columns, tuple(counts))
 
 
 def _transfers(calls: Iterable[StepCall]) -> Table:
@@ -152,7 +152,7 @@ def _transfers(calls: Iterable[StepCall]) -> Table:
         bounded("runs", "count", _figure("runs")),
         bounded("bytes", "bytes", _moved),
     )
-    return Table.of("host_transfers", "Moved between host and device memory in one step", columns, step_by_target(calls))
+    return Table.of("host_transfers", "Host transfers of one step by target", columns, step_by_target(calls))
 
 
 def operand_bytes(call: Instruction) -> int | None:
@@ -169,7 +169,7 @@ def _moved(group: _Group) -> Bounds:
     whole = Bounds.exactly(0)
     for call in group:
         size = result_bytes(call.instruction)
-        amount = Bounds(0, None, "a shape is not known") if size is None else Bounds.exactly(size)
+        amount = Bounds(0, None, "a shape is unknown") if size is None else Bounds.exactly(size)
         whole = whole.plus(amount.times(call.runs))
     return whole
 
@@ -187,4 +187,4 @@ def _unknown_calls(calls: Iterable[StepCall]) -> Table:
         Column("line", "number", get=lambda group: group[0].line),
     )
     largest_first = sorted(kernels, key=lambda group: -total_of_step(group, "bytes").least)
-    return Table.of("unknown_custom_calls", "Custom calls whose work is not known", columns, largest_first)
+    return Table.of("unknown_custom_calls", "Custom calls whose work is unknown", columns, largest_first)

@@ -13,14 +13,14 @@ NOT_SCHEDULED = "the module is not scheduled"
 
 
 class Fingerprint(Pass):
-    """Two hashes of each module: of its program, and of its schedule.
+    """Print two hashes of each module: of its program, and of its schedule.
 
-    Two texts of one program have the same first hash: it does not depend on the names of module, computations, instructions and
-    channels, on metadata, on the order of independent lines, nor on whether the text is scheduled. The second one is that of
-    the program with the order of its instructions; a module that is not scheduled has none, and of serialized HLO and StableHLO
-    neither is known, since these do not hold all that belongs to a program. Both are the same on every machine.
-    `normalize` prints the text that they are made of; a version of hlo-inspect that spells that otherwise gives other hashes,
-    and its changelog says so.
+    Two texts of one program have the same first hash. It ignores names of modules, computations, instructions and channels,
+    metadata, the order of independent lines, and the schedule. The second hash covers the order of instructions too. It is
+    absent if the module is not scheduled. Both are unknown for serialized HLO and StableHLO, which lack parts of a program.
+
+    Both are the same on every machine. They hash the text that `normalize` prints. The changelog says when a version of
+    hlo-inspect spells that text differently, which changes all hashes.
     """
 
     name = "fingerprint"

@@ -27,22 +27,22 @@ KINDS = frozenset({"kLoop", "kInput", "kOutput", "kCustom"})
 
 
 class Fusions(Pass):
-    """Fusions by kind, root and content, the largest by bytes moved; custom calls by target.
+    """List fusions by kind, root and content, the largest by bytes accessed; custom calls by target.
 
-    Counts are over all computations. The root is that of the fused computation; a fusion is multi-output when its root is a
-    tuple. FLOPs and bytes are those of all runs in a step by XLA's cost model: of what is sliced or updated in
-    place only that part counts. A fusion inside of another moves nothing by itself. Operand and result bytes are those of one
-    run, as the shapes say.
+    Counts cover all computations. The root is that of the fused computation; if it is a tuple, the fusion is multi-output.
+    FLOPs and bytes are those of all runs in a step by XLA's cost model. Of an array that is sliced or updated in place, only
+    that part counts. A fusion inside another accesses no memory by itself. Operand and result bytes are those of one run,
+    computed from the shapes.
     """
 
     name = "fusions"
     wants = Wants(opcodes=OPCODES, checked=True)
     table_wants = KERNEL_WANTS | Wants(operands=CUSTOM_CALL)
     specs = (
-        FactSpec("fusions.count", "count", "fusion instructions over all computations"),
+        FactSpec("fusions.count", "count", "fusion instructions in all computations"),
         FactSpec("fusions.kind.<kind>", "count", "fusions of a kind", KINDS),
         FactSpec("fusions.multi_output_count", "count", "fusions whose root is a tuple"),
-        FactSpec("custom_calls.count", "count", "custom-call instructions over all computations"),
+        FactSpec("custom_calls.count", "count", "custom-call instructions in all computations"),
         FactSpec("custom_calls.target.<target>", "count", "custom calls of a target"),
     )
 
@@ -122,10 +122,10 @@ def fusion_tables(context: Context) -> Iterator[Table]:
     """Yield the tables of fusions, merged fusions and kinds, those with most bytes first; of roots; and of the content."""
     fusions = list(_rows(context))
     rows = sorted(fusions, key=_WEIGHT, reverse=True)
-    yield Table.of("fusions", "Fusions of one step, by bytes moved", _COLUMNS, rows, page_as="fusion_groups")
+    yield Table.of("fusions", "Fusions of one step, by bytes accessed", _COLUMNS, rows, page_as="fusion_groups")
     equal = _merge_fusions(rows)
     groups = sorted(equal, key=lambda group: (group.per_step.size.least, group.form.weight[1] * len(group.rows)), reverse=True)
-    yield Table.of("fusion_groups", "Fusions of one step, equal ones together, by bytes moved", _GROUPS, groups)
+    yield Table.of("fusion_groups", "Fusions of one step, merged, by bytes accessed", _GROUPS, groups)
     yield _by_kind_of_step(equal)
     yield _by_root(fusions)
     yield _content(fusions)
@@ -219,7 +219,7 @@ def fusions_by_kind(context: Context, *, with_cost: bool) -> Table:
     if with_cost:
         return _by_kind_of_step(_merge_fusions(sorted(_rows(context), key=_WEIGHT, reverse=True)))
     kinds = sorted(context.fusion_kinds, key=attrgetter("members"), reverse=True)
-    return Table.of("fusions_by_kind", "Fusions by kind, each counted once", _KIND, kinds)
+    return Table.of("fusions_by_kind", "Fusions by kind, each site once", _KIND, kinds)
 
 
 def _by_kind_of_step(groups: Sequence[_EqualFusions]) -> Table:
@@ -278,4 +278,4 @@ def _by_root(rows: Sequence[_FusionRow]) -> Table:
 def _content(rows: Sequence[_FusionRow]) -> Table:
     columns = (Column("opcode"), Column("count", "count", summed=True))
     counts = count_opcodes({callee.name: callee for callee in [row.callee for row in rows] if callee is not None}.values())
-    return Table("fusion_content", "Inside of fusions", columns, tuple(counts.most_common()), page_rows=12)
+    return Table("fusion_content", "Opcodes inside fusions", columns, tuple(counts.most_common()), page_rows=12)

@@ -58,7 +58,7 @@ def joined_sources(sources: Iterable[str]) -> str:
 def phase_notes(context: Context, instructions: Iterable[Instruction]) -> Iterator[str]:
     """Yield why phases are unknown that neither names nor graph give."""
     if context.request.skips_graph_phases:
-        yield "phases: --quick leaves out the graph of values, which decides those that names leave open"
+        yield "phases: names leave some open, and --quick skips the graph of values; run without --quick"
     if not context.request.uses_graph_for_phases:
         return
     are_all_known = True
@@ -69,7 +69,7 @@ def phase_notes(context: Context, instructions: Iterable[Instruction]) -> Iterat
         are_all_known = are_all_known and phase.phase != UNKNOWN
     why = "" if are_all_known else context.no_graph_reason
     if why:
-        yield f"phases: names leave some open, and the graph of values decides none: {why}"
+        yield f"phases: names leave some open, and the graph of values cannot decide: {why}"
 
 
 def differences(context: Context, instructions: Sequence[Instruction], what: str) -> Iterator[Table]:
@@ -89,7 +89,7 @@ def differences(context: Context, instructions: Sequence[Instruction], what: str
         Column("line", "number", get=lambda row: row[0].line),
     )
     rows = [row for row in both if row[1] != row[2]]
-    title = f"Phases of {what} that differ between graph and names: {len(rows):,} of {len(both):,}"
+    title = f"Phases of {what} that graph and names tell differently: {len(rows):,} of {len(both):,}"
     if rows:
         yield replace(Table.of(f"{what}_phase_differences", title, columns, rows), only_verbose=True)
 

@@ -30,10 +30,10 @@ RETURNED = "(returned)"
 
 
 class Instructions(Pass):
-    """The instructions of a step that run as kernels, bring parameters in or run loops, each with its operands and users.
+    """List the instructions of a step that run as kernels, bring in parameters or run loops, with operands and users.
 
-    No command of its own: the page of `report` leads from a name to its instruction. What only names or hands on arrays is
-    stepped through.
+    No command of its own: the page of `report` leads from a name to its instruction. Instructions that only name or pass on
+    arrays are skipped.
     """
 
     name = "instructions"
@@ -44,7 +44,9 @@ class Instructions(Pass):
     def run(self, context: Context) -> Section:
         rows = _rows(context)
         chosen = _chosen(context, rows)
-        note = f"instructions: {len(chosen):,} of {len(rows):,} are listed: parameters, loops and those that move most bytes"
+        note = (
+            f"instructions: {len(chosen):,} of {len(rows):,} are listed: parameters, loops, and the largest by bytes accessed"
+        )
         return Section({}, _tables(context, chosen), notes=[note] if len(chosen) < len(rows) else [])
 
 

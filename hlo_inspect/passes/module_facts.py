@@ -13,21 +13,28 @@ from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
 
 class ModuleFacts(Pass):
-    """The module's name, partitions, replicas and devices, and the lines that could not be read.
+    """Show the module's name, partitions, replicas and devices, and the lines that could not be read.
 
-    The number of devices is the header's, else it follows from the ids in device groups and shardings.
+    The number of devices comes from the header, else from the ids in device groups and shardings.
     """
 
     name = "module_facts"
     wants = Wants(opcodes=OPCODES, targets=TARGETS)
     specs = (
         FactSpec("module.name", "text", "the module's name"),
-        FactSpec("module.is_scheduled", "bool", "whether the order of instructions is the schedule"),
+        FactSpec("module.is_scheduled", "bool", "true if the order of instructions is the schedule"),
         FactSpec("module.num_partitions", "count", "partitions of the program that the header prints, else 1"),
         FactSpec("module.replica_count", "count", "replicas that the header prints, else 1"),
-        FactSpec("module.shapes", "text", "per_device, global or mixed", frozenset({"per_device", "global", "mixed"})),
         FactSpec(
-            "module.devices", "count", "devices of the program, of all slices: header, or the ids in groups and shardings"
+            "module.shapes",
+            "text",
+            "shapes of the text: `per_device`, `global` or `mixed`",
+            frozenset({"per_device", "global", "mixed"}),
+        ),
+        FactSpec(
+            "module.devices",
+            "count",
+            "devices of the program over all slices, from the header or the ids in groups and shardings",
         ),
         FactSpec("module.slices", "count", "slices of the program, joined by a data-centre network"),
         FactSpec("module.unparsed_lines", "count", "lines inside the module that could not be read"),
@@ -48,13 +55,13 @@ class ModuleFacts(Pass):
         }
         notes = []
         if not reads_every_line:
-            notes.append("module.unparsed_lines: this command skipped lines that it did not need; `summary` reads them all")
+            notes.append("module.unparsed_lines: this command skips lines that it does not need; `summary` reads all of them")
         if context.device_counts.devices is None:
-            notes.append("module.devices: neither the header nor any device group or sharding says how many there are")
+            notes.append("module.devices: neither the header nor a device group or sharding gives their number")
         if context.shapes_are is None:
             is_cut = module.problems.is_truncated and header.printed
-            missing = "the text is cut off, and the missing part" if is_cut else "the header is missing that"
-            notes.append(f"module.shapes: {missing} says whether the arrays are those of one device")
+            missing = "the module is truncated" if is_cut else "the header is missing"
+            notes.append(f"module.shapes: {missing}, so nothing says if shapes are per device")
         if module.origin is not None:
             notes += [f"{name}: {module.origin} does not hold it" for name in ("module.num_partitions", "module.replica_count")]
         return Section(facts, notes=notes)
@@ -98,7 +105,7 @@ def log_tables(log: Sequence[LogEntry]) -> Iterator[Table]:
     yield _verbose(Table.of("log", "Measurements around the module", _ENTRIES, log))
     series = _series(log)
     if series:
-        yield _verbose(Table.of("log_series", "Series of measurements", _SERIES, series))
+        yield _verbose(Table.of("log_series", "Statistics of measurements", _SERIES, series))
 
 
 def _series(log: Sequence[LogEntry]) -> list[Series]:

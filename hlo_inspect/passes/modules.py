@@ -103,4 +103,4 @@ def _notes(table: Table) -> Iterator[str]:
     for index, column in enumerate(table.columns):
         unknown = sum(row[index] is None for row in table.rows)
         if unknown and not column.optional:
-            yield f"{column.name}: unknown in {unknown} of {len(table.rows)}; `summary` with -v says why"
+            yield f"{column.name}: unknown for {unknown} of {len(table.rows)} modules; run `summary -v` on one for the reason"

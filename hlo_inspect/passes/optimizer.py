@@ -21,35 +21,36 @@ NAMES = frozenset({*RULE_NAMES, *WITHOUT_RULE, "mixed", "unknown", "none"})
 MAX_EXPRESSIONS = 3
 MAX_NUMBERS = 8  # of parameters with expressions of one form
 
-_ABSENT = "no update has it"
+_ABSENT = "no update has this constant"
 
 
 class Optimizer(Pass):
-    """The optimizer update: rule and constants; which parameter is a weight, moment, master weight or counter.
+    """Recognize the optimizer update: rule and constants; which parameters are weights, moments or counters.
 
-    Data flow alone decides: names of instructions and op_names are not looked at. An update is recognised when a rule
-    explains the whole expression of the new weight, with every state and factor in it; otherwise it is `unknown`. A weight
-    that the forward pass reads and that has no gradient is `frozen`: it is returned as it came, or updated by decay alone. Of
-    a module that holds the update alone, to which gradients are handed in, rules with two states are looked for: a step along
-    something that is handed in may be anything. Constants are recovered from the places that the rule gives them. A value is
-    null where it is computed, absent, or not the same in all updates that have it.
+    Only data flow counts; names of instructions and op_names are ignored. A rule must explain the whole expression of the new
+    weight, with every state and factor; otherwise the update is `unknown`. A weight is `frozen` if the forward pass reads it
+    and it has no gradient: it is returned unchanged, or only decayed.
+
+    If the module holds the update alone, gradients are parameters. Then only rules with two states are tried: with fewer, any
+    step along a parameter would match. Constants are read from their place in the rule. A value is null if it is computed,
+    absent, or different among the updates that have it.
     """
 
     name = "optimizer"
     wants = Wants(graph=True, entry=True, checked=True)
     specs = (
-        FactSpec("optimizer.name", "text", "the rule of all updates, or mixed, unknown, none", NAMES),
-        FactSpec("optimizer.update_count", "count", "weights that are updated"),
-        FactSpec("optimizer.decayed_count", "count", "those with weight decay"),
-        FactSpec("optimizer.frozen_count", "count", "weights without a gradient, in neither of these counts"),
+        FactSpec("optimizer.name", "text", "rule of all updates; else `mixed`, `unknown` or `none`", NAMES),
+        FactSpec("optimizer.update_count", "count", "weights that the step updates"),
+        FactSpec("optimizer.decayed_count", "count", "updated weights with weight decay"),
+        FactSpec("optimizer.frozen_count", "count", "weights without a gradient, not counted as updates"),
         *(FactSpec(f"optimizer.{name}", "number", HYPERPARAMETERS[name], absent=_ABSENT) for name in VALUES),
         FactSpec("optimizer.nesterov", "bool", HYPERPARAMETERS["nesterov"], absent=_ABSENT),
-        FactSpec("optimizer.clip_norm", "number", "the global norm to which gradients are clipped", absent=_ABSENT),
-        FactSpec("optimizer.weight_bytes", "bytes", "updated weights that the forward pass reads"),
-        FactSpec("optimizer.master_bytes", "bytes", "more precise weights kept with them"),
-        FactSpec("optimizer.moment1_bytes", "bytes", "first moments"),
-        FactSpec("optimizer.moment2_bytes", "bytes", "second moments"),
-        FactSpec("optimizer.state_bytes", "bytes", "everything that is kept except weights and masters"),
+        FactSpec("optimizer.clip_norm", "number", "global norm to which the step clips gradients", absent=_ABSENT),
+        FactSpec("optimizer.weight_bytes", "bytes", "bytes of the updated weights that the forward pass reads"),
+        FactSpec("optimizer.master_bytes", "bytes", "bytes of the master weights (more precise copies)"),
+        FactSpec("optimizer.moment1_bytes", "bytes", "bytes of first moments"),
+        FactSpec("optimizer.moment2_bytes", "bytes", "bytes of second moments"),
+        FactSpec("optimizer.state_bytes", "bytes", "bytes of optimizer state: all but weights and master weights"),
     )
 
     @classmethod
@@ -111,7 +112,7 @@ def _unknown_reason(overview: Overview, name: str) -> str:
         return overview.partial_reason
     if name == "clip_norm":
         limits = {row.clip.limit for row in overview.rows if row.clip is not None and row.clip.kind == "norm"}
-        return "the updates differ in it" if limits else ""
+        return "the updates have different values" if limits else ""
     states = {row.hyperparameter(name).status for row in overview.rows}
     if states <= {"absent"}:
         return ""
@@ -120,8 +121,8 @@ def _unknown_reason(overview: Overview, name: str) -> str:
         rate = rates.pop() if name == "learning_rate" and len(rates) == 1 else ""
         if rate.startswith("parameter "):
             return f"it is {rate} of the step"
-        return f"it is computed in the step{': ' * bool(rate)}{rate.removeprefix('computed ')}"
-    return "the updates differ in it"
+        return f"the step computes it{': ' * bool(rate)}{rate.removeprefix('computed ')}"
+    return "the updates have different values"
 
 
 def _weights(context: Context) -> Table:
@@ -188,7 +189,7 @@ def _groups(overview: Overview) -> Table:
         Column("rate", detail=1, get=lambda group: overview.rate_of(group[0])),
         Column("fusions", "count", detail=3, get=lambda group: len({overview.origin(row).fusion for row in group} - {""})),
     )
-    return Table.of("optimizer_groups", "Rules and their constants", columns, sorted(groups.values(), key=len, reverse=True))
+    return Table.of("optimizer_groups", "Rules and constants", columns, sorted(groups.values(), key=len, reverse=True))
 
 
 def _first_value(get: Callable[[Row], Value]) -> Callable[[list[Row]], Value]:

@@ -22,12 +22,12 @@ Leaves = Sequence[ParameterLeaf] | Sequence[Output]
 
 
 class Params(Pass):
-    """Entry parameters and outputs: shape, bytes, sharding, role in the optimizer, donated or not and why not, used or not.
+    """List entry parameters and outputs: shape, bytes, sharding, role, donated or why not, used or not.
 
-    A page shows totals by role, what is not donated, and the rest with equal arrays together; --sites and other formats have
-    one row for each array. Bytes are those of the printed shapes. Aliases and donors are the header's
-    `input_output_alias` and `buffer_donor`; a parameter is unused when no instruction of the entry reads it. Where the text
-    does not hold the entry, the header's layout is used. With --quick no parameter has a role.
+    A page shows totals by role, parameters that are not donated, and the others with equal arrays merged. --sites and other
+    formats have one row per array. Bytes are those of the printed shapes. Aliases and donors come from the header's
+    `input_output_alias` and `buffer_donor`. A parameter is unused if no instruction of the entry reads it. If the text lacks
+    the entry, the header's layout is used. With --quick no parameter has a role.
     """
 
     name = "params"
@@ -42,13 +42,13 @@ class Params(Pass):
         FactSpec("params.aliased_bytes", "bytes", "bytes of these"),
         FactSpec("params.donor_count", "count", "parameter arrays donated by buffer_donor, not aliased"),
         FactSpec("params.donor_bytes", "bytes", "bytes of these"),
-        FactSpec("params.donated_count", "count", "parameter arrays that are either"),
+        FactSpec("params.donated_count", "count", "donated parameter arrays: aliased or in `buffer_donor`"),
         FactSpec("params.donated_bytes", "bytes", "bytes of these"),
-        FactSpec("params.unused_count", "count", "parameter arrays that nothing reads"),
+        FactSpec("params.unused_count", "count", "unused parameter arrays: no instruction reads them"),
         FactSpec("params.unused_bytes", "bytes", "bytes of these"),
         FactSpec("outputs.count", "count", "arrays in the entry result"),
         FactSpec("outputs.bytes", "bytes", "bytes of the entry result"),
-        FactSpec("outputs.aliased_count", "count", "outputs that take a parameter's buffer"),
+        FactSpec("outputs.aliased_count", "count", "outputs that use a parameter's buffer"),
         FactSpec("outputs.aliased_bytes", "bytes", "bytes of these"),
     )
 
@@ -89,10 +89,10 @@ def _unknown_reason(fact: str, interface: Interface) -> str:
     if not (interface.outputs_known if is_output else interface.parameters_known):
         return f"the text ends before the {'result' if is_output else 'end'} of the entry computation"
     if fact.startswith("params.unused") and not interface.uses_known:
-        return "the text names no operands, or does not hold the whole entry"
+        return "the text lacks operand names or a part of the entry"
     if not interface.donation_known and any(word in fact for word in (".aliased", ".donor", ".donated")):
-        return "the text lacks the header, or a part of it, which names what is donated"
-    return "the size of a shape is not known"
+        return "the text lacks the part of the header that names donated parameters"
+    return "the size of a shape is unknown"
 
 
 def _bytes(leaves: Leaves) -> int | None:
@@ -182,7 +182,7 @@ def _aliased_output(leaf: ParameterLeaf) -> str | None:
 def _not_donated_reason(leaf: ParameterLeaf) -> str:
     if leaf.donated:
         return ""
-    return f"not asked for: {FITS}" if leaf.could_be_donated else leaf.kept_because
+    return f"not requested: {FITS}" if leaf.could_be_donated else leaf.kept_because
 
 
 # -- for pages --------------------------------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ def _not_donated(parameters: Sequence[_Parameter]) -> Table:
 
 
 def _donated(parameters: Sequence[_Parameter]) -> Table:
-    return Table.of("params_donated", "Parameters that are donated", _GROUP, _groups(parameters))
+    return Table.of("params_donated", "Donated parameters", _GROUP, _groups(parameters))
 
 
 def _groups(parameters: Sequence[_Parameter]) -> list[list[_Parameter]]:

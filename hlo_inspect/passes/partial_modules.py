@@ -48,7 +48,7 @@ def partial_report(report: Report, lines: int) -> Report:
     Its facts are those of `partial_facts`.
     """
     counted = number_of(lines, "quoted instruction line")
-    row = HeadlineRow("", (f"A PART OF A MODULE: {counted}; only what they say is counted",), severity="warning")
+    row = HeadlineRow("", (f"PARTIAL MODULE: {counted}; counts cover these lines only",), severity="warning")
     headline = (row, *_headline(report))
     return replace(report, tables=_tables(report.tables), notes=_notes(report.notes, lines), headline=headline)
 
@@ -86,7 +86,9 @@ def _is_sum_of_whole(fact: str) -> bool:
 def truncation_notes(facts: Mapping[str, Value]) -> list[str]:
     """Return why each sum over a truncated module is unknown, for those that a whole one would have."""
     sums = [name for name, value in facts.items() if value is not None and _is_sum_of_whole(name)]
-    return [f"{name}: the text is cut off, and the missing part counts too" for name in sums if not name.endswith(LOWER_BOUND)]
+    return [
+        f"{name}: the module is truncated, and its missing part counts too" for name in sums if not name.endswith(LOWER_BOUND)
+    ]
 
 
 def truncated_tables(tables: Iterable[Table]) -> Iterator[Table]:
@@ -111,8 +113,8 @@ def _headline(report: Report) -> Iterator[HeadlineRow]:
 
 def _notes(notes: Iterable[str], lines: int) -> tuple[str, ...]:
     """Replace the notes on figures of a whole module by one note."""
-    what = f"{number_of(lines, 'instruction line')} that no computation holds"
-    note = f"{PART_NOTE}: {what}; parameters, outputs and how often something runs are not known"
+    what = f"{number_of(lines, 'instruction line')} without a computation"
+    note = f"{PART_NOTE}: {what}; parameters, outputs and counts of runs are unknown"
     return (note, *(note for note in notes if not needs_whole_module(note.partition(":")[0])))
 
 

@@ -34,10 +34,10 @@ _DETAILS = {"learning_rate": 1, "beta1": 1, "beta2": 1, "weight_decay": 1, "epsi
 
 
 class Summary(Pass):
-    """One page: what this module is, its buffers, costs, optimizer, fusions, collectives and opcodes, and what looks wrong.
+    """Show one page: the module, its buffers, costs, optimizer, fusions, collectives, opcodes and findings.
 
-    Reads every line. Instructions are counted as printed: a get-tuple-element that compact printing left out is not counted.
-    With --quick there are no costs and no optimizer.
+    The command reads every line. It counts instructions as printed, without the get-tuple-elements that compact printing leaves
+    out. With --quick there are no costs and no optimizer.
     """
 
     name = "summary"
@@ -47,9 +47,9 @@ class Summary(Pass):
     unless_quick = ("cost", "optimizer")
     specs = (
         FactSpec("module.computations", "count", "computations, as printed"),
-        FactSpec("module.instructions", "count", "instructions over all computations, as printed"),
+        FactSpec("module.instructions", "count", "instructions of all computations, as printed"),
         FactSpec("module.entry_instructions", "count", "instructions of the entry computation, as printed"),
-        FactSpec("opcode.<opcode>", "count", "instructions of a printed opcode over all computations", frozenset(TABLE)),
+        FactSpec("opcode.<opcode>", "count", "instructions of an opcode in all computations, as printed", frozenset(TABLE)),
     )
 
     def run(self, context: Context) -> Section:
@@ -184,14 +184,14 @@ def _optimizer(overview: Overview) -> Parts:
     name = "an optimizer" if overview.name is None else "several optimizers" if len(rules) > 1 else next(iter(rules))
     yield from sentence("{} on {}", name, Amount(rules.total(), "count", "weight"))
     if without_rule:
-        yield from sentence(", {} without a known rule", Amount(without_rule, "count"))
+        yield from sentence(", {} without a recognized rule", Amount(without_rule, "count"))
 
 
 def _named(context: Context) -> str:
     program = context.program
     if program.opcode == "custom-call":
         targets = set(context.custom_call_targets)
-        return f"one custom call of {targets.pop()}" if len(targets) == 1 and all(targets) else "one custom call"
+        return f"a custom call of {targets.pop()}" if len(targets) == 1 and all(targets) else "a custom call"
     if program.opcode:
         return f"one reduction, {program.opcode}," if program.kind == "reduction" else f"one {program.opcode}"
     if program.kind == "program" and program.has_matmuls is not None:
@@ -207,7 +207,7 @@ def _size(size: int | None, context: Context) -> Parts:
         yield " on " if devices == 1 else " on each of " if context.shapes_are == "per_device" else " over "
         yield Amount(devices, "count", "device")
         if mesh.shape and devices > 1:
-            yield ", mesh of this part " if mesh.partial_reason else ", mesh "
+            yield ", mesh of this partial module " if mesh.partial_reason else ", mesh "
             yield " ".join(f"{name}={size}" for name, size in zip(mesh.names, mesh.shape, strict=False))
     yield ")"
 
@@ -230,7 +230,7 @@ def _compute(context: Context) -> Parts:
     if unknown:
         targets = {call.target for call in unknown}
         what = targets.pop() if len(targets) == 1 and all(targets) else Amount(len(unknown), "count", "custom call")
-        yield from sentence("; FLOPs of {} not known", what)
+        yield from sentence("; FLOPs of {} unknown", what)
 
 
 def _attention(context: Context) -> Parts:
@@ -259,11 +259,11 @@ def _time(context: Context) -> Parts:
         return
     yield from sentence("{} a step on {}", Amount(None, "seconds", at_least=least), profile.name)
     if times_of_step is None:
-        yield f" by {max(alone, key=lambda name: alone[name])} alone; for the step run hlo-inspect time"
+        yield f" by {max(alone, key=lambda name: alone[name])} alone; `hlo-inspect time` adds the other parts"
         return
     if times_of_step.estimate_step.least > least:
         estimate = Amount(times_of_step.estimate_step.exact, "seconds", at_least=times_of_step.estimate_step.least)
-        yield from sentence(", by the model {}", estimate)
+        yield from sentence(", estimate {}", estimate)
     if context.collectives and not times_of_step.estimate_exposed.reason:
         share = (
             times_of_step.estimate_exposed.least / times_of_step.estimate_step.least
@@ -308,7 +308,7 @@ def _axes(context: Context) -> Parts:
     in_total = context.device_counts.slices == 1
     sent = [(label, figures.wire_bytes) for label, figures in context.executed.axes.items() if in_total or label != DCN]
     sent.sort(key=lambda item: (-item[1].least, item[0] or ""))
-    named = [(label or "along no axis", size) for label, size in sent]
+    named = [(label or "without an axis", size) for label, size in sent]
     if len(named) == 1:
         yield f" along {named[0][0]}" if sent[0][0] else ""
         return
@@ -343,7 +343,7 @@ def _peak_of_memory(context: Context) -> Parts:
         return
     peak = context.sidecars.peak_bytes
     if peak is None and module.opcode_counts.total() > LARGE_MODULE:
-        yield "; for the peak run hlo-inspect memory"
+        yield "; `hlo-inspect memory` shows the peak"
         return
     peak = context.memory.figures["peak_bytes"] if peak is None else peak
     if peak is not None:

@@ -20,7 +20,7 @@ from hlo_inspect.report.model import Column, Section, Table
 
 
 class TimeEvents(Pass):
-    """The timeline of a step by the model, event by event: what each stream does, and when.
+    """List the events of a step's estimated timeline: stream, begin and duration.
 
     No command of its own: `time --format perfetto` writes it.
     """

@@ -32,18 +32,17 @@ from hlo_inspect.report.model import Column, FactSpec, Section, Table, Value
 
 
 class Top(Pass):
-    """The kernels that run on the device: runs, FLOPs, bytes, FLOP per byte, phase, source; with --profile bound and estimate.
+    """List kernels by cost: runs, FLOPs, bytes, FLOP per byte, phase, source; with --profile bound and estimate.
 
-    A kernel is an instruction that the device runs by itself: a fusion, a dot, a custom call, a collective, a copy; a start
-    and its done are one. Figures are those of all its runs in a step. FLOPs and bytes are those of XLA's cost
-    model: of a fusion what it reads and writes, of what is sliced or updated in place that part. What moves most bytes comes
-    first, with --profile what takes most time at least.
+    A kernel is an instruction that the device launches by itself: a fusion, a dot, a custom call, a collective or a copy. A
+    start and its done are one kernel. Figures are those of all runs in a step. FLOPs and bytes follow XLA's cost model: a
+    fusion reads its operands and writes its results; of an array that is sliced or updated in place, only that part counts.
+    Rows are sorted by bytes accessed, with --profile by bound. Equal kernels share a row; --sites gives each its own.
 
-    With --profile there are two times. Nothing can be faster than the bound: the longer of the FLOPs at the device's peak and
-    the bytes at its memory bandwidth, of a collective what it sends over its links; memory on the chip takes no time. The
-    estimate is that of a model. The compiler's own estimate is shown too, where the text has one. Of asynchronous copies, which
-    run beside the kernels, a scheduled text has the time that nothing hides: at bounds that may be more than by the model,
-    whose kernels are longer. Equal kernels share a row; --sites gives each its own.
+    With --profile there are two times. The bound of a kernel is the longer of its FLOPs at the peak and its bytes at the memory
+    bandwidth; of a collective, its sent bytes over the links. On-chip memory takes no time. The estimate is that of a model.
+    The compiler's own estimate is shown if the text has it. An asynchronous copy counts only its exposed time. The bound of a
+    copy can exceed its estimate: in the bound, kernels are shorter and hide less of it.
     """
 
     name = "top"

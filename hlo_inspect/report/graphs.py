@@ -51,7 +51,7 @@ def picture_of(report: Report) -> Picture:
     tables = {table.name for table in report.tables}
     if not {"graph_nodes", "graph_edges"} <= tables:
         matches = len(report.table("show").rows) if "show" in tables else 0
-        what = f": {matches:,} instructions fit; a picture is of one, by its name or line" if matches else ""
+        what = f": {matches:,} instructions match; name one by its name or line" if matches else ""
         raise UsageError(f"there is nothing to draw{what}")
     records = report.table("graph_nodes").records()
     asked = [record for record in records if record["side"] == "asked"]
@@ -64,7 +64,7 @@ def picture_of(report: Report) -> Picture:
     edges = [(_number(source), _number(target)) for source, target in report.table("graph_edges").rows]
     cut = ""
     if len(shown) < len(records):
-        cut = f"{len(shown)} of {len(records):,} instructions, the nearest; fewer by --depth 1, or by --path A B"
+        cut = f"{len(shown)} of {len(records):,} instructions, the nearest first; --depth 1 or --path A B draws fewer"
     names = ", ".join(dict.fromkeys(str(record["name"]) for record in asked))
     title = printable(f"{names}, {report.facts.get('module.name')}" if names else str(report.facts.get("module.name")))
     return Picture(title, groups, [edge for edge in edges if kept.issuperset(edge)], cut)
@@ -179,5 +179,5 @@ def render_svg(reports: Iterable[Report], stream: TextIO, options: RenderOptions
         raise MissingExtraError(message) from error
     for index, graph in enumerate(rendered(reports, lambda report: AGraph(string=dot_text(picture_of(report))), options)):
         if index:
-            raise UsageError("an SVG holds one picture, and several modules have the instruction: name one by --module")
+            raise UsageError("an SVG holds one picture, but several modules have the instruction: choose one with --module")
         stream.write(graph.draw(format="svg", prog="dot").decode("utf-8"))

@@ -28,7 +28,7 @@ SCHEMA_VERSION = 1
 LOWER_BOUND = ".lower_bound"
 """Suffix of the name of a lower bound; the fact without the suffix is then None."""
 
-PART_NOTE = "a part of a module"
+PART_NOTE = "partial module"
 """Beginning of the note that says why facts about a whole module are unknown if only lines of it are quoted."""
 
 

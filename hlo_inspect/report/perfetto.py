@@ -48,7 +48,7 @@ def trace_events(report: Report, process: int) -> Iterator[_Event]:
     threads = {stream: number for number, stream in enumerate(streams, 1)}
     name = printable(str(report.facts.get("module.name") or report.title))
     profile = f" on {report.profile}" if report.profile is not None else ""
-    yield _named("process_name", process, 0, f"{name}{profile}, by the model")
+    yield _named("process_name", process, 0, f"{name}{profile}, estimate")
     for stream, number in threads.items():
         yield _named("thread_name", process, number, printable(stream))
     events = [_slice(row, process, threads[str(row["stream"])]) for row in rows]

@@ -56,7 +56,7 @@ def _table(report: Report, name: str | None) -> Table:
         return report.table(name)
     if not report.tables or report.command in _PAGES:
         names = ", ".join(table.name for table in report.tables)
-        raise UsageError(f"{report.command!r} has no table of its own: choose one with --table{names and f' ({names})'}")
+        raise UsageError(f"{report.command!r} has no main table: choose one with --table{names and f' ({names})'}")
     return report.tables[0]
 
 

@@ -176,7 +176,7 @@ def parse_quantity(text: str, unit: Unit) -> int | float:
     part that does not fit.
     """
     if unit in ("text", "bool"):
-        raise ValueError(f"{text!r} is read as a quantity, but the value is of unit {unit}")
+        raise ValueError(f"{text!r} is a quantity, but the value has unit {unit}")
     match = _QUANTITY.fullmatch(text.strip()) if len(text) <= _LONGEST_QUANTITY else None
     if match is None:
         raise ValueError(

@@ -85,7 +85,7 @@ class WorkloadTotals:
         self.unreadable: dict[str, int] = dict.fromkeys(PASSES, 0)
         """Cells of a pass whose collective cannot be read."""
         self.first_unknown: int | None = None
-        """The line of the first row with a field that is not known."""
+        """The line of the first row with a field that is unknown."""
         self._by_word: dict[str, dict[str, CollectiveSum]] = {name: {} for name in PASSES}
         for row, equal in workload.distinct.items():
             self._add(row, equal.count)

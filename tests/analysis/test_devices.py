@@ -152,7 +152,7 @@ def test_everybody_is_unknown_where_nothing_tells_the_devices(mode: GroupMode) -
 def test_replicas_with_an_unknown_number_of_partitions() -> None:
     members = participants(spelled("{{0,1}}"), BOTH, DeviceCounts(2, None))
     assert members.size is None
-    assert members.fault == "the number of partitions is not known"
+    assert members.fault == "the number of partitions is unknown"
 
 
 def test_groups_that_make_no_sense_are_a_fault() -> None:

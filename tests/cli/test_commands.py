@@ -161,7 +161,7 @@ class TestACutModule:
         result = run("check", cut, *self.ALLOWED)
         assert (result.returncode, result.stdout) == (3, "")
         assert result.stderr.count("\n") == 1
-        assert "jit_step is cut off inside main" in result.stderr
+        assert "jit_step is truncated inside main" in result.stderr
         assert "--allow-partial" in result.stderr
 
     def test_is_checked_where_a_part_is_allowed(self, run: Run, cut: str) -> None:
@@ -416,7 +416,7 @@ def test_text_of_a_dump_cannot_steer_the_terminal(run: Run, tmp_path: Path) -> N
 
 
 def test_help_tells_of_the_mesh(run: Run) -> None:
-    assert "Names of the mesh's axes with their sizes" in run("collectives", "--help").stdout
+    assert "Name the mesh axes with their sizes" in run("collectives", "--help").stdout
 
 
 def test_help_lists_the_own_options_of_a_command_first_and_shared_ones_by_section(run: Run) -> None:

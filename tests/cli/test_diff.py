@@ -206,7 +206,7 @@ def test_modules_without_a_mate_fail_a_check(tmp_path: Path, capsys: pytest.Capt
     assert run(["check", str(tmp_path / "new"), *arguments]) == 1
     output = capsys.readouterr()
     assert "a module that belongs to it" in output.out
-    assert "has no module that belongs to jit_a" in output.err
+    assert "has no module to compare with jit_a" in output.err
 
 
 def test_every_format_renders_a_diff(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -118,7 +118,7 @@ def test_a_computed_rate_takes_the_place_of_the_learning_rate() -> None:
 def test_the_groups_of_an_optimizer_show_a_computed_rate() -> None:
     with Inspection(Request("optimizer")) as inspection:
         page = rendered(list(inspection.reports(DATA / "optimizers/adamw_clip.after.hlo")), 80)
-    assert "rate" in re.split(r"\s{2,}", table_of("Rules and their constants", page)[0])
+    assert "rate" in re.split(r"\s{2,}", table_of("Rules and constants", page)[0])
 
 
 @pytest.mark.parametrize("name", sorted(name for name in SCREENS.keys() - WORKLOADS if name.startswith("sample")))

@@ -68,7 +68,7 @@ def test_one_that_is_cut_off_is_not_checked() -> None:
     text = SIMAI.read_bytes()[:400]
     arguments = ("check", "-", "--assert", "workload.policy == HYBRID_TRANSFORMER_FWD_IN_BCKWD")
     refused = run(*arguments, given=text)
-    assert (refused.returncode, b"is cut off" in refused.stderr) == (3, True)
+    assert (refused.returncode, b"is truncated" in refused.stderr) == (3, True)
     assert run(*arguments, "--allow-partial", given=text).returncode == 0
 
 

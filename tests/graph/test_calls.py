@@ -139,7 +139,7 @@ def test_loops_of_one_name() -> None:
 def test_a_loop_without_an_end() -> None:
     text = in_loops("%next")
     line = line_of(text, "%inner = ")
-    reason = f"the trip count of inner (line {line}) is not known: its condition stays true, or its counter overflows"
+    reason = f"the trip count of inner (line {line}) is unknown: its condition stays true, or its counter overflows"
     graph = CallGraph(module(text.encode(), LIGHT))
     assert _executions(graph) == {"main": 1, "body": 10, "cond": 11, "sums": None, "checks": None}
     assert graph.runs("sums").reason == graph.runs("checks").reason == reason
@@ -190,7 +190,7 @@ def test_branches_that_differ_run_nobody_knows_how_often() -> None:
 def test_a_computation_that_calls_itself(wants: Wants) -> None:
     graph = CallGraph(module(entry_of(CALL + "%again").encode(), wants))
     assert _executions(graph) == {"main": 1, "again": None}
-    assert graph.runs("again").reason == "again is called, directly or not, by a computation that calls itself"
+    assert graph.runs("again").reason == "again is part of a recursion"
     total = figures(entry_of(CALL + "%again"), wants)
     assert total.count == ExecutedFigure(None, 1, graph.runs("again").reason)
     assert total.operand_bytes.exact is None
@@ -207,9 +207,9 @@ def test_a_custom_call_runs_what_it_likes() -> None:
     calls = LIGHT | Wants(opcodes=frozenset({"custom-call"}))
     assert executions(text, calls) == {"main": 1, "summing": None}
     assert figures(text, calls).count.reason.endswith(
-        f"r (line {line_of(text, 'custom-call(')}) is a custom call, which runs it as it likes"
+        f"r (line {line_of(text, 'custom-call(')}) is a custom call, which runs it any number of times"
     )
-    assert figures(text).count == ExecutedFigure(None, 0, "nothing that was read calls summing")
+    assert figures(text).count == ExecutedFigure(None, 0, "no instruction of the text calls summing")
 
 
 def test_a_long_chain_of_calls() -> None:
@@ -284,7 +284,7 @@ def test_runs_of_a_loop_without_a_known_trip_count() -> None:
 
 def test_runs_of_what_nothing_calls() -> None:
     runs = CallGraph(module(entry_of("ROOT %r = f32[8]{0} negate(%v)").encode(), LIGHT)).runs("summing")
-    assert runs == Bounds(0, None, "nothing that was read calls summing")
+    assert runs == Bounds(0, None, "no instruction of the text calls summing")
 
 
 def test_runs_of_branches() -> None:
@@ -363,7 +363,7 @@ def test_counts_that_no_program_has_are_bounds() -> None:
     ]
     first = computation("%c0", (SHARED, f"ROOT %r = f32[8]{{0}} {SUM}"))
     text = "\n".join(["HloModule m\n", REDUCER, first, *chain, computation("ENTRY %main", (SHARED, CALL + "%c4000"))])
-    assert figures(text).count == ExecutedFigure(None, 10**30, "it is more than 10^30")
+    assert figures(text).count == ExecutedFigure(None, 10**30, "it exceeds 10^30")
     assert CallGraph(module(text.encode(), LIGHT)).runs("c0").least == 10**30
 
 

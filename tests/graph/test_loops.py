@@ -206,11 +206,11 @@ def test_what_depends_on_something_else(part: str, lines: tuple[str, ...], reaso
 @pytest.mark.parametrize(
     ("attributes", "reason"),
     [
-        ("condition=%cond", "is not known: its body is not named"),
-        ("body=%body", "is not known: its condition is not named"),
-        ("", "is not known: its condition is not named"),
-        ("condition=%cond, body=%gone", "is not known: its body gone is not in the text, or gives no integer"),
-        ("condition=%gone, body=%body", "is not known: its condition gone is not in the text, or gives no integer"),
+        ("condition=%cond", "is unknown: its body is not named"),
+        ("body=%body", "is unknown: its condition is not named"),
+        ("", "is unknown: its condition is not named"),
+        ("condition=%cond, body=%gone", "is unknown: its body gone is not in the text, or gives no integer"),
+        ("condition=%gone, body=%body", "is unknown: its condition gone is not in the text, or gives no integer"),
     ],
 )
 def test_callees_that_are_missing(attributes: str, reason: str) -> None:

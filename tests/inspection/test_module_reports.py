@@ -83,7 +83,7 @@ def test_only_tables_that_are_needed_are_made() -> None:
 
 def test_notes_are_left_out_unless_needed() -> None:
     request = Request(passes=("cost",))
-    assert any(note.startswith("cost.executed_flops: the text is cut off") for note in report(request, CUT).notes)
+    assert any(note.startswith("cost.executed_flops: the module is truncated") for note in report(request, CUT).notes)
     assert report(request, CUT, ReportNeeds(notes=False)).notes == ()
 
 

@@ -89,9 +89,9 @@ def sums_over_small_arrays(count: int) -> list[str]:
 @pytest.mark.parametrize(
     ("lines", "aliases", "reason"),
     [
-        (product_of_moments(100), 101, "is made of too many others to compare"),
+        (product_of_moments(100), 101, "combines too many others to compare"),
         (sums_and_products(40), 2, "has expressions too large to compare"),
-        (calling_itself(50), 1, "calls a computation that it is part of"),
+        (calling_itself(50), 1, "calls a computation that contains it"),
     ],
 )
 def test_what_is_given_up_is_a_finding_and_facts_are_unknown(lines: list[str], aliases: int, reason: str) -> None:

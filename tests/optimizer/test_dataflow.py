@@ -87,7 +87,7 @@ def test_calls_of_calls_that_multiply_end(monkeypatch: pytest.MonkeyPatch) -> No
     before = last + "".join(level.format(n, n + 1) for n in range(39, -1, -1))
     flow, frame = flow_of(entry_of(P, "ROOT %r = f32[8]{0} call(%p), to_apply=%f0", before=before))
     flow.node(flow.frames.root(frame, ()))
-    assert {reason for _, _, reason in flow.frames.faults} == {"lies behind too many expressions to follow"}
+    assert {reason for _, _, reason in flow.frames.faults} == {"is nested in too many expressions"}
 
 
 # -- What is stepped through on the way to where a value is made --------------------------------------------------------

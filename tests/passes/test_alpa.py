@@ -140,4 +140,4 @@ def test_what_runs_in_a_loop_costs_as_often() -> None:
 def test_what_has_no_cost_is_said() -> None:
     alpa_report = hlo_inspect.inspect(DATA / "cpu/collectives.after.txt", "alpa")
     assert any(note.startswith("1 collective has no cost") for note in alpa_report.notes)
-    assert "alpa.search_cost: costs have no unit: they are for comparing, and no times" in alpa_report.notes
+    assert "alpa.search_cost: costs have no unit; compare them with each other, never with times" in alpa_report.notes

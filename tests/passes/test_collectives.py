@@ -378,7 +378,7 @@ def test_groups_of_everybody_are_known_by_the_header() -> None:
         (
             "f32[8]{0} all-to-all(%p), replica_groups={}, dimensions={0}",
             {"wire_bytes"},
-            {"wire_bytes": "the group size of c (line 5) is not known"},
+            {"wire_bytes": "the group size of c (line 5) is unknown"},
         ),
         (
             "f32[?]{0} collective-permute(%gone), source_target_pairs={{0,1}}",

@@ -1,4 +1,4 @@
-"""The command `cost`: totals as XLA has them, one run with its loops, tables that add up, what is not known."""
+"""The command `cost`: totals as XLA has them, one run with its loops, tables that add up, what is unknown."""
 
 from __future__ import annotations
 
@@ -173,9 +173,9 @@ def test_a_lower_bound_has_no_share() -> None:
     report = inspect(TEXT.replace("constant(3)", "parameter(1)"))
     assert report.facts["cost.executed_bytes_accessed"] is None
     assert {share for (share,) in rows(report, "cost", "share").values()} == {None}
-    assert "share: not known, as the bytes are lower bounds" in report.notes
+    assert "share: unknown, as the bytes are lower bounds" in report.notes
     assert "share" in page(inspect(TEXT))
-    assert "share" not in page(report).replace("share: not known", "")
+    assert "share" not in page(report).replace("share: unknown", "")
 
 
 def page(report: Report) -> str:
@@ -220,9 +220,9 @@ def test_a_page_leaves_out_what_tells_nothing() -> None:
 def test_custom_calls_that_are_not_counted_are_named() -> None:
     report = inspect(TEXT)
     assert report.facts["cost.unknown_custom_calls"] == 1
-    assert "cost.unknown_custom_calls: the work of [bold]mark (1) is not known and in no figure" in report.notes
+    assert "cost.unknown_custom_calls: the work of [bold]mark (1) is unknown and in no figure" in report.notes
     nameless = inspect(TEXT.replace(', custom_call_target="[bold]mark"', "")).notes
-    assert "cost.unknown_custom_calls: the work of calls without a target (1) is not known and in no figure" in nameless
+    assert "cost.unknown_custom_calls: the work of calls without a target (1) is unknown and in no figure" in nameless
 
 
 @pytest.mark.parametrize("name", sorted(DUMPS))
@@ -277,7 +277,7 @@ def test_reasons_name_the_line() -> None:
     assert report.facts["cost.flops"] == 1 + DOT + 1
     assert report.facts["cost.executed_flops"] is None
     assert any(note.startswith("cost.executed_flops: the trip count of loop (line 24) ") for note in report.notes)
-    assert "cost.bytes_accessed: line 28: e: the shape of operand gone is not known" in report.notes
+    assert "cost.bytes_accessed: line 28: e: the shape of operand gone is unknown" in report.notes
 
 
 def test_lines_that_cannot_be_read_are_told() -> None:

@@ -131,7 +131,7 @@ def test_without_costs_the_summary_says_that_it_counts_what_is_printed() -> None
     page = hlo_inspect.inspect(IN_A_LOOP, ("summary",), quick=True)
     for name, label in (("fusions_by_kind", "kLoop"), ("custom_calls_by_target", "pipeline_marker")):
         table = page.table(name)
-        assert table.title.endswith(", each counted once")
+        assert table.title.endswith(", each site once")
         assert table.rows[0][:2] == (label, 1)
         assert all(column.unit != "bytes" for column in table.columns)
 

@@ -142,4 +142,4 @@ def test_a_note_says_that_some_are_not_listed(monkeypatch: pytest.MonkeyPatch) -
 
     assert not notes()
     monkeypatch.setattr(instructions, "MOST_INSTRUCTIONS", 4)
-    assert notes() == ["instructions: 4 of 5 are listed: parameters, loops and those that move most bytes"]
+    assert notes() == ["instructions: 4 of 5 are listed: parameters, loops, and the largest by bytes accessed"]

@@ -274,7 +274,7 @@ def test_the_life_of_a_parameter_lasts_to_the_end() -> None:
 def test_an_instruction_that_is_not_there() -> None:
     with pytest.raises(hlo_inspect.UsageError, match="g is no instruction of the schedule of m"):
         hlo_inspect.inspect(LIFE, "memory", name="g")
-    with pytest.raises(hlo_inspect.UsageError, match="the live range of a is not known: the module is not scheduled"):
+    with pytest.raises(hlo_inspect.UsageError, match="the live range of a is unknown: the module is not scheduled"):
         hlo_inspect.inspect(LIFE.replace(", is_scheduled=true", ""), "memory", name="a")
 
 

@@ -66,7 +66,7 @@ def test_what_is_known_of_an_unknown_figure_is_its_lower_bound() -> None:
     assert (first["collectives"], first["collectives_lower_bound"]) == (None, 3)
     assert (second["collectives"], second["collectives_lower_bound"]) == (2, 2)
     report = listed(made("a", 5, **facts))
-    assert report.notes == ("collectives: unknown in 1 of 1; `summary` with -v says why",)
+    assert report.notes == ("collectives: unknown for 1 of 1 modules; run `summary -v` on one for the reason",)
 
 
 def test_a_stage_without_a_name_that_tells_it() -> None:

@@ -80,7 +80,7 @@ def test_what_is_unknown_shows_its_expression() -> None:
 def test_notes_say_why_a_value_is_unknown() -> None:
     notes = report_of(text_of("adamw_clip.after")).notes
     schedule = "linear warm-up 0 to 0.001 over 100 steps, then cosine to 0 over 900 steps"
-    assert f"optimizer.learning_rate: it is computed in the step: {schedule}" in notes
+    assert f"optimizer.learning_rate: the step computes it: {schedule}" in notes
     assert not any(note.startswith("optimizer.momentum:") for note in notes)  # there is none in adamw
 
 
@@ -135,7 +135,7 @@ ENTRY e {
         (
             ", index=1",
             "",
-            "e: z does not say which element it takes; what it and 1 more such instructions feed was not followed",
+            "e: z has no tuple index; what it and 1 more such instructions feed was not followed",
         ),
     ],
 )

@@ -206,7 +206,7 @@ def test_without_the_whole_header_nothing_tells_what_is_donated(header: str) -> 
     assert (report.facts["params.count"], report.facts["params.bytes"], report.facts["outputs.bytes"]) == (2, 8192, 4096)
     assert {report.facts[name] for name in DONATION} == {None}
     assert report.facts.get("params.donated_bytes.lower_bound", 0) == 4096 * aliases
-    assert "params.aliased_count: the text lacks the header, or a part of it, which names what is donated" in report.notes
+    assert "params.aliased_count: the text lacks the part of the header that names donated parameters" in report.notes
     assert [row["donated"] for row in report.table("params").records()] == [True if aliases else None, None]
     assert [row["aliased_parameter"] for row in report.table("outputs").records()] == ["0" if aliases else None]
     assert not {"HI101", "HI505"} & {finding.rule for finding in report.findings}

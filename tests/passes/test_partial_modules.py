@@ -27,7 +27,7 @@ def test_every_command_answers(command: str) -> None:
     assert report.facts["module.name"] == "quoted_lines"
     assert report.facts["module.devices"] is None
     assert sum(note.startswith(PART_NOTE) for note in report.notes) == 1
-    assert "A PART OF A MODULE: 2 quoted instruction lines" in str(report.headline[0].parts[0])
+    assert "PARTIAL MODULE: 2 quoted instruction lines" in str(report.headline[0].parts[0])
 
 
 def test_the_table_shows_the_bytes_of_one_run() -> None:
@@ -58,7 +58,7 @@ def test_a_check_is_refused_except_where_a_part_is_allowed(tmp_path: Path, capsy
     path.write_text(TEXT, encoding="utf-8")
     asked = ["check", str(path), "--assert", "collectives.count == 1"]
     assert run(asked) == 3
-    assert "quoted.txt:3: a part of a module is not checked" in capsys.readouterr().err
+    assert "quoted.txt:3: a partial module is not checked" in capsys.readouterr().err
     assert run([*asked, "--allow-partial"]) == 0
     capsys.readouterr()
     assert run([*asked, "--allow-partial", "--assert", "params.count == 2"]) == 1
@@ -187,9 +187,9 @@ def test_the_mesh_of_a_text_that_is_cut_off_is_that_of_a_part() -> None:
     cut = MESH[: MESH.index("  ROOT s = f32[64]{0} all")]
     report = hlo_inspect.inspect(cut, ("summary", "collectives"))
     assert (report.facts["mesh.shape"], report.facts["mesh.order"]) == (None, None)
-    reason = "the text is cut off, and the missing part may divide the devices further"
+    reason = "the module is truncated, and its missing part may divide the devices further"
     assert {f"mesh.shape: {reason}", f"mesh.order: {reason}"} <= set(report.notes)
-    assert any(", mesh of this part d0=8)" in headline_text(row).replace(NO_BREAK, " ") for row in report.headline)
+    assert any(", mesh of this partial module d0=8)" in headline_text(row).replace(NO_BREAK, " ") for row in report.headline)
     stated = hlo_inspect.inspect(cut.replace("m, is", STATED), "collectives")
     assert (stated.facts["mesh.shape"], stated.facts["mesh.order"]) == ("8", "iota")
 
@@ -226,7 +226,7 @@ def test_whose_shapes_a_text_that_is_cut_off_has(end: str, shapes: str | None) -
     assert hlo_inspect.inspect(REGIONS, "params").facts["module.shapes"] == "mixed"
     report = hlo_inspect.inspect(REGIONS[: REGIONS.index(end)], "params")
     assert report.facts["module.shapes"] == shapes
-    reason = "module.shapes: the text is cut off, and the missing part says whether the arrays are those of one device"
+    reason = "module.shapes: the module is truncated, so nothing says if shapes are per device"
     assert (reason in report.notes) == (shapes is None)
 
 
@@ -236,7 +236,7 @@ def test_a_cut_text_for_one_device_is_for_one_device() -> None:
 
 
 def test_what_xla_reports_of_memory_is_as_it_stands_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The labels of its allocations are quoted lines, whose bytes in a step are not known; those of the report are."""
+    """The labels of its allocations are quoted lines, whose bytes in a step are unknown; those of the report are."""
     log = tmp_path / "log"
     log.write_text("""Ran out of memory in memory space hbm. Used 41.74G of 16.00G hbm. Exceeded hbm capacity by 25.74G.
 

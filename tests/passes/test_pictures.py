@@ -140,7 +140,7 @@ def test_before_fusion_there_is_no_roof() -> None:
 
 
 def test_kernels_of_a_text_that_is_no_schedule_are_one_after_the_other(tmp_path: Path) -> None:
-    """Before fusion bytes are not known: a product and a sum take their FLOPs at least."""
+    """Before fusion bytes are unknown: a product and a sum take their FLOPs at least."""
     report = report_of(ROOFLINE.replace("is_scheduled=true, ", ""), tmp_path, "h100-sxm")
     (row,) = records(report, "kernel_seconds")
     least = 2 * 4096**3 / 494.7e12 + 4096**2 / 66.9e12

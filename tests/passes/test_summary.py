@@ -270,7 +270,7 @@ ENTRY %main (w: f32[16,16], x: f32[8,16]) -> (f32[16,16], f32[8,16]) {
     ("name", "said"),
     [
         ("mixed.before", "several optimizers on 2 weights ("),
-        ("torch_muon.before", "adamw on 1 weight, 1 without a known rule ("),
+        ("torch_muon.before", "adamw on 1 weight, 1 without a recognized rule ("),
     ],
 )
 def test_the_first_line_names_the_rule_beside_weights_without_one(name: str, said: str) -> None:
@@ -291,13 +291,13 @@ ENTRY e {
 def test_flops_without_those_of_a_custom_call_are_a_lower_bound() -> None:
     """Eight elements are negated; what is called has no rule."""
     summary = hlo_inspect.inspect(UNKNOWN_CALL, "summary")
-    assert lines(summary)["compute"] == ">= 8 FLOP, 128 B accessed; FLOPs of mine not known"
+    assert lines(summary)["compute"] == ">= 8 FLOP, 128 B accessed; FLOPs of mine unknown"
     alone = UNKNOWN_CALL.replace("custom-call(n)", "custom-call(p)").replace("  n = f32[8]{0} negate(p)\n", "")
     summary = hlo_inspect.inspect(alone, "summary")
-    assert lines(summary)[""].startswith("one custom call of mine on 1 parameter")
-    assert lines(summary)["compute"] == "64 B accessed; FLOPs of mine not known"
+    assert lines(summary)[""].startswith("a custom call of mine on 1 parameter")
+    assert lines(summary)["compute"] == "64 B accessed; FLOPs of mine unknown"
     summary = hlo_inspect.inspect(alone.replace(', custom_call_target="mine"', ""), "summary")
-    assert lines(summary)[""].startswith("one custom call on 1 parameter")
+    assert lines(summary)[""].startswith("a custom call on 1 parameter")
     assert lines(summary)["compute"] == "64 B accessed; FLOPs of 1 custom call not known"
 
 
@@ -406,4 +406,4 @@ def test_of_a_large_program_the_longest_of_flops_bytes_and_collectives_is_the_ti
     facts = hlo_inspect.inspect(path, "time", profile="tpu-v5e").facts
     assert isinstance(row.parts[0], Amount)
     assert row.parts[0].at_least == facts["time.collective_s"]
-    assert row.parts[-1] == " by collectives alone; for the step run hlo-inspect time"
+    assert row.parts[-1] == " by collectives alone; `hlo-inspect time` adds the other parts"

@@ -331,7 +331,7 @@ def test_a_text_without_its_entry_has_no_times() -> None:
     time_report = hlo_inspect.inspect(text, ("time",), profile="h100-sxm")
     assert [time_report.facts[name] for name in ("time.compute_s", "time.step_s", "time.estimate_step_s")] == [None] * 3
     assert ["".join(map(str, row.parts)) for row in time_report.headline if row.label == "step"] == [
-        "not known: the module has no entry computation"
+        "unknown: the module has no entry computation"
     ]
 
 
@@ -369,7 +369,7 @@ ENTRY %main (p: f32[1024]) -> (f32[1024], f32[1024]) {
     rows = {row["resource"]: row["of_bound"] for row in time_report.table("resources").records()}
     assert (rows["memory"], rows["vector unit"] is None) == (None, False)
     (note,) = [note for note in time_report.notes if note.startswith("of_bound: ")]
-    assert note.startswith("of_bound: not known for memory, busy for longer than the step takes at least")
+    assert note.startswith("of_bound: unknown for memory, busy for longer than the step takes at least")
     alone = text.replace("(f32[1024]{0}, f32[1024]{0})}", "f32[1024]{0}}").replace("-> (f32[1024], f32[1024])", "-> f32[1024]")
     alone = alone.replace("%n = ", "ROOT %n = ").replace("  ROOT %t = (f32[1024]{0}, f32[1024]{0}) tuple(%n, %p)\n", "")
     time_report = hlo_inspect.inspect(StringIO(alone), ("time",), profile="h100-sxm")

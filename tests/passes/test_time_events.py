@@ -29,7 +29,7 @@ def test_what_each_stream_does_and_when() -> None:
 
 
 def test_work_that_is_not_known_is_not_nothing() -> None:
-    """A custom call without a rule reads and writes 1024 numbers; what it computes is not known."""
+    """A custom call without a rule reads and writes 1024 numbers; what it computes is unknown."""
     vector = "f32[1024]{0}"
     text = f"""HloModule m, is_scheduled=true, entry_computation_layout={{({vector})->{vector}}}
 

@@ -200,7 +200,7 @@ def test_parts_of_memory_that_are_not_known_are_named() -> None:
     rows = (("arguments", 1024), ("outputs beside arguments", 0), ("constants", 0), ("temporaries", None))
     chart = fit_chart({"memory_parts": Table("memory_parts", "", columns, rows)})
     assert chart is not None
-    assert chart.sentence == "What the program needs of device memory at least: without temporaries, which are not known."
+    assert chart.sentence == "What the program needs of device memory at least: without temporaries, which are unknown."
     assert chart.text == "arguments: 1.00 KiB; temporaries: ?"
     assert marks(chart.figure, "x") == [1024]
 
@@ -246,7 +246,7 @@ def test_without_a_roofline_the_section_says_why(tmp_path: Path) -> None:
     )
     report_ = hlo_inspect.inspect(path, PASSES)
     sections = {section.name: section for section in module_sections(report_.tables)}
-    assert sections["kernels"].text == "No kernel has a place on a roofline: 1 kernel without FLOPs."
+    assert sections["kernels"].text == "No kernel has a point on the roofline: 1 kernel without FLOPs."
 
 
 def test_collectives_of_unknown_size_are_counted(tmp_path: Path) -> None:

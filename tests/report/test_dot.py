@@ -48,14 +48,14 @@ def test_hostile_texts_stay_in_their_strings() -> None:
 
 def test_of_a_large_graph_the_nearest_are_drawn() -> None:
     text = rendered("dot", large_report(400))
-    assert "300 of 400 instructions, the nearest; fewer by --depth 1, or by --path A B" in text
+    assert "300 of 400 instructions, the nearest first; --depth 1 or --path A B draws fewer" in text
     assert "  n299 [" in text
     assert "  n300 [" not in text
 
 
 def test_a_report_without_a_picture() -> None:
     report = small_report()
-    with pytest.raises(UsageError, match="there is nothing to draw: 3 instructions fit"):
+    with pytest.raises(UsageError, match="there is nothing to draw: 3 instructions match"):
         rendered("dot", Report(report.command, report.input, report.facts, (small_report(rows=3).tables[0],)))
 
 

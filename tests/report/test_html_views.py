@@ -90,7 +90,7 @@ def test_a_pair_has_what_changed_and_both_modules(tmp_path: Path) -> None:
         (tmp_path / f"{name}.txt").write_text(MODULE.format(name="m", opcode=opcode))
     pair_page = page(tmp_path / "old.txt", tmp_path / "new.txt", compares=True)
     assert [(pair_view.name, pair_view.title) for pair_view in pair_page.views] == [
-        ("", "What changed in m"),
+        ("", "Changes in m"),
         ("old", "OLD: m"),
         ("new", "NEW: m"),
     ]
@@ -168,10 +168,10 @@ def test_of_a_saved_report_no_instructions_are_compared(tmp_path: Path) -> None:
     saved = tmp_path / "old.json"
     assert run(["fusions", str(old), "--format", "json", "-o", str(saved)]) == 0
     changes, facts, _ = page(saved, new, compares=True).views[0].sections
-    assert changes.nothing.startswith("Nothing is known of instructions")
+    assert changes.nothing.startswith("Instructions are not compared")
     assert facts.pictures
     same, *_ = page(old, old, compares=True).views[0].sections
-    assert same.nothing.startswith("Nothing: all instructions")
+    assert same.nothing.startswith("No difference")
 
 
 def test_several_pairs_have_an_index(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def test_nothing_selected_is_the_report(collectives: Report) -> None:
 def test_the_own_table_or_the_one_that_is_named(sample: Report, collectives: Report) -> None:
     assert table(collectives, sort=("name",)).name == "collectives"
     assert [table_.name for table_ in selected(collectives, TableSelection(sort=("count",)), "opcodes").tables] == ["opcodes"]
-    with pytest.raises(UsageError, match=r"'summary' has no table of its own: choose one with --table \(buffers, opcodes"):
+    with pytest.raises(UsageError, match=r"'summary' has no main table: choose one with --table \(buffers, opcodes"):
         table(sample, sort=("name",))
     with pytest.raises(UsageError, match=r"no table 'opcode' in this report.*did you mean 'opcodes'"):
         selected(collectives, TableSelection(sort=("count",)), "opcode")

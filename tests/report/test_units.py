@@ -118,8 +118,8 @@ def test_parse_quantity(text: str, unit: Unit, expected: float) -> None:
         ("nan", "number", "is not a number"),
         ("\u0661\u0662", "count", "is not a number"),  # Arabic digits
         ("\uff11", "bytes", "is not a number"),  # a full-width digit
-        ("3", "text", "of unit text"),
-        ("1", "bool", "of unit bool"),
+        ("3", "text", "has unit text"),
+        ("1", "bool", "has unit bool"),
     ],
 )
 def test_parse_quantity_says_what_does_not_fit(text: str, unit: Unit, message: str) -> None:

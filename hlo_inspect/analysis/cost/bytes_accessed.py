@@ -309,7 +309,7 @@ class _FusionReader:
         traffic = self._nested.get(fusion)
         numbers = [i for i, operand in enumerate(self._operands[fusion]) if operand == value]
         if traffic is None or any(number not in traffic.reads for number in numbers):
-            raise UnknownCostError("the computation that a fusion in it calls is not known")
+            raise UnknownCostError("the computation that a fusion in it calls is unknown")
         return sum(self._read_for_users(fusion, traffic.reads[i], straight=i in traffic.straight) for i in numbers)
 
     def _read_for_users(self, fusion: int, reads: int, *, straight: bool) -> int:

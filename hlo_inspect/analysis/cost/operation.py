@@ -97,7 +97,7 @@ class Operation:
         if shape is None:
             operand = self.view.operand(self.index, number)
             name = (operand.name if operand is not None else None) or "(without a name)"
-            raise UnknownCostError(f"the shape of operand {name} is not known")
+            raise UnknownCostError(f"the shape of operand {name} is unknown")
         return shape
 
     def operand_array(self, number: int) -> ArrayShape:
@@ -190,7 +190,7 @@ def elements(shape: Shape | None) -> int:
 def dimension(shape: ArrayShape, index: int) -> int:
     size = shape.dimensions[index] if 0 <= index < len(shape.dimensions) else None
     if size is None:
-        raise UnknownCostError(f"dimension {index} of {shape} is not known")
+        raise UnknownCostError(f"dimension {index} of {shape} is unknown")
     return size
 
 

@@ -86,7 +86,7 @@ def compute_time(tally: Tally, profile: HardwareProfile) -> Seconds:
     if not missing:
         return Seconds(seconds, tally.bounds("flops").reason)
     share = sum(by_unit[unit] for unit in missing) / by_unit.total()
-    named = ", ".join(unit or "work whose unit or type is not known" for unit in missing)
+    named = ", ".join(unit or "work whose unit or type is unknown" for unit in missing)
     reason = f"{percent(share)} of the FLOPs have no rate: the profile {profile.name} states none for {named}"
     return Seconds(seconds, "; ".join(filter(None, (reason, tally.bounds("flops").reason))))
 

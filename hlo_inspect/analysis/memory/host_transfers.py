@@ -40,7 +40,7 @@ class HostTransfer(NamedTuple):
     def moved(self) -> Bounds:
         """Bytes of all runs in a step."""
         size = self.size
-        return Bounds(0, None, "a shape is not known") if size is None else self.runs.times(Bounds.exactly(size))
+        return Bounds(0, None, "a shape is unknown") if size is None else self.runs.times(Bounds.exactly(size))
 
 
 def on_host(shape: Shape | None) -> bool:

@@ -234,7 +234,7 @@ class GraphPhases:
             return "the step could not be read"
         weights = trained_weights(overview, self.graph)
         if not weights:
-            return "no gradient was found in the updates of weights"
+            return "no update of a weight has a recognized gradient"
         facts = ComponentFacts(Components(self.graph), weights, _scalars(self.graph))
         self.step = step_values(self.graph, facts, is_scheduled=header.is_scheduled)
         phases = phases_of_values(self.step)
@@ -361,9 +361,9 @@ def _without_loss(graph: ValueGraph, facts: ComponentFacts, overview: Overview, 
     if facts.is_loss_returned:
         return ""
     if not any(bits & fact.LOSS for bits in facts.bits):
-        return "no loss is returned, and one weight is not enough to find what leads to it"
+        return "the step returns no loss, and one weight is too few to find the forward pass"
     if _returns_activations(graph, facts, overview, {alias.output_index for alias in header.aliases}):
-        return "activations are returned and no loss, as by a stage of a pipeline"
+        return "the step returns activations and no loss, like a pipeline stage"
     return ""
 
 
@@ -408,5 +408,5 @@ def _implausible(graph: ValueGraph, facts: ComponentFacts, phases: Iterable[str]
     if not forward:
         return "no product of arrays leads to a loss"
     if not learnt or 2 * backward < (learnt if facts.is_loss_returned else forward):
-        return f"{forward} products lead to the loss and {backward} depend on its cotangents, fewer than a backward pass has"
+        return f"{forward} products lead to the loss, and {backward} depend on its cotangents; a backward pass has more"
     return ""

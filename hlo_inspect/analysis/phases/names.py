@@ -176,7 +176,7 @@ class NamedPhases:
 
 
 NOT_CALLED = [NamedContext(UNKNOWN, ONCE)]
-"""Context of a computation that nothing that was read calls: only its own names count."""
+"""Context of a computation that no instruction of the text calls: only its own names count."""
 
 
 def _rank(phase: str) -> int:

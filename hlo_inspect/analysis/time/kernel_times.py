@@ -283,7 +283,7 @@ class KernelTimes:
         compute = load.matmul / profile.matmul_efficiency + load.vector
         return (profile.kernel_overhead or 0.0) + compute + memory - _OVERLAP * min(compute, memory)
 
-    # -- what is not known ------------------------------------------------------------------------------------------------
+    # -- what is unknown ------------------------------------------------------------------------------------------------
 
     def _bound_gap(self, kernel: Kernel) -> str:
         if self.bytes_gap:

@@ -32,7 +32,7 @@ def estimate_gaps(kernels: Iterable[Kernel], times: KernelTimes) -> str:
     return _missing(kernels, times, lambda time: time.estimate_gap)
 
 
-NO_SCHEDULE = "the module is not scheduled, so that what hides a collective is not known"
+NO_SCHEDULE = "the module is not scheduled, so that what hides a collective is unknown"
 
 
 def _exposed(step: TimedStep, unknown: Sequence[str], count: int) -> Seconds:
@@ -40,7 +40,7 @@ def _exposed(step: TimedStep, unknown: Sequence[str], count: int) -> Seconds:
 
     `unknown` holds a reason for each of the `count` collectives whose time is unknown.
     """
-    missing = f"the time of {len(unknown):,} of {count:,} collectives is not known: {unknown[0]}" if unknown else ""
+    missing = f"the time of {len(unknown):,} of {count:,} collectives is unknown: {unknown[0]}" if unknown else ""
     return Seconds(step.exposed_collective_s, step.timeline.reason or missing)
 
 

@@ -309,7 +309,7 @@ class Timeline:
 
     def _loop(self, step: LoopStep, clock: StreamClock, result: TimedRun) -> Generator[_Request, TimedRun, None]:
         if step.trips is None:
-            result.reasons.append(f"the trip count of {step.place[2]} (line {step.place[1]}) is not known")
+            result.reasons.append(f"the trip count of {step.place[2]} (line {step.place[1]}) is unknown")
         yield from self._iterations(step, clock, result, 1 if step.trips is None else step.trips)
         yield from self._run(step.condition, clock, result)
 

@@ -13,11 +13,11 @@ COMMANDS: dict[str, str] = {
     **SUMMARIES,
     "list": "List the modules: one row each, the largest first.",
     "check": "Check facts against a policy: exit status 1 when one fails.",
-    "diff": "What changed from OLD to NEW: facts first, then what explains them.",
-    "report": "One HTML file with everything inside: where the step goes, kernels, collectives, memory, parameters, findings.",
-    "show": "One instruction: what it is, what feeds it, what reads it, its line of Python; the ways between two.",
-    "normalize": "Print the text in canonical names, for git diff and golden tests.",
-    "history": "Which compiler pass changed what: of a dump directory with a file for each pass.",
+    "diff": "Compare OLD with NEW: facts that differ first, then the changes that explain them.",
+    "report": "Write one HTML file: time of the step, kernels, collectives, memory, parameters, findings.",
+    "show": "Show one instruction: its operands, users and source line; or the paths between two.",
+    "normalize": "Print the module with canonical names, for git diff and golden tests.",
+    "history": "Show which compiler pass changed the module, from a dump directory with a file for each pass.",
     "profiles": "List the hardware profiles, or show one with the sources of its figures.",
     "rules": "List the findings that exist.",
     "rule": "Show what a finding means, why it matters and how to fix it.",
@@ -76,9 +76,9 @@ def cli() -> None:
     """Read XLA's HLO text dumps and answer in tables.
 
     INPUT is a file (.gz, .bz2, .xz and .zst too), - for standard input, a directory of dumps, or a pattern in quotes. Modules
-    are found in the middle of logs and mails, also where each line has a prefix. Instruction lines that are quoted alone are
-    read as a part of a module. Other inputs are workload files of network simulators, XLA's files about memory, and with the
-    extra [xla] serialized HLO (.pb) and StableHLO.
+    may stand in the middle of logs and mails, with a prefix on each line. Instruction lines without their module are read as a
+    partial module. Other inputs are workload files of network simulators, XLA's memory reports, and with the extra [xla]
+    serialized HLO (.pb) and StableHLO.
 
     Begin with `hlo-inspect summary INPUT`.
     """

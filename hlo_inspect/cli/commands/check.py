@@ -29,7 +29,12 @@ UNPARSED_LINES, EVERY_LINE = "module.unparsed_lines", "summary"
 
 @reading_command("check")
 @click.option(
-    "--policy", "policies", metavar="FILE", multiple=True, shell_complete=completion.files, help="YAML policy; several add up."
+    "--policy",
+    "policies",
+    metavar="FILE",
+    multiple=True,
+    shell_complete=completion.files,
+    help="YAML file of checks. Repeat it to add files.",
 )
 @click.option(
     "--assert",
@@ -37,13 +42,13 @@ UNPARSED_LINES, EVERY_LINE = "module.unparsed_lines", "summary"
     metavar="EXPR",
     multiple=True,
     shell_complete=completion.facts,
-    help="An assertion, as 'collectives.all-to-all.count == 0'.",
+    help="Check one condition, for example 'collectives.all-to-all.count == 0'.",
 )
 @click.option(
     "--baseline",
     metavar="FILE|DIRECTORY",
     shell_complete=completion.files,
-    help="What INPUT is compared with by --fail-if: a dump, a directory of dumps or a report that --format json wrote.",
+    help="Compare INPUT with this for --fail-if: a dump, a directory of dumps, or a report that --format json wrote.",
 )
 @click.option(
     "--fail-if",
@@ -51,10 +56,14 @@ UNPARSED_LINES, EVERY_LINE = "module.unparsed_lines", "summary"
     metavar="COND",
     multiple=True,
     shell_complete=completion.facts,
-    help="A difference from the baseline that fails, as 'memory.peak_bytes > +5%' or different; see `diff`.",
+    help="Fail on this difference from the baseline, for example 'memory.peak_bytes > +5%' or different; see `diff`.",
 )
-@click.option("--allow-partial", is_flag=True, help="Check what there is of a module that is cut off; else exit status 3.")
-@click.option("--list-facts", is_flag=True, help="Print every fact with its meaning, and its value in INPUT.")
+@click.option(
+    "--allow-partial",
+    is_flag=True,
+    help="Check the part that a truncated module has. Without it a truncated module is exit status 3.",
+)
+@click.option("--list-facts", is_flag=True, help="List every fact with its meaning, and its value in INPUT if given.")
 @inputs_argument(required=False)
 def check(
     inputs: tuple[str, ...],
@@ -71,8 +80,8 @@ def check(
 ) -> int:
     """Check facts against a policy: exit status 1 when one fails.
 
-    Each failed check prints the actual value and the rows that broke it; the last line is the verdict. A module that is cut
-    off is not checked, which is exit status 3.
+    Each failed check prints the actual value and the rows that broke it; the last line is the verdict. A truncated module is
+    not checked: exit status 3.
     """
     from hlo_inspect.checks.runner import CheckRun
 
@@ -111,11 +120,11 @@ def _against_baseline(
     from hlo_inspect.inspection.comparisons import ComparedInput
 
     if baseline is None:
-        raise click.UsageError("--fail-if is about differences: --baseline names what INPUT is compared with.")
+        raise click.UsageError("--fail-if needs --baseline: it names the dump or report to compare INPUT with.")
     if not policy.fail_if:
-        raise click.UsageError("nothing is checked against the --baseline: name a difference with --fail-if.")
+        raise click.UsageError("--baseline alone checks nothing: name a difference with --fail-if.")
     if len(inputs) != 1:
-        raise click.UsageError(f"--baseline is compared with one input, and there are {len(inputs)}.")
+        raise click.UsageError(f"--baseline takes one input, not {len(inputs)}.")
     conditions = parsed(policy.fail_if)
     paired = PairedModules(ComparedInput(baseline), ComparedInput(inputs[0]), request, output)
     compared: dict[int, list[CheckResult]] = {}
@@ -137,7 +146,7 @@ def _against_baseline(
     run = CheckRun(policy, lambda report: compared.pop(id(report)))
     status = deliver(run.reports(reports() if allow_partial else _whole(reports(), run)), output)
     for report in lost:
-        tell(f"hlo-inspect: {report.input.path}: {inputs[0]} has no module that belongs to {report.facts['module.name']}")
+        tell(f"hlo-inspect: {report.input.path}: {inputs[0]} has no module to compare with {report.facts['module.name']}")
     return max(status, paired.status, UNREADABLE if run.refused else 0, FAILED if run.failed or lost else 0)
 
 
@@ -157,8 +166,8 @@ def _is_whole(report: Report) -> bool:
     cut = truncation(report)
     if cut is not None:
         inside = f" inside {cut.subject}" if cut.subject is not None else ""
-        what = "a part of a module is" if is_partial_module(cut) else f"{report.module_name} is cut off{inside} and is"
-        message = f"{what} not checked: its facts would be those of a part (--allow-partial checks it)"
+        what = "a partial module is" if is_partial_module(cut) else f"{report.module_name} is truncated{inside} and is"
+        message = f"{what} not checked: its facts would be incomplete; --allow-partial checks it all the same"
         tell(f"hlo-inspect: {InputError(message, cut.location)}")
     return cut is None
 

@@ -22,17 +22,19 @@ from hlo_inspect.report.model import Report, Severity, Verdict, reaching
 from hlo_inspect.request import Request
 
 
-@reading_command("diff", short_help="What changed between two dumps, directories of dumps or saved reports.")
+@reading_command("diff", short_help="Compare two dumps, directories of dumps or saved reports.")
 @click.option(
     "--fail-if",
     "conditions",
     metavar="COND",
     multiple=True,
     shell_complete=completion.facts,
-    help="Exit with 1 when this is so: 'memory.peak_bytes > +5%', 'collectives.count != 0' (NEW - OLD), "
+    help="Exit with 1 if this holds: 'memory.peak_bytes > +5%', 'collectives.count != 0' (NEW - OLD), "
     "'optimizer.name different', or different (any difference).",
 )
-@click.option("--new-module", metavar="REGEX", help="Modules of NEW whose name matches, where --module is about OLD alone.")
+@click.option(
+    "--new-module", metavar="REGEX", help="Choose modules of NEW by this name; --module then chooses those of OLD only."
+)
 @click.argument("old", shell_complete=completion.files)
 @click.argument("new", shell_complete=completion.files)
 def diff(
@@ -45,11 +47,11 @@ def diff(
     output: OutputOptions,
     request: Request,
 ) -> int:
-    """What changed from OLD to NEW: facts first, then what explains them.
+    """Compare OLD with NEW: facts that differ first, then the changes that explain them.
 
-    OLD and NEW are files, directories, patterns or reports that --format json wrote. Several modules are paired by name, then
-    by content. What is the same up to names, numbers and metadata is the same program. A difference is exit status 0, except
-    where a --fail-if or --fail-on is met. Only findings that OLD does not have are shown.
+    OLD and NEW are files, directories, patterns or reports that --format json wrote. Modules are paired by name, then by
+    content. Programs that differ in names, numbers and metadata only are the same program. A difference is exit status 0; with
+    --fail-if or --fail-on it can be 1. Only findings that OLD lacks are shown.
     """
     paired = PairedModules(ComparedInput(old), ComparedInput(new, new_module), request, output, fail_on, with_notes=False)
     reports = judged(paired, parsed(given("--fail-if", text) for text in conditions))

@@ -13,18 +13,19 @@ from hlo_inspect.cli.streams import reported
 
 @click.command("history", cls=SectionedCommand)
 @output_options()
-@click.option("--module", metavar="REGEX", help="The module whose name matches; the largest by default.")
+@click.option("--module", metavar="REGEX", help="Choose the module by name. Default: the largest.")
 @request_option("jobs")
 @click.argument("directory", metavar="DIR", shell_complete=completion.files)
 @click.argument("pattern", metavar="[PATTERN]", required=False)
 def history(directory: str, pattern: str | None, module: str | None, jobs: int, *, output: OutputOptions) -> int:
-    """Which compiler pass changed what: one row for each pass that changed something, with the figures of the module
-    after it.
+    """Show which compiler pass changed the module: one row per pass, with the module's figures after it.
 
-    DIR is a dump directory with a file for each pass, as XLA writes it with --xla_dump_to=DIR --xla_dump_hlo_pass_re=.*; of
-    several modules it is the one of --module, else the largest. With PATTERN (all-gather, a name, a part of an op_name, `*` for
-    anything) the passes that brought each such instruction in, merged it, made it asynchronous or removed it. Instructions are
-    followed by name, op_name, shape and groups, as XLA writes down nothing else.
+    DIR is a dump directory with a file for each pass; XLA writes it with --xla_dump_to=DIR --xla_dump_hlo_pass_re=.*. If it
+    holds several modules, --module chooses one; the default is the largest.
+
+    With PATTERN the page lists instructions and the passes that introduced, merged, removed or made them asynchronous. PATTERN
+    is an opcode such as all-gather, a name, a part of an op_name, or `*`. XLA records no identity of instructions, so they are
+    matched by name, op_name, shape and groups.
     """
     from hlo_inspect.inspection.pass_histories import PassHistory
 

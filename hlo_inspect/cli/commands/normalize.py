@@ -17,20 +17,19 @@ from hlo_inspect.cli.streams import reported, tell
     "-o", "--output", metavar="FILE", shell_complete=completion.files, help="Write to FILE instead of standard output."
 )
 @click.option("--unscheduled", is_flag=True, help="Sort the lines of a scheduled module too, and drop is_scheduled.")
-@click.option("--layouts/--no-layouts", default=True, help="Keep the layouts of shapes (the default), or leave them out.")
-@click.option("--metadata/--no-metadata", default=False, help="Keep metadata, or leave it out (the default).")
+@click.option("--layouts/--no-layouts", default=True, help="Keep layouts of shapes, or remove them. Default: keep.")
+@click.option("--metadata/--no-metadata", default=False, help="Keep metadata, or remove it. Default: remove.")
 @request_option("module")
 @request_option("stage")
 @request_option("strict")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing of lines that cannot be read.")
+@click.option("-q", "--quiet", is_flag=True, help="Print no message about unreadable lines.")
 @click.argument("source", metavar="INPUT", shell_complete=completion.files)
 def normalize(source: str, output: str | None, *, quiet: bool, **asked: Any) -> int:  # noqa: ANN401 - click hands over all options
-    """Print the text of each module with its instructions, computations and channels renamed in a canonical way.
+    """Print the module with canonical names of instructions, computations and channels.
 
-    Two texts of one program have the same normal form, so that `git diff` shows what changed and golden tests hold still. The
-    name of an instruction says what it is (opcode, and a hash of shape, opcode and attributes) and not where it stands, so that
-    one line more changes few others. Text that is not scheduled is sorted; a scheduled one keeps its order, which is the
-    schedule. XLA's parser takes the result.
+    Two texts of one program have the same normal form. So `git diff` shows real changes, and golden tests stay stable. An
+    instruction's name is its opcode and a hash of shape, opcode and attributes. It does not depend on the line, so one new line
+    renames few others. An unscheduled text is sorted; a scheduled one keeps its order. XLA's parser accepts the result.
     """
     from hlo_inspect.inspection.normal_texts import NormalTexts
 

@@ -79,7 +79,7 @@ def _rewritten(inputs: Sequence[str], to: str, output: OutputOptions) -> int:
     from hlo_inspect.inspection.other_inputs import rewritten_workload
 
     if len(inputs) != 1:
-        raise click.UsageError(f"--to writes one workload file, and there are {len(inputs)}.")
+        raise click.UsageError(f"--to writes one workload file, not {len(inputs)}.")
     refuse_to_overwrite(output.output, inputs)
     deliver_bytes(rewritten_workload(inputs[0], to), output.output)
     return 0
@@ -100,7 +100,8 @@ def _with_list(reports: Iterable[Report], inputs: Iterable[str]) -> Iterator[Rep
 def list_command(inputs: tuple[str, ...], fail_on: Severity | None, *, output: OutputOptions, request: Request) -> int:
     """List the modules of files, directories and patterns in quotes: one row each, the one with the most lines first.
 
-    FLOPs and collectives are those of a step, findings those of the summary. With --quick FLOPs and some findings are left out.
+    FLOPs and collectives are those of one step, findings those of `summary`. With --quick there are no FLOPs and fewer
+    findings.
     """
     from hlo_inspect.passes.modules import ModuleList
 

@@ -39,14 +39,14 @@ PASSES = (
 """Passes whose tables a page has."""
 
 
-@click.command("report", cls=SectionedCommand, short_help="One HTML file with pictures and tables, to look at and to send.")
-@click.option("-o", "--output", metavar="FILE", shell_complete=completion.files, help="The file to write, as report.html.")
+@click.command("report", cls=SectionedCommand, short_help="Write one HTML file with pictures and tables.")
+@click.option("-o", "--output", metavar="FILE", shell_complete=completion.files, help="Write to FILE, for example report.html.")
 @click.option(
-    "-n", "--top", type=click.IntRange(min=0), metavar="N", help="Keep N rows of each table, the rest summed: a smaller file."
+    "-n", "--top", type=click.IntRange(min=0), metavar="N", help="Keep N rows of each table and sum the rest (smaller file)."
 )
-@click.option("--diff", "compares", is_flag=True, help="What changed between two inputs, as `diff` says it, and both.")
-@click.option("--bytes", "raw_bytes", is_flag=True, help="Sizes as plain integers of bytes.")
-@click.option("-q", "--quiet", is_flag=True, help="No bar while inputs are read.")
+@click.option("--diff", "compares", is_flag=True, help="Compare two inputs as `diff` does, and show both.")
+@click.option("--bytes", "raw_bytes", is_flag=True, help="Print sizes as plain integers of bytes.")
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress bar.")
 @request_options("report")
 @fail_on_option
 @inputs_argument()
@@ -61,18 +61,18 @@ def report(
     quiet: bool,
     request: Request,
 ) -> int:
-    """One HTML file with everything inside: where the step goes, kernels, collectives, memory, parameters, findings.
+    """Write one HTML file: time of the step, kernels, collectives, memory, parameters, findings.
 
-    It opens in any browser, without a network, and can be attached to an issue. Tables sort, filter and copy as CSV. Of several
-    modules each has a page in the file, behind an index; OLD NEW --diff begins with what changed. A directory with a file for
-    each compiler pass adds what the passes did. Without -o the page goes to standard output, unless that is a terminal. Needs
-    the extra [html].
+    It opens in any browser without a network, and can be attached to an issue. Tables sort, filter and copy as CSV. Each of
+    several modules has a page in the file, behind an index. OLD NEW --diff begins with the changes. A directory with a file for
+    each compiler pass adds a history of the passes. Without -o the page goes to standard output, unless that is a terminal.
+    Needs the extra [html].
     """
     from hlo_inspect.report.html.assets import need_extra
 
     need_extra()
     if output is None and sys.stdout is not None and sys.stdout.isatty():
-        raise UsageError("a page is no text for a terminal: name its file with -o report.html")
+        raise UsageError("a page is not written to a terminal: name a file, for example -o report.html")
     options = OutputOptions("html", output, top, raw_bytes=raw_bytes, quiet=quiet, verbose=True, sites=True)
     inspected, reports = page_reports(inputs, replace(request, passes=PASSES), options, fail_on, compares=compares)
     status = deliver(reports, options)
@@ -104,7 +104,7 @@ def page_reports(
         inspected = ReportStream(inputs, request, output, fail_on)
         return inspected, _module_reports(inspected)
     if len(inputs) != len(("OLD", "NEW")):
-        raise click.UsageError(f"--diff compares two inputs, OLD and NEW, and there are {len(inputs)}.")
+        raise click.UsageError(f"--diff compares two inputs, OLD and NEW, not {len(inputs)}.")
     old, new = map(ComparedInput, inputs)
     paired = PairedModules(old, new, request, output, fail_on, shown=request.pass_names)
     return paired, _pair_reports(paired, inputs)

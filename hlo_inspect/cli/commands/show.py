@@ -24,7 +24,12 @@ _PASS = Show()
 
 @reading_command(SHOW, *_PASS.formats, help=_PASS.help())
 @click.option(
-    "--path", "ends", nargs=2, metavar="A B", shell_complete=completion.instructions, help="The ways from A to B instead."
+    "--path",
+    "ends",
+    nargs=2,
+    metavar="A B",
+    shell_complete=completion.instructions,
+    help="Show the paths from instruction A to B instead.",
 )
 @click.argument("source", metavar="INPUT", shell_complete=completion.files)
 @click.argument("name", metavar="[NAME|LINE|PATTERN]", required=False, shell_complete=completion.instructions)

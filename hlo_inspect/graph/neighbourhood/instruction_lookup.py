@@ -125,5 +125,5 @@ def _no_such(module: Module, views: Views, text: str) -> str:
     if len(names) > _MOST_COMPARED:
         stem = _NUMBER.sub("", text)[:3]
         names = [name for name in names if name.startswith(stem)][:_MOST_COMPARED]
-    hint = did_you_mean(text, names) or "; a pattern has a *, as '*gather*'"
+    hint = did_you_mean(text, names) or "; a pattern has a *, for example '*gather*'"
     return f"{module.name} has no instruction {text!r}{hint}"

@@ -59,7 +59,7 @@ class Measurements:
     def __init__(self) -> None:
         self._found: list[Measurement] = []
         self._open: tuple[list[float], list[int], int] | None = None  # a list that is not closed
-        self._closed: tuple[list[float], list[int]] | None = None  # one whose next line is not known
+        self._closed: tuple[list[float], list[int]] | None = None  # one whose next line is unknown
         self._next_line = 0
         self.left_out = 0
 

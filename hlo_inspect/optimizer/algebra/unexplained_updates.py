@@ -78,7 +78,7 @@ def _nearest_rule(update: Update) -> str:
     others = [_name(update, state) for state in update.states if state is not first and state is not second]
     factors = _unexplained(update, first, second)
     missing = [f"state {name}" for name in others[:MAX_FACTORS]] + [f"factor {text}" for text in factors[:MAX_FACTORS]]
-    lacks = ", ".join(missing) or "how these are put together"
+    lacks = ", ".join(missing) or "how these are combined"
     return f"the nearest rule is {rule}, which " + (
         f"explains {' and '.join(explained)}, not {lacks}" if explained else f"does not explain {lacks}"
     )

@@ -57,7 +57,7 @@ class StateChains:
                 if other.shape.elements == 1 and not expressions.inputs_behind(other) & expressions.own(array):
                     continue  # a loss scale, a counter
                 if len(states) == MAX_STATES:
-                    expressions.flow.frames.give_up(array.place, "is made of too many others to compare")
+                    expressions.flow.frames.give_up(array.place, "combines too many others to compare")
                     return list(states.values())
                 states[other.new] = State(other, forms.leaf(other.old), forms.leaf(other.new), expressions.definition(other))
                 stack.append(other)

@@ -52,7 +52,7 @@ class InputDependence:
             if before is None:
                 is_over = begun + len(followed) >= self._frames.max_places  # the way down counts
                 if is_over and not self._frames.is_cut_short:
-                    self._frames.give_up(top, "depends on too many others to follow")
+                    self._frames.give_up(top, "depends on too many others")
                 sources = EVERYTHING if is_over else self._sources(top)
                 if isinstance(sources, int):
                     bits[top] = sources

@@ -30,11 +30,11 @@ _PHASE_FACTS = "collectives.phase."
 
 
 class Collectives(Pass):
-    """Every collective: kind, bytes, groups, mesh axis, reduction, asynchronous or not, how often it runs, phase, source line.
+    """List collectives: kind, bytes, groups, mesh axis, reduction, async or not, runs, phase and source line.
 
     A start/done pair, an async wrapper and TPU's copies of one all-gather are one collective each. Operand bytes are those of
-    one device; wire bytes are what it has to send with a bandwidth-optimal algorithm. Groups follow XLA's four group modes.
-    send and recv are listed and counted, but are in no total.
+    one device. Sent bytes are what one device sends with a bandwidth-optimal algorithm. Groups follow XLA's four group modes.
+    send and recv have rows and counts, but are in no total.
     """
 
     name = "collectives"
@@ -43,30 +43,40 @@ class Collectives(Pass):
     wants = WANTS
     specs = (
         FactSpec("collectives.count", "count", "logical collectives, without send and recv"),
-        FactSpec("collectives.operand_bytes", "bytes", "bytes of their operands"),
-        FactSpec("collectives.result_bytes", "bytes", "bytes of their results"),
-        FactSpec("collectives.wire_bytes", "bytes", "bytes that one device has to send for them"),
-        FactSpec("collectives.async_count", "count", "those whose start and done are apart"),
-        FactSpec("collectives.executed_count", "count", "how often they run in one step, a run of the entry"),
-        FactSpec("collectives.executed_operand_bytes", "bytes", "bytes of their operands in one step"),
-        FactSpec("collectives.executed_wire_bytes", "bytes", "bytes that one device has to send for them in one step"),
+        FactSpec("collectives.operand_bytes", "bytes", "operand bytes, each site once"),
+        FactSpec("collectives.result_bytes", "bytes", "result bytes, each site once"),
+        FactSpec("collectives.wire_bytes", "bytes", "bytes that one device sends, each site once"),
+        FactSpec("collectives.async_count", "count", "asynchronous collectives (separate start and done)"),
+        FactSpec("collectives.executed_count", "count", "runs of collectives in one step"),
+        FactSpec("collectives.executed_operand_bytes", "bytes", "operand bytes of all runs in one step"),
+        FactSpec("collectives.executed_wire_bytes", "bytes", "bytes that one device sends in one step"),
         FactSpec("collectives.<kind>.count", "count", "collectives of a kind", _KINDS),
-        FactSpec("collectives.<kind>.operand_bytes", "bytes", "bytes of their operands", _GROUPED_KINDS),
-        FactSpec("collectives.<kind>.executed_count", "count", "how often those of a kind run in one step", _KINDS),
-        FactSpec("collectives.<kind>.executed_operand_bytes", "bytes", "bytes of their operands in one step", _GROUPED_KINDS),
-        FactSpec("collectives.<kind>.executed_wire_bytes", "bytes", "bytes sent for them in one step", _GROUPED_KINDS),
-        FactSpec("collectives.axis.<axis>.executed_count", "count", "how often those along a mesh axis run in one step"),
-        FactSpec("collectives.axis.<axis>.executed_operand_bytes", "bytes", "bytes of their operands in one step"),
-        FactSpec("collectives.axis.<axis>.executed_wire_bytes", "bytes", "bytes sent for them in one step"),
+        FactSpec("collectives.<kind>.operand_bytes", "bytes", "operand bytes, each site once", _GROUPED_KINDS),
+        FactSpec("collectives.<kind>.executed_count", "count", "runs of a kind in one step", _KINDS),
+        FactSpec("collectives.<kind>.executed_operand_bytes", "bytes", "operand bytes of all runs in one step", _GROUPED_KINDS),
+        FactSpec(
+            "collectives.<kind>.executed_wire_bytes",
+            "bytes",
+            "sent bytes of all runs in one step",
+            _GROUPED_KINDS,
+        ),
+        FactSpec("collectives.axis.<axis>.executed_count", "count", "runs along a mesh axis in one step"),
+        FactSpec("collectives.axis.<axis>.executed_operand_bytes", "bytes", "operand bytes of all runs in one step"),
+        FactSpec("collectives.axis.<axis>.executed_wire_bytes", "bytes", "sent bytes of all runs in one step"),
         FactSpec("collectives.group_size.<n>.count", "count", "collectives over groups of n devices"),
-        FactSpec("collectives.group_size.<n>.operand_bytes", "bytes", "bytes of their operands"),
+        FactSpec("collectives.group_size.<n>.operand_bytes", "bytes", "operand bytes, each site once"),
         FactSpec("collectives.phase.<phase>.count", "count", "collectives of a phase of the step", _PHASES),
-        FactSpec("collectives.phase.<phase>.operand_bytes", "bytes", "bytes of their operands", _PHASES),
-        FactSpec("collectives.phase.<phase>.executed_count", "count", "how often those of a phase run in one step", _PHASES),
-        FactSpec("collectives.phase.<phase>.executed_operand_bytes", "bytes", "bytes of their operands in one step", _PHASES),
-        FactSpec("collectives.phase.<phase>.executed_wire_bytes", "bytes", "bytes sent for them in one step", _PHASES),
-        FactSpec("mesh.shape", "text", "sizes of the device mesh that all groups and shardings fit, as 2x8"),
-        FactSpec("mesh.order", "text", "iota, or the devices in the mesh's row-major order"),
+        FactSpec("collectives.phase.<phase>.operand_bytes", "bytes", "operand bytes, each site once", _PHASES),
+        FactSpec("collectives.phase.<phase>.executed_count", "count", "runs of a phase in one step", _PHASES),
+        FactSpec("collectives.phase.<phase>.executed_operand_bytes", "bytes", "operand bytes of all runs in one step", _PHASES),
+        FactSpec(
+            "collectives.phase.<phase>.executed_wire_bytes",
+            "bytes",
+            "sent bytes of all runs in one step",
+            _PHASES,
+        ),
+        FactSpec("mesh.shape", "text", "sizes of the device mesh that fits all groups and shardings, for example 2x8"),
+        FactSpec("mesh.order", "text", "`iota`, or the devices in the mesh's row-major order"),
     )
 
     def run(self, context: Context) -> Section:
@@ -154,7 +164,7 @@ def _notes(context: Context, facts: Sequence[str]) -> list[str]:
     notes = []
     for fact in facts:
         if fact.startswith(_PHASE_FACTS) and context.leaves_phases_open:
-            notes.append(f"{fact}: --quick leaves out the graph of values, which decides phases that names leave open")
+            notes.append(f"{fact}: names leave this phase open, and --quick skips the graph of values; run without --quick")
         elif fact.startswith("mesh."):
             notes.append(f"{fact}: {context.mesh.reason or context.mesh.partial_reason}")
         else:
@@ -228,8 +238,8 @@ _COST = (
 )
 _LAST = (
     bounded("collectives", "count", attrgetter("inside.collectives"), 2, summed=False),
-    bounded("executed_wire_bytes", "bytes", attrgetter("inside.wire_bytes"), 1, summed=False),
-    Column("known_from", detail=3, get=lambda row: row.loop.source or f"not known: it {row.loop.reason}"),
+    bounded("executed_wire_bytes", "bytes", attrgetter("inside.wire_bytes"), 1, summed=False, page_name="sent"),
+    Column("known_from", detail=3, get=lambda row: row.loop.source or f"unknown: it {row.loop.reason}"),
     Column("source", detail=2, get=lambda row: row.source),
     Column("line", "number", detail=4, get=lambda row: row.loop.instruction.line),
 )
@@ -238,9 +248,7 @@ _LAST = (
 def loops(context: Context, *, with_cost: bool = False) -> Table:
     """Return one row per loop: the work inside in one step, inner loops included. FLOPs and bytes need the whole graph."""
     columns = (*_FIRST, *(_COST if with_cost else ()), *_LAST)
-    return Table.of(
-        "loops", "Loops, with what runs inside of them in one step", columns, _loop_rows(context, with_cost=with_cost)
-    )
+    return Table.of("loops", "Loops, with the work inside them in one step", columns, _loop_rows(context, with_cost=with_cost))
 
 
 def _loop_rows(context: Context, *, with_cost: bool) -> Iterator[_Row]:

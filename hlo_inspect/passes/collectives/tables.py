@@ -33,7 +33,7 @@ class _Site(NamedTuple):
     runs: Bounds
 
 
-def _step_column(name: str, size: Callable[[Collective], int | None], detail: int = 0) -> Column:
+def _step_column(name: str, page_name: str, size: Callable[[Collective], int | None], detail: int = 0) -> Column:
     """Return a column of the bytes of all runs; send and recv are in no total."""
 
     def exact(site: _Site) -> Value:
@@ -46,7 +46,7 @@ def _step_column(name: str, size: Callable[[Collective], int | None], detail: in
         once = _total_bytes(site.collective, size(site.collective))
         return once if once is None or site.runs.least == 1 else site.runs.least * once
 
-    return Column(name, "bytes", summed=True, detail=detail, get=exact, least=least)
+    return Column(name, "bytes", page_name=page_name, summed=True, detail=detail, get=exact, least=least)
 
 
 def _total_bytes(collective: Collective, size: int | None) -> int | None:
@@ -58,13 +58,27 @@ _SITES = (
     Column("name", detail=1, get=lambda site: site.collective.start.name),
     Column("kind", get=lambda site: site.collective.kind),
     bounded("runs", "count", lambda site: site.runs),
-    _step_column("executed_operand_bytes", lambda collective: collective.operand_bytes, detail=2),
-    _step_column("executed_wire_bytes", lambda collective: collective.wire_bytes),
+    _step_column("executed_operand_bytes", "operands", lambda collective: collective.operand_bytes, detail=2),
+    _step_column("executed_wire_bytes", "sent", lambda collective: collective.wire_bytes),
     Column("dtype", detail=9, get=lambda site: leaf_dtype(site.collective.result_shape)),
     Column("shape", detail=4, get=lambda site: _shape(site.collective)),
-    Column("operand_bytes", "bytes", True, 5, get=lambda site: _total_bytes(site.collective, site.collective.operand_bytes)),
+    Column(
+        "operand_bytes",
+        "bytes",
+        True,
+        5,
+        page_name="operands_a_run",
+        get=lambda site: _total_bytes(site.collective, site.collective.operand_bytes),
+    ),
     Column("result_bytes", "bytes", True, 7, get=lambda site: _total_bytes(site.collective, site.collective.result_bytes)),
-    Column("wire_bytes", "bytes", True, 6, get=lambda site: _total_bytes(site.collective, site.collective.wire_bytes)),
+    Column(
+        "wire_bytes",
+        "bytes",
+        True,
+        6,
+        page_name="sent_a_run",
+        get=lambda site: _total_bytes(site.collective, site.collective.wire_bytes),
+    ),
     Column("group_size", "number", detail=1, optional=True, get=lambda site: site.collective.group_size),
     Column("replica_groups", detail=6, get=lambda site: site.collective.replica_groups),
     Column("source_target_pairs", detail=9, get=lambda site: site.collective.source_target_pairs),
@@ -135,8 +149,8 @@ class _CollectiveRow(NamedTuple):
 _SITE_COUNT = Column("sites", "count", summed=True, get=lambda row: len(row.members))
 _FIGURES_OF_STEP = (
     bounded("runs", "count", lambda row: row.executed.count),
-    bounded("executed_operand_bytes", "bytes", lambda row: row.executed.operand_bytes, 4),
-    bounded("executed_wire_bytes", "bytes", lambda row: row.executed.wire_bytes),
+    bounded("executed_operand_bytes", "bytes", lambda row: row.executed.operand_bytes, 4, page_name="operands"),
+    bounded("executed_wire_bytes", "bytes", lambda row: row.executed.wire_bytes, page_name="sent"),
 )
 _OF_ONE_STEP = (_SITE_COUNT, *_FIGURES_OF_STEP)
 
@@ -170,7 +184,7 @@ def groups(context: Context) -> Table:
     index = next(index for index, column in enumerate(_GROUPS, 1) if column.name == "phase")
     source_column = phase_source(lambda row: joined_sources(sources[row.label]))
     columns = with_times((*_GROUPS[:index], source_column, *_GROUPS[index:]), context, _members)
-    title = "Collectives of one step, equal ones together, by bytes sent"
+    title = "Collectives of one step, merged, by bytes sent"
     return Table.of("collective_groups", title, columns, _group_collectives(context, labels))
 
 
@@ -190,7 +204,7 @@ def point_to_point(context: Context) -> Table:
         for c, axis in zip(context.collectives, context.axes, strict=True)
     ]
     rows = _group_collectives(context, labels, chosen=chosen)
-    return Table.of("point_to_point", "send and recv of one step, in no total", (*columns, *_OF_ONE_STEP), rows)
+    return Table.of("point_to_point", "send and recv of one step (in no total)", (*columns, *_OF_ONE_STEP), rows)
 
 
 def _group_collectives(
@@ -218,7 +232,9 @@ def _group_collectives(
 # -- by kind, axis and phase ------------------------------------------------------------------------------------------------
 
 _AS_PRINTED = (
-    Column("async_count", "count", summed=True, detail=3, get=lambda row: sum(c.is_async for c in row.members)),
+    Column(
+        "async_count", "count", page_name="async", summed=True, detail=3, get=lambda row: sum(c.is_async for c in row.members)
+    ),
     Column("operand_bytes", "bytes", summed=True, detail=9, get=lambda row: total(c.operand_bytes for c in row.members)),
     Column("wire_bytes", "bytes", summed=True, detail=9, get=lambda row: total(c.wire_bytes for c in row.members)),
 )

@@ -37,15 +37,17 @@ _EXECUTED: dict[str, Figure] = {
 
 
 class Cost(Pass):
-    """FLOPs and bytes by opcode, kind of fusion, phase and source line; with --profile also time.
+    """Count FLOPs and bytes by opcode, kind of fusion, phase and source line; with --profile also time.
 
-    The figures are those of one device where the module's shapes are those of one. FLOPs are counted two for a multiply-add; a
-    transcendental (exponential, square root, power, …) is counted apart. Bytes are what instructions read and write: a fusion
-    its parameters and results, with what it slices or updates in place counted as that part. XLA's own figures
-    (`HloCostAnalysis`) count a loop once and custom calls not at all, and are rounded as XLA rounds, in float32. Those of a
-    step are exact: they count each loop as often as it runs, and the custom calls that are known to be matrix multiplications
-    or bring an estimate. They are not known where a trip count is not, nor in the branches of a conditional. Times are those
-    of the plain roofline: FLOPs at the device's dense peak of their type, bytes at its memory bandwidth.
+    Figures are those of one device if the module's shapes are per device. A multiply-add is two FLOPs; transcendentals
+    (exponential, square root, power, …) count apart. Bytes are what instructions read and write. A fusion reads its parameters
+    and writes its results; of an array that it slices or updates in place, only that part counts.
+
+    XLA's own figures (`HloCostAnalysis`) count a loop once and custom calls not at all, rounded as XLA rounds in float32.
+    Figures of a step are exact: they count each run of a loop, and custom calls with a known formula or estimate. They are
+    unknown if a trip count is, and inside the branches of a conditional.
+
+    Times are those of the plain roofline: FLOPs at the device's dense peak of their type, bytes at its memory bandwidth.
     """
 
     name = "cost"
@@ -62,7 +64,7 @@ class Cost(Pass):
         FactSpec("cost.executed_bytes_accessed", "bytes", "bytes read and written in a step"),
         SPEC,
         FactSpec("cost.attention_flops", "flops", "FLOPs of attention kernels of one run"),
-        FactSpec("cost.unknown_custom_calls", "count", "custom calls whose cost is not known"),
+        FactSpec("cost.unknown_custom_calls", "count", "custom calls whose cost is unknown"),
         *step_times.SPECS,
     )
 
@@ -141,7 +143,7 @@ def _divided(context: Context) -> list[str]:
 def _rates(tally: Tally, profile: HardwareProfile | None) -> list[str]:
     """Return the rates that stand in for units of which the profile states none."""
     taken = rates_taken(tally, profile) if profile is not None else {}
-    named = {unit: f"of {unit}" if unit else "whose unit or type is not known" for unit in taken}
+    named = {unit: f"of {unit}" if unit else "whose unit or type is unknown" for unit in taken}
     return [
         f"time.compute_s: FLOPs {named[unit]} at the rate of {figure}{_WHY.get(unit, '')}" for unit, figure in taken.items()
     ]
@@ -172,14 +174,14 @@ def _uncounted(context: Context) -> list[str]:
     notes = []
     if counts:
         targets = ", ".join(f"{target or 'calls without a target'} ({count:,})" for target, count in counts.most_common())
-        notes.append(f"cost.unknown_custom_calls: the work of {targets} is not known and in no figure")
+        notes.append(f"cost.unknown_custom_calls: the work of {targets} is unknown and in no figure")
     if lines:
         notes.append(f"cost.flops: {number_of(lines, 'line')} that cannot be read {'is' if lines == 1 else 'are'} in no figure")
     return notes
 
 
 class _CostRow(NamedTuple):
-    """A label with its figures and times. `weight` orders the rows; it is a lower bound if it is not known."""
+    """A label with its figures and times. `weight` orders the rows; it is a lower bound if it is unknown."""
 
     label: str
     tally: Tally
@@ -241,7 +243,7 @@ def share_notes(tally: Tally, times: KernelTimes | None) -> list[str]:
     """Return a note if the rows of the tables of a tally have no shares."""
     if _row("", tally, times).weight_is_known:
         return []
-    return [f"share: not known, as the {'bytes' if times is None else 'times'} are lower bounds"]
+    return [f"share: unknown, as the {'bytes' if times is None else 'times'} are lower bounds"]
 
 
 def _bound(row: _CostRow) -> str | None:

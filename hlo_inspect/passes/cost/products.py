@@ -47,10 +47,10 @@ def matmul_facts(context: Context) -> dict[str, Bounds]:
 def _unknown_reason(context: Context, untyped: Sequence[Bounds]) -> str:
     """Say why the products of known types may not be all; empty if they are."""
     if context.module.problems.is_truncated:
-        return "the text is cut off, and the missing part counts too"
+        return "the module is truncated, and its missing part counts too"
     if context.module.entry is None:
         return context.cost.step["matmul_flops"].reason
-    return next((flops.reason or "the types of some operands are not known" for flops in untyped), "")
+    return next((flops.reason or "the types of some operands are unknown" for flops in untyped), "")
 
 
 def matmuls_by_type(context: Context) -> Table:

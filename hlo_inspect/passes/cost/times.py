@@ -33,7 +33,7 @@ _NAMES = tuple(spec.name for spec in SPECS if spec.unit == "seconds")
 
 
 class TimeFacts(NamedTuple):
-    """Facts with the reasons why they are not known."""
+    """Facts with the reasons why they are unknown."""
 
     facts: Mapping[str, Value]
     reasons: Mapping[str, str]
@@ -63,7 +63,7 @@ def time_facts(context: Context) -> TimeFacts:
 def _no_utilization_reason(context: Context, model: Seconds) -> str:
     if context.request.skips_graph_phases:
         return "--quick leaves out the graph of values, which tells recomputation"
-    return model.reason or "how long the step takes is not known"
+    return model.reason or "how long the step takes is unknown"
 
 
 def profile_notes(context: Context) -> list[str]:

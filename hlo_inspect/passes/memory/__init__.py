@@ -33,24 +33,22 @@ _TEMPORARIES_OF_TPU = (
 
 
 class Memory(Pass):
-    """Device memory: does it fit, what is live at the peak, and the largest arrays of any text.
+    """Show device memory: does it fit, what is live at the peak, and the largest arrays.
 
-    From a scheduled text it works out XLA's buffer assignment: what the program needs (arguments,
-    outputs, constants, temporaries), the peak and where it is, every array that is live there with what it is for, from when to
-    when it lives, padding and memory space, and the live bytes over the schedule. The rows add up to the peak. Roles come from
-    the optimizer, from phases and from what an array is to a parameter; a saved activation is written by the forward pass and
-    read by the backward pass. With --profile it says whether the program fits. On TPU HBM and the memories on the chip have
-    heaps of their own.
+    For a scheduled module the command computes XLA's buffer assignment. It shows what the program needs: arguments, outputs,
+    constants and temporaries. It shows the peak, its position, and every array live there with role, live range, padding and
+    memory space. The rows add up to the peak. Roles come from the optimizer, from phases and from an array's relation to a
+    parameter. The forward pass writes a saved activation; the backward pass reads it. With --profile the page says whether the
+    program fits. On TPU, HBM and each on-chip memory have a heap of their own.
 
-    Without a schedule arguments and outputs alone are known, as logical sizes.
+    For a module without a schedule only arguments and outputs are known, as logical sizes.
 
-    The largest arrays are those that the text makes, alike ones in one row: what makes them, their bytes with the padding of
-    tiles where the text has tiles, and what they are to a parameter of the entry: a copy, transpose, conversion or slice of it,
-    its gradient or its new value. Arrays below 1 % of the largest are left out. With --quick gradients and roles in the
-    optimizer are not known.
+    The largest arrays are those that instructions define, merged if equal. Each has its defining instruction, its bytes with
+    tile padding, and its relation to an entry parameter: copy, transpose, conversion, slice, gradient or new value. Arrays
+    below 1 % of the largest are left out. With --quick gradients and roles in the optimizer are unknown.
 
-    With NAME, an instruction, it shows the life of the buffers that hold its result: defined, written, read, freed, and what
-    lies in the same place at other times.
+    With NAME, an instruction, the command shows the buffers of its result: definition, writes, reads, end of life, and other
+    values in the same memory.
     """
 
     name = "memory"
@@ -98,7 +96,7 @@ def _tables(context: Context) -> Iterator[Table]:
     name = context.request.name
     if name is not None:
         if device is None:
-            raise UsageError(f"the live range of {name} is not known: {context.memory.reason}")
+            raise UsageError(f"the live range of {name} is unknown: {context.memory.reason}")
         yield from buffer_tables(context, device, name)
         return
     if device is not None:
@@ -143,7 +141,7 @@ def _amount(size: int | None) -> Amount:
 
 def _without_schedule(memory: ProgramMemory) -> Parts:
     sizes = (_amount(memory.figures[name]) for name in ("argument_bytes", "output_bytes", "alias_bytes"))
-    text = "arguments {}, outputs {}, of them {} aliased with arguments; the rest is not known: {}"
+    text = "arguments {}, outputs {}, of them {} aliased with arguments; the rest is unknown: {}"
     yield from sentence(text, *sizes, memory.reason)
 
 

@@ -29,9 +29,9 @@ from hlo_inspect.report.model import Column, Row, Section, Table, Value
 
 
 class Pictures(Pass):
-    """The tables that only the pictures of a page are drawn from: trees, places on a roofline, a timeline with few marks.
+    """Make the tables behind the pictures of a page: trees, points of a roofline, a timeline with few marks.
 
-    No command of its own. A table is absent where it would have nothing: without a schedule, a profile, a mesh, an entry.
+    No command of its own. A table is absent if it would be empty, for example without a schedule, profile, mesh or entry.
     """
 
     name = "pictures"

@@ -42,18 +42,18 @@ from hlo_inspect.report.model import Amount, HeadlineRow, Parts, Section, Table,
 
 
 class Show(Pass):
-    """One instruction: what it is, what feeds it, what reads it, which line of Python made it; the ways between two.
+    """Show one instruction: its operands, users and source line; or the paths between two.
 
-    NAME is an instruction as other commands name it, LINE its line in the input, PATTERN an opcode, or a text with *, which
-    stands for any text, of names, opcodes and op_names. Where several instructions fit they are listed.
+    NAME is an instruction as other commands name it, LINE its line in the input. PATTERN is an opcode, or a text in which *
+    stands for any text; it is matched with names, opcodes and op_names. If several instructions match, they are listed.
 
-    What feeds and reads an instruction is shown to --depth steps. A step is from an array to one that is made of it: tuples,
-    calls, bitcasts and the ends of asynchronous pairs are stepped through, a fusion is one instruction with the expression of
-    its root, and the state of a loop is made of its initial values and of what the body returns. The way from the parameters
-    is the shortest one from the nearest parameter, by each operand. --path A B shows the shortest ways from A to B.
+    Operands and users are shown up to --depth steps away. A step leads from an array to one computed from it. Tuples, calls,
+    bitcasts and the ends of asynchronous pairs are no steps. A fusion is one instruction, shown with the expression of its
+    root. The state of a loop depends on its initial values and on the result of the body. For each operand the page shows the
+    shortest path from a parameter. --path A B shows the shortest paths from A to B.
 
-    --format dot and mermaid draw what is shown, svg too with the extra [graph]. With --quick live ranges are left out, and
-    phases that names leave open.
+    --format dot and mermaid draw the page, svg too with the extra [graph]. --quick skips live ranges, and phases that names
+    leave open.
     """
 
     name = "show"

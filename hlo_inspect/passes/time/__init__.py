@@ -38,19 +38,20 @@ _AXES = 4
 
 
 class Time(Pass):
-    """Where the time of a step goes: compute, memory, exposed communication, and the bottleneck.
+    """Show the time of a step by part: compute, memory, exposed communication; and its bottleneck.
 
-    Two numbers, never mixed. The bound: nothing can be faster than FLOPs at the dense peak, bytes at the memory bandwidth,
-    wire bytes over the links. The estimate is a model: a fixed cost of each kernel, tiles, what kernels and links reach,
-    latencies. Of a scheduled text both are put on a timeline: kernels one after the other in the order of the schedule,
-    collectives and copies on streams beside them. What of a collective is not over when its result is needed is exposed; the
-    step is the kernels and what is exposed. Loops run as often as they do, of a conditional the branch that ends first at
-    least, and the one that ends last by the model. A step is one run of the program on one device.
+    A step is one run of the program on one device. Each time is given twice. No execution beats the bound: FLOPs at the dense
+    peak, bytes at the memory bandwidth, sent bytes over the links. The estimate is a model: a fixed cost per kernel, tiles,
+    rates that kernels and links reach in practice, and latencies.
 
-    Without a schedule it is not known what is hidden: the step takes at least the longest of all FLOPs, all bytes and all
-    collectives.
+    A scheduled module is put on a timeline: kernels one after the other in schedule order, collectives and copies on streams
+    beside them. A collective is exposed while the step waits for its result; the step is its kernels plus exposed time. Loops
+    count every run. A conditional counts its fastest branch in the bound and its slowest in the estimate.
 
-    `--format perfetto` writes the timeline by the model as a trace, which ui.perfetto.dev and chrome://tracing open.
+    Without a schedule, overlap is unknown. Then the bound of the step is the longest of three times: all FLOPs, all bytes, or
+    all collectives.
+
+    `--format perfetto` writes the estimated timeline as a trace for ui.perfetto.dev and chrome://tracing.
     """
 
     name = "time"
@@ -108,7 +109,7 @@ def _notes(context: Context) -> Iterator[str]:
     too_long = [name for name, busy in busy_resources(context).items() if not busy.reason and is_longer(busy, times.step)]
     if too_long:
         yield (
-            f"of_bound: not known for {' and '.join(too_long)}, busy for longer than the step takes at least: that bound "
+            f"of_bound: unknown for {' and '.join(too_long)}, busy for longer than the step takes at least: that bound "
             "leaves out the bytes of tuples, of collectives and of copies that kernels hide"
         )
 
@@ -124,7 +125,7 @@ def _headline(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> I
         yield HeadlineRow("", (f"no times: {reason}, as `hlo-inspect profiles` lists them",))
         return
     if context.module.entry is None:
-        yield HeadlineRow("step", (f"not known: {times.step.reason}",))
+        yield HeadlineRow("step", (f"unknown: {times.step.reason}",))
         return
     if timelines.is_scheduled:
         yield HeadlineRow("step", tuple(_step(context, times)))
@@ -196,7 +197,7 @@ def _exposed(times: StepTimes, parts: Iterable[TimePart]) -> Parts:
     """Yield the estimate of exposed collectives, and their axes."""
     collectives = [part for part in parts if part.collective is not None]
     if times.estimate_exposed.reason and not times.estimate_exposed.least:
-        yield f"not known: {times.estimate_exposed.reason}"
+        yield f"unknown: {times.estimate_exposed.reason}"
         return
     busy = total_seconds(counted(collectives), lambda part: part.estimate_busy)
     yield from sentence("{} of {} of collectives by the model", _amount(times.estimate_exposed), _amount(busy))

@@ -19,14 +19,14 @@ _GROUPS = frozenset(GROUPS)
 
 
 class WorkloadFile(WorkloadPass):
-    """A network simulator's workload file: totals by pass, kind and group; the same rows in another dialect.
+    """Read a network simulator's workload file: totals by pass, kind and group; or convert it to another dialect.
 
-    Reads the files of ASTRA-sim 1.0, of SimAI, and of aicb, which writes SimAI's. Each row counts once, as in one pass of the
-    client. Sizes are bytes in the convention of the file's own client, times are in its unit and never turned into seconds.
-    Groups are those that SimAI reads from the words, for its policy HYBRID_TRANSFORMER_FWD_IN_BCKWD.
+    The command reads files of ASTRA-sim 1.0, SimAI, and aicb, which writes SimAI's dialect. Each row counts once, as in one
+    pass of the client. Sizes are bytes as the file's own client counts them. Times are in its unit and never converted to
+    seconds. Groups are those that SimAI reads from the words of its policy HYBRID_TRANSFORMER_FWD_IN_BCKWD.
 
-    With --to the rows are written in another dialect, where they can be said there; where they cannot, the message names what
-    would be lost. The file's own dialect gives the same bytes back.
+    With --to the rows are written in another dialect. If that dialect cannot express a row, the error names what would be lost.
+    The file's own dialect returns the same bytes.
     """
 
     name = "workload"
@@ -121,10 +121,10 @@ _HLO_KINDS = frozenset(COLLECTIVE_KINDS)
 
 
 class WorkloadCollectives(WorkloadPass):
-    """The collectives of a workload file: kind, size, group, pass; each runs once in one pass over the rows.
+    """List the collectives of a workload file: kind, size, group, pass; each runs once in one pass over the rows.
 
-    Operand bytes are sizes in the convention of the file's own client, wire bytes what one device has to send with a
-    bandwidth-optimal algorithm, where the header says how many devices a group has.
+    Operand bytes are sizes as the file's own client counts them. Sent bytes are what one device sends with a bandwidth-optimal
+    algorithm, if the header gives the number of devices of a group.
     """
 
     name = "collectives"
@@ -190,7 +190,7 @@ def _collectives_reason(totals: WorkloadTotals) -> str:
 
 
 class WorkloadSummary(WorkloadPass):
-    """The totals of a workload file, by pass, collective, group and layer."""
+    """Sum up a workload file by pass, collective, group and layer."""
 
     name = "summary"
     specs = ()

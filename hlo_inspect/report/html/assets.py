@@ -50,7 +50,7 @@ def _tables_script() -> str:
     exports = _EXPORTS.search(text)
     name = _DEFAULT.search(exports[1]) if exports else None
     if exports is None or name is None:
-        raise MissingExtraError("the installed itables holds DataTables in another form: pip install --upgrade itables")
+        raise MissingExtraError("the installed itables has an unknown layout: pip install --upgrade itables")
     return f'(()=>{{"use strict";{text[: exports.start()]}window.DataTable={name[1]};{text[exports.end() :]}\n}})();'
 
 

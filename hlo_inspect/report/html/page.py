@@ -237,7 +237,7 @@ def advice(path: Path, limit: int = LIMIT) -> str:
             elif (title := _TITLE.match(line)) is not None:
                 titles[view] = printable(unescape(title[1]))
     words = [*_fewer_rows(size, tables, limit), *_fewer_modules(tables, titles)]
-    return f"the page has {format_value(size, 'bytes')}, which browsers open slowly: {'; '.join(words)}"
+    return f"the page has {format_value(size, 'bytes')}; browsers open it slowly: {'; '.join(words)}"
 
 
 def _fewer_rows(size: int, tables: Sequence[_WrittenTable], limit: int) -> Iterable[str]:
@@ -255,9 +255,7 @@ def _fewer_modules(tables: Sequence[_WrittenTable], titles: dict[str, str]) -> I
     if len(titles) > 1 and tables:
         sizes = {view: sum(table.size for table in tables if table.view == view) for view in titles}
         largest = max(sizes, key=lambda view: sizes[view])
-        yield (
-            f"--module REGEX leaves modules out, of which {titles[largest]} takes most, {format_value(sizes[largest], 'bytes')}"
-        )
+        yield (f"--module REGEX leaves modules out; the largest is {titles[largest]}, {format_value(sizes[largest], 'bytes')}")
 
 
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}

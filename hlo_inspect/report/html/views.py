@@ -94,7 +94,7 @@ class _ViewEntry:
         """Yield the views, the first of that name."""
         if self.report.command == DIFFERENCE:
             view = _view(name, self.report, difference_sections(self.report))
-            yield replace(view, title=f"What changed in {view.title}")
+            yield replace(view, title=f"Changes in {view.title}")
             for side, report in zip(_SIDES, self.others, strict=False):
                 view = _module_view(f"{name}-{side}" if name else side, report)
                 yield replace(view, title=f"{side.upper()}: {view.title}")
@@ -160,7 +160,7 @@ def distinct_tables(report: Report) -> tuple[Table, ...]:
         elif len(table.columns) > len(before.columns):
             distinct[table.name] = table
     return tuple(
-        replace(table, title=f"{table.title}, one by one")
+        replace(table, title=f"{table.title}, all rows")
         if table.page_as in distinct and distinct[table.page_as].title == table.title
         else table
         for table in distinct.values()
@@ -221,16 +221,16 @@ def _by_name(tables: Iterable[Table]) -> dict[str, Table]:
 _PLAN = (
     PageSection(
         "step",
-        "Where the step goes",
+        "Time of the step",
         tables=("step", "resources", "time_by_phase", "cost_by_phase"),
-        nothing="No instruction of this text is known to take time.",
+        nothing="No instruction of this module has a known time.",
         command="time",
     ),
     PageSection(
         "kernels",
         "Kernels",
         tables=("kernel_groups", "kernels", "matmuls_by_type", "cost_by_fusion_kind", "kernels_phase_differences"),
-        nothing="No kernel runs on the device in this text.",
+        nothing="This module has no kernel.",
     ),
     PageSection(
         "scopes",
@@ -253,7 +253,7 @@ _PLAN = (
             "exposed_collectives",
             "mesh_axes",
         ),
-        nothing="This module has no collectives: its devices send each other nothing.",
+        nothing="This module has no collectives: its devices send nothing to each other.",
     ),
     PageSection(
         "memory",
@@ -268,7 +268,7 @@ _PLAN = (
             "live_bytes",
             "memory_fit",
         ),
-        nothing="No array of this text is known to take device memory.",
+        nothing="No array of this module has a known place in device memory.",
         command="memory",
     ),
     PageSection(
@@ -281,14 +281,14 @@ _PLAN = (
         "optimizer",
         "Optimizer",
         tables=("optimizer_groups", "optimizer", "optimizer_update"),
-        nothing="No parameter is updated as an optimizer does it.",
+        nothing="No update of a parameter matches an optimizer.",
     ),
     PageSection("loops", "Loops", tables=("loops",), nothing="This module has no loop."),
     PageSection(
         "fusions",
         "Fusions",
         tables=("fusion_groups", "fusions", "fusions_by_kind", "fusions_by_root", "fusion_content"),
-        nothing="This module has no fusions: the compiler had not made them yet, or there was nothing to fuse.",
+        nothing="This module has no fusions: the compiler has not run fusion yet, or found nothing to fuse.",
     ),
     PageSection(
         "custom-calls",
@@ -321,7 +321,7 @@ def module_sections(tables: Sequence[Table]) -> tuple[PageSection, ...]:
 def _no_roofline(tables: Tables) -> str:
     """Return why there is no picture of kernels; empty if there are no kernels."""
     left_out = kernels_left_out(tables)
-    return f"No kernel has a place on a roofline: {left_out}." if left_out else ""
+    return f"No kernel has a point on the roofline: {left_out}." if left_out else ""
 
 
 _DRAWN_WITH_PATHS = ("roofline", "source_tree", "timeline")
@@ -362,7 +362,7 @@ def history_section(report: Report) -> PageSection:
         pictures=_pictures("passes", _by_name(report.tables)),
         tables=tuple(table.name for table in report.tables),
         text=". ".join(_sentences(report)),
-        nothing="No pass of the compiler changed anything.",
+        nothing="No compiler pass changed the module.",
     )
 
 
@@ -380,7 +380,7 @@ def difference_sections(report: Report) -> tuple[PageSection, ...]:
     """Return the sections of a report of `diff`."""
     named = _by_name(report.tables)
     others = tuple(name for name in named if name not in ("facts", "changes", "peak", "axes"))
-    alone = "" if "facts" in named else "The other side has no module that belongs to this one."
+    alone = "" if "facts" in named else "The other input has no module to compare with this one."
     return (
         PageSection(
             "changes",
@@ -395,14 +395,14 @@ def difference_sections(report: Report) -> tuple[PageSection, ...]:
             "Before and after",
             pictures=_pictures("facts", named),
             tables=("facts", "axes"),
-            nothing=alone or "All facts are the same before and after.",
+            nothing=alone or "No fact differs.",
         ),
         PageSection(
             "peak",
             "Memory at the peak",
             pictures=_pictures("peak", named),
             tables=("peak",),
-            nothing=alone or "The same arrays are live at the peak, or it is not known which.",
+            nothing=alone or "The same arrays are live at the peak, or the arrays are unknown.",
         ),
         *([PageSection("more", "More", tables=others)] if others else ()),
     )
@@ -411,8 +411,8 @@ def difference_sections(report: Report) -> tuple[PageSection, ...]:
 def _nothing_changed(report: Report) -> str:
     """Return why there are no changes: instructions of saved reports and of partial modules are not compared."""
     if report.facts.get("diff.same_program") is None:
-        return "Nothing is known of instructions: they are compared where both texts are there and whole."
-    return "Nothing: all instructions, parameters and settings are the same."
+        return "Instructions are not compared: that needs both texts, complete."
+    return "No difference in instructions, parameters and settings."
 
 
 # -- several modules or pairs ----------------------------------------------------------------------------------------------
@@ -425,12 +425,10 @@ def index_section(report: Report, views: int, entries: int) -> PageSection:
     """Return the section of a list of `entries` modules or pairs, `views` of which have a view."""
     tables = tuple(table.name for table in report.tables)
     what = "pairs" if "pairs" in tables else "modules"
-    text = f"Each of the {what} has a page of its own in this file."
+    text = f"Each of the {what} has a page in this file."
     if views < entries:
-        text = (
-            f"The {views:,} largest of {entries:,} {what} have a page of their own in this file; --module REGEX chooses others."
-        )
-    return PageSection("modules", what.capitalize(), tables=tables, text=text, nothing="There are none.")
+        text = f"The {views:,} largest of {entries:,} {what} have a page in this file; --module REGEX chooses others."
+    return PageSection("modules", what.capitalize(), tables=tables, text=text, nothing="None.")
 
 
 def is_index(report: Report) -> bool:

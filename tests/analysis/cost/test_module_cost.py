@@ -152,7 +152,7 @@ def test_a_gap_is_noted_everywhere() -> None:
     for tally in (cost.opcodes, cost.tally("kind"), cost.tally("phase"), cost.tally("source")):
         assert (tally.bounds("flops").exact, tally.bounds("bytes").exact) == (None, None)
     assert {label for label, _ in cost.opcodes.by_label()} == {"negate", "while"}
-    assert cost.as_xla.bounds("bytes").reason == "line 12: a: the shape of operand gone is not known"
+    assert cost.as_xla.bounds("bytes").reason == "line 12: a: the shape of operand gone is unknown"
     assert cost.as_xla.bounds("flops").reason == "line 13: w: computation lost is not in the text, or calls itself"
 
 

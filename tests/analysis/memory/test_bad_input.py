@@ -56,7 +56,7 @@ FAULTS = {
     "a tuple of another shape": ("tuple(%next, %x)", "tuple(%next)", "out does not have the shape of what it passes on", 15),
     "an unknown computation": ("body=%body", "body=%other", "loop runs a computation that is not in the text", 22),
     "an unknown space": ("%next = s32[] add", "%next = s32[]{:S(99)} add", "next is in an unknown memory space, 99", 13),
-    "an unknown size": ("%next = s32[] add", "%next = s32[?] add", "the size of next is not known", 13),
+    "an unknown size": ("%next = s32[] add", "%next = s32[?] add", "the size of next is unknown", 13),
     "an alias to a missing output": ("{}: (0", "{4}: (0", "an alias of the header names what is not there", 1),
     "an alias to a missing parameter": ("(0, {}, may", "(9, {}, may", "an alias of the header names what is not there", 1),
 }

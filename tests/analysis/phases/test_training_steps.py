@@ -114,8 +114,8 @@ def test_twins_stay_unknown(name: str) -> None:
     ("name", "reason"),
     [
         ("gradients_returned", "no update of a weight was found"),
-        ("one_weight_loss_not_returned", "no loss is returned, and one weight is not enough to find what leads to it"),
-        ("stage", "activations are returned and no loss, as by a stage of a pipeline"),
+        ("one_weight_loss_not_returned", "the step returns no loss, and one weight is too few to find the forward pass"),
+        ("stage", "the step returns activations and no loss, like a pipeline stage"),
     ],
 )
 def test_why_nothing_is_told(name: str, reason: str) -> None:

@@ -166,7 +166,7 @@ ENTRY = "ENTRY %e (a: f32[4]) -> f32[4] {{\n  %a = f32[4] parameter(0)\n  {}\n}}
         ENTRY.format("ROOT %x = f32[4] while(%a), body=%no, condition=%no"),
         ENTRY.format("ROOT %x = f32[4] get-tuple-element(%a), index=7"),
     ],
-    ids=["calls itself", "uses what comes later", "a loop without a body", "an element of an array"],
+    ids=["part of a recursion", "uses what comes later", "a loop without a body", "an element of an array"],
 )
 def test_bad_texts_end(read: Read, text: str) -> None:
     assert len(inputs(values(read, text))) == 1

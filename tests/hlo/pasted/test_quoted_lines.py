@@ -86,7 +86,7 @@ def test_an_instruction_over_several_lines_is_one() -> None:
 
 
 def test_a_line_that_is_cut_off_is_counted_and_said() -> None:
-    """As XLA prints the labels of buffers: what is cut is not known, and no other line is taken for it."""
+    """As XLA prints the labels of buffers: what is cut is unknown, and no other line is taken for it."""
     label = "XLA label: %fusion.1 = u32[64,1]{1,0:T(8,128)} fusion(u32[]{:T(256)} %add.1, u32[]{:T(256)} %add.45646...."
     report = quoted(f"  {label}\n  Allocation type: HLO temp\n  {REDUCE}\n", "fusions")
     row = report.table("fusions").records()[0]

@@ -49,9 +49,9 @@ _AMOUNTS: dict[CallFigure, Callable[[CallCost], int | None]] = {
     "bytes": lambda cost: cost.bytes,
 }
 _MISSING: dict[CallFigure, str] = {
-    "least_flops": "which pairs of queries and keys its mask lets through is not known",
-    "matmul_flops": "how much of its work is matrix multiplications is not known",
-    "bytes": "the sizes of its operands and results are not known",
+    "least_flops": "which pairs of queries and keys its mask lets through is unknown",
+    "matmul_flops": "how much of its work is matrix multiplications is unknown",
+    "bytes": "the sizes of its operands and results are unknown",
 }
 
 

@@ -78,7 +78,7 @@ def _runs(row: ChartRow) -> str:
 
 
 def _axis_name(axis_of: object) -> str:
-    return "axes not known" if axis_of is None else str(axis_of) or "each device alone"
+    return "axes unknown" if axis_of is None else str(axis_of) or "each device alone"
 
 
 def _by_kind(rows: Iterable[ChartRow]) -> dict[str, list[ChartRow]]:

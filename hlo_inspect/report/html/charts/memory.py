@@ -46,7 +46,7 @@ def fit_chart(tables: Tables) -> Chart | None:
     ]
     labels, sentence = ["needed"], "What the program needs of device memory, in parts that add up to it."
     if missing:
-        sentence = f"What the program needs of device memory at least: without {missing}, which are not known."
+        sentence = f"What the program needs of device memory at least: without {missing}, which are unknown."
     figure = bars_figure(labels, parts, "bytes", has_legend=True)
     measures = [Measure("In parts", figure, alt_text((row["part"], row.text("bytes")) for row in listed))]
     if fit is not None:
@@ -201,7 +201,7 @@ def parameters_chart(tables: Tables) -> Chart | None:
         for line, row in enumerate(rows)
         if row["donated_bytes"] is None
     ]
-    parts.append(BarSeries("not known", "$unknown", unknown))
+    parts.append(BarSeries("unknown", "$unknown", unknown))
     figure = bars_figure([role_words(row["role"]) for row in rows], parts, "bytes", has_legend=True)
     return Chart(
         "parameters",

@@ -76,7 +76,7 @@ def _left_out(row: ChartRow) -> str:
 def _without_roofs(rows: Sequence[ChartRow], remark: str) -> Chart:
     has_times = any(row.least("bound_s") for row in rows)
     size = "time" if has_times else "bytes"
-    why = "Before fusion it is not known which of these bytes reach memory." if has_times else _WITH_PROFILE
+    why = "Before fusion it is unknown which of these bytes reach memory." if has_times else _WITH_PROFILE
     return Chart(
         "roofline",
         "Kernels by bytes and FLOPs",
