@@ -298,7 +298,7 @@ def test_flops_without_those_of_a_custom_call_are_a_lower_bound() -> None:
     assert lines(summary)["compute"] == "64 B accessed; FLOPs of mine unknown"
     summary = hlo_inspect.inspect(alone.replace(', custom_call_target="mine"', ""), "summary")
     assert lines(summary)[""].startswith("a custom call on 1 parameter")
-    assert lines(summary)["compute"] == "64 B accessed; FLOPs of 1 custom call not known"
+    assert lines(summary)["compute"] == "64 B accessed; FLOPs of 1 custom call unknown"
 
 
 def test_a_text_that_is_cut_off_says_so_first_of_all() -> None:
