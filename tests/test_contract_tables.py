@@ -46,7 +46,7 @@ COLUMNS: dict[str, tuple[str, dict[str, Cases]]] = {
             "executed_operand_bytes": (("cpu/scan_forward.after", 87, 3 * 128), ("cpu/scan_fsdp.after", 226, 3 * 256)),
             "executed_wire_bytes": (("cpu/scan_forward.after", 87, 3 * 128), ("cpu/scan_fsdp.after", 226, 3 * 128)),
             # on an H100, of four devices each sends 450 GB/s over NVLink: 3 of 8 MiB each, of which 8 MiB that are transposed
-            # hide some, and 3 of 4 parts of 16 MiB at once; by NCCL's model 18.6 us more, and 82.4 % of the links
+            # hide a part, and 3 of 4 parts of 16 MiB at once; by NCCL's model 18.6 us more, and 82.4 % of the links
             "bound_s": ((GATHERED, 76, 3 * 2**23 / 450e9), (GATHERED, 86, 3 * 2**22 / 450e9)),
             "estimate_s": (
                 (GATHERED, 76, 18.6e-6 + 3 * 2**23 / (0.824 * 450e9)),

@@ -19,9 +19,8 @@ from hlo_inspect.report.model import Report, Row, Table, Value
 
 MAX_ROWS = 10
 
-Wanted = Callable[
-    [Value, str], bool
-]  # (value in the column, match of the pattern's group) -> True if the row belongs to the fact
+Wanted = Callable[[Value, str], bool]
+"""Takes the value in the column and the match of the pattern's group. Returns True if the row belongs to the fact."""
 Tests = tuple[tuple[str, Wanted], ...]  # columns, each with its condition
 
 

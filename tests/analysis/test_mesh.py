@@ -448,7 +448,7 @@ def test_axes_that_only_intersections_tell() -> None:
     ("lists", "devices"),
     [
         ([], 4),
-        ([((0, 3), (1, 2))], 4),  # it is open which device is below which
+        ([((0, 3), (1, 2))], 4),  # the order of the devices is unknown
         ([((0, 1, 2), (3, 4, 5)), ((0, 3), (1, 4), (2, 5))], 7),  # device 6 is in none
         ([((0, 1, 2), (3, 4)), ((0, 3), (1, 4), (2, 5))], 6),
         ([((0, 1), (1, 2))], 3),

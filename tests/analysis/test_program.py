@@ -53,8 +53,8 @@ ENTRY e {
 }
 """
     assert program(text) == Program("forward pass", has_matmuls=True)
-    assert program(text.replace("jit_f", "SyncTensorsGraph")).kind == "program"  # whose names tell no backward pass
-    assert program(text, quick=True).kind == "program"  # nobody looked for updates
+    assert program(text.replace("jit_f", "SyncTensorsGraph")).kind == "program"  # its names show no backward pass
+    assert program(text, quick=True).kind == "program"  # updates were not searched for
 
 
 def test_a_text_that_is_cut_off_is_no_forward_pass() -> None:

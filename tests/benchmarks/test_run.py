@@ -58,5 +58,5 @@ def test_the_picture_has_a_point_for_each_measurement() -> None:
     circles = [node for node in root.iter() if node.tag.endswith("circle")]
     assert len(circles) == 3
     first, second, _ = (float(node.get("cy", "0")) for node in circles)
-    assert second < first  # more is above less
+    assert second < first  # larger values are drawn higher
     assert any(node.text == "<dump>" for node in root.iter())

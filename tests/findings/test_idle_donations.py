@@ -50,7 +50,7 @@ def test_what_an_output_takes_carries_the_temporary_already() -> None:
         replaced(("custom-call(y)", "custom-call(y, cache)")),  # the parameter is read after the temporary is made
         replaced(("y = f32[512,1024]", "y = f32[513,1024]")),  # too large
         replaced(("[512,1024]", "[128,1024]")),  # half a MiB
-        replaced((", buffer_donor={ (0, {}) }", "")),  # not given away
+        replaced((", buffer_donor={ (0, {}) }", "")),  # not donated
         replaced(("cache = f32[512,1024]{1,0}", "cache = f32[512,1024]{1,0:S(5)}")),  # in the memory of the host
         replaced(("is_scheduled=true", "is_scheduled=false")),
     ],

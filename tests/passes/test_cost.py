@@ -348,7 +348,7 @@ def test_a_rate_that_the_profile_lacks() -> None:
 def test_without_a_profile_there_are_no_times() -> None:
     report = inspect(TEXT)
     assert {value for name, value in report.facts.items() if name.startswith("time.")} == {None}
-    assert not any(note.startswith("time.") for note in report.notes)  # who asks for no profile wants no times
+    assert not any(note.startswith("time.") for note in report.notes)  # without a profile there are no times
     assert [column.name for column in report.table("cost").columns][-1] == "share"
 
 

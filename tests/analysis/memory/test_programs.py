@@ -61,7 +61,7 @@ def test_bfloat16_halves_the_arguments() -> None:
         argument = [facts(f"{target}_{name}")["memory.argument_bytes"] for name in ("scan_bf16", "scan")]
         assert argument == [18 << 20, 36 << 20]
     assert temp("gpu_scan_bf16") < temp("gpu_scan") * 0.6
-    assert temp("cpu_scan_bf16") > temp("cpu_scan")  # its products are of float32 all the same
+    assert temp("cpu_scan_bf16") > temp("cpu_scan")  # but its products are of float32
 
 
 def test_what_is_offloaded_is_on_the_host() -> None:

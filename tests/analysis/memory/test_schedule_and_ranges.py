@@ -151,7 +151,7 @@ def test_branches_share_the_result_of_a_conditional(device: Callable[[str], Devi
         "c{}": (7, 8),
     }
     assert sharing(memory) == {frozenset({"minus{}", "power{}", "c{}"})}
-    assert (memory.output_bytes, memory.temp_bytes) == (16, 16)  # y is there while the branches run
+    assert (memory.output_bytes, memory.temp_bytes) == (16, 16)  # y is live while the branches run
 
 
 ADD = """%add (l: f32[], r: f32[]) -> f32[] {

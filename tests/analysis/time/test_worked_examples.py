@@ -201,7 +201,7 @@ def test_a_step_is_what_is_computed_and_what_is_exposed(name: str) -> None:
         for kernel in context.own_kernels
         if kernel.instruction.opcode != "copy-start"
     )
-    if "tpu" not in name:  # whose fusions that wait are no kernels
+    if "tpu" not in name:  # fusions that wait are no kernels
         assert result.compute == pytest.approx(compute, rel=1e-9)
 
 

@@ -16,11 +16,8 @@ from hlo_inspect.report.model import Unit
 _NAMED = 5
 _WITH_PROFILE = "With --profile the page shows how far each is from what the accelerator can."
 _HIGH, _RIGHT = 0.75, 0.4  # shares of the picture: a name hangs below a higher point, and ends at a point further right
-_WIDE, _TALL, _STACKED = (
-    0.25,
-    0.2,
-    2,
-)  # width and height of a neighbourhood as shares of the picture, and the number of names in it
+# width and height of a neighbourhood as shares of the picture, and the number of names in it
+_WIDE, _TALL, _STACKED = 0.25, 0.2, 2
 _APART = 0.4  # powers of ten between the names of roofs
 _LARGEST_MARK = 36
 _MEASURES = (
