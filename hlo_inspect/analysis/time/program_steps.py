@@ -72,12 +72,12 @@ Step = ComputeStep | IssueStep | WaitStep | LoopStep | BranchStep | CallStep
 class TimedProgram(NamedTuple):
     """The steps of each computation that runs, in the order in which it takes them.
 
-    `beside` are the computations that run as a whole beside the compute stream, by the place where they are issued.
+    `parallel` are the computations that run as a whole beside the compute stream, by the place where they are issued.
     """
 
     entry: str
     steps: Mapping[str, Sequence[Step]]
-    beside: Mapping[InstructionPlace, str] = {}
+    parallel: Mapping[InstructionPlace, str] = {}
 
 
 def called_by(step: Step) -> tuple[str, ...]:
@@ -124,7 +124,7 @@ def issued_work(
     builder = _StepBuilder(views, graph, kernels, collectives, in_order=in_order)
     entry = module.entry.name if module.entry is not None else ""
     builder.build(entry)
-    program = TimedProgram(entry, builder.steps, builder.beside)
+    program = TimedProgram(entry, builder.steps, builder.parallel)
     issued = dict.fromkeys(step.place for steps in builder.steps.values() for step in steps if isinstance(step, IssueStep))
     return IssuedWork(program, builder.streams, builder.kernels, builder.collectives, builder.inner, issued)
 
@@ -136,7 +136,7 @@ class _StepBuilder:
         self, views: Views, graph: CallGraph, kernels: Kernels, collectives: Iterable[Collective], *, in_order: bool
     ) -> None:
         self.steps: dict[str, list[Step]] = {}
-        self.beside: dict[InstructionPlace, str] = {}
+        self.parallel: dict[InstructionPlace, str] = {}
         self.streams: dict[InstructionPlace, tuple[str, ...]] = {}
         self.kernels = {kernel.place: kernel for kernel in kernels.launched}
         self.collectives = {place(collective.start): collective for collective in collectives}
@@ -149,10 +149,10 @@ class _StepBuilder:
     def build(self, entry: str) -> None:
         self._waiting.append((entry, False))
         while self._waiting:
-            name, is_beside = self._waiting.pop()
+            name, is_parallel = self._waiting.pop()
             if name not in self.steps and name in self._views.computations:
                 reader = _Rows(self._views, name)
-                self.steps[name] = list(self._one_by_one(reader) if is_beside else self._scheduled(reader))
+                self.steps[name] = list(self._one_by_one(reader) if is_parallel else self._scheduled(reader))
 
     # -- on the compute stream ------------------------------------------------------------------------------------------
 
@@ -172,7 +172,7 @@ class _StepBuilder:
             elif entry is not None and entry.half == "done":
                 yield WaitStep(rows.start_of(row), position)
             elif wrapped(opcode) in RUNNERS:
-                yield from self._running(rows, row, position, is_beside=False)
+                yield from self._running(rows, row, position, is_parallel=False)
             elif open_fusions and opcode == "fusion" and (ended := self._ended_by(rows, row, open_fusions)) is not None:
                 del open_fusions[ended]
                 yield WaitStep(ended, position)
@@ -188,13 +188,13 @@ class _StepBuilder:
         )
         return IssueStep(position, waits=False)
 
-    def _running(self, rows: _Rows, row: int, position: InstructionPlace, *, is_beside: bool) -> Iterator[Step]:
+    def _running(self, rows: _Rows, row: int, position: InstructionPlace, *, is_parallel: bool) -> Iterator[Step]:
         """Yield the steps of an instruction that runs other computations."""
         called, opcode = rows.called(row), rows.view.opcodes[row]
         if opcode == "async-start" or opcode != wrapped(opcode):
-            yield from self._started(rows, row, position, called, is_beside=is_beside)
+            yield from self._started(rows, row, position, called, is_parallel=is_parallel)
             return
-        self._waiting += [(name, is_beside) for _, name in called]
+        self._waiting += [(name, is_parallel) for _, name in called]
         if opcode == "while":
             names = dict(called)
             loop = self._loops.get(position)
@@ -207,15 +207,15 @@ class _StepBuilder:
             yield from (CallStep(position, name) for _, name in called)
 
     def _started(
-        self, rows: _Rows, row: int, position: InstructionPlace, called: list[tuple[Role, str]], *, is_beside: bool
+        self, rows: _Rows, row: int, position: InstructionPlace, called: list[tuple[Role, str]], *, is_parallel: bool
     ) -> Iterator[Step]:
         """Yield the step for a computation that starts here and runs on a stream of its own."""
         for _, name in called[:1]:
             self._waiting.append((name, True))
-            if is_beside or not self._in_order:
+            if is_parallel or not self._in_order:
                 yield CallStep(position, name)
                 continue
-            self.beside[position] = name
+            self.parallel[position] = name
             moves = all(opcode in FREE or opcode in _MOVING for opcode in self._opcodes(name))
             self.streams[position] = (rows.copy_stream(row),) if moves else (_thread(rows.view.instruction_at(row)),)
             yield IssueStep(position, waits=False)
@@ -245,7 +245,7 @@ class _StepBuilder:
             if position in self.collectives or position in self.inner or position in self.kernels:
                 yield ComputeStep(position)
             elif wrapped(opcode) in RUNNERS:
-                yield from self._running(rows, row, position, is_beside=True)
+                yield from self._running(rows, row, position, is_parallel=True)
 
 
 class _Rows:

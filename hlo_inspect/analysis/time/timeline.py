@@ -212,7 +212,7 @@ class Timeline:
 
     def parallel_run(self, place: InstructionPlace) -> TimedRun | None:
         """Return one run of a computation issued at a place; None if there is none, or if it was not reached."""
-        name = self.program.beside.get(place)
+        name = self.program.parallel.get(place)
         return None if name is None else self._known.get(self._alone(name))
 
     def _alone(self, name: str) -> _Request:
@@ -275,7 +275,7 @@ class Timeline:
                 clock.work(self.ticks(step.place))
             elif isinstance(step, IssueStep):
                 before = clock.compute
-                computation = self.program.beside.get(step.place)
+                computation = self.program.parallel.get(step.place)
                 if computation is not None:
                     self._ticks[step.place] = (yield self._alone(computation)).passed
                 _, end = clock.issue(self.streams(step.place), self.ticks(step.place))

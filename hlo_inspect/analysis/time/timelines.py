@@ -111,7 +111,7 @@ class TimedStep:
     def _computed_beside(self) -> Mapping[InstructionPlace, int]:
         """The runs of instructions in computations off the compute stream."""
         counts: Counter[InstructionPlace] = Counter()
-        for position in self.work.program.beside:
+        for position in self.work.program.parallel:
             run, issued = self.timeline.parallel_run(position), self.timeline.site(position).runs
             for inner, runs in self.timeline.computed_in(run).items() if run is not None else ():
                 counts[inner] += runs * issued

@@ -42,7 +42,7 @@ class Traversal:
         dataflow: Sequence[int],
         interchangeable: Mapping[int, Sequence[int]] | None = None,
     ) -> None:
-        self._before = before
+        self._dependencies = before
         self._dataflow = dataflow
         self._interchangeable = interchangeable or {}
         self._order: list[int] = []
@@ -58,19 +58,19 @@ class Traversal:
         if self._interchangeable:
             self._sort_interchangeable(starts)
         self._reach(starts)
-        if len(self._order) < len(self._before):
+        if len(self._order) < len(self._dependencies):
             self._reach_rest()
         return self._order
 
     def _reach(self, starts: Sequence[int]) -> None:
         places = self._places
         missing = [start for start in starts if start not in places]
-        for row in operands_first(missing, lambda row: [used for used in self._before[row] if used not in places]):
+        for row in operands_first(missing, lambda row: [used for used in self._dependencies[row] if used not in places]):
             places[row] = len(self._order)
             self._order.append(row)
 
     def _reach_rest(self) -> None:
-        rest = [row for row in range(len(self._before)) if row not in self._places]
+        rest = [row for row in range(len(self._dependencies)) if row not in self._places]
         users = self._users(rest)
         colours = self._refined(rest, users, {row: self._dataflow[row] for row in rest})
         ranks = self._ranks(rest, users, colours)
@@ -91,41 +91,41 @@ class Traversal:
                 reach_users(done)
 
     def _places_before(self, row: int) -> list[int]:
-        last = len(self._before)
-        return [self._places.get(used, last) for used in self._before[row][:_COMPARED]]
+        last = len(self._dependencies)
+        return [self._places.get(used, last) for used in self._dependencies[row][:_COMPARED]]
 
     def _sort_interchangeable(self, starts: Sequence[int]) -> None:
         """Sort the equal rows that a row uses in no order of their own by what becomes of them."""
-        rows = range(len(self._before))
+        rows = range(len(self._dependencies))
         users = self._users(rows)
         colours = dict(enumerate(self._dataflow))
         colours |= {row: numbers_hash([colours[row], number]) for number, row in enumerate(starts)}
         colours = self._refined(rows, users, colours)
         ranks = self._ranks(rows, users, colours)
-        sorted_before = list(self._before)
+        sorted_before = list(self._dependencies)
         for row, numbers in self._interchangeable.items():
-            used = list(zip(numbers, self._before[row], strict=True))
+            used = list(zip(numbers, self._dependencies[row], strict=True))
             used.sort(key=lambda use: (use[0], colours[use[1]], ranks.get(use[1], ()), use[1]))
             sorted_before[row] = [used_row for _, used_row in used]
-        self._before, self._interchangeable = sorted_before, {}
+        self._dependencies, self._interchangeable = sorted_before, {}
 
     # -- telling rows from one another ----------------------------------------------------------------------------------
 
     def _users(self, rows: Sequence[int]) -> _Users:
         users: _Users = {}
         for row in rows:
-            for number, used in zip(self._interchangeable.get(row) or count(), self._before[row], strict=False):
+            for number, used in zip(self._interchangeable.get(row) or count(), self._dependencies[row], strict=False):
                 users.setdefault(used, {}).setdefault(row, []).append(number)
         return users
 
     def _refined(self, rows: Sequence[int], users: _Users, colours: _Colours) -> _Colours:
         """Mix into the colour of each unreached row those of its operands and users, until that tells no more rows apart."""
-        upwards = [row for row in operands_first(rows, self._before.__getitem__) if row not in self._places]
+        upwards = [row for row in operands_first(rows, self._dependencies.__getitem__) if row not in self._places]
         downwards = list(operands_first(rows, lambda row: users.get(row, ())))
         told_apart = 0
         for _ in range(_ROUNDS):
             for row in upwards:
-                before = [colours.get(used, self._places.get(used, 0)) for used in self._before[row]]
+                before = [colours.get(used, self._places.get(used, 0)) for used in self._dependencies[row]]
                 if row in self._interchangeable:
                     before = [colour for _, colour in sorted(zip(self._interchangeable[row], before, strict=True))]
                 colours[row] = numbers_hash([colours[row], *before])
@@ -148,7 +148,9 @@ class Traversal:
             part = {row: colours[row]}
             waiting = [row]
             for member in waiting:
-                near = {other for other in (*self._before[member], *users.get(member, ())) if other in colours} - part.keys()
+                near = {
+                    other for other in (*self._dependencies[member], *users.get(member, ())) if other in colours
+                } - part.keys()
                 part |= {other: colours[other] for other in near}
                 waiting += near
             part = self._told_apart(part, users)
@@ -165,7 +167,7 @@ class Traversal:
         while True:
             equal: dict[int, dict[tuple[tuple[int, ...], tuple[int, ...]], int]] = {}
             for row, colour in part.items():
-                equal.setdefault(colour, {})[tuple(self._before[row]), tuple(users.get(row, ()))] = row
+                equal.setdefault(colour, {})[tuple(self._dependencies[row]), tuple(users.get(row, ()))] = row
             tied = min((colour for colour, rows in equal.items() if len(rows) > 1), default=None)
             if tied is None or self._left < len(part) * len(equal[tied]):
                 return part
@@ -266,12 +268,12 @@ class CanonicalComputation:
     def topological_order(self) -> Sequence[int]:
         """The rows, each behind its operands and predecessors; in the order of the text if that fits."""
         rows = range(len(self.spellings))
-        if all(max(before, default=-1) < row for row, before in enumerate(self._before)):
+        if all(max(before, default=-1) < row for row, before in enumerate(self._dependencies)):
             return rows
-        return list(operands_first(rows, self._before.__getitem__))
+        return list(operands_first(rows, self._dependencies.__getitem__))
 
     @cached_property
-    def _before(self) -> list[Sequence[int]]:
+    def _dependencies(self) -> list[Sequence[int]]:
         """The operands of each row that the computation defines, and its predecessors behind them."""
         return [
             [*defined(rows), *more] if None in rows or more else cast("tuple[int, ...]", rows)
@@ -304,7 +306,7 @@ class CanonicalComputation:
         parameters = [index for index, opcode in enumerate(self.view.opcodes) if opcode == "parameter"]
         parameters.sort(key=lambda index: (self._parameter_number(index), dataflow[index]))
         root = self.view.root
-        before = list(self._before)
+        before = list(self._dependencies)
         interchangeable: dict[int, Sequence[int]] = {}
         for row, predecessors in enumerate(self.predecessors):
             if len(predecessors) > 1:

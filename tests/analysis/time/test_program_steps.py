@@ -166,7 +166,7 @@ def test_what_an_async_start_wraps_runs_beside(work: Callable[..., IssuedWork]) 
     )
     assert told(list(issued.program.steps["main"])) == [("issue", "a"), ("issue", "s"), ("wait", "a"), ("wait", "s")]
     assert {place[2]: streams for place, streams in issued.streams.items()} == {"s": ("sparsecore",)}
-    assert {place[2]: name for place, name in issued.program.beside.items()} == {"s": "sparse"}
+    assert {place[2]: name for place, name in issued.program.parallel.items()} == {"s": "sparse"}
     assert told(list(issued.program.steps["sparse"])) == [("compute", "ag"), ("compute", "neg")]
 
 
