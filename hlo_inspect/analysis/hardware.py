@@ -233,7 +233,7 @@ def _contents(path: Path, extended_by: tuple[Path, ...]) -> ProfileContents:
     base = _base(extends, path.parent)
     chain = (*extended_by, path.resolve())
     if len(chain) > MAX_EXTENDED:
-        raise extends.error(f"the profile extends more than {MAX_EXTENDED} others, one after the other")
+        raise extends.error(f"the profile extends more than {MAX_EXTENDED} others in a chain")
     if base.resolve() in chain:
         names = " -> ".join(file.name for file in (*chain, base))
         raise extends.error(f"the profile extends itself: {names}")

@@ -191,11 +191,13 @@ def _link(node: Node, name: str, texts: dict[str, str], sources: Mapping[str, So
     if "devices" in fields:
         devices = _figure(fields["devices"], "count", sources)
         if devices is not None and bool(devices.axes) != (texts[f"{name}.topology"] == "torus"):
-            raise fields["devices"].error("the devices of a torus, and of nothing else, are written by axis, such as 16x16")
+            raise fields["devices"].error(
+                "the devices of a torus are written by axis, such as 16x16; other links have a number"
+            )
         figures[f"{name}.devices"] = devices
     if "wraparound" in fields:
         if texts[f"{name}.topology"] != "torus":
-            raise fields["wraparound"].error("only the axes of a torus wrap round")
+            raise fields["wraparound"].error("only the axes of a torus can wrap around")
         figures[f"{name}.wraparound"] = _figure(fields["wraparound"], "count", sources, {"when": ("exactly", "multiple")})
     for key, unit in _LEVEL.items():
         if key in fields:

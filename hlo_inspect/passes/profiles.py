@@ -43,7 +43,7 @@ def profile_report(name_or_path: str) -> Report:
     unknown = [name for name, figure in profile.figures.items() if figure is None]
     notes: tuple[str, ...] = (f"no source states {', '.join(unknown)}",) if unknown else ()
     others = profile.not_primary
-    notes += (f"not from the maker's own documents: {', '.join(others)}",) if others else ()
+    notes += (f"not from the maker's documents: {', '.join(others)}",) if others else ()
     return Report(
         COMMAND,
         _input(profile.path, [profile.path]),
@@ -81,7 +81,7 @@ def _basis(figure: Figure) -> str:
     """Return the basis of a figure of a link: "per link, one direction"."""
     words = [f"per {figure.per}"] if figure.per else []
     if figure.when:
-        words.append("axes of this size" if figure.when == "exactly" else "axes of a multiple of it")
+        words.append("axes of this size" if figure.when == "exactly" else "axes of a multiple of this size")
     if figure.directions:
         words.append("one direction" if figure.directions == "one" else "both directions")
     return ", ".join(words)

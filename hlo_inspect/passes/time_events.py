@@ -56,7 +56,7 @@ def _tables(context: Context) -> Iterator[Table]:
         Column("source", get=lambda row: row.source),
         Column("line", "number", get=lambda row: row.event.place[1]),
     )
-    yield Table.of("time_events", "The timeline of a step by the model", columns, described_events(context, timelines))
+    yield Table.of("time_events", "Estimated timeline of a step", columns, described_events(context, timelines))
 
 
 class EventRow(NamedTuple):
@@ -167,7 +167,7 @@ def timeline_table(context: Context) -> Iterator[Table]:
     )
     marks = list(_marks(rows))
     grouped = f", {len(rows):,} events in {len(marks):,} marks" if len(rows) > len(marks) else ""
-    yield Table.of("timeline", f"The timeline of a step by the model{grouped}", columns, marks, on_page=False)
+    yield Table.of("timeline", f"Estimated timeline of a step{grouped}", columns, marks, on_page=False)
 
 
 def _marks(rows: Iterable[EventRow]) -> Iterator[_Mark]:

@@ -49,8 +49,8 @@ class Top(Pass):
     uses_profile = True
     wants = KERNEL_WANTS | phases.WANTS
     specs = (
-        FactSpec("kernels.count", "count", "instructions that run on the device as a kernel of their own"),
-        FactSpec("kernels.executed_count", "count", "how often they run in a step"),
+        FactSpec("kernels.count", "count", "kernels: instructions that the device launches by themselves"),
+        FactSpec("kernels.executed_count", "count", "runs of kernels in one step"),
     )
 
     def run(self, context: Context) -> Section:
@@ -123,13 +123,13 @@ def kernel_groups(context: Context) -> Table:
         Column("scope", detail=6, get=_label_getter(attrgetter("scope"), None)),
         _SOURCE,
     )
-    title = f"Kernels of one step, equal ones together, by {_order(context)}"
+    title = f"Kernels of one step, merged, by {_order(context)}"
     return Table.of("kernel_groups", title, columns, context.on_machine.costing_groups)
 
 
 def _order(context: Context) -> str:
     profile = context.on_machine.profile
-    return "bytes accessed" if profile is None else f"time at least on {profile.name}"
+    return "bytes accessed" if profile is None else f"bound on {profile.name}"
 
 
 def _figures(context: Context) -> Iterator[Column]:

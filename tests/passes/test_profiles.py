@@ -97,7 +97,7 @@ def test_unknown_figures_have_a_note() -> None:
     unknown, others = report.notes
     assert unknown.startswith("no source states matmul.f64, matmul.f32, ")
     assert "links.host.bandwidth" in unknown
-    assert others.startswith("not from the maker's own documents: ")
+    assert others.startswith("not from the maker's documents: ")
     assert "links.dcn.bandwidth" in others
     assert "matmul.bf16" not in others
     assert "matmul.bf16" not in unknown

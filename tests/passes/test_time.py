@@ -140,7 +140,7 @@ def test_what_is_busy_and_what_binds() -> None:
     assert busy["matrix unit"] == pytest.approx(2 * 2 * 4096 * 2048 * 8192 / 989.4e12)
     assert busy["nvlink"] == pytest.approx((2 * 3 * 2**23 + 3 * 2**22) / 450e9)
     (bottleneck,) = (row for row in time_report.headline if row.label == "bottleneck")
-    assert bottleneck.parts[0] == "matrix unit, busy at least "
+    assert bottleneck.parts[0] == "matrix unit, busy for "
 
 
 def test_without_a_schedule_there_is_a_range() -> None:
@@ -369,7 +369,7 @@ ENTRY %main (p: f32[1024]) -> (f32[1024], f32[1024]) {
     rows = {row["resource"]: row["of_bound"] for row in time_report.table("resources").records()}
     assert (rows["memory"], rows["vector unit"] is None) == (None, False)
     (note,) = [note for note in time_report.notes if note.startswith("of_bound: ")]
-    assert note.startswith("of_bound: unknown for memory, busy for longer than the step takes at least")
+    assert note.startswith("of_bound: unknown for memory, busy for longer than the step's bound")
     alone = text.replace("(f32[1024]{0}, f32[1024]{0})}", "f32[1024]{0}}").replace("-> (f32[1024], f32[1024])", "-> f32[1024]")
     alone = alone.replace("%n = ", "ROOT %n = ").replace("  ROOT %t = (f32[1024]{0}, f32[1024]{0}) tuple(%n, %p)\n", "")
     time_report = hlo_inspect.inspect(StringIO(alone), ("time",), profile="h100-sxm")

@@ -237,7 +237,7 @@ class TorusLinks:
             return NodeSpread(devices, devices, 1, 1, Fraction(1))
         spreads = self._groups.spreads(collective, Placement(), on_a_chip)
         if len(spreads) > 1:
-            raise UnknownTimeError("its groups lie in different ways over the chips, of which a device is a part")
+            raise UnknownTimeError("its groups divide chips differently, and a device is a part of a chip")
         (spread,) = spreads
         return spread
 
@@ -258,7 +258,7 @@ class TorusLinks:
         for group in self._groups.listed(collective):
             runs = extents(sorted({device // self._profile.devices_per_chip for device in group}), self._placement)
             if runs is None:
-                raise UnknownTimeError("its groups do not lie along axes of the topology")
+                raise UnknownTimeError("its groups do not follow axes of the topology")
             groupings[tuple(torus_axes(runs, self._placement.shape, self._link))] = None
         return [list(axes) for axes in groupings]
 

@@ -84,7 +84,7 @@ def given_placement(topology: str | None, devices_per_node: int | None) -> Place
     `2x8` counts along the last axis first, `2x8T(1,0)` along the first.
     """
     if devices_per_node is not None and not 0 < devices_per_node <= MAX_DEVICES:
-        raise UsageError(f"a node has at least one device and at most {MAX_DEVICES:,}, not {devices_per_node}")
+        raise UsageError(f"a node has 1 device or more, up to {MAX_DEVICES:,}, not {devices_per_node}")
     if topology is None:
         return Placement(per_node=devices_per_node)
     match = _TOPOLOGY.fullmatch(topology.strip())

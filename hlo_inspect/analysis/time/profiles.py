@@ -144,7 +144,7 @@ def choose_profile(asked: MachineOptions, module: Module, read_whole: Callable[[
     others = [name for name in others if not name.startswith("links.") or name.endswith((".bandwidth", ".count"))]
     if others:
         command = f"`hlo-inspect profiles {profile.name}` lists them"
-        notes.append(f"{len(others)} of its peaks are not from documents of the maker: {command}")
+        notes.append(f"{len(others)} of its peaks are not from the maker's documents: {command}")
     return ProfileChoice(changed(of_device, asked.changes), chosen_by, tuple(notes))
 
 
@@ -158,14 +158,14 @@ def _device_profile(profile: HardwareProfile, read_whole: Callable[[], Module | 
         module = read_whole()
         if module is None or not has_tiles(module) or tpu_marks(module).is_split:
             return profile, ""
-        cores, why = 1, "no kernel is split over the cores of a chip: a device is"
+        cores, why = 1, "no kernel spans the cores of a chip: a device is"
     share = on_chip // cores
     of_chip = {name: figure for name, figure in profile.figures.items() if name.startswith(_OF_A_DEVICE) and figure is not None}
     figures: dict[str, Figure | None] = {name: replace(figure, value=figure.value / share) for name, figure in of_chip.items()}
     whole = profile.figures["cores_per_device"]
     figures["cores_per_device"] = replace(whole, value=cores) if whole is not None else None
     part = "half a chip" if share == 2 else f"1/{share} of a chip"
-    note = f"{why} {cores} of {on_chip} cores, so that its figures are those of {part}, and devices of a chip share its links"
+    note = f"{why} {cores} of {on_chip} cores, with the figures of {part}; devices of a chip share its links"
     return replace(profile.with_figures(figures, ()), devices_per_chip=share), note
 
 
@@ -188,7 +188,7 @@ def given_change(text: str) -> FigureChange:
     match = _CHANGE.fullmatch(text.strip())
     factor = Fraction(match[2]) if match is not None and not match[2].endswith("/0") else Fraction(0)
     if match is None or factor <= 0:
-        raise UsageError(f"{text[:60]!r} is no change of a profile: write it like links.nvlink.bandwidth=2x or peak.bf16=2x")
+        raise UsageError(f"{text[:60]!r} is not a change of a profile: write it like links.nvlink.bandwidth=2x or peak.bf16=2x")
     return FigureChange(match[1], factor)
 
 
@@ -212,7 +212,7 @@ def changed(profile: HardwareProfile, changes: Iterable[FigureChange]) -> Hardwa
 def _require_sense(profile: HardwareProfile, change: FigureChange, figure: Figure, value: float | Fraction) -> None:
     """Raise UsageError for a value that such a figure cannot have."""
     if figure.unit == "flag" or figure.axes or figure.when:
-        raise UsageError(f"{change.name} is nothing that can be multiplied")
+        raise UsageError(f"{change.name} cannot be multiplied")
     if figure.unit == "ratio" and value > 1:
         raise UsageError(f"{change.text}: a share is at most 1, and the profile {profile.name} states {figure.stated}")
     if figure.unit == "count" and value != int(value):
@@ -222,7 +222,7 @@ def _require_sense(profile: HardwareProfile, change: FigureChange, figure: Figur
 def _unknown(profile: HardwareProfile, name: str) -> str:
     """Return the reason why no figure has this name."""
     if name in profile.figures or name.replace(_PEAK, _MATMUL, 1) in profile.figures:
-        return f"the profile {profile.name} states no {name}, so that nothing can be multiplied"
+        return f"the profile {profile.name} states no {name}, so nothing can be multiplied"
     names = [key for key, figure in profile.figures.items() if figure is not None]
     closest = did_you_mean(name, [*names, *(key.replace(_MATMUL, _PEAK, 1) for key in names if key.startswith(_MATMUL))])
     return f"the profile {profile.name} has no figure {name!r}{closest}; `hlo-inspect profiles {profile.name}` lists them"

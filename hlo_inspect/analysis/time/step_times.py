@@ -32,7 +32,7 @@ def estimate_gaps(kernels: Iterable[Kernel], times: KernelTimes) -> str:
     return _missing(kernels, times, lambda time: time.estimate_gap)
 
 
-NO_SCHEDULE = "the module is not scheduled, so that what hides a collective is unknown"
+NO_SCHEDULE = "the module is not scheduled, so overlap with compute is unknown"
 
 
 def _exposed(step: TimedStep, unknown: Sequence[str], count: int) -> Seconds:

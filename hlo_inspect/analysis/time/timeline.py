@@ -171,7 +171,7 @@ class Timeline:
     @property
     def reason(self) -> str:
         if self._is_cut:
-            return "computations run in more states of the streams than are followed"
+            return "computations start with more different loads of the streams than the timeline follows"
         return next((reason for outcome in self._made if self._runs[outcome] for reason in outcome.reasons), "")
 
     def site(self, place: InstructionPlace) -> InstructionTimes:
@@ -325,7 +325,7 @@ class Timeline:
                 if lags != before:
                     place = f"{step.place[2]} (line {step.place[1]})"
                     result.reasons.append(
-                        f"the iterations of {place} still differ after {done:,}: the rest is taken as the next one"
+                        f"the iterations of {place} still differ after {done:,}; the others count like the next one"
                     )
                 yield from self._rest_of_loop(step, clock, result, trips - done)
                 break

@@ -73,13 +73,13 @@ def _cost_trees(context: Context) -> Iterator[Table]:
     parts = time_parts(context) if timelines is not None else []
     if timelines is not None and not timelines.is_scheduled:
         parts = [part for part in parts if part.collective is None]
-        title = "Kernels one after the other, at least and by the model"
+        title = "Kernels in schedule order: bound and estimate"
         yield replace(step_table(parts), name="kernel_seconds", title=title, on_page=False)
     measures = (*_COST, *(_TIME if parts else ()))
     scopes = _leaves(context, parts, "scope", lambda label: tuple(label.split("/")))
-    yield tree_table("scope_tree", "One step by scope within scope", "scope", measures, scopes, join_chains=True)
+    yield tree_table("scope_tree", "Time of one step by nested scope", "scope", measures, scopes, join_chains=True)
     lines = _leaves(context, parts, "source", _file_and_line)
-    yield tree_table("source_tree", "One step by line within file", "source", measures, lines, separator="")
+    yield tree_table("source_tree", "Time of one step by file and line", "source", measures, lines, separator="")
 
 
 def _leaves(

@@ -77,7 +77,7 @@ def roofline_tables(context: Context) -> Iterator[Table]:
                 "compiler_flops_per_s", "flops_per_s", optional=True, get=lambda point: point.rate(point.row.cost.time.compiler)
             ),
         ]
-    own = Table.of("roofline", "Kernels on the roofline, equal ones together", more, placed)
+    own = Table.of("roofline", "Kernels on the roofline, merged", more, placed)
     rows = tuple((*point.of_table, *row) for point, row in zip(placed, own.rows, strict=True))
     yield Table(own.name, own.title, (*groups.columns, *own.columns), rows, on_page=False)
     if times is not None:
@@ -121,7 +121,7 @@ def _left_out(points: Iterable[_Point]) -> Table:
         Column("sites", "count", summed=True, get=lambda group: sum(len(point.row.kernels) for point in group)),
     )
     groups = group_rows(points, lambda point: point.left_out)
-    return Table.of("roofline_left_out", "Kernels without a place on the roofline", columns, groups, on_page=False)
+    return Table.of("roofline_left_out", "Kernels without a point on the roofline", columns, groups, on_page=False)
 
 
 # -- roofs ------------------------------------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ def _roofs(context: Context, profile: HardwareProfile, placed: Sequence[_Point])
     places = [point.flop_per_byte or 0.0 for point in placed] + ridges
     roofs = [_Roof(name, peak, bandwidth, min(places), max(places)) for name, peak in rates.items()] if bandwidth else []
     roofs.sort(key=lambda roof: -roof.peak)
-    return Table.of("roofs", f"The most that {profile.name} does", columns, roofs, on_page=False)
+    return Table.of("roofs", f"Peak rates of {profile.name}", columns, roofs, on_page=False)
 
 
 def _rates(context: Context, profile: HardwareProfile) -> Iterator[tuple[str, float]]:

@@ -68,7 +68,7 @@ class Show(Pass):
     def run(self, context: Context) -> Section:
         query = context.request
         if query.name is None:
-            raise UsageError("show asks about an instruction: give its name, its line or a pattern")
+            raise UsageError("show needs an instruction: give its name, its line or a pattern")
         places = find_rows(context.module, context.views, query.name)
         if query.to is not None:
             paths = InstructionPaths(context.module, context.views, places, find_rows(context.module, context.views, query.to))
@@ -82,7 +82,7 @@ class Show(Pass):
 
 
 def _notes(graph: InstructionGraph) -> list[str]:
-    return [] if graph.is_whole else ["show: the text has more calls than are followed; some ways are missing"]
+    return [] if graph.is_whole else ["show: the module has too many calls to follow; some paths are missing"]
 
 
 def _tables(context: Context, around: Neighbourhood) -> Iterator[Table]:
@@ -196,21 +196,21 @@ def _said(text: str) -> Parts:
 def several_block(context: Context, places: Sequence[RowPlace]) -> Iterator[HeadlineRow]:
     """Say that several instructions fit."""
     names = {context.views.for_computation(place.computation).names[place.row] for place in places}
-    what = f"are called {next(iter(names))}" if len(names) == 1 else f"fit {context.request.name!r}"
-    yield HeadlineRow("", (Amount(len(places), "count", "instruction"), f" {what}: the name or the line of one shows more"))
+    what = f"are called {next(iter(names))}" if len(names) == 1 else f"match {context.request.name!r}"
+    yield HeadlineRow("", (Amount(len(places), "count", "instruction"), f" {what}; give the line of one for details"))
 
 
 def path_rows(context: Context, paths: InstructionPaths) -> Iterator[HeadlineRow]:
     """Say if there is a path, and its length."""
     asked, to = context.request.name, context.request.to
     if not paths.shortest:
-        yield HeadlineRow("", (f"No array goes from {asked} to {to}, nor from {to} to {asked}",))
+        yield HeadlineRow("", (f"no path from {asked} to {to}, nor from {to} to {asked}",))
         return
     if paths.is_backwards:
-        yield HeadlineRow("", (f"No array goes from {asked} to {to}; from {to} to {asked}:",))
+        yield HeadlineRow("", (f"no path from {asked} to {to}; from {to} to {asked}:",))
     steps = len(paths.shortest[0]) - 1
     yield HeadlineRow("shortest", (Amount(steps, "count", "step"), f": {path_text(context, paths.graph, paths.shortest[0])}"))
-    yield HeadlineRow("all ways", (Amount(len(paths.joined), "count", "instruction"), " are on some way"))
+    yield HeadlineRow("all paths", (Amount(len(paths.joined), "count", "instruction"), " on these paths"))
 
 
 # -- texts ---------------------------------------------------------------------------------------------------------------
@@ -336,7 +336,7 @@ def _source_text(context: Context, instruction: Instruction) -> str:
     frames = [f"{frame.place} in {frame.function}" if frame.function else frame.place for frame in origin.stack[:_MOST_FRAMES]]
     more = len(origin.stack) - len(frames)
     stack = f"{' < '.join(frames)}{f' and {more} more' if more else ''}"
-    return stack if origin.source == origin.stack[0].place else f"{origin.source}, by way of {stack}"
+    return stack if origin.source == origin.stack[0].place else f"{origin.source}, inlined into {stack}"
 
 
 # -- memory -----------------------------------------------------------------------------------------------------------------
@@ -370,9 +370,9 @@ def _buffer_words(device: DeviceMemory, name: str, line: int) -> Parts:
         yield from sentence("; {}" if number else "{}", Amount(life.live.bytes, "bytes"))
         yield f" live from {life.start} to {life.end}"
         if device.peak_time is not None and life.start <= device.peak_time <= life.end:
-            yield ", at the peak too"
+            yield ", also at the peak"
     rest = lives[_MOST_BUFFERS:]
     if rest:
         yield from sentence(f"; {len(rest):,} more of {{}}", Amount(sum(life.live.bytes for life in rest), "bytes"))
     if lives:
-        yield f" (the schedule goes from 0 to {device.schedule.end})"
+        yield f" (schedule positions 0 to {device.schedule.end})"

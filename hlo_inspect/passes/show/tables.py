@@ -145,9 +145,9 @@ class InstructionFigures:
     def _work(row: Mapping[str, Value]) -> Parts:
         flops = Amount(row["flops"], "flops", at_least=row["flops_lower_bound"])
         size = Amount(row["bytes"], "bytes", at_least=row["bytes_lower_bound"])
-        yield from sentence("{}, {} read and written in a step", flops, size)
+        yield from sentence("{}, {} accessed in a step", flops, size)
         if row["share"] is not None:
-            yield from sentence(", {} of the whole", Amount(row["share"], "share"))
+            yield from sentence(", {} of the step's bytes", Amount(row["share"], "share"))
 
     @staticmethod
     def _time(row: Mapping[str, Value], profile: str) -> Parts:
@@ -155,7 +155,7 @@ class InstructionFigures:
         bound = row.get("bound_s") or row.get("bound_s_lower_bound")
         if bound is None:
             return
-        yield from sentence("at least {} on {}", Amount(bound, "seconds"), profile)
+        yield from sentence("bound {} on {}", Amount(bound, "seconds"), profile)
         yield f", bound by {row['bound_by']}" if row.get("bound_by") else f", over {row['level']}" if row.get("level") else ""
         for name, words in _TIMES.items():
             if row.get(name) is not None:
@@ -163,10 +163,10 @@ class InstructionFigures:
 
 
 _TIMES = {
-    "estimate_s": "; about {}",
+    "estimate_s": "; estimate {}",
     "bus_bandwidth": ", at {} of bus bandwidth",
     "exposed_s": "; {} of it exposed",
-    "compiler_s": "; by the compiler {}",
+    "compiler_s": "; compiler's estimate {}",
 }
 
 
@@ -218,8 +218,10 @@ def neighbour_tables(context: Context, around: Neighbourhood) -> Iterator[Table]
     describer = _Describer(context, around.graph)
     feeds = _described(around, describer, around.feeds)
     reads = _described(around, describer, around.reads)
-    yield _neighbours("feeds", _title("What feeds it", around, len(feeds)), "into", feeds, on_page=around.depth > 0)
-    yield _neighbours("reads", _title("What reads it", around, len(reads)), "of", reads, on_page=around.depth > 0)
+    yield _neighbours(
+        "feeds", _title("Operands and their operands", around, len(feeds)), "into", feeds, on_page=around.depth > 0
+    )
+    yield _neighbours("reads", _title("Users and their users", around, len(reads)), "of", reads, on_page=around.depth > 0)
     yield from _direct(around)
     yield _parameter_paths_table(context, around)
     asked = describer.describe(around.place)
@@ -283,7 +285,7 @@ def _neighbours(name: str, title: str, by: str, rows: Sequence[_InstructionRow],
 def _parameter_paths_table(context: Context, around: Neighbourhood) -> Table:
     own = around.graph.number(around.place)
     paths = [[*path, own] if own is not None and path[-1] != own else path for path in around.parameter_paths]
-    return _paths_table(context, around.graph, "Shortest ways from parameters", paths, on_page=False)
+    return _paths_table(context, around.graph, "Shortest paths from parameters", paths, on_page=False)
 
 
 # -- ways -------------------------------------------------------------------------------------------------------------------
@@ -314,7 +316,7 @@ def path_tables(context: Context, paths: InstructionPaths) -> Iterator[Table]:
         instructions_table(context, [*paths.starts, *paths.goals], paths.graph),
         on_page=len(paths.starts) + len(paths.goals) > 2,
     )
-    yield _paths_table(context, paths.graph, "Shortest ways", paths.shortest, on_page=True)
+    yield _paths_table(context, paths.graph, "Shortest paths", paths.shortest, on_page=True)
     describer, places = _Describer(context, paths.graph), paths.graph.places
     ends = {*paths.starts, *paths.goals}
     sides = [

@@ -109,8 +109,8 @@ def _notes(context: Context) -> Iterator[str]:
     too_long = [name for name, busy in busy_resources(context).items() if not busy.reason and is_longer(busy, times.step)]
     if too_long:
         yield (
-            f"of_bound: unknown for {' and '.join(too_long)}, busy for longer than the step takes at least: that bound "
-            "leaves out the bytes of tuples, of collectives and of copies that kernels hide"
+            f"of_bound: unknown for {' and '.join(too_long)}, busy for longer than the step's bound. That bound "
+            "leaves out bytes of tuples, collectives and copies that kernels hide"
         )
 
 
@@ -122,7 +122,7 @@ def _headline(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> I
     times, timelines = context.on_machine.step_times, context.on_machine.timelines
     if times is None or timelines is None:
         reason = "; ".join(context.on_machine.profile_choice.notes)
-        yield HeadlineRow("", (f"no times: {reason}, as `hlo-inspect profiles` lists them",))
+        yield HeadlineRow("", (f"no times: {reason}; `hlo-inspect profiles` lists the profiles",))
         return
     if context.module.entry is None:
         yield HeadlineRow("step", (f"unknown: {times.step.reason}",))
@@ -149,7 +149,7 @@ def _least(time: Seconds) -> Amount:
 
 
 def _step(context: Context, times: StepTimes) -> Parts:
-    yield from sentence("at least {}, by the model {}", _least(times.step), _amount(times.estimate_step))
+    yield from sentence("bound {}, estimate {}", _least(times.step), _amount(times.estimate_step))
     yield from _machine_words(context)
 
 
@@ -163,9 +163,9 @@ def _machine_words(context: Context) -> Parts:
 
 def _range(context: Context, times: StepTimes) -> Parts:
     """Yield the times without a schedule: the longest of FLOPs, bytes and collectives, and their sum."""
-    alone = {"FLOPs": times.compute, "bytes": times.memory, "collectives": times.collectives}
-    text = f"at least {{}}, the longest of all {', all '.join(alone)}; one after the other {{}}"
-    yield from sentence(text, _least(times.step), Amount(sum(seconds.least for seconds in alone.values()), "seconds"))
+    alone = (times.compute, times.memory, times.collectives)
+    text = "{} or more if FLOPs, bytes and collectives overlap; {} or more if nothing overlaps"
+    yield from sentence(text, _least(times.step), Amount(sum(seconds.least for seconds in alone), "seconds"))
     yield from _machine_words(context)
     yield "; the module is not scheduled"
 
@@ -179,7 +179,7 @@ def _share_of_step(part: Seconds, times: StepTimes) -> Parts:
 
 def _kernels(times: StepTimes, parts: Iterable[TimePart]) -> Parts:
     """Yield the estimate of the kernels and the shares bound by memory and by compute."""
-    yield from sentence("{} by the model", _amount(times.estimate_kernels))
+    yield from sentence("estimate {}", _amount(times.estimate_kernels))
     whole = times.estimate_kernels.exact
     if not whole:
         return
@@ -200,7 +200,7 @@ def _exposed(times: StepTimes, parts: Iterable[TimePart]) -> Parts:
         yield f"unknown: {times.estimate_exposed.reason}"
         return
     busy = total_seconds(counted(collectives), lambda part: part.estimate_busy)
-    yield from sentence("{} of {} of collectives by the model", _amount(times.estimate_exposed), _amount(busy))
+    yield from sentence("estimate {} of {} of collectives", _amount(times.estimate_exposed), _amount(busy))
     yield from _share_of_step(times.estimate_exposed, times)
     axes: dict[str, Seconds] = {}
     for part in collectives:
@@ -218,13 +218,13 @@ def _binding(context: Context, times: StepTimes) -> Parts:
     limit = bottleneck(busy)
     if limit is None:
         return
-    yield from sentence("{}, busy at least {}", limit.resource, Amount(limit.seconds, "seconds"))
+    yield from sentence("{}, busy for {} at its peak rate", limit.resource, Amount(limit.seconds, "seconds"))
     share = share_of(busy[limit.resource], times.estimate_step)
     if share is not None and context.module.header.is_scheduled:
-        yield from sentence(" ({} of the step by the model)", Amount(share, "share"))
+        yield from sentence(" ({} of the step's estimate)", Amount(share, "share"))
     if limit.next_resource is not None and limit.factor is not None:
         factor = Amount(round(limit.factor, 2), "number")
-        yield from sentence("; at {} × its speed it would be {}", factor, limit.next_resource)
+        yield from sentence("; next: {}, if this one were {} × as fast", limit.next_resource, factor)
 
 
 def _compiler(context: Context) -> Parts:
@@ -239,7 +239,7 @@ def _compiler(context: Context) -> Parts:
     stated = Amount(cycles.exact, "count", "cycle", at_least=cycles.least)
     if seconds.least:
         clock = ", at an inferred clock" if times.profile.clock_is_inferred else ""
-        yield from sentence("{} by its own estimates ({}{})", _amount(seconds), stated, clock)
+        yield from sentence("{} by the compiler's own estimates ({}{})", _amount(seconds), stated, clock)
     else:
         yield stated
     count = sum(times.for_kernel(kernel).compiler_cycles is not None for kernel in kernels)

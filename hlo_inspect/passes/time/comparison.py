@@ -70,7 +70,7 @@ def comparison(context: Context) -> Table | None:
             title = "times_as_fast" if len(machines) == 2 else f"{name}_times_as_fast"
             columns.append(Column(title, "number", optional=True, get=partial(_ratio, index)))
     rows = [row for row in _rows([machine for _, machine in machines]) if any(value is not None for value in row.values)]
-    return Table.of("compared", "The step on each machine", columns, rows, page_rows=0)
+    return Table.of("compared", "The step on each hardware profile", columns, rows, page_rows=0)
 
 
 def _machines(context: Context) -> list[tuple[str, Context]]:

@@ -150,11 +150,20 @@ def step_table(parts: Sequence[TimePart]) -> Table:
     columns = (
         Column("part", width=30, get=lambda row: row.label),
         bounded("bound_s", "seconds", lambda row: row.bound),
-        Column("bound_share", "share", detail=2, get=lambda row: share_of(row.bound, row.whole_bound)),
+        Column(
+            "bound_share", "share", page_name="share_of_bound", detail=2, get=lambda row: share_of(row.bound, row.whole_bound)
+        ),
         bounded("estimate_s", "seconds", lambda row: row.estimate),
-        Column("share", "share", width=32, bar="stacked", get=lambda row: share_of(row.estimate, row.whole_estimate)),
+        Column(
+            "share",
+            "share",
+            page_name="share_of_estimate",
+            width=32,
+            bar="stacked",
+            get=lambda row: share_of(row.estimate, row.whole_estimate),
+        ),
     )
-    return Table.of("step", "The step, at least and by the model", columns, rows, page_rows=0)
+    return Table.of("step", "Parts of the step: bound and estimate", columns, rows, page_rows=0)
 
 
 # -- by phase, scope and source ---------------------------------------------------------------------------------------------
@@ -187,7 +196,7 @@ def breakdowns(parts: Sequence[TimePart], *, has_phases: bool) -> Iterator[Table
     if has_phases:
         yield time_by("phase", "Time by phase", distinct, lambda part: part.phase or UNKNOWN, 0)
     yield time_by("scope", "Time by scope of the program", distinct, attrgetter("scope"), 10)
-    yield time_by("source", "Time by line of source", distinct, attrgetter("source"), 10)
+    yield time_by("source", "Time by source line", distinct, attrgetter("source"), 10)
 
 
 # -- resources --------------------------------------------------------------------------------------------------------------
@@ -217,16 +226,25 @@ def resources_table(busy: Mapping[str, Seconds], step: Seconds, estimate: Second
     def share(busy: Seconds, whole: Seconds) -> float | None:
         return None if is_longer(busy, whole) else share_of(busy, whole)
 
-    of_bound = Column("of_bound", "share", get=lambda row: share(row[1], step))
+    of_bound = Column("of_bound", "share", page_name="share_of_bound", get=lambda row: share(row[1], step))
     columns = [
         Column("resource", width=14, get=lambda row: row[0]),
         bounded("busy_s", "seconds", lambda row: row[1], summed=False),
         of_bound if estimate is not None else of_bound._replace(width=32, bar="alone"),
     ]
     if estimate is not None:
-        columns.append(Column("of_estimate", "share", width=32, bar="alone", get=lambda row: share(row[1], estimate)))
+        columns.append(
+            Column(
+                "of_estimate",
+                "share",
+                page_name="share_of_estimate",
+                width=32,
+                bar="alone",
+                get=lambda row: share(row[1], estimate),
+            )
+        )
     rows = sorted(busy.items(), key=lambda row: -row[1].least)
-    return Table.of("resources", "How busy each resource is, at its peak", columns, rows, page_rows=0)
+    return Table.of("resources", "Busy time of each resource at its peak rate", columns, rows, page_rows=0)
 
 
 # -- exposed collectives ----------------------------------------------------------------------------------------------------
@@ -271,5 +289,5 @@ def exposed_table(context: Context, timelines: Timelines) -> Table:
         Column("line", "number", detail=7, get=lambda row: row.collective.start.line),
     )
     more = f", {MOST_EXPOSED} of {len(exposed):,}" if len(exposed) > MOST_EXPOSED else ""
-    title = f"Exposed collectives by the model{more}, and the compute that could hide each"
+    title = f"Exposed collectives by estimate{more}, and the compute that could hide each"
     return Table.of("exposed_collectives", title, columns, rows)

@@ -184,7 +184,7 @@ def test_half_a_chip_has_half_of_the_figures() -> None:
 def test_peaks_that_no_maker_states_are_counted() -> None:
     """H200 counts eleven rates, capacity and bandwidth of memory, bandwidth and count of NVLink; H100 none."""
     notes = choice_of(PLAIN, "h200").notes
-    assert notes == ("15 of its peaks are not from documents of the maker: `hlo-inspect profiles h200` lists them",)
+    assert notes == ("15 of its peaks are not from the maker's documents: `hlo-inspect profiles h200` lists them",)
     assert choice_of(PLAIN, "h100-sxm").notes == ()
 
 
@@ -237,7 +237,7 @@ def test_kernels_take_on_each_profile_what_it_says() -> None:
     ],
 )
 def test_what_is_no_change(text: str) -> None:
-    with pytest.raises(UsageError, match="is no change of a profile: write it like"):
+    with pytest.raises(UsageError, match="is not a change of a profile: write it like"):
         given_change(text)
 
 
@@ -245,8 +245,8 @@ def test_what_is_no_change(text: str) -> None:
     ("change", "message"),
     [
         ("memory.bandwith=2x", "has no figure 'memory.bandwith'; did you mean 'memory.bandwidth'"),
-        ("matmul.s4=2x", "states no matmul.s4, so that nothing can be multiplied"),
-        ("links.nvlink.in_network_reduction=2x", "is nothing that can be multiplied"),
+        ("matmul.s4=2x", "states no matmul.s4, so nothing can be multiplied"),
+        ("links.nvlink.in_network_reduction=2x", "cannot be multiplied"),
         ("links.nvlink.count=0.3x", "is not a whole number of them"),
         ("links.nvlink.efficiency=2x", "a share is at most 1"),
     ],
@@ -290,8 +290,8 @@ def test_placements() -> None:
         ("٢x٨", None, "is no topology"),
         ("2x8T(0,0)", None, "does not name each of its 2 axes once"),
         ("2x8", 3, "16 devices do not fill nodes of 3"),
-        (None, 0, "at least one device"),
-        (None, 1 << 30, "at most"),
+        (None, 0, "1 device or more"),
+        (None, 1 << 30, "up to"),
     ],
 )
 def test_what_is_no_placement(topology: str | None, per_node: int | None, message: str) -> None:

@@ -170,7 +170,7 @@ def test_work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     steps: dict[str, Sequence[Step]] = {"main": [CallStep(place_of("call"), "body")] * 50, "body": body}
     timeline = run(steps, {"a": 3, "k": 2})
     assert (timeline.step, timeline.site(place_of("a", "body")).runs) == (100, 50)
-    assert timeline.reason == "computations run in more states of the streams than are followed"
+    assert timeline.reason == "computations start with more different loads of the streams than the timeline follows"
 
 
 def test_the_run_of_what_is_beside_the_compute_stream() -> None:
