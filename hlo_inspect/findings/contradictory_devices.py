@@ -40,7 +40,7 @@ class ContradictoryDevices(Rule):
     def check(self, context: Context) -> Iterator[Finding]:
         for fault in context.collective_faults:
             if fault.kind == "contradictory groups":
-                message = f"{fault.collective.start.name}: {fault.reason}, so that its group size is unknown"
+                message = f"{fault.collective.start.name}: {fault.reason}, so its group size is unknown"
                 yield self.finding_on(context, fault.collective, message)
             elif fault.kind == "contradictory pairs":
                 yield self.finding_on(context, fault.collective, f"{fault.collective.start.name}: {fault.reason}")

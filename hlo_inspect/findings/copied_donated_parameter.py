@@ -57,7 +57,7 @@ class CopiedDonatedParameter(Rule):
             if is_worth_it(context, array.bytes) and 2 * array.bytes > parameter.bytes:
                 words = ", ".join(relation.steps)
                 message = (
-                    f"{size(array.bytes)} of {array.shape} are a {words} of the donated parameter "
-                    f"{relation.parameter} beside it"
+                    f"{array.shape}, {size(array.bytes)}, is a {words} of donated parameter "
+                    f"{relation.parameter}; both are live at the peak"
                 )
                 yield self.finding(context, message, array.line, array.name, array.bytes)

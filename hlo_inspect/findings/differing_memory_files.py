@@ -42,6 +42,8 @@ class DifferingMemoryFiles(Rule):
         for figure in context.stated_figures:
             if figure.differs and figure.computed is not None:
                 what = figure.name.removesuffix("_bytes")
-                message = f"{sidecars.found[0]} gives {figure.stated:,} bytes of {what}, the text {figure.computed:,}"
+                message = (
+                    f"{sidecars.found[0]} states {figure.stated:,} bytes of {what}; computed from the text: {figure.computed:,}"
+                )
                 at_stake = abs(figure.stated - figure.computed)
-                yield self.finding(context, f"{message} ({size(at_stake)} apart)", line, what, at_stake)
+                yield self.finding(context, f"{message} (difference {size(at_stake)})", line, what, at_stake)

@@ -54,10 +54,10 @@ class IdleDonatedParameter(Rule):
             return
         for idle in find_idle_donations(device, context.interface.parameters, context.live_arrays, least_worth(context)):
             temporary = idle.temporary
-            since = f"after {idle.last_read}" if idle.last_read else "all the time"
+            since = f"after {idle.last_read}" if idle.last_read else "the whole step"
             message = (
-                f"{size(idle.bytes)} of the donated parameter {idle.leaf.number} are idle {since}, as no output takes "
-                f"their place: {temporary.name}, {size(temporary.bytes)}, could be there"
+                f"{size(idle.bytes)} of donated parameter {idle.leaf.number} are idle {since}; "
+                f"{temporary.name}, {size(temporary.bytes)}, could use this memory"
             )
             yield self.finding(context, message, idle.leaf.line, idle.leaf.name, temporary.bytes)
 

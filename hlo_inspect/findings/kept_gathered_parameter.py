@@ -51,5 +51,5 @@ class KeptGatheredParameter(Rule):
         what = f"parameters {', '.join(numbers[:_NAMED])}" if len(kept) > 1 else f"parameter {numbers[0]}"
         more = f" and {len(kept) - _NAMED} more" if len(kept) > _NAMED else ""
         live = "live" if len(kept) > 1 else "lives"
-        message = f"gathered {what}{more}, {size(together)}, {live} from the forward into the backward pass"
+        message = f"gathered {what}{more}, {size(together)}, {live} from the forward to the backward pass"
         yield self.finding(context, message, kept[0].line, kept[0].name, together)

@@ -44,5 +44,5 @@ class LargeConstant(Rule):
             padded = array.shape.padded_bytes or 0
             if padded > LARGE:
                 scope = f", of {array.labels.op_name}" if array.labels.op_name else ""
-                message = f"a constant {array.shape} takes {size(padded)} of every device{scope}"
+                message = f"constant {array.shape} takes {size(padded)} on every device{scope}"
                 yield self.finding(context, message, array.line, array.name, padded)

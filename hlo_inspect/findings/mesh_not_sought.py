@@ -44,4 +44,4 @@ class MeshNotSought(Rule):
 
     def check(self, context: Context) -> Iterator[Finding]:
         if context.mesh.given_up:
-            yield self.finding(context, f"the device mesh is not looked for: {context.mesh.reason}", context.module.first_line)
+            yield self.finding(context, f"no search for a device mesh: {context.mesh.reason}", context.module.first_line)

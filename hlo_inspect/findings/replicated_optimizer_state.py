@@ -52,10 +52,9 @@ class ReplicatedOptimizerState(Rule):
             whole = bytes_of_a_device(interface, counts, per_device=per_device)
             if state.saved >= max(WORTH_DIVIDING, WORTH_SHARE * whole):
                 message = (
-                    f"the optimizer's state is replicated on {_devices(context, state)}: "
-                    f"{counted(kind for _, kind in state.members)}; sharded over them, as parameter {state.among} is, it "
-                    f"would take {size(state.saved)} less on each device, {share(state.saved / whole)} of its {size(whole)} "
-                    "of parameters"
+                    f"{counted(kind for _, kind in state.members)} are replicated over {_devices(context, state)}. "
+                    f"Sharding them as parameter {state.among} saves {size(state.saved)} a device "
+                    f"({share(state.saved / whole)} of {size(whole)} of parameters)."
                 )
                 yield self.finding(context, message, entry_line(context), state.members[0][0].name, state.saved)
 
@@ -69,4 +68,5 @@ def _devices(context: Context, replicated: ReplicatedState) -> str:
     )
     own = {axis for axes in state or () for axis in axes}
     between = [axis for axes in read or () for axis in axes if axis not in own]
-    return f"the {replicated.parts} data-parallel devices" + (f" (mesh axis {', '.join(between)})" if between else "")
+    devices = f"{replicated.parts} devices"
+    return f"mesh axis {', '.join(between)} ({devices})" if between else f"{devices} of data parallelism"

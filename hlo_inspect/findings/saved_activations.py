@@ -62,7 +62,7 @@ class SavedActivations(Rule):
         named = ", ".join(f"{scope} {size(total)}" for scope, total in largest[:_SHOWN])
         more = f" and {len(largest) - _SHOWN} more" if len(largest) > _SHOWN else ""
         message = (
-            f"{len(saved)} arrays of {size(whole)} ({100 * whole / peak:.0f} % of the peak) are kept from the forward for the "
-            f"backward pass, the most that jax.checkpoint can free: {named}{more}"
+            f"{len(saved)} arrays ({size(whole)} in total, {100 * whole / peak:.0f} % of the peak) are saved for the backward "
+            f"pass; jax.checkpoint can free at most these; largest: {named}{more}"
         )
         yield self.finding(context, message, saved[0].line, saved[0].name, whole)

@@ -49,5 +49,5 @@ class TilePadding(Rule):
             if is_worth_it(context, padding):
                 times = first.bytes / max(1, first.bytes - first.padding)
                 count = f"{len(group)} arrays" if len(group) > 1 else "an array"
-                message = f"tiles make {first.shape} {times:.3g} times as large: {size(padding)} are padding of {count}"
+                message = f"{first.shape} takes {times:.3g} times its size in tiles: {size(padding)} of padding in {count}"
                 yield self.finding(context, message, first.line, first.name, padding)

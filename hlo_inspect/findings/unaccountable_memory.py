@@ -16,7 +16,7 @@ class UnaccountableMemory(Rule):
 
     What it finds
         In a module that is_scheduled: an operand that is used before it is defined, or not defined; an instruction,
-        for example a loop, that does not have the shape of what it passes on; a computation that is run and not in
+        for example a loop, that does not have the shape of the value that it passes on; a computation that is run and not in
         the text; an alias to an output or parameter that does not exist, or of another size; an array whose size is
         unknown.
 
@@ -53,4 +53,4 @@ class UnaccountableMemory(Rule):
         for fault in faults[:MAX_FINDINGS]:
             yield self.finding(context, fault.message, fault.line, fault.subject)
         if len(faults) > MAX_FINDINGS:
-            yield self.finding(context, f"{len(faults) - MAX_FINDINGS} more of the kind", None)
+            yield self.finding(context, f"{len(faults) - MAX_FINDINGS} more of this kind", None)

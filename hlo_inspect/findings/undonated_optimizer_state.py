@@ -41,5 +41,5 @@ class UndonatedOptimizerState(Rule):
         members, saved = undonated_state(context.optimizer, context.interface)
         if saved >= WORTH_DONATING:
             kinds = counted(kind for _, kind in members)
-            message = f"the optimizer's state is not donated: {kinds}; donating it would save {size(saved)}"
+            message = f"the optimizer's state is not donated: {kinds}; donating it saves {size(saved)}"
             yield self.finding(context, message, entry_line(context), members[0][0].name, saved)

@@ -54,11 +54,11 @@ class UndonatedParameter(Rule):
             return
         saved = sum(leaf.shape.bytes or 0 for leaf in leaves)
         is_step = bool(context.optimizer.rows) or saved >= WORTH_A_WARNING
-        it, reason = "it", "an output that takes no parameter's buffer is its new value"
+        it, reason = "it", "is not donated, but its new value is an output"
         if len(leaves) > 1:
-            it, reason = "them", "outputs that take no parameter's buffer are their new values"
-        condition = "" if is_step else f", if the caller does not use {it} again"
-        message = f"{numbered(leaves)} could be donated{condition}: {reason}; that would save {size(saved)}"
+            it, reason = "them", "are not donated, but their new values are outputs"
+        condition = "" if is_step else f" if the caller does not use {it} again"
+        message = f"{numbered(leaves)} {reason}; donating {it} saves {size(saved)}{condition}"
         severity: Severity = "warning" if is_step else "info"
         yield self.finding(context, message, entry_line(context), leaves[0].name, saved, severity)
 

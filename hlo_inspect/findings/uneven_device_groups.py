@@ -41,5 +41,5 @@ class UnevenDeviceGroups(Rule):
         for fault in context.collective_faults:
             if fault.kind == "uneven groups":
                 start, size = fault.collective.start, fault.collective.participants.size
-                message = f"{start.name}: its groups differ in size; the largest, of {size} devices, is counted"
+                message = f"{start.name}: its groups differ in size; figures use the largest, of {size} devices"
                 yield self.finding_on(context, fault.collective, message)

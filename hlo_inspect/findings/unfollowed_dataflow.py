@@ -49,8 +49,8 @@ class UnfollowedDataflow(Rule):
             reason = fault.reason if is_common else f"{fault.computation} {fault.instruction}"
             faults_of_reason.setdefault(reason, []).append(fault)
         for (computation, name, reason), *others in list(faults_of_reason.values())[:MAX_FAULTS]:
-            fed = f"{len(others):,} more such instructions feed" if others else "it feeds"
-            message = f"{computation}: {name} {reason}; what {'it and ' if others else ''}{fed} was not followed"
+            more = f" and {len(others):,} more such instructions" if others else ""
+            message = f"{computation}: {name} {reason}; the data flow out of it{more} is lost"
             yield self.finding(context, message, entry_line(context), name, _result_bytes(context, computation, name))
 
 

@@ -40,5 +40,5 @@ class UnreadableDeviceGroups(Rule):
     def check(self, context: Context) -> Iterator[Finding]:
         for fault in context.collective_faults:
             if fault.kind == "unreadable groups":
-                message = f"{fault.collective.start.name}: {fault.reason}, so that its group size is unknown"
+                message = f"{fault.collective.start.name}: {fault.reason}, so its group size is unknown"
                 yield self.finding_on(context, fault.collective, message)

@@ -43,5 +43,5 @@ class UnusedParameter(Rule):
         unused = [p for p in context.interface.parameters if p.unused and not p.donated and p.shape.bytes != 0]
         if unused:
             size = total(p.shape.bytes for p in unused) or 0
-            message = f"nothing reads {numbered(unused)}"
+            message = f"no instruction reads {numbered(unused)}"
             yield self.finding(context, message, entry_line(context), unused[0].name, size)

@@ -71,7 +71,7 @@ class WholeLayerStack(Rule):
             saved = array.bytes - stack.layer_bytes
             if relation is not None and saved >= least:
                 message = (
-                    f"{size(array.bytes)} of {array.shape} are a {relation.phrase}, {stack.layers} "
-                    f"layers of which {stack.loop} reads one at a time: made there, they would take {size(saved)} less at most"
+                    f"{array.shape}, {size(array.bytes)}, is a {relation.phrase}: {stack.layers} "
+                    f"layers, one per iteration of {stack.loop}; computed inside the loop it saves up to {size(saved)}"
                 )
                 yield self.finding(context, message, array.line, array.name, saved)

@@ -70,13 +70,13 @@ class ParameterLeaf:
         return self.kept_because == FITS
 
 
-FITS = "an output fits"
+FITS = "an output fits it"
 NOT_TOLD = "the text lacks the header"
 NO_RESULT = "the text ends before the result"
 NO_OUTPUT = "no output has its shape and type"
-OTHER_SHARDING = "outputs of its shape have another sharding"
-OTHER_LAYOUT = "outputs of its shape have another layout or memory space"
-ALL_TAKEN = "outputs of its shape are aliased with other parameters"
+OTHER_SHARDING = "outputs of its shape are sharded otherwise"
+OTHER_LAYOUT = "outputs of its shape lie otherwise in memory"
+ALL_TAKEN = "the outputs of its shape take other parameters"
 
 
 class InterfaceFault(NamedTuple):

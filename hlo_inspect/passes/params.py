@@ -182,7 +182,7 @@ def _aliased_output(leaf: ParameterLeaf) -> str | None:
 def _not_donated_reason(leaf: ParameterLeaf) -> str:
     if leaf.donated:
         return ""
-    return f"not requested: {FITS}" if leaf.could_be_donated else leaf.kept_because
+    return f"not asked for: {FITS}" if leaf.could_be_donated else leaf.kept_because
 
 
 # -- for pages --------------------------------------------------------------------------------------------------------------

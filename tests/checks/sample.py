@@ -26,7 +26,7 @@ SPECS = (
     FactSpec("mesh.shape", "text", "devices by axis"),
     FactSpec("mesh.order", "text", "order of the devices"),
     FactSpec("params.aliased_bytes", "bytes", "aliased with an output"),
-    FactSpec("params.unused_count", "count", "nothing reads them"),
+    FactSpec("params.unused_count", "count", "no instruction reads them"),
     FactSpec("fusions.kind.<kind>", "count", "fusions of a kind", frozenset({"kLoop", "kInput", "kOutput", "kCustom"})),
     FactSpec("custom_calls.target.<target>", "count", "custom calls of a target"),
     FactSpec("opcode.<opcode>", "count", "instructions of an opcode", OPCODES),
@@ -111,7 +111,7 @@ CUSTOM_CALLS = Table(
 )
 
 FINDINGS = (
-    Finding("HI101", "warning", "nothing reads it", Location("step.txt", 7, 3), subject="embed.2"),
+    Finding("HI101", "warning", "no instruction reads it", Location("step.txt", 7, 3), subject="embed.2"),
     Finding("HI102", "info", "is replicated", Location("step.txt", 9), subject="embed.table"),
     Finding("HI001", "error", "a line that cannot be read", Location("step.txt", 20)),
 )

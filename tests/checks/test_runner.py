@@ -109,7 +109,7 @@ def test_findings_that_reach_fail_on_fail(severity: str, failed: list[str], expe
 
 def test_a_finding_is_told_with_place_and_subject() -> None:
     first, second = with_policy("fail-on: warning\n").results
-    assert (first.actual, first.reason) == ("warning", "step.txt:7:3: embed.2: nothing reads it")
+    assert (first.actual, first.reason) == ("warning", "step.txt:7:3: embed.2: no instruction reads it")
     assert (second.actual, second.reason) == ("error", "step.txt:20: a line that cannot be read")
     bare = with_policy("fail-on: error\n", findings=(Finding("HI001", "error", "unreadable"),))
     assert bare.results[0].reason == "unreadable"

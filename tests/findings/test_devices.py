@@ -8,7 +8,7 @@ import hlo_inspect
 
 PARAMETER = "%p = f32[4]{0} parameter(0)"
 REDUCE = "%r = f32[4]{0} all-reduce(%p), channel_id=1, use_global_device_ids=true, to_apply=%add, replica_groups="
-UNKNOWN = "so that its group size is unknown"
+UNKNOWN = "so its group size is unknown"
 PERMUTE = "%c = f32[4]{0} collective-permute(%p), channel_id=1, source_target_pairs="
 
 
@@ -36,10 +36,14 @@ def faults(*lines: str, header: str = "") -> list[tuple[str, int | None, str]]:
         (
             f"{REDUCE}{{{{0,1}},{{2,4}}}}",
             "HI203",
-            "r: it names device 4 of a program with 4, so that its group size is unknown",
+            "r: it names device 4 of a program with 4, so its group size is unknown",
         ),
-        (f"{REDUCE}{{{{0,1}},{{1,2}}}}", "HI203", "r: it names device 1 twice, so that its group size is unknown"),
-        (f"{REDUCE}{{{{0,1,2}},{{3}}}}", "HI202", "r: its groups differ in size; the largest, of 3 devices, is counted"),
+        (f"{REDUCE}{{{{0,1}},{{1,2}}}}", "HI203", "r: it names device 1 twice, so its group size is unknown"),
+        (
+            f"{REDUCE}{{{{0,1,2}},{{3}}}}",
+            "HI202",
+            "r: its groups differ in size; figures use the largest, of 3 devices",
+        ),
         (f"{REDUCE}[2,4]<=[4]", "HI201", f"r: 8 devices in [4], {UNKNOWN}"),
         (f"{PERMUTE}{{{{0,1}},{{1,7}}}}", "HI203", "c: it names partition 7 of a program with 4"),
         (f"{PERMUTE}{{{{0,1}},{{0,2}}}}", "HI203", "c: it names partition 0 twice"),

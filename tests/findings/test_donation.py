@@ -72,9 +72,7 @@ UPDATED = "ROOT new = f32[1024,1024]{1,0} fusion(cache, row, at), kind=kLoop, ca
 def test_what_is_written_in_part_or_changed_elementwise(new: str) -> None:
     (finding,) = advice(module(*CACHE, new, before=WRITE + "\n" + BODY))
     assert (finding.rule, finding.severity, finding.subject, finding.bytes_at_stake) == ("HI101", "warning", "cache", 4 * MIB)
-    assert finding.message == (
-        "parameter 0 could be donated: an output that takes no parameter's buffer is its new value; that would save 4.00 MiB"
-    )
+    assert finding.message == ("parameter 0 is not donated, but its new value is an output; donating it saves 4.00 MiB")
 
 
 @pytest.mark.parametrize(

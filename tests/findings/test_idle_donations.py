@@ -27,9 +27,7 @@ def test_a_temporary_fits() -> None:
     """The temporary, 512 x 1024 x 4 bytes (2 MiB), is written after the last read of the parameter, which is as large."""
     (finding,) = found(EXAMPLE)
     assert (finding.subject, finding.bytes_at_stake) == ("cache", 512 * 1024 * 4)
-    assert finding.message == (
-        "2.00 MiB of the donated parameter 0 are idle after x, as no output takes their place: y, 2.00 MiB, could be there"
-    )
+    assert finding.message == ("2.00 MiB of donated parameter 0 are idle after x; y, 2.00 MiB, could use this memory")
 
 
 def test_what_an_output_takes_carries_the_temporary_already() -> None:
@@ -51,7 +49,7 @@ def test_what_an_output_takes_carries_the_temporary_already() -> None:
         replaced(("y = f32[512,1024]", "y = f32[513,1024]")),  # too large
         replaced(("[512,1024]", "[128,1024]")),  # half a MiB
         replaced((", buffer_donor={ (0, {}) }", "")),  # not donated
-        replaced(("cache = f32[512,1024]{1,0}", "cache = f32[512,1024]{1,0:S(5)}")),  # in the memory of the host
+        replaced(("cache = f32[512,1024]{1,0}", "cache = f32[512,1024]{1,0:S(5)}")),  # in host memory
         replaced(("is_scheduled=true", "is_scheduled=false")),
     ],
 )

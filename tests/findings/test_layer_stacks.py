@@ -49,7 +49,7 @@ def test_one_layer_would_do(text: str) -> None:
     (finding,) = found(text)
     assert finding.bytes_at_stake == 7 * 256 * 1024 * 2
     assert finding.subject == "half"
-    assert "bf16[8,256,1024] are a conversion of parameter 0, 8 layers of which loop reads one at a time" in finding.message
+    assert "is a conversion of parameter 0: 8 layers, one per iteration of loop" in finding.message
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_what_a_file_states_wins(folder: Path) -> None:
     report = memory(folder)
     assert report.facts["memory.temp_bytes"] == 8960
     assert report.facts["memory.needed_bytes"] == 576 + 344 - 320 + 8960
-    assert differing(report) == [f"{ASSIGNMENT} gives 8,960 bytes of temp, the text 896 (7.88 KiB apart)"]
+    assert differing(report) == [f"{ASSIGNMENT} states 8,960 bytes of temp; computed from the text: 896 (difference 7.88 KiB)"]
 
 
 def test_files_of_another_module_are_not_used(folder: Path) -> None:

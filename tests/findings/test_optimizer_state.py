@@ -36,7 +36,7 @@ def test_state_that_is_not_donated() -> None:
     (finding,) = found(adam(donated=False), "HI505")
     assert (finding.severity, finding.subject, finding.bytes_at_stake) == ("warning", "m1", 2 * 64 * MIB)
     assert finding.message == (
-        "the optimizer's state is not donated: 1 first moment and 1 second moment; donating it would save 128.0 MiB"
+        "the optimizer's state is not donated: 1 first moment and 1 second moment; donating it saves 128.0 MiB"
     )
 
 
@@ -60,9 +60,8 @@ def test_replicated_state_with_a_divided_batch() -> None:
     (finding,) = found(divided("{replicated}", ALL), "HI506")
     assert (finding.severity, finding.subject, finding.bytes_at_stake) == ("info", "m1", 112 * MIB)
     assert finding.message == (
-        "the optimizer's state is replicated on the 8 data-parallel devices (mesh axis d0): 1 first moment and 1 second "
-        "moment; sharded over them, as parameter 4 is, it would take 112.0 MiB less on each device, 58 % of its 192.0 MiB "
-        "of parameters"
+        "1 first moment and 1 second moment are replicated over mesh axis d0 (8 devices). Sharding them as parameter 4 saves "
+        "112.0 MiB a device (58 % of 192.0 MiB of parameters)."
     )
 
 
@@ -70,7 +69,7 @@ def test_state_that_is_divided_in_part() -> None:
     """Two tiles of 32 MiB, each on 4 devices that read different parts of the batch: 2 * (32 - 8) MiB."""
     (finding,) = found(divided(OUTER, INNER), "HI506")
     assert finding.bytes_at_stake == 48 * MIB
-    assert "on the 4 data-parallel devices (mesh axis " in finding.message
+    assert "(4 devices)" in finding.message
 
 
 @pytest.mark.parametrize(
@@ -89,7 +88,7 @@ def test_the_input_that_is_divided_most_counts(first: str, second: str) -> None:
     other = rf"\1\n  %y = f32[9,4096]{{1,0}} parameter(5), sharding={second}"
     (finding,) = found(changed(divided("{replicated}", first), r"(%x = .*)", other), "HI506")
     assert finding.bytes_at_stake == 2 * (64 - 8) * MIB
-    assert f"as parameter {4 if first == ALL else 5} is" in finding.message
+    assert f"as parameter {4 if first == ALL else 5} saves" in finding.message
 
 
 def test_the_bytes_of_a_partitioned_module_are_those_of_a_device() -> None:
@@ -144,5 +143,5 @@ def test_a_program_of_two_times_four_devices(stage: str) -> None:
         text = text.replace(old, new)
     (finding,) = found(text, "HI506")
     assert finding.bytes_at_stake == 4 * 8 * MIB
-    assert "on the 2 data-parallel devices (mesh axis " in finding.message
-    assert "2 first moments and 2 second moments; sharded over them, as parameter 7 is" in finding.message
+    assert "(2 devices)" in finding.message
+    assert "2 first moments and 2 second moments are replicated over mesh axis " in finding.message

@@ -175,8 +175,8 @@ def test_scores_of_a_backward_are_recomputation() -> None:
     operand = "bf16[2,512,8,64]"
     line = f'ROOT %b = ({operand}, u8[0]) custom-call(%p, %p, %p), custom_call_target="__cudnn$fmhaSoftmaxBackward", {config}'
     report = hlo_inspect.inspect(f"HloModule m\n\nENTRY %e {{\n  %p = {operand} parameter(0)\n  {line}\n}}\n", "cost")
-    (note,) = [note for note in report.notes if "are recomputation" in note]
-    assert note.endswith(f"at least 20 % of these FLOPs are recomputation; without it there are at most {4 << 29:,}")
+    (note,) = [note for note in report.notes if "is recomputation" in note]
+    assert note.endswith(f"20 % or more is recomputation; {4 << 29:,} FLOPs or fewer without it")
 
 
 def test_what_is_to_be_filled_in_is_yaml_whatever_the_target() -> None:

@@ -38,7 +38,7 @@ def test_the_order_in_which_xla_adds_is_not_known() -> None:
     for given, is_noted in ((WHOLE, False), (COMPACT, True)):
         report = hlo_inspect.inspect(given, "cost")
         assert report.facts["cost.flops"] == 6 * 2**23
-        assert any(note.startswith("cost.flops: operands are left out") for note in report.notes) == is_noted
+        assert any(note.startswith("cost.flops: the text leaves out operands") for note in report.notes) == is_noted
 
 
 def test_updates_that_are_left_out_of_a_scatter_cost_what_is_not_known() -> None:

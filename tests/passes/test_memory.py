@@ -272,7 +272,7 @@ def test_the_life_of_a_parameter_lasts_to_the_end() -> None:
 
 
 def test_an_instruction_that_is_not_there() -> None:
-    with pytest.raises(hlo_inspect.UsageError, match="g is no instruction of the schedule of m"):
+    with pytest.raises(hlo_inspect.UsageError, match="g is not an instruction of the schedule of m"):
         hlo_inspect.inspect(LIFE, "memory", name="g")
     with pytest.raises(hlo_inspect.UsageError, match="the live range of a is unknown: the module is not scheduled"):
         hlo_inspect.inspect(LIFE.replace(", is_scheduled=true", ""), "memory", name="a")
@@ -304,16 +304,16 @@ ENTRY %e (a: f32[256,1024], b: f32[256,1024]) -> f32[8] {
     live = columns(report, "live_at_peak", "name", "shape_index", "role", "of_parameter")
     assert {row[1:] for row in live if row[0] == "s"} >= {("{1,0}", "input copy", 0), ("{1,1}", "input copy", 1)}
     (message,) = [finding.message for finding in report.findings if finding.rule == "HI307"]
-    assert message.startswith("gathered parameter 1, 2.00 MiB, lives from the forward into the backward pass")
+    assert message.startswith("gathered parameter 1, 2.00 MiB, lives from the forward to the backward pass")
 
 
 def test_the_temporaries_of_tpu_are_not_those_of_memory_analysis() -> None:
     """Only there the compiler reports another figure than the arena; without a schedule there is no figure at all."""
     on_tpu, on_gpu = hlo_inspect.inspect(LIFE, "memory", platform="tpu"), hlo_inspect.inspect(LIFE, "memory", platform="gpu")
-    assert sum("memory_analysis() on TPU" in note for note in on_tpu.notes) == 1
-    assert not any("memory_analysis() on TPU" in note for note in on_gpu.notes)
+    assert sum("On TPU memory_analysis()" in note for note in on_tpu.notes) == 1
+    assert not any("On TPU memory_analysis()" in note for note in on_gpu.notes)
     unscheduled = hlo_inspect.inspect(LIFE.replace(", is_scheduled=true", ""), "memory", platform="tpu")
-    assert not any("memory_analysis() on TPU" in note for note in unscheduled.notes)
+    assert not any("On TPU memory_analysis()" in note for note in unscheduled.notes)
 
 
 def test_what_is_nothing_is_not_in_the_sum() -> None:
@@ -321,4 +321,4 @@ def test_what_is_nothing_is_not_in_the_sum() -> None:
     report = hlo_inspect.inspect(LIFE, "memory")
     lines = {row.label: "".join(part for part in row.parts if isinstance(part, str)) for row in report.headline}
     assert lines["made of"] == "arguments  + outputs  + temporaries "
-    assert lines["temporaries"] == "at most  live at a time"
+    assert lines["temporaries"] == " live at most"

@@ -131,11 +131,11 @@ ENTRY e {
 @pytest.mark.parametrize(
     ("before", "after", "finding"),
     [
-        ("tuple(n, y)", "tuple(...(+2))", "e: r has an operand without a name; what it feeds was not followed"),
+        ("tuple(n, y)", "tuple(...(+2))", "e: r has an operand without a name; the data flow out of it is lost"),
         (
             ", index=1",
             "",
-            "e: z has no tuple index; what it and 1 more such instructions feed was not followed",
+            "e: z has no tuple index; the data flow out of it and 1 more such instructions is lost",
         ),
     ],
 )

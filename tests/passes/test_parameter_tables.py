@@ -39,7 +39,7 @@ def test_quick_leaves_the_roles_out() -> None:
 def test_each_array_is_in_one_of_two_tables() -> None:
     report = adam()
     kept, given = report.table("params_not_donated").records(), report.table("params_donated").records()
-    assert ("second_moment", "not requested: an output fits") in [(row["role"], row["not_donated_because"]) for row in kept]
+    assert ("second_moment", "not asked for: an output fits it") in [(row["role"], row["not_donated_because"]) for row in kept]
     assert [(row["role"], row["numbers"]) for row in given] == [("weight", "0"), ("first_moment", "1")]
     assert sum(int(str(row["arrays"])) for row in kept + given) == report.facts["params.leaf_count"]
 

@@ -113,7 +113,7 @@ def test_what_could_be_donated_is_a_finding() -> None:
         (finding,) = params(entry(*lines)).findings
         reported = (finding.rule, finding.severity, finding.subject, finding.bytes_at_stake)
         assert reported == ("HI101", severity, "p", 4 * elements)
-    assert finding.message.startswith("parameter 0 could be donated")
+    assert finding.message.startswith("parameter 0 is not donated")
     assert str(finding.location) == "<text>:3"
 
 
@@ -131,7 +131,7 @@ def test_what_nothing_reads_is_a_finding() -> None:
     lines = ("%p = f32[4]{0} parameter(0)", "%q = u8[9]{0} parameter(1)", "%r = u8[5]{0} parameter(2)")
     (finding,) = params(entry(*lines, "ROOT %n = f32[4]{0} negate(%p)")).findings
     assert (finding.rule, finding.severity, finding.subject, finding.bytes_at_stake) == ("HI102", "info", "q", 14)
-    assert finding.message == "nothing reads parameters 1 and 2"
+    assert finding.message == "no instruction reads parameters 1 and 2"
 
 
 def test_an_alias_that_leads_nowhere_is_a_finding() -> None:

@@ -192,7 +192,7 @@ def test_depth() -> None:
 def test_a_parameter_with_the_finding_that_names_it() -> None:
     report = show("mask", DATA / "cpu/sgd_unused.after.txt")
     assert block(report)["parameter"] == 'number 4, mask, divided ("d0",), not donated: no output has its shape and type'
-    assert [(finding.rule, finding.message) for finding in report.findings] == [("HI102", "nothing reads parameter 4")]
+    assert [(finding.rule, finding.message) for finding in report.findings] == [("HI102", "no instruction reads parameter 4")]
     assert show("x", DATA / "cpu/sgd_unused.after.txt").findings == ()
 
 

@@ -248,7 +248,7 @@ def _cost_of_call(op: Operation, call: CallCost) -> InstructionCost:
         if masked:
             work.add(TallyKey(CUSTOM_CALL, MASKED, key.operands), (masked, 0, min(masked, call.work.matmul_flops)))
         if not call.has_matmuls_known:
-            reason = f"{name}: how much of its work is matrix multiplications is unknown"
+            reason = f"{name}: the share of matrix multiplications in its work is unknown"
             work.miss(key, ("matmul_flops",), CostGap(line, reason))
     size = CostGap(line, f"{name}: the sizes of its operands and results are unknown") if call.bytes is None else call.bytes
     return InstructionCost.from_work(CUSTOM_CALL, work, size, bytes_by_space(op))

@@ -83,7 +83,7 @@ class Operation:
     def operand_count(self) -> int:
         """The number of operands. Raise UnknownCostError if the text leaves some out."""
         if self.view.omits_operands(self.index):
-            raise UnknownCostError("operands of it are left out")
+            raise UnknownCostError("the text leaves out its operands")
         return len(self.view.operand_rows(self.index))
 
     def operand_shape(self, number: int) -> Shape:
@@ -159,7 +159,7 @@ def callee_names(view: View, row: int) -> list[str]:
     """Return the names of the computations that a row runs or fuses. Raise UnknownCostError if it names none."""
     called = _called(view, row)
     if not called:
-        raise UnknownCostError("the computation that it calls is not named")
+        raise UnknownCostError("it does not name the computation that it calls")
     return called
 
 

@@ -127,7 +127,7 @@ class DeviceMemory:
 
     @cached_property
     def host_bytes(self) -> int:
-        """All in the memory of the host: arguments and outputs, shared ones once, and temporaries."""
+        """All in host memory: arguments and outputs, shared ones once, and temporaries."""
         static = sum(allocation.bytes for allocation in self.assignment.allocations if allocation.space == HOST_SPACE)
         return static + self._heap_bytes(HOST_SPACE)
 
@@ -299,7 +299,7 @@ def _aliases(
         given = place(shapes[time], alias.parameter_index) if time is not None else None
         output = place(shapes[entry.root], alias.output_index) if entry.root >= 0 else None
         if time is None or given is None or output is None:
-            message = "an alias of the header names what is not there"
+            message = "an alias of the header names a parameter or output that does not exist"
             faults.append(MemoryFault(message, module.first_line, None, of_aliases=True))
             continue
         aliases[number, given] = values.result(entry.root)[output], values.result(time)[given]

@@ -207,7 +207,7 @@ class _Dataflow:
         size = self._trees.size(self._schedule.shapes[time])
         if given is not None and (1 if isinstance(given, int) else len(given)) == size:
             return given if isinstance(given, int) or isinstance(self._schedule.shapes[time], TupleShape) else given[0]
-        self._fault(time, "does not have the shape of what it passes on")
+        self._fault(time, "does not have the shape of the value that it passes on")
         return self._define_all(time)
 
     def _fault(self, time: int, what: str) -> None:

@@ -85,7 +85,7 @@ def _has_layouts(module: Module) -> bool:
 
 def _without_layouts(platform: Platform) -> ProgramMemory:
     """Return the memory of a compiled text without layouts: all unknown, as is the padding and memory space of arrays."""
-    reason = "the text is printed without layouts, which on TPU say what tiles add to the arrays and which memory they are in"
+    reason = "the text has no layouts; on TPU these give tile padding and memory spaces"
     reasons = dict.fromkeys((*FIGURES, "space.0.peak_bytes"), reason)
     return ProgramMemory(platform, None, reason, dict.fromkeys(FIGURES), {0: None}, reasons)
 

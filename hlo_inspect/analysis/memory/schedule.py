@@ -210,7 +210,7 @@ class _Flattener:
         runs = [self._begin(name, role, arguments, run) for name, role, arguments in wanted]
         self._waiting[mark:] = self._waiting[mark:][::-1]
         if None in runs:
-            self._fault(f"{view.names[row]} runs a computation that is not in the text", view, row)
+            self._fault(f"{view.names[row]} calls a computation that is not in the text", view, row)
         return tuple(called_run for called_run in runs if called_run is not None)
 
     # -- instructions ---------------------------------------------------------------------------------------------------

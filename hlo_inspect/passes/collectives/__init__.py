@@ -239,7 +239,7 @@ _COST = (
 _LAST = (
     bounded("collectives", "count", attrgetter("inside.collectives"), 2, summed=False),
     bounded("executed_wire_bytes", "bytes", attrgetter("inside.wire_bytes"), 1, summed=False, page_name="sent"),
-    Column("known_from", detail=3, get=lambda row: row.loop.source or f"unknown: it {row.loop.reason}"),
+    Column("known_from", detail=3, get=lambda row: row.loop.source or f"not known: it {row.loop.reason}"),
     Column("source", detail=2, get=lambda row: row.source),
     Column("line", "number", detail=4, get=lambda row: row.loop.instruction.line),
 )

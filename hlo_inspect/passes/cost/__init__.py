@@ -55,15 +55,15 @@ class Cost(Pass):
     uses_profile = True
     wants = KERNEL_WANTS | phases.WANTS
     specs = (
-        FactSpec("cost.flops", "flops", "FLOPs as XLA counts them, in float32: a loop once, custom calls not at all"),
-        FactSpec("cost.transcendentals", "count", "transcendental functions as XLA counts them"),
-        FactSpec("cost.bytes_accessed", "bytes", "bytes read and written as XLA counts them"),
-        FactSpec("cost.matmul_flops", "flops", "FLOPs of matrix multiplications, custom calls included, a loop once"),
-        FactSpec("cost.executed_flops", "flops", "FLOPs of one run"),
-        FactSpec("cost.executed_matmul_flops", "flops", "FLOPs of matrix multiplications of one run"),
-        FactSpec("cost.executed_bytes_accessed", "bytes", "bytes read and written in a step"),
+        FactSpec("cost.flops", "flops", "XLA's FLOPs, in float32: a loop counts once, custom calls not at all"),
+        FactSpec("cost.transcendentals", "count", "XLA's count of transcendental functions"),
+        FactSpec("cost.bytes_accessed", "bytes", "XLA's count of bytes accessed"),
+        FactSpec("cost.matmul_flops", "flops", "FLOPs of matrix multiplications and custom calls; a loop counts once"),
+        FactSpec("cost.executed_flops", "flops", "FLOPs of one step"),
+        FactSpec("cost.executed_matmul_flops", "flops", "FLOPs of matrix multiplications in one step"),
+        FactSpec("cost.executed_bytes_accessed", "bytes", "bytes accessed in one step"),
         SPEC,
-        FactSpec("cost.attention_flops", "flops", "FLOPs of attention kernels of one run"),
+        FactSpec("cost.attention_flops", "flops", "FLOPs of attention kernels in one step"),
         FactSpec("cost.unknown_custom_calls", "count", "custom calls whose cost is unknown"),
         *step_times.SPECS,
     )
@@ -113,12 +113,12 @@ def _tables(context: Context) -> Iterator[Table]:
     yield from [products] if (products := matmuls_by_type(context)).rows else []
     if not context.request.skips_graph_phases:
         yield cost_by_phase(context)
-    yield cost_table("cost_by_scope", "Cost of one step by scope of the program", "scope", cost.tally("scope"), times)
-    yield cost_table("cost_by_source", "Cost of one step by line of source", "source", cost.tally("source"), times)
+    yield cost_table("cost_by_scope", "Cost of one step by scope", "scope", cost.tally("scope"), times)
+    yield cost_table("cost_by_source", "Cost of one step by source line", "source", cost.tally("source"), times)
     yield cost_table("cost_by_fusion_kind", "Cost of one step by kind of fusion", "kind", cost.tally("kind"), times)
 
 
-_ROUNDING = "operands are left out, and with them the order in which XLA adds: its sum may be rounded otherwise"
+_ROUNDING = "the text leaves out operands and so XLA's order of addition; its sum may be rounded differently"
 
 
 def step_reason(amount: Bounds) -> str:
@@ -126,7 +126,7 @@ def step_reason(amount: Bounds) -> str:
     if amount.greatest is None or not amount.least:
         return amount.reason
     more = amount.greatest / amount.least - 1
-    return f"{amount.reason}: the cheapest is counted, the dearest makes {percent(more)} more"
+    return f"{amount.reason}: figures count the cheapest branch; the most expensive adds {percent(more)} more"
 
 
 def _divided(context: Context) -> list[str]:
@@ -134,9 +134,9 @@ def _divided(context: Context) -> list[str]:
     times = context.on_machine.kernel_times
     if times is None or times.devices == 1:
         return []
-    regions = ", and those of regions that are written for one device too" if context.shapes_are == "mixed" else ""
+    regions = ", including regions written for one device" if context.shapes_are == "mixed" else ""
     return [
-        f"time.compute_s: the FLOPs of the whole program over {times.devices:,} devices, as its shardings split it{regions}"
+        f"time.compute_s: FLOPs of the whole program divided by {times.devices:,} devices, as its shardings split it{regions}"
     ]
 
 
@@ -150,7 +150,7 @@ def _rates(tally: Tally, profile: HardwareProfile | None) -> list[str]:
 
 
 _WHY = {
-    "matmul.f32": ", as XLA rounds f32 there unless operand_precision or the algorithm asks for more",
+    "matmul.f32": ": XLA rounds f32 there, unless operand_precision or the algorithm forbids it",
     NOT_KNOWN: ", the fastest",
 }
 
@@ -166,14 +166,16 @@ def _recomputed(context: Context) -> list[str]:
     if not again or not flops or context.request.skips_graph_phases or context.module.problems.is_truncated:
         return []
     share, rest = percent(again / flops), flops - again
-    return [f"cost.executed_flops: at least {share} of these FLOPs are recomputation; without it there are at most {rest:,}"]
+    return [f"cost.executed_flops: {share} or more is recomputation; {rest:,} FLOPs or fewer without it"]
 
 
 def _uncounted(context: Context) -> list[str]:
     counts, lines = Counter(call.target for call in context.cost.unknown_calls), context.module.unparsed_lines
     notes = []
     if counts:
-        targets = ", ".join(f"{target or 'calls without a target'} ({count:,})" for target, count in counts.most_common())
+        targets = ", ".join(
+            f"{target or 'custom calls without a target'} ({count:,})" for target, count in counts.most_common()
+        )
         notes.append(f"cost.unknown_custom_calls: the work of {targets} is unknown and in no figure")
     if lines:
         notes.append(f"cost.flops: {number_of(lines, 'line')} that cannot be read {'is' if lines == 1 else 'are'} in no figure")

@@ -17,7 +17,7 @@ MIXED = "mixed"
 SPEC = FactSpec(
     "cost.matmul_flops.<type>",
     "flops",
-    "FLOPs of matrix multiplications of one run whose operands have this type, or two types (mixed)",
+    "FLOPs of matrix multiplications in one step by operand type; `mixed` if the two types differ",
     frozenset({*BITS, MIXED}),
 )
 _MATRIX_TYPES = ("bf16", "f16", "f32", "f64", "f8e4m3fn", "f8e5m2", "s8", MIXED)

@@ -12,20 +12,20 @@ from hlo_inspect.analysis.time.utilization import model_seconds, utilization_bou
 from hlo_inspect.passes.base import with_lower_bound
 from hlo_inspect.report.model import FactSpec, Unit, Value
 
-_NO_PROFILE = "a time needs a hardware profile: --profile NAME"
+_NO_PROFILE = "times need a hardware profile: give --profile NAME"
 
 _FACTS: tuple[tuple[str, Unit, str], ...] = (
-    ("compute_s", "seconds", "time of one run's FLOPs at the profile's peaks"),
-    ("memory_s", "seconds", "time of one run's bytes at the profile's memory bandwidth"),
-    ("collective_s", "seconds", "time of one run's collectives, each alone on its links"),
-    ("kernels_s", "seconds", "time of one run's kernels without collectives, at least"),
-    ("exposed_collective_s", "seconds", "what of the collectives nothing hides, at least times"),
-    ("step_s", "seconds", "time of one run, at least"),
-    ("estimate_kernels_s", "seconds", "time of one run's kernels by the model"),
-    ("estimate_exposed_collective_s", "seconds", "what of the collectives nothing hides, by the model"),
-    ("estimate_step_s", "seconds", "time of one step by the model"),
-    ("compiler_cycles", "count", "the compiler's own estimates of one run's kernels"),
-    ("mfu_bound", "share", "share of the peak that the model's FLOPs reach at most"),
+    ("compute_s", "seconds", "time of all FLOPs of a step at the profile's peaks"),
+    ("memory_s", "seconds", "time of all bytes of a step at the profile's memory bandwidth"),
+    ("collective_s", "seconds", "time of all collectives of a step, each alone on its links"),
+    ("kernels_s", "seconds", "bound of the kernels of a step, without collectives"),
+    ("exposed_collective_s", "seconds", "exposed time of collectives, at bounds"),
+    ("step_s", "seconds", "bound of a step"),
+    ("estimate_kernels_s", "seconds", "estimate of the kernels of a step, without collectives"),
+    ("estimate_exposed_collective_s", "seconds", "exposed time of collectives, by the model"),
+    ("estimate_step_s", "seconds", "estimate of a step"),
+    ("compiler_cycles", "count", "the compiler's own estimates of the kernels of a step"),
+    ("mfu_bound", "share", "upper bound of MFU: FLOPs without recomputation / (bound of the step × peak)"),
 )
 SPECS = tuple(FactSpec(f"time.{name}", unit, about, absent=_NO_PROFILE) for name, unit, about in _FACTS)
 _NAMES = tuple(spec.name for spec in SPECS if spec.unit == "seconds")
@@ -62,8 +62,8 @@ def time_facts(context: Context) -> TimeFacts:
 
 def _no_utilization_reason(context: Context, model: Seconds) -> str:
     if context.request.skips_graph_phases:
-        return "--quick leaves out the graph of values, which tells recomputation"
-    return model.reason or "how long the step takes is unknown"
+        return "--quick skips the graph of values, which finds recomputation"
+    return model.reason or "the bound of the step is unknown"
 
 
 def profile_notes(context: Context) -> list[str]:
@@ -82,5 +82,5 @@ def inferred_clock(context: Context) -> str:
         return ""
     clock = f"{profile.clock / 1e9:g} GHz"
     return (
-        f"the compiler's cycles are turned into seconds by an inferred clock of {profile.name}, {clock}: no document states it"
+        f"the compiler's cycles are converted to seconds by an inferred clock of {profile.name}, {clock}: no document states it"
     )

@@ -28,7 +28,7 @@ from hlo_inspect.passes.memory.tables import (
 from hlo_inspect.report.model import Amount, FactSpec, HeadlineRow, Parts, Section, Table, Value, sentence
 
 _TEMPORARIES_OF_TPU = (
-    "the arena itself; memory_analysis() on TPU rounds it up to 16,384 bytes, or counts gaps twice where the compiler is older"
+    "arena size. On TPU memory_analysis() may print more: it rounds up to 16,384 bytes, and older compilers count gaps twice"
 )
 
 
@@ -59,24 +59,24 @@ class Memory(Pass):
     unless_quick = ("optimizer",)
     wants = calls.WANTS | Wants(entry=True, graph=True, checked=True)
     specs = (
-        FactSpec("memory.argument_bytes", "bytes", "entry parameters on the device, with padding"),
-        FactSpec("memory.output_bytes", "bytes", "results on the device, with the table of the result tuple"),
-        FactSpec("memory.alias_bytes", "bytes", "parameters whose place an output takes"),
+        FactSpec("memory.argument_bytes", "bytes", "entry parameters on the device, padding included"),
+        FactSpec("memory.output_bytes", "bytes", "outputs on the device, with the table of the result tuple"),
+        FactSpec("memory.alias_bytes", "bytes", "outputs that use a parameter's buffer"),
         FactSpec("memory.constant_bytes", "bytes", "constants"),
         FactSpec(
-            "memory.temp_bytes", "bytes", "temporaries on the device: the packed heap and tables, without what TPU rounds up"
+            "memory.temp_bytes", "bytes", "temporaries on the device: packed heap and tuple tables, before TPU's rounding"
         ),
         FactSpec("memory.needed_bytes", "bytes", "argument + output - alias + constants + temporaries"),
-        FactSpec("memory.peak_bytes", "bytes", "what is static and the highest point of the heap"),
-        FactSpec("memory.xla_peak_bytes", "bytes", "what memory_analysis() calls the peak: on CPU without temporaries"),
-        FactSpec("memory.live_peak_bytes", "bytes", "temporaries on the device that are live at most"),
-        FactSpec("memory.heap_bytes", "bytes", "the packed heap of temporaries on the device"),
-        FactSpec("memory.host_bytes", "bytes", "what is in the memory of the host"),
-        FactSpec("memory.padding_bytes", "bytes", "what tiles and alignment add to the arrays of the peak"),
+        FactSpec("memory.peak_bytes", "bytes", "static allocations plus the peak of the heap"),
+        FactSpec("memory.xla_peak_bytes", "bytes", "peak by memory_analysis(): on CPU without temporaries"),
+        FactSpec("memory.live_peak_bytes", "bytes", "largest sum of live temporaries on the device"),
+        FactSpec("memory.heap_bytes", "bytes", "heap of temporaries on the device, as packed"),
+        FactSpec("memory.host_bytes", "bytes", "bytes in host memory"),
+        FactSpec("memory.padding_bytes", "bytes", "padding (tiles and alignment) of the arrays at the peak"),
         FactSpec(
             "memory.space.<n>.peak_bytes",
             "bytes",
-            "what is static in a memory space and the highest point of its heap",
+            "static allocations of a memory space plus the peak of its heap",
             frozenset(map(str, range(MAX_SPACES))),
         ),
     )
@@ -127,7 +127,7 @@ def _headline(context: Context) -> Iterator[HeadlineRow]:
     if device.platform.is_tpu:
         yield HeadlineRow("by memory", tuple(_memories(context, device)))
     if device.host_bytes:
-        yield HeadlineRow("host", (Amount(device.host_bytes, "bytes"), " in the memory of the host"))
+        yield HeadlineRow("host", (Amount(device.host_bytes, "bytes"), " in host memory"))
     if context.gathered_parameters:
         yield HeadlineRow("gathered", tuple(_gathered(context)))
     if context.stated_figures:
@@ -158,7 +158,7 @@ def _needed(context: Context, device: DeviceMemory) -> Parts:
     text = ": fits in the {} of {}, {} left" if left >= 0 else ": does not fit in the {} of {}, {} too much"
     yield from sentence(text, Amount(capacity, "bytes"), profile.name, Amount(abs(left), "bytes"))
     if device.platform.is_tpu:
-        yield ", without the program itself, whose size the text does not state"
+        yield " before the program's own code (size unknown)"
 
 
 def _parts(memory: ProgramMemory) -> Parts:
@@ -176,12 +176,12 @@ def _parts(memory: ProgramMemory) -> Parts:
 
 
 def _temporaries(device: DeviceMemory) -> Parts:
-    yield from sentence("at most {} live at a time", _amount(device.live_peak_bytes))
+    yield from sentence("{} live at most", _amount(device.live_peak_bytes))
     if 0 in device.heaps and device.heaps[0].fragmentation:
-        yield from sentence(", {} lost to gaps between them", _amount(device.heaps[0].fragmentation))
+        yield from sentence(", {} in gaps", _amount(device.heaps[0].fragmentation))
     tables = device.temp_bytes - device.heap_bytes
     if tables > 0:
-        yield from sentence(", {} in tables of tuples", _amount(tables))
+        yield from sentence(", {} in tuple tables", _amount(tables))
 
 
 def _peak(context: Context, device: DeviceMemory) -> Parts:
@@ -193,7 +193,7 @@ def _peak(context: Context, device: DeviceMemory) -> Parts:
     place = device.place(time)
     where = f" in {space_name(heap.space)}" if heap.space else ""
     instruction = f"{place.name} (line {place.line})"
-    yield from sentence(", of it {} of temporaries{}, at {}", _amount(heap.trace.peak), where, instruction)
+    yield from sentence(", {} of it temporaries{}, at {}", _amount(heap.trace.peak), where, instruction)
     loop = loop_around(device, device.schedule.run_at[time])
     if loop:
         runs = context.call_graph.runs(place.computation)
@@ -203,7 +203,7 @@ def _peak(context: Context, device: DeviceMemory) -> Parts:
     said = (labels.phase if labels.phase != UNKNOWN else "", printed(labels.source))
     yield from (f", {label}" for label in said if label)
     if device.padding_bytes:
-        yield from sentence("; {} of it are padding", _amount(device.padding_bytes))
+        yield from sentence("; {} of it padding", _amount(device.padding_bytes))
 
 
 def _memories(context: Context, device: DeviceMemory) -> Parts:
@@ -222,12 +222,12 @@ def _gathered(context: Context) -> Parts:
     """Yield the copies of parameters that are gathered from other devices, and say if they are kept for the backward pass."""
     copies = context.gathered_parameters
     kept = [copy for copy in copies if copy.is_kept]
-    arrays, size = Amount(len(copies), "count", "gathered array"), _amount(sum(copy.bytes for copy in copies))
-    yield from sentence("{} of parameters, {}; ", arrays, size)
+    arrays, size = Amount(len(copies), "count", "gathered parameter array"), _amount(sum(copy.bytes for copy in copies))
+    yield from sentence("{}, {}; ", arrays, size)
     if not kept:
-        yield "none is"
+        yield "none is kept"
     elif len(kept) == len(copies):
-        yield "all"
+        yield "all are kept"
     else:
-        yield from sentence("{} of {}", Amount(len(kept), "count"), _amount(sum(copy.bytes for copy in kept)))
-    yield " read by both the forward and the backward pass"
+        yield from sentence("{} of {} kept", Amount(len(kept), "count"), _amount(sum(copy.bytes for copy in kept)))
+    yield " from the forward to the backward pass"

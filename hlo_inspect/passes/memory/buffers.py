@@ -43,7 +43,7 @@ def buffer_tables(context: Context, device: DeviceMemory, name: str) -> Iterator
     lives = find_lives(device, name)
     if not lives:
         names = list(dict.fromkeys(names_of(device)))
-        what = "makes no array" if name in names else "is no instruction of the schedule"
+        what = "defines no array" if name in names else "is not an instruction of the schedule"
         raise UsageError(
             f"{name} {what} of {context.module.name}{did_you_mean(name, [other for other in names if other != name])}"
         )
@@ -92,7 +92,7 @@ def _events(context: Context, device: DeviceMemory, lives: Sequence[BufferLife])
         Column("source", detail=1, get=attrgetter("source")),
         Column("line", "number", detail=3, get=attrgetter("line")),
     )
-    return Table.of("buffer_events", "What happens to them", columns, events, page_rows=60)
+    return Table.of("buffer_events", "Events of these buffers", columns, events, page_rows=60)
 
 
 def _event(context: Context, device: DeviceMemory, life: BufferLife, event: BufferEvent) -> _Event:
@@ -119,4 +119,4 @@ def _shared(shared: Sequence[_Sharer]) -> Table:
         Column("live_from", "number", get=attrgetter("start")),
         Column("live_to", "number", get=attrgetter("end")),
     )
-    return Table.of("buffer_shared_with", "In the same place at other times", columns, shared)
+    return Table.of("buffer_shared_with", "Other values in the same memory", columns, shared)

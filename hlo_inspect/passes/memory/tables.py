@@ -196,7 +196,7 @@ def array_groups(arrays: Sequence[LargeArray]) -> list[list[LargeArray]]:
 def _title(context: Context) -> str:
     """Return the title: it says if XLA may fuse the arrays away."""
     is_optimized = context.module.header.is_scheduled or context.module.opcode_counts["fusion"] > 0
-    return "Largest arrays" if is_optimized else "Largest arrays as written; XLA fuses some of them away"
+    return "Largest arrays" if is_optimized else "Largest arrays before fusion; XLA may fuse some of them away"
 
 
 def _large_array_key(array: LargeArray) -> object:
@@ -241,7 +241,7 @@ def host_copies(context: Context) -> Iterator[Table]:
         bounded("bytes", "bytes", total_moved),
         Column("line", "number", detail=3, get=lambda group: group[0].view.lines[group[0].row]),
     )
-    yield Table.of("host_copies", "Copied between host and device in one step", columns, groups)
+    yield Table.of("host_copies", "Host transfers of one step by target", columns, groups)
 
 
 def total_moved(transfers: Sequence[HostTransfer]) -> Bounds:
@@ -269,7 +269,7 @@ def out_of_memory_rows(reports: Iterable[OutOfMemory]) -> Iterator[HeadlineRow]:
 
 
 def _report_words(report: OutOfMemory) -> Parts:
-    yield f"line {report.line}: {'ran out of' if report.says_failure else 'what XLA reports of'} {report.space}"
+    yield f"line {report.line}: {'ran out of' if report.says_failure else 'report of'} {report.space}"
     if report.used is not None and report.capacity is not None:
         sizes = report.used, report.capacity, max(0, report.used - report.capacity)
         yield from sentence(": {} of {}, {} too much", *(Amount(size, "bytes") for size in sizes))
@@ -288,11 +288,11 @@ def out_of_memory_tables(reports: Sequence[OutOfMemory], live: Iterable[LiveArra
         _AllocationRow(report, allocation, by_name.get(allocation.name)) for report in reports for allocation in report.largest
     ]
     if rows:
-        yield Table.of(name or "out_of_memory", "Largest allocations that XLA reports", _REPORTED, rows, page_rows=24)
+        yield Table.of(name or "out_of_memory", "Largest allocations in XLA's report", _REPORTED, rows, page_rows=24)
     parts = [(part, size) for report in reports for part, size in report.parts.items()]
     if parts:
         columns = (Column("part", width=28), Column("bytes", "bytes"))
-        yield Table("out_of_memory_parts", "What takes the memory, as XLA reports it", columns, tuple(parts), page_rows=0)
+        yield Table("out_of_memory_parts", "Memory use by kind, from XLA's report", columns, tuple(parts), page_rows=0)
 
 
 def _live_array(get: Callable[[LiveArray], int | None]) -> Callable[[_AllocationRow], int | None]:

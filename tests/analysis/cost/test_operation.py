@@ -118,7 +118,7 @@ def test_a_fusion_that_names_its_computation_in_any_place() -> None:
     attributes = 'frontend_attributes={a=", kind=kOut, calls=%g"}, kind=kLoop, calls=%f'
     op = operation("%a = f32[] parameter(0)", f"%b = f32[] fusion(%a), {attributes}")
     assert (callees(op.view, 1, "running"), op.instruction.attr("kind")) == ([("fused", "f")], "kLoop")
-    with pytest.raises(UnknownCostError, match="not named"):
+    with pytest.raises(UnknownCostError, match="does not name"):
         callee_names(view_of("%b = f32[] fusion(), kind=kLoop"), 0)
 
 

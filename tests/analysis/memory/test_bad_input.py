@@ -53,12 +53,27 @@ FAULTS = {
         "loop has a body whose root does not fit its parameter",
         22,
     ),
-    "a tuple of another shape": ("tuple(%next, %x)", "tuple(%next)", "out does not have the shape of what it passes on", 15),
-    "an unknown computation": ("body=%body", "body=%other", "loop runs a computation that is not in the text", 22),
+    "a tuple of another shape": (
+        "tuple(%next, %x)",
+        "tuple(%next)",
+        "out does not have the shape of the value that it passes on",
+        15,
+    ),
+    "an unknown computation": ("body=%body", "body=%other", "loop calls a computation that is not in the text", 22),
     "an unknown space": ("%next = s32[] add", "%next = s32[]{:S(99)} add", "next is in an unknown memory space, 99", 13),
     "an unknown size": ("%next = s32[] add", "%next = s32[?] add", "the size of next is unknown", 13),
-    "an alias to a missing output": ("{}: (0", "{4}: (0", "an alias of the header names what is not there", 1),
-    "an alias to a missing parameter": ("(0, {}, may", "(9, {}, may", "an alias of the header names what is not there", 1),
+    "an alias to a missing output": (
+        "{}: (0",
+        "{4}: (0",
+        "an alias of the header names a parameter or output that does not exist",
+        1,
+    ),
+    "an alias to a missing parameter": (
+        "(0, {}, may",
+        "(9, {}, may",
+        "an alias of the header names a parameter or output that does not exist",
+        1,
+    ),
 }
 
 
@@ -140,6 +155,4 @@ def test_of_tpu_nothing_is_known_without_layouts() -> None:
     assert report.facts["module.is_scheduled"] is True
     figures = {name: value for name, value in report.facts.items() if name.startswith("memory.")}
     assert figures["memory.space.0.peak_bytes"] is None and set(figures.values()) == {None}
-    assert {f"{name}: the text is printed without layouts" for name in figures} <= {
-        note.partition(",")[0] for note in report.notes
-    }
+    assert {f"{name}: the text has no layouts" for name in figures} <= {note.partition(";")[0] for note in report.notes}

@@ -137,7 +137,7 @@ def _te(op: Operation, kernel: Kernel) -> CallCost:
     fields = config_of(op).fields
     number = whole(fields, "mask_type")
     if number not in _TE_MASKS:
-        raise UnknownCostError(f"mask_type in its backend_config is {number}, which has no meaning here")
+        raise UnknownCostError(f"mask_type in its backend_config is {number}, an unknown value")
     mask, is_padded = _TE_MASKS[number]
     if fields.get("bottom_right_diagonal") is True:
         mask = mask._replace(is_bottom_right=True)
@@ -214,7 +214,7 @@ def _cudnn_mask(config: Mapping[str, Any]) -> tuple[Mask, bool]:
     named = str(config.get("mask_type", "CAUSAL" if config.get("is_causal_mask") is True else "NO_MASK"))
     entry = _CUDNN_MASKS.get(named) or _CUDNN_NUMBERS.get(named)
     if entry is None:
-        raise UnknownCostError(f"mask_type in its backend_config is {named[:40]}, which has no meaning here")
+        raise UnknownCostError(f"mask_type in its backend_config is {named[:40]}, an unknown value")
     window = whole(config, "sliding_window_length", 0)
     return (entry[0]._replace(left=window - 1), entry[1]) if window > 0 else entry
 

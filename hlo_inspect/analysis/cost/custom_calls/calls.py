@@ -49,8 +49,8 @@ _AMOUNTS: dict[CallFigure, Callable[[CallCost], int | None]] = {
     "bytes": lambda cost: cost.bytes,
 }
 _MISSING: dict[CallFigure, str] = {
-    "least_flops": "which pairs of queries and keys its mask lets through is unknown",
-    "matmul_flops": "how much of its work is matrix multiplications is unknown",
+    "least_flops": "the pairs of queries and keys that its mask excludes are unknown",
+    "matmul_flops": "the share of matrix multiplications in its work is unknown",
     "bytes": "the sizes of its operands and results are unknown",
 }
 

@@ -201,7 +201,7 @@ def _norm(op: Operation) -> CallCost:
     kind = str(config_of(op).member("cudnn_norm_backend_config").get("kind", "LAYER_FWD_INFER"))
     each = {"LAYER_BWD": _NORM_BACKWARD, "2": _NORM_BACKWARD}.get(kind, _NORM_FORWARD)
     if kind not in {"LAYER_FWD_INFER", "LAYER_FWD_TRAIN", "LAYER_BWD", "0", "1", "2"}:
-        raise UnknownCostError(f"kind in its backend_config is {kind[:40]}, which has no meaning here")
+        raise UnknownCostError(f"kind in its backend_config is {kind[:40]}, an unknown value")
     return plain_cost(op, each * elements(op.operand_array(0)), "leading term")
 
 
@@ -227,7 +227,7 @@ def _dot(op: Operation, gemm: Mapping[str, Any]) -> int:
     numbers = gemm.get("dot_dimension_numbers")
     contracting = numbers.get("lhs_contracting_dimensions") if isinstance(numbers, dict) else None
     if not isinstance(contracting, list) or not all(_is_dimension(number) for number in contracting):
-        raise UnknownCostError("its backend_config does not state what it contracts (lhs_contracting_dimensions)")
+        raise UnknownCostError("its backend_config does not state lhs_contracting_dimensions")
     return dot_flops(op.operand_array(0), elements(op.array), tuple(map(int, contracting)))
 
 
@@ -281,7 +281,7 @@ def _te_grouped_gemm(op: Operation) -> CallCost:
         raise UnknownCostError("its operands are flattened to one dimension")
     rows = math.prod(dimension(result, i) for i in range(len(result.dimensions) - 1))
     if not rows or elements(lhs) % rows:
-        raise UnknownCostError("the rows of its first operand are not those of its result")
+        raise UnknownCostError("its first operand and its result differ in rows")
     return matmul_cost(op, 2 * elements(result) * (elements(lhs) // rows), "shapes", at_full_lengths=True)
 
 

@@ -149,7 +149,7 @@ def _paged(op: Operation) -> CallCost:
     tables = [shape for shape in arrays if shape.dtype == "s32"]
     floats = [shape for shape in arrays if is_matrix(shape)]
     if len(tables) < 2 or len(floats) < 3 or len(floats[1].dimensions) != 4:
-        raise UnknownCostError("its operands are not those of JAX's paged attention")
+        raise UnknownCostError("its operands do not match JAX's paged attention")
     queries, pages = floats[0], floats[1]
     batch, size = dimension(queries, 0), dimension(queries, len(queries.dimensions) - 1)
     if not batch or not size:
@@ -171,7 +171,7 @@ def _ragged_product(op: Operation) -> CallCost:
     """
     rows, matrix = matrices(op, 2)
     if len(rows.dimensions) != 2 or len(matrix.dimensions) != 3:
-        raise UnknownCostError("its operands are not those of a product of groups of rows")
+        raise UnknownCostError("its operands do not match a grouped matrix multiplication")
     return matmul_cost(op, 2 * elements(rows) * dimension(matrix, 2), "name", at_full_lengths=True)
 
 
