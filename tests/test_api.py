@@ -108,7 +108,7 @@ def test_inspect_wants_one_module() -> None:
 
 
 def test_no_module_of_that_name() -> None:
-    with pytest.raises(InputError, match="no module that is named like 'train'") as raised:
+    with pytest.raises(InputError, match="no module named like 'train'") as raised:
         inspect(IN_LOG, module="train")
     assert raised.value.path == str(IN_LOG)
 

@@ -30,7 +30,7 @@ from hlo_inspect.report.units import format_like, parse_quantity
 DIFFERENT = "different"
 """Condition on no fact: any difference."""
 
-_UNORDERED = "text and bools have no difference that could be measured: write `different`"
+_UNORDERED = "text and bools have no numeric difference: write `different`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,9 @@ def _bind(expression: Expression, unit: Unit) -> tuple[Form, tuple[Bound, ...]]:
     if unit in ("text", "bool"):
         raise ValueError(_UNORDERED)
     if expression.form in ("known", "null", "one of"):
-        raise ValueError(f"`{expression.form}` says nothing of a difference; there are {', '.join(COMPARE)}, in, different")
+        raise ValueError(
+            f"`{expression.form}` is not a comparison of a difference; there are {', '.join(COMPARE)}, in, different"
+        )
     bounds = tuple(_bound(written, unit) for written in expression.values)
     if expression.form == "in":
         low, high = bounds
@@ -103,7 +105,7 @@ def _bind(expression: Expression, unit: Unit) -> tuple[Form, tuple[Bound, ...]]:
 
 def _bound(written: WrittenValue, unit: Unit) -> Bound:
     if written.quoted:
-        raise ValueError(f"{written} is text, a difference is a number")
+        raise ValueError(f"{written} is text; a difference is a number")
     if written.text.endswith("%"):
         return Bound(parse_quantity(written.text, "share"), is_share=True)
     return Bound(parse_quantity(written.text, unit))
@@ -177,7 +179,7 @@ def as_checks(results: Iterable[DifferenceResult]) -> list[CheckResult]:
             None,
             result.difference,
             result.unit if result.difference is not None else "text",
-            "not met, against the baseline",
+            "not met in comparison with the baseline",
             passed=not result.is_met,
             reason=result.reason or _both_values(result),
         )
@@ -187,7 +189,7 @@ def as_checks(results: Iterable[DifferenceResult]) -> list[CheckResult]:
 
 def no_mate() -> CheckResult:
     """Return the failed check of a module that the baseline lacks."""
-    return CheckResult("baseline", None, None, "text", "a module that belongs to it", passed=False, reason="there is none")
+    return CheckResult("baseline", None, None, "text", "a module to compare with", passed=False, reason="there is none")
 
 
 _COLUMNS = (

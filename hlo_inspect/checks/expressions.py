@@ -129,7 +129,7 @@ def parse_expression(text: str) -> Expression:
     if match := _CHOICE.fullmatch(text):
         return Expression("one of", _items(match[1]))
     if _BEGUN.match(text):
-        raise ValueError("a range is written `in [a, b]`, alternatives `one of {a, b}`")
+        raise ValueError("write a range as `in [a, b]`, alternatives as `one of {a, b}`")
     return Expression("==", (parse_value(text),))
 
 
@@ -139,7 +139,7 @@ def _items(text: str) -> tuple[WrittenValue, ...]:
     while more:
         match = _ITEM.match(text, position)
         if match is None:
-            raise ValueError(f"expected values with commas between them, found {text!r}")
+            raise ValueError(f"expected values separated by commas, found {text!r}")
         values.append(parse_value(match[1]))
         position, more = match.end(), match[2] == ","
     return tuple(values)
@@ -155,11 +155,11 @@ def parse_value(text: str) -> WrittenValue:
             raise ValueError(f"the quotes of {text} do not match")
         return WrittenValue(text[1:-1], quoted=True)
     if text in _ALONE:
-        raise ValueError(f"`{text}` is used alone, without operator or list; as text it needs quotes")
+        raise ValueError(f"`{text}` stands alone, without operator or list; quote it if it is text")
     if text[0] in "=!<>":
         raise ValueError(f"{text!r} is not a value; the operators are {' '.join(COMPARE)}")
     if text[0] in "[({":
-        raise ValueError("a range is written `in [a, b]`, alternatives `one of {a, b}`")
+        raise ValueError("write a range as `in [a, b]`, alternatives as `one of {a, b}`")
     return WrittenValue(text)
 
 
@@ -167,7 +167,7 @@ def bind(expression: Expression, unit: Unit) -> Condition:
     """Read the values of an expression in the unit of the fact. Raise ValueError if they are of another kind."""
     form = expression.form
     if form == "different":
-        raise ValueError("`different` is about two modules: `diff --fail-if` and `check --baseline` know it")
+        raise ValueError("`different` compares two modules: use it with `diff --fail-if` or `check --baseline`")
     if unit in ("text", "bool") and expression.values and form not in _UNORDERED:
         raise ValueError(f"`{form}` needs an order, which a fact of kind {unit} does not have; use {', '.join(_UNORDERED)}")
     values = tuple(_value(written, unit) for written in expression.values)
@@ -182,7 +182,7 @@ def _value(written: WrittenValue, unit: Unit) -> Known:
     looks_bool = written.text in ("true", "false") and not written.quoted
     if unit == "text":
         if looks_bool:
-            raise ValueError(f"`{written}` is a bool, the fact is text; as text it needs quotes")
+            raise ValueError(f"`{written}` is a bool, but the fact is text; quote it if it is text")
         return written.text
     if written.quoted:
         raise ValueError(f"{written} is text, the fact is of kind {unit}")

@@ -32,7 +32,7 @@ from hlo_inspect.report.model import (
 )
 
 CHECK_SPECS = (
-    FactSpec("checks.count", "count", "checks made: assertions, and findings that reach `fail-on`"),
+    FactSpec("checks.count", "count", "checks: assertions, and findings that reach `fail-on`"),
     FactSpec("checks.passed_count", "count", "checks that hold"),
     FactSpec("checks.failed_count", "count", "checks that do not hold"),
 )
@@ -90,7 +90,7 @@ class CheckRun:
         """Yield one outcome per report, in order. Raise UsageError if a check cannot be made.
 
         Its findings are those of the report that are not ignored, and the reasons of checks that failed on an unknown value. An
-        `ignore` entry that covers no finding of any report is a finding of the last outcome.
+        `ignore` entry that matches no finding of any report is a finding of the last outcome.
         """
         previous: Outcome | None = None
         for report in reports:
@@ -145,7 +145,7 @@ def _outcome(report: Report, policy: Policy, more: Sequence[CheckResult]) -> Out
 def _result(check: Check, report: Report) -> CheckResult:
     expected = str(check.assertion.expression)
     if check.spec in report.unanswered and check.spec not in report.specs:
-        reason = "such an input does not have this fact"
+        reason = "inputs of this kind do not have this fact"
         return CheckResult(check.name, check, None, check.spec.unit, expected, check.condition.holds(None), reason)
     actual = value_of(check, report)
     return CheckResult(
@@ -177,7 +177,7 @@ def _unknown(result: CheckResult) -> Finding:
 
 
 def _stale(ignore: Ignore) -> Finding:
-    return check_finding(STALE_IGNORE, f"the ignore of {ignore} covers no finding", ignore.rule, ignore.place.location)
+    return check_finding(STALE_IGNORE, f"the ignore entry for {ignore} matches no finding", ignore.rule, ignore.place.location)
 
 
 def _notes_on(results: Iterable[CheckResult], report: Report) -> Iterator[str]:
@@ -230,7 +230,8 @@ def _tables_that_broke(results: Sequence[CheckResult], report: Report) -> list[T
             tables[same].append(result.check)
             others.append(replace(table, on_page=False))
     shown = [
-        replace(table, title=f"{table.title}: what broke {', '.join(dict.fromkeys(facts))}") for table, facts in tables.items()
+        replace(table, title=f"{table.title}: rows that fail {', '.join(dict.fromkeys(facts))}")
+        for table, facts in tables.items()
     ]
     return sorted([*shown, *others], key=lambda table: int(table.name.removeprefix("rows_")))
 

@@ -37,10 +37,10 @@ SAME_FACTS, DIFFERENT_FACTS = "same facts", "different facts"
 ONLY_IN_OLD, ONLY_IN_NEW = "only in OLD", "only in NEW"
 
 SPECS = (
-    FactSpec("diff.same_program", "bool", "the same but for numbering, metadata and the order of independent lines"),
-    FactSpec("diff.same_schedule", "bool", "the same order of lines too"),
+    FactSpec("diff.same_program", "bool", "programs equal up to numbering, metadata and the order of independent lines"),
+    FactSpec("diff.same_schedule", "bool", "the same program with the same order of lines"),
     FactSpec("diff.fact_count", "count", "facts that differ"),
-    FactSpec("diff.change_count", "count", "instructions, parameters and settings that are new, gone or otherwise"),
+    FactSpec("diff.change_count", "count", "instructions, parameters and settings added, removed or changed"),
 )
 _HEADLINE_FACTS, _LOOKED_THROUGH, _NOTABLE = 3, 24, 0.01
 
@@ -176,12 +176,12 @@ def _warnings(old: Report, new: Report) -> Iterator[HeadlineRow]:
         cut = truncation(report)
         if cut is not None:
             inside = f" inside {cut.subject}" if cut.subject else ""
-            what = "lines of a part of a module" if is_partial_module(cut) else f"cut off{inside}"
-            yield HeadlineRow("", (f"{name} is {what}: what is not in the text is not compared",), "warning")
+            what = "a partial module" if is_partial_module(cut) else f"cut off{inside}"
+            yield HeadlineRow("", (f"{name} is {what}; only the printed part is compared",), "warning")
     sides = [report.facts.get("module.is_scheduled") for report in (old, new)]
     if None not in sides and sides[0] != sides[1]:
         scheduled, other = ("OLD", "NEW") if sides[0] else ("NEW", "OLD")
-        words = f"{scheduled} is scheduled and {other} is not: they are of different stages of the compiler"
+        words = f"{scheduled} is scheduled and {other} is not: they come from different stages of the compiler"
         yield HeadlineRow("", (words,), "warning")
 
 
@@ -189,9 +189,9 @@ def _notes(old: ComparedModule, new: ComparedModule, verdict: str, changes: Sequ
     """Yield the notes of a comparison."""
     saved = [name for name, side in (("OLD", old), ("NEW", new)) if side.context is None]
     if saved:
-        yield f"{' and '.join(saved)}: of a saved report or a workload file facts and tables are compared, not instructions"
+        yield f"{' and '.join(saved)}: saved reports and workload files are compared by facts and tables, not by instructions"
     elif verdict == DIFFERENT and not changes:
-        yield "no instruction differs: only the order of operands does, or something in a computation that does not run"
+        yield "no instruction differs; the order of operands or a computation that does not run differs"
 
 
 def _headline(verdict: str, facts: Sequence[FactChange], changes: Sequence[ModuleChange]) -> Iterator[HeadlineRow]:
@@ -268,7 +268,7 @@ def _unpaired(report: Report, verdict: str, other: str) -> Report:
         profile=report.profile,
         specs=(*report.module_specs, *SPECS),
         title=report.title,
-        headline=(HeadlineRow("", (f"{verdict}: {other} has no module that belongs to it",), "warning"),),
+        headline=(HeadlineRow("", (f"{verdict}: {other} has no module to compare with",), "warning"),),
     )
 
 

@@ -161,7 +161,7 @@ def axes_table(old: Report, new: Report) -> Table:
         figures = [size if isinstance(size, int) else None for size in sizes]
         rows.append(_FigurePair((name.split(".")[2],), figures[0], figures[1]))
     columns = (Column("axis", get=lambda row: row.label[0]), *_SIZES)
-    return Table.of("axes", "Bytes sent in one step over each axis", columns, rows)
+    return Table.of("axes", "Bytes sent in one step by mesh axis", columns, rows)
 
 
 def peak_table(old: Sequence[LiveArray], new: Sequence[LiveArray]) -> Table:

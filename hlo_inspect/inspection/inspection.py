@@ -130,7 +130,7 @@ class Inspection:
                 continue
             place = Location(file.source_name)
             if not failed and empty and not matched and not others:
-                yield InputError(f"is a directory of which no file holds {self._held} ({len(empty)} read)", place)
+                yield InputError(f"is a directory without a file that holds {self._held} ({len(empty)} read)", place)
                 continue
             self.passed_over += map(str, empty)
             if not failed and not matched:

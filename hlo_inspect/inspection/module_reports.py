@@ -75,7 +75,7 @@ class ModuleReports:
         self.asks_graph = request.uses_graph_for_phases and any(question.asks_phases for question in running)
         if len(request.profiles) > 1 and not any(question.compares_profiles for question in self.chosen):
             names = ", ".join(request.pass_names)
-            raise UsageError(f"{names} can be asked about one profile; `time` compares several")
+            raise UsageError(f"{names} takes one profile; `time` compares several")
         self._uses_profile = any(question.uses_profile for question in running)
         self._request = request
         self._options = parse_options(request)
@@ -157,7 +157,7 @@ class ModuleReports:
         """Return the name of the hardware profile of the times. Raise UsageError for `--what-if` without a profile."""
         if not (self._uses_profile or context.on_machine.profile_is_named):
             if self._request.changes:
-                raise UsageError("--what-if changes figures of a profile: name it with --profile")
+                raise UsageError("--what-if needs a hardware profile: name it with --profile")
             return None
         profile = context.on_machine.profile
         return profile.name if profile is not None else None

@@ -73,7 +73,7 @@ class NormalTexts:
     def _text(self, module: Module) -> Iterator[str]:
         """Yield the lines of a module."""
         if module.quoted_lines:
-            message = "quotes instruction lines of a part of a module, which make no text of their own"
+            message = "quotes instruction a partial module, which make no text of their own"
             self.errors.append(InputError(message, module.location(module.first_line)))
             return
         self._note_problems(module)

@@ -94,7 +94,7 @@ def report_on_log(source: Source) -> Report | None:
         return None
     given = Input(source.name, reports[0].line, len(source.memory_lines), source.bytes_read)
     tables = tuple(out_of_memory_tables(reports, name="live_at_peak"))
-    return _report(given, {}, tables, tuple(out_of_memory_rows(reports)), "the log does not state it")
+    return _report(given, {}, tables, tuple(out_of_memory_rows(reports)), "the log does not state this figure")
 
 
 def _report(
@@ -139,7 +139,7 @@ def _assignment(file: BufferAssignmentFile, given: Input) -> Report:
     temps.sort(key=lambda row: -row[2])
     inner = (Column("name"), Column("shape"), Column("bytes", "bytes"), Column("offset", "bytes"))
     values = Table("temporaries", "Values in the heaps of temporaries", inner, tuple(temps))
-    why = "a buffer assignment does not say when values live: the module or its -live-range.txt does"
+    why = "a buffer assignment has no live ranges; read the module or its -live-range.txt"
     return _report(given, facts, (table, values), (HeadlineRow("", needed),), why)
 
 
@@ -172,8 +172,8 @@ def _ranges(lines: list[str], given: Input) -> Report:
         Column("live_from", "number", optional=True, get=lambda item: file.ranges.get(item[0], (None, None))[0]),
         Column("live_to", "number", optional=True, get=lambda item: file.ranges.get(item[0], (None, None))[1]),
     )
-    table = Table.of("live_at_peak", "Live at XLA's peak, parameters up to their last use", columns, file.at_peak)
-    why = "live ranges alone do not state it: the module or its -buffer-assignment.txt does"
+    table = Table.of("live_at_peak", "Live at XLA's peak (parameters until their last use)", columns, file.at_peak)
+    why = "live ranges do not state this figure; read the module or its -buffer-assignment.txt"
     return _report(given, {}, (table,), (HeadlineRow("", row),), why)
 
 
@@ -183,4 +183,4 @@ def _usage(lines: list[str], given: Input) -> Report:
     columns = (Column("memory"), Column("memory_space", "number"), Column("bytes", "bytes", summed=True))
     table = Table("live_at_peak", "Allocations by memory", columns, rows, page_rows=0)
     row: tuple[str | Amount, ...] = ("allocates ", Amount(sum(file.totals.values()), "bytes"))
-    return _report(given, {}, (table,), (HeadlineRow("", row),), "a usage report has the sums alone")
+    return _report(given, {}, (table,), (HeadlineRow("", row),), "a usage report has sums only")

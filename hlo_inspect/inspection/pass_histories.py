@@ -48,7 +48,7 @@ class PassHistory:
             names = listed_names(other.name for other in others)
             notes.append(f"of {len(others) + 1:,} modules this is the largest; --module chooses another: {names}")
         if not chosen.has_starts:
-            notes.append(f"the dump holds some of the passes: what others changed counts with the next; {HOW_TO}")
+            notes.append(f"passes without a file count with the next one; dump all with `--xla_dump_hlo_pass_re=.*`; {HOW_TO}")
         traces = Traces()
         rows: list[PassRow] = []
         opcode = followed_opcode(self.pattern) if self.pattern is not None else None
@@ -94,7 +94,7 @@ class PassHistory:
                 continue
             fault = item.message if isinstance(item, HloInspectError) else f"it holds the module {item.module}, not {name}"
             self.errors += [item] if isinstance(item, InternalError) else []
-            left_out.append(f"{file.path.name} is left out, and what it changed counts with the next: {fault}")
+            left_out.append(f"{file.path.name} is left out and counts with the next pass: {fault}")
 
     def _differing(self, module: CompiledModule, left_out: list[str]) -> Iterator[PassFile]:
         """Yield the files whose text differs from that of the file before."""
@@ -128,8 +128,8 @@ class PassHistory:
         if not named:
             names = sorted({name for trace in traces for name in (trace.now.kind, *trace.names())})
             raise UsageError(
-                f"no instruction that passes are followed for is named like {pattern!r}{did_you_mean(pattern, names)}: a "
-                "collective, an opcode, a name that begins with an opcode, or a part of an op_name is meant"
+                f"no instruction matches {pattern!r}{did_you_mean(pattern, names)}; PATTERN is "
+                "an opcode such as all-gather, a name, or a part of an op_name"
             )
         return named
 
@@ -143,7 +143,7 @@ def _read_snapshot(opcode: str | None, file: PassFile) -> Iterator[ModuleSnapsho
         if item is None or isinstance(item, ParseError):
             yield InputError("it holds no HLO module", Location(str(file.path)))
         elif item[0].problems.is_truncated:
-            yield InputError("it is cut off", Location(str(file.path)))
+            yield InputError("it is truncated", Location(str(file.path)))
         else:
             yield take_snapshot(Context(item[0]), opcode)
     except InputError as error:

@@ -54,7 +54,7 @@ def saved_reports(source: Source) -> Iterator[Report]:
         try:
             objects = [json.loads(line, parse_int=_integer) for line in lines]
         except ValueError:
-            raise InputError(f"is JSON that cannot be read: {error}", Location(source.name)) from error
+            raise InputError(f"is unreadable JSON: {error}", Location(source.name)) from error
     for document in objects:
         yield from _reports(document, source.name)
 
@@ -64,7 +64,7 @@ def _require_shallow(text: str, name: str) -> None:
     for match in _OPENING.finditer(text):
         depth += bool(match[1]) - bool(match[2])
         if depth > MAX_DEPTH:
-            raise InputError("is JSON, and nested too deeply to be a report", Location(name))
+            raise InputError("is JSON, but nested too deep for a report", Location(name))
 
 
 def _integer(text: str) -> int | float:
@@ -73,7 +73,7 @@ def _integer(text: str) -> int | float:
 
 def _reports(document: Any, name: str) -> Iterator[Report]:  # noqa: ANN401 - what JSON holds
     if not isinstance(document, dict) or "schema_version" not in document:
-        raise InputError("is JSON, and no report that `--format json` writes", Location(name))
+        raise InputError("is JSON, but not a report of `--format json`", Location(name))
     version = document["schema_version"]
     if version != SCHEMA_VERSION:
         message = f"is a report of schema {version!r:.20}; this version reads schema {SCHEMA_VERSION}"
@@ -86,7 +86,7 @@ def _reports(document: Any, name: str) -> Iterator[Report]:  # noqa: ANN401 - wh
     try:
         yield _report(document, name)
     except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
-        raise InputError(f"is a report of which {error} makes no sense", Location(name)) from error
+        raise InputError(f"is a report whose {error} makes no sense", Location(name)) from error
 
 
 def _report(saved: Mapping[str, Any], name: str) -> Report:

@@ -129,7 +129,7 @@ class SourceReports:
             what = describe_foreign_text(source.start) or describe_log(source.measured)
             raise NoModuleError(f"holds no HLO module{what}", Location(source.name))
         if self._command != MEMORY:
-            message = "holds no HLO module, but XLA's report of memory that did not suffice: `hlo-inspect memory` shows it"
+            message = "holds no HLO module, only XLA's out-of-memory report; read it with `hlo-inspect memory`"
             raise NoModuleError(message, Location(source.name))
         return report
 
@@ -144,8 +144,8 @@ class SourceReports:
 
         passes = [pass_ for name in self._about_workloads if (pass_ := find_workload_pass(name)) is not None]
         if not passes:
-            message = f"is a workload file of a network simulator, of which {self._command} says nothing"
-            raise NoModuleError(f"{message}: `hlo-inspect workload` reads it", Location(source.name))
+            message = f"is a workload file of a network simulator; `{self._command}` does not read it"
+            raise NoModuleError(f"{message}, `hlo-inspect workload` does", Location(source.name))
         with without_collection():
             workload = read_workload(source)
             policy = workload.header.policy
@@ -218,4 +218,4 @@ def no_such_module(pattern: str | None, names: Iterable[str], what: str = "modul
     """Describe the error if no module has a name that matches the pattern."""
     names = list(names)
     hint = did_you_mean(pattern or "", dict.fromkeys(names))
-    return f"holds no {what} that is named like {pattern!r}; there are: {listed_names(names)}{hint}"
+    return f"holds no {what} named like {pattern!r}; there are: {listed_names(names)}{hint}"

@@ -37,7 +37,8 @@ class Fingerprint(Pass):
         origin = context.module.origin
         if origin is not None:
             notes = [
-                f"{name}: {origin} does not hold the numbers of partitions and replicas, which belong to it" for name in _NAMES
+                f"{name}: {origin} lacks the numbers of partitions and replicas, which are part of the program"
+                for name in _NAMES
             ]
             return Section(dict.fromkeys(_NAMES), [Table("fingerprint", "Fingerprint", columns, ())], notes=notes)
         canonical = context.canonical

@@ -52,7 +52,7 @@ def history_table(rows: Sequence[PassRow], *, on_page: bool) -> Table:
         Column("largest_array_bytes", "bytes", detail=1, get=_largest_bytes),
         Column("largest_array", detail=4, get=lambda row: str(row.after.largest_array or "")),
     )
-    return Table.of("history", "Passes that changed something", columns, rows, page_rows=0, on_page=on_page)
+    return Table.of("history", "Passes that changed the module", columns, rows, page_rows=0, on_page=on_page)
 
 
 def _figure(name: str, unit: Unit, figure: Callable[[PassRow], Bounds], detail: int = 0) -> Column:
@@ -90,7 +90,7 @@ def _change(row: PassRow) -> str:
 def traces_table(traces: Sequence[PassTrace]) -> Table:
     """Return one row per group of equal kind, shape and op_name, with the passes that changed them."""
     groups = group_rows(traces, _trace_key)
-    return Table.of("traces", "Which pass brought it in", _trace_columns(groups), groups, page_rows=0)
+    return Table.of("traces", "Pass that introduced each instruction", _trace_columns(groups), groups, page_rows=0)
 
 
 def _trace_key(trace: PassTrace) -> tuple[str, ...]:
@@ -168,7 +168,7 @@ def _headline(module: CompiledModule, rows: Sequence[PassRow]) -> Iterator[Headl
             if more > 0:
                 brought[row.file.label] += more
     passes = sum(row.before is not None and row.file.number is not None for row in rows)
-    yield HeadlineRow("passes", (f"{passes:,} changed something, of {number_of(module.passes, 'file')} of passes",))
+    yield HeadlineRow("passes", (f"{passes:,} changed the module, of {number_of(module.passes, 'file')} of passes",))
     if brought:
         listed = ", ".join(f"{label} {count:,}" for label, count in brought.most_common(5))
         yield HeadlineRow("collectives", (f"come from {listed}",))

@@ -63,7 +63,7 @@ class ModuleFacts(Pass):
             missing = "the module is truncated" if is_cut else "the header is missing"
             notes.append(f"module.shapes: {missing}, so nothing says if shapes are per device")
         if module.origin is not None:
-            notes += [f"{name}: {module.origin} does not hold it" for name in ("module.num_partitions", "module.replica_count")]
+            notes += [f"{name}: {module.origin} lacks it" for name in ("module.num_partitions", "module.replica_count")]
         return Section(facts, notes=notes)
 
 

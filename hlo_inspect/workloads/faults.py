@@ -52,7 +52,7 @@ def _faults_of_header(totals: WorkloadTotals) -> Iterator[Problem]:
         if missing:
             yield Problem(HEADER, f"{_and(missing)} {_is(missing)} missing{_consequence(missing, totals)}", place)
         if stages == 1 and size:
-            message = f"{PIPELINE_BYTES} is {size} with one pipeline stage: SimAI warns of a mismatch and counts no such bytes"
+            message = f"{PIPELINE_BYTES} is {size} with one pipeline stage: SimAI warns of a mismatch and ignores these bytes"
             yield Problem(HEADER, message, place)
         zero = [key for key in REQUIRED if header.number(key) is not None and (header.number(key) or 0) < 1]
         if zero:
@@ -60,7 +60,7 @@ def _faults_of_header(totals: WorkloadTotals) -> Iterator[Problem]:
         for key in (header.keys.get(name) for name in (CHECKPOINTS, INITIATES)):
             if key is not None and key.number:
                 column = Location(totals.workload.path, header.line, key.column)
-                yield Problem(NO_CHECKPOINTS, f"{key.name}: {key.written} changes no time of SimAI's analytical client", column)
+                yield Problem(NO_CHECKPOINTS, f"{key.name}: {key.written} does not affect SimAI's analytical client", column)
         for message in totals.parallelism.faults:
             yield Problem(GROUPS_MISMATCH, f"{message}: SimAI rounds down", place)
 
@@ -68,11 +68,12 @@ def _faults_of_header(totals: WorkloadTotals) -> Iterator[Problem]:
 def _consequence(keys: list[str], totals: WorkloadTotals) -> str:
     """Return what SimAI does without the keys."""
     if "pp" in keys or "model_parallel_NPU_group" in keys:
-        return ": SimAI divides by it and is aborted"
+        return ": SimAI divides by it and aborts"
     if "vpp" in keys or "ga" in keys:
         stages = totals.parallelism.stages
-        where = f" where pp is {stages}" if stages is not None else ""
-        return f": SimAI of today needs {'them' if len(keys) > 1 else 'it'}{where} and gives NaN or infinity as total time"
+        condition = f" if pp is {stages}" if stages is not None else ""
+        it = "them" if len(keys) > 1 else "it"
+        return f": current SimAI needs {it}{condition}; without {it} its total time is NaN or infinity"
     if PIPELINE_BYTES in keys:
         return f": SimAI counts no transfers between the {totals.parallelism.stages} pipeline stages"
     return ": SimAI warns of a mismatch"
@@ -141,11 +142,11 @@ def _fault_of_word(totals: WorkloadTotals, pass_name: str, word: str) -> str | N
     label = totals.collective(pass_name, word).label
     shown = shown_field(word)
     if label.kind is None:
-        return f"{shown} is no collective that a client knows: it moves nothing"
+        return f"{shown} is not a collective that a client knows: it sends nothing"
     if totals.workload.header.dialect == "astra-sim":
-        return f"{shown}: ASTRA-sim 1.0 knows no suffix, and moves nothing" if suffix_of(word) else None
+        return f"{shown}: ASTRA-sim 1.0 knows no suffix and sends nothing" if suffix_of(word) else None
     if totals.has_groups and label.group is None:
-        return f"{shown}: SimAI finds no group for it, so that it takes no time"
+        return f"{shown}: SimAI finds no group for it, so it takes no time"
     return f"{shown}: its suffix names no group" if group_of(word, pass_name) is None and suffix_of(word) else None
 
 

@@ -26,9 +26,9 @@ SIMAI_KEYS: dict[str, str] = {
     "pp": "pipeline stages (PP)",
     "vpp": "layers or chunks of layers of one stage, run in turn",
     "ga": "micro-batches of a step: gradients are accumulated over them",
-    "all_gpus": "devices of the job; SimAI takes the number of its option -g",
-    CHECKPOINTS: "rows whose activations are kept, after their number",
-    INITIATES: "rows at which the forward pass is run again, after their number",
+    "all_gpus": "devices of the job; SimAI uses its option -g instead",
+    CHECKPOINTS: "number of rows whose activations are kept, then these rows",
+    INITIATES: "number of rows that rerun the forward pass, then these rows",
     PIPELINE_BYTES: "bytes that one stage of the pipeline sends to the next, per micro-batch",
 }
 """The meanings of the keys. SimAI reads these, ASTRA-sim 1.0 has the first and those of checkpoints."""
@@ -92,7 +92,7 @@ def parse_header(line: int, text: str) -> WorkloadHeader:
     keys: dict[str, HeaderKey] = {}
     faults: list[FieldFault] = []
     if policy not in POLICIES:
-        faults.append(FieldFault(f"{_shown(policy)} is no policy that a client knows", column))
+        faults.append(FieldFault(f"{_shown(policy)} is not a policy that a client knows", column))
     if policy in DLRM and rest and _INTEGER.fullmatch(rest[0][0]):
         keys[BOTTOM_LAYER] = HeaderKey(BOTTOM_LAYER, rest[0][1], rest[0][0], _integers([rest[0][0]]))
         rest = rest[1:]
@@ -158,9 +158,9 @@ def _shown(token: str) -> str:
 
 def _faults_of(key: HeaderKey, values: list[str]) -> Iterator[FieldFault]:
     if key.name not in MEANINGS:
-        yield FieldFault(f"{_shown(key.name)} is no key that a client reads", key.column)
+        yield FieldFault(f"{_shown(key.name)} is not a key that a client reads", key.column)
     elif key.name == "expert_parallel_npu_group":
-        yield FieldFault("expert_parallel_npu_group is no key that SimAI reads: it takes the number from ep:", key.column)
+        yield FieldFault("SimAI does not read expert_parallel_npu_group; it takes the number from ep:", key.column)
     if not values:
         yield FieldFault(f"{_shown(key.name)} has no value", key.column)
     elif len(key.values) < len(values):
@@ -169,7 +169,7 @@ def _faults_of(key: HeaderKey, values: list[str]) -> Iterator[FieldFault]:
         yield FieldFault(f"{_shown(key.name)}: {_shown(what)} is {'too large' if beyond else 'no integer'}", key.column)
     elif max(key.values) > MAX_INT:
         yield FieldFault(
-            f"{_shown(key.name)}: {max(key.values)} is too large for a client, which ends at {MAX_INT}", key.column
+            f"{_shown(key.name)}: {max(key.values)} is too large for clients, whose limit is {MAX_INT}", key.column
         )
     elif key.name in _LISTS and len(key.values) != key.values[0] + 1:
         yield FieldFault(f"{key.name} says {key.values[0]} rows and names {len(key.values) - 1}", key.column)
@@ -182,7 +182,7 @@ def _faults_of_order(policy: str, keys: dict[str, HeaderKey]) -> Iterator[FieldF
     expected = _ASTRA_SIM_KEYS if policy == FORWARD_IN_BACKWARD else _ASTRA_SIM_KEYS[:1]
     for name in expected:
         if name not in keys:
-            yield FieldFault(f"{name} is missing, which ASTRA-sim 1.0 reads with {policy}", 1)
+            yield FieldFault(f"{name} is missing; ASTRA-sim 1.0 reads it with {policy}", 1)
     names = [name for name in keys if name in expected]
     if names != [name for name in expected if name in keys]:
         yield FieldFault(f"ASTRA-sim 1.0 reads {', '.join(expected)} in this order, whatever they are called", 1)

@@ -180,7 +180,7 @@ class _Reader:
             message = f"{rows:,} rows instead of {stated:,}: clients leave out the last {rows - stated:,}"
             workload.note(ROW_COUNT, message, workload.lines_of_rows[stated], 1)
         if self._after_rows is not None:
-            workload.note(MALFORMED_ROW, "from here on there are no rows, and no client reads it", self._after_rows, 1)
+            workload.note(MALFORMED_ROW, "the rows end here; no client reads the rest", self._after_rows, 1)
 
 
 _UNREADABLE = WorkloadRow("(unreadable)", *[None] * (FIELDS - 1))

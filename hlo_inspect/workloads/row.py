@@ -163,7 +163,7 @@ def read_row(text: str, *, with_policy: bool) -> tuple[WorkloadRow, list[FieldFa
     if names is None:
         return None
     if names > 1:
-        faults.append(FieldFault("a blank in the name: clients read what follows it as the next field", tokens[1][1]))
+        faults.append(FieldFault("a blank in the name: clients read the rest as the next field", tokens[1][1]))
     name = " ".join(token for token, _ in tokens[:names])
     fields = tokens[names:]
     expected = FIELDS - 1 + with_policy
@@ -171,7 +171,7 @@ def read_row(text: str, *, with_policy: bool) -> tuple[WorkloadRow, list[FieldFa
         faults.append(FieldFault(f"{names + len(fields)} fields instead of {names + expected}", len(text.rstrip()) + 1))
     elif len(fields) > expected:
         extra, column = fields[expected]
-        what = "a policy, which only rows of HYBRID_CUSTOMIZED have" if extra in POLICIES else f"{shown_field(extra)}"
+        what = "a policy belongs to rows of HYBRID_CUSTOMIZED only" if extra in POLICIES else f"{shown_field(extra)}"
         faults.append(FieldFault(f"a field too many: {what}", column))
     values: list[int | str | None] = []
     faults += _read_fields(fields[1 : FIELDS - 1], values)
@@ -222,7 +222,7 @@ def _no_number_reason(field: str) -> str:
         return f"{shown_field(field)} is larger than 64 bits"
     if field.startswith("-"):
         return f"{shown_field(field)} is negative"
-    return f"{shown_field(field)} is no integer: clients stop reading there, and go on without an error"
+    return f"{shown_field(field)} is not an integer: clients stop reading there without an error"
 
 
 def shown_field(field: str) -> str:

@@ -108,7 +108,7 @@ def _loss_of_cell(totals: WorkloadTotals, pass_name: str, word: str, size: int |
     """Return the reason why a collective cannot be expressed; one that no client knows is written as it is."""
     kind = kind_of(word)
     if target == "astra-sim" and kind is not None and suffix_of(word):
-        return f"{word} names a group, and ASTRA-sim 1.0 has no word for it"
+        return f"{word} names a group, but ASTRA-sim 1.0 has no word for it"
     if target == "simai" and kind is not None and (suffix_of(word) or kind == "allreducealltoall"):
         return f"{word} does not mean the same to SimAI"
     return _loss_of_gather(totals, pass_name, word, size, target) if kind == "allgather" and size else None
@@ -118,7 +118,7 @@ def _loss_of_gather(totals: WorkloadTotals, pass_name: str, word: str, size: int
     devices = _devices_of(totals, pass_name)
     if devices is None:
         key = "all_gpus" if pass_name == "weight_gradient" else TENSOR_PARALLEL
-        return f"the size of {word} changes with the devices of its group, and {key} does not say how many there are"
+        return f"the size of {word} changes with the devices of its group, and {key} lacks their number"
     if target == "simai" or size % devices == 0:
         return None
     return f"{size} bytes of {word} are no whole number for each of {devices} devices"

@@ -53,11 +53,11 @@ def test_conditions(text: str, old: Value, new: Value, expected: bool | None) ->
     ("text", "message"),
     [
         ("collectives.cuont > 0", "there is no fact 'collectives.cuont'; did you mean 'collectives.count'"),
-        ("optimizer.name != adam", "no difference that could be measured: write `different`"),
-        ("collectives.count known", "`known` says nothing of a difference"),
+        ("optimizer.name != adam", "no numeric difference: write `different`"),
+        ("collectives.count known", "`known` is not a comparison of a difference"),
         ("collectives.count > 3 GiB", "GiB is a unit of bytes"),
         ("memory.peak_bytes in [5%, 1%]", "is empty"),
-        ("memory.peak_bytes > '5'", "is text, a difference is a number"),
+        ("memory.peak_bytes > '5'", "is text; a difference is a number"),
     ],
 )
 def test_what_makes_no_sense_is_refused(text: str, message: str) -> None:
@@ -67,7 +67,7 @@ def test_what_makes_no_sense_is_refused(text: str, message: str) -> None:
 
 
 def test_assertions_about_one_module_know_no_difference() -> None:
-    with pytest.raises(ValueError, match="`different` is about two modules"):
+    with pytest.raises(ValueError, match="`different` compares two modules"):
         bind(parse_expression("different"), "text")
 
 

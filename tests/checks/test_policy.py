@@ -89,7 +89,7 @@ def test_a_list_means_any_of_its_values() -> None:
         ("checks:\n  a: {b: 0}\n", (2, 6), "a value, an expression or a list of values, not a mapping"),
         ("checks:\n  a: []\n", (2, 6), "the list of values is empty"),
         ("checks:\n  a: [1, [2]]\n", (2, 10), "a value, an expression or a list of values, not a list"),
-        ("checks:\n  a: [1, null]\n", (2, 10), "`null` is used alone"),
+        ("checks:\n  a: [1, null]\n", (2, 10), "`null` stands alone"),
         ("checks:\n  a: [1, '>= 2']\n", (2, 10), "'>= 2' is not a value"),
         ("checks:\n  a: >= 3\n", (2, 7), "text that begins with > or | needs quotes"),
         ("checks:\n  a: != 3\n", (2, 6), "text that begins with & or ! needs quotes"),

@@ -149,7 +149,9 @@ def test_an_ignore_that_covers_nothing_is_a_finding_and_does_not_fail() -> None:
     text = "fail-on: info\nignore:\n  - {rule: HI102, reason: x}\n  - {rule: HI101, subject: 'x*', reason: y}\n"
     outcome = with_policy(text, findings=FINDINGS[1:2])
     assert outcome.ok
-    stale = Finding("HI091", "info", "the ignore of HI101 (x*) covers no finding", Location("p.yaml", 4, 5), subject="HI101")
+    stale = Finding(
+        "HI091", "info", "the ignore entry for HI101 (x*) matches no finding", Location("p.yaml", 4, 5), subject="HI101"
+    )
     assert outcome.report.findings == (stale,)
 
 
@@ -205,7 +207,7 @@ def test_equal_rows_are_shown_once() -> None:
     report = run("params.unused_count == 0", "params.unused_count < 1", "collectives.count == 0").report
     tables = [(table.name, table.on_page, table.title) for table in report.tables[1:]]
     assert tables == [
-        ("rows_1", True, "Parameters: what broke params.unused_count"),
+        ("rows_1", True, "Parameters: rows that fail params.unused_count"),
         ("rows_2", False, "Parameters"),
-        ("rows_3", True, "Collectives: what broke collectives.count"),
+        ("rows_3", True, "Collectives: rows that fail collectives.count"),
     ]

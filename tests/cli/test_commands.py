@@ -246,7 +246,7 @@ class TestManyModules:
         (tmp_path / "notes.txt").write_text("learning rate 0.1\n")
         result = run("summary", tmp_path)
         assert (result.returncode, result.stdout) == (3, "")
-        assert result.stderr == f"hlo-inspect: {tmp_path}: is a directory of which no file holds an HLO module (1 read)\n"
+        assert result.stderr == f"hlo-inspect: {tmp_path}: is a directory without a file that holds an HLO module (1 read)\n"
 
     def test_the_summary_of_more_than_three_ends_with_the_list(self, run: Run, folder: Path) -> None:
         """It is known when all are read, and each page is printed before the next module is."""

@@ -89,10 +89,10 @@ def test_an_error_in_a_condition_names_its_option_or_its_line(
     ("text", "message"),
     [
         ('{"schema_version": 7}', "is a report of schema 7; this version reads schema 1"),
-        ('{"schema_version": 1}', "is a report of which 'facts' makes no sense"),
-        ('{"a": 1}', "is JSON, and no report"),
-        ('{"a": ', "is JSON that cannot be read"),
-        ('{"a": ' + "[" * 100_000, "nested too deeply"),
+        ('{"schema_version": 1}', "is a report whose 'facts' makes no sense"),
+        ('{"a": 1}', "is JSON, but not a report"),
+        ('{"a": ', "is unreadable JSON"),
+        ('{"a": ' + "[" * 100_000, "nested too deep"),
     ],
 )
 def test_bad_saved_reports(
@@ -147,16 +147,16 @@ def test_what_is_not_compared_is_said_in_the_first_line(tmp_path: Path, capsys: 
     cut.write_text(module().rpartition("  ROOT")[0])
     scheduled.write_text(module().replace("HloModule m,", "HloModule m, is_scheduled=true,"))
     assert run(["diff", str(old), str(cut)]) == 0
-    assert capsys.readouterr().out.startswith("NEW is cut off inside e: what is not in the text is not compared\n")
+    assert capsys.readouterr().out.startswith("NEW is cut off inside e; only the printed part is compared\n")
     assert run(["diff", str(scheduled), str(old)]) == 0
-    assert capsys.readouterr().out.startswith("OLD is scheduled and NEW is not: they are of different stages")
+    assert capsys.readouterr().out.startswith("OLD is scheduled and NEW is not: they come from different stages")
 
 
 def test_a_saved_report_is_said_to_be_one(files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     saved = tmp_path / "old.json"
     assert run(["summary", files[0], "--format", "json", "-o", str(saved)]) == 0
     assert run(["diff", str(saved), files[1]]) == 0
-    said = "OLD: of a saved report or a workload file facts and tables are compared, not instructions"
+    said = "OLD: saved reports and workload files are compared by facts and tables, not by instructions"
     assert said in capsys.readouterr().out
 
 
@@ -205,7 +205,7 @@ def test_modules_without_a_mate_fail_a_check(tmp_path: Path, capsys: pytest.Capt
     arguments = ["--baseline", str(tmp_path / "old"), "--fail-if", "different"]
     assert run(["check", str(tmp_path / "new"), *arguments]) == 1
     output = capsys.readouterr()
-    assert "a module that belongs to it" in output.out
+    assert "a module to compare with" in output.out
     assert "has no module to compare with jit_a" in output.err
 
 

@@ -168,7 +168,7 @@ def test_a_pass_that_is_cut_off_is_left_out(capsys: pytest.CaptureFixture[str], 
     path.write_text(path.read_text(encoding="utf-8")[:-40], encoding="utf-8")
     answer = report(capsys, str(small), "all-gather")
     assert [row["brought_in_by"] for row in rows(answer, "traces")] == ["async-creator (0002)"]
-    assert answer["notes"] == [f"{path.name} is left out, and what it changed counts with the next: it is cut off"]
+    assert answer["notes"] == [f"{path.name} is left out and counts with the next pass: it is truncated"]
 
 
 def test_a_file_of_another_module_is_left_out(capsys: pytest.CaptureFixture[str], small: Path) -> None:
@@ -187,7 +187,9 @@ def test_of_several_modules_the_largest_is_taken_and_named(capsys: pytest.Captur
     )
     answer = report(capsys, str(small))
     assert answer["notes"][0] == "of 2 modules this is the largest; --module chooses another: jit_f"
-    assert answer["notes"][1].startswith("the dump holds some of the passes: what others changed counts with the next")
+    assert answer["notes"][1].startswith(
+        "passes without a file count with the next one; dump all with `--xla_dump_hlo_pass_re=.*`"
+    )
     assert [row["pass"] for row in rows(answer, "history")] == ["x"]
     assert len(rows(report(capsys, str(small), "--module", "jit_f"), "history")) == 3
     assert run(["history", str(small), "--module", "jit_h"]) == 3

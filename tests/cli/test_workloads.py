@@ -34,13 +34,13 @@ def test_a_list_has_a_row_for_each() -> None:
 def test_a_command_that_has_no_answer_says_what_the_file_is() -> None:
     done = run("optimizer", SIMAI)
     assert done.returncode == 3
-    assert b"is a workload file of a network simulator, of which optimizer says nothing" in done.stderr
+    assert b"is a workload file of a network simulator; `optimizer` does not read it" in done.stderr
     assert run("check", SIMAI, "--assert", "fusions.count == 0").returncode == 3
 
 
 def test_what_is_no_workload() -> None:
     done = run("workload", ROOT / "tests/data/gpu")
-    assert (done.returncode, b"no file holds a workload" in done.stderr) == (3, True)
+    assert (done.returncode, b"is a directory without a file that holds" in done.stderr) == (3, True)
 
 
 @pytest.mark.parametrize(

@@ -169,8 +169,8 @@ def test_a_saved_report_is_compared_with_a_module_or_another(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"a": ', "is JSON that cannot be read"),
-        ('{"a": ' * 70 + "1" + "}" * 70, "is JSON, and nested too deeply to be a report"),
+        ('{"a": ', "is unreadable JSON"),
+        ('{"a": ' * 70 + "1" + "}" * 70, "is JSON, but nested too deep for a report"),
         ('{"a": 1}', "is JSON"),
         ('{"schema_version": 99}', "99"),
     ],

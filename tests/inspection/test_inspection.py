@@ -63,7 +63,7 @@ def test_a_directory_of_which_no_file_holds_a_module(tmp_path: Path) -> None:
     """Two files are read and neither is passed over: the one error is about the directory."""
     path = folder(tmp_path / "texts", {"1.txt": NO_MODULE, "2.txt": NO_MODULE})
     items, inspection = read([path])
-    assert items == ["is a directory of which no file holds an HLO module (2 read)"]
+    assert items == ["is a directory without a file that holds an HLO module (2 read)"]
     assert inspection.passed_over == []
 
 
@@ -80,7 +80,7 @@ def test_modules_of_another_name_are_listed_only_if_no_module_has_the_name(tmp_p
     path = folder(tmp_path / "texts", {"1.txt": module("train"), "2.txt": module("test")})
     assert read([path], Request(passes=("params",), module="train"))[0] == ["train"]
     (message,), _ = read([path], Request(passes=("params",), module="eval"))
-    assert message.startswith("holds no module that is named like 'eval'; there are: train, test")
+    assert message.startswith("holds no module named like 'eval'; there are: train, test")
 
 
 def test_an_instruction_has_to_be_in_one_of_the_modules_of_a_source() -> None:

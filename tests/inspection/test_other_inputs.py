@@ -60,7 +60,7 @@ def test_a_buffer_assignment_alone() -> None:
     facts = {name: report.facts[f"memory.{name}_bytes"] for name in ("argument", "output", "alias", "temp", "needed")}
     assert facts == {"argument": 576, "output": 344, "alias": 320, "temp": 896, "needed": 576 + 344 - 320 + 896}
     assert report.facts["memory.peak_bytes"] is None
-    assert any(note.startswith("memory.peak_bytes: a buffer assignment does not say") for note in report.notes)
+    assert any(note.startswith("memory.peak_bytes: a buffer assignment has no live ranges") for note in report.notes)
     assert columns(report, "live_at_peak", "kind", "bytes")[0] == ("temporaries", 896)
 
 
@@ -92,7 +92,7 @@ def test_a_log_of_a_tpu() -> None:
 def test_a_log_of_a_gpu() -> None:
     report = hlo_inspect.inspect(GPU_LOG, "memory")
     assert columns(report, "live_at_peak", "name", "bytes") == [("concatenate", 4096 * 128 * 3 * 4)]
-    with pytest.raises(hlo_inspect.InputError, match="memory that did not suffice"):
+    with pytest.raises(hlo_inspect.InputError, match="only XLA's out-of-memory report"):
         hlo_inspect.inspect(GPU_LOG, "params")
 
 

@@ -53,7 +53,7 @@ def test_a_workload_file_is_an_error_for_commands_that_say_nothing_of_it() -> No
         assert "a note" in report.notes
     with pytest.raises(NoModuleError) as caught:
         read(WORKLOAD, "params")
-    message = "is a workload file of a network simulator, of which params says nothing: `hlo-inspect workload` reads it"
+    message = "is a workload file of a network simulator; `params` does not read it, `hlo-inspect workload` does"
     assert caught.value.message == message
     assert caught.value.path == str(WORKLOAD)
 
@@ -110,9 +110,7 @@ def test_words_of_errors_about_names() -> None:
     """Eight names are listed, each once."""
     assert listed_names(["a", "b", "a"]) == "a, b"
     assert listed_names(map(str, range(9))) == "0, 1, 2, 3, 4, 5, 6, 7, …"
-    assert no_such_module("trian", ["train"]) == (
-        "holds no module that is named like 'trian'; there are: train; did you mean 'train'?"
-    )
+    assert no_such_module("trian", ["train"]) == ("holds no module named like 'trian'; there are: train; did you mean 'train'?")
     assert name_pattern(None) is None
     with pytest.raises(UsageError, match="is not a regular expression"):
         name_pattern("(")
@@ -142,7 +140,7 @@ def test_a_log_of_a_failure_is_a_report_for_memory_alone() -> None:
     log = "Ran out of memory in memory space hbm. Used 41.74G of 16.00G hbm. Exceeded hbm capacity by 25.74G.\n"
     (report,) = read(log, "memory")
     assert isinstance(report, Report)
-    with pytest.raises(NoModuleError, match="holds no HLO module, but XLA's report of memory that did not suffice"):
+    with pytest.raises(NoModuleError, match="holds no HLO module, only XLA's out-of-memory report"):
         read(log, "params")
 
 

@@ -124,7 +124,7 @@ def test_what_is_unknown_has_a_reason(path: Path, command: str) -> None:
     report = hlo_inspect.inspect(path, command)
     unknown = {name for name, value in report.facts.items() if value is None}
     assert {name for name in unknown if not any(note.startswith(f"{name}:") for note in report.notes)} == set()
-    assert any("sizes are" in note for note in report.notes)
+    assert any("sizes as" in note for note in report.notes)
 
 
 def test_it_is_read_as_a_module_is(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_it_is_read_as_a_module_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["fusions", "params", "optimizer", "cost", "top"])
 def test_a_command_about_modules_says_what_the_file_is(command: str) -> None:
-    with pytest.raises(hlo_inspect.InputError, match=f"workload file of a network simulator, of which {command} says nothing"):
+    with pytest.raises(hlo_inspect.InputError, match=f"workload file of a network simulator; `{command}` does not read it"):
         hlo_inspect.inspect(SIMAI, command)
 
 

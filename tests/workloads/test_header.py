@@ -47,7 +47,7 @@ def test_lists_of_checkpoints() -> None:
 @pytest.mark.parametrize(
     ("key", "message"),
     [
-        ("vpp", "vpp is missing: SimAI of today needs it where pp is 4"),
+        ("vpp", "vpp is missing: current SimAI needs it if pp is 4"),
         ("pp", "pp is missing: SimAI divides by it"),
         ("all_gpus", "all_gpus is missing: SimAI warns"),
         ("pp_comm", "pp_comm is missing: SimAI counts no transfers between the 4 pipeline stages"),
@@ -63,7 +63,7 @@ def test_a_key_that_is_missing(key: str, message: str) -> None:
     ("old", "new", "message"),
     [
         ("ep: 2", "ep:2", "ep:2 belongs to no key: a blank belongs after ep:"),
-        ("ep: 2", "experts: 2 ep: 2", "experts is no key that a client reads"),
+        ("ep: 2", "experts: 2 ep: 2", "experts is not a key that a client reads"),
         ("ep: 2", ": ep: 2", ": belongs to no key"),
         ("ep: 2", "ep: two", "ep: two is no integer"),
         ("ep: 2", "ep: 2 ep: 2", "the key ep occurs twice"),
@@ -74,7 +74,7 @@ def test_a_key_that_is_missing(key: str, message: str) -> None:
         ("all_gpus: 256", "all_gpus: 250", "TP 8 x PP 4 = 32 does not divide the 250 devices"),
         ("ep: 2", "ep: 3", "EP 3 does not divide the 8 data parallel devices"),
         ("pp: 4", "pp: 1", "pp_comm is 9 with one pipeline stage"),
-        (POLICY, "HYBRID_SOMETHING", "HYBRID_SOMETHING is no policy that a client knows"),
+        (POLICY, "HYBRID_SOMETHING", "HYBRID_SOMETHING is not a policy that a client knows"),
     ],
 )
 def test_what_a_client_reads_otherwise(old: str, new: str, message: str) -> None:
@@ -92,4 +92,4 @@ def test_places_matter_to_astra_sim() -> None:
 def test_aicb_writes_a_key_that_simai_does_not_read() -> None:
     text = f"{POLICY}\tmodel_parallel_NPU_group: 8    expert_parallel_npu_group: 1 pp: 1    ga: 1 all_gpus: 8 checkpoints: 0"
     assert report(text).facts["workload.dialect"] == "simai"
-    assert any("expert_parallel_npu_group is no key that SimAI reads" in message for message in messages(text))
+    assert any("SimAI does not read expert_parallel_npu_group" in message for message in messages(text))

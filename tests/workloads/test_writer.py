@@ -66,7 +66,7 @@ def test_aicb_s_spelling() -> None:
         ((DATA / "simai.txt").read_text(), "astra-sim", "moelayer1 on line 7: ALLTOALL_EP names a group"),
         ((DATA / "astra_sim.txt").read_text(), "simai", "and this is HYBRID_DLRM"),
         (f"{ONE_STAGE}\n{ROWS}".replace("\t80\t", "\t81\t"), "astra-sim", "81 bytes of ALLGATHER are no whole number"),
-        (f"{ONE_STAGE}\n{ROWS}".replace(" all_gpus: 8", ""), "astra-sim", "all_gpus does not say how many"),
+        (f"{ONE_STAGE}\n{ROWS}".replace(" all_gpus: 8", ""), "astra-sim", "all_gpus lacks their number"),
         (f"{ONE_STAGE}\n{ROWS}".replace("\t5\t", "\t5.5\t"), "astra-sim", "line 3 cannot be read"),
         (
             f"{POLICY} model_parallel_NPU_group: 2 checkpoints: 0 checkpoint_initiates: 0\n{ROWS}",

@@ -74,7 +74,7 @@ def test_serialized_hlo_has_the_facts_of_its_text(inspection: Inspection, name: 
     assert facts(report) == facts(report_of(inspection, DATA / name))
     for fact in LOST:
         assert report.facts[fact] is None
-        assert any(note.startswith(f"{fact}: serialized HLO does not hold") for note in report.notes)
+        assert any(note.startswith(f"{fact}: serialized HLO lacks") for note in report.notes)
 
 
 @pytest.fixture(scope="module")

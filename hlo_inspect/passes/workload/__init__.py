@@ -32,15 +32,17 @@ class WorkloadFile(WorkloadPass):
     name = "workload"
     writes = WRITTEN
     specs = (
-        FactSpec("workload.dialect", "text", "the client that the header is for", frozenset({"simai", "astra-sim"})),
-        FactSpec("workload.policy", "text", "the first word, which says how the model is divided"),
-        FactSpec("workload.time_unit", "text", "what the times are counted in", frozenset({"ns", "cycles"})),
-        FactSpec("workload.rows", "count", "rows that are there"),
-        FactSpec("workload.stated_rows", "count", "the number of rows that the second line states"),
-        FactSpec("workload.distinct_rows", "count", "rows that are different"),
-        FactSpec("workload.parallelism", "text", "tensor x pipeline x data parallel devices, as 8x16x8"),
+        FactSpec(
+            "workload.dialect", "text", "client (simulator) that the header is written for", frozenset({"simai", "astra-sim"})
+        ),
+        FactSpec("workload.policy", "text", "policy: the first word, which says how the model is divided"),
+        FactSpec("workload.time_unit", "text", "unit of the times", frozenset({"ns", "cycles"})),
+        FactSpec("workload.rows", "count", "rows in the file"),
+        FactSpec("workload.stated_rows", "count", "number of rows by the second line"),
+        FactSpec("workload.distinct_rows", "count", "distinct rows"),
+        FactSpec("workload.parallelism", "text", "tensor x pipeline x data parallel devices, for example 8x16x8"),
         FactSpec("workload.devices", "count", "devices of the job that the header states"),
-        FactSpec("workload.<group>.devices", "count", "devices of a group; of pp the stages", _GROUPS | {"pp"}),
+        FactSpec("workload.<group>.devices", "count", "devices of a group; for pp the number of stages", _GROUPS | {"pp"}),
         FactSpec("workload.pp_comm", "bytes", "bytes that one pipeline stage sends to the next, per micro-batch"),
         FactSpec("workload.bytes", "bytes", "sizes of all collectives that a client knows"),
         FactSpec("workload.unknown_bytes", "bytes", "sizes of cells whose word no client knows"),
@@ -111,7 +113,9 @@ def _unknown_reason(name: str, totals: WorkloadTotals) -> str:
     if name == "workload.stated_rows":
         return "the line after the first holds no number"
     if name in ("workload.parallelism", "workload.devices", "workload.pp_comm") or name.endswith(".devices"):
-        return "the header does not say" if header.policy in POLICIES else f"{header.policy} is no policy that a client knows"
+        return (
+            "the header does not say" if header.policy in POLICIES else f"{header.policy} is not a policy that a client knows"
+        )
     if name.split(".")[1] in GROUPS and not totals.has_groups:
         return f"SimAI reads groups from the words of {FORWARD_IN_BACKWARD}, and this is {header.policy}"
     return f"the row on line {totals.first_unknown} cannot be read whole"
@@ -129,19 +133,27 @@ class WorkloadCollectives(WorkloadPass):
 
     name = "collectives"
     specs = (
-        FactSpec("collectives.count", "count", "collectives that a client knows, by their places in the text"),
+        FactSpec("collectives.count", "count", "collectives that a client knows, each row once"),
         FactSpec("collectives.operand_bytes", "bytes", "their sizes"),
-        FactSpec("collectives.executed_count", "count", "how often they run in one pass over the rows"),
-        FactSpec("collectives.executed_operand_bytes", "bytes", "their sizes in one pass"),
-        FactSpec("collectives.executed_wire_bytes", "bytes", "bytes that one device has to send for them in one pass"),
+        FactSpec("collectives.executed_count", "count", "runs of collectives in one pass over the rows"),
+        FactSpec("collectives.executed_operand_bytes", "bytes", "sizes of all runs in one pass over the rows"),
+        FactSpec("collectives.executed_wire_bytes", "bytes", "bytes that one device sends in one pass over the rows"),
         FactSpec("collectives.<kind>.count", "count", "collectives of a kind", _HLO_KINDS),
         FactSpec("collectives.<kind>.operand_bytes", "bytes", "their sizes", _HLO_KINDS),
-        FactSpec("collectives.<kind>.executed_count", "count", "how often those of a kind run in one pass", _HLO_KINDS),
-        FactSpec("collectives.<kind>.executed_operand_bytes", "bytes", "their sizes in one pass", _HLO_KINDS),
-        FactSpec("collectives.<kind>.executed_wire_bytes", "bytes", "bytes sent for them in one pass", _HLO_KINDS),
-        FactSpec("collectives.axis.<axis>.executed_count", "count", "how often those of a group of devices run", _GROUPS),
-        FactSpec("collectives.axis.<axis>.executed_operand_bytes", "bytes", "their sizes in one pass", _GROUPS),
-        FactSpec("collectives.axis.<axis>.executed_wire_bytes", "bytes", "bytes sent for them in one pass", _GROUPS),
+        FactSpec("collectives.<kind>.executed_count", "count", "runs of a kind in one pass over the rows", _HLO_KINDS),
+        FactSpec(
+            "collectives.<kind>.executed_operand_bytes", "bytes", "sizes of all runs in one pass over the rows", _HLO_KINDS
+        ),
+        FactSpec(
+            "collectives.<kind>.executed_wire_bytes", "bytes", "bytes that one device sends for them in one pass", _HLO_KINDS
+        ),
+        FactSpec("collectives.axis.<axis>.executed_count", "count", "runs over a group of devices in one pass", _GROUPS),
+        FactSpec(
+            "collectives.axis.<axis>.executed_operand_bytes", "bytes", "sizes of all runs in one pass over the rows", _GROUPS
+        ),
+        FactSpec(
+            "collectives.axis.<axis>.executed_wire_bytes", "bytes", "bytes that one device sends for them in one pass", _GROUPS
+        ),
     )
 
     def run(self, totals: WorkloadTotals) -> Section:
@@ -185,8 +197,8 @@ def _collectives_reason(totals: WorkloadTotals) -> str:
     if totals.first_unknown is not None:
         return f"the row on line {totals.first_unknown} cannot be read whole"
     if totals.workload.header.dialect != "simai":
-        return "the header of an ASTRA-sim file does not say how many devices a group has"
-    return "the header does not say how many devices each group has, or a word names no group"
+        return "the header of an ASTRA-sim file has no group sizes"
+    return "the header lacks the size of a group, or a word names no group"
 
 
 class WorkloadSummary(WorkloadPass):

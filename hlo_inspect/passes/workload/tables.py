@@ -18,8 +18,8 @@ from hlo_inspect.workloads.totals import UPDATE, CollectiveLabel, CollectiveSum,
 _CLIENTS = {"simai": "SimAI", "astra-sim": "ASTRA-sim 1.0"}
 _UNITS = {"simai": "ns", "astra-sim": "cycles"}
 _CONVENTIONS = {
-    "simai": "sizes are SimAI's: of an ALLGATHER the gathered array, of a REDUCESCATTER the whole input, of one device",
-    "astra-sim": "sizes are ASTRA-sim's: of an ALLGATHER what one device gives, of a REDUCESCATTER the whole input",
+    "simai": "sizes as SimAI counts them, per device: the gathered array of an ALLGATHER, the whole input of a REDUCESCATTER",
+    "astra-sim": "sizes as ASTRA-sim counts them: one device's part of an ALLGATHER, the whole input of a REDUCESCATTER",
 }
 _DIGITS = lazy_pattern(r"[0-9]+", re.ASCII)
 
@@ -45,7 +45,7 @@ def headline(totals: WorkloadTotals) -> Iterator[HeadlineRow]:
 def _kind_and_size(totals: WorkloadTotals) -> Parts:
     workload, parallelism = totals.workload, totals.parallelism
     rows = Amount(len(workload.rows), "count", "row"), Amount(len(workload.distinct), "count")
-    yield from sentence("workload for {}: {}, {} of them different", _CLIENTS[workload.header.dialect], *rows)
+    yield from sentence("workload for {}: {}, {} of them distinct", _CLIENTS[workload.header.dialect], *rows)
     if parallelism.text is not None:
         divided = f"; TP {parallelism.tensor} x PP {parallelism.stages} x DP {parallelism.data}"
         yield from sentence("{} on {}", divided, Amount(parallelism.devices, "count", "GPU"))
@@ -70,7 +70,7 @@ def _moved(totals: WorkloadTotals) -> Parts:
         yield from sentence(", {} {}" if index else ": {} {}", _group(group), _amount(size, "bytes"))
     unknown = totals.unknown_size()
     if unknown.least:
-        yield from sentence("; {} under words that no client knows", _amount(unknown, "bytes"))
+        yield from sentence("; {} under unknown words", _amount(unknown, "bytes"))
 
 
 def _amount(partial_sum: PartialSum, unit: str) -> Amount:
@@ -141,7 +141,7 @@ def equal_rows(totals: WorkloadTotals, rows: EqualRowList) -> Table:
         bounded("bytes", "bytes", lambda equal: equal.size),
         *_fields(),
     )
-    title = f"Rows, equal ones together, by bytes (compute in {time_unit(totals)})"
+    title = f"Rows, merged, by bytes (compute in {time_unit(totals)})"
     ordered = sorted(rows, key=lambda equal: (-equal.size.least, -equal.compute.least))
     return Table.of("workload", title, columns, ordered)
 
@@ -203,7 +203,7 @@ def unknown_words(totals: WorkloadTotals) -> Iterator[Table]:
     """Yield a table of the cells whose word no client knows, if there are some."""
     rows = _declared(totals, has_kind=False)
     if rows:
-        yield Table.of("workload_unknown", "Words that no client knows, in no total", (*_LABEL, *_DECLARED), rows)
+        yield Table.of("workload_unknown", "Words that no client knows (in no total)", (*_LABEL, *_DECLARED), rows)
 
 
 def _declared(totals: WorkloadTotals, *, has_kind: bool) -> list[CollectiveSum]:
@@ -285,7 +285,7 @@ def cells(totals: WorkloadTotals) -> Table:
         Column("form", detail=3, get=lambda site: site.cell.label.word),
         Column("line", "number", detail=5, get=lambda site: site.line),
     )
-    return Table.of("collectives", "Collectives of one pass over the rows, equal ones together, by bytes", columns, rows)
+    return Table.of("collectives", "Collectives of one pass over the rows, merged, by bytes", columns, rows)
 
 
 class _CellKey(NamedTuple):

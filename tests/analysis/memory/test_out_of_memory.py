@@ -1,4 +1,4 @@
-"""XLA's reports of memory that did not suffice, with what logs put before their lines."""
+"""XLA's reports of only XLA's out-of-memory report, with what logs put before their lines."""
 
 from __future__ import annotations
 

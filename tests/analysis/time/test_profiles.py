@@ -306,5 +306,5 @@ def test_what_is_said_of_a_machine_needs_a_profile(asked: dict[str, Any]) -> Non
 
 
 def test_several_profiles_are_for_a_command_that_compares_them() -> None:
-    with pytest.raises(UsageError, match="cost can be asked about one profile; `time` compares several"):
+    with pytest.raises(UsageError, match="cost takes one profile; `time` compares several"):
         hlo_inspect.inspect(PLAIN, "cost", profile=["h100-sxm", "h200"])
