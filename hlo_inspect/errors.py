@@ -103,7 +103,7 @@ class InternalError(HloInspectError):
 
 def internal_error_text(error: Exception) -> str:
     """Return the message for an unexpected exception."""
-    return f"internal error, please report it: {type(error).__name__}: {error} ({DEBUG}=1 shows where)"
+    return f"internal error, please report it: {type(error).__name__}: {error} ({DEBUG}=1 shows the traceback)"
 
 
 class UnknownFactError(UsageError, KeyError):

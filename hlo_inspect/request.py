@@ -129,7 +129,7 @@ class Request:
         "--stage",
         metavar="TEXT",
         section=INPUT,
-        help="Of a dump directory, read the files of this stage, or with TEXT in their name.",
+        help="From a dump directory, read the files of this stage, or with TEXT in their name.",
     )
     strict: bool = _option(
         False,

@@ -141,9 +141,7 @@ class Xla:
             _refuse_stray(source.take_lines(), whole, lines)
 
 
-_PRINTED = (
-    "shapes are left out in the text: this is what XLA's printer writes of the module, and lines are counted in that print"
-)
+_PRINTED = "the text leaves out shapes, so XLA's printer printed the module again; line numbers count in that print"
 
 
 def _serialized_module(data: bytes, location: Location) -> memoryview:

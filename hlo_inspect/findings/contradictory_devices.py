@@ -10,18 +10,18 @@ from hlo_inspect.report.model import Finding
 
 
 class ContradictoryDevices(Rule):
-    """Devices that do not exist or are named twice.
+    """Device groups name missing devices, or one twice.
 
     What it finds
-        Device groups and source-target pairs with an id that is not below the number of devices of the program,
-        with an id in two groups, or with a device that sends or receives twice.
+        Device groups and source-target pairs with an id that exceeds the program's last device. Groups that share an
+        id, and pairs in which a device sends or receives twice, are reported too.
 
     Why it matters
-        XLA refuses such a program, or it hangs. What the collective moves is unknown.
+        XLA refuses such a program, or it hangs. The bytes that the collective moves are unknown.
 
     How to fix it
-        Compare `num_partitions` and `replica_count` in the header with the ids: text from two dumps, or a module
-        that was compiled for another number of devices, has such groups.
+        Compare the ids with `num_partitions` and `replica_count` in the header. Text from two dumps, or a module
+        compiled for another number of devices, has such groups.
 
     Example
         HloModule step, num_partitions=4

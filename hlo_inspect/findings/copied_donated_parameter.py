@@ -13,19 +13,19 @@ _COPIES = opcodes_that_are("relayout") - {"bitcast"}
 
 
 class CopiedDonatedParameter(Rule):
-    """Donated parameters that live beside a copy.
+    """Donated parameters are live together with a copy.
 
     What it finds
-        Arrays that are live at the peak and hold the values of a donated parameter of the same type, copied or transposed,
-        in the memory in which the parameter is live too. Those below 1 MiB or 1 % of the peak are left out.
+        Arrays, live at the peak, that copy or transpose a donated parameter of the same type. The parameter is live in
+        the same memory space. Arrays below 1 MiB or 1 % of the peak are left out.
 
     Why it matters
-        Donation is to save the second buffer; the copy takes it again. XLA inserts copies where something reads the old
-        value after the new one is written, or where the layouts of the parameter and of what reads it differ.
+        Donation saves a second buffer; the copy needs one again. XLA inserts a copy if an instruction reads the old value
+        after the new one is written. It does so too if the parameter and its user have different layouts.
 
     How to fix it
-        Read the old value before the update, or let the update return what is needed of it. Where the copy changes the
-        layout, give the argument that layout (`jax.jit(..., in_shardings=Format(Layout(...)))`, or `Layout.AUTO`).
+        Read the old value before the update, or return what you need of it from the update. If the copy changes the
+        layout, give the argument that layout: `jax.jit(..., in_shardings=Format(Layout(...)))`, or `Layout.AUTO`.
 
     Example
         HloModule step, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias) }

@@ -10,17 +10,16 @@ from hlo_inspect.report.model import Finding
 
 
 class DifferingMemoryFiles(Rule):
-    """XLA's files about memory say something else.
+    """XLA's memory files disagree with the module.
 
     What it finds
-        Files beside the text in a dump directory (`-buffer-assignment.txt`, `-live-range.txt`) whose arguments, outputs,
-        aliases or constants are not those that the text gives, or whose temporaries or peak differ by more than 1 %; and
-        files that name other instructions than the text. The first are used in place of what was worked out, the others
-        are not used.
+        Files beside the text in a dump directory (`-buffer-assignment.txt`, `-live-range.txt`). Their arguments, outputs,
+        aliases or constants differ from those of the text, or their temporaries or peak by more than 1 %. These files
+        replace the computed figures. Files that name other instructions than the text are reported and not used.
 
     Why it matters
-        Either the files are of another module or another run, so that one of the two misleads, or the memory of this
-        program was worked out wrong: please report the dump then.
+        The files may belong to another module or run; then one of the two misleads. Otherwise hlo-inspect computed the
+        memory wrongly: please report the dump.
 
     How to fix it
         Dump into an empty directory.

@@ -11,18 +11,17 @@ from hlo_inspect.report.model import Finding
 
 
 class ExcessiveRuns(Rule):
-    """Computations that run more than 10^30 times in one step.
+    """A computation runs more than 10^30 times in one step.
 
     What it finds
-        The first computation, callers before callees, whose runs come to more than 10^30: the trip counts of the loops
-        around it, multiplied.
+        The first computation, callers before callees, with more than 10^30 runs: the product of the trip counts of the
+        loops around it.
 
     Why it matters
-        No machine runs a program that often. Figures of one step are not counted beyond 10^30: they are unknown, with
-        10^30 as their lower bound.
+        No machine runs a program that often. Figures of a step above 10^30 are unknown, with 10^30 as their lower bound.
 
     How to fix it
-        Look at the trip counts of the loops around it: one of them is printed wrongly, or stands for a loop that never
+        Look at the trip counts of the loops around it. One of them is printed wrongly, or belongs to a loop that never
         ends.
 
     Example

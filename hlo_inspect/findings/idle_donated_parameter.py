@@ -19,19 +19,19 @@ from hlo_inspect.report.model import Finding
 
 
 class IdleDonatedParameter(Rule):
-    """Donated parameters that could have carried a temporary.
+    """Donated buffers idle while a temporary needs memory.
 
     What it finds
-        Arrays of the entry's parameters in `buffer_donor` that no output takes, and a temporary that is live at the peak, made
-        after the parameter is read for the last time, and no larger. Those below 1 MiB or 1 % of the peak are left out.
+        Parameter arrays in `buffer_donor` without an aliased output, and a temporary that is live at the peak. The temporary
+        is no larger and is defined after the last use of the parameter. Below 1 MiB or 1 % of the peak nothing is reported.
 
     Why it matters
-        XLA puts temporaries into the memory of a donated parameter only where an output takes that memory at the end. The
-        parameter was given away, and its memory is idle.
+        XLA puts temporaries into a donated parameter's buffer only if an output uses that buffer at the end. The caller
+        donated the parameter, and its memory is idle.
 
     How to fix it
-        Return an array of the parameter's shape, type and sharding, the new value most likely: see whether it is
-        returned in another type, or with another sharding. The bytes are an upper bound: another moment may become the peak.
+        Return an array of the parameter's shape, type and sharding, usually its new value. Check if the new value is
+        returned in another type or sharding. The bytes are an upper bound: another position may become the peak.
 
     Example
         HloModule step, is_scheduled=true, buffer_donor={ (0, {}) }

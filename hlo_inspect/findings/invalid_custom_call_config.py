@@ -10,18 +10,18 @@ from hlo_inspect.report.model import Finding
 
 
 class InvalidCustomCallConfig(Rule):
-    """Known custom calls with an unusable configuration.
+    """A known custom call has an unusable configuration.
 
     What it finds
-        Custom calls of a target whose cost is known (a cuBLAS matrix multiplication, a Triton or Mosaic kernel with
-        an estimate) whose `backend_config`, or an operand, does not say what the cost depends on.
+        Custom calls of a target with a known cost: cuBLAS matrix multiplications, Triton and Mosaic kernels with an
+        estimate, and others. Their `backend_config`, or an operand, lacks a value that the cost depends on.
 
     Why it matters
-        The FLOPs and bytes of these calls are in no figure, so that those of the module are too low or unknown.
+        The FLOPs and bytes of these calls are in no figure, so figures of the module are too low or unknown.
 
     How to fix it
-        Look at the `backend_config` in the line. Dumps of very old and very new versions of XLA can write it
-        otherwise: please report the line.
+        Look at the `backend_config` in the line. Very old and very new versions of XLA can write it differently: please
+        report the line.
 
     Example
         HloModule step

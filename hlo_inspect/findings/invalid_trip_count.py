@@ -10,18 +10,17 @@ from hlo_inspect.report.model import Finding
 
 
 class InvalidTripCount(Rule):
-    """Loops whose printed trip count makes no sense.
+    """A loop's printed trip count makes no sense.
 
     What it finds
         `while` instructions whose `known_trip_count` is not a whole number.
 
     Why it matters
-        How often the loop runs is then worked out from its counter; where that fails too, every figure of a step
-        is unknown.
+        The trip count is then computed from the loop's counter. If that fails too, every figure of a step is unknown.
 
     How to fix it
-        Look at the `backend_config` of the line. XLA prints `{"known_trip_count":{"n":"12"}}`; anything else comes
-        from another tool.
+        Look at the `backend_config` of the line. XLA prints `{"known_trip_count":{"n":"12"}}`; other forms come from
+        another tool.
 
     Example
         HloModule step

@@ -12,19 +12,19 @@ _NAMED = 4
 
 
 class KeptGatheredParameter(Rule):
-    """Gathered parameters kept for the backward pass.
+    """Gathered parameters stay live until the backward pass.
 
     What it finds
-        Results of all-gathers of parameters that both the forward and the backward pass read, so that the gathered
-        array is in memory between the two. Those below 1 MiB or 1 % of the peak together are left out.
+        Results of all-gathers of parameters that both the forward and the backward pass read. The gathered array is live
+        between the two. Below 1 MiB or 1 % of the peak in total nothing is reported.
 
     Why it matters
-        Weights are divided among devices so that no device holds all of them; what is gathered once and kept undoes
-        that, with one array for each layer.
+        Weights are sharded so that no device holds all of them. Gathered weights that stay live undo this, with one array
+        per layer.
 
     How to fix it
-        Gather again in the backward pass: `jax.checkpoint` around the layer with a policy that does not save the gathered
-        weights, or a scan over the layers.
+        Gather again in the backward pass. Put `jax.checkpoint` around the layer, with a policy that does not save gathered
+        weights, or scan over the layers.
 
     Example
         HloModule step, is_scheduled=true, num_partitions=2

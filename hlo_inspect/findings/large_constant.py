@@ -12,18 +12,18 @@ LARGE = 1 << 20
 
 
 class LargeConstant(Rule):
-    """Constants of more than 1 MiB.
+    """The program holds a constant of more than 1 MiB.
 
     What it finds
-        Arrays of more than 1 MiB that are constants of the program, with the scope that they come from.
+        Constants of the program of more than 1 MiB, with their scope.
 
     Why it matters
-        A constant takes device memory for as long as the program is loaded, on every device whole, beside the array that
-        it was made from. It makes compilation slow and the compiled program large, and another value compiles it again.
+        A constant takes device memory while the program is loaded, whole on every device. The array that it was made from
+        takes memory too. Compilation is slow, the compiled program is large, and another value compiles it again.
 
     How to fix it
-        Hand the array in as an argument instead of closing over it. Where XLA folded it, build it on the device: from
-        `iota`, or behind `jax.lax.optimization_barrier`.
+        Pass the array as an argument instead of closing over it. If XLA folded it, build it on the device: from `iota`, or
+        behind `jax.lax.optimization_barrier`.
 
     Example
         HloModule step

@@ -10,21 +10,20 @@ from hlo_inspect.report.model import Finding
 
 
 class MeshMismatch(Rule):
-    """A mesh given with `--mesh` that does not fit.
+    """The mesh given with `--mesh` does not fit the program.
 
     What it finds
-        Axes of `--mesh` that are over as many devices as the program has, but cut them otherwise than the device mesh
-        that all groups and shardings fit. A mesh of another number of devices is a usage error.
+        Axes of `--mesh` that cover all devices of the program, but divide them differently than its groups and shardings do.
+        A mesh of another number of devices is a usage error.
 
     Why it matters
-        The axes cannot be named as asked: tables show `d0`, `d1`, … or the names that the program prints.
+        The axes cannot have the given names. Tables show `d0`, `d1`, … or the names that the program prints.
 
     How to fix it
-        Give the axes from major to minor, with the sizes that `mesh.shape` has; `hlo-inspect collectives` prints
-        them.
+        Give the axes from major to minor, with the sizes of `mesh.shape`; `hlo-inspect collectives` prints them.
 
     Example
-        hlo-inspect collectives dump.txt --mesh data=3,model=2      # where mesh.shape is 2x3
+        hlo-inspect collectives dump.txt --mesh data=3,model=2      # if mesh.shape is 2x3
     """
 
     code = "HI205"

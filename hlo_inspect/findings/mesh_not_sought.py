@@ -10,18 +10,18 @@ from hlo_inspect.report.model import Finding
 
 
 class MeshNotSought(Rule):
-    """A device mesh not looked for: too many devices.
+    """Too many devices to search for a device mesh.
 
     What it finds
-        Modules whose device groups and shardings, written out, have far more device ids than the text has characters:
+        Modules whose device groups and shardings have far more device ids than the text has characters.
         `[524288,2]<=[2,524288]T(1,0)` is short and stands for a million.
 
     Why it matters
         `mesh.shape` and the axes of collectives are unknown.
 
     How to fix it
-        Look at the largest of the groups and shardings; no machine has so many devices. A real program of so many is
-        larger, and its mesh is looked for.
+        Look at the largest of the groups and shardings; no machine has that many devices. The text of a real program of
+        that size is longer, and its mesh is found.
 
     Example
         HloModule step

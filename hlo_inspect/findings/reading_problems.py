@@ -24,10 +24,10 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "unreadable-line",
         "warning",
         "A line inside a module that cannot be read.",
-        "Lines between the braces of a computation that are not instructions, and instructions of which an attribute that a "
-        "command needs makes no sense or is missing, as in a text that was printed with `print_extra_attributes=false`.",
-        "A line that is no instruction is in no figure; of an instruction what could be read is kept. `module.unparsed_lines` "
-        "counts such lines; where it is 0, every line was read.",
+        "Lines in a computation that are not instructions. Instructions whose needed attribute is missing or makes no sense. "
+        "`print_extra_attributes=false` prints such texts.",
+        "No figure includes a line that is not an instruction; of an instruction the readable part counts. "
+        "`module.unparsed_lines` counts such lines; if it is 0, every line was read.",
         f"{_DAMAGED} If XLA prints such a line, please report it.",
         "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  this is no instruction\n  ROOT n = f32[4]{0} negate(p)\n}",
     ),
@@ -36,10 +36,9 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "truncated-module",
         "error",
         "The text ends, or another begins, inside the module.",
-        "Modules whose last computation is not closed, that have a header and nothing else, or that go on after text which "
-        "is not HLO.",
-        "The figures are those of a part of the module: counts and sums are lower bounds. `hlo-inspect check` refuses such an "
-        "input with exit status 3, except with --allow-partial.",
+        "Modules with an open last computation, with a header only, or with other text before their end.",
+        "The figures cover a part of the module: counts and sums are lower bounds. `hlo-inspect check` refuses such an "
+        "input with exit status 3, unless --allow-partial is given.",
         f"{_DAMAGED} A process that was killed while it wrote the dump leaves such a file too.",
         "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)",
     ),
@@ -48,8 +47,7 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "invalid-header-attribute",
         "warning",
         "A header attribute that makes no sense.",
-        "Header attributes whose value is not of the form that XLA prints, such as a number of partitions that is not a "
-        "number.",
+        "Header attributes with a value that XLA never prints, for example `num_partitions=many`.",
         "The module is read as if the attribute were absent, for instance as one partition, or as nothing donated.",
         _DAMAGED,
         "HloModule m, num_partitions=many\n\nENTRY e {\n  ROOT p = f32[4]{0} parameter(0)\n}",
@@ -60,7 +58,7 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "warning",
         "An opcode that XLA does not have.",
         "Instructions whose opcode is neither in XLA today nor was in an earlier version.",
-        "The instruction is counted, but its FLOPs are unknown, and what it computes is not followed.",
+        "The instruction is counted, but its FLOPs are unknown, and the data flow through it is lost.",
         "Look for a misspelling in an edited text. An opcode that is new in XLA: please report it.",
         "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f32[4]{0} negative(p)\n}",
     ),
@@ -100,7 +98,7 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "error",
         "An operand that its computation does not define.",
         "Operand names that no instruction of the computation has.",
-        "XLA refuses such a module. The data flow through the instruction is lost: what it feeds is not followed.",
+        "XLA refuses such a module. The data flow through the instruction is lost.",
         "Look for a missing or unreadable line before the instruction, or for a misspelling in an edited text.",
         "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f32[4]{0} negate(q)\n}",
     ),
@@ -129,10 +127,10 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "quoted-lines",
         "info",
         "Instruction lines outside any computation.",
-        "Lines as people quote them, before, between or behind modules: contiguous, or with prose or `...` between them.",
-        "They are a module of their own that is there only in part: what they say is counted, what is about the whole "
-        "module is null. `hlo-inspect check` refuses such an input with exit status 3, except with --allow-partial.",
-        "Give the whole dump where the question is about the module.",
+        "Quoted lines before, between or after modules: contiguous, or with prose or `...` between them.",
+        "They are read as a partial module: counts cover these lines, and facts about the whole module are null. "
+        "`hlo-inspect check` refuses such an input with exit status 3, unless --allow-partial is given.",
+        "Give the whole dump if the question is about the module.",
         "%all-reduce.1 = f32[4]{0} all-reduce(%p), replica_groups={{0,1}}, to_apply=%add\n",
     ),
     RulePage(
@@ -140,10 +138,10 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "root-mismatch",
         "error",
         "A computation whose root disagrees with its signature.",
-        "Computations without an instruction marked `ROOT`, so that the last one is the root, and whose signature says "
-        "another result; without one the header's `entry_computation_layout`, or the fusion, call or while that runs them.",
-        "The line with the root is missing, or the last line is: figures that depend on the result, and the data flow out of "
-        "the computation, are those of another program. XLA refuses a signature that disagrees.",
+        "Computations without a `ROOT` whose last instruction, then the root, has another shape than the signature says. "
+        "Without a signature, `entry_computation_layout` or the caller says it.",
+        "The line with the root, or the last line, is missing. Figures that depend on the result are those of another program, "
+        "and so is the data flow. XLA refuses a signature that disagrees.",
         _DAMAGED,
         "HloModule m\n\nENTRY e (p: f32[4]) -> (f32[4]) {\n  p = f32[4]{0} parameter(0)\n  n = f32[4]{0} negate(p)\n}",
     ),
@@ -152,11 +150,10 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "missing-root",
         "warning",
         "A computation without a root among others that have one.",
-        "Computations without an instruction marked `ROOT`, in a module with XLA's header in which most computations have "
-        "one, although the shape of the last instruction is what is said of the computation; and computations that hold "
-        "nothing, which XLA refuses.",
-        "The last instruction is the root then. XLA marks the root of every computation that it prints: here the line may be "
-        "missing, and a reducer or fusion computes something else.",
+        "Computations without a `ROOT` in a module with XLA's header in which most computations have one. The last "
+        "instruction has the shape of the result. Empty computations, which XLA refuses, are reported too.",
+        "The last instruction is the root then. XLA marks the root of every computation. Here its line may be missing, and a "
+        "reducer or fusion computes something else.",
         f"{_DAMAGED} In a text that was written by hand, mark the root.",
         "HloModule m, entry_computation_layout={(f32[4]{0})->f32[]}\n\nadd {\n  x = f32[] parameter(0)\n"
         "  y = f32[] parameter(1)\n}\n\nf {\n  q = f32[4]{0} parameter(0)\n  ROOT n = f32[4]{0} negate(q)\n}\n\n"
@@ -248,7 +245,7 @@ STALE_IGNORE = RulePage(
     "info",
     "An entry under `ignore` in a policy covers no finding.",
     "Entries of which neither rule nor subject fits a finding of any report.",
-    "What was once ignored does not occur any more, or the entry never matched: it would hide a later finding unseen.",
+    "The ignored finding no longer occurs, or the entry never matched. It would hide a later finding.",
     "Delete the entry, or correct its subject.",
     "ignore:\n  - rule: HI101\n    subject: no_parameter_of_this_name\n    reason: donated by the caller",
 )

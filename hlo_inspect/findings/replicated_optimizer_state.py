@@ -14,22 +14,21 @@ WORTH_SHARE = 0.01  # share of the bytes of parameters per device, for the same 
 
 
 class ReplicatedOptimizerState(Rule):
-    """Optimizer state that devices hold in equal copies.
+    """Data-parallel devices replicate the optimizer's state.
 
     What it finds
-        Moments, master weights and other state of the optimizer that several devices hold in equal copies, while
-        another parameter, which the step only reads, is divided among these devices: those are the data-parallel
-        ones. The bytes at stake are what one device saves: of n parts it keeps the largest. It is reported where each
-        device would save at least 16 MiB, and at least 1 % of the bytes of its parameters; for less nobody changes a
-        sharding.
+        Moments, master weights and other optimizer state that several devices hold in equal copies. A parameter that the
+        step only reads is divided among these devices, so they are the data-parallel devices. The bytes at stake are the
+        saving of one device: all but the largest of n parts. The saving is 16 MiB or more and 1 % or more of the device's
+        parameters.
 
     Why it matters
-        Each device computes the same update and keeps the same state. Divided among n devices the state takes one part
-        of n on each (ZeRO stage 1; Rajbhandari et al. 2020, arXiv:1910.02054), for one all-gather of the new weights.
+        Each device computes the same update and holds the same state. Sharded over n devices, each holds 1/n of the state
+        (ZeRO stage 1; Rajbhandari et al. 2020, arXiv:1910.02054), for one all-gather of the new weights.
 
     How to fix it
-        Give the optimizer's state a sharding over the axis of the batch: in JAX `out_shardings` of the jitted `init`
-        and `step`, with `NamedSharding(mesh, PartitionSpec("data"))` for the moments.
+        Shard the optimizer's state over the batch axis. In JAX set `out_shardings` of the jitted `init` and `step`, with
+        `NamedSharding(mesh, PartitionSpec("data"))` for the moments.
 
     Example
         HloModule step, num_partitions=8

@@ -17,19 +17,19 @@ _SHOWN = 4
 
 
 class SavedActivations(Rule):
-    """Activations that are kept for the backward pass.
+    """Activations saved for the backward pass are large.
 
     What it finds
-        Arrays that are live at the peak, written by the forward and read by the backward pass, where they are a quarter
-        of the peak or more, by scope or else by line of source, the largest first.
+        Arrays, live at the peak, that the forward pass writes and the backward pass reads. Together they are a quarter of
+        the peak or more. They are grouped by scope, or by source line without a scope, the largest first.
 
     Why it matters
-        They are what grows with the batch and the sequence, and often what decides whether a step fits.
+        They grow with batch and sequence length, and often decide if a step fits.
 
     How to fix it
-        `jax.checkpoint` on the function of a scope computes its activations again in the backward pass: it frees at most
-        the bytes that the finding gives. In a scan it frees nearly all of them; of layers that are written one after the
-        other XLA may undo it. A policy keeps those that are dear to compute; offloading moves them to the host.
+        `jax.checkpoint` on the function of a scope computes its activations again in the backward pass. It frees at most the
+        bytes of the finding. In a scan it frees nearly all of them; for unrolled layers XLA may undo it. A policy saves
+        expensive activations; offloading moves them to the host.
 
     Example
         HloModule step, is_scheduled=true

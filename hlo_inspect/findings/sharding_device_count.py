@@ -11,18 +11,18 @@ from hlo_inspect.report.model import Finding
 
 
 class ShardingDeviceCount(Rule):
-    """Shardings over another number of devices.
+    """A sharding has a wrong number of devices.
 
     What it finds
-        Shardings of the entry computation whose device list does not have as many devices as the program has
-        partitions, or names a device twice.
+        Shardings of the entry computation whose device list is longer or shorter than the number of partitions, or names a
+        device twice.
 
     Why it matters
-        XLA refuses such a program. The device mesh, and with it the axes of all collectives, cannot be known.
+        XLA refuses such a program. The device mesh and the axes of all collectives are unknown.
 
     How to fix it
-        Compare the sharding with `num_partitions` in the header. A text whose header was edited, or that was
-        put together from two dumps, has such shardings.
+        Compare the sharding with `num_partitions` in the header. A text with an edited header, or from two dumps, has such
+        shardings.
 
     Example
         HloModule step, num_partitions=4

@@ -11,19 +11,19 @@ from hlo_inspect.report.model import Finding
 
 
 class TilePadding(Rule):
-    """Arrays that tiles make several times as large.
+    """Tiles make an array several times as large.
 
     What it finds
-        Arrays that are live at the peak and take at least twice the bytes of their elements, with padding of at least
-        1 MiB and 1 % of the peak. Equal ones are one finding.
+        Arrays, live at the peak, of twice the bytes of their elements or more. Their padding is 1 MiB or more and 1 % of the
+        peak or more. Equal arrays are one finding.
 
     Why it matters
-        TPU pads the two most minor dimensions to tiles, such as 8 x 128 numbers: a minor dimension of 2 takes 64 times
-        its bytes, in memory and in what is moved.
+        TPU pads the two minor dimensions to tiles, for example 8 x 128 numbers. A minor dimension of 2 takes 64 times its
+        bytes, in memory and in traffic.
 
     How to fix it
-        Let a large dimension be the last one: transpose the array, join small dimensions, or split off the small one into
-        arrays of their own. For several arrays of a few numbers each, store one array with the numbers in front.
+        Make a large dimension the last one: transpose the array, join small dimensions, or split off the small one. Store
+        several arrays of a few numbers as one array with these numbers in the first dimension.
 
     Example
         HloModule step, is_scheduled=true

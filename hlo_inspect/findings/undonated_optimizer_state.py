@@ -11,16 +11,15 @@ from hlo_inspect.report.model import Finding
 
 
 class UndonatedOptimizerState(Rule):
-    """Optimizer state that could be donated and is not.
+    """The optimizer's state could be donated and is not.
 
     What it finds
-        Parameters that the optimizer's data flow shows to be its state, for which an output of the same shape, type,
-        sharding and layout takes no parameter's buffer. Scalars are left out, and nothing is reported below 1 KiB of
-        state.
+        Parameters that data flow shows to be optimizer state. An output of the same shape, type, sharding and layout uses no
+        parameter's buffer. Scalars are left out; below 1 KiB of state nothing is reported.
 
     Why it matters
-        The old and the new state are in device memory at once. Adam keeps two moments of the size of the weights, which
-        is 8 bytes per weight in float32; without donation they take 16.
+        The old and the new state are in device memory at once. Adam's two moments take 8 bytes per weight in float32, and
+        16 without donation.
 
     How to fix it
         In JAX donate the optimizer's state with the weights: `jax.jit(step, donate_argnums=(0, 1))` of

@@ -15,18 +15,18 @@ WORTH_A_WARNING = 1 << 20
 
 
 class UndonatedParameter(Rule):
-    """Parameters that could be donated and are not.
+    """Parameters could be donated and are not.
 
     What it finds
-        Arrays of the entry's parameters that are in neither `input_output_alias` nor `buffer_donor`, although an
-        output that takes no parameter's buffer is their new value: the weights of a training step, or the cache of a
-        decode step. Data flow says which these are; --quick leaves the rule out. It is a warning if the program has
-        an optimizer or at least 1 MiB would be saved, otherwise an info. Arrays below 1 KiB are left out, and so is the
-        state that HI505 names. Without a header nothing is reported.
+        Entry parameters in neither `input_output_alias` nor `buffer_donor` whose new value is an output without a
+        parameter's buffer. Examples are the weights of a training step, or the cache of a decode step. Data flow decides;
+        --quick skips the rule. The finding is a warning if the program has an optimizer, or if donation saves 1 MiB or
+        more; else it is an info. Arrays below 1 KiB and the state that HI505 names are left out. Without a header nothing
+        is reported.
 
     Why it matters
-        XLA allocates a second buffer for the output, so that the old and the new value are in device memory at
-        once. For the weights and the optimizer's state of a training step that doubles their memory.
+        XLA allocates a second buffer for the output, so the old and the new value are in device memory at once. For weights
+        and optimizer state this doubles their memory.
 
     How to fix it
         In JAX name the arguments that the caller does not use again: `jax.jit(step, donate_argnums=(0,))`. Do not

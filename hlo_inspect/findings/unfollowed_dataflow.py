@@ -13,20 +13,19 @@ MAX_FAULTS = 20
 
 
 class UnfollowedDataflow(Rule):
-    """Instructions at which the data flow is lost.
+    """The data flow is lost at an instruction.
 
     What it finds
-        Instructions with operands that are not defined, cannot be read or are too few, instructions that depend on
-        themselves, and expressions that are too large to compare. At most 20 are reported; all instructions of which a
-        printer left out operands or the index of an element are one.
+        Instructions with undefined, unreadable or missing operands, instructions that depend on themselves, and expressions
+        that are too large to compare. The rule reports up to 20. Instructions whose operands or tuple index the printer
+        left out count as one.
 
     Why it matters
-        What such an instruction feeds is not followed. An optimizer update that depends on it is not found, or not
-        recognised.
+        Data flow out of such an instruction is not followed. An optimizer update that depends on it is not recognized.
 
     How to fix it
-        Look at the instruction. A text in which operands do not fit comes from a dump that was cut or edited. If an
-        expression of a real training step is too large, please report it.
+        Look at the instruction. Operands that do not fit come from a truncated or edited dump. If an expression of a real
+        training step is too large, please report it.
 
     Example
         HloModule step

@@ -10,18 +10,18 @@ from hlo_inspect.report.model import Finding
 
 
 class UnreadableDeviceGroups(Rule):
-    """Collectives whose device groups cannot be read.
+    """The device groups of a collective cannot be read.
 
     What it finds
-        `replica_groups` of a collective that are neither lists of device ids nor an iota list of which the sizes
-        fit: `[2,4]<=[4]` is 8 devices out of 4.
+        `replica_groups` that are neither lists of device ids nor an iota list with sizes that fit. `[2,4]<=[4]` is 8
+        devices out of 4.
 
     Why it matters
-        The group size decides what one device sends. It is unknown for this collective, so that the wire bytes of
-        the whole module are unknown either.
+        The group size decides the bytes that one device sends. It is unknown for this collective, so the sent bytes of the
+        module are unknown too.
 
     How to fix it
-        Look at the line: such text comes from a dump that was cut or edited. If XLA prints it, please report it.
+        Look at the line: such text comes from a truncated or edited dump. If XLA prints it, please report it.
 
     Example
         HloModule step, num_partitions=4

@@ -11,21 +11,20 @@ from hlo_inspect.report.model import Finding
 
 
 class WholeLayerStack(Rule):
-    """The whole stack of a loop kept where one layer would do.
+    """A stack of layers is live whole; loops read one layer.
 
     What it finds
-        Temporaries that are live at the peak and hold a parameter converted, copied, transposed or gathered, where nothing
-        reads them but the bodies of loops, and those read one layer at a time. Those that save less than 1 MiB or 1 % of the
-        peak are left out.
+        Temporaries, live at the peak, that hold a parameter converted, copied, transposed or gathered. Only bodies of loops
+        read them, one layer at a time. Savings below 1 MiB or 1 % of the peak are left out.
 
     Why it matters
-        The parameter is in memory beside it, whole. If the body of the loop did the same to the layer that it has just
-        sliced, one layer would be there at a time.
+        The whole parameter is in memory beside its converted copy. If the loop's body converted the layer that it has
+        just sliced, one layer would be live at a time.
 
     How to fix it
-        Do it inside of the scanned function, to its layer. Where XLA moved it out of the loop, keep it there with
-        `jax.lax.optimization_barrier` on the layer. The bytes are an upper bound: another moment may become the peak, and a
-        loop of the forward and one of the backward pass each do the work again.
+        Convert the layer inside the scanned function. If XLA moved the conversion out of the loop, keep it there with
+        `jax.lax.optimization_barrier` on the layer. The bytes are an upper bound: another position may become the peak, and
+        the forward and the backward loop each repeat the work.
 
     Example
         HloModule step, is_scheduled=true

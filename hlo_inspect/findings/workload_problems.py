@@ -32,9 +32,9 @@ WORKLOAD_PROBLEMS: tuple[RulePage, ...] = (
         "error",
         "A workload with fewer or more rows than it states.",
         "Workload files whose second line is not the number of rows that follow it.",
-        "Clients read as many rows as the second line states. Of fewer they repeat the numbers of the last one under empty "
-        "names, so that times are too large; of more they leave out the last ones. Neither is an error to them.",
-        "Write the number of rows into the second line, or look for the rows that were cut off.",
+        "Clients read the number of rows that the second line states. If rows are missing, they repeat the numbers of the last "
+        "one, and times are too large. They ignore further rows. Neither is an error to them.",
+        "Write the number of rows into the second line, or look for the missing rows.",
         "DATA\n3\nconv1 -1 10 NONE 0 10 NONE 0 10 ALLREDUCE 64 1\nfc -1 10 NONE 0 10 NONE 0 10 ALLREDUCE 64 1\n",
     ),
     RulePage(
@@ -42,10 +42,10 @@ WORKLOAD_PROBLEMS: tuple[RulePage, ...] = (
         "malformed-workload-row",
         "error",
         "A row of a workload that is read in the wrong place.",
-        "Rows with a field too few or too many, a blank in their name, a float or a negative number, or a number of more "
-        "than 64 bits.",
-        "Clients read one field after the other. From such a field on they read nothing, or everything in the wrong place, "
-        "and end without an error: SimAI then writes an empty table. Here totals of what the row does not say are null.",
+        "Rows with a missing or additional field, or a blank in the name. Numbers that are floats, negative or larger than 64 "
+        "bits.",
+        "Clients read one field after the other. After such a field they read nothing, or everything in the wrong place. They "
+        "end without an error; SimAI writes an empty table. Here the totals of missing fields are null.",
         "Write times and sizes as integers, names without blanks, and a field for each of the twelve columns.",
         "DATA\n1\nconv1 -1 10.5 NONE 0 10 NONE 0 10 ALLREDUCE 64 1\n",
     ),
@@ -54,10 +54,10 @@ WORKLOAD_PROBLEMS: tuple[RulePage, ...] = (
         "unknown-workload-collective",
         "warning",
         "A collective of a workload that moves nothing.",
-        "Words such as BROADCAST that no client knows, and those with a suffix that names no group to the client of the file.",
-        "The client takes the cell for one without communication: its bytes cost no time. Such bytes are in "
-        "`workload.unknown_bytes`, and in no total where no client knows the word.",
-        "Name ALLREDUCE, ALLGATHER, REDUCESCATTER or ALLTOALL, for SimAI with _EP or _DP_EP where experts are meant.",
+        "Words such as BROADCAST that no client knows, and words whose suffix names no group to the file's client.",
+        "The client reads the cell as one without communication: its bytes cost no time. They count in "
+        "`workload.unknown_bytes`, and in no total if no client knows the word.",
+        "Name ALLREDUCE, ALLGATHER, REDUCESCATTER or ALLTOALL, for SimAI with _EP or _DP_EP for experts.",
         "DATA\n1\nconv1 -1 10 NONE 0 10 NONE 0 10 BROADCAST 64 1\n",
     ),
     RulePage(
@@ -75,13 +75,12 @@ WORKLOAD_PROBLEMS: tuple[RulePage, ...] = (
         "workload-header",
         "error",
         "A header of a workload that a client does not read.",
-        "First lines with a policy or key that no client knows, with a key that is missing, in another order than ASTRA-sim "
-        "1.0 reads, or whose number is none or too large.",
-        "SimAI only warns of a mismatch and goes on: without vpp or ga the total time is NaN or infinity, without pp or "
-        "model_parallel_NPU_group it divides by 0. ASTRA-sim 1.0 reads numbers by their place, whatever the keys are "
-        "called.",
-        "Write the file again with aicb of today, or add the keys: vpp is the number of layers of a stage, pp_comm the "
-        "bytes of one micro-batch's activations.",
+        "First lines with an unknown policy or key, or a missing key. Orders that ASTRA-sim 1.0 does not read. Numbers that "
+        "are invalid or too large.",
+        "SimAI warns of a mismatch and goes on. Without vpp or ga its total time is NaN or infinity; without pp or "
+        "model_parallel_NPU_group it divides by 0. ASTRA-sim 1.0 reads numbers by position and ignores the keys.",
+        "Write the file again with current aicb, or add the keys. vpp is the number of layers of a stage. pp_comm is "
+        "the bytes of one micro-batch's activations.",
         _SIMAI.format(2).replace("vpp: 2 ", "") + "1\nmlp -1 10 ALLREDUCE 64 10 NONE 0 10 NONE 0 1\n",
     ),
     RulePage(
@@ -100,8 +99,8 @@ WORKLOAD_PROBLEMS: tuple[RulePage, ...] = (
         "unissued-workload-collective",
         "info",
         "A collective of a workload that its policy never runs.",
-        "Collectives in a pass for which the policy uses no dimension of the network, such as the forward pass of DATA, and "
-        "all but the first row's of MICRO.",
+        "Collectives in a pass without a network dimension in this policy, for example the forward pass of DATA. Of MICRO only "
+        "the first row runs.",
         "The bytes are in the totals of the file, and cost the client no time.",
         "Choose a policy that uses these passes, or one file for each row of a benchmark.",
         "DATA\n1\nconv1 -1 10 ALLGATHER 64 10 NONE 0 10 ALLREDUCE 64 1\n",

@@ -198,7 +198,7 @@ def _read_fields(fields: list[tuple[str, int]], values: list[int | str | None]) 
     for field_index, (field, column) in enumerate(fields):
         is_word = _WORD.match(field) is not None
         if is_word != (field_index in _WORDS):
-            yield FieldFault(f"{shown_field(field)} where {'a number' if is_word else 'a collective'} belongs", column)
+            yield FieldFault(f"{shown_field(field)} instead of {'a number' if is_word else 'a collective'}", column)
             break
         values.append(field if is_word else _number(field))
         if values[-1] is None:

@@ -200,7 +200,7 @@ def test_parts_of_memory_that_are_not_known_are_named() -> None:
     rows = (("arguments", 1024), ("outputs beside arguments", 0), ("constants", 0), ("temporaries", None))
     chart = fit_chart({"memory_parts": Table("memory_parts", "", columns, rows)})
     assert chart is not None
-    assert chart.sentence == "What the program needs of device memory at least: without temporaries, which are unknown."
+    assert chart.sentence == "Device memory that the program needs, or more: temporaries are unknown."
     assert chart.text == "arguments: 1.00 KiB; temporaries: ?"
     assert marks(chart.figure, "x") == [1024]
 
@@ -302,7 +302,7 @@ def test_the_timeline_says_how_long_phases_take() -> None:
     rows = report(dump).table("time_by_phase").records()
     text = charts(dump)["timeline"].text
     assert len(text.split("; ")) == len(rows)
-    assert all(f"{row['phase']}: {format_value(row['estimate_s'], 'seconds')} by the model" in text for row in rows)
+    assert all(f"{row['phase']}: estimate {format_value(row['estimate_s'], 'seconds')}" in text for row in rows)
 
 
 # -- texts ------------------------------------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ def test_a_key_that_is_missing(key: str, message: str) -> None:
         ("ep: 2", "ep: two", "ep: two is no integer"),
         ("ep: 2", "ep: 2 ep: 2", "the key ep occurs twice"),
         ("pp_comm: 9", "pp_comm:", "pp_comm has no value"),
-        ("pp_comm: 9", "pp_comm: 2147483648", "is too large for a client"),
+        ("pp_comm: 9", "pp_comm: 2147483648", "is too large for clients"),
         ("pp_comm: 9", f"pp_comm: {'9' * 5000}", "is too large"),
         ("ga: 5", "ga: 0", "ga is not positive"),
         ("all_gpus: 256", "all_gpus: 250", "TP 8 x PP 4 = 32 does not divide the 250 devices"),

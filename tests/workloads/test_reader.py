@@ -57,7 +57,7 @@ def test_fewer_and_more_rows_than_stated(stated: int, line: int) -> None:
         (" 20 ", f" {'9' * 5000} ", 26, "(5000 characters) is larger than 64 bits"),
         (" 20 ", f" {2**64} ", 26, "is larger than 64 bits"),
         (" 20 ", " 1e3 ", 26, "1e3 is not an integer"),
-        (" 20 ", " ", 26, "ALLGATHER where a number belongs"),
+        (" 20 ", " ", 26, "ALLGATHER instead of a number"),
         (" 5", " 5 7", 64, "a field too many: 7"),
         (" 5", " 5 MODEL", 64, "a policy belongs to rows of HYBRID_CUSTOMIZED only"),
         ("layer ", "layer one ", 7, "a blank in the name"),

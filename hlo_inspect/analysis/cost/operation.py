@@ -174,7 +174,7 @@ def wrapped(opcode: str) -> str:
 def first_array(shape: Shape) -> ArrayShape:
     while isinstance(shape, TupleShape):
         if not shape.elements:
-            raise UnknownCostError("an empty tuple is given where an array is needed")
+            raise UnknownCostError("an empty tuple is given instead of an array")
         shape = shape.elements[0]
     return shape
 

@@ -144,7 +144,7 @@ def cholesky(op: Operation) -> Work:
 def _last_dimension(op: Operation) -> int:
     matrix = op.operand_array(0)
     if not matrix.dimensions:
-        raise UnknownCostError("a scalar is given where a matrix is needed")
+        raise UnknownCostError("a scalar is given instead of a matrix")
     return dimension(matrix, len(matrix.dimensions) - 1)
 
 

@@ -29,7 +29,7 @@ from hlo_inspect.request import Request
     metavar="COND",
     multiple=True,
     shell_complete=completion.facts,
-    help="Exit with 1 if this holds: 'memory.peak_bytes > +5%', 'collectives.count != 0' (NEW - OLD), "
+    help="Exit with 1 if this holds, for example 'memory.peak_bytes > +5%' or 'collectives.count != 0' (NEW - OLD); "
     "'optimizer.name different', or different (any difference).",
 )
 @click.option(

@@ -89,7 +89,7 @@ def find_module(data: memoryview, depth: int = 2) -> SerializedModule | None:
                 first = value if number == 1 else first
                 is_module = is_module or (number == 3 and _is_computation(value))
     except CutOffError:
-        fault = "is cut off"
+        fault = "is truncated"
     except WireError:
         fault = "is damaged"
     if is_module:

@@ -174,7 +174,7 @@ def _read_cut(text: str, start: int, line_end: int) -> tuple[_Read | None, int]:
         if operand_end < len(whole):
             last = operand_end
     left_out = "cut_off)" if last == bracket + 1 else ", cut_off)"
-    return _Read(start + last, left_out, "the line is cut off: its operands and attributes are not all there"), line_end
+    return _Read(start + last, left_out, "the line is truncated: operands or attributes are missing"), line_end
 
 
 def _is_instruction(row: tokens.Row) -> bool:

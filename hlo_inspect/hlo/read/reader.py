@@ -430,7 +430,7 @@ class ModuleReader:
         first, module.unparsed_lines = self._run_mark
         module.problems.drop_from(UNREADABLE, first)
         inside = self._open.computation.name if self._open is not None else None
-        module.note("HI002", "the module is cut off here: what follows is no HLO", first, inside)
+        module.note("HI002", "the module is truncated here: the next text is not HLO", first, inside)
         return False
 
     def _note_unreadable(self, message: str, line: int, column: int | None, lines: int) -> None:

@@ -22,7 +22,7 @@ _FACTS: tuple[tuple[str, Unit, str], ...] = (
     ("exposed_collective_s", "seconds", "exposed time of collectives, at bounds"),
     ("step_s", "seconds", "bound of a step"),
     ("estimate_kernels_s", "seconds", "estimate of the kernels of a step, without collectives"),
-    ("estimate_exposed_collective_s", "seconds", "exposed time of collectives, by the model"),
+    ("estimate_exposed_collective_s", "seconds", "exposed time of collectives, at estimates"),
     ("estimate_step_s", "seconds", "estimate of a step"),
     ("compiler_cycles", "count", "the compiler's own estimates of the kernels of a step"),
     ("mfu_bound", "share", "upper bound of MFU: FLOPs without recomputation / (bound of the step × peak)"),

@@ -178,7 +178,7 @@ def by_pass(totals: WorkloadTotals) -> Table:
         bounded("collectives", "count", lambda name: _pass_row(totals.count, name)),
         bounded("bytes", "bytes", lambda name: _pass_row(totals.size, name)),
     )
-    return Table.of("workload_passes", f"One pass over the rows (compute in {time_unit(totals)})", columns, (*PASSES, UPDATE))
+    return Table.of("workload_passes", f"Pass over the rows (compute in {time_unit(totals)})", columns, (*PASSES, UPDATE))
 
 
 def _pass_row(sum_of: Callable[..., PartialSum], name: str) -> PartialSum:

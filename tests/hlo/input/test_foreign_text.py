@@ -128,7 +128,7 @@ def test_a_module_that_is_cut_off_or_damaged() -> None:
     for length in range(30, 2 + len(HLO_MODULE_PROTO)):
         damaged = find_module(memoryview(HLO_PROTO[:length]))
         assert damaged is not None
-        assert damaged.fault == "is cut off"
+        assert damaged.fault == "is truncated"
     damaged = find_module(memoryview(HLO_PROTO + b"\x00\x00"))
     assert damaged is not None
     assert damaged.fault == "is damaged"

@@ -93,7 +93,7 @@ def test_a_line_that_is_cut_off_is_counted_and_said() -> None:
     assert (row["result_bytes"], row["operand_bytes"]) == (64 * 4, None)
     assert report.facts["collectives.count"] == 1 if "collectives.count" in report.facts else True
     cut = next(finding for finding in report.findings if finding.rule == "HI001")
-    assert "cut off" in cut.message
+    assert "is truncated" in cut.message
     assert cut.location is not None and cut.location.line == 1
 
 

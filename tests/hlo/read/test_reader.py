@@ -219,7 +219,7 @@ def test_a_module_that_is_cut_off_by_other_text() -> None:
     noise = "".join(f"I0405 step {n}: loss 0.5 {{\n" for n in range(100))
     text = "HloModule m\n" + BODY + ENTRY[: ENTRY.index("  ROOT")] + noise + WHOLE
     first, second = modules(text)
-    assert problems(first) == [("HI002", 8, None, "the module is cut off here: what follows is no HLO", 1)]
+    assert problems(first) == [("HI002", 8, None, "the module is truncated here: the next text is not HLO", 1)]
     assert first.unparsed_lines == 0
     assert first.opcode_counts == {"parameter": 2, "sqrt": 1}
     assert (second.first_line, codes(second)) == (108, [])
@@ -289,7 +289,7 @@ def test_text_after_a_cut_belongs_to_another_module() -> None:
     first, second = modules(f"HloModule m\n{BODY}\n{ENTRY[: ENTRY.index('  ROOT')]}{noise}\n{other}")
     assert (list(first.computations), list(second.computations)) == (["body", "main"], ["other", "second"])
     assert (problems(first), problems(second)) == (
-        [("HI002", 9, None, "the module is cut off here: what follows is no HLO", 1)],
+        [("HI002", 9, None, "the module is truncated here: the next text is not HLO", 1)],
         [],
     )
 

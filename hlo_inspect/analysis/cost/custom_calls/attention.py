@@ -100,7 +100,7 @@ class Attention(NamedTuple):
         queries = self.batch * self.queries * self.heads * self.key_size
         count = elements(op.operand_array(0))
         if count not in (queries, queries + 2 * self.batch * self.keys * self.heads * self.key_size):
-            raise UnknownCostError(f"its queries have {count:,} elements where its backend_config states {queries:,}")
+            raise UnknownCostError(f"its queries have {count:,} elements, but its backend_config states {queries:,}")
         least = self.work(kernel, mask.pairs(self.queries, self.keys)).flops
         return CallCost(
             self.work(kernel),

@@ -117,7 +117,7 @@ def matrices(op: Operation, count: int) -> list[ArrayShape]:
     """Return the first `count` operands that are matrices. Raise UnknownCostError if there are fewer."""
     operands = [shape for shape in op.operand_shapes() if isinstance(shape, ArrayShape) and is_matrix(shape)]
     if len(operands) < count:
-        raise UnknownCostError(f"it has {len(operands)} matrices among its operands where {count} are needed")
+        raise UnknownCostError(f"it has {len(operands)} matrices among its operands, but {count} are needed")
     return operands[:count]
 
 

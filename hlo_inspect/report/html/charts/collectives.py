@@ -51,8 +51,7 @@ def axes_chart(tables: Tables) -> Chart | None:
     return Chart(
         "collectives-by-axis",
         "Sent in one step, by mesh axis",
-        "The bytes that one device sends along each axis of the mesh, by kind of collective: along the axis of the longest "
-        f"bar it sends most.{_unknown(listed)}",
+        f"Bytes that one device sends along each mesh axis, by kind of collective.{_unknown(listed)}",
         alt_text((f"{row['kind']} along {_axis_name(row['axis'])}", row.text("executed_wire_bytes")) for row in rows),
         figure,
         "collectives_by_axis_and_kind",

@@ -38,7 +38,7 @@ def changes_chart(tables: Tables) -> Chart | None:
     return Chart.of_measures(
         "differences-by-kind",
         "Differences by kind",
-        "Each part of a bar is one row of the table: to the right a step has more of it, to the left less.",
+        "Each part of a bar is one row of the table. Right: NEW has more; left: NEW has less.",
         measures,
         "changes",
         text=". ".join(measure.text for measure in measures),
@@ -97,7 +97,7 @@ def peak_differences_chart(tables: Tables) -> Chart | None:
     return Chart(
         "peak-differences",
         "Arrays at the peak, NEW - OLD",
-        "Each part of a bar is one kind of array: to the right more bytes of it are live at the peak, to the left fewer.",
+        "Each part of a bar is one kind of array. Right: NEW has more bytes at the peak; left: fewer.",
         _listed(bars),
         _by_kind(bars, "bytes", is_signed=True),
         "peak",
@@ -310,7 +310,7 @@ def figures_by_pass_chart(tables: Tables) -> Chart | None:
     return Chart.of_measures(
         "figures-by-pass",
         "Size of the module after each pass",
-        "Where the line is level a pass rewrote instructions without another figure. Grey marks are lower bounds.",
+        "A level line: the pass rewrote instructions but changed no figure. Grey marks are lower bounds.",
         measures,
         _HISTORY,
     )

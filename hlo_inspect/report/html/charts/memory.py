@@ -44,9 +44,9 @@ def fit_chart(tables: Tables) -> Chart | None:
         )
         for row in rows
     ]
-    labels, sentence = ["needed"], "What the program needs of device memory, in parts that add up to it."
+    labels, sentence = ["needed"], "Device memory that the program needs, in parts that add up."
     if missing:
-        sentence = f"What the program needs of device memory at least: without {missing}, which are unknown."
+        sentence = f"Device memory that the program needs, or more: {missing} are unknown."
     figure = bars_figure(labels, parts, "bytes", has_legend=True)
     measures = [Measure("In parts", figure, alt_text((row["part"], row.text("bytes")) for row in listed))]
     if fit is not None:
@@ -55,10 +55,10 @@ def fit_chart(tables: Tables) -> Chart | None:
         parts.append(
             BarSeries("memory of the accelerator", "$grid", [Bar(1, fit.least("capacity_bytes"), hover_text, fit.key)])
         )
-        fits = f"it fits, {fit.text('left_bytes')} are left" if fit["fits"] else "it does not fit"
-        sentence = f"What the program needs of the {fit.text('capacity_bytes')} of {fit['profile']}: {fits}."
+        fits = f"it fits, {fit.text('left_bytes')} left" if fit["fits"] else "it does not fit"
+        sentence = f"Need of the program beside the {fit.text('capacity_bytes')} of {fit['profile']}: {fits}."
         compared = bars_figure(labels, parts, "bytes", has_legend=True)
-        measures.append(Measure("Of the accelerator", compared, "; ".join(labels)))
+        measures.append(Measure("Beside the accelerator", compared, "; ".join(labels)))
     height = bars_height(len(labels) + 1)
     return Chart.of_measures("memory-fit", "Does it fit", sentence, measures, "memory_parts", height=height)
 
@@ -117,8 +117,8 @@ def curve_chart(tables: Tables) -> Chart | None:
     return Chart(
         "live-bytes",
         "Live bytes over the schedule",
-        "How many bytes are live while the program runs, with its phases behind the curve. What is live at the peak decides "
-        "what the program needs; hover shows the largest arrays of each moment.",
+        "Live bytes at each schedule position, with the phases behind the curve. The peak decides how much memory the program "
+        "needs. Hover shows the largest arrays of a position.",
         _peak_in_words(peak),
         {"data": [curve, *legend], "layout": layout},
         "live_curve",
@@ -206,7 +206,7 @@ def parameters_chart(tables: Tables) -> Chart | None:
     return Chart(
         "parameters",
         "Parameters by role",
-        "What the program takes in, and how much of it is donated: what is not keeps its memory beside the outputs.",
+        "Bytes of parameters by role, and the donated part. A parameter that is not donated needs memory beside the outputs.",
         alt_text((role_words(row["role"]), f"{row.text('bytes')}, {row.text('donated_bytes')} donated") for row in rows),
         figure,
         "params_by_role",

@@ -21,9 +21,9 @@ _WIDE, _TALL, _STACKED = 0.25, 0.2, 2
 _APART = 0.4  # powers of ten between the names of roofs
 _LARGEST_MARK = 36
 _MEASURES = (
-    ("estimate_flops_per_s", "By the model"),
-    ("bound_flops_per_s", "At least"),
-    ("compiler_flops_per_s", "By the compiler"),
+    ("estimate_flops_per_s", "Estimate"),
+    ("bound_flops_per_s", "Bound"),
+    ("compiler_flops_per_s", "Compiler"),
 )
 
 
@@ -195,7 +195,7 @@ def _trace(name: str, rows: Sequence[ChartRow], columns: tuple[str, str, str], l
 
 
 def _hover(row: ChartRow) -> str:
-    times = [("bound_s", "at least"), ("estimate_s", "by the model"), ("compiler_s", "by the compiler")]
+    times = [("bound_s", "bound"), ("estimate_s", "estimate"), ("compiler_s", "compiler")]
     times_text = ", ".join(f"{row.text(column)} {words}" for column, words in times if row[column] is not None)
     reached = "" if row["estimate_flops_per_s"] is None else f", {row.text('estimate_flops_per_s')}"
     return hover(

@@ -43,12 +43,12 @@ def step_chart(tables: Tables) -> Chart | None:
 
 
 _STEP = (
-    "Where the time goes: kernels by what bounds them, and exposed collectives, which no kernel overlaps. The upper bar is "
-    "what no run in this order can beat, the lower one what the model of the accelerator expects."
+    "Time of the step: kernels by their bound, and exposed collectives, which no kernel overlaps. Upper bar: bound, which no "
+    "run in this order can beat. Lower bar: estimate of the model."
 )
 _ALONE = (
-    "What binds the kernels: the upper bar is the time that they take at least, the lower one what the model of the "
-    "accelerator expects. The text is not scheduled, so overlap is unknown and collectives are left out."
+    "Time of the kernels by their bound. Upper bar: bound; lower bar: estimate of the model. The module is not scheduled, so "
+    "overlap is unknown and collectives are left out."
 )
 
 
@@ -57,15 +57,15 @@ def _times(rows: Sequence[ChartRow], title: str, sentence: str, table: str) -> C
     axes = iter(_OF_AXES * len(rows))
     for row in rows:
         bar_colour = _COLOURS.get(str(row["part"])) or next(axes)
-        least = Bar(0, row.least("bound_s"), _hover(row, "bound_s", "bound_share", "at least"), row.key)
-        likely = Bar(1, row.least("estimate_s"), _hover(row, "estimate_s", "share", "by the model"), row.key)
+        least = Bar(0, row.least("bound_s"), _hover(row, "bound_s", "bound_share", "bound"), row.key)
+        likely = Bar(1, row.least("estimate_s"), _hover(row, "estimate_s", "share", "estimate"), row.key)
         parts.append(BarSeries(str(row["part"]), bar_colour, (least, likely)))
-    figure = bars_figure(["at least", "by the model"], parts, "seconds")
+    figure = bars_figure(["bound", "estimate"], parts, "seconds")
     return Chart(
         "step",
         title,
         sentence,
-        alt_text((row["part"], f"at least {row.text('bound_s')}, by the model {row.text('estimate_s')}") for row in rows),
+        alt_text((row["part"], f"bound {row.text('bound_s')}, estimate {row.text('estimate_s')}") for row in rows),
         figure,
         table,
         height=bars_height(3),
@@ -98,8 +98,8 @@ def _costs(rows: Sequence[ChartRow]) -> Chart | None:
         return None
     return Chart.of_measures(
         "step",
-        "One step by phase",
-        "How much each phase of the step moves and computes; with --profile the page shows the time that this takes.",
+        "Step by phase",
+        "Bytes and FLOPs of each phase of the step; with --profile the page shows times.",
         measures,
         "cost_by_phase",
         text=alt_text((row["phase"], f"{row.text('bytes_accessed')} moved, {row.text('flops')}") for row in rows),
@@ -130,9 +130,9 @@ def timeline_chart(tables: Tables) -> Chart | None:
     return Chart(
         "timeline",
         tables["timeline"].title,
-        "What each stream does when, by the model, coloured by phase: gaps and waits on the compute stream are exposed "
-        "collectives. Drag to zoom in, double-click to go back.",
-        alt_text((row["phase"], f"{row.text('estimate_s')} by the model") for row in rows_of(tables, "time_by_phase")),
+        "Estimated timeline of each stream, colored by phase. Gaps and waits on the compute stream are exposed collectives. "
+        "Drag to zoom in, double-click to go back.",
+        alt_text((row["phase"], f"estimate {row.text('estimate_s')}") for row in rows_of(tables, "time_by_phase")),
         {"data": [_marks_of(name, of_kind, streams) for name, of_kind in kinds.items()], "layout": layout},
         "timeline",
         height=bars_height(len(streams) + 1),
@@ -199,7 +199,7 @@ def loops_chart(tables: Tables) -> Chart | None:
     return Chart.of_measures(
         "loops",
         "Loops",
-        "What all iterations of a loop do in one step, with the loops inside of it."
+        "Work of all iterations of a loop in one step, inner loops included."
         + not_shown(sum(not any(row.least(column) for column, _, _ in _LOOP_MEASURES) for row in rows), "of unknown cost"),
         [measure for _, measure in measures],
         "loops",

@@ -87,8 +87,7 @@ def live_chart(tables: Tables) -> Chart | None:
     return Chart(
         "live-tree",
         "Live at the peak",
-        "The larger an area, the more bytes of the peak it is: first by role, in it by scope, in that the arrays. Click on an "
-        "area to enter it.",
+        "Area shows bytes at the peak, by role, then scope, then array. Click on an area to enter it.",
         alt_text((_label(row, "path"), row.text("bytes")) for row in rows if row["inside"] == 0),
         _figure("treemap", rows, "bytes", "path", colours),
         "live_at_peak_groups",

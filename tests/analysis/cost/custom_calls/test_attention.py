@@ -124,7 +124,7 @@ def test_values_of_a_smaller_head_than_keys() -> None:
 def test_shapes_that_contradict_the_configuration_leave_the_work_unknown() -> None:
     cost = te("forward", attn_heads=64)
     assert cost.work is None
-    assert cost.fault == "its queries have 134,217,728 elements where its backend_config states 67,108,864"
+    assert cost.fault == "its queries have 134,217,728 elements, but its backend_config states 67,108,864"
 
 
 def test_queries_keys_and_values_in_one_operand() -> None:
