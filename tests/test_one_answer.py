@@ -116,7 +116,7 @@ def test_quick_says_that_phases_are_left_out() -> None:
     assert [quick.facts[fact] for fact in counts] == [None] * 3
     assert [whole.facts[fact] for fact in counts] == [1, 1, 0]
     notes = "\n".join(quick.notes)
-    assert all(f"{fact}: --quick leaves out" in notes for fact in counts)
+    assert all(f"{fact}: names leave this phase open, and --quick skips" in notes for fact in counts)
     assert {row["phase"] for row in quick.table("collectives").records()} == {None}
     assert "collectives_by_phase" not in {table.name for table in quick.tables}
     assert {row["phase"] for row in whole.table("collectives").records()} == {"forward", "backward"}

@@ -24,7 +24,7 @@ from tests.calling import call_text
 TEXT = "HloModule {name}\n\nENTRY e {{\n  p = f32[4]{{0}} parameter(0)\n  ROOT n = f32[4]{{0}} negate(p)\n}}\n"
 
 
-ERROR = "internal error, please report it: IndexError: tuple index out of range (HLO_INSPECT_DEBUG=1 shows where)"
+ERROR = "internal error, please report it: IndexError: tuple index out of range (HLO_INSPECT_DEBUG=1 shows the traceback)"
 
 
 @pytest.fixture

@@ -189,8 +189,8 @@ class TestBadInput:
             (XPLANE + bytes(10), "is a binary file without HLO: it looks like a profile (xplane)"),
             (GRAPH + bytes(10), "is a binary file without HLO: it looks like a TensorFlow graph"),
             (bytes(range(256)), "is a binary file without HLO"),
-            (WHOLE[:1000], "is serialized HLO and is cut off"),
-            (hlo_proto(WHOLE)[:-3], "is serialized HLO and is cut off"),
+            (WHOLE[:1000], "is serialized HLO and is truncated"),
+            (hlo_proto(WHOLE)[:-3], "is serialized HLO and is truncated"),
             (gzip.compress(WHOLE)[:-30], "cannot be read to its end: Compressed file ended before the end-of-stream marker"),
             (WHOLE + b"\xff" * 12, "is serialized HLO and is damaged"),
             (UNKNOWN_OPCODE, "does not read this serialized HLO: "),
@@ -223,7 +223,7 @@ class TestBadInput:
         (tmp_path / "module_0002.b.cpu_after_optimizations.hlo.pb").write_bytes(WHOLE)
         reports = hlo_inspect.inspect_all(tmp_path)
         assert next(reports).facts["module.name"] == "jit_step"
-        with pytest.raises(hlo_inspect.InputError, match=r"module_0001.*is cut off"):
+        with pytest.raises(hlo_inspect.InputError, match=r"module_0001.*is truncated"):
             next(reports)
 
     def test_a_process_that_does_not_survive(self) -> None:

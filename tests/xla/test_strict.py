@@ -279,7 +279,7 @@ class TestShapesThatAreLeftOut:
         assert report.facts["cost.flops"] == 2
         assert report.facts["module.unparsed_lines"] == 0
         assert (report.input.first_line, report.input.lines) == (2, 6)
-        assert [note for note in report.notes if "lines are counted in that print" in note] != []
+        assert [note for note in report.notes if "line numbers count in that print" in note] != []
 
     def test_without_strict_they_are_unknown(self) -> None:
         report = hlo_inspect.inspect(self.TEXT, ("summary", "cost"))
@@ -296,7 +296,7 @@ class TestShapesThatAreLeftOut:
         without, count = shape.subn(r"\1", text, count=1)
         (report,) = strict_cost.reports(without.encode())
         assert report.facts == hlo_inspect.inspect(text, "summary").facts
-        assert count == sum("lines are counted in that print" in note for note in report.notes)
+        assert count == sum("line numbers count in that print" in note for note in report.notes)
 
     def test_nothing_is_lost(self, worker: Worker) -> None:
         values = ", ".join(map(str, range(40)))
