@@ -244,7 +244,7 @@ STALE_IGNORE = RulePage(
     "stale-ignore",
     "info",
     "An entry under `ignore` in a policy covers no finding.",
-    "Entries of which neither rule nor subject fits a finding of any report.",
+    "Entries whose rule and subject match no finding of any report.",
     "The ignored finding no longer occurs, or the entry never matched. It would hide a later finding.",
     "Delete the entry, or correct its subject.",
     "ignore:\n  - rule: HI101\n    subject: no_parameter_of_this_name\n    reason: donated by the caller",

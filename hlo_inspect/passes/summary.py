@@ -270,8 +270,8 @@ def _time(context: Context) -> Parts:
             if times_of_step.estimate_step.least
             else 0.0
         )
-        yield ", of it at most " if times_of_step.estimate_step.reason else ", of it "
-        yield from sentence("{} exposed collectives", Amount(share, "share"))
+        at_most = " or less" if times_of_step.estimate_step.reason else ""
+        yield from sentence(f", {{}}{at_most} of it exposed collectives", Amount(share, "share"))
 
 
 def _collectives(context: Context) -> Parts:

@@ -129,7 +129,7 @@ def parse_filter(text: str) -> list[Comparison]:
     while rest or not comparisons:
         head = _HEAD.match(rest)
         if head is None:
-            raise UsageError(f"{rest!r} is no comparison; a filter is `COLUMN OP VALUE`, OP one of = != < <= > >= ~")
+            raise UsageError(f"{rest!r} is not a comparison; a filter is `COLUMN OP VALUE`, OP one of = != < <= > >= ~")
         value, rest = _take_value(rest[head.end() :])
         if not value:
             raise UsageError(f"the comparison {head[0].strip()!r} has no value")

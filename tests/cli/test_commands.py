@@ -522,7 +522,7 @@ def test_rows_and_columns_as_asked(run: Run) -> None:
     ("arguments", "message"),
     [
         (("--filter", "knd = 1"), "no column 'knd' in the table 'collectives'; did you mean 'kind'?"),
-        (("--filter", "kind"), "'kind' is no comparison"),
+        (("--filter", "kind"), "'kind' is not a comparison"),
         (("--sort", "operandbytes"), "did you mean 'operand_bytes'"),
         (("--columns", "kind,grp_size"), "did you mean 'group_size'"),
         (("--table", "loop", "--sort", "line"), "no table 'loop' in this report"),

@@ -82,12 +82,12 @@ def test_all_comparisons_are_read() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "'' is no comparison"),
-        ("kind", "'kind' is no comparison; a filter is `COLUMN OP VALUE`"),
-        ("kind in x", "is no comparison"),
-        ("= 4", "is no comparison"),
+        ("", "'' is not a comparison"),
+        ("kind", "'kind' is not a comparison; a filter is `COLUMN OP VALUE`"),
+        ("kind in x", "is not a comparison"),
+        ("= 4", "is not a comparison"),
         ("kind =", "'kind =' has no value"),
-        ("kind = 'a' b", "'b' is no comparison"),
+        ("kind = 'a' b", "'b' is not a comparison"),
         ("knd = 4", "no column 'knd' in the table 'collectives'; did you mean 'kind'"),
         ("zzz = 4", "no column 'zzz' in the table 'collectives'; there are: kind, operand_bytes"),
         ("kind < 4", "'<' needs an order, which column 'kind' does not have: use =, != or ~"),
