@@ -64,7 +64,7 @@ def kept(text: str) -> list[int]:
 )
 def test_rows(text: str, rows: list[int]) -> None:
     if text == "operand bytes = 0":
-        with pytest.raises(UsageError, match="no comparison"):
+        with pytest.raises(UsageError, match="not a comparison"):
             kept(text)
     else:
         assert kept(text) == rows
