@@ -30,7 +30,7 @@ Result = Literal["same", "element", "packing", "move", "part", "computed"]
 * `same`: the value of the first operand, in another type, layout, shape or memory.
 * `element`: an element of a tuple; `packing`: a tuple of all operands.
 * `move`: all elements of the operands, in other places or more than once.
-* `part`: some elements of the first operand, or those of another device, in other places.
+* `part`: elements of the first operand, all or some of them, in other places or on another device; `pad` adds a constant.
 * `computed`: anything else.
 """
 
