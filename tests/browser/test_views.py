@@ -55,7 +55,7 @@ def test_a_row_of_the_index_leads_to_its_module_and_back(twelve: Path, opened: O
 def test_what_changed_comes_first_and_leads_to_both_modules(written: Written, opened: Opened) -> None:
     path = written(DATA / "cpu" / "sgd_unused.after.txt", DATA / "gpu" / "sgd_unused.after.txt", "--diff")
     page = opened(path)
-    assert page.get_by_role("heading", level=1).locator("visible=true").inner_text() == "What changed in jit_step"
+    assert page.get_by_role("heading", level=1).locator("visible=true").inner_text() == "Changes in jit_step"
     draw(page, "picture/differences-by-kind")
     draw(page, "picture/before-and-after")
     page.locator("[id='picture/before-and-after'] .measures button", has_text="Instructions").click()
