@@ -71,9 +71,8 @@ def test_the_tour_is_found() -> None:
         "top",
         "workload",
         "collectives",
-        "time",
     ]
-    assert len(TOURS) == 10
+    assert len(TOURS) == 29
 
 
 def _guard(tmp_path: Path, directory: Path) -> subprocess.CompletedProcess[str]:
