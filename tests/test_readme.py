@@ -72,7 +72,7 @@ def test_the_tour_is_found() -> None:
         "workload",
         "collectives",
     ]
-    assert len(TOURS) == 29
+    assert len(TOURS) == 31
 
 
 def _guard(tmp_path: Path, directory: Path) -> subprocess.CompletedProcess[str]:
