@@ -86,8 +86,8 @@ def inspect(source: Inspectable, request: Request) -> Report:
     whole = [report for report in reports if not is_partial_report(report)]
     if len(whole) == 1 < len(reports):
         parts = len(reports) - 1
-        counted = "1 part of a module is" if parts == 1 else f"{parts} parts of modules are"
-        note = f"{counted} in the text beside this module: inspect_all gives all"
+        counted = "1 partial module stands" if parts == 1 else f"{parts} partial modules stand"
+        note = f"{counted} beside this module: inspect_all yields all"
         return replace(whole[0], notes=(*whole[0].notes, note))
     if len(reports) > 1:
         names = ", ".join(report.module_name for report in reports[:5])
@@ -107,5 +107,5 @@ def _openable(source: Inspectable) -> Openable:
         return cast("Openable", source)
     text = as_text(dialect="hlo") if "dialect" in signature(as_text).parameters else as_text()
     if not isinstance(text, str):
-        raise InputError(f"as_text() of {type(source).__name__} gives no text")
+        raise InputError(f"as_text() of {type(source).__name__} did not return text")
     return text

@@ -131,7 +131,7 @@ def read(path: str | Path) -> Node:
         with Path(path).open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
-            raise UsageError(f"is larger than {MAX_BYTES >> 20} MiB, which no configuration is", Location(str(path)))
+            raise UsageError(f"is larger than {MAX_BYTES >> 20} MiB, the limit of configuration files", Location(str(path)))
         text = data.decode("utf-8-sig")
     except (OSError, ValueError) as error:
         if isinstance(error, UnicodeDecodeError):
@@ -176,7 +176,7 @@ def _document(events: Iterator[yaml.Event], file: ConfigFile) -> Node:
     if root is None:
         raise UsageError("is empty", Location(file.path))
     if root.kind not in ("mapping", "list"):
-        raise root.error("expected keys with values, found one text")
+        raise root.error("expected keys with values, found a text")
     return root
 
 

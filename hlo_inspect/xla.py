@@ -80,7 +80,7 @@ class Xla:
         from hlo_inspect.xla_worker import XlaAbortError, XlaError
 
         location = Location(source.name)
-        source.note = f"this is the HLO text that jaxlib makes of {source.format}; lines are counted in that text"
+        source.note = f"line numbers are of the HLO text that jaxlib makes of {source.format}"
         worker = self.require(f"this is {source.format}; reading it needs", location)
         try:
             if source.format is Format.HLO_PROTO:
@@ -88,14 +88,14 @@ class Xla:
             return worker.ask("mlir", data).encode()
         except XlaAbortError as error:
             self.close()
-            raise InputError(
-                f"XLA does not survive this input, which is {source.format} ({error.message})", location
-            ) from error
+            raise InputError(f"XLA crashed on this input, {source.format} ({error.message})", location) from error
         except XlaError as error:
             if source.format is Format.HLO_PROTO:
-                reason = f"jaxlib {self._version} does not read this serialized HLO: {_first_line(error.message)}"
+                reason = f"jaxlib {self._version} cannot read this serialized HLO: {_first_line(error.message)}"
                 raise InputError(f"{reason} (if it is of a newer XLA: {UPGRADE})", location) from error
-            raise _mlir_error(error.message, f"jaxlib {self._version} makes no HLO of this MLIR", data, location) from error
+            raise _mlir_error(
+                error.message, f"jaxlib {self._version} cannot turn this MLIR into HLO", data, location
+            ) from error
 
     def modules(self, source: Source, wants: Wants, *, strict: bool) -> Iterator[tuple[Module, str | None] | ParseError]:
         """Yield each module of `source`, with a note if XLA's print of it was read instead of its text.
@@ -131,7 +131,7 @@ class Xla:
             except XlaAbortError as error:
                 self.close()
                 worker = self.require("--strict needs")
-                refused = _parse_error(f"XLA's parser does not survive this module ({error.message})", text, module)
+                refused = _parse_error(f"XLA's parser crashed on this module ({error.message})", text, module)
                 yield _relocate(refused, whole)
             except XlaError as error:
                 yield _relocate(_refusal(error.message, text, module), whole)
@@ -141,7 +141,7 @@ class Xla:
             _refuse_stray(source.take_lines(), whole, lines)
 
 
-_PRINTED = "the text leaves out shapes, so XLA's printer printed the module again; line numbers count in that print"
+_PRINTED = "the text leaves out shapes, so XLA printed the module again; line numbers are of that print"
 
 
 def _serialized_module(data: bytes, location: Location) -> memoryview:

@@ -106,7 +106,7 @@ def _signal_name(status: int) -> str:
     if status >= 0:
         return f"exit status {status}"
     name = signal.Signals(-status).name if -status in {item.value for item in signal.Signals} else f"signal {-status}"
-    return f"{name}, perhaps since memory ran out" if name == "SIGKILL" else name
+    return f"{name}, perhaps out of memory" if name == "SIGKILL" else name
 
 
 _MODULES = ("_hlo", "_jax", "xla_extension")  # where jaxlib has kept its classes of HLO: from 0.10 on, from 0.6 on, before

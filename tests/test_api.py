@@ -220,7 +220,7 @@ def test_a_profile_is_named_in_the_report() -> None:
 
 
 def test_what_is_no_mesh_is_refused_before_anything_is_read() -> None:
-    with pytest.raises(UsageError, match="is no mesh"):
+    with pytest.raises(UsageError, match="is not a mesh"):
         inspect("nowhere.txt", mesh="data")
 
 
@@ -318,7 +318,7 @@ def test_what_has_text_is_a_source(source: Lowered | Compiled) -> None:
 
 
 def test_an_object_without_text_is_no_source() -> None:
-    with pytest.raises(hlo_inspect.InputError, match=r"as_text\(\) of WithoutText gives no text"):
+    with pytest.raises(hlo_inspect.InputError, match=r"as_text\(\) of WithoutText did not return text"):
         hlo_inspect.inspect(WithoutText())
 
 

@@ -174,7 +174,7 @@ def _coefficients(name: str, text: str | None) -> dict[str, float]:
     pairs = [_PAIR.fullmatch(part) for part in text.split(",")]
     coefficients = {pair[1]: float(pair[2]) for pair in pairs if pair}
     if len(coefficients) != len(pairs):
-        raise UsageError(f"{text!r} is no {name}: write it like d0=1,d1=0.1")
+        raise UsageError(f"{text!r} is not a valid {name}; write it like d0=1,d1=0.1")
     return coefficients
 
 

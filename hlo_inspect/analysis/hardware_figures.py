@@ -163,7 +163,7 @@ def _named(section: Node | None) -> Iterable[tuple[str, Node]]:
     """Yield the entries of a section whose keys are names that the profile chooses."""
     for key, node in section.entries() if section else ():
         if not _NAME.fullmatch(key.scalar):
-            raise key.error(f"{key.scalar!r} is no name: use lower-case letters, digits, '_' and '-'")
+            raise key.error(f"{key.scalar!r} is not a name; use lower-case letters, digits, '_' and '-'")
         yield key.scalar, node
 
 
@@ -251,7 +251,7 @@ def _quantity(node: Node, unit: Unit) -> float:
     if not match["unit"] and unit in _NEED_UNITS:
         raise node.error(f"{node.scalar!r} has no unit: write {_EXAMPLES[unit]}")
     if match["unit"] and match["unit"] not in factors:
-        raise node.error(f"{match['unit']!r} is no unit of {_EXAMPLES[unit]}{did_you_mean(match['unit'], factors)}")
+        raise node.error(f"{match['unit']!r} is not a unit of {_EXAMPLES[unit]}{did_you_mean(match['unit'], factors)}")
     value = Fraction(match["number"]) * factors.get(match["unit"], 1)
     if value <= 0 or value > _LARGEST:
         raise node.error(f"{node.scalar!r} is out of range: a figure is above zero and at most 1e24")

@@ -135,7 +135,7 @@ def parse_mesh(text: str) -> NamedMesh:
     axes = [_GIVEN_AXIS.fullmatch(part) for part in text.split(",")]
     names = [axis[1] for axis in axes if axis]
     if len(names) != len(axes) or len(set(names)) != len(names):
-        raise UsageError(f"{text!r} is no mesh: write it like data=4,model=2, major axis first")
+        raise UsageError(f"{text!r} is not a mesh; write it like data=4,model=2, major axis first")
     return NamedMesh(tuple((axis[1], int(axis[2])) for axis in axes if axis))
 
 

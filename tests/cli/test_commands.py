@@ -230,7 +230,7 @@ class TestManyModules:
         assert [Path(row["path"]).name for row in csv.DictReader(StringIO(listed))] == ["a.txt", "b.hlo", "d.txt"]
         result = run("list", f"{folder}/*.nothing", folder / "d.txt")
         assert result.returncode == 3
-        assert result.stderr == f"hlo-inspect: {folder}/*.nothing: no file or directory fits this pattern\n"
+        assert result.stderr == f"hlo-inspect: {folder}/*.nothing: no file or directory matches this pattern\n"
         assert "1 module" in result.stdout
 
     def test_a_text_without_a_module_is_passed_over_and_named(self, run: Run, folder: Path) -> None:
@@ -327,7 +327,7 @@ class TestExitStatuses:
             ),
             (("params", COLLECTIVES, "--mesh", "data=3"), "the mesh data=3 has 3 devices, and the module jit_step has 8"),
             (("collectives", COLLECTIVES, "--mesh", "data=x"), "write it like data=4,model=2"),
-            (("collectives", COLLECTIVES, "--mesh", "a=2,a=2"), "'a=2,a=2' is no mesh"),
+            (("collectives", COLLECTIVES, "--mesh", "a=2,a=2"), "'a=2,a=2' is not a mesh"),
             (("profiles", "h100"), "h100-sxm"),
             (("check", COLLECTIVES), "nothing to check"),
             (("check", COLLECTIVES, "--assert", "collectives.all-to-al.count == 0"), "collectives.all-to-all.count"),

@@ -118,10 +118,10 @@ def test_alpha_and_beta_of_the_user() -> None:
 @pytest.mark.parametrize(
     ("name", "beta", "message"),
     [
-        ("alpa-mesh", "d0", "is no beta"),
-        ("alpa-mesh", "d0=x", "is no beta"),
-        ("alpa-mesh", "d0=1,d0=2", "is no beta"),
-        ("alpa-mesh", f"d0={'9' * 5000}", "is no beta"),
+        ("alpa-mesh", "d0", "is not a valid beta"),
+        ("alpa-mesh", "d0=x", "is not a valid beta"),
+        ("alpa-mesh", "d0=1,d0=2", "is not a valid beta"),
+        ("alpa-mesh", f"d0={'9' * 5000}", "is not a valid beta"),
         ("alpa-mesh", "model=1", "the mesh has no axis 'model'; there are: d0, d1"),
         ("alpa", None, "--cost-model is one of alpa-search, alpa-mesh, not 'alpa'"),
     ],

@@ -279,7 +279,7 @@ class TestShapesThatAreLeftOut:
         assert report.facts["cost.flops"] == 2
         assert report.facts["module.unparsed_lines"] == 0
         assert (report.input.first_line, report.input.lines) == (2, 6)
-        assert [note for note in report.notes if "line numbers count in that print" in note] != []
+        assert [note for note in report.notes if "line numbers are of that print" in note] != []
 
     def test_without_strict_they_are_unknown(self) -> None:
         report = hlo_inspect.inspect(self.TEXT, ("summary", "cost"))
@@ -296,7 +296,7 @@ class TestShapesThatAreLeftOut:
         without, count = shape.subn(r"\1", text, count=1)
         (report,) = strict_cost.reports(without.encode())
         assert report.facts == hlo_inspect.inspect(text, "summary").facts
-        assert count == sum("line numbers count in that print" in note for note in report.notes)
+        assert count == sum("line numbers are of that print" in note for note in report.notes)
 
     def test_nothing_is_lost(self, worker: Worker) -> None:
         values = ", ".join(map(str, range(40)))
@@ -325,7 +325,7 @@ class TestAborts:
         error = refusal(strict, GOOD + in_entry(line))
         assert error is not None
         assert (error.line, error.column) == (7, 1)
-        assert error.message.startswith("XLA's parser does not survive this module (SIG")
+        assert error.message.startswith("XLA's parser crashed on this module (SIG")
         assert reason in error.message
         assert "Check failure stack trace" not in error.message
         assert refusal(strict, GOOD) is None
@@ -339,7 +339,7 @@ class TestAborts:
         out, err = capfd.readouterr()
         assert "good" in out
         assert len(err.splitlines()) == 3
-        assert err.startswith(f"hlo-inspect: {tmp_path / 'bad.txt'}:1:1: XLA's parser does not survive this module (SIGABRT")
+        assert err.startswith(f"hlo-inspect: {tmp_path / 'bad.txt'}:1:1: XLA's parser crashed on this module (SIGABRT")
 
 
 def test_one_process_serves_a_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

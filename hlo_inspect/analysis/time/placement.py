@@ -90,7 +90,7 @@ def given_placement(topology: str | None, devices_per_node: int | None) -> Place
     match = _TOPOLOGY.fullmatch(topology.strip())
     shape = tuple(map(int, match["sizes"].split("x"))) if match is not None else ()
     if match is None or len(shape) > MAX_AXES or math.prod(shape) > MAX_DEVICES:
-        raise UsageError(f"{topology[:60]!r} is no topology: write 2x8, or 2x8T(1,0) to count along the first axis")
+        raise UsageError(f"{topology[:60]!r} is not a topology; write 2x8, or 2x8T(1,0) to count along the first axis")
     order = tuple(map(int, match["order"].split(","))) if match["order"] else tuple(range(len(shape)))
     if sorted(order) != list(range(len(shape))):
         raise UsageError(f"the order of {topology[:60]!r} does not name each of its {len(shape)} axes once, counted from 0")

@@ -77,7 +77,7 @@ def expanded(argument: str) -> list[Path | str]:
         return [Path(argument)]
     matches = sorted(glob(argument, recursive=True))  # noqa: PTH207 - an absolute pattern has no folder to start in
     if not matches:
-        raise InputError("no file or directory fits this pattern", Location(argument))
+        raise InputError("no file or directory matches this pattern", Location(argument))
     return [Path(match) for match in matches]
 
 
@@ -112,7 +112,7 @@ def _chosen(root: Path, files: list[Path], stage: str | None) -> Iterator[Direct
     dumps = [[path for path, _ in stems] for stems in modules]
     texts = [] if dumps else [path for path in files if _TEXT.fullmatch(path.name)]
     if not dumps and not texts:
-        what = "is a directory without XLA dumps (module_NNNN.….txt or .hlo.pb) and without other texts"
+        what = "is a directory without XLA dumps (module_NNNN.….txt or .hlo.pb) or other texts"
         raise InputError(what, Location(str(root)))
     if stage is None:
         yield from (DirectoryFile(path, may_hold=True) for path in texts)
@@ -215,7 +215,7 @@ def compiled_modules(directory: str) -> list[CompiledModule]:
     """
     root = Path(directory)
     if not root.is_dir():
-        what = "is no directory" if root.exists() else "there is no such directory"
+        what = "is not a directory" if root.exists() else "there is no such directory"
         raise InputError(f"{what}: history reads a dump directory with a file for each pass; {HOW_TO}", Location(directory))
     files, fault = files_below(root)
     if fault is not None:

@@ -225,8 +225,8 @@ def is_workload(start: str) -> bool:
 
 
 def no_workload(start: str) -> str:
-    """Return the message for a text that starts so and is no workload file."""
-    return f"is no workload file of a network simulator{describe_foreign_text(start)}"
+    """Return the message for a text that starts so and is not a workload file."""
+    return f"is not a workload file of a network simulator{describe_foreign_text(start)}"
 
 
 def describe_foreign_text(start: str) -> str:

@@ -178,7 +178,7 @@ class Mender:
             self._note("colour codes are left out")
             line = without_colours(line)
         if self._entities and "&" in line.text:
-            self._note("HTML entities are undone")
+            self._note("HTML entities are decoded")
             line = without_entities(line)
         if self._spaces and not line.text.isascii():
             self._note("no-break spaces are read as spaces")
@@ -236,7 +236,7 @@ class Mender:
             matches = [self._match(text) for text in self._next_texts(lines)]
             if not any(match is not None and match.key in self._streams for match in matches):
                 return self._last
-        self.others.append(MendedText(f'of several writers these are the lines that begin as "{sample}"'))
+        self.others.append(MendedText(f'several writers are interleaved; these are the lines that begin as "{sample}"'))
         return self.others[-1]
 
     # -- text in strings ------------------------------------------------------------------------------------------------

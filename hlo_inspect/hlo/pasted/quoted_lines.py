@@ -217,5 +217,5 @@ def part_of_module(lines: list[QuotedLine], path: str, wants: Wants) -> Module:
         if quoted.fault:
             module.note(UNREADABLE, quoted.fault, quoted.number)
     counted = "an instruction line" if len(lines) == 1 else f"{len(lines):,} instruction lines"
-    module.note(PART, f"{counted} outside any computation: a part of a module", lines[0].number)
+    module.note(PART, f"{counted} outside any computation: a partial module", lines[0].number)
     return module

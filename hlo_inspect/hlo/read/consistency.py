@@ -300,7 +300,7 @@ class RootCheck:
             return
         for computation, (name, line) in self._agreeing.items():
             message = (
-                f"no instruction of {computation} is marked ROOT, and most computations here have one: {name} is taken for it"
+                f"no instruction of {computation} is marked ROOT, unlike in most computations here; {name} is taken as its root"
             )
             self._module.note("HI015", message, line, computation)
 

@@ -367,7 +367,7 @@ class ModuleReader:
             names = [self._read_in_place(computation, depth + 1) for computation in nested]
             return with_names(row, nested, names) if nested else row
         for computation in nested:
-            message = f"{computation.name} is in more than {MAX_DEPTH} other computations"
+            message = f"{computation.name} is nested in more than {MAX_DEPTH} computations"
             self._note_unreadable(message, computation.line, None, computation.text.count("\n") + 1)
         return row
 

@@ -213,7 +213,7 @@ class BackendConfig:
     @property
     def fault(self) -> str:
         """Set if the text is neither empty, nor JSON, nor attributes of an FFI call."""
-        return "it is no JSON" if self._content is None else ""
+        return "it is not JSON" if self._content is None else ""
 
     @cached_property
     def _content(self) -> dict[str, Any] | None:

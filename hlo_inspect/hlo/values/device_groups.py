@@ -60,7 +60,7 @@ class Iota(NamedTuple):
         if count > MAX_DEVICES or math.prod(self.shape) != count:
             raise DeviceListError(f"{count} devices in {list(self.shape)}")
         if self.permutation and sorted(self.permutation) != list(range(len(self.shape))):
-            raise DeviceListError(f"{list(self.permutation)} is no permutation of {len(self.shape)} dimensions")
+            raise DeviceListError(f"{list(self.permutation)} is not a permutation of {len(self.shape)} dimensions")
 
     def ids(self, count: int) -> list[int]:
         """Return the ids. Raise DeviceListError unless there are `count`."""
@@ -81,7 +81,7 @@ def integers(text: str | None) -> tuple[int, ...]:
     """
     parts = [part.strip() for part in (text or "").split(",") if part.strip()]
     if not all(part.isascii() and part.isdigit() and len(part) <= 10 for part in parts):
-        raise DeviceListError(f"{(text or '')[:40]!r} is no list of device ids")
+        raise DeviceListError(f"{(text or '')[:40]!r} is not a list of device ids")
     return tuple(map(int, parts))
 
 
@@ -199,7 +199,7 @@ def _part_of_axis(steps: dict[str, _Steps], reference: AxisReference) -> _Steps:
     if before is None or size is None:
         return axis
     if before == 0 or size == 0 or axis.size % (before * size):
-        raise DeviceListError(f"({before}){size} is no part of an axis of {axis.size}")
+        raise DeviceListError(f"({before}){size} is not a part of an axis of {axis.size}")
     return _Steps(size, axis.stride * (axis.size // (before * size)))
 
 
@@ -209,7 +209,7 @@ def named_mesh(match: re.Match[str]) -> NamedMesh:
     if maximal:
         devices = integers(axes.partition("=")[2])
         if len(devices) != 1:
-            raise DeviceListError(f"{axes!r} is no device")
+            raise DeviceListError(f"{axes!r} is not a device id")
         return NamedMesh((), device=devices[0])
     named = tuple((axis[1] or axis[2] or "", int(axis[3])) for axis in _AXIS.finditer(axes))
     if device_ids is None:
@@ -293,7 +293,7 @@ def parse_groups(text: str) -> DeviceGroups:
     if printed is not None and (not rest or (rest[0] == "{" and rest[-1] == "}")):
         return _along_mesh(text, named_mesh(printed), axis_references(rest))
     if _NESTED_LIST.fullmatch(plain) is None:
-        raise DeviceListError(f"no replica groups: {text.strip()[:60]!r}")
+        raise DeviceListError(f"not replica groups: {text.strip()[:60]!r}")
     return _listed(text, tuple(integers(ids) for ids in _LIST.findall(plain[1:-1]) if ids.strip()))
 
 
@@ -320,11 +320,11 @@ def parse_pairs(text: str) -> DevicePairs:
     """Parse `{{0,1},{1,0}}`, without comments. Raise DeviceListError for any other text."""
     plain = text.strip()
     if _NESTED_LIST.fullmatch(plain) is None:
-        raise DeviceListError(f"no source-target pairs: {text.strip()[:60]!r}")
+        raise DeviceListError(f"not source-target pairs: {text.strip()[:60]!r}")
     pairs = []
     for ids in _LIST.findall(plain[1:-1]):
         pair = integers(ids)
         if len(pair) != 2:
-            raise DeviceListError(f"{ids!r} is no pair of devices")
+            raise DeviceListError(f"{ids!r} is not a pair of devices")
         pairs.append((pair[0], pair[1]))
     return DevicePairs(text, tuple(pairs))

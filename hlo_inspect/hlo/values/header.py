@@ -61,7 +61,7 @@ class Header:
         self.faults = (
             *([f"the header cannot be read to its end: {fault}"] if fault else ()),
             *[f"{name} has an entry that cannot be read: {rest[:40]!r}" for name, rest in unread],
-            *[f"{name} is no number: {text!r}" for name, text in odd.items()],
+            *[f"{name} is not a number: {text!r}" for name, text in odd.items()],
         )
         numbers = {name: int(count[0]) for name, count in counts.items() if count is not None}
         self.num_partitions = numbers.get("num_partitions") or 1

@@ -397,7 +397,7 @@ def _dimensions(text: str, start: int) -> tuple[tuple[int | None, ...], tuple[bo
     for part in text.split(",") if text.strip() else ():
         match = _DIMENSION.fullmatch(part)
         if match is None:
-            raise ShapeError(f"{part[:20]!r} is no dimension", start)
+            raise ShapeError(f"{part[:20]!r} is not a dimension", start)
         sizes.append(int(match[2]) if match[2] else None)
         dynamic.append(bool(match[1] or match[3]))
     return tuple(sizes), tuple(dynamic) if any(dynamic) else ()
@@ -431,7 +431,7 @@ def _tile(text: str) -> tuple[int | None, ...]:
 def _integers(text: str) -> tuple[int, ...]:
     parts = [part.strip() for part in text.split(",")] if text.strip() else []
     if not all(part.isascii() and part.isdigit() and len(part) <= _MAX_DIGITS for part in parts):
-        raise ShapeError(f"{text[:20]!r} is no list of integers", 0)
+        raise ShapeError(f"{text[:20]!r} is not a list of integers", 0)
     return tuple(map(int, parts))
 
 

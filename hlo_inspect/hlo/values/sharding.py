@@ -169,7 +169,7 @@ def parse_sharding(text: str) -> Sharding:
         return Sharding(text, "tuple", tuple(map(parse_sharding, parts)))
     plain = tokens.without_comments(text).strip()
     if len(plain) < 2 or plain[0] != "{" or plain[-1] != "}":
-        raise DeviceListError(f"no sharding: {text.strip()[:60]!r}")
+        raise DeviceListError(f"not a sharding: {text.strip()[:60]!r}")
     inside = _METADATA.split(plain[1:-1], maxsplit=1)[0].strip()
     if not inside:
         return Sharding(text, "tuple")
@@ -186,7 +186,7 @@ def parse_sharding(text: str) -> Sharding:
             kinds = ("replicated",)
         return Sharding(text, "tiled", tile_sizes=integers(tiles[1]), device_ids=ids, subgroups=kinds)
     if word is None:
-        raise DeviceListError(f"no sharding: {text.strip()[:60]!r}")
+        raise DeviceListError(f"not a sharding: {text.strip()[:60]!r}")
     device = _DEVICE.search(inside)
     kind: ShardingKind = word[1]  # type: ignore[assignment]  # one of the words of the pattern
     return Sharding(text, kind, device=int(device[1]) if device else None)

@@ -283,11 +283,11 @@ def test_placements() -> None:
 @pytest.mark.parametrize(
     ("topology", "per_node", "message"),
     [
-        ("2x", None, "is no topology"),
-        ("0x8", None, "is no topology"),
-        ("8x-1", None, "is no topology"),
-        ("9999999x9999999", None, "is no topology"),
-        ("٢x٨", None, "is no topology"),
+        ("2x", None, "is not a topology"),
+        ("0x8", None, "is not a topology"),
+        ("8x-1", None, "is not a topology"),
+        ("9999999x9999999", None, "is not a topology"),
+        ("٢x٨", None, "is not a topology"),
         ("2x8T(0,0)", None, "does not name each of its 2 axes once"),
         ("2x8", 3, "16 devices do not fill nodes of 3"),
         (None, 0, "1 device or more"),

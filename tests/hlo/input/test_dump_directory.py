@@ -163,7 +163,7 @@ def test_a_directory_without_dumps(root: Path) -> None:
     for stage in (None, "ptx"):
         with pytest.raises(InputError) as caught:
             chosen(root, stage)
-        message = "is a directory without XLA dumps (module_NNNN.….txt or .hlo.pb) and without other texts"
+        message = "is a directory without XLA dumps (module_NNNN.….txt or .hlo.pb) or other texts"
         assert str(caught.value) == f"{root}: {message}"
 
 
@@ -233,7 +233,7 @@ def test_a_pattern_is_the_files_that_it_fits(root: Path) -> None:
     assert expanded(f"{root}/odd[1].txt") == [root / "odd[1].txt"]  # it exists
     assert expanded("-") == ["-"]
     assert expanded(f"{root}/missing.txt") == [root / "missing.txt"]
-    with pytest.raises(InputError, match=r"z\*.txt: no file or directory fits this pattern"):
+    with pytest.raises(InputError, match=r"z\*.txt: no file or directory matches this pattern"):
         expanded(f"{root}/z*.txt")
 
 

@@ -94,7 +94,7 @@ def test_a_root_that_is_not_marked_among_others(marked: int, layout: bool, is_no
     header = "HloModule m, entry_computation_layout={(f32[8])->f32[8]}\n\n" if layout else "HloModule m\n\n"
     others = "".join(f"f{i} {{\n{BODY}}}\n\n".replace("  n = ", "  ROOT n = ") for i in range(marked))
     text = f"{header}{others}ENTRY e {{\n{BODY}}}\n"
-    message = "no instruction of e is marked ROOT, and most computations here have one: n is taken for it"
+    message = "no instruction of e is marked ROOT, unlike in most computations here; n is taken as its root"
     line = 3 + 5 * marked + 2
     assert found(text, rule="HI015") == ([(message, line)] if is_noted else [])
 

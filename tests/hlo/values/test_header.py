@@ -120,8 +120,8 @@ def test_counts_that_are_no_numbers() -> None:
     parsed = header("HloModule m, replica_count=two, num_partitions=99999999999999999999\n")
     assert (parsed.replica_count, parsed.num_partitions) == (1, 1)
     assert parsed.faults == (
-        "replica_count is no number: 'two'",
-        "num_partitions is no number: '99999999999999999999'",
+        "replica_count is not a number: 'two'",
+        "num_partitions is not a number: '99999999999999999999'",
     )
 
 
