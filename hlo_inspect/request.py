@@ -98,7 +98,7 @@ class Request:
     quick: bool = _option(
         False,
         "--quick",
-        help="Skip the optimizer, costs, live ranges, and phases that names leave open (faster).",
+        help="Skip the optimizer, costs, live ranges, and phases that op_names do not decide (faster).",
         commands=("summary", "params", "memory", "list", "show"),
     )
     cost_model: CostModelName | None = _option(
@@ -161,7 +161,7 @@ class Request:
         "--phases",
         section=PROGRAM,
         shows_default=True,
-        help="Decide phases (forward, backward, …) that op_names leave open by the graph of values, or leave them unknown.",
+        help="Decide phases (forward, backward, …) by op_names and then by the graph of values, or by op_names only.",
     )
     platform: PlatformName | None = _option(
         None, "--platform", section=PROGRAM, help="Set the platform if it is detected wrongly: device memory depends on it."
@@ -221,12 +221,12 @@ class Request:
 
     @property
     def uses_graph_for_phases(self) -> bool:
-        """True if the graph of values may decide phases that names leave open."""
+        """True if the graph of values may decide phases that op_names do not decide."""
         return self.phases == "graph" and not self.quick
 
     @property
     def skips_graph_phases(self) -> bool:
-        """True if --quick skips the graph of values, which would decide phases that names leave open."""
+        """True if --quick skips the graph of values, which would decide phases that op_names do not decide."""
         return self.quick and self.phases == "graph"
 
     def given(self) -> Iterator[Option]:

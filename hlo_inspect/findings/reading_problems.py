@@ -59,7 +59,7 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "An opcode that XLA does not have.",
         "Instructions whose opcode is neither in XLA today nor was in an earlier version.",
         "The instruction is counted, but its FLOPs are unknown, and the data flow through it is lost.",
-        "Look for a misspelling in an edited text. An opcode that is new in XLA: please report it.",
+        "Look for a misspelling in an edited text. Report an opcode that is new in XLA.",
         "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f32[4]{0} negative(p)\n}",
     ),
     RulePage(
@@ -79,7 +79,7 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "An element type that XLA does not have.",
         "Shapes such as `f99[4]`.",
         "The size of the array is unknown, and every total with it is null.",
-        "Look for a misspelling in an edited text. A type that is new in XLA: please report it.",
+        "Look for a misspelling in an edited text. Report a type that is new in XLA.",
         "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f99[4]{0} convert(p)\n}",
     ),
     RulePage(
@@ -89,7 +89,7 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "A name that is defined twice.",
         "Two instructions of one computation, or two computations of one module, with the same name.",
         "XLA refuses such a module. An operand of that name can mean either; the later one is taken.",
-        "Two dumps in one file, or a text that was edited: give each module its file.",
+        "Give each module its own file. The cause is an edit, or two dumps in one file.",
         "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT p = f32[4]{0} negate(p)\n}",
     ),
     RulePage(
@@ -119,7 +119,7 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "A second ENTRY, or a second ROOT in a computation.",
         "Modules in which two computations are marked `ENTRY`, and computations in which two instructions are marked `ROOT`.",
         "XLA refuses such a module. The first ENTRY and the last ROOT are taken.",
-        "Two dumps in one file, or a text that was edited: give each module its header or its file.",
+        "Give each module its own header or file. The cause is an edit, or two dumps in one file.",
         "HloModule m\n\nENTRY e {\n  ROOT p = f32[4]{0} parameter(0)\n}\n\nENTRY f {\n  ROOT p = f32[4]{0} parameter(0)\n}",
     ),
     RulePage(

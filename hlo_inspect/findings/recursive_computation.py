@@ -16,8 +16,8 @@ class RecursiveComputation(Rule):
         Computations in a cycle of calls, and those that are called from one.
 
     Why it matters
-        XLA has no recursion and refuses such a module. How often these computations run cannot be known, so that
-        every figure of a step is unknown.
+        XLA has no recursion and refuses such a module. Their number of runs is unknown, and so is every
+        figure of a step.
 
     How to fix it
         Dump the module again. Such text comes from an edit, or from two modules with the same names in one file.

@@ -15,10 +15,9 @@ class UnaccountableMemory(Rule):
     """A scheduled program whose memory cannot be worked out.
 
     What it finds
-        In a module that is_scheduled: an operand that is used before it is defined, or not defined; an instruction,
-        for example a loop, that does not have the shape of the value that it passes on; a computation that is run and not in
-        the text; an alias to an output or parameter that does not exist, or of another size; an array whose size is
-        unknown.
+        Faults of a scheduled module. An operand is undefined, or used before its definition. An instruction, such as a
+        loop, passes on a value of another shape. A called computation is missing. An alias names no output or parameter,
+        or one of another size. The size of an array is unknown.
 
     Why it matters
         The figures that depend on it are unknown (`null`). XLA refuses such a module: the text was edited, put

@@ -14,8 +14,8 @@ class UnusedParameter(Rule):
     """Parameters that are neither read nor donated.
 
     What it finds
-        Arrays of the entry's parameters that no instruction of the entry has as an operand. An array that is
-        donated is left out, because its buffer has a use, and so is one without elements.
+        Arrays of the entry's parameters that no instruction of the entry has as an operand. Donated
+        arrays are left out, because their buffer has a use. So are arrays without elements.
 
     Why it matters
         The caller transfers the array and keeps it in device memory for the length of the step, for no result.

@@ -111,8 +111,7 @@ WORKLOAD_PROBLEMS: tuple[RulePage, ...] = (
         "info",
         "Checkpoints of a workload that SimAI does not use.",
         "Headers for SimAI with rows behind checkpoints: or checkpoint_initiates:.",
-        "SimAI's analytical client reads the lists and adds nothing for a forward pass that is run again; of several rows it "
-        "reads the first one only.",
+        "SimAI's analytical client reads the lists but adds no time for recomputation. It reads the first row only.",
         "Add the time of the recomputation to the rows, as aicb does with the forward time of attention.",
         _SIMAI.format(2).replace("pp_comm", "checkpoints: 1 0 checkpoint_initiates: 0 pp_comm")
         + "1\nmlp -1 10 ALLREDUCE 64 10 NONE 0 10 NONE 0 1\n",

@@ -46,7 +46,7 @@ class Phases:
         *,
         seeks_all: bool = True,
     ) -> None:
-        """Report phases that names leave open as `NOT_SOUGHT` unless `seeks_all`."""
+        """Report phases that op_names do not decide as `NOT_SOUGHT` unless `seeks_all`."""
         self.names = NamedPhases(module, provenances, calls, collectives)
         self._calls = calls
         self._graph = graph

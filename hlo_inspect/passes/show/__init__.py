@@ -47,8 +47,8 @@ class Show(Pass):
     NAME is an instruction as other commands name it, LINE its line in the input. PATTERN is an opcode, or a text in which *
     stands for any text; it is matched with names, opcodes and op_names. If several instructions match, they are listed.
 
-    Operands and users are shown up to --depth steps away. A step leads from an array to one computed from it. Tuples, calls,
-    bitcasts and the ends of asynchronous pairs are no steps. A fusion is one instruction, shown with the expression of its
+    Operands and users are shown up to --depth steps away. A step leads from an array to an array computed from it. Tuples,
+    calls, bitcasts and the ends of asynchronous pairs are no steps. A fusion is one instruction, shown with the expression of its
     root. The state of a loop depends on its initial values and on the result of the body. For each operand the page shows the
     shortest path from a parameter. --path A B shows the shortest paths from A to B.
 
