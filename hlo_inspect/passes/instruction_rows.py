@@ -58,7 +58,7 @@ def joined_sources(sources: Iterable[str]) -> str:
 def phase_notes(context: Context, instructions: Iterable[Instruction]) -> Iterator[str]:
     """Yield why phases are unknown that neither names nor graph give."""
     if context.request.skips_graph_phases:
-        yield "phases: names leave some open, and --quick skips the graph of values; run without --quick"
+        yield "phases: op_names do not decide all; run without --quick to follow the graph of values"
     if not context.request.uses_graph_for_phases:
         return
     are_all_known = True
@@ -69,7 +69,7 @@ def phase_notes(context: Context, instructions: Iterable[Instruction]) -> Iterat
         are_all_known = are_all_known and phase.phase != UNKNOWN
     why = "" if are_all_known else context.no_graph_reason
     if why:
-        yield f"phases: names leave some open, and the graph of values cannot decide: {why}"
+        yield f"phases: op_names do not decide all, and the graph of values cannot: {why}"
 
 
 def differences(context: Context, instructions: Sequence[Instruction], what: str) -> Iterator[Table]:

@@ -71,7 +71,7 @@ def _not_stated_reason(module: Module) -> str:
     if entry is None or module.problems.is_truncated or any(computation.is_truncated for computation in computations):
         return "the text does not hold the whole module"
     if not module.header.is_scheduled:
-        return "the module is not scheduled (no is_scheduled=true), so the order of its instructions is unknown"
+        return "the module is not scheduled (no is_scheduled=true)"
     if not entry.rows:
         return "the entry computation has no instructions that could be read"
     if module.unparsed_lines:

@@ -141,7 +141,7 @@ def _amount(size: int | None) -> Amount:
 
 def _without_schedule(memory: ProgramMemory) -> Parts:
     sizes = (_amount(memory.figures[name]) for name in ("argument_bytes", "output_bytes", "alias_bytes"))
-    text = "arguments {}, outputs {}, of them {} aliased with arguments; the rest is unknown: {}"
+    text = "arguments {}, outputs {}, {} of them aliased with arguments; temporaries and peak are unknown: {}"
     yield from sentence(text, *sizes, memory.reason)
 
 
