@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import pytest
@@ -17,6 +18,8 @@ from hlo_inspect.hlo.wants import Wants
 # No test is timed: on a loaded machine an example may take longer than it should.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+# Pages have the same width wherever the tests run.
+os.environ.pop("COLUMNS", None)
 
 EVERYTHING = Wants(
     opcodes=OPCODES | fusions.OPCODES,

@@ -39,7 +39,7 @@ def deliver(reports: Iterable[Report], options: OutputOptions) -> int:
     try:
         with _destination(options.output) as stream:
             on_terminal = options.output is None and stream.isatty()
-            width, color = _width() if on_terminal else None, on_terminal and _has_color(options)
+            width, color = _width(on_terminal=on_terminal), on_terminal and _has_color(options)
             numbered = (report for report, _ in zip(chain([first], chosen), numbers, strict=False))
             ALL_FORMATS[options.format](numbered, stream, options.rendering(failed, width=width, color=color))
             if len(errors) == next(numbers) - 1:
@@ -152,11 +152,14 @@ def refuse_to_overwrite_dump(name: str | None, dump: str) -> None:
     refuse_to_overwrite(name, files_of_dump(dump))
 
 
-def _width() -> int:
-    """Return the columns of the terminal."""
-    import shutil
+def _width(*, on_terminal: bool) -> int | None:
+    """Return the columns of the terminal; elsewhere the variable COLUMNS, or None if it is not a positive number."""
+    if on_terminal:
+        import shutil
 
-    return shutil.get_terminal_size().columns
+        return shutil.get_terminal_size().columns
+    stated = os.environ.get("COLUMNS", "")
+    return int(stated) if stated.isascii() and stated.isdigit() and 0 < int(stated[:9]) == int(stated) else None
 
 
 def _has_color(options: OutputOptions) -> bool:

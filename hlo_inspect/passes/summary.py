@@ -106,10 +106,11 @@ def _optimizer_table(overview: Overview) -> Table:
     rates = {overview.rate_of(row) for row in overview.rows} - {"constant", "absent"}
     rate = rates.pop() if len(rates) == 1 else None
     values = {name: overview.shared(name) for name in HYPERPARAMETERS if name != "nesterov"}
+    decays_some = 0 < overview.decayed < len(overview.rows)  # the weight decay beside it is not that of every weight
     columns = (
         Column("rule", width=8, get=lambda all_rows: overview.name),
         Column("weights", "count", get=len),
-        Column("decayed", "count", detail=3, get=lambda all_rows: overview.decayed),
+        Column("decayed", "count", detail=0 if decays_some else 3, get=lambda all_rows: overview.decayed),
         *(_constant(name, value) for name, value in (*values.items(), ("clip_norm", overview.clip_norm))),
         Column("rate", optional=True, detail=9 if rate is None else 1, get=lambda all_rows: rate),
         Column("weight_bytes", "bytes", detail=5, get=lambda all_rows: overview.bytes_of(row.weight for row in all_rows)),

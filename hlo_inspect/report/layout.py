@@ -1,9 +1,9 @@
 """Tables as text in a given width: the columns of a page, and the width of each.
 
-The columns of a page follow from those of the table and the width, never from the rows. Those with a low `detail` take their
-room first. Only text is shortened, and only as far as it has to be. A sentence is wrapped, a list is cut at its end, a path
-loses its beginning, a name its middle. A figure is never cut, so a table of many figures can be wider than requested. Widths
-are terminal cells: a CJK character takes two.
+Columns with a low `detail` take their room first, columns with equal cells later. A page has no column without a value.
+If rows would look equal, the column that tells most of them apart takes the room of others. Only text is shortened, and only
+as far as it has to be. A sentence is wrapped, a list is cut at its end, a path loses its beginning, a name its middle. A figure
+is never cut, so a table of many figures can be wider than requested. Widths are terminal cells: a CJK character takes two.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from hlo_inspect.errors import printable
 from hlo_inspect.lazy_pattern import lazy_pattern
-from hlo_inspect.report.cells import Texts, format_table, heading
+from hlo_inspect.report.cells import Cells, Texts, format_table, heading
 from hlo_inspect.report.model import Column, Table, Unit
 from hlo_inspect.report.units import UNKNOWN
 
@@ -24,6 +24,8 @@ NARROW = lazy_pattern("[ -~\u00a0-\u00ac\u00ae-\u02ff\u0370-\u03ff\u2010-\u2027\
 PAGE_WIDTH = 120  # chooses the columns if the output has no width of its own
 
 _MACHINE_ONLY = 9  # the `detail` of a column that only JSON and CSV have
+_EQUAL_DETAIL = 2
+_COMPARED_ROWS = 1_000  # at most so many rows of a page decide which columns it has
 _USUAL: dict[Unit, int] = {
     "text": 16,
     "bytes": 9,
@@ -74,7 +76,7 @@ class Grid(NamedTuple):
     """A table ready to print: the cells of the columns that fit, and the names of those that do not.
 
     A cell that is wrapped holds line ends. The last `folded` rows are sums; `left_out` is the line of the rows that a filter
-    hides. A grid without rows says `nothing` in their place.
+    hides. A grid without rows says `nothing` in their place. `has_unknown` says that a cell, or a column left out, is unknown.
     """
 
     title: str
@@ -87,6 +89,7 @@ class Grid(NamedTuple):
     left_out: Texts | None
     hidden: tuple[str, ...]
     nothing: str
+    has_unknown: bool
 
     @property
     def is_empty(self) -> bool:
@@ -97,10 +100,6 @@ class Grid(NamedTuple):
         body = cell_width(self.nothing) if self.is_empty else sum(self.widths) + GAP * (len(self.widths) - 1)
         return max(cell_width(self.title), body)
 
-    @property
-    def has_unknown(self) -> bool:
-        return any(UNKNOWN in row for row in (*self.rows, self.total or ()))
-
 
 def make_grid(table: Table, width: int | None, raw_bytes: bool = False) -> Grid:
     """Lay out `table`, already cut to the rows to show, in at most `width` terminal cells if its figures let it.
@@ -109,7 +108,8 @@ def make_grid(table: Table, width: int | None, raw_bytes: bool = False) -> Grid:
     its row.
     """
     cells = format_table(table, raw_bytes)
-    kept = _chosen([_usual_width(column, raw_bytes) for column in cells.columns], cells.columns, width or PAGE_WIDTH)
+    known = _known_columns(cells)
+    kept = _chosen([_usual_width(column, raw_bytes) for column in cells.columns], cells, known, width or PAGE_WIDTH)
     total = cells.total if cells.total and any(cells.total[index] for index in kept if cells.columns[index].summed) else None
     sums = [line for line in (total, cells.left_out) if line]
     lines = [tuple(line[index] for index in kept) for line in (cells.header, *cells.rows, *sums)]
@@ -133,6 +133,7 @@ def make_grid(table: Table, width: int | None, raw_bytes: bool = False) -> Grid:
         left_out=rows[-1] if cells.left_out else None,
         hidden=tuple(printable(column.name) for index, column in enumerate(cells.columns) if index not in kept),
         nothing="none before the text ends" if table.lacks_rows else "none",
+        has_unknown=_has_unknown(cells, kept, known, total),
     )
 
 
@@ -141,19 +142,70 @@ def _usual_width(column: Column, raw_bytes: bool) -> int:
     return max(cell_width(heading(column, raw_bytes)), usual)
 
 
-def _chosen(usual: Sequence[int], columns: Sequence[Column], width: int) -> list[int]:
+def _known_columns(cells: Cells) -> list[int]:
+    """Return the positions of the columns that a page can have: the first, those asked for, and those with a known value."""
+    return [
+        index
+        for index, column in enumerate(cells.columns)
+        if index == 0
+        or column.is_chosen
+        or (column.detail < _MACHINE_ONLY and (not cells.rows or any(row[index] not in ("", UNKNOWN) for row in cells.rows)))
+    ]
+
+
+def _has_unknown(cells: Cells, kept: Sequence[int], known: Sequence[int], total: Texts | None) -> bool:
+    """Return True if a cell of the page is unknown, or all cells of a column that it leaves out for that."""
+    left_out = {index for index, column in enumerate(cells.columns) if column.detail < _MACHINE_ONLY} - set(known)
+    positions = (*kept, *left_out)
+    return any(row[index] == UNKNOWN for row in (*cells.rows, *([total] if total else [])) for index in positions)
+
+
+def _chosen(usual: Sequence[int], cells: Cells, known: Sequence[int], width: int) -> list[int]:
     """Return the positions of the columns to show: the first, those without a `detail`, and others while they fit.
 
-    The least detailed come before the others.
+    The least detailed come before the others. Equal cells make a column `_EQUAL_DETAIL` more detailed, and if there is no room
+    for all columns without a `detail`, the first to go.
     """
-    kept = [index for index, column in enumerate(columns) if index == 0 or column.detail == 0]
+    rows = cells.rows[: len(cells.rows) - cells.folded][:_COMPARED_ROWS]
+    equal = {index for index in known if len(rows) > 1 and len({row[index] for row in rows}) == 1}
+    fixed = [index for index in known if index == 0 or cells.columns[index].is_chosen]
+    fixed += [index for index in known if index not in fixed and cells.columns[index].detail == 0 and index not in equal]
+
+    def detail(index: int) -> tuple[int, int]:
+        detail = cells.columns[index].detail
+        return detail + (_EQUAL_DETAIL if detail and index in equal else 0), index
+
+    others = sorted(set(known) - set(fixed), key=detail)
+    kept = _fitting(usual, fixed, others, width)
+    while column := _telling_apart(rows, usual, kept, [index for index in others if index not in kept]):
+        fixed.append(column)
+        others.remove(column)
+        kept = _fitting(usual, fixed, others, width)
+    return sorted(kept)
+
+
+def _fitting(usual: Sequence[int], fixed: Sequence[int], others: Sequence[int], width: int) -> list[int]:
+    """Return the fixed columns and those of the others, in their order, that fit beside them."""
+    kept = list(fixed)
     used = sum(usual[index] + GAP for index in kept) - GAP
-    others = [index for index in range(len(columns)) if index not in kept and columns[index].detail < _MACHINE_ONLY]
-    for index in sorted(others, key=lambda index: columns[index].detail):
+    for index in others:
         if used + GAP + usual[index] <= width:
             used += GAP + usual[index]
             kept.append(index)
-    return sorted(kept)
+    return kept
+
+
+def _telling_apart(rows: Sequence[Texts], usual: Sequence[int], kept: Sequence[int], hidden: Sequence[int]) -> int | None:
+    """Return the hidden column with which the most rows look different, the narrowest of several; None if no row does."""
+
+    def looks(columns: Sequence[int]) -> int:
+        return len({tuple(row[index] for index in columns) for row in rows})
+
+    most = looks(kept)
+    if most == len(rows) or not hidden:
+        return None
+    best = max(hidden, key=lambda index: (looks([*kept, index]), -usual[index]))
+    return best if looks([*kept, best]) > most else None
 
 
 def _shortest(cells: Sequence[str], unit: Unit) -> int:

@@ -57,7 +57,8 @@ class Column(NamedTuple):
     one cell for both, `>= 4` if the value is unknown. The columns of a finished table have neither.
     `width` is the usual number of characters of a text (default 16): with `detail` it decides which columns have room. A page
     shows the files of a column (`is_file`, or called `source`) relative to their common directory. A column that is
-    `only_verbose` needs -v. The numbers of a `signed` column are differences, and have a plus sign too.
+    `only_verbose` needs -v. One that `is_chosen` was asked for, and is on every page. The numbers of a `signed` column are
+    differences, and have a plus sign too.
 
     A page draws the shares of a column with a `bar`: `alone` each from the left, `stacked` each from the end of the one above.
     Its heading is made of `page_name` if that says more than the name, which scripts use.
@@ -77,6 +78,7 @@ class Column(NamedTuple):
     like: str = ""
     is_file: bool = False
     only_verbose: bool = False
+    is_chosen: bool = False
     signed: bool = False
     bar: Literal["", "alone", "stacked"] = ""
     page_name: str = ""

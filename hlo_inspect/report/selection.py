@@ -91,7 +91,7 @@ def _with_columns(table: Table, names: Sequence[str], for_people: bool) -> Table
     def select(row: Row) -> Row:
         return tuple(row[index] for index in (*chosen, *bounds))
 
-    columns = tuple(table.columns[index]._replace(detail=0) for index in (*chosen, *bounds))
+    columns = tuple(table.columns[index]._replace(detail=0, is_chosen=True) for index in (*chosen, *bounds))
     left_out = table.left_out and table.left_out._replace(
         sums=select(table.left_out.sums), at_least=select(table.left_out.at_least)
     )

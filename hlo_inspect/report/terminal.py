@@ -1,8 +1,7 @@
 """Reports for a terminal, or a file that is read as text.
 
 Text from a dump is printed as it is: no markup is interpreted and control characters are escaped. The environment is never
-read. Without a width lines of text have 120 columns and cells of tables are whole; without `color` there is no escape
-sequence.
+read. Without a width lines have 120 columns; without `color` there is no escape sequence.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def render_table(reports: Iterable[Report], stream: TextIO, options: RenderOptio
 
 def table_text(table: Table, options: RenderOptions) -> str:
     """Return the text of a table alone, without colour."""
-    return _plain(_grid_lines(make_grid(table, options.width, options.raw_bytes)))
+    return _plain(_grid_lines(make_grid(table, options.width or PAGE_WIDTH, options.raw_bytes)))
 
 
 def _plain(lines: Iterable[Line]) -> str:
@@ -79,9 +78,8 @@ def _colored(lines: Iterable[Line]) -> str:
 
 
 def _page(report: Report, options: RenderOptions, width: int) -> Iterator[Line]:
-    limit = None if options.width is None else width
     tables = shown_tables(report, options, for_people=True)
-    grids = {table.name: make_grid(table, limit, options.raw_bytes) for table in tables if not is_drawn(table, options)}
+    grids = {table.name: make_grid(table, width, options.raw_bytes) for table in tables if not is_drawn(table, options)}
     warnings, rows = split_headline(report)
     yield from _headline(warnings, options, width)
     yield from _module(report, width)
