@@ -32,6 +32,7 @@ _NO_SUMS = frozenset(
 """Facts that have no lower bound: the missing part may hide collectives, or hold the model's other FLOPs."""
 _WITH_EXPOSED_PART = frozenset({"step", "time_by_phase", "time_by_scope", "time_by_source"})
 """Tables of whose times the exposed part of collectives is a part: their sums bound nothing either."""
+_EXPOSED = frozenset({"exposed_s", "estimate_exposed_s"})
 _OF_A_RUN = frozenset({"operand_bytes", "result_bytes", "wire_bytes"})
 _STATED_BY_XLA = frozenset({"out_of_memory", "out_of_memory_parts"})
 """Tables of the lines around the quoted ones: they stay as they are."""
@@ -94,7 +95,7 @@ def truncation_notes(facts: Mapping[str, Value]) -> list[str]:
 def truncated_tables(tables: Iterable[Table]) -> Iterator[Table]:
     """Yield the tables of a truncated text: a page marks their totals as lower bounds, and exposed times have none."""
     for table in tables:
-        no_sums = {c.name for c in table.columns if table.name in _WITH_EXPOSED_PART or "exposed_s" in (c.name, c.bound_of)}
+        no_sums = {c.name for c in table.columns if table.name in _WITH_EXPOSED_PART or _EXPOSED & {c.name, c.bound_of}}
         columns = (column._replace(summed=column.summed and column.name not in no_sums) for column in table.columns)
         yield replace(table, columns=tuple(columns), lacks_rows=True)
 

@@ -10,6 +10,7 @@ from typing import TypeVar
 from hlo_inspect.analysis.collectives import KERNEL_WANTS
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.cost.figures import countable
+from hlo_inspect.analysis.cost.roofline import Seconds
 from hlo_inspect.analysis.phases import phases
 from hlo_inspect.analysis.provenance import NOT_FUSED, Labels, printed
 from hlo_inspect.analysis.time.kernel_times import KernelTimes
@@ -106,7 +107,7 @@ def kernels_table(context: Context) -> Table:
         _SOURCE,
         Column("line", "number", detail=7, get=lambda row: row.kernels[0].place[1] if row.kernels else None),
     )
-    title = f"Kernels of one step, by {_order(context)}"
+    title = f"Kernels of one step, {_order(context)}"
     return Table.of("kernels", title, columns, context.on_machine.costings, page_as="kernel_groups")
 
 
@@ -123,23 +124,30 @@ def kernel_groups(context: Context) -> Table:
         Column("scope", detail=6, get=_label_getter(attrgetter("scope"), None)),
         _SOURCE,
     )
-    title = f"Kernels of one step, merged, by {_order(context)}"
+    title = f"Kernels of one step, merged, {_order(context)}"
     return Table.of("kernel_groups", title, columns, context.on_machine.costing_groups)
 
 
 def _order(context: Context) -> str:
-    profile = context.on_machine.profile
-    return "bytes accessed" if profile is None else f"bound on {profile.name}"
+    """Return the order of the rows. The title tells that rows with exposed time run beside others."""
+    profile, timelines = context.on_machine.profile, context.on_machine.timelines
+    if profile is None or timelines is None:
+        return "by bytes accessed"
+    if not timelines.is_scheduled:
+        return f"by bound on {profile.name}"
+    return f"by share of the step on {profile.name}; kernels with exposed time run beside others"
 
 
 def _figures(context: Context) -> Iterator[Column]:
     has_times = context.on_machine.profile is not None
-    yield from _costs(has_times=has_times)
+    yield from _costs(context, has_times=has_times)
     yield phase_column(_label_getter(attrgetter("phase"), UNKNOWN), detail=2 if has_times else 1)
 
 
-def _costs(*, has_times: bool) -> Iterator[Column]:
-    """Yield the columns of the costs of a row."""
+def _costs(context: Context, *, has_times: bool) -> Iterator[Column]:
+    """Yield the columns of the costs of a row. Shares are of the scheduled step, of all bounds, or of all bytes."""
+    step = context.on_machine.step_times if has_times else None
+    is_scheduled = step is not None and context.on_machine.timelines is not None and context.on_machine.timelines.is_scheduled
     yield bounded("runs", "count", attrgetter("cost.runs"), detail=1)
     yield bounded("flops", "flops", attrgetter("cost.flops"))
     yield bounded("matmul_flops", "flops", attrgetter("cost.matmul_flops"), detail=8)
@@ -148,14 +156,31 @@ def _costs(*, has_times: bool) -> Iterator[Column]:
     if has_times:
         yield bounded("bound_s", "seconds", lambda row: row.cost.time and row.cost.time.bound)
         yield bounded("estimate_s", "seconds", lambda row: row.cost.time and row.cost.time.estimate, optional=True)
+        yield bounded("estimate_exposed_s", "seconds", _exposed, optional=True, page_name="exposed")
         yield bounded("compiler_s", "seconds", lambda row: row.cost.time and row.cost.time.compiler, 5, optional=True)
-    yield Column("share", "share", optional=True, get=attrgetter("cost.share"))
+    if is_scheduled and step is not None:
+        whole = step.estimate_step.least
+        yield Column("step_share", "share", page_name="share_of_step", optional=True, get=lambda row: _step_share(row, whole))
+    of_what = "share_of_bound" if has_times else "share_of_bytes"
     yield Column(
-        "bound_by", detail=1 if has_times else 9, optional=True, get=lambda row: row.cost.time and row.cost.time.bound_by
+        "share", "share", detail=9 if is_scheduled else 0, optional=True, page_name=of_what, get=attrgetter("cost.share")
+    )
+    yield Column(
+        "bound_by", detail=2 if has_times else 9, optional=True, get=lambda row: row.cost.time and row.cost.time.bound_by
     )
 
 
 # -- values -----------------------------------------------------------------------------------------------------------------
+
+
+def _exposed(row: Costing) -> Seconds | None:
+    return None if row.cost.time is None else row.cost.time.exposed
+
+
+def _step_share(row: Costing, whole: float) -> float | None:
+    """Return the share that a row has of the known estimate of a step of `whole` seconds."""
+    in_step = None if row.cost.time is None else row.cost.time.in_step
+    return None if in_step is None or not whole else in_step.least / whole
 
 
 def _name(row: Costing) -> str:

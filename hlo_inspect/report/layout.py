@@ -108,8 +108,8 @@ def make_grid(table: Table, width: int | None, raw_bytes: bool = False) -> Grid:
     its row.
     """
     cells = format_table(table, raw_bytes)
-    known = _known_columns(cells)
-    kept = _chosen([_usual_width(column, raw_bytes) for column in cells.columns], cells, known, width or PAGE_WIDTH)
+    valued = _known_columns(cells)
+    kept = _chosen([_usual_width(column, raw_bytes) for column in cells.columns], cells, valued, width or PAGE_WIDTH)
     total = cells.total if cells.total and any(cells.total[index] for index in kept if cells.columns[index].summed) else None
     sums = [line for line in (total, cells.left_out) if line]
     lines = [tuple(line[index] for index in kept) for line in (cells.header, *cells.rows, *sums)]
@@ -133,7 +133,7 @@ def make_grid(table: Table, width: int | None, raw_bytes: bool = False) -> Grid:
         left_out=rows[-1] if cells.left_out else None,
         hidden=tuple(printable(column.name) for index, column in enumerate(cells.columns) if index not in kept),
         nothing="none before the text ends" if table.lacks_rows else "none",
-        has_unknown=_has_unknown(cells, kept, known, total),
+        has_unknown=_has_unknown(cells, kept, valued, total),
     )
 
 
@@ -153,29 +153,29 @@ def _known_columns(cells: Cells) -> list[int]:
     ]
 
 
-def _has_unknown(cells: Cells, kept: Sequence[int], known: Sequence[int], total: Texts | None) -> bool:
+def _has_unknown(cells: Cells, kept: Sequence[int], valued: Sequence[int], total: Texts | None) -> bool:
     """Return True if a cell of the page is unknown, or all cells of a column that it leaves out for that."""
-    left_out = {index for index, column in enumerate(cells.columns) if column.detail < _MACHINE_ONLY} - set(known)
+    left_out = {index for index, column in enumerate(cells.columns) if column.detail < _MACHINE_ONLY} - set(valued)
     positions = (*kept, *left_out)
     return any(row[index] == UNKNOWN for row in (*cells.rows, *([total] if total else [])) for index in positions)
 
 
-def _chosen(usual: Sequence[int], cells: Cells, known: Sequence[int], width: int) -> list[int]:
+def _chosen(usual: Sequence[int], cells: Cells, valued: Sequence[int], width: int) -> list[int]:
     """Return the positions of the columns to show: the first, those without a `detail`, and others while they fit.
 
     The least detailed come before the others. Equal cells make a column `_EQUAL_DETAIL` more detailed, and if there is no room
     for all columns without a `detail`, the first to go.
     """
     rows = cells.rows[: len(cells.rows) - cells.folded][:_COMPARED_ROWS]
-    equal = {index for index in known if len(rows) > 1 and len({row[index] for row in rows}) == 1}
-    fixed = [index for index in known if index == 0 or cells.columns[index].is_chosen]
-    fixed += [index for index in known if index not in fixed and cells.columns[index].detail == 0 and index not in equal]
+    equal = {index for index in valued if len(rows) > 1 and len({row[index] for row in rows}) == 1}
+    fixed = [index for index in valued if index == 0 or cells.columns[index].is_chosen]
+    fixed += [index for index in valued if index not in fixed and cells.columns[index].detail == 0 and index not in equal]
 
     def detail(index: int) -> tuple[int, int]:
         detail = cells.columns[index].detail
         return detail + (_EQUAL_DETAIL if detail and index in equal else 0), index
 
-    others = sorted(set(known) - set(fixed), key=detail)
+    others = sorted(set(valued) - set(fixed), key=detail)
     kept = _fitting(usual, fixed, others, width)
     while column := _telling_apart(rows, usual, kept, [index for index in others if index not in kept]):
         fixed.append(column)

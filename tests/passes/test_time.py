@@ -54,8 +54,21 @@ def test_rows_add_up_to_the_facts(path: Path) -> None:
     assert total(time_report, "time_by_phase", "exposed_s") == pytest.approx(
         least("time.estimate_exposed_collective_s"), rel=1e-9
     )
+    assert total(time_report, "kernels", "step_share") == pytest.approx(1, rel=1e-9)
     kernels = [row for row in time_report.table("kernels").records() if row["bound_by"] != "collective"]
     assert sum(number(row["bound_s"]) for row in kernels) == pytest.approx(least("time.kernels_s"), rel=1e-9)
+
+
+@pytest.mark.parametrize("table", ["collectives", "collectives_by_kind", "collectives_by_axis", "collectives_by_phase"])
+def test_collectives_are_exposed_as_long_as_in_the_step(table: str) -> None:
+    """Pages of both commands show the estimate; the bound has a column of its own."""
+    step = report(GATHERED)
+    collectives = hlo_inspect.inspect(GATHERED, "collectives", profile="h100-sxm")
+    assert total(collectives, table, "estimate_exposed_s") == pytest.approx(total(step, "exposed_collectives", "exposed_s"))
+    assert total(collectives, table, "exposed_s") == pytest.approx(step.facts["time.exposed_collective_s"])
+    assert total(collectives, table, "estimate_exposed_s") == pytest.approx(total(step, "kernels", "estimate_exposed_s"))
+    (title,) = {item.title for item in collectives.tables if item.name == table}
+    assert title.endswith("; exposed by estimate")
 
 
 def test_an_exposed_collective_and_what_could_hide_it() -> None:

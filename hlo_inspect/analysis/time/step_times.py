@@ -157,23 +157,31 @@ def _unknown_runs(kernels: Iterable[Kernel]) -> Iterator[str]:
 class RowTimes(NamedTuple):
     """Seconds of all runs of a kernel or several: bound, estimate, and the compiler's own estimate if all have one.
 
-    `bound_by` is `compute`, `memory` or `collective`.
+    `bound_by` is `compute`, `memory` or `collective`. A kernel that runs beside others is `exposed` while the step
+    waits for it; the field is None for a kernel of the compute stream. `in_step` is the part of the estimate that is in the
+    step: the exposed one, or all. Both are None without a schedule.
     """
 
     bound: Seconds
     estimate: Seconds
     compiler: Seconds | None
     bound_by: str | None = None
+    exposed: Seconds | None = None
+    in_step: Seconds | None = None
 
     @staticmethod
     def sum(rows: Sequence[RowTimes]) -> RowTimes:
         """Add up several times that are bound by the same resource."""
         compiler = [row.compiler for row in rows if row.compiler is not None]
+        exposed = [row.exposed for row in rows if row.exposed is not None]
+        in_step = [row.in_step for row in rows if row.in_step is not None]
         return RowTimes(
             sum_of(*[row.bound for row in rows]),
             sum_of(*[row.estimate for row in rows]),
             sum_of(*compiler) if len(compiler) == len(rows) else None,
             rows[0].bound_by,
+            sum_of(*exposed) if exposed else None,
+            sum_of(*in_step) if in_step else None,
         )
 
 
@@ -223,11 +231,16 @@ class TimesInStep:
             bound_gap = "" if collective.bound_s is not None else collective.reason
             estimate_gap = "" if collective.estimate_s is not None else collective.reason
         unknown_runs = next(_unknown_runs([kernel]), "")
+        waited = timelines.estimate.exposed_seconds(kernel) if timelines.is_scheduled else None
+        exposed = None if waited is None else Seconds(waited, estimate_gap or unknown_runs)
+        estimate = Seconds(timelines.estimate.kernel_seconds(kernel), estimate_gap or unknown_runs)
         return RowTimes(
             Seconds(timelines.bound.kernel_seconds(kernel), bound_gap or unknown_runs),
-            Seconds(timelines.estimate.kernel_seconds(kernel), estimate_gap or unknown_runs),
+            estimate,
             None if own.compiler_s is None else Seconds(own.compiler_s * kernel.runs.least, unknown_runs),
             bound_by,
+            exposed,
+            (exposed or estimate) if timelines.is_scheduled else None,
         )
 
 
@@ -273,7 +286,9 @@ class StepCost(NamedTuple):
 
     @property
     def order(self) -> tuple[float, ...]:
-        return (0.0 if self.time is None else self.time.bound.least, self.size.least, self.flops.least)
+        """The sort key of the row: the time that it adds to a scheduled step, then its bound, its bytes and its FLOPs."""
+        bound, in_step = (NO_SECONDS, None) if self.time is None else (self.time.bound, self.time.in_step)
+        return (0.0 if in_step is None else in_step.least, bound.least, self.size.least, self.flops.least)
 
 
 class Costing(NamedTuple):

@@ -74,6 +74,14 @@ class TimedStep:
         runs = self.computed.get(position)
         return self._exposed.get(position, 0.0) if runs is None else runs * self.timeline.ticks(position) / TICKS
 
+    def exposed_seconds(self, kernel: Kernel) -> float | None:
+        """Return the exposed time of all runs of a kernel that runs beside the compute stream; None for one of that stream."""
+        position = kernel.place
+        collective = self.collective_at(position)
+        if collective is not None:
+            return self.site_of(collective).exposed
+        return None if position in self.computed else self._exposed.get(position, 0.0)
+
     def site_of(self, collective: Collective) -> InstructionTimes:
         """Return the times of all runs of a collective."""
         position = place(collective.start)

@@ -113,7 +113,8 @@ def sites(context: Context) -> Table:
     columns = with_times(_SITES, context, lambda site: (site.collective,))
     if any(site.collective.is_point_to_point for site in rows):  # they run, but are in no total
         columns = tuple(column._replace(summed=False) if "runs" in column.name else column for column in columns)
-    return Table.of("collectives", "Collectives, by bytes sent in one step", columns, rows, page_as="collective_groups")
+    title = _title("Collectives, by bytes sent in one step", context)
+    return Table.of("collectives", title, columns, rows, page_as="collective_groups")
 
 
 def _weight(runs: int, collective: Collective) -> tuple[int, int]:
@@ -184,7 +185,7 @@ def groups(context: Context) -> Table:
     index = next(index for index, column in enumerate(_GROUPS, 1) if column.name == "phase")
     source_column = phase_source(lambda row: joined_sources(sources[row.label]))
     columns = with_times((*_GROUPS[:index], source_column, *_GROUPS[index:]), context, _members)
-    title = "Collectives of one step, merged, by bytes sent"
+    title = _title("Collectives of one step, merged, by bytes sent", context)
     return Table.of("collective_groups", title, columns, _group_collectives(context, labels))
 
 
@@ -326,7 +327,13 @@ def _size_class(collective: Collective) -> int | None:
 
 
 def _table(name: str, title: str, columns: Iterable[Column], rows: Sequence[_CollectiveRow], context: Context) -> Table:
-    return Table.of(name, title, with_times((*columns, *_OF_ONE_STEP, *_AS_PRINTED), context, _members), rows)
+    return Table.of(name, _title(title, context), with_times((*columns, *_OF_ONE_STEP, *_AS_PRINTED), context, _members), rows)
+
+
+def _title(title: str, context: Context) -> str:
+    """Return the title of a table, which says by which of the two times collectives are exposed in it."""
+    timelines = context.on_machine.timelines if _has_times(context) else None
+    return title if timelines is None or not timelines.is_scheduled else f"{title}; exposed by estimate"
 
 
 def _members(row: _CollectiveRow) -> Sequence[Collective]:

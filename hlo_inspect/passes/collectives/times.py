@@ -20,8 +20,8 @@ from hlo_inspect.report.model import Column, Table
 def time_columns(context: Context, members: Callable[[Any], Sequence[Collective]]) -> tuple[Column, ...]:
     """Return the columns of times for rows of these collectives; none without a profile.
 
-    They are seconds of all runs of a step, as bounds and estimates; windows and exposed times, which need a schedule, as
-    bounds; the level of links; and the bus bandwidth of the estimate.
+    They are seconds of all runs of a step, as bounds and estimates; windows and exposed times, which need a schedule, of both
+    timelines; the level of links; and the bus bandwidth of the estimate. Pages show windows and exposed times by estimate.
     """
     timelines = context.on_machine.timelines
     return () if timelines is None else tuple(_columns(context, timelines, members))
@@ -42,8 +42,12 @@ def _columns(context: Context, timelines: Timelines, members: Callable[[Any], Se
 
     yield bounded("bound_s", "seconds", summed_time(lambda at_least, _: at_least.busy), 3)
     yield bounded("estimate_s", "seconds", summed_time(lambda _, likely: likely.busy), 1)
-    yield bounded("window_s", "seconds", summed_if_scheduled(lambda at_least, _: at_least.window), 6, optional=True)
-    yield bounded("exposed_s", "seconds", summed_if_scheduled(lambda at_least, _: at_least.exposed), 2, optional=True)
+    windows = summed_if_scheduled(lambda at_least, _: at_least.window), summed_if_scheduled(lambda _, likely: likely.window)
+    exposed = summed_if_scheduled(lambda at_least, _: at_least.exposed), summed_if_scheduled(lambda _, likely: likely.exposed)
+    yield bounded("estimate_window_s", "seconds", windows[1], 6, optional=True, page_name="window")
+    yield bounded("estimate_exposed_s", "seconds", exposed[1], 2, optional=True, page_name="exposed")
+    yield bounded("window_s", "seconds", windows[0], 9, optional=True, page_name="bound_window")
+    yield bounded("exposed_s", "seconds", exposed[0], 9, optional=True, page_name="bound_exposed")
     yield Column(
         "bus_bandwidth",
         "bytes_per_s",

@@ -165,7 +165,7 @@ class InstructionFigures:
 _TIMES = {
     "estimate_s": "; estimate {}",
     "bus_bandwidth": ", at {} of bus bandwidth",
-    "exposed_s": "; {} of it exposed",
+    "estimate_exposed_s": "; {} of it exposed",
     "compiler_s": "; compiler's estimate {}",
 }
 
