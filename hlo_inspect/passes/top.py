@@ -71,7 +71,7 @@ def _about_times(context: Context, times: KernelTimes) -> Iterator[str]:
     """Yield the kernels without an estimate, and the basis of the compiler's seconds."""
     missing = estimate_gaps(context.own_kernels, times)
     if missing:
-        yield f"estimates are lower bounds: {missing}"
+        yield f"estimates are lower bounds, and shares of the step are of its known part: {missing}"
     if any(times.for_kernel(kernel).compiler_cycles is not None for kernel in context.kernels.launched):
         yield from filter(None, [inferred_clock(context)])
 
@@ -146,8 +146,8 @@ def _figures(context: Context) -> Iterator[Column]:
 
 def _costs(context: Context, *, has_times: bool) -> Iterator[Column]:
     """Yield the columns of the costs of a row. Shares are of the scheduled step, of all bounds, or of all bytes."""
-    step = context.on_machine.step_times if has_times else None
-    is_scheduled = step is not None and context.on_machine.timelines is not None and context.on_machine.timelines.is_scheduled
+    step, timelines = context.on_machine.step_times, context.on_machine.timelines
+    is_scheduled = has_times and timelines is not None and timelines.is_scheduled
     yield bounded("runs", "count", attrgetter("cost.runs"), detail=1)
     yield bounded("flops", "flops", attrgetter("cost.flops"))
     yield bounded("matmul_flops", "flops", attrgetter("cost.matmul_flops"), detail=8)
@@ -158,8 +158,8 @@ def _costs(context: Context, *, has_times: bool) -> Iterator[Column]:
         yield bounded("estimate_s", "seconds", lambda row: row.cost.time and row.cost.time.estimate, optional=True)
         yield bounded("estimate_exposed_s", "seconds", _exposed, optional=True, page_name="exposed")
         yield bounded("compiler_s", "seconds", lambda row: row.cost.time and row.cost.time.compiler, 5, optional=True)
-    if is_scheduled and step is not None:
-        whole = step.estimate_step.least
+    if is_scheduled and step is not None and timelines is not None:
+        whole = 0.0 if timelines.estimate.timeline.reason else step.estimate_step.least
         yield Column("step_share", "share", page_name="share_of_step", optional=True, get=lambda row: _step_share(row, whole))
     of_what = "share_of_bound" if has_times else "share_of_bytes"
     yield Column(

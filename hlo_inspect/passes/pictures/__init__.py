@@ -74,7 +74,7 @@ def _cost_trees(context: Context) -> Iterator[Table]:
     if timelines is not None and not timelines.is_scheduled:
         parts = [part for part in parts if part.collective is None]
         title = "Kernels in schedule order: bound and estimate"
-        yield replace(step_table(parts), name="kernel_seconds", title=title, on_page=False)
+        yield replace(step_table(parts, timelines.estimate.timeline.reason), name="kernel_seconds", title=title, on_page=False)
     measures = (*_COST, *(_TIME if parts else ()))
     scopes = _leaves(context, parts, "scope", lambda label: tuple(label.split("/")))
     yield tree_table("scope_tree", "Time of one step by nested scope", "scope", measures, scopes, join_chains=True)

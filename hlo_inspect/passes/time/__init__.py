@@ -88,7 +88,7 @@ def _tables(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> Ite
     if compared is not None:
         yield compared
     if timelines.is_scheduled:
-        yield step_table(parts_of())
+        yield step_table(parts_of(), timelines.estimate.timeline.reason)
     likely = times.estimate_step if timelines.is_scheduled else None
     yield resources_table(busy_resources(context), times.step, likely)
     yield replace(kernels_table(context), page_rows=_KERNEL_ROWS)
@@ -98,12 +98,16 @@ def _tables(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> Ite
     if timelines.is_scheduled:
         exposed = exposed_table(context, timelines)
         yield from [exposed] if exposed.rows else []
-        yield from breakdowns(parts_of(), has_phases=not context.request.skips_graph_phases)
+        yield from breakdowns(parts_of(), timelines.estimate.timeline.reason, has_phases=not context.request.skips_graph_phases)
 
 
 def _notes(context: Context) -> Iterator[str]:
-    """Yield why a resource has no share of the step's bound, if that bound is known."""
-    times = context.on_machine.step_times
+    """Yield of what shares are, if kernels have no estimate, and why a resource has no share of the step's known bound."""
+    times, timelines = context.on_machine.step_times, context.on_machine.timelines
+    if times is not None and timelines is not None and timelines.is_scheduled:
+        missing = times.estimate_step.reason
+        if missing and not timelines.estimate.timeline.reason:
+            yield f"share: of the known part of the step's estimate; missing: {missing}"
     if times is None or times.step.reason:
         return
     too_long = [name for name, busy in busy_resources(context).items() if not busy.reason and is_longer(busy, times.step)]

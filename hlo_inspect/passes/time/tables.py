@@ -114,8 +114,15 @@ def share_of(part: Seconds, whole: Seconds) -> float | None:
     return part.least / whole.least if whole.least and not part.reason and not whole.reason else None
 
 
-def _shares(parts: Sequence[Counted], label: Callable[[TimePart], str]) -> list[_Share]:
-    whole, groups = _bound_and_estimate(parts), group_rows(parts, lambda item: label(item[0]))
+def _share_of_known(part: Seconds, whole: Seconds) -> float | None:
+    """Return `part / whole` of what is known of both; None if `whole` is 0, or unknown for more than a missing model."""
+    return part.least / whole.least if whole.least and not whole.reason else None
+
+
+def _shares(parts: Sequence[Counted], label: Callable[[TimePart], str], unknown_runs: str) -> list[_Share]:
+    """Return the parts by label, with the known part of the step as the whole, unless some runs are unknown."""
+    whole = [Seconds(seconds.least, unknown_runs) for seconds in _bound_and_estimate(parts)]
+    groups = group_rows(parts, lambda item: label(item[0]))
     return [_Share(label(group[0][0]), group, *_bound_and_estimate(group), *whole) for group in groups]
 
 
@@ -139,19 +146,26 @@ def _subtract(whole: Seconds, part: Seconds) -> Seconds:
     return Seconds(whole.least - part.least, whole.reason)
 
 
-def step_table(parts: Sequence[TimePart]) -> Table:
-    """Return the parts of the step: kernels by bound, their fixed costs, and exposed collectives by axis."""
+def step_table(parts: Sequence[TimePart], unknown_runs: str) -> Table:
+    """Return the parts of the step: kernels by bound, their fixed costs, and exposed collectives by axis.
+
+    `unknown_runs` says why runs of kernels are unknown, if they are: there are no shares then.
+    """
     distinct = counted(parts)
     work = [(part._replace(estimate=_subtract(part.estimate, part.fixed)), count) for part, count in distinct]
     fixed = TimePart(None, None, None, "", "", "", NO_SECONDS, total_seconds(distinct, attrgetter("fixed")), NO_SECONDS)
-    rows = _shares([*work, (fixed, 1)], lambda part: FIXED if part is fixed else _kind_of_part(part))
+    rows = _shares([*work, (fixed, 1)], lambda part: FIXED if part is fixed else _kind_of_part(part), unknown_runs)
     rows = [row for row in rows if row.bound.least or row.estimate.least]
     rows.sort(key=lambda row: (_ORDER.index(row.label) if row.label in _ORDER else len(_ORDER), -row.estimate.least))
     columns = (
         Column("part", width=30, get=lambda row: row.label),
         bounded("bound_s", "seconds", lambda row: row.bound),
         Column(
-            "bound_share", "share", page_name="share_of_bound", detail=2, get=lambda row: share_of(row.bound, row.whole_bound)
+            "bound_share",
+            "share",
+            page_name="share_of_bound",
+            detail=2,
+            get=lambda row: _share_of_known(row.bound, row.whole_bound),
         ),
         bounded("estimate_s", "seconds", lambda row: row.estimate),
         Column(
@@ -160,7 +174,7 @@ def step_table(parts: Sequence[TimePart]) -> Table:
             page_name="share_of_estimate",
             width=32,
             bar="stacked",
-            get=lambda row: share_of(row.estimate, row.whole_estimate),
+            get=lambda row: _share_of_known(row.estimate, row.whole_estimate),
         ),
     )
     return Table.of("step", "Parts of the step: bound and estimate", columns, rows, page_rows=0)
@@ -169,9 +183,12 @@ def step_table(parts: Sequence[TimePart]) -> Table:
 # -- by phase, scope and source ---------------------------------------------------------------------------------------------
 
 
-def time_by(name: str, title: str, parts: Sequence[Counted], label: Callable[[TimePart], str], rows: int) -> Table:
+def _time_by(
+    name: str, title: str, parts: Sequence[Counted], label: Callable[[TimePart], str], rows: int, unknown_runs: str
+) -> Table:
     """Return the step by a label; a collective counts its exposed part. The largest estimate comes first."""
-    shares = sorted(_shares(parts, label), key=lambda row: (row.estimate.least, row.bound.least), reverse=True)
+    shares = _shares(parts, label, unknown_runs)
+    shares.sort(key=lambda row: (row.estimate.least, row.bound.least), reverse=True)
     detail = (1, 3) if any(part.collective is not None for part, _ in parts) else (9, 9)
     columns = (
         Column(name, width=9 if name == "phase" else 34, get=lambda row: row.label),
@@ -179,7 +196,14 @@ def time_by(name: str, title: str, parts: Sequence[Counted], label: Callable[[Ti
         bounded("estimate_s", "seconds", lambda row: row.estimate),
         bounded("exposed_s", "seconds", partial(_collective_estimate, busy=False), detail[0]),
         bounded("collective_s", "seconds", partial(_collective_estimate, busy=True), detail[1]),
-        Column("share", "share", width=32, bar="stacked", get=lambda row: share_of(row.estimate, row.whole_estimate)),
+        Column(
+            "share",
+            "share",
+            page_name="share_of_estimate",
+            width=32,
+            bar="stacked",
+            get=lambda row: _share_of_known(row.estimate, row.whole_estimate),
+        ),
     )
     return Table.of(f"time_by_{name}", title, columns, shares, page_rows=rows, on_page=len(shares) > 1)
 
@@ -190,13 +214,13 @@ def _collective_estimate(row: _Share, *, busy: bool) -> Seconds:
     return total_seconds(collectives, attrgetter("estimate_busy" if busy else "estimate"))
 
 
-def breakdowns(parts: Sequence[TimePart], *, has_phases: bool) -> Iterator[Table]:
+def breakdowns(parts: Sequence[TimePart], unknown_runs: str, *, has_phases: bool) -> Iterator[Table]:
     """Yield the step by phase, if it `has_phases`, by scope of the program and by line of source."""
     distinct = counted(parts)
     if has_phases:
-        yield time_by("phase", "Time by phase", distinct, lambda part: part.phase or UNKNOWN, 0)
-    yield time_by("scope", "Time by scope of the program", distinct, attrgetter("scope"), 10)
-    yield time_by("source", "Time by source line", distinct, attrgetter("source"), 10)
+        yield _time_by("phase", "Time by phase", distinct, lambda part: part.phase or UNKNOWN, 0, unknown_runs)
+    yield _time_by("scope", "Time by scope of the program", distinct, attrgetter("scope"), 10, unknown_runs)
+    yield _time_by("source", "Time by source line", distinct, attrgetter("source"), 10, unknown_runs)
 
 
 # -- resources --------------------------------------------------------------------------------------------------------------
