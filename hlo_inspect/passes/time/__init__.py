@@ -89,7 +89,7 @@ def _tables(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> Ite
         yield compared
     if timelines.is_scheduled:
         yield step_table(parts_of(), timelines.estimate.timeline.reason)
-    likely = times.estimate_step if timelines.is_scheduled else None
+    likely = _known_step(context, times) if timelines.is_scheduled else None
     yield resources_table(busy_resources(context), times.step, likely)
     yield replace(kernels_table(context), page_rows=_KERNEL_ROWS)
     yield replace(kernel_groups(context), page_rows=_KERNEL_ROWS)
@@ -133,15 +133,21 @@ def _headline(context: Context, parts_of: Callable[[], Sequence[TimePart]]) -> I
         return
     if timelines.is_scheduled:
         yield HeadlineRow("step", tuple(_step(context, times)))
-        yield HeadlineRow("kernels", tuple(_kernels(times, parts_of())))
+        yield HeadlineRow("kernels", tuple(_kernels(times, _known_step(context, times), parts_of())))
         if context.collectives:
-            yield HeadlineRow("exposed", tuple(_exposed(times, parts_of())))
+            yield HeadlineRow("exposed", tuple(_exposed(times, _known_step(context, times), parts_of())))
     else:
         yield HeadlineRow("step", tuple(_range(context, times)))
     binding = tuple(_binding(context, times))
     yield from [HeadlineRow("bottleneck", binding)] if binding else []
     compiler = tuple(_compiler(context))
     yield from [HeadlineRow("compiler", compiler)] if compiler else []
+
+
+def _known_step(context: Context, times: StepTimes) -> Seconds:
+    """Return the known part of the step's estimate, of which shares are; unknown if some runs are."""
+    timelines = context.on_machine.timelines
+    return times.estimate_step._replace(reason="" if timelines is None else timelines.estimate.timeline.reason)
 
 
 def _amount(time: Seconds) -> Amount:
@@ -174,20 +180,20 @@ def _range(context: Context, times: StepTimes) -> Parts:
     yield "; the module is not scheduled"
 
 
-def _share_of_step(part: Seconds, times: StepTimes) -> Parts:
+def _share_of_step(part: Seconds, step: Seconds) -> Parts:
     """Yield the share of the estimate of the step that a part takes, if both are known."""
-    share = share_of(part, times.estimate_step)
+    share = share_of(part, step)
     if share is not None:
         yield from sentence(" ({} of the step)", Amount(share, "share"))
 
 
-def _kernels(times: StepTimes, parts: Iterable[TimePart]) -> Parts:
+def _kernels(times: StepTimes, step: Seconds, parts: Iterable[TimePart]) -> Parts:
     """Yield the estimate of the kernels and the shares bound by memory and by compute."""
     yield from sentence("estimate {}", _amount(times.estimate_kernels))
     whole = times.estimate_kernels.exact
     if not whole:
         return
-    yield from _share_of_step(times.estimate_kernels, times)
+    yield from _share_of_step(times.estimate_kernels, step)
     kernels = [part for part in parts if part.collective is None]
     shares = {"fixed costs": sum(part.fixed.least for part in kernels)}
     for bound_by, words in (("memory", "bound by memory"), ("compute", "bound by compute")):
@@ -197,7 +203,7 @@ def _kernels(times: StepTimes, parts: Iterable[TimePart]) -> Parts:
         yield from sentence(", {} {}" if index else ": {} {}", Amount(seconds / whole, "share"), words)
 
 
-def _exposed(times: StepTimes, parts: Iterable[TimePart]) -> Parts:
+def _exposed(times: StepTimes, step: Seconds, parts: Iterable[TimePart]) -> Parts:
     """Yield the estimate of exposed collectives, and their axes."""
     collectives = [part for part in parts if part.collective is not None]
     if times.estimate_exposed.reason and not times.estimate_exposed.least:
@@ -205,7 +211,7 @@ def _exposed(times: StepTimes, parts: Iterable[TimePart]) -> Parts:
         return
     busy = total_seconds(counted(collectives), lambda part: part.estimate_busy)
     yield from sentence("estimate {} of {} of collectives", _amount(times.estimate_exposed), _amount(busy))
-    yield from _share_of_step(times.estimate_exposed, times)
+    yield from _share_of_step(times.estimate_exposed, step)
     axes: dict[str, Seconds] = {}
     for part in collectives:
         axes[part.axis or ""] = sum_of(axes.get(part.axis or "", NO_SECONDS), part.estimate)
@@ -223,7 +229,7 @@ def _binding(context: Context, times: StepTimes) -> Parts:
     if limit is None:
         return
     yield from sentence("{}, busy for {} at its peak rate", limit.resource, Amount(limit.seconds, "seconds"))
-    share = share_of(busy[limit.resource], times.estimate_step)
+    share = share_of(busy[limit.resource], _known_step(context, times))
     if share is not None and context.module.header.is_scheduled:
         yield from sentence(" ({} of the step's estimate)", Amount(share, "share"))
     if limit.next_resource is not None and limit.factor is not None:
