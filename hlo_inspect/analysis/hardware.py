@@ -117,6 +117,11 @@ class HardwareProfile:
         return self.value("memory.capacity")
 
     @property
+    def usable_memory(self) -> float | None:
+        """Bytes of one device that the runtime leaves to a program; the capacity if no source states them."""
+        return self.value("memory.usable") or self.memory_capacity
+
+    @property
     def memory_bandwidth(self) -> float | None:
         """Bytes/s of one device."""
         return self.value("memory.bandwidth")

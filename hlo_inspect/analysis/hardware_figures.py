@@ -35,9 +35,11 @@ _REQUIRED = ("title", "maker", "matmul", "vector", "memory", "sources")
 _SECTIONS: dict[str, dict[str, Unit]] = {
     "matmul": dict.fromkeys(DTYPES, "flops_per_s"),
     "vector": dict.fromkeys(DTYPES, "flops_per_s"),
-    "memory": {"capacity": "bytes", "bandwidth": "bytes_per_s"},
+    "memory": {"capacity": "bytes", "usable": "bytes", "bandwidth": "bytes_per_s"},
     "efficiency": {"matmul": "ratio", "memory": "ratio"},
 }
+_OF_MEMORY = ("capacity", "bandwidth")
+"""Keys that the memory of a profile needs, be it with null."""
 _LEVEL: dict[str, Unit] = {
     "latency": "seconds",
     "efficiency": "ratio",
@@ -146,7 +148,7 @@ def parse_contents(root: Node, base: ProfileContents | None) -> ProfileContents:
         _add_sources(fields["sources"], sources)
     figures: dict[str, Figure | None] = {}
     for section, units in _SECTIONS.items():
-        required = units if section == "memory" and not base.figures else ()
+        required = _OF_MEMORY if section == "memory" and not base.figures else ()
         for key, node in fields[section].fields(units, required).items() if section in fields else ():
             figures[f"{section}.{key}"] = _figure(node, units[key], sources)
     for name, node in _named(fields.get("on_chip")):

@@ -8,6 +8,7 @@ import pytest
 
 import hlo_inspect
 from hlo_inspect.report.model import Report, Value
+from hlo_inspect.report.page import headline_text
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -322,3 +323,25 @@ def test_what_is_nothing_is_not_in_the_sum() -> None:
     lines = {row.label: "".join(part for part in row.parts if isinstance(part, str)) for row in report.headline}
     assert lines["made of"] == "arguments  + outputs  + temporaries "
     assert lines["temporaries"] == " live at most"
+
+
+def test_a_program_fits_into_what_the_runtime_leaves_to_it() -> None:
+    """65,000 rows of 256 KiB are 15.87 GiB: less than a v5e has, and more than the 15.75 GiB that XLA leaves to a program."""
+    rows = 65_000
+    text = f"HloModule m, is_scheduled=true\n\nENTRY e {{\n  ROOT p = f32[{rows},65536]{{1,0:T(8,128)}} parameter(0)\n}}\n"
+    assert 15.75 < rows * 65536 * 4 / 2**30 < 16
+    assert "does not fit in the 15.8 GiB of usable memory of tpu-v5e" in first_lines(text, "tpu-v5e")
+    assert ": fits in the 30.8 GiB of usable memory of tpu-v4" in first_lines(text, "tpu-v4")
+
+
+def test_the_share_that_jax_preallocates_is_named() -> None:
+    text = (DATA / "memory" / "gpu_scan.hlo").read_text()
+    assert first_lines(text, "h100-sxm").endswith("; JAX preallocates 75 % unless XLA_PYTHON_CLIENT_MEM_FRACTION is set")
+    larger = text.replace("2048", "38912")  # more than 55.9 GiB of 74.5
+    assert "left, but not in the 75 % that JAX preallocates unless" in first_lines(larger, "h100-sxm")
+
+
+def first_lines(text: str, profile: str) -> str:
+    """Return the first line of the page of `memory`."""
+    report = hlo_inspect.inspect(text, "memory", profile=profile)
+    return " ".join(headline_text(report.headline[0], raw_bytes=False).replace("\u00a0", " ").split())

@@ -156,7 +156,10 @@ def _device_profile(profile: HardwareProfile, read_whole: Callable[[], Module | 
     why = f"a device of {profile.title} is"
     if cores == on_chip:
         module = read_whole()
-        if module is None or not has_tiles(module) or tpu_marks(module).is_split:
+        if module is None or not has_tiles(module):
+            return profile, ""
+        marks = tpu_marks(module)
+        if marks.is_split or marks.generation is None:
             return profile, ""
         cores, why = 1, "no kernel spans the cores of a chip: a device is"
     share = on_chip // cores

@@ -27,6 +27,8 @@ from hlo_inspect.passes.memory.tables import (
 )
 from hlo_inspect.report.model import Amount, FactSpec, HeadlineRow, Parts, Section, Table, Value, sentence
 
+_PREALLOCATED = 0.75
+"""The share of a GPU's memory that JAX preallocates by default (JAX documentation, GPU memory allocation)."""
 _TEMPORARIES_OF_TPU = (
     "arena size. On TPU memory_analysis() may print more: it rounds up to 16,384 bytes, and older compilers count gaps twice"
 )
@@ -151,14 +153,19 @@ def _needed(context: Context, device: DeviceMemory) -> Parts:
     if devices is not None and devices > 1:
         yield from sentence(" on each of {}", Amount(devices, "count", "device"))
     profile = context.on_machine.profile
-    capacity = profile.memory_capacity if profile is not None else None
-    if profile is None or capacity is None:
+    usable = profile.usable_memory if profile is not None else None
+    if profile is None or usable is None:
         return
-    left = capacity - needed
-    text = ": fits in the {} of {}, {} left" if left >= 0 else ": does not fit in the {} of {}, {} too much"
-    yield from sentence(text, Amount(capacity, "bytes"), profile.name, Amount(abs(left), "bytes"))
+    left = usable - needed
+    memory = "usable memory" if profile.value("memory.usable") is not None else "memory"
+    text = ": fits in the {} of {} of {}, {} left" if left >= 0 else ": does not fit in the {} of {} of {}, {} too much"
+    yield from sentence(text, Amount(usable, "bytes"), memory, profile.name, Amount(abs(left), "bytes"))
     if device.platform.is_tpu:
         yield " before the program's own code (size unknown)"
+    if device.platform.name == "gpu" and left >= 0:
+        text = "; JAX preallocates {}" if needed <= _PREALLOCATED * usable else ", but not in the {} that JAX preallocates"
+        yield from sentence(text, Amount(_PREALLOCATED, "share"))
+        yield " unless XLA_PYTHON_CLIENT_MEM_FRACTION is set"
 
 
 def _parts(memory: ProgramMemory) -> Parts:

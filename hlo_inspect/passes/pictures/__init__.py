@@ -171,15 +171,16 @@ def _parts(context: Context) -> Table:
 def _fit(context: Context) -> Iterator[Table]:
     """Yield the memory of the accelerator and the memory that the program needs, if a profile states the first."""
     profile, needed = context.on_machine.profile, context.memory.figures["needed_bytes"]
-    if profile is None or profile.memory_capacity is None or needed is None:
+    if profile is None or profile.memory_capacity is None or profile.usable_memory is None or needed is None:
         return
-    capacity = int(profile.memory_capacity)
+    capacity, usable = int(profile.memory_capacity), int(profile.usable_memory)
     columns = (
         Column("profile", get=lambda item: item),
         Column("capacity_bytes", "bytes", get=lambda _: capacity),
         Column("needed_bytes", "bytes", get=lambda _: needed),
-        Column("left_bytes", "bytes", signed=True, get=lambda _: capacity - needed),
-        Column("fits", "bool", get=lambda _: needed <= capacity),
+        Column("usable_bytes", "bytes", get=lambda _: usable),
+        Column("left_bytes", "bytes", signed=True, get=lambda _: usable - needed),
+        Column("fits", "bool", get=lambda _: needed <= usable),
     )
     yield Table.of("memory_fit", "Does it fit", columns, [profile.name], on_page=False)
 

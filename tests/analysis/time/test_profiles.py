@@ -181,6 +181,14 @@ def test_half_a_chip_has_half_of_the_figures() -> None:
         assert any("half a chip" in note for note in choice.notes) is is_half
 
 
+def test_a_text_without_marks_of_a_chip_is_not_half_a_chip() -> None:
+    """No kernel has an estimate and no array is in CMEM, so nothing tells that devices are single cores."""
+    choice = choice_of(tpu(99, "S(1)"), "tpu-v4")
+    assert choice.profile is not None
+    assert choice.profile.value("matmul.bf16") == 275e12
+    assert choice.notes == ()
+
+
 def test_peaks_that_no_maker_states_are_counted() -> None:
     """H200 counts eleven rates, capacity and bandwidth of memory, bandwidth and count of NVLink; H100 none."""
     notes = choice_of(PLAIN, "h200").notes
