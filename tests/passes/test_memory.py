@@ -328,7 +328,8 @@ def test_what_is_nothing_is_not_in_the_sum() -> None:
 def test_a_program_fits_into_what_the_runtime_leaves_to_it() -> None:
     """65,000 rows of 256 KiB are 15.87 GiB: less than a v5e has, and more than the 15.75 GiB that XLA leaves to a program."""
     rows = 65_000
-    text = f"HloModule m, is_scheduled=true\n\nENTRY e {{\n  ROOT p = f32[{rows},65536]{{1,0:T(8,128)}} parameter(0)\n}}\n"
+    parameter = f"p = f32[{rows},65536]{{1,0:T(8,128)}} parameter(0)"
+    text = f"HloModule m, is_scheduled=true\n\nENTRY e {{\n  {parameter}\n  ROOT zero = f32[]{{:T(128)}} constant(0)\n}}\n"
     assert 15.75 < rows * 65536 * 4 / 2**30 < 16
     assert "does not fit in the 15.8 GiB of usable memory of tpu-v5e" in first_lines(text, "tpu-v5e")
     assert ": fits in the 30.8 GiB of usable memory of tpu-v4" in first_lines(text, "tpu-v4")
