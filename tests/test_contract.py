@@ -106,6 +106,8 @@ FACTS: dict[str, tuple[Case, Case]] = {
         (ADAMW_BEFORE, "fingerprint.schedule", None),
     ),
     "custom_calls.count": ((ADAMW_BEFORE, "custom_calls.count", 7), (FUSIONS, "custom_calls.count", 2)),
+    # FuncResultSharding each; a Sharding beside a call of cuBLAS
+    "custom_calls.marker_count": ((ADAMW_BEFORE, "custom_calls.marker_count", 7), (FUSIONS, "custom_calls.marker_count", 1)),
     "custom_calls.target.<target>": (
         (ADAMW_BEFORE, "custom_calls.target.xla.sdy.FuncResultSharding", 7),
         (FUSIONS, "custom_calls.target.__cublas$lt$matmul", 1),

@@ -16,7 +16,7 @@ from hlo_inspect.analysis.cost.custom_calls.calls import (
 )
 from hlo_inspect.graph.calls import Bounds
 from hlo_inspect.hlo.instruction import Instruction
-from hlo_inspect.hlo.opcodes import TRANSFERS
+from hlo_inspect.hlo.opcodes import TRANSFERS, is_marker
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.passes.base import Pass, bounded, with_lower_bound
 from hlo_inspect.passes.instruction_rows import group_rows
@@ -130,18 +130,35 @@ def _printed(group: _Group, size: Callable[[Instruction], int | None]) -> int | 
 
 def custom_call_tables(calls: Sequence[StepCall]) -> Iterator[Table]:
     """Yield the tables of targets, of transfers between host and device, and of unknown calls."""
-    yield Table.of("custom_calls", "Custom calls of one step by target", _COLUMNS, step_by_target(calls))
+    yield from _by_target("custom_calls", "custom_call_groups", _COLUMNS, calls)
     transfers = [call for call in calls if call.target in TRANSFERS]
     yield from (table for table in (_transfers(transfers), _unknown_calls(calls)) if table.rows)
 
 
-def custom_calls_by_target(context: Context, *, with_cost: bool) -> Table:
-    """Return one row per target: the figures of its calls in one step, or its calls counted as they are printed."""
+def custom_calls_by_target(context: Context, *, with_cost: bool) -> Iterator[Table]:
+    """Yield one row per target: the figures of its calls in one step, or its calls counted as they are printed."""
     if with_cost:
-        title = "Custom calls of one step by target"
-        return Table.of("custom_calls_by_target", title, (*_COLUMNS, *_AS_PRINTED), step_by_target(context.cost.calls))
-    columns, counts = (Column("target"), Column("count", "count", summed=True)), context.custom_call_targets.most_common()
-    return Table("custom_calls_by_target", "Custom calls by target, each site once", columns, tuple(counts))
+        columns = (*_COLUMNS, *_AS_PRINTED)
+        yield from _by_target("custom_calls_by_target", "custom_call_target_groups", columns, context.cost.calls)
+        return
+    counted, counts = (Column("target"), Column("count", "count", summed=True)), context.custom_call_targets.most_common()
+    yield Table("custom_calls_by_target", "Custom calls by target, each site once", counted, tuple(counts))
+
+
+def _by_target(name: str, page_name: str, columns: tuple[Column, ...], calls: Sequence[StepCall]) -> Iterator[Table]:
+    """Yield one row per target, and for pages a table in which all markers are one row."""
+    title, groups = "Custom calls of one step by target", step_by_target(calls)
+    markers = [group for group in groups if is_marker(group[0].target)]
+    if len(markers) < 2:
+        yield Table.of(name, title, columns, groups)
+        return
+    target, *others = columns
+    label = f"[{len(markers)} marker targets]"
+    named = target._replace(get=lambda group: label if is_marker(group[0].target) else group[0].target)
+    merged = [group for group in groups if not is_marker(group[0].target)]
+    merged.append([call for group in markers for call in group])
+    yield Table.of(name, title, columns, groups, page_as=page_name)
+    yield Table.of(page_name, title, (named, *others), merged)
 
 
 def _transfers(calls: Iterable[StepCall]) -> Table:

@@ -15,6 +15,7 @@ from hlo_inspect.analysis.fusions import CUSTOM_CALL, OPCODES, Fusion
 from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.graph.calls import Bounds
 from hlo_inspect.hlo.module import Computation, count_opcodes
+from hlo_inspect.hlo.opcodes import is_marker
 from hlo_inspect.hlo.values.op_names import Origin
 from hlo_inspect.hlo.values.shapes import total
 from hlo_inspect.hlo.wants import Wants
@@ -43,6 +44,7 @@ class Fusions(Pass):
         FactSpec("fusions.kind.<kind>", "count", "fusions of a kind", KINDS),
         FactSpec("fusions.multi_output_count", "count", "fusions whose root is a tuple"),
         FactSpec("custom_calls.count", "count", "custom-call instructions in all computations"),
+        FactSpec("custom_calls.marker_count", "count", "custom calls that compute and move nothing themselves"),
         FactSpec("custom_calls.target.<target>", "count", "custom calls of a target"),
     )
 
@@ -53,13 +55,14 @@ class Fusions(Pass):
         facts |= {f"fusions.kind.{kind}": count for kind, count in sorted(kinds.items())}
         facts["fusions.multi_output_count"] = sum(kind.multi_output for kind in fusion_kinds)
         facts["custom_calls.count"] = targets.total()
+        facts["custom_calls.marker_count"] = sum(count for target, count in targets.items() if is_marker(target))
         facts |= {f"custom_calls.target.{target}": count for target, count in sorted(targets.items())}
         return Section(facts, _tables(context))
 
 
 def _tables(context: Context) -> Iterator[Table]:
     yield from fusion_tables(context)
-    yield custom_calls_by_target(context, with_cost=True)
+    yield from custom_calls_by_target(context, with_cost=True)
     yield from stacks_of((fusion.view.metadata(fusion.row) for fusion in context.fusions), context.module.frames)
 
 

@@ -77,7 +77,7 @@ def _tables(context: Context) -> Iterator[Table]:
     yield collective_tables.by_axis(context)
     yield collective_tables.by_phase(context)
     yield loops(context, with_cost=with_cost)
-    yield custom_calls_by_target(context, with_cost=with_cost)
+    yield from custom_calls_by_target(context, with_cost=with_cost)
     yield _opcodes(context)
 
 

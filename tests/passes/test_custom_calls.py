@@ -186,3 +186,19 @@ def test_what_is_to_be_filled_in_is_yaml_whatever_the_target() -> None:
     assert "\x10" not in repr(report)
     (passage,) = report.passages
     assert yaml.safe_load(passage.text)["custom_calls"][0]["target"] == 't\x10 "x'
+
+
+def test_markers_are_one_row_of_a_page() -> None:
+    """Two places for arrays and a sharding compute nothing; scripts see each target."""
+    calls = ("a", "AllocateBuffer"), ("b", "AllocateBuffer"), ("c", "Sharding"), ("d", "__cublas$gemm")
+    lines = "\n".join(f'  {name} = f32[4,4]{{1,0}} custom-call(p, p), custom_call_target="{target}"' for name, target in calls)
+    text = f"HloModule m\n\nENTRY e {{\n  p = f32[4,4]{{1,0}} parameter(0)\n{lines}\n  ROOT r = f32[4,4]{{1,0}} copy(d)\n}}\n"
+    report = hlo_inspect.inspect(text, ("custom-calls", "fusions"))
+    assert {row[:2] for row in report.table("custom_calls").rows} == {
+        ("AllocateBuffer", 2),
+        ("Sharding", 1),
+        ("__cublas$gemm", 1),
+    }
+    for name in ("custom_call_groups", "custom_call_target_groups"):
+        assert {row[:2] for row in report.table(name).rows} == {("[2 marker targets]", 3), ("__cublas$gemm", 1)}
+    assert (report.facts["custom_calls.count"], report.facts["custom_calls.marker_count"]) == (4, 3)

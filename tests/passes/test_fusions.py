@@ -59,6 +59,7 @@ def test_facts(report: Report) -> None:
         "fusions.kind.kOutput": 0,
         "fusions.multi_output_count": 1,
         "custom_calls.count": 3,
+        "custom_calls.marker_count": 0,
         "custom_calls.target.gemm": 2,
         "custom_calls.target.mark": 1,
     }
