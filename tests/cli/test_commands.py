@@ -415,6 +415,18 @@ def test_text_of_a_dump_cannot_steer_the_terminal(run: Run, tmp_path: Path) -> N
     assert "\x1b" not in output
 
 
+def test_a_file_is_summarized_without_a_command(run: Run) -> None:
+    assert run(COLLECTIVES, "-n", "4").stdout == run("summary", COLLECTIVES, "-n", "4").stdout
+    assert run(COLLECTIVES.parent).stdout == run("summary", COLLECTIVES.parent).stdout
+
+
+def test_a_command_wins_over_a_file_of_its_name(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "rules").write_text(COLLECTIVES.read_text())
+    assert run("rules").stdout.startswith("rules\n")
+    (tmp_path / "sumary").mkdir()
+    assert "is a directory without XLA dumps" in run("sumary").stderr
+
+
 def test_help_tells_of_the_mesh(run: Run) -> None:
     assert "Name the mesh axes with their sizes" in run("collectives", "--help").stdout
 

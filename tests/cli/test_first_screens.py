@@ -129,8 +129,6 @@ def test_first_lines_and_findings_take_at_most_45_lines_of_80_columns(name: str)
 
 @pytest.mark.parametrize("name", sorted(name for name in SCREENS.keys() - WORKLOADS if name.startswith("sample")))
 def test_the_pages_show_the_first_lines_of_the_samples(name: str) -> None:
-    """At 120 columns, without the line of the file: of sample 001 with the findings in the README, the others in docs."""
+    """At 120 columns, without the line of the file."""
     golden = (GOLDEN / f"{name}.txt").read_text(encoding="utf-8").split("== 120 columns ==\n")[1].splitlines()
-    end = golden.index("Entry parameters and outputs") - 1 if name == "sample_001" else golden.index("")
-    page = ROOT / ("README.md" if name == "sample_001" else "docs/commands.md")
-    assert "\n".join(golden[2:end]) in page.read_text(encoding="utf-8")
+    assert "\n".join(golden[2 : golden.index("")]) in (ROOT / "docs/commands.md").read_text(encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 
 import click
@@ -56,10 +57,14 @@ class _Commands(click.Group):
         return find_command(cmd_name)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command of the first argument; `summary` if that is a file or directory and no command."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             from hlo_inspect.errors import did_you_mean
+
+            if os.path.exists(args[0]):  # noqa: PTH110 - unlike pathlib it takes any text, as of a name that is too long
+                return "summary", find_command("summary"), args
 
             message = error.message.removesuffix(".") + (did_you_mean(args[0], COMMANDS) or ".")
             raise click.UsageError(message, ctx) from error
@@ -80,5 +85,5 @@ def cli() -> None:
     partial module. Other inputs are workload files of network simulators, XLA's memory reports, and with the extra [xla]
     serialized HLO (.pb) and StableHLO.
 
-    Begin with `hlo-inspect summary INPUT`.
+    Begin with `hlo-inspect summary INPUT`, or `hlo-inspect FILE` for short.
     """
