@@ -88,3 +88,12 @@ def test_figures_of_a_dump() -> None:
     (row,) = listed(report).table("modules").records()
     assert (row["name"], row["lines"], row["devices"]) == ("jit_step", report.input.lines, 8)
     assert (row["parameters"], row["argument_bytes"], row["flops"], row["collectives"]) == (2, 1280, 1792, 7)
+
+
+def test_truncated_modules_are_told_first() -> None:
+    whole, cut = (hlo_inspect.inspect(DATA / name, "summary") for name in ("cpu/adamw_step.after.txt", "handmade/cut_off.txt"))
+    report = listed(whole, cut)
+    (line,) = report.headline
+    assert line.parts == (f"TRUNCATED: cut_off in {cut.input.place}; their counts are lower bounds",)
+    assert {row["name"]: row["truncated"] for row in report.table("modules").records()} == {"jit_step": None, "cut_off": True}
+    assert listed(whole).headline == ()
