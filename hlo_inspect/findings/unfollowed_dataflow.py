@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.findings.base import Rule, entry_line
 from hlo_inspect.graph.frames import NO_INDEX, NO_NAME, NOT_DEFINED, Fault
+from hlo_inspect.hlo.module import Module
 from hlo_inspect.report.model import Finding
 
 MAX_FAULTS = 20
@@ -44,6 +45,8 @@ class UnfollowedDataflow(Rule):
     def check(self, context: Context) -> Iterator[Finding]:
         faults_of_reason: dict[str, list[Fault]] = {}
         for fault in context.optimizer.faults:
+            if _is_left_out(context.module, fault):
+                continue
             is_common = fault.reason in (NO_NAME, NO_INDEX, NOT_DEFINED)
             reason = fault.reason if is_common else f"{fault.computation} {fault.instruction}"
             faults_of_reason.setdefault(reason, []).append(fault)
@@ -51,6 +54,14 @@ class UnfollowedDataflow(Rule):
             more = f" and {len(others):,} more such instructions" if others else ""
             message = f"{computation}: {name} {reason}; the data flow out of it{more} is lost"
             yield self.finding(context, message, entry_line(context), name, _result_bytes(context, computation, name))
+
+
+def _is_left_out(module: Module, fault: Fault) -> bool:
+    """Return True if the operand that a fault misses may be among lines that a truncated text lacks."""
+    computation = module.computations.get(fault.computation)
+    return module.problems.is_truncated and (
+        fault.reason == NOT_DEFINED or (computation is not None and computation.is_truncated)
+    )
 
 
 def _result_bytes(context: Context, computation: str, name: str) -> int:

@@ -162,7 +162,10 @@ def value_end(text: str, start: int, *, name: str = "", holds_lines: bool = Fals
         attribute = ATTRIBUTE.match(text, following)
         if attribute is not None and attribute[1] != "device_ids":
             return position
+        line_end = -1 if attribute else text.rfind("\n", after, following)
         following = skip_space(text, attribute.end()) if attribute else following
+        if line_end >= 0 and (text.startswith("}", following) or FRESH_LINE.match(text, line_end + 1)):
+            return position  # the comma ends its line, and continues nothing
         position = _chunk_end(text, following, holds_lines=holds_lines)
     return position
 

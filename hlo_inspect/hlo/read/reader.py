@@ -44,7 +44,12 @@ _START = lazy_pattern(
 _REST_IS_BLANK = lazy_pattern(r"\s*+\Z")
 _MODULE = lazy_pattern(r"[ \t]*+HloModule(?![\w.\-])", re.ASCII)
 _LINE_END = lazy_pattern(r"[ \t]*+\n")
-_ENDS = lazy_pattern(r"[ \t]*+(?:\}|HloModule)")
+_ELISION = lazy_pattern(r"[ \t]*+(?:\.\.\.|\u2026)[^\n={}]*+(?:\n|\Z)")
+"""Pattern of a line that stands for lines left out."""
+_ELISIONS = tuple(f"\n{indent}{dots}" for indent in ("", "  ", "    ") for dots in ("...", "\u2026"))
+_OF_LEFT_OUT_LINES = frozenset({"HI008", "HI009"})
+"""Faults that lines which somebody left out explain."""
+_ENDS = lazy_pattern(r"[ \t]*+(?:\}|HloModule|\.\.\.|\u2026)")
 _STOP = lazy_pattern(rf"\n(?:(?<=[={{]\n)|(\}})|{_ENDS.pattern})")
 """Pattern of a line end after which a computation may start or end.
 
@@ -163,6 +168,7 @@ class ModuleReader:
         self._run_chars = MAX_RUN_CHARS
         self._read_up_to = 0  # the line before which nothing is skipped
         self._in_place: dict[str, int] = {}  # how many computations in place have a name
+        self._is_elided = False
         self._mark_end()
 
     def _mark_end(self) -> None:
@@ -182,6 +188,8 @@ class ModuleReader:
             self._open.computation.is_truncated = True
             self._close(self._open)
         self._builder.finish(self.last_line)
+        if self._is_elided:
+            self._module.problems.drop(_OF_LEFT_OUT_LINES)
 
     def _close(self, opened: OpenComputation) -> None:
         self._builder.end(opened)
@@ -223,7 +231,7 @@ class ModuleReader:
         if self._seen_entry:
             return False
         end, line = self._selection.skip(cursor.text, cursor.position, cursor.line)
-        if end == cursor.position:
+        if end == cursor.position or any(cursor.text.find(dots, cursor.position - 1, end) >= 0 for dots in _ELISIONS):
             return False
         cursor.advance(end, line - cursor.line)
         self._mark_end()
@@ -285,6 +293,9 @@ class ModuleReader:
     def _item(self) -> bool:
         """Read the next item by the grammar. Return False if the module ends before it."""
         cursor = self._cursor
+        elision = _ELISION.match(cursor.text, cursor.position)
+        if elision is not None and not (self._seen_entry and self._open is None):
+            return self._pass_elision(elision.end())
         while True:
             try:
                 return self._read_between_computations() if self._open is None else self._read_in_computation(self._open)
@@ -299,6 +310,17 @@ class ModuleReader:
             return not self._seen_entry and (
                 self._ends_here() or self._pass_unreadable("expected a computation", cursor.position)
             )
+
+    def _pass_elision(self, end: int) -> bool:
+        """Move past a line of dots, which stands for lines left out: the module is truncated there."""
+        cursor, name = self._cursor, None
+        if self._open is not None:
+            self._open.computation.is_truncated = True
+            name = self._open.computation.name
+        self._is_elided = True
+        self._module.note("HI002", "dots stand for lines that are left out", cursor.line, name)
+        cursor.advance(end)
+        return True
 
     # -- items ----------------------------------------------------------------------------------------------------------
 
