@@ -161,7 +161,7 @@ class Request:
         "--phases",
         section=PROGRAM,
         shows_default=True,
-        help="Decide phases (forward, backward, …) by op_names and then by the graph of values, or by op_names only.",
+        help="Decide phases (forward, backward, …) by op_names only (names), or by op_names and then by data flow (graph).",
     )
     platform: PlatformName | None = _option(
         None, "--platform", section=PROGRAM, help="Set the platform if it is detected wrongly: device memory depends on it."
@@ -195,15 +195,15 @@ class Request:
         metavar="N",
         minimum=1,
         section=PROGRAM,
-        help="Set the number of devices that the nearest links join, instead of the profile's. Needs a profile.",
+        help="Set the number of devices in a node, which the fastest links join. Default: the profile's. Needs a profile.",
     )
     topology: str | None = _option(
         None,
         "--topology",
         metavar="AxB",
         section=PROGRAM,
-        help="Place the devices: 2x8 is 2 nodes of 8, or the axes of a torus; 2x8T(1,0) numbers along the first axis "
-        "first. Needs a profile.",
+        help="Place the devices: 2x8 is 2 nodes of 8, or the axes of a torus; 2x8T(1,0) numbers the devices along the first "
+        "axis first. Needs a profile.",
     )
 
     @property

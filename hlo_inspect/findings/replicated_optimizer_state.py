@@ -36,7 +36,7 @@ class ReplicatedOptimizerState(Rule):
         ENTRY main {
           moment = f32[64,64]{1,0} parameter(1), sharding={replicated}
           batch = f32[64,64]{1,0} parameter(4), sharding={devices=[8,1]<=[8]}
-          ...
+          ROOT sum = f32[64,64]{1,0} add(moment, batch)
         }
     """
 
@@ -52,8 +52,8 @@ class ReplicatedOptimizerState(Rule):
             if state.saved >= max(WORTH_DIVIDING, WORTH_SHARE * whole):
                 message = (
                     f"{counted(kind for _, kind in state.members)} are replicated over {_devices(context, state)}. "
-                    f"Sharding them as parameter {state.among} saves {size(state.saved)} a device "
-                    f"({share(state.saved / whole)} of {size(whole)} of parameters)."
+                    f"Sharding them over these devices saves {size(state.saved)} a device "
+                    f"({share(state.saved / whole)} of {size(whole)} of parameters); parameter {state.among} is sharded so"
                 )
                 yield self.finding(context, message, entry_line(context), state.members[0][0].name, state.saved)
 

@@ -24,7 +24,7 @@ class SavedActivations(Rule):
         the peak or more. They are grouped by scope, or by source line without a scope, the largest first.
 
     Why it matters
-        They grow with batch and sequence length, and often decide if a step fits.
+        They grow with batch and sequence length. Often they decide whether a step fits.
 
     How to fix it
         `jax.checkpoint` on the function of a scope computes its activations again in the backward pass. It frees at most the

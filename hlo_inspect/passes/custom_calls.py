@@ -37,8 +37,8 @@ class CustomCalls(Pass):
     counted by target, shapes and `backend_config`. Pallas kernels count by their own estimate, else by names of JAX's library.
     `known_by` names the source: config, shapes, estimate, name, leading term, marker (does nothing), or a --custom-calls file.
 
-    Least FLOPs leave out pairs of queries and keys that a static mask excludes. Sequence lengths that are known at run time
-    only count in full, so the figures are upper bounds. Bytes are operands and results without workspaces, or those of an
+    Least FLOPs leave out pairs of queries and keys that a static mask excludes. Sequence lengths that are known only at run
+    time count in full, so the figures are upper bounds. Bytes are operands and results without workspaces, or those of an
     estimate. Other targets have bytes only; the page ends with a --custom-calls template for them.
     """
 

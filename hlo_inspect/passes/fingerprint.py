@@ -19,7 +19,7 @@ class Fingerprint(Pass):
     metadata, the order of independent lines, and the schedule. The second hash covers the order of instructions too. It is
     absent if the module is not scheduled. Both are unknown for serialized HLO and StableHLO, which lack parts of a program.
 
-    Both are the same on every machine. They hash the text that `normalize` prints. The changelog says when a version of
+    Every machine prints the same hashes. They hash the text that `normalize` prints. The changelog says when a version of
     hlo-inspect spells that text differently, which changes all hashes.
     """
 

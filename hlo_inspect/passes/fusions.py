@@ -32,7 +32,7 @@ class Fusions(Pass):
 
     Counts cover all computations. The root is that of the fused computation; if it is a tuple, the fusion is multi-output.
     FLOPs and bytes are those of all runs in a step by XLA's cost model. Of an array that is sliced or updated in place, only
-    that part counts. A fusion inside another accesses no memory by itself. Operand and result bytes are those of one run,
+    that slice counts. A fusion inside another accesses no memory by itself. Operand and result bytes are those of one run,
     computed from the shapes.
     """
 

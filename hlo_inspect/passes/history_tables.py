@@ -108,7 +108,7 @@ def _trace_columns(groups: Collection[Sequence[PassTrace]]) -> Iterator[Column]:
     yield Column("count", "count", summed=True, get=len)
     yield Column("shape", get=lambda group: group[0].first.shape)
     yield Column("operand_bytes", "bytes", summed=True, detail=5, get=lambda group: total(trace.first.bytes for trace in group))
-    yield Column("brought_in_by", width=24, get=lambda group: group[0].brought_by)
+    yield Column("brought_in_by", width=24, is_chosen=True, get=lambda group: group[0].brought_by)
     yield sparse_column("merged_by", lambda group: group[0].merged_by or None)
     yield sparse_column("async_by", lambda group: group[0].async_by or None)
     yield sparse_column("became", _became)
@@ -168,7 +168,8 @@ def _headline(module: CompiledModule, rows: Sequence[PassRow]) -> Iterator[Headl
             if more > 0:
                 brought[row.file.label] += more
     passes = sum(row.before is not None and row.file.number is not None for row in rows)
-    yield HeadlineRow("passes", (f"{passes:,} changed the module, of {number_of(module.passes, 'file')} of passes",))
+    changed = f"{passes:,} {'pass' if passes == 1 else 'passes'} changed the module"
+    yield HeadlineRow("passes", (f"{changed}; the dump has {number_of(module.passes, 'file')} of passes",))
     if brought:
-        listed = ", ".join(f"{label} {count:,}" for label, count in brought.most_common(5))
-        yield HeadlineRow("collectives", (f"come from {listed}",))
+        listed = ", ".join(f"{count:,} from {label}" for label, count in brought.most_common(5))
+        yield HeadlineRow("collectives", (listed,))

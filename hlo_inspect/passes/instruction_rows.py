@@ -58,7 +58,7 @@ def joined_sources(sources: Iterable[str]) -> str:
 def phase_notes(context: Context, instructions: Iterable[Instruction]) -> Iterator[str]:
     """Yield why phases are unknown that neither names nor graph give."""
     if context.request.skips_graph_phases:
-        yield "phases: op_names do not decide all; run without --quick to follow the graph of values"
+        yield "phases: op_names leave some open; run without --quick to follow the graph of values"
     if not context.request.uses_graph_for_phases:
         return
     are_all_known = True
@@ -69,7 +69,7 @@ def phase_notes(context: Context, instructions: Iterable[Instruction]) -> Iterat
         are_all_known = are_all_known and phase.phase != UNKNOWN
     why = "" if are_all_known else context.no_graph_reason
     if why:
-        yield f"phases: op_names do not decide all, and the graph of values cannot: {why}"
+        yield f"phases: op_names leave some open, and the graph of values does not decide them: {why}"
 
 
 def differences(context: Context, instructions: Sequence[Instruction], what: str) -> Iterator[Table]:
@@ -89,7 +89,7 @@ def differences(context: Context, instructions: Sequence[Instruction], what: str
         Column("line", "number", get=lambda row: row[0].line),
     )
     rows = [row for row in both if row[1] != row[2]]
-    title = f"Phases of {what} that graph and names tell differently: {len(rows):,} of {len(both):,}"
+    title = f"{what.capitalize()} with another phase by the graph than by op_names: {len(rows):,} of {len(both):,}"
     if rows:
         yield replace(Table.of(f"{what}_phase_differences", title, columns, rows), only_verbose=True)
 

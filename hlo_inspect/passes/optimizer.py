@@ -31,9 +31,9 @@ class Optimizer(Pass):
     weight, with every state and factor; otherwise the update is `unknown`. A weight is `frozen` if the forward pass reads it
     and it has no gradient: it is returned unchanged, or only decayed.
 
-    If the module holds the update alone, gradients are parameters. Then only rules with two states are tried: with fewer, any
-    step along a parameter would match. Constants are read from their place in the rule. A value is null if it is computed,
-    absent, or different among the updates that have it.
+    If the module holds the update alone, gradients are parameters. Then only rules with two states are tried, because rules
+    with fewer would match any step along a parameter. Constants are read from their place in the rule. A value is null if it
+    is absent or computed, or if updates differ in it.
     """
 
     name = "optimizer"

@@ -36,8 +36,8 @@ _DETAILS = {"learning_rate": 1, "beta1": 1, "beta2": 1, "weight_decay": 1, "epsi
 class Summary(Pass):
     """Show one page: the module, its buffers, costs, optimizer, fusions, collectives, opcodes and findings.
 
-    The command reads every line. It counts instructions as printed, without the get-tuple-elements that compact printing leaves
-    out. With --quick there are no costs and no optimizer.
+    The command reads every line. It counts the instructions that the text prints: compact dumps leave out get-tuple-elements.
+    With --quick there are no costs and no optimizer.
     """
 
     name = "summary"

@@ -37,13 +37,15 @@ class Top(Pass):
 
     A kernel is an instruction that the device launches by itself: a fusion, a dot, a custom call, a collective or a copy. A
     start and its done are one kernel. Figures are those of all runs in a step. FLOPs and bytes follow XLA's cost model: a
-    fusion reads its operands and writes its results; of an array that is sliced or updated in place, only that part counts.
-    Rows are sorted by bytes accessed, with --profile by bound. Equal kernels share a row; --sites gives each its own.
+    fusion reads its operands and writes its results; of an array that is sliced or updated in place, only that slice
+    counts.
+    Rows are sorted by bytes accessed. With --profile they are sorted by share of the step, without a schedule by bound. Equal
+    kernels share a row; --sites gives each its own.
 
-    With --profile there are two times. The bound of a kernel is the longer of its FLOPs at the peak and its bytes at the memory
-    bandwidth; of a collective, its sent bytes over the links. On-chip memory takes no time. The estimate is that of a model.
-    The compiler's own estimate is shown if the text has it. An asynchronous copy counts only its exposed time. The bound of a
-    copy can exceed its estimate: in the bound, kernels are shorter and hide less of it.
+    With --profile there are two times. The bound of a kernel is the longer of its FLOPs at the peak and its bytes at the
+    memory bandwidth; of a collective, its sent bytes over the links. Bytes in on-chip memory take no time. The estimate is
+    that of `time`. The compiler's own estimate is shown if the text has it. Both times of an asynchronous copy are its
+    exposed time. Its bound can exceed its estimate, because kernels at their bound hide less of it.
     """
 
     name = "top"
@@ -71,7 +73,8 @@ def _about_times(context: Context, times: KernelTimes) -> Iterator[str]:
     """Yield the kernels without an estimate, and the basis of the compiler's seconds."""
     missing = estimate_gaps(context.own_kernels, times)
     if missing:
-        yield f"estimates are lower bounds, and shares of the step are of its known part: {missing}"
+        shares = "; shares are of the known part of the step" if context.module.header.is_scheduled else ""
+        yield f"estimates are lower bounds, because {missing}{shares}"
     if any(times.for_kernel(kernel).compiler_cycles is not None for kernel in context.kernels.launched):
         yield from filter(None, [inferred_clock(context)])
 
@@ -129,13 +132,13 @@ def kernel_groups(context: Context) -> Table:
 
 
 def _order(context: Context) -> str:
-    """Return the order of the rows. The title tells that rows with exposed time run beside others."""
+    """Return the order of the rows, and which of their times is in the step."""
     profile, timelines = context.on_machine.profile, context.on_machine.timelines
     if profile is None or timelines is None:
         return "by bytes accessed"
     if not timelines.is_scheduled:
         return f"by bound on {profile.name}"
-    return f"by share of the step on {profile.name}; kernels with exposed time run beside others"
+    return f"by share of the step on {profile.name}; collectives and copies count their exposed time"
 
 
 def _figures(context: Context) -> Iterator[Column]:

@@ -221,4 +221,4 @@ def test_the_page_names_the_module_and_its_passes(capsys: pytest.CaptureFixture[
     assert run(["history", str(PASSES)]) == 0
     page = capsys.readouterr().out
     assert page.startswith("jit_step in ")
-    assert "spmd-partitioning (0006) 9" in page
+    assert "9 from spmd-partitioning (0006)" in page

@@ -173,7 +173,7 @@ def test_a_lower_bound_has_no_share() -> None:
     report = inspect(TEXT.replace("constant(3)", "parameter(1)"))
     assert report.facts["cost.executed_bytes_accessed"] is None
     assert {share for (share,) in rows(report, "cost", "share").values()} == {None}
-    assert "share: unknown, as the bytes are lower bounds" in report.notes
+    assert "share: unknown, because some bytes are lower bounds" in report.notes
     assert "share" in page(inspect(TEXT))
     assert "share" not in page(report).replace("share: unknown", "")
 
@@ -220,9 +220,15 @@ def test_a_page_leaves_out_what_tells_nothing() -> None:
 def test_custom_calls_that_are_not_counted_are_named() -> None:
     report = inspect(TEXT)
     assert report.facts["cost.unknown_custom_calls"] == 1
-    assert "cost.unknown_custom_calls: the work of [bold]mark (1) is unknown and in no figure" in report.notes
+    assert (
+        "cost.unknown_custom_calls: no figure counts the work of [bold]mark (1 call), which is unknown; --custom-calls can state it"
+        in report.notes
+    )
     nameless = inspect(TEXT.replace(', custom_call_target="[bold]mark"', "")).notes
-    assert "cost.unknown_custom_calls: the work of custom calls without a target (1) is unknown and in no figure" in nameless
+    assert (
+        "cost.unknown_custom_calls: no figure counts the work of custom calls without a target (1 call), which is unknown; "
+        "--custom-calls can state it"
+    ) in nameless
 
 
 @pytest.mark.parametrize("name", sorted(DUMPS))
@@ -282,7 +288,7 @@ def test_reasons_name_the_line() -> None:
 
 def test_lines_that_cannot_be_read_are_told() -> None:
     report = inspect(DATA / "handmade" / "unreadable_lines.txt")
-    assert "cost.flops: 2 lines that cannot be read are in no figure" in report.notes
+    assert "cost.flops: no figure counts 2 lines that cannot be read" in report.notes
 
 
 @pytest.mark.parametrize("name", sorted(DUMPS))
@@ -340,7 +346,9 @@ def test_a_rate_that_the_profile_lacks() -> None:
     assert report.facts["time.memory_s"] == pytest.approx((TOTAL[3] + 9 * SQUARE) / 819e9)  # nine matrices of f64
     notes = [note for note in report.notes if note.startswith("time.compute_s: ")]
     reason = "74 % of the FLOPs have no rate: the profile tpu-v5e states none for matmul.f64"
-    rates = "FLOPs of matmul.f32 at the rate of matmul.bf16: XLA rounds f32 there, unless operand_precision"
+    rates = (
+        "FLOPs of matmul.f32 count at the rate of matmul.bf16: XLA rounds the operands to that type, unless operand_precision"
+    )
     assert notes[0] == f"time.compute_s: {reason}"
     assert notes[1].startswith(f"time.compute_s: {rates}")
 

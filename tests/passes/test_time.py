@@ -68,7 +68,7 @@ def test_collectives_are_exposed_as_long_as_in_the_step(table: str) -> None:
     assert total(collectives, table, "exposed_s") == pytest.approx(step.facts["time.exposed_collective_s"])
     assert total(collectives, table, "estimate_exposed_s") == pytest.approx(total(step, "kernels", "estimate_exposed_s"))
     (title,) = {item.title for item in collectives.tables if item.name == table}
-    assert title.endswith("; exposed by estimate")
+    assert title.endswith("; exposed time by the estimate")
 
 
 def test_an_exposed_collective_and_what_could_hide_it() -> None:

@@ -198,7 +198,7 @@ def passes() -> PageView:
 def test_compiler_passes_are_a_section_of_their_module(passes: PageView) -> None:
     assert passes.sections[-1].name == "passes"
     assert passes.title == "jit_step"
-    assert "spmd-partitioning (0006) 9" in passes.sections[-1].text
+    assert "9 from spmd-partitioning (0006)" in passes.sections[-1].text
 
 
 def test_a_dump_of_many_modules_is_searched_once_for_files_of_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

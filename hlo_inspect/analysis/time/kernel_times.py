@@ -171,7 +171,7 @@ def no_bytes_reason(module: Module) -> str:
     is_whole = "entry_computation_layout" in module.header.attributes
     if module.header.is_scheduled or module.opcode_counts["fusion"] or not is_whole:
         return ""
-    return "the text is from before fusion: its instructions may never read or write memory"
+    return "the text is from before fusion: fused instructions may never access memory"
 
 
 def devices_of_work(shapes_are: ShapesAre | None, devices: int | None, has_shardings: bool) -> int:

@@ -112,7 +112,7 @@ def find_step_times(
     return StepTimes(compute, memory, collectives_alone, at_least, exposed, step, likely, likely_exposed, likely_step)
 
 
-NOT_STATED = Bounds(0, None, "the text has no estimates of the compiler in cycles")
+NOT_STATED = Bounds(0, None, "the text does not state the compiler's own estimates in cycles")
 
 
 def compiler_cycles(kernels: Iterable[Kernel], times: KernelTimes) -> Bounds:

@@ -33,8 +33,9 @@ class Collectives(Pass):
     """List collectives: kind, bytes, groups, mesh axis, reduction, async or not, runs, phase and source line.
 
     A start/done pair, an async wrapper and TPU's copies of one all-gather are one collective each. Operand bytes are those of
-    one device. Sent bytes are what one device sends with a bandwidth-optimal algorithm. Groups follow XLA's four group modes.
-    send and recv have rows and counts, but are in no total.
+    one device. Sent bytes are what one device sends with a bandwidth-optimal algorithm. Groups are those of
+    XLA's group mode: cross-replica, cross-partition, both, or flattened ids. Totals leave out send and recv, which have rows
+    and counts.
     """
 
     name = "collectives"

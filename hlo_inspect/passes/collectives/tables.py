@@ -333,7 +333,7 @@ def _table(name: str, title: str, columns: Iterable[Column], rows: Sequence[_Col
 def _title(title: str, context: Context) -> str:
     """Return the title of a table, which says by which of the two times collectives are exposed in it."""
     timelines = context.on_machine.timelines if _has_times(context) else None
-    return title if timelines is None or not timelines.is_scheduled else f"{title}; exposed by estimate"
+    return title if timelines is None or not timelines.is_scheduled else f"{title}; exposed time by the estimate"
 
 
 def _members(row: _CollectiveRow) -> Sequence[Collective]:

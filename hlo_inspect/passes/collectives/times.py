@@ -161,7 +161,8 @@ def link_table(context: Context) -> Table:
     rows = sorted(
         _link_classes(context), key=lambda row: (-row.estimate.least, -row.bound.least, row.kind, row.axis or "", row.size)
     )
-    return Table.of("collective_links", "Collectives of one step on their links, without overlap", columns, rows, page_rows=12)
+    title = "Collectives of one step by link and size; times ignore overlap"
+    return Table.of("collective_links", title, columns, rows, page_rows=12)
 
 
 def _link_classes(context: Context) -> Iterator[_LinkClass]:

@@ -41,11 +41,12 @@ class Cost(Pass):
 
     Figures are those of one device if the module's shapes are per device. A multiply-add is two FLOPs; transcendentals
     (exponential, square root, power, …) count apart. Bytes are what instructions read and write. A fusion reads its parameters
-    and writes its results; of an array that it slices or updates in place, only that part counts.
+    and writes its results; of an array that it slices or updates
+    in place, only that slice counts.
 
-    XLA's own figures (`HloCostAnalysis`) count a loop once and custom calls not at all, rounded as XLA rounds in float32.
-    Figures of a step are exact: they count each run of a loop, and custom calls with a known formula or estimate. They are
-    unknown if a trip count is, and inside the branches of a conditional.
+    XLA's own figures (`HloCostAnalysis`) count a loop once and custom calls not at all. They are rounded to float32, as in
+    XLA. Figures of a step are exact: they count each run of a loop, and custom calls with a known formula or estimate. They
+    are unknown if a trip count is unknown, and for instructions inside the branches of a conditional.
 
     Times are those of the plain roofline: FLOPs at the device's dense peak of their type, bytes at its memory bandwidth.
     """
@@ -145,14 +146,19 @@ def _rates(tally: Tally, profile: HardwareProfile | None) -> list[str]:
     taken = rates_taken(tally, profile) if profile is not None else {}
     named = {unit: f"of {unit}" if unit else "whose unit or type is unknown" for unit in taken}
     return [
-        f"time.compute_s: FLOPs {named[unit]} at the rate of {figure}{_WHY.get(unit, '')}" for unit, figure in taken.items()
+        f"time.compute_s: FLOPs {named[unit]} count at the rate of {figure}{_WHY.get(unit, '')}"
+        for unit, figure in taken.items()
     ]
 
 
 _WHY = {
-    "matmul.f32": ": XLA rounds f32 there, unless operand_precision or the algorithm forbids it",
+    "matmul.f32": ": XLA rounds the operands to that type, unless operand_precision or the algorithm forbids it",
     NOT_KNOWN: ", the fastest",
 }
+
+
+_LEAST_RECOMPUTED = 0.001
+"""The least share of recomputation that a note is worth."""
 
 
 def _recomputed(context: Context) -> list[str]:
@@ -165,6 +171,8 @@ def _recomputed(context: Context) -> list[str]:
     flops = context.cost.step["flops"].exact
     if not again or not flops or context.request.skips_graph_phases or context.module.problems.is_truncated:
         return []
+    if again < _LEAST_RECOMPUTED * flops:
+        return []
     share, rest = percent(again / flops), flops - again
     return [f"cost.executed_flops: {share} or more is recomputation; {rest:,} FLOPs or fewer without it"]
 
@@ -174,11 +182,14 @@ def _uncounted(context: Context) -> list[str]:
     notes = []
     if counts:
         targets = ", ".join(
-            f"{target or 'custom calls without a target'} ({count:,})" for target, count in counts.most_common()
+            f"{target or 'custom calls without a target'} ({number_of(count, 'call')})"
+            for target, count in counts.most_common()
         )
-        notes.append(f"cost.unknown_custom_calls: the work of {targets} is unknown and in no figure")
+        notes.append(
+            f"cost.unknown_custom_calls: no figure counts the work of {targets}, which is unknown; --custom-calls can state it"
+        )
     if lines:
-        notes.append(f"cost.flops: {number_of(lines, 'line')} that cannot be read {'is' if lines == 1 else 'are'} in no figure")
+        notes.append(f"cost.flops: no figure counts {number_of(lines, 'line')} that cannot be read")
     return notes
 
 
@@ -245,7 +256,7 @@ def share_notes(tally: Tally, times: KernelTimes | None) -> list[str]:
     """Return a note if the rows of the tables of a tally have no shares."""
     if _row("", tally, times).weight_is_known:
         return []
-    return [f"share: unknown, as the {'bytes' if times is None else 'times'} are lower bounds"]
+    return [f"share: unknown, because some {'bytes' if times is None else 'times'} are lower bounds"]
 
 
 def _bound(row: _CostRow) -> str | None:

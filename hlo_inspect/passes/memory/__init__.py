@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hlo_inspect.analysis.context import Context
 from hlo_inspect.analysis.memory.device_memory import DeviceMemory
 from hlo_inspect.analysis.memory.live_arrays import loop_around
-from hlo_inspect.analysis.memory.platforms import MAX_SPACES
+from hlo_inspect.analysis.memory.platforms import MAX_SPACES, Platform
 from hlo_inspect.analysis.memory.program_memory import ProgramMemory
 from hlo_inspect.analysis.provenance import printed
 from hlo_inspect.errors import UsageError
@@ -30,7 +30,8 @@ from hlo_inspect.report.model import Amount, FactSpec, HeadlineRow, Parts, Secti
 _PREALLOCATED = 0.75
 """The share of a GPU's memory that JAX preallocates by default (JAX documentation, GPU memory allocation)."""
 _TEMPORARIES_OF_TPU = (
-    "arena size. On TPU memory_analysis() may print more: it rounds up to 16,384 bytes, and older compilers count gaps twice"
+    "size of the packed heap and pointer tables. On TPU memory_analysis() may print more: it rounds up to 16,384 bytes. "
+    "Older compilers also count gaps twice"
 )
 
 
@@ -40,10 +41,10 @@ class Memory(Pass):
     For a scheduled module the command computes XLA's buffer assignment. It shows what the program needs: arguments, outputs,
     constants and temporaries. It shows the peak, its position, and every array live there with role, live range, padding and
     memory space. The rows add up to the peak. Roles come from the optimizer, from phases and from an array's relation to a
-    parameter. The forward pass writes a saved activation; the backward pass reads it. With --profile the page says whether the
-    program fits. On TPU, HBM and each on-chip memory have a heap of their own.
+    parameter. A saved activation is an array that the forward pass writes and the backward pass reads. With --profile the
+    page says whether the program fits. On TPU, HBM and each on-chip memory have a heap of their own.
 
-    For a module without a schedule only arguments and outputs are known, as logical sizes.
+    For a module without a schedule only the sizes of arguments and outputs are known, without padding.
 
     The largest arrays are those that instructions define, merged if equal. Each has its defining instruction, its bytes with
     tile padding, and its relation to an entry parameter: copy, transpose, conversion, slice, gradient or new value. Arrays
@@ -134,7 +135,12 @@ def _headline(context: Context) -> Iterator[HeadlineRow]:
         yield HeadlineRow("gathered", tuple(_gathered(context)))
     if context.stated_figures:
         yield HeadlineRow("stated", (f"arguments, outputs, temporaries and the like by {context.sidecars.found[0]}",))
-    yield HeadlineRow("platform", (f"{device.platform.name}, by {device.platform.mark}",))
+    yield HeadlineRow("platform", (f"{device.platform.name}, {_recognized(device.platform)}",))
+
+
+def _recognized(platform: Platform) -> str:
+    given = platform.mark.startswith("--")
+    return f"{'given' if given else 'recognized'} by {platform.mark}"
 
 
 def _amount(size: int | None) -> Amount:
@@ -149,7 +155,7 @@ def _without_schedule(memory: ProgramMemory) -> Parts:
 
 def _needed(context: Context, device: DeviceMemory) -> Parts:
     devices, needed = context.device_counts.devices, context.memory.figures["needed_bytes"] or 0
-    yield from sentence("needs {}", _amount(needed))
+    yield from sentence("needs {} of HBM" if device.platform.is_tpu else "needs {}", _amount(needed))
     if devices is not None and devices > 1:
         yield from sentence(" on each of {}", Amount(devices, "count", "device"))
     profile = context.on_machine.profile
@@ -161,7 +167,7 @@ def _needed(context: Context, device: DeviceMemory) -> Parts:
     text = ": fits in the {} of {} of {}, {} left" if left >= 0 else ": does not fit in the {} of {} of {}, {} too much"
     yield from sentence(text, Amount(usable, "bytes"), memory, profile.name, Amount(abs(left), "bytes"))
     if device.platform.is_tpu:
-        yield " before the program's own code (size unknown)"
+        yield "; the program's own code takes a part of it (size unknown)"
     if device.platform.name == "gpu" and left >= 0:
         text = "; JAX preallocates {}" if needed <= _PREALLOCATED * usable else ", but not in the {} that JAX preallocates"
         yield from sentence(text, Amount(_PREALLOCATED, "share"))
@@ -183,12 +189,14 @@ def _parts(memory: ProgramMemory) -> Parts:
 
 
 def _temporaries(device: DeviceMemory) -> Parts:
-    yield from sentence("{} live at most", _amount(device.live_peak_bytes))
+    yield from sentence(
+        "{} live at most in HBM" if device.platform.is_tpu else "{} live at most", _amount(device.live_peak_bytes)
+    )
     if 0 in device.heaps and device.heaps[0].fragmentation:
-        yield from sentence(", {} in gaps", _amount(device.heaps[0].fragmentation))
+        yield from sentence(", {} in gaps between them", _amount(device.heaps[0].fragmentation))
     tables = device.temp_bytes - device.heap_bytes
     if tables > 0:
-        yield from sentence(", {} in tuple tables", _amount(tables))
+        yield from sentence(", {} in pointer tables of tuples", _amount(tables))
 
 
 def _peak(context: Context, device: DeviceMemory) -> Parts:
@@ -198,9 +206,12 @@ def _peak(context: Context, device: DeviceMemory) -> Parts:
         yield ", all of it static"
         return
     place = device.place(time)
-    where = f" in {space_name(heap.space)}" if heap.space else ""
     instruction = f"{place.name} (line {place.line})"
-    yield from sentence(", {} of it temporaries{}, at {}", _amount(heap.trace.peak), where, instruction)
+    if heap.space:
+        yield from sentence(": static arrays and {} of temporaries in {}", _amount(heap.trace.peak), space_name(heap.space))
+    else:
+        yield from sentence(", {} of it temporaries", _amount(heap.trace.peak))
+    yield f", at {instruction}"
     loop = loop_around(device, device.schedule.run_at[time])
     if loop:
         runs = context.call_graph.runs(place.computation)
@@ -220,7 +231,7 @@ def _memories(context: Context, device: DeviceMemory) -> Parts:
     capacity = profile.value("on_chip.vmem") if profile is not None else None
     shown = [space for space in (0, 1, 3) if spaces.get(space)]
     for number, space in enumerate(shown):
-        yield from sentence("; {} {} at most" if number else "{} {} at most", space_name(space), _amount(spaces[space]))
+        yield from sentence(", peak of {} {}" if number else "peak of {} {}", space_name(space), _amount(spaces[space]))
         if space == 1 and capacity is not None:
             yield from sentence(" of {}", Amount(capacity, "bytes"))
 

@@ -155,7 +155,7 @@ def _live_bytes(context: Context, device: DeviceMemory) -> Table:
         Column("loop", get=attrgetter("loop")),
     )
     space = device.peak_heap.space if device.peak_heap is not None else 0
-    where = f", temporaries of {space_name(space)}" if space else ""
+    where = f": static arrays and temporaries of {space_name(space)}" if space else ""
     title = f"Live bytes over the schedule of {device.schedule.end:,} instructions{where}"
     return Table.of("live_bytes", title, columns, points, page_rows=0, is_curve=True)
 

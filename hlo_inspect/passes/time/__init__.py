@@ -41,12 +41,12 @@ class Time(Pass):
     """Show the time of a step by part: compute, memory, exposed communication; and its bottleneck.
 
     A step is one run of the program on one device. Each time is given twice. No execution beats the bound: FLOPs at the dense
-    peak, bytes at the memory bandwidth, sent bytes over the links. The estimate is a model: a fixed cost per kernel, tiles,
-    rates that kernels and links reach in practice, and latencies.
+    peak, bytes at the memory bandwidth, sent bytes over the links. The estimate is that of a model. It adds a fixed cost per
+    kernel, padding to tiles, and latencies. It takes the rates that kernels and links reach in practice.
 
     A scheduled module is put on a timeline: kernels one after the other in schedule order, collectives and copies on streams
-    beside them. A collective is exposed while the step waits for its result; the step is its kernels plus exposed time. Loops
-    count every run. A conditional counts its fastest branch in the bound and its slowest in the estimate.
+    beside them. A collective is exposed while the step waits for its result; a step takes the time of its kernels and the
+    exposed time. Loops count every run. A conditional counts its fastest branch in the bound and its slowest in the estimate.
 
     Without a schedule, overlap is unknown. Then the bound of the step is the longest of three times: all FLOPs, all bytes, or
     all collectives.
@@ -107,7 +107,7 @@ def _notes(context: Context) -> Iterator[str]:
     if times is not None and timelines is not None and timelines.is_scheduled:
         missing = times.estimate_step.reason
         if missing and not timelines.estimate.timeline.reason:
-            yield f"share: of the known part of the step's estimate; missing: {missing}"
+            yield f"share: shares are of the known part of the step's estimate, because {missing}"
     if times is None or times.step.reason:
         return
     too_long = [name for name, busy in busy_resources(context).items() if not busy.reason and is_longer(busy, times.step)]
@@ -234,7 +234,7 @@ def _binding(context: Context, times: StepTimes) -> Parts:
         yield from sentence(" ({} of the step's estimate)", Amount(share, "share"))
     if limit.next_resource is not None and limit.factor is not None:
         factor = Amount(round(limit.factor, 2), "number")
-        yield from sentence("; next: {}, if this one were {} × as fast", limit.next_resource, factor)
+        yield from sentence("; if it were {} × as fast, {} would be", factor, limit.next_resource)
 
 
 def _compiler(context: Context) -> Parts:

@@ -313,5 +313,5 @@ def exposed_table(context: Context, timelines: Timelines) -> Table:
         Column("line", "number", detail=7, get=lambda row: row.collective.start.line),
     )
     more = f", {MOST_EXPOSED} of {len(exposed):,}" if len(exposed) > MOST_EXPOSED else ""
-    title = f"Exposed collectives by estimate{more}, and the compute that could hide each"
+    title = f"Collectives by exposed time of the estimate{more}, and the compute that could hide each"
     return Table.of("exposed_collectives", title, columns, rows)

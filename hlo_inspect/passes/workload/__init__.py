@@ -22,11 +22,11 @@ class WorkloadFile(WorkloadPass):
     """Read a network simulator's workload file: totals by pass, kind and group; or convert it to another dialect.
 
     The command reads files of ASTRA-sim 1.0, SimAI, and aicb, which writes SimAI's dialect. Each row counts once, as in one
-    pass of the client. Sizes are bytes as the file's own client counts them. Times are in its unit and never converted to
-    seconds. Groups are those that SimAI reads from the words of its policy HYBRID_TRANSFORMER_FWD_IN_BCKWD.
+    pass of the simulator. Sizes are bytes as the file's own client counts them. Times are in its unit and never converted to
+    seconds. Groups are those that SimAI reads if the policy is HYBRID_TRANSFORMER_FWD_IN_BCKWD.
 
     With --to the rows are written in another dialect. If that dialect cannot express a row, the error names what would be lost.
-    The file's own dialect returns the same bytes.
+    With its own dialect a file stays the same, byte for byte.
     """
 
     name = "workload"
