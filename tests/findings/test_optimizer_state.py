@@ -60,8 +60,8 @@ def test_replicated_state_with_a_divided_batch() -> None:
     (finding,) = found(divided("{replicated}", ALL), "HI506")
     assert (finding.severity, finding.subject, finding.bytes_at_stake) == ("info", "m1", 112 * MIB)
     assert finding.message == (
-        "1 first moment and 1 second moment are replicated over mesh axis d0 (8 devices). Sharding them over these devices saves "
-        "112.0 MiB a device (58 % of 192.0 MiB of parameters); parameter 4 is sharded so"
+        "1 first moment and 1 second moment are replicated over mesh axis d0 (8 devices). Sharding them over these "
+        "devices saves 112.0 MiB a device (58 % of 192.0 MiB of parameters); parameter 4 is sharded so"
     )
 
 

@@ -220,10 +220,8 @@ def test_a_page_leaves_out_what_tells_nothing() -> None:
 def test_custom_calls_that_are_not_counted_are_named() -> None:
     report = inspect(TEXT)
     assert report.facts["cost.unknown_custom_calls"] == 1
-    assert (
-        "cost.unknown_custom_calls: no figure counts the work of [bold]mark (1 call), which is unknown; --custom-calls can state it"
-        in report.notes
-    )
+    uncounted = "no figure counts the work of [bold]mark (1 call), which is unknown; --custom-calls can state it"
+    assert f"cost.unknown_custom_calls: {uncounted}" in report.notes
     nameless = inspect(TEXT.replace(', custom_call_target="[bold]mark"', "")).notes
     assert (
         "cost.unknown_custom_calls: no figure counts the work of custom calls without a target (1 call), which is unknown; "
