@@ -26,7 +26,7 @@ _COMMENT = r"/\*(?:[^*]++|\*(?!/))*+\*/"
 _BEGIN = ", metadata={"
 _UP_TO_A_BRACE = lazy_pattern(r", metadata=\{[^}\n]*+\}")
 _STRING_OR_METADATA = lazy_pattern(rf'("(?:[^"\\\n]++|\\.)*+"?+|{_COMMENT})|{_METADATA.pattern}')
-"""A string that is not closed ends with its line; otherwise each quote in it would start a new search."""
+"""An open string ends with its line; otherwise each quote in it would start a new search."""
 _STRING_OR_COMMENT = lazy_pattern(r'("(?:[^"\\]++|\\.)*+"?+|\'(?:[^\'\\\n]++|\\.)*+\')|' + _COMMENT + r"|//[^\n]*+", re.DOTALL)
 _NAMES = lazy_pattern(r"%([A-Za-z0-9_.\-]++)")
 _NUMBERS = lazy_pattern(r"(\.\d++)", re.ASCII)
@@ -43,7 +43,7 @@ _COUNTED_ONE_BY_ONE = "custom-call"
 class _Body(NamedTuple):
     """The parts of a fingerprint besides the heads.
 
-    `text` is that of the tails without metadata, `calling` is how many attributes name callees, and `called` are the callees'
+    `text` joins the tails without metadata. `calling` is the number of attributes that name callees; `called` are the callees'
     fingerprints.
     """
 
@@ -54,7 +54,7 @@ class _Body(NamedTuple):
 
 
 class _Heads(NamedTuple):
-    """The heads of a computation's rows. `number` is equal for equal heads with the same root row."""
+    """The heads of a computation's rows. Equal heads with the same root row have the same `number`."""
 
     number: int
     is_counted_one_by_one: bool
@@ -77,7 +77,7 @@ class Fingerprints:
     def get(self, name: str) -> int | None:
         """Return the fingerprint of a computation.
 
-        Return None if it is not found easily, or if the computation calls one whose callee has no fingerprint yet.
+        Return None if it is not found easily, or if a callee has no fingerprint yet.
         """
         fingerprint = self._known.get(name)
         return fingerprint if fingerprint is not None else self._find(name, deep=True)
@@ -105,7 +105,7 @@ class Fingerprints:
         return fingerprint
 
     def _by_pattern(self, body: _Body, heads: _Heads) -> int | None:
-        """Return the fingerprint for a text without names and the positions at which they repeat."""
+        """Return the fingerprint of a text without names and of the positions at which names repeat."""
         text, names = body.text, body.rows.names
         is_marked = "%" in text or heads.are_literals
         if is_marked and _has_name_in_string(text):
@@ -140,7 +140,7 @@ class Fingerprints:
         return words
 
     def _calls(self, kept: str) -> int:
-        """Return how many attributes of a text name computations.
+        """Return the number of attributes of a text that name computations.
 
         The key is the text without names, which most computations share.
         """
@@ -163,7 +163,7 @@ class Fingerprints:
 
 
 def _by_names(names: Sequence[str], text: str) -> tuple[str, tuple[object, ...]]:
-    """Return a text without its names, and for each name the row that it names or the first equal name."""
+    """Return a text without its names. For each name also return its row, or the position of the first equal name."""
     parts = _NAMES.split(text)
     first_seen: defaultdict[str, int] = defaultdict(count(len(names)).__next__, zip(names, count()))
     distinct = len(first_seen) == len(names)
@@ -181,14 +181,17 @@ def _has_name_in_string(text: str) -> bool:
 
 
 def _by_numbers(names: Sequence[str], text: str) -> tuple[str, tuple[object, ...]]:
-    """Return a text whose names have no mark without its numbers, and for each number the first equal one."""
+    """Return a text with unmarked names without its numbers.
+
+    For each number also return the position of the first equal number.
+    """
     parts = _NUMBERS.split("\n".join((*names, text)))
     first_seen: defaultdict[str, int] = defaultdict(count().__next__)
     return "%".join(parts[::2]), tuple(map(first_seen.__getitem__, parts[1::2]))
 
 
 def _up_to_a_brace(text: str) -> str:
-    """Remove metadata up to the first closing brace, which is nearly always the last."""
+    """Remove metadata up to its first closing brace, which is nearly always its last."""
     first, *others = text.split(_BEGIN)
     bare = "".join([first, *[part.partition("}")[2] for part in others]])
     if "}" not in others[-1] or bare.count("\n") != text.count("\n"):  # one is not closed, or not on its line
@@ -197,7 +200,7 @@ def _up_to_a_brace(text: str) -> str:
 
 
 def without_metadata(text: str) -> str:
-    """Return the lines of a text without their metadata; a string that looks like metadata stays."""
+    """Return the lines of a text without metadata. A string that looks like metadata stays."""
     if _BEGIN not in text:
         return text
     bare = _up_to_a_brace(text)

@@ -1,4 +1,4 @@
-"""Calls of computations, and the origins of values that reach them unchanged.
+"""Calls of computations, and the origins of values that are passed on unchanged.
 
 A place is a value of the text: a frame (the entry, or one call of a computation), a row, and a tuple index. A step
 leads from a place to the previous one: through tuples, fusions, calls, asynchronous pairs, moves and conversions.
@@ -36,7 +36,7 @@ MAX_CARRYING = 200  # loops and writes of parts in sequence
 MAX_NESTING = 64  # nested tuples: in a text without ids a tuple can hold itself
 MAX_FAULTS = 1000
 NO_NAME, NO_INDEX = "has an operand without a name", "has no tuple index"
-"""Reasons for instructions of which a printer left something out."""
+"""Reasons for instructions with parts that a printer left out."""
 NOT_DEFINED = "calls a computation that is not defined"
 LEAST_PLACES = 60_000  # minimum of `Frames.max_places`: nested calls multiply
 MAX_VISITS = 4  # further places for each row of the module
@@ -58,7 +58,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class DefinedAt:
-    """The origin of a value: the instruction's computation and line, and the outermost fusion around it."""
+    """The origin of a value: computation and line of its instruction, and the outermost fusion around the instruction."""
 
     fusion: str
     computation: str
@@ -77,10 +77,9 @@ class Frames:
     """The calls of a module's computations, by number.
 
     `max_places` limits the places that callers may visit; it grows with the text. `is_cut_short` is true if the limit was
-    reached, or something else was not followed.
+    reached, or if a call or value was not followed.
 
-    An operand that nothing defines has a place too. Its row is the complement of the row that uses it, its index the operand's
-    number.
+    An undefined operand has a place too: its row is the complement (`~`) of its user's row, its index the operand's number.
     """
 
     def __init__(self, views: Views) -> None:
@@ -147,7 +146,7 @@ class Frames:
         return len(self._frames) - 1
 
     def give_up(self, place: Place, reason: str) -> None:
-        """Note that a place of a possibly valid text is not followed; what the step does is then partly unknown."""
+        """Note that a place of a possibly valid text is not followed, so that a part of the step is unknown."""
         self.note_fault(place, reason)
         self.is_cut_short = True
 
@@ -204,7 +203,7 @@ class Frames:
     def operand(self, place: Place, number: int, index: ShapeIndex = ()) -> Place | None:
         """Return the place of an element of one operand; None if there is no such operand.
 
-        It reads one operand only, because a tuple can have thousands.
+        Read only this operand, because a tuple can have thousands.
         """
         frame, row, _ = place
         view = self._frames[frame].view
@@ -261,7 +260,7 @@ class Frames:
         return self._started(place) if opcode.endswith("-done") else None
 
     def back_from(self, place: Place) -> Iterator[Place]:
-        """Yield a place and those that its value comes from unchanged, up to the one that makes it."""
+        """Yield a place, then each earlier place of its unchanged value, up to the place that makes the value."""
         for _ in range(MAX_STEPS):
             yield place
             before = self.step_back(place)
@@ -366,7 +365,7 @@ class Frames:
         return frame, row, index + place[2]
 
     def called(self, place: Place) -> Place | None:
-        """Return the result of the computation that a fusion, a call or the start of one runs."""
+        """Return the result of the computation that a fusion, a call or an asynchronous start runs."""
         key = (place[0], place[1])
         frame = self._called_frames.get(key)
         if frame is None:
@@ -431,7 +430,7 @@ class Frames:
         return self._async_collective(place, target) if target.startswith("AsyncCollective") else None
 
     def _async_collective(self, place: Place, target: str) -> Place | None:
-        """Step through TPU's marker from the end of a collective to it, or from its start to its operand."""
+        """Step through TPU's marker: from the end of a collective to the collective, or from its start to its operand."""
         operands = self.operands(place)
         collective = next((operand for operand in operands if self.opcode(operand) in COLLECTIVE_KINDS), None)
         if collective is None or target not in {"AsyncCollectiveStart", "AsyncCollectiveDone"}:
@@ -441,7 +440,7 @@ class Frames:
         return self.operand(collective, 0) if place[2] == (0,) else None
 
     def _same(self, place: Place) -> Place | None:
-        """Return the operand that an instruction passes on: its only one, or the one of the same tuple index."""
+        """Return the operand that an instruction passes on: its only operand, or the operand of the same tuple index."""
         if len(self._frames[place[0]].view.operand_rows(place[1])) == 1:
             return self.operand(place, 0, place[2])
         return self._member(place)

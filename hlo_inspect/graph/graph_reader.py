@@ -254,7 +254,7 @@ class _ValueReader:
         return None
 
     def _either(self, frame: CallFrame, row: int, results: Sequence[Value]) -> Value:
-        """Return the value of a conditional: each element is made of those of all branches and of the condition."""
+        """Return the value of a conditional. Each element is made of the branches' elements and of the condition."""
         chosen = nodes_in(frame.operand(row, 0))
         tuples = [result for result in results if isinstance(result, tuple)]
         if len(tuples) == len(results) and len({len(result) for result in tuples}) == 1:
@@ -332,7 +332,7 @@ class _ValueReader:
         return parts.joined
 
     def _collective(self, frame: CallFrame, row: int) -> Value:
-        """Make a node for each operand, because a combined collective is several."""
+        """Make a node for each operand, because a combined collective stands for several collectives."""
         view = frame.view
         is_wrapper = TABLE[view.opcodes[row]].is_wrapper or view.opcodes[row] == "async-start"
         if is_wrapper and view.called_at(row):
@@ -374,7 +374,7 @@ class _ValueReader:
         return node
 
     def _join_sends(self) -> None:
-        """Make each received array of the one that its send sends."""
+        """Add the array that a send sends to the operands of the array that its recv receives."""
         for meeting, node in self._receives:
             sent = self._sends.get(meeting)
             if sent is not None:

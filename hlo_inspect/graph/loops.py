@@ -41,8 +41,8 @@ _INTEGER = lazy_pattern(r"-?\d{1,20}", re.ASCII)
 class Loop(NamedTuple):
     """A while.
 
-    `trip_count` is how often its body runs each time that the while runs; its condition runs once more. If it is unknown,
-    `reason` says why, to follow "the trip count of NAME". `fault` describes a wrong printed count.
+    `trip_count` is the number of iterations of one run of the while; its condition runs once more. If it is unknown, `reason`
+    says why, to follow "the trip count of NAME". `fault` describes a wrong printed count.
     """
 
     instruction: Instruction
@@ -99,7 +99,7 @@ def printed_count(config: BackendConfig | None) -> tuple[int | None, str | None]
 
 
 def runs(direction: str, left: Progression, right: Progression) -> int:
-    """Return how often `left direction right` holds before it fails, checked before each iteration.
+    """Return the number of iterations: `left direction right` is checked before each of them, until it fails.
 
     Raise UnknownError for a loop without end.
     """

@@ -121,8 +121,8 @@ class CanonicalModule:
 class CanonicalText:
     """The text of a module.
 
-    If it `is_scheduled`, it keeps the order of the lines. Else each line stands behind the lines that it uses, in an order that
-    does not depend on that of the text. With `metadata` it keeps the origins of instructions.
+    If the module `is_scheduled`, the text keeps the order of the lines. Otherwise operands stand before users, in an order that
+    does not depend on the order of the module's text. With `metadata` the text keeps the origins of instructions.
     """
 
     def __init__(self, canonical: CanonicalModule, *, is_scheduled: bool, metadata: bool = False) -> None:
@@ -201,7 +201,7 @@ class CanonicalText:
 
     @cached_property
     def _threads(self) -> dict[str, str]:
-        """The threads of the computations that do not run on the main one."""
+        """The threads of the computations that do not run on the main thread."""
         threads: dict[str, str] = {}
         for name in reversed(self._names):
             own = threads.get(name, "")
@@ -232,7 +232,7 @@ class CanonicalText:
         return Counter(id(self._canonical.computation(name)) for name in self._names)
 
     def _is_repeated(self, name: str) -> bool:
-        """Return True if several computations have the lines of this one."""
+        """Return True if another computation has the same lines."""
         return not self._metadata and self._uses[id(self._canonical.computation(name))] > 1
 
     def _kept_body(self, name: str) -> list[str]:
@@ -298,7 +298,7 @@ def _instruction_names(computation: CanonicalComputation, order: Sequence[int]) 
 def _operands(computation: CanonicalComputation, row: int, uses: Sequence[Operand], names: Sequence[str]) -> str:
     """Return the operands of a row in canonical names.
 
-    An operand has its shape if its definition, or the shape of that, is left out.
+    An operand has its shape if its definition, or the shape of its definition, is left out.
     """
     rows = computation.operands[row]
     if not uses:

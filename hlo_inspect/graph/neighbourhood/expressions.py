@@ -23,7 +23,7 @@ _LEFT_OUT = (opcodes_that_are("relayout") - {"transpose"}) | {"broadcast", "opt-
 _AS_THEY_ARE = (NAMING - {"tuple"}) | {"copy"}
 _REDUCING = opcodes_that_are("reduction") - STARTING_COLLECTIVES
 _FIRST_ONLY = dict.fromkeys(_REDUCING | {"dynamic-slice", "pad"}, 1) | {"dynamic-update-slice": 2}
-"""The number of operands that are shown; indices and initial values are not."""
+"""The number of shown operands; indices and initial values are not shown."""
 _LONGEST_LITERAL = 24
 
 Text = tuple[str, int]
@@ -31,7 +31,7 @@ Text = tuple[str, int]
 
 
 def scalar_text(view: View, row: int | None) -> str:
-    """Return the value of a scalar constant; empty for everything else."""
+    """Return the value of a scalar constant; empty for any other row."""
     if row is None or view.opcodes[row] != "constant":
         return ""
     shape = view.shapes[row]
@@ -74,7 +74,7 @@ class FusionExpressions:
 class _Writer:
     """Write the expressions of one computation and of those that it fuses.
 
-    `left` holds how many more instructions may be written.
+    `left` holds the number of instructions that may still be written.
     """
 
     def __init__(self, views: Views, view: View, arguments: Sequence[Text], left: list[int]) -> None:

@@ -1,8 +1,8 @@
 """The graph of the instructions of a step.
 
 It is the graph of the step's values (`graph/value_graph.py`), seen as instructions. A fusion is one instruction, and so is the
-start of an asynchronous computation that holds only one. Paths inside of an instruction have no length. So the arrays of a loop
-or of a combined collective keep their operands apart.
+start of an asynchronous computation with a single instruction. Paths inside of an instruction have no length. So the arrays of
+a loop or of a combined collective keep their operands apart.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class InstructionGraph:
         return reads
 
     def number(self, place: RowPlace) -> int | None:
-        """Return the number of an instruction; None if it makes no array by itself."""
+        """Return the number of an instruction; None if it only names or passes on arrays."""
         return self._numbers.get(place)
 
     def view(self, number: int) -> View:
@@ -102,7 +102,10 @@ class InstructionGraph:
         return list(dict.fromkeys(node for frame in frames for node in nodes_in(frame.value(place.row))))
 
     def maker(self, place: RowPlace) -> int | None:
-        """Return the single other instruction that makes the arrays that this one passes on; else None."""
+        """Return the only instruction that makes the arrays which this instruction passes on.
+
+        Return None if several make them, or the instruction itself.
+        """
         makers = {self.instruction_of[node] for node in self.handed_on_by(place)}
         number = makers.pop() if len(makers) == 1 else None
         return None if number is None or self.places[number] == place else number
@@ -156,7 +159,7 @@ def _leaves(value: Value) -> Iterator[tuple[ShapeIndex, int]]:
 
 
 def _owners(values: ValueGraph, opened: Collection[str]) -> list[RowPlace | None]:
-    """Return for each call the instruction that it counts as; None if its rows are instructions of their own."""
+    """Return for each call the instruction that stands for it; None if its rows count as separate instructions."""
     owners: list[RowPlace | None] = []
     for frame in values.frames:
         owner = None
@@ -195,7 +198,7 @@ def graph_around(
 ) -> InstructionGraph:
     """Return the graph of one run of the entry.
 
-    If the entry runs none of the instructions, return that of the computation of the first one. Fused computations around them
+    If the entry runs none of the instructions, return the graph of the first one's computation. Fused computations around them
     are opened. `calling` has the callers of each computation.
     """
     opened = _fused_around(calling, dict.fromkeys(place.computation for place in places))
@@ -207,7 +210,7 @@ def graph_around(
 
 
 def _fused_around(calling: Mapping[str, Sequence[Instruction]], computations: Iterable[str]) -> frozenset[str]:
-    """Return the computations, and those of the fusions around them."""
+    """Return the computations, and the computations of the fusions around them."""
     opened = dict.fromkeys(computations)
     waiting = list(opened)
     for name in waiting:

@@ -18,7 +18,7 @@ _ELEMENT = lazy_pattern(r"\{[\d,]*+\}$", re.ASCII)
 _NUMBER = lazy_pattern(r"(?:\.\d++)++$", re.ASCII)
 _PLAIN = lazy_pattern(r"[\w./\- ]++", re.ASCII)
 _MOST_COMPARED = 20_000
-"""Above this number of names, the nearest are sought among those with the same first letters."""
+"""Above this number of names, the search for the nearest is limited to names with the same first letters."""
 
 
 class RowPlace(NamedTuple):

@@ -22,7 +22,7 @@ MAX_ARRAYS = 4
 
 
 class Neighbour(NamedTuple):
-    """An instruction at a distance of `steps`; `by` is the number of the previous one, None if that is the centre."""
+    """An instruction at a distance of `steps`. `by` is the number of the previous instruction, None if that is the centre."""
 
     number: int
     steps: int
@@ -81,7 +81,7 @@ class Neighbourhood:
 
     @cached_property
     def outputs(self) -> list[ShapeIndex]:
-        """The indices of the program's result that hold an array that it makes or passes on."""
+        """The indices of the program's result that hold an array which the instruction makes or passes on."""
         return self.graph.outputs(self._nodes)
 
     @cached_property

@@ -25,8 +25,8 @@ InstructionPath = list[int]
 class InstructionPaths:
     """The paths of arrays from any of some instructions to any of others.
 
-    `shortest` are the shortest paths. `joined` has all instructions on some path, each with those that it feeds there.
-    `is_backwards` means that paths exist only from the goals to the starts; these are given then.
+    `shortest` are the shortest paths. `joined` maps each instruction on some path to its users on these paths. `is_backwards`
+    means that paths exist only from the goals to the starts; then these paths are stored.
     """
 
     def __init__(self, module: Module, views: Views, starts: Sequence[RowPlace], goals: Sequence[RowPlace]) -> None:
@@ -62,7 +62,7 @@ class InstructionPaths:
 def path_from_parameter(graph: InstructionGraph, node: int) -> InstructionPath:
     """Return the shortest path from a parameter to a node; empty if there is none.
 
-    Of equally short paths take that from the largest parameter.
+    If paths are equally short, take the path from the largest parameter.
     """
     before: dict[int, int | None] = {}
     goals: list[int] = []
@@ -92,7 +92,7 @@ def path_from_parameter(graph: InstructionGraph, node: int) -> InstructionPath:
 
 
 def joined_between(graph: InstructionGraph, starts: Sequence[int], goals: Sequence[int]) -> dict[int, list[int]]:
-    """Return every instruction on a path from `starts` to `goals` (nodes), with those that it feeds on such paths.
+    """Return every instruction on a path from `starts` to `goals` (nodes), with its users on such paths.
 
     The nearest to the starts come first. Empty if there is no path.
     """
