@@ -1,4 +1,4 @@
-"""The nodes of places that were read, for the transfer functions."""
+"""The nodes of the places read so far, for the transfer functions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ class FusedValues:
         self._numbers: dict[Hashable, int] = {}
 
     def number(self, place: Place) -> int | None:
-        """Return the number of a value in a called computation, None if it is made of too much, or of something else."""
+        """Return the number of a value in a called computation.
+
+        Return None if the value depends on too many operations, or on other kinds of operations.
+        """
         if self._frames[place[0]].caller is None:
             return None
         stack, steps = [place], 0
@@ -80,7 +83,7 @@ Write = tuple[Place, ...]
 
 
 class FilledBuffers:
-    """Buffers that TPU allocates and writes arrays into, one behind the other, instead of a concatenation.
+    """Buffers into which TPU writes arrays one behind the other, instead of a concatenation.
 
     For each dynamic-update-slice it counts the elements that are written after it.
     """
@@ -95,7 +98,7 @@ class FilledBuffers:
         chain: list[tuple[Place, int]] = []
         before: Place | None = place
         while before is not None and before not in counts and frames.opcode(before) == "dynamic-update-slice":
-            counts[before] = None  # in case a text defines it by itself
+            counts[before] = None  # in case a text defines it in terms of itself
             array, part = frames.operand(before, 0), frames.operand(before, 1)
             chain.append((before, frames.size(part) if part is not None else 0))
             before = frames.made_at(array) if array is not None else None
@@ -106,7 +109,7 @@ class FilledBuffers:
         return counts.get(place)
 
     def writes(self, place: Place) -> list[Write]:
-        """Return the writes into a buffer up to a place, the last one first."""
+        """Return the writes into a buffer up to a place, the last write first."""
         writes: list[Write] = []
         while self._frames.opcode(place) == "dynamic-update-slice" and len(writes) < MAX_WRITES:
             writes.append(self._frames.operands(place))

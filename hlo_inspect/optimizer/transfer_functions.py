@@ -1,4 +1,4 @@
-"""Transfer functions: the node of an instruction from those of its operands, or the places to read first."""
+"""Transfer functions: the node of an instruction from the nodes of its operands, or the places to read first."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from hlo_inspect.optimizer.operations import (
 def _constant(nodes: NodeCache, place: Place) -> int:
     literal = nodes.frames.instruction(place).literal
     value = constant_value(literal)
-    if value is None:  # a table; of equal ones in several fusions one is as good as another
+    if value is None:  # a table; equal tables in several fusions are interchangeable
         is_known = literal and "..." not in literal and len(literal) <= MAX_LITERAL
         key = (literal, nodes.frames.dtype(place)) if is_known else None
         return nodes.graph.opaque(place, nodes.frames.size(place), key)
@@ -145,7 +145,7 @@ def _concatenate(nodes: NodeCache, place: Place) -> int:
 
 
 def _exchanged(nodes: NodeCache, parts: Sequence[int]) -> int | None:
-    """Return the array whose slices devices exchange, if the parts are all that one receives; else None."""
+    """Return the array whose slices devices exchange, if the parts are all slices that a device receives; else None."""
     frames, graph = nodes.frames, nodes.graph
     places = [graph.places[node] for node in parts if node in graph.places]
     if len(places) < len(parts) or len({place[:2] for place in places}) > 1 or frames.opcode(places[0]) != "all-to-all":
@@ -188,7 +188,7 @@ def _filled_buffer(nodes: NodeCache, place: Place) -> int:
 
 
 def _conditional(nodes: NodeCache, place: Place) -> int:
-    """Return a choice of two branches; the first of numbered branches is that of number 0, so false."""
+    """Return a choice of two branches. The first of numbered branches has the number 0, so it stands for false."""
     frames = nodes.frames
     branches = frames.instruction(place).attr("branch_computations") or ()
     order = (0, 1)
@@ -233,7 +233,7 @@ def _scatter(nodes: NodeCache, place: Place) -> int:
 
 
 def _reduce(nodes: NodeCache, place: Place) -> int:
-    """Return a sum over elements. Fusions that sum up one array, given or computed, have one leaf for the sum."""
+    """Return a sum over elements. Fusions that sum up one array, an operand or computed, share one leaf for the sum."""
     frames = nodes.frames
     operands = frames.operands(place)
     axes = frames.instruction(place).attr("dimensions")

@@ -69,7 +69,7 @@ def _match_moments(update: Update, first: State, second: State) -> Claim | None:
 def _other_terms(
     update: Update, terms: Sum, second: State, root: Root
 ) -> tuple[list[tuple[Hyperparameter, float]], Sum] | None:
-    """Return the other terms without the root that they share and their corrections."""
+    """Return the other terms without their common root and their corrections."""
     gradient_terms: Sum = {}
     shared: list[tuple[Hyperparameter, float]] = []
     for monomial, value in terms.items():
@@ -82,7 +82,7 @@ def _other_terms(
 
 
 def _fits(update: Update, gradient_terms: tuple[list[tuple[Hyperparameter, float]], Sum], expected: Sum) -> bool:
-    """Return True if the gradient has the factor that goes with that of the moment."""
+    """Return True if the factor of the gradient fits the factor of the moment."""
     (a, left), (b, right) = update.forms.factored(gradient_terms[1]), update.forms.factored(expected)
     return left == right and close(a, b, max(update.tolerance * 2, 1e-4))
 
@@ -141,7 +141,7 @@ def _is_scalar_input(update: Update, monomial: Monomial) -> bool:
 
 
 def _kept_product(update: Update, atom: int) -> int | None:
-    """Return the new value of a scalar P of which an atom is `1 - P`."""
+    """Return the new value of a scalar P if an atom is `1 - P`."""
     record = update.forms.atoms[atom]
     terms = {m: v for m, v in record.parts[0].items() if m != ONE} if record.op == "sum" else {}
     monomial, value = only_term(terms)

@@ -101,7 +101,7 @@ def _nesterov(update: Update, average: Average, factor: Sum) -> tuple[Sum, Sum] 
 
 
 def _is_sum_of_gradients(update: Update, average: Average) -> bool:
-    """Return True if terms with several factors are gradients: of a standardized weight, which they hold, times a sum."""
+    """Return True if terms with several factors are gradients: a standardized weight times a sum."""
     factor, gradient = split(average.rest, update.weight)
     terms = [term for term in factor if not update.are_scalar({term: 1.0})]
     return all(is_backward(update, term) for term in terms) and is_plain_gradient(update, gradient)
@@ -122,7 +122,7 @@ def match_asgd(update: Update) -> Claim | None:
 
 
 def _averaged_by(update: Update, rate: Sum) -> StateArray | None:
-    """Return the average that ASGD keeps of a weight with a step of this rate, None if the step is not ASGD's."""
+    """Return ASGD's average of a weight whose step has this rate; None if the step is not ASGD's."""
     decay = {monomial: -value for monomial, value in added(update.kept, {ONE: -1.0}).items() if value}
     if is_constant(rate) or len(rate) != 1 or not decay:
         return None

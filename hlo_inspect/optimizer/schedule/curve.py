@@ -15,12 +15,12 @@ from hlo_inspect.optimizer.algebra.normal_form import close
 Kind = Literal["constant", "linear", "cosine", "power", "exponential", "floor"]
 
 NEARLY = 1e-5
-"""The largest distance below a whole number of a counter's quotient that is that number: 41 * float32(1 / 41) has one."""
+"""A counter's quotient counts as a whole number up to this distance below it: 41 * float32(1 / 41) has such a distance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """`base`, and but for constants `scale * f`.
+    """A curve `base + scale * f`; a constant is `base` alone.
 
     `f` is the counter itself (linear), `cos(inner)`, `inner ** parameter`, `parameter ** inner` (exponential), or the whole
     part of `inner`.
@@ -59,7 +59,7 @@ class Curve:
         return max(0.0, value - math.floor(value + NEARLY)) / self.inner.scale
 
     def direction(self, low: int, high: int) -> int | None:
-        """Return 1 if it does not fall between two counters, -1 if it does not rise, 0 for a constant, None if unclear."""
+        """Return 1 if the curve does not fall between two counters, -1 if it does not rise, 0 if constant, None if unclear."""
         if self.kind == "constant":
             return 0
         rises = 1 if self.scale > 0 else -1
@@ -107,7 +107,7 @@ def product(curves: Sequence[Curve]) -> Curve | None:
 
 
 def power(curve: Curve, exponent: float) -> Curve | None:
-    """Raise a curve to a constant power: a counter, a power of one, an exponential, a wave."""
+    """Raise a curve to a constant power: a counter, a power of a counter, an exponential or a wave."""
     if exponent == 1.0:
         return curve
     if curve.kind == "constant":
