@@ -1,4 +1,4 @@
-"""Contexts: a module with its analyses on the requested machine. Passes and rules are functions of one."""
+"""Contexts: a module with its analyses on the requested machine. Passes and rules are functions of a context."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from hlo_inspect.hlo.module import Module
     from hlo_inspect.hlo.values.device_groups import NamedMesh
 
-# -- options that are parsed once for all modules of an inspection ------------------------------------------------------------
+# -- options, parsed once for all modules of an inspection --------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class ParsedOptions:
-    """The parsed options of a request: machine, mesh, rules for custom calls and cost model; None if it does not name them."""
+    """The parsed options of a request: machine, mesh, rules for custom calls and cost model; None if the request lacks them."""
 
     machine: MachineOptions | None = None
     mesh: NamedMesh | None = None
@@ -72,9 +72,9 @@ NO_OPTIONS = ParsedOptions()
 
 
 class MachineAnalyses:
-    """The analyses of a module on one machine: the one that `asked` names, else the one that the dump names.
+    """The analyses of a module on one machine: the machine that `asked` names, else the machine that the dump names.
 
-    Another machine is another object. `analyses` is a weak reference, because the module's analyses refer to this object: keep
+    Each machine has its own object. `analyses` is a weak reference, because the module's analyses refer to this object: keep
     them while you use it.
     """
 
@@ -224,7 +224,7 @@ class Context(ModuleAnalyses):
         return [self, *(self._with_machine(replace(asked, profiles=(profile,))) for profile in asked.profiles[1:])]
 
     def without_changes(self) -> Context:
-        """Return the context on the profile as it is stated, without the user's changes."""
+        """Return the context on the stated profile, without the user's changes."""
         asked = self.on_machine.asked
         return self._with_machine(replace(asked, changes=())) if asked.changes else self
 

@@ -66,7 +66,7 @@ class ModuleAnalyses:
 
     @cached_property
     def with_graph(self) -> Module | None:
-        """The module with its graph; None if it was read without it and cannot be read again."""
+        """The module with its graph; None if it was read without the graph and cannot be read again."""
         if self.module.wants.graph:
             return self.module
         return self._read_graph() if self._read_graph is not None else None
@@ -107,7 +107,7 @@ class ModuleAnalyses:
 
     @cached_property
     def graph_phases(self) -> GraphPhases | None:
-        """The phases by the graph of values; None if the request uses names only, no graph is read, or it updates no weight."""
+        """The phases by the graph of values; None if the request uses names only, no graph is read, or no weight is updated."""
         if not self.request.uses_graph_for_phases:
             return None
         whole = self if self.module.wants.graph else self._whole()
@@ -247,7 +247,7 @@ class ModuleAnalyses:
 
     @cached_property
     def own_kernels(self) -> list[Kernel]:
-        """The kernels that are no collectives."""
+        """The kernels except collectives."""
         collectives = {
             place(instruction) for collective in self.collectives for instruction in (collective.inner, collective.start)
         }

@@ -33,7 +33,7 @@ class UndonatedState(NamedTuple):
 class ReplicatedState(NamedTuple):
     """State that is equal on `parts` devices among which parameter `among` is sharded.
 
-    `saved` are the bytes that sharding the state too would save on each of them.
+    `saved` are the bytes that each of them would save if the state were sharded too.
     """
 
     members: State

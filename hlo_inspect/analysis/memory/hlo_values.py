@@ -1,9 +1,9 @@
 """Values of a program: their definitions, and the results that hold them.
 
 Follows `HloDataflowAnalysis` in SSA form, without values of bitcasts (xla/hlo/analysis/hlo_dataflow_analysis.cc).
-`InitializeInstructionValueSets` states what an instruction defines, `UpdateInstructionValueSet` what it forwards. A result is
-the list of its values by place (see `ShapeTree`), one value unless it is a tuple. Loops and conditionals define a phi at each
-place; redundant phis are removed afterwards (`phis`).
+`InitializeInstructionValueSets` states the values that an instruction defines, `UpdateInstructionValueSet` the values that it
+forwards. A result is the list of its values by place (see `ShapeTree`), one value unless it is a tuple. Loops and conditionals
+define a phi at each place; redundant phis are removed afterwards (`phis`).
 
 A value has a place in its instruction's result: the number of its subshape in the order of `ShapeUtil::ForEachSubshape`. That
 is depth first, 0 for the whole result. So a result has one entry a subshape, and an element of a tuple is a slice of the list.
@@ -94,8 +94,8 @@ Result = int | list[int]
 class Values:
     """The values of a program, by number.
 
-    `results` are by time of the `schedule`; `trees` are those of its shapes. `times` and `places` are those of the
-    definitions, which redundant phis keep. `phi_inputs` holds what arrives at each phi.
+    `results` are by time of the `schedule`; `trees` are the trees of its shapes. `times` and `places` belong to the
+    definitions; redundant phis keep theirs. `phi_inputs` holds the values that arrive at each phi.
     """
 
     schedule: Schedule
@@ -180,7 +180,7 @@ class _Dataflow:
             self._replace(without_redundant_phis(values.phi_inputs))
         return values
 
-    # -- what is defined ------------------------------------------------------------------------------------------------
+    # -- definitions ----------------------------------------------------------------------------------------------------
 
     def _define(self, time: int, place: int = 0) -> int:
         values = self._values
@@ -195,7 +195,7 @@ class _Dataflow:
         return [self._define(time, place) for place in range(self._trees.size(shape))]
 
     def _given(self, time: int) -> Result | None:
-        """Return the result of an operand, None if that is missing."""
+        """Return the result of an operand; None if the operand is missing."""
         return self._values.results[time] if 0 <= time < len(self._values.results) else None
 
     def _operand(self, time: int, number: int = 0) -> Result | None:
@@ -215,7 +215,7 @@ class _Dataflow:
         name = schedule.name(time)
         self._values.faults.append(MemoryFault(f"{name} {what}", schedule.line(time), name))
 
-    # -- what is passed on ----------------------------------------------------------------------------------------------
+    # -- forwarded values -----------------------------------------------------------------------------------------------
 
     def _pass_on(self, time: int) -> Result:
         return self._fit(self._operand(time), time)
@@ -225,7 +225,7 @@ class _Dataflow:
         return self._fit(self._part_of(time, self._schedule.elements.get(time, 0)), time)
 
     def _tuple(self, time: int) -> Result:
-        """Define a table; the elements are those of the operands (`UpdateTupleValueSet`)."""
+        """Define a table; its elements are the operands (`UpdateTupleValueSet`)."""
         result = [self._define(time)]
         results = self._values.results
         for operand in self._schedule.operands[time]:
@@ -289,7 +289,7 @@ class _Dataflow:
         return self._parts(time, {(0, i): self._operand(time, i) for i in range(len(operands))}, leaves=True)
 
     def _gather_done(self, time: int) -> Result:
-        """Return the arrays of element 1; a tuple is its own (`UpdateAllGatherDoneValueSet`, `UpdateAsyncDoneValueSet`)."""
+        """Return the arrays of element 1; define a tuple's table (`UpdateAllGatherDoneValueSet`, `UpdateAsyncDoneValueSet`)."""
         return self._parts(time, {(): self._part_of(time, 1)}, leaves=True)
 
     def _async_start(self, time: int) -> Result:
@@ -317,7 +317,7 @@ class _Dataflow:
         return self._fit(self._given(run.arguments[number]) if number < len(run.arguments) else None, time)
 
     def _phis(self, time: int) -> Result:
-        """Define values each of which is one of others, which are known later."""
+        """Define phis: each equals one of several values that are known later."""
         result = self._define_all(time)
         self._values.phi_inputs.update(dict.fromkeys(_parts(result), ()))
         return result
@@ -358,7 +358,7 @@ class _Dataflow:
         return result
 
     def _replace(self, values: dict[int, int]) -> None:
-        """Replace each redundant phi by the one value that arrives at it."""
+        """Replace each redundant phi by the only value that arrives at it."""
         results, kept = self._values.results, self._values.phi_inputs
         for phi in values:
             del kept[phi]
@@ -405,4 +405,4 @@ _HANDLERS: dict[str, Callable[[_Dataflow, int], Result]] = {
     "tuple": _Dataflow._tuple,
     "while": _Dataflow._while,
 }
-"""By opcode what an instruction passes on. All others define each of their subshapes."""
+"""By opcode the forwarded values of an instruction. All other opcodes define each of their subshapes."""

@@ -41,7 +41,7 @@ def _index(text: str) -> ShapeIndex:
 
 
 class InPlace:
-    """The pairs of instructions. `passing` are the opcodes that a fusion's in-place update is looked for through."""
+    """The in-place pairs of instructions. `passing` are the opcodes to step through to find a fusion's in-place update."""
 
     def __init__(self, views: Views, passing: frozenset[str]) -> None:
         self._views = views
@@ -51,7 +51,10 @@ class InPlace:
         self._fusions: dict[str, tuple[Pair, ...]] = {}
 
     def pairs(self, view: View, row: int, opcode: str) -> Sequence[Pair]:
-        """Return the pairs of a row. `opcode` is that of the asynchronous half if the row is a short spelling of one."""
+        """Return the pairs of a row.
+
+        If the row is a short spelling of an asynchronous instruction, `opcode` is the opcode of one half.
+        """
         rule = _RULES.get(opcode)
         return rule(self, view, row) if rule is not None else ()
 
@@ -100,11 +103,11 @@ class InPlace:
     def fusion_pairs(self, fused: Computation) -> tuple[Pair, ...]:
         """Return the pairs of a fusion by its content (`GetFusionInstructionInPlaceInputOutputPairs`).
 
-        Those are the pairs of its root, if their operand is a parameter.
+        These are the pairs of its root whose operand is a parameter.
         """
         cached = self._fusions.get(fused.name)
         if cached is None:
-            self._fusions[fused.name] = ()  # of a fusion that holds itself
+            self._fusions[fused.name] = ()  # for a fusion that holds itself
             cached = self._fusions[fused.name] = tuple(self._find(self._views.for_computation(fused.name)))
         return cached
 
@@ -126,7 +129,7 @@ class InPlace:
         return pairs
 
     def _source_pairs(self, view: View, row: int | None) -> Sequence[Pair]:
-        """Return the pairs of a row of a fusion; for a nested fusion only those by its content."""
+        """Return the pairs of a row of a fusion; for a nested fusion only the pairs by its content."""
         if row is None:
             return ()
         if view.opcodes[row] == "fusion":

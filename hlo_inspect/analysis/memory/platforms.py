@@ -1,4 +1,4 @@
-"""The platform that a text was compiled for, by its marks, and how many bytes a value takes there."""
+"""The platform that a text was compiled for, by its marks, and the bytes of a value on this platform."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_SPACES = 16
 """Limit of memory space numbers; all platforms stay below it."""
 
 PRESET_SPACES = frozenset({1, 3})
-"""Fast memory of TPU, which is assigned before all other: VMEM, and CMEM of v4."""
+"""Fast memory of TPU, which is assigned before all other memory: VMEM, and CMEM of v4."""
 
 _SCALAR_SPACES = frozenset({2, 4, 6})
 
@@ -70,7 +70,7 @@ class Platform:
 
     @property
     def presets(self) -> frozenset[int]:
-        """The memory spaces that are assigned before all other."""
+        """The memory spaces that are assigned before all others."""
         return PRESET_SPACES if self.is_tpu else frozenset()
 
     def bytes_of(self, shape: Shape | None) -> int | None:
@@ -108,11 +108,11 @@ _CPU_MARKS = ("outer_dimension_partitions", "__ynn", "__onednn", "__pocketfft", 
 _MARKS = (*_GPU_MARKS, *_CPU_MARKS, *_TPU_MARKS)
 _MOVING = opcodes_that_give("same", "part", "move") - opcodes_that_are("collective") - MARKERS
 _WITHOUT_MARKS = ELEMENTWISE | NAMING | LITERAL_OPCODES | _MOVING | {"iota", "reduce"}
-"""Opcodes that compilers fuse or apply, and that show no platform."""
+"""Opcodes that every compiler fuses or applies, so that they show no platform."""
 _FUSING_OR_APPLYING = opcodes_that_call("fused", "applied")
 _LOOKED_AT_TOGETHER = 64
 _GPU_FUSED = lazy_pattern(r"calls=%?fused_(?!computation)[a-z]|calls=%?(?:input|loop)_[a-z_]*fusion", re.ASCII)
-"""Names of fused computations on GPU, which say what these do."""
+"""Names of fused computations on GPU, by their operation."""
 
 
 def find_platform(module: Module, views: Views, given: PlatformName | None = None) -> Platform:
@@ -130,7 +130,7 @@ def find_platform(module: Module, views: Views, given: PlatformName | None = Non
 def _telling(module: Module, views: Views) -> Iterator[str]:
     """Yield the tails of the rows that may have marks of a platform.
 
-    Skips fused and applied computations that hold only what is fused everywhere.
+    Skip fused and applied computations with only the opcodes that every platform fuses.
     """
     called = _called(module, views)
     for name, computation in module.computations.items():

@@ -62,7 +62,7 @@ _BY_FACT = (
     (fact.BEHIND_PRODUCT, FORWARD),
     (fact.TO_STATE, OPTIMIZER),
 )
-"""The phase of values of the forward pass and of those that lead to no gradient: that of the first true fact."""
+"""The phase of values of the forward pass, and of values that lead to no gradient: the phase of the first true fact."""
 
 
 def phase_of(step: StepValues, node: int, part: int) -> str:
@@ -109,7 +109,7 @@ def collective_key(graph: ValueGraph, node: int) -> tuple[str, ...]:
 
 
 def step_values(graph: ValueGraph, facts: ComponentFacts, *, is_scheduled: bool) -> StepValues:
-    """Return the inputs of the rules. If the module is scheduled, the order of the text is that of the program."""
+    """Return the inputs of the rules. If the module is scheduled, the order of the text is the order of the program."""
     component_of, bits = facts.parts.component_of, facts.bits
     cotangent = fact.GRADIENT | fact.COTANGENT
     first = next((node for node, part in enumerate(component_of) if bits[part] & cotangent == cotangent), len(graph))
@@ -193,14 +193,14 @@ def phases_of_values(step: StepValues) -> list[str]:
 
 
 def _constants(step: StepValues, phases: list[str]) -> None:
-    """Give values that depend on no input the first phase among their users, as for tables made before a loop."""
+    """Give values that depend on no input the first phase among their users. Tables made before a loop are such values."""
     component_of, bits, operands = step.facts.parts.component_of, step.facts.bits, step.facts.operands
     rank = {phase: number for number, phase in enumerate(PHASE_ORDER)}
     none = len(PHASE_ORDER) - 1
     lowest = [none] * len(operands)
     for part, phase_rank in zip(component_of, map(rank.__getitem__, phases), strict=True):
         lowest[part] = min(lowest[part], phase_rank)
-    first, from_input = [none] * len(operands), fact.FROM_INPUT  # of the users of a constant
+    first, from_input = [none] * len(operands), fact.FROM_INPUT  # among the users of a constant
     for part in range(len(operands) - 1, -1, -1):
         own = first[part] if first[part] < none else lowest[part]
         if own < none:
@@ -217,7 +217,7 @@ NINE_TENTHS = 0.9
 
 
 class GraphPhases:
-    """The phase of each value of the step; `reason` says why there are none."""
+    """The phase of each value of the step; `reason` says why they are unknown."""
 
     def __init__(self, views: Views, overview: Overview, header: Header) -> None:
         self.graph = ValueGraph()
@@ -253,7 +253,7 @@ class GraphPhases:
     def of_row(self, frame: CallFrame, row: int) -> str:
         """Return the phase of an instruction in one call of its computation.
 
-        For a fusion it is that of the product in it, else that of its largest results.
+        For a fusion it is the phase of its product, else of its largest results.
         """
         products: Counter[str] = Counter()
         for number in frame.called.get(row, ()):
@@ -289,7 +289,7 @@ class GraphPhases:
         return BACKWARD if any(facts.bits[facts.parts.component_of[node]] & fact.FOR_BACKWARD for node in nodes) else ""
 
     def _sizes(self, frame: CallFrame, row: int) -> Counter[str]:
-        """Return the bytes of the results of a row by phase; for one array in parts their lengths."""
+        """Return the bytes of the results of a row by phase; for an array in parts, the lengths of the parts."""
         value = frame.value(row)
         leaves = array_leaves(frame.view.shapes[row])
         sizes: Counter[str] = Counter()
@@ -316,7 +316,7 @@ class GraphPhases:
 
 
 def _first_of_most(counts: Counter[str]) -> str:
-    """Return the phase that counts most; of several the first one of a step."""
+    """Return the phase that counts most; if several do, the first of a step."""
     most = max(counts.values())
     return next(phase for phase in PHASE_ORDER if counts[phase] == most)
 
@@ -368,7 +368,7 @@ def _without_loss(graph: ValueGraph, facts: ComponentFacts, overview: Overview, 
 
 
 def _returns_activations(graph: ValueGraph, facts: ComponentFacts, overview: Overview, aliased: Container[ShapeIndex]) -> bool:
-    """Return True if the step returns activations: arrays behind a product, of no gradient or cotangent.
+    """Return True if the step returns activations: arrays behind a product that depend on no gradient or cotangent.
 
     New values of parameters and the results `aliased` do not count.
     """

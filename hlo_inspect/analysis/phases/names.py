@@ -1,6 +1,6 @@
-"""Phases by names: of collectives as far as their metadata proves them, and of all instructions.
+"""Phases by names, for all instructions, and for collectives as far as their metadata proves them.
 
-Forward, backward and recompute are the scopes of JAX's transformations. The other two:
+Forward, backward and recompute follow from the scopes of JAX's transformations. The other two:
 
 * loss: differentiated work directly in the step function that only a loss does, and work in a scope or file of a loss. Such
   work is a sum to a scalar, or a softmax split over devices if all layers have names.
@@ -47,7 +47,10 @@ _STEP_SCOPE = lazy_pattern(r"(?:jvp|transpose|vmap|p?jit|pmap|xmap|shard_map|cus
 _FUNCTION = lazy_pattern(r"p?jit\(([^()]*)\)", re.ASCII)
 _MODULE = lazy_pattern(r"p?jit_(.*)", re.ASCII)
 _DIFFERENTIATED = (UNKNOWN, FORWARD, BACKWARD, RECOMPUTE)
-"""Phases that a caller passes on. The later of two wins: work that is computed again for a call in the backward pass."""
+"""Phases that a caller passes on.
+
+The later of two phases counts: work that is computed again for a call in the backward pass.
+"""
 
 
 class NamedContext(NamedTuple):
@@ -75,7 +78,7 @@ _NO_NAME = OpNamePhase(UNKNOWN, is_relative=False, is_open=False)
 class NamedPhases:
     """The phases of a module's instructions by names.
 
-    Those of collectives are from `find_phases`, which looks at all of them together.
+    The phases of collectives come from `find_phases`, which looks at all collectives together.
     """
 
     def __init__(self, module: Module, provenances: Provenances, graph: CallGraph, collectives: Sequence[Collective]) -> None:
@@ -106,7 +109,7 @@ class NamedPhases:
                         handed = handed_on[phase]
                         added = runs.times(call.times)
                         inside[handed] = inside[handed].plus(added) if handed in inside else added
-        shared: dict[tuple[tuple[str, Bounds], ...], list[NamedContext]] = {}  # computations have a few, most of them the same
+        shared: dict[tuple[tuple[str, Bounds], ...], list[NamedContext]] = {}  # few differ
         return {
             name: shared.setdefault(tuple(around.items()), [NamedContext(*item) for item in around.items()])
             for name, around in by_computation.items()
@@ -121,7 +124,7 @@ class NamedPhases:
         return opcode in self._collective_opcodes
 
     def handed_on(self, caller: Instruction, around: str) -> str:
-        """Return the phase that a call gives to relative names: its own, or without metadata that of the call around it."""
+        """Return the phase that a call gives to relative names: its own phase, else the phase of the call around it."""
         phase, is_relative, _ = self.own(caller)
         if phase not in _DIFFERENTIATED:
             return phase
@@ -213,9 +216,9 @@ def _by_itself(collective: Collective, scope: Scope) -> str:
 
 
 def _of_parts(collective: Collective, parts: Sequence[str]) -> str:
-    """Return the phase of a combined collective of several phases: that of nine tenths of its bytes, else unknown.
+    """Return the phase of a combined collective of several phases: the phase of nine tenths of its bytes, else unknown.
 
-    Gradients reach them if a scalar is combined with them. The parts are in the order of its arrays.
+    Gradients reach nine tenths if a scalar is combined with them. The parts are in the order of its arrays.
     """
     leaves = array_leaves(collective.result_shape)
     if len(leaves) != len(parts):
@@ -232,10 +235,10 @@ def _of_parts(collective: Collective, parts: Sequence[str]) -> str:
 def _find_recomputed(collectives: Sequence[Collective], scopes: Sequence[Scope], phases: list[str], remats: Set[Scope]) -> None:
     """Mark recomputed collectives in the scopes `remats`, to which old JAX gave the scope of the backward pass.
 
-    A recomputed one has a twin in the forward pass: the same collective of the same primitive with the same parameters. There
-    are no more of them than twins.
+    A recomputed collective has a twin in the forward pass: the same collective of the same primitive with the same parameters.
+    At most the number of twins is marked.
 
-    Without printed parameters a product and its gradient look the same. It is then backward if JAX would have marked
+    Without printed parameters a product and its gradient look the same. Such a product is backward if JAX would have marked
     recomputation (it wrote `checkpoint` by then), else unknown.
     """
     arrays = [(c.kind, str(c.result_shape)) for c in collectives]
@@ -302,9 +305,10 @@ def _find_softmax(bare: Sequence[int], collectives: Sequence[Collective], scopes
 def _find_unmarked_sums(
     bare: Sequence[int], collectives: Sequence[Collective], scopes: Sequence[Scope], phases: list[str]
 ) -> None:
-    """Mark scalar sums before the backward pass as loss, for JAX that did not mark differentiation outside of scopes.
+    """Mark scalar sums before the backward pass as loss.
 
-    A scalar sum needs no gradient. If others follow after the backward pass, both may be norms of the optimizer.
+    Some versions of JAX did not mark differentiation outside of scopes. A scalar sum needs no gradient. If scalar sums follow
+    after the backward pass too, all may be norms of the optimizer.
     """
     starts: dict[str, int] = {}
     for collective, phase in zip(collectives, phases, strict=True):

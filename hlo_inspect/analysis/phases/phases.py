@@ -105,7 +105,7 @@ class Phases:
     def of_collectives(self) -> list[InstructionPhase]:
         """The phase of each collective.
 
-        A named one can serve another phase too, which the graph shows if names leave some collective open.
+        A named collective can serve another phase too. The graph shows it if names leave the phase of a collective unknown.
         """
         phases = [self.for_instruction(collective.inner) for collective in self._collectives]
         are_named = self._open_collectives.isdisjoint(place(collective.inner) for collective in self._collectives)
@@ -127,7 +127,7 @@ class Phases:
 
     @staticmethod
     def _with_other_phase(graph: GraphPhases, instruction: Instruction, named: InstructionPhase) -> InstructionPhase:
-        """Return the phase of a collective by names, with the other phase that it serves by the graph."""
+        """Return the phase of a collective by names, with the other phase that it serves according to the graph."""
         both = {
             phase
             for call in graph.calls_of(instruction)[:1]
@@ -137,9 +137,9 @@ class Phases:
         return named._replace(also_phase=other.pop()) if named.phase in both and other else named
 
     def _named_or_not_sought(self, instruction: Instruction) -> tuple[InstructionPhase, bool]:
-        """Return the phase by names, and whether they decide it in all calls of the instruction's computation.
+        """Return the phase by names, and True if names decide it in all calls of the instruction's computation.
 
-        The phase is `NOT_SOUGHT` if they do not and `seeks_all` is false.
+        If they do not and `seeks_all` is false, the phase is `NOT_SOUGHT`.
         """
         contexts = self.names.contexts.get(instruction.computation.name, NOT_CALLED)
         phases = [(self.names.phase_of(instruction, context.phase), context.runs) for context in contexts]
@@ -173,7 +173,7 @@ class Phases:
         return _most_run(phases, "graph" if "graph" in sources else "name")._replace(also_phase=also_phase)
 
     def _context(self, graph: GraphPhases, frame: CallFrame) -> NamedContext:
-        """Return the phase of the calls around one call of a computation by names, and how often it runs."""
+        """Return the phase by names of the calls around one call of a computation, and its number of runs."""
         around = [frame]  # and the calls around it, the outermost last
         while around[-1].number not in self._contexts and around[-1].caller is not None:
             around.append(graph.graph.frames[around[-1].caller[0]])
@@ -202,12 +202,12 @@ _NOT_SOUGHT = InstructionPhase(NOT_SOUGHT)
 
 @cache
 def _phase(phase: str, source: PhaseSource) -> InstructionPhase:
-    """Return the shared object of a phase without another use or runs in several phases."""
+    """Return the shared object of a phase without a second phase and without runs in several phases."""
     return InstructionPhase(phase, source if phase != UNKNOWN else "")
 
 
 def _most_run(phases: Sequence[tuple[str, Bounds]], source: PhaseSource) -> InstructionPhase:
-    """Return the phase that runs an instruction most; of several the first of a step."""
+    """Return the phase that runs an instruction most; if several do, the first of a step."""
     if len(phases) == 1:
         return _phase(phases[0][0], source)
     runs: dict[str, Bounds] = {}

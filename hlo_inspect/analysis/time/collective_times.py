@@ -31,7 +31,7 @@ class CollectiveTime(NamedTuple):
     """The time of one run of a collective.
 
     `bound_s` and `estimate_s` are seconds, None if `reason` says what is missing. `level` is the level of links that takes the
-    longest, `levels` the bound on each level. `bus_bandwidth` is that of the estimate in bytes/s, as nccl-tests defines it:
+    longest, `levels` the bound on each level. `bus_bandwidth` belongs to the estimate, in bytes/s, as nccl-tests defines it:
     sent bytes by time. No other collective runs on any of `streams` at the same time.
     """
 
@@ -137,7 +137,7 @@ class _Machine:
 
 
 def _received(collective: Collective) -> int | None:
-    """Return the bytes that a recv gets from other slices, those that one slice sends."""
+    """Return the bytes that a recv gets from other slices: the bytes that one slice sends."""
     transfer, result = collective.transfer, collective.result_bytes
     if transfer is None or transfer.kind is None or result is None:
         return None
@@ -146,7 +146,7 @@ def _received(collective: Collective) -> int | None:
 
 
 _OF_A_SECOND = 10**18
-"""Sums over runs are of whole attoseconds, as they are for all other figures of one run."""
+"""Sums over runs are of whole attoseconds, as for all other figures of one run."""
 
 ALL = ""
 

@@ -33,7 +33,7 @@ US = 1e-6
 class Protocol(NamedTuple):
     """Seconds of a protocol: before the first step, of a step over NVLink, and of one over a network.
 
-    `ring` has those of rings, `tree` those of trees. `share` is the share of the bandwidth that is left for data.
+    `ring` has the seconds of rings, `tree` the seconds of trees. `share` is the share of the bandwidth that is left for data.
     """
 
     ring: tuple[float, float, float]
@@ -56,7 +56,7 @@ MAX_ONE_SHOT = 256 * 1024
 def nccl_seconds(kind: str, whole: float, spread: NodeSpread, near: Link, far: Link | None) -> float | None:
     """Return the estimate for an array of `whole` bytes over the links `near` of nodes, and `far` between them.
 
-    Return None if the profile does not state what the links reach.
+    Return None if the profile does not state the efficiency of the links.
     """
     near_bandwidth = _reached(near, 1)
     far_bandwidth = _reached(far, spread.fewest) if far is not None and spread.nodes > 1 else math.inf

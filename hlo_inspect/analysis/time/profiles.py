@@ -1,7 +1,7 @@
 """The accelerator whose figures times are computed with, and the user's changes to these figures.
 
-It is the one that a user names, else the one that the dump names. A dump names it by the file about the GPU beside it, or by
-marks of a TPU's generation.
+It is the accelerator that a user names, else the accelerator that the dump names. A dump names it by the file about the GPU
+beside it, or by marks of a TPU's generation.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def choose_profile(asked: MachineOptions, module: Module, read_whole: Callable[[
 
 
 def _device_profile(profile: HardwareProfile, read_whole: Callable[[], Module | None]) -> tuple[HardwareProfile, str]:
-    """Return the profile of what XLA sees as a device, if that is a part of the chip, and a note."""
+    """Return the profile of XLA's device, if that is a part of the chip, and a note."""
     on_chip, cores = profile.cores_per_chip, profile.cores_per_device
     if on_chip is None or cores is None or on_chip == 1:
         return profile, ""
@@ -173,7 +173,7 @@ def _device_profile(profile: HardwareProfile, read_whole: Callable[[], Module | 
 
 
 class FigureChange(NamedTuple):
-    """A figure of a profile by its dotted name, and what it is multiplied with."""
+    """A figure of a profile by its dotted name, and its factor."""
 
     name: str
     factor: Fraction

@@ -1,8 +1,8 @@
 """The steps of a module in time: what each computation runs, issues and waits for, in the order of the text.
 
-What is a start and its done by the rules of XLA's schedules: `X-start` and `X-done` by their operands; an async-start of a
-computation; on TPU the fusion that starts an asynchronous collective and the one that ends it, between which other fusions
-carry copies of it. A collective whose config says `is_sync`, or that has no start, is waited for at once. A send is not.
+Starts and dones follow XLA's schedules: `X-start` and `X-done` by their operands, and an async-start of a computation. On TPU a
+fusion starts an asynchronous collective and another fusion ends it; fusions between them carry copies of it. If a collective's
+config says `is_sync`, or if it has no start, the step waits for it at once. It does not wait for a send.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class IssueStep(NamedTuple):
 
 
 class WaitStep(NamedTuple):
-    """The instruction at `done` waits for what was issued at `place`, in the same run of the computation."""
+    """The instruction at `done` waits for the work issued at `place`, in the same run of the computation."""
 
     place: InstructionPlace
     done: InstructionPlace
@@ -72,7 +72,7 @@ Step = ComputeStep | IssueStep | WaitStep | LoopStep | BranchStep | CallStep
 class TimedProgram(NamedTuple):
     """The steps of each computation that runs, in the order in which it takes them.
 
-    `parallel` are the computations that run as a whole beside the compute stream, by the place where they are issued.
+    `parallel` are the computations that run as a whole beside the compute stream, by the place of the issue.
     """
 
     entry: str
@@ -100,9 +100,9 @@ _STREAM_ANNOTATION = "_xla_stream_annotation"
 
 
 class IssuedWork(NamedTuple):
-    """The steps of a program, and what it issues, in the order of the program.
+    """The steps of a program and its issued work, in the order of the program.
 
-    Holds the streams of issued work that is no collective, and the kernels by place. Collectives are by the places of their
+    It holds the streams of issued work other than collectives, and the kernels by place. Collectives are by the places of their
     starts and of the instructions within.
     """
 
@@ -130,7 +130,10 @@ def issued_work(
 
 
 class _StepBuilder:
-    """Makes the steps of each computation that runs. What runs beside the compute stream takes its steps one by one."""
+    """Makes the steps of each computation that runs.
+
+    Computations beside the compute stream take their steps one after the other.
+    """
 
     def __init__(
         self, views: Views, graph: CallGraph, kernels: Kernels, collectives: Iterable[Collective], *, in_order: bool
@@ -224,7 +227,7 @@ class _StepBuilder:
         return self._views.for_computation(name).opcodes if name in self._views.computations else ()
 
     def _ended_by(self, rows: _Rows, row: int, started: Mapping[InstructionPlace, Collective]) -> InstructionPlace | None:
-        """Return the fused collective that a fusion ends: the one that it holds a copy of, else the first."""
+        """Return the fused collective that a fusion ends: the collective that it holds a copy of, else the first."""
         for _, name in rows.called(row):
             if name not in self._views.computations:
                 continue
@@ -237,7 +240,7 @@ class _StepBuilder:
             return next(same, next(iter(started)))
         return None
 
-    # -- beside it ------------------------------------------------------------------------------------------------------
+    # -- other streams---------------------------------------------------------------------------------------------------
 
     def _one_by_one(self, rows: _Rows) -> Iterator[Step]:
         for row, opcode in enumerate(rows.view.opcodes):
@@ -269,7 +272,7 @@ class _Rows:
             return []
 
     def copy_stream(self, row: int) -> str:
-        """Return the stream of a copy: the link to the host if one of its ends is in host memory."""
+        """Return the stream of a copy: the link to the host if an end of the copy is in host memory."""
         if memory_space(self.view.operand_shape(row, 0)) == HOST_SPACE:
             return FROM_HOST
         results = array_leaves(self.view.shapes[row])
@@ -287,6 +290,6 @@ def _identity(instruction: Instruction) -> tuple[object, ...]:
 
 
 def _thread(instruction: Instruction) -> str:
-    """Return the stream of an asynchronous computation: the one that the program chose, else that of its thread."""
+    """Return the stream of an asynchronous computation: the stream that the program chose, else the stream of its thread."""
     chosen = (instruction.attr("frontend_attributes") or {}).get(_STREAM_ANNOTATION)
     return f"stream {chosen}" if chosen else instruction.attr("async_execution_thread") or _ASYNCHRONOUS

@@ -28,7 +28,7 @@ def bytes_time(tally: Tally, times: KernelTimes) -> Seconds:
 
 
 def estimate_gaps(kernels: Iterable[Kernel], times: KernelTimes) -> str:
-    """Return what estimates of kernels lack, with the number of kernels; empty if they are complete."""
+    """Return the gaps of the kernels' estimates, with the number of kernels; empty if they are complete."""
     return _missing(kernels, times, lambda time: time.estimate_gap)
 
 
@@ -48,7 +48,7 @@ NO_SECONDS = Seconds(0.0)
 
 
 def seconds_times_runs(seconds: float | None, runs: Bounds, reason_unknown: str) -> Seconds:
-    """Return the time of all runs, of `seconds` each; unknown if that is None."""
+    """Return the time of all runs of `seconds` each; unknown if `seconds` is None."""
     if seconds is None:
         return Seconds(0.0, reason_unknown) if runs.greatest != 0 else NO_SECONDS
     return Seconds(seconds * runs.least, "" if runs.is_exact else runs.reason)
@@ -133,7 +133,7 @@ _MOST_GAPS = 3
 
 
 def _missing(kernels: Iterable[Kernel], times: KernelTimes, gap_of: Callable[[KernelTime], str]) -> str:
-    """Return what a sum over kernels lacks, with the number of kernels of each kind; empty if it is complete."""
+    """Return the gaps of a sum over kernels, with the number of kernels of each kind; empty if it is complete."""
     if times.bytes_gap:
         return times.bytes_gap
     running = [kernel for kernel in kernels if kernel.runs.greatest != 0]
@@ -184,7 +184,7 @@ class TimesInStep:
     """The times of all runs of a kernel in the step.
 
     A kernel off the compute stream counts its exposed time. One of the `collectives`, by place, counts the time of its links,
-    hidden or not. Kernels of the compute stream that take as long and run as often share one `RowTimes`.
+    hidden or not. Kernels of the compute stream with equal times and runs share one `RowTimes`.
     """
 
     def __init__(
@@ -209,7 +209,7 @@ class TimesInStep:
         bound, estimate = self._timelines.bound.computed.get(position), self._timelines.estimate.computed.get(position)
         if collective is not None or bound is None or estimate is None:
             return self._find(kernel, collective)
-        key = (id(self._times.for_kernel(kernel)), id(kernel.parts), bound, estimate)  # which the times and the kernels keep
+        key = (id(self._times.for_kernel(kernel)), id(kernel.parts), bound, estimate)  # times and kernels keep these alive
         cached = self._alike.get(key)
         if cached is None:
             cached = self._alike[key] = self._find(kernel, None)
@@ -234,7 +234,7 @@ class TimesInStep:
 class StepCost(NamedTuple):
     """The figures of one row in one step.
 
-    `share` is that of the time of all rows, without a profile that of their bytes; None if the whole is unknown.
+    `share` is the share of all rows' time, without a profile of their bytes; None if the whole is unknown.
     """
 
     runs: Bounds
@@ -295,7 +295,7 @@ def find_costings(kernels: Kernels, times: Callable[[Kernel], RowTimes] | None) 
     rows: list[Costing] = []
     for kernel in kernels.launched:
         time = None if times is None else times(kernel)
-        key = id(kernel.parts), id(time)  # which the kernels and the times keep
+        key = id(kernel.parts), id(time)  # kernels and times keep these alive
         cost = costs.get(key)
         if cost is None or kernel.is_unknown:
             cost = StepCost(countable(kernel.runs), tuple(map(kernel.of_step, _FIGURES)), time)

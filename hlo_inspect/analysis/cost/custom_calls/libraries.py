@@ -1,11 +1,12 @@
 """Routines of libraries: linear algebra and sorting, convolutions and normalizations, matrix multiplications.
 
-Factorizations and solvers are those of LAPACK, cuSOLVER, hipSOLVER and TPUs. Counts are leading terms of LAPACK Working Note
-41, appendix, for real matrices; complex ones take four times that. Cholesky and triangular solves count as XLA counts those
-opcodes (`HandleCholesky`, `HandleTriangularSolve`). Eigenvalues and singular values are found by iteration, which has no count.
+Factorizations and solvers come from LAPACK, cuSOLVER, hipSOLVER and TPUs. Counts are leading terms of LAPACK Working Note 41,
+appendix, for real matrices; complex matrices take four times these counts. Cholesky and triangular solves count as XLA counts
+those opcodes (`HandleCholesky`, `HandleTriangularSolve`). Eigenvalues and singular values are found by iteration, which has no
+count.
 
-Matrix multiplications are those of cuBLAS, cuBLASLt and AMD's libraries under the same names, block-scaled dots, oneDNN and
-TransformerEngine. Each multiply-add is two FLOPs, as in `HloCostAnalysis::GetDotFlops`. Alpha, beta and epilogues are not
+Matrix multiplications come from cuBLAS, cuBLASLt, AMD's libraries under the same names, oneDNN and TransformerEngine, and from
+block-scaled dots. Each multiply-add is two FLOPs, as in `HloCostAnalysis::GetDotFlops`. Alpha, beta and epilogues are not
 counted, as in `GpuHloCostAnalysis::HandleCustomCall`.
 """
 
@@ -243,7 +244,7 @@ def _block_scaled_dot(op: Operation) -> CallCost:
 
 
 def _onednn(op: Operation) -> CallCost:
-    """Return the cost of a product over the last dimension of the first operand, or the one before if that is transposed."""
+    """Return the cost of a product over the last dimension of the first operand, or its second last if it is transposed."""
     transposed = config_of(op).member("onednn_matmul_config").get("transpose_a") is True
     lhs = op.operand_array(0)
     return matmul_cost(op, dot_flops(lhs, elements(op.array), _last_of(lhs, 1 + transposed)))
@@ -272,7 +273,7 @@ def _te_gemm(op: Operation) -> CallCost:
 
 
 def _te_grouped_gemm(op: Operation) -> CallCost:
-    """Return the cost of `lhs[m,k]`, `rhs[g,k,n]`, with each row of `lhs` taken once.
+    """Return the cost of `lhs[m,k]`, `rhs[g,k,n]`, with each row of `lhs` counted once.
 
     It is an upper bound if groups do not fill `m`. Raise UnknownCostError for data that is flattened to one dimension.
     """
