@@ -187,8 +187,8 @@ SWITCHES: dict[str, Switch] = {
         "kernels that cost, hold and say the same have one time",
         ("time --profile h100-sxm", "top --profile h100-sxm"),
         {
-            "analysis.time.kernel_times:KernelTimes._find_alike": _clear_first("_alike"),
-            "analysis.time.step_times:TimesInStep._find_alike": _clear_first("_alike"),
+            "analysis.time.kernel_times:KernelTimes._find_equal": _clear_first("_cache"),
+            "analysis.time.step_times:TimesInStep._find_equal": _clear_first("_cache"),
         },
     ),
     "equal metadata": Switch(
@@ -201,7 +201,7 @@ SWITCHES: dict[str, Switch] = {
         ("memory",),
         {
             "analysis.memory.heap:_highest_load": _constant((-1, 0)),
-            "analysis.memory.heap:_placed_before": lambda _: lambda order, _tick: order,
+            "analysis.memory.heap:_dependent_groups": lambda _: lambda order, _tick: order,
         },
     ),
     "attributes as printed": Switch(

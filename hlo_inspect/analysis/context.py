@@ -78,9 +78,9 @@ class MachineAnalyses:
     them while you use it.
     """
 
-    def __init__(self, analyses: ModuleAnalyses, asked: MachineOptions | None) -> None:
+    def __init__(self, analyses: ModuleAnalyses, options: MachineOptions | None) -> None:
         self._analyses: ModuleAnalyses = proxy(analyses)
-        self._asked = asked
+        self._asked = options
 
     @cached_property
     def profile_choice(self) -> ProfileChoice:
@@ -167,9 +167,9 @@ class MachineAnalyses:
         from hlo_inspect.analysis.time.collective_times import ALL
         from hlo_inspect.analysis.time.step_times import find_step_times
 
-        analyses, alone = self._analyses, self.collective_seconds.get(ALL, Seconds(0.0))
+        analyses, collectives_alone = self._analyses, self.collective_seconds.get(ALL, Seconds(0.0))
         times = find_step_times(
-            analyses.cost, analyses.own_kernels, self.kernel_times, self.collective_times, alone, self.timelines
+            analyses.cost, analyses.own_kernels, self.kernel_times, self.collective_times, collectives_alone, self.timelines
         )
         return times if analyses.module.entry is not None else times.without_entry()
 
@@ -220,13 +220,13 @@ class Context(ModuleAnalyses):
 
     def on_each_profile(self) -> list[Context]:
         """Return a context for each requested profile; only this one unless there are several."""
-        asked = self.on_machine.asked
-        return [self, *(self._with_machine(replace(asked, profiles=(profile,))) for profile in asked.profiles[1:])]
+        options = self.on_machine.asked
+        return [self, *(self._with_machine(replace(options, profiles=(profile,))) for profile in options.profiles[1:])]
 
     def without_changes(self) -> Context:
         """Return the context on the stated profile, without the user's changes."""
-        asked = self.on_machine.asked
-        return self._with_machine(replace(asked, changes=())) if asked.changes else self
+        options = self.on_machine.asked
+        return self._with_machine(replace(options, changes=())) if options.changes else self
 
     def _with_machine(self, machine: MachineOptions) -> Context:
         """Return the context on another machine. Analyses of the module itself are shared."""

@@ -196,11 +196,11 @@ def device_lists(collectives: Sequence[Collective], counts: DeviceCounts, shardi
     """Return every distinct list of groups, in the order of the text and in all slices, and every list of tiles."""
     lists: dict[Groups, None] = {}
     if counts.slices > 1:
-        lists[tuple(zip(*_in_slices(tuple(range(counts.devices_per_slice or 0)), counts), strict=True))] = None
+        lists[tuple(zip(*_repeat_in_slices(tuple(range(counts.devices_per_slice or 0)), counts), strict=True))] = None
     for groups, mode in dict.fromkeys((c.groups, c.mode) for c in collectives if has_groups(c)):
         try:
             listed = device_groups(groups.groups if isinstance(groups, DeviceGroups) else (), mode, counts)
-            lists[tuple(ids for group in listed for ids in _in_slices(group, counts))] = None
+            lists[tuple(ids for group in listed for ids in _repeat_in_slices(group, counts))] = None
         except DeviceListError:
             continue  # the participants of the collective say so
     for sharding in shardings:
@@ -208,7 +208,7 @@ def device_lists(collectives: Sequence[Collective], counts: DeviceCounts, shardi
     return tuple(lists)
 
 
-def _in_slices(group: tuple[int, ...], counts: DeviceCounts) -> list[tuple[int, ...]]:
+def _repeat_in_slices(group: tuple[int, ...], counts: DeviceCounts) -> list[tuple[int, ...]]:
     """Return the devices of every slice for a group with the ids of one slice."""
     devices = counts.devices_per_slice or 1
     return [tuple(number * devices + device for device in group) for number in range(counts.slices)]

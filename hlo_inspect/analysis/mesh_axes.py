@@ -123,8 +123,8 @@ def _too_many_ids(
     distinct = {(c.groups, c.mode): c for c in collectives if has_groups(c)}
     named = sum(ids_named(collective, counts) for collective in distinct.values())
     named = named * counts.slices + sum(max(tiles_of(sharding), counts.devices or 0) for sharding in shardings)
-    most = most_named(module)
-    return f"its groups and shardings name devices more than {most:,} times" if named > most else ""
+    id_count = most_named(module)
+    return f"its groups and shardings name devices more than {id_count:,} times" if named > id_count else ""
 
 
 # -- names ------------------------------------------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ def axis_names(mesh: Mesh, meshes: Iterable[NamedMesh]) -> tuple[str, ...] | Non
             return tuple(axis.name for axis in named)
         if is_chain({end for run in (*mesh.axes, *(axis.run for axis in named)) for end in (run.stride, run.end)}):
             fitting.append(named)
-    return tuple(_laid_over(run, fitting[0]) for run in mesh.axes) if fitting else None
+    return tuple(_lay_over(run, fitting[0]) for run in mesh.axes) if fitting else None
 
 
 def _named_axes(named: NamedMesh, mesh: Mesh) -> list[_LaidAxis] | None:
@@ -207,7 +207,7 @@ def _runs(named: Iterable[_LaidAxis]) -> tuple[Run, ...]:
     return tuple(axis.run for axis in named)
 
 
-def _laid_over(run: Run, named: list[_LaidAxis]) -> str:
+def _lay_over(run: Run, named: list[_LaidAxis]) -> str:
     parts = []
     for name, axis in named:
         start, end = max(run.stride, axis.stride), min(run.end, axis.end)
@@ -238,10 +238,10 @@ def _axes_of_group(group: Sequence[int], mesh: Mesh) -> tuple[int, ...] | None:
         return None
     axes: list[int] = []
     for run in runs:
-        inside = [i for i, axis in enumerate(mesh.axes) if run.stride <= axis.stride and axis.end <= run.end]
-        if math.prod(mesh.axes[i].size for i in inside) != run.size:
+        axis_numbers = [i for i, axis in enumerate(mesh.axes) if run.stride <= axis.stride and axis.end <= run.end]
+        if math.prod(mesh.axes[i].size for i in axis_numbers) != run.size:
             return None
-        axes += inside
+        axes += axis_numbers
     return tuple(sorted(axes))
 
 
@@ -339,7 +339,7 @@ class PartitionSpecs:
             return None
         if sharding.kind not in {"named", "tiled"}:
             return () if sharding.kind == "replicated" else None
-        named = _named(sharding, dict(sharding.mesh.axes)) if sharding.mesh is not None else None
+        named = _spec_of_own_mesh(sharding, dict(sharding.mesh.axes)) if sharding.mesh is not None else None
         return self._along_axes(sharding) if named is None else named
 
     def _along_axes(self, sharding: Sharding) -> Spec | None:
@@ -377,7 +377,7 @@ def _dimension_text(axes: tuple[str, ...]) -> str:
     return (names[0] if len(names) == 1 else f"({', '.join(names)})") if names else "None"
 
 
-def _named(sharding: Sharding, sizes: Mapping[str, int]) -> Spec | None:
+def _spec_of_own_mesh(sharding: Sharding, sizes: Mapping[str, int]) -> Spec | None:
     """Return the spec in the names of the sharding's own mesh; None if the program did not name its axes."""
     if any(is_made_up(name) for name in sizes) or any(
         axis.name not in sizes for axes in sharding.dimension_axes for axis in axes

@@ -79,7 +79,7 @@ def find_program(
     if only is not None:
         return Program("reduction" if only in _REDUCTIONS else "operation", opcode=only)
     writes = list(_writes(views)) if overview is not None and _WRITING & module.opcode_counts.keys() else []
-    caches = _caches(_replaced(interface), writes, views)
+    caches = _caches(_replaced_arrays(interface), writes, views)
     if caches and has_matmuls is not False:
         is_one = any(write.is_one_position for _, to_cache in caches for write in to_cache)
         cache = tuple(leaf for leaf, _ in caches)
@@ -105,7 +105,7 @@ def _only_operation(module: Module) -> str | None:
     """
     if module.entry is None:
         return None
-    computing = _computing(module.entry)
+    computing = _computing_opcodes(module.entry)
     if len(computing) != 1:
         return None
     (only,) = computing
@@ -115,19 +115,19 @@ def _only_operation(module: Module) -> str | None:
     callee = callees[0] if callees else None
     if callee is None:
         return None
-    fused = _computing(callee)
+    fused = _computing_opcodes(callee)
     if len(fused) == 1 or not _MATMULS.isdisjoint(fused):
         return fused[0] if len(fused) == 1 else None
     return callee.root_opcode if callee.root_opcode in _REDUCTIONS else only
 
 
-def _computing(computation: Computation) -> list[str]:
+def _computing_opcodes(computation: Computation) -> list[str]:
     """Return the opcodes of the instructions that compute something; an asynchronous pair counts once."""
     opcodes = (TABLE[opcode].base if opcode in TABLE else opcode for opcode in computation.opcodes if opcode not in ASYNC_ENDS)
     return [opcode for opcode in opcodes if opcode not in _COMPUTES_NOTHING]
 
 
-def _replaced(interface: Interface) -> list[ParameterLeaf]:
+def _replaced_arrays(interface: Interface) -> list[ParameterLeaf]:
     """Return the donated arrays of two or more dimensions with an output of the same shape."""
     shapes = {str(output.shape) for output in interface.outputs}
     return [
@@ -144,7 +144,7 @@ def _caches(
 
     The dimensions are in their own order, or in an order into which the module transposes such arrays.
     """
-    reordered = _reordered(views) if leaves and writes else {}
+    reordered = _transposed_orders(views) if leaves and writes else {}
     writes_of_leaves = []
     for leaf in leaves:
         dimensions = leaf.shape.dimensions
@@ -154,7 +154,7 @@ def _caches(
     return [(leaf, of_leaf) for leaf, of_leaf in writes_of_leaves if of_leaf]
 
 
-def _reordered(views: Views) -> dict[_Dimensions, set[_Dimensions]]:
+def _transposed_orders(views: Views) -> dict[_Dimensions, set[_Dimensions]]:
     """Return, by the dimensions of arrays, the other orders into or from which the module transposes them."""
     orders: dict[_Dimensions, set[_Dimensions]] = defaultdict(set)
     for name in views.computations:

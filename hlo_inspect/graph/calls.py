@@ -59,7 +59,7 @@ class Bounds(NamedTuple):
 
     def plus(self, more: Bounds) -> Bounds:
         greatest = None if self.greatest is None or more.greatest is None else self.greatest + more.greatest
-        return _bounded(self.least + more.least, greatest, self.reason or more.reason)
+        return _limit_figure(self.least + more.least, greatest, self.reason or more.reason)
 
     @staticmethod
     def sum(figures: Iterable[Bounds]) -> Bounds:
@@ -71,10 +71,10 @@ class Bounds(NamedTuple):
         if runs.greatest == 0 or self.greatest == 0:
             return NOTHING
         greatest = None if self.greatest is None or runs.greatest is None else self.greatest * runs.greatest
-        return _bounded(self.least * runs.least, greatest, self.reason or runs.reason)
+        return _limit_figure(self.least * runs.least, greatest, self.reason or runs.reason)
 
 
-def _bounded(least: int, greatest: int | None, reason: str) -> Bounds:
+def _limit_figure(least: int, greatest: int | None, reason: str) -> Bounds:
     """Limit a figure to `MAX_FIGURE`. Otherwise the integers of a calculation could grow with the text."""
     if least > MAX_FIGURE or (greatest or 0) > MAX_FIGURE:
         return Bounds(min(least, MAX_FIGURE), None, reason or "it exceeds 10^30")

@@ -70,7 +70,7 @@ class Fingerprints:
         self._known: dict[str, int] = {}
         self._calling: dict[str, int] = {}
         self._words: dict[str, frozenset[str]] = {}
-        self._alone: set[int] = set()
+        self._name_variants: set[int] = set()
         self._columns: dict[HeadColumn, _Heads] = {}
         self._texts: dict[tuple[tuple[str, ...], frozenset[int]], int] = {}
 
@@ -82,9 +82,9 @@ class Fingerprints:
         fingerprint = self._known.get(name)
         return fingerprint if fingerprint is not None else self._find(name, deep=True)
 
-    def is_alone(self, name: str) -> bool:
+    def differs_only_in_names(self, name: str) -> bool:
         """Return True if the computation has a fingerprint, calls none, and equals its sharers but for names."""
-        return self._known.get(name) in self._alone
+        return self._known.get(name) in self._name_variants
 
     def _find(self, name: str, *, deep: bool) -> int | None:
         computation = self._computations.get(name)
@@ -96,21 +96,21 @@ class Fingerprints:
             return None
         text = without_metadata("\n".join(rows.tails))
         values = _CALLS.findall(text) if rows.column.calling else ()
-        called = self._of_all(_NAME.findall(" ".join(values)), deep=deep) if values else ()
+        called = self._get_all(_NAME.findall(" ".join(values)), deep=deep) if values else ()
         if called is None:
             return None
-        fingerprint = self._by_pattern(_Body(rows, text, len(values), called), heads)
+        fingerprint = self._find_pattern(_Body(rows, text, len(values), called), heads)
         if fingerprint is not None:
             self._known[name] = fingerprint
         return fingerprint
 
-    def _by_pattern(self, body: _Body, heads: _Heads) -> int | None:
+    def _find_pattern(self, body: _Body, heads: _Heads) -> int | None:
         """Return the fingerprint of a text without names and of the positions at which names repeat."""
         text, names = body.text, body.rows.names
         is_marked = "%" in text or heads.are_literals
         if is_marked and _has_name_in_string(text):
             return None
-        kept, pattern = _by_names(names, text) if is_marked else _by_numbers(names, text)
+        kept, pattern = _mask_names(names, text) if is_marked else _mask_numbers(names, text)
         if self._calls(kept) != body.calling:
             return None
         if is_marked and not self._words_of(kept).isdisjoint(names):
@@ -118,7 +118,7 @@ class Fingerprints:
         key = heads.number, kept, is_marked, pattern, body.called
         fingerprint = self._numbers.setdefault(key, len(self._numbers))
         if is_marked and not body.called:
-            self._alone.add(fingerprint)
+            self._name_variants.add(fingerprint)
         return fingerprint
 
     def _heads(self, column: HeadColumn) -> _Heads:
@@ -149,7 +149,7 @@ class Fingerprints:
             calling = self._calling[kept] = sum(map(kept.count, _CALLING))
         return calling
 
-    def _of_all(self, callees: Iterable[str], *, deep: bool) -> tuple[int, ...] | None:
+    def _get_all(self, callees: Iterable[str], *, deep: bool) -> tuple[int, ...] | None:
         """Return the fingerprints of computations; None if one is unknown."""
         fingerprints: list[int] = []
         for callee in callees:
@@ -162,7 +162,7 @@ class Fingerprints:
         return tuple(fingerprints)
 
 
-def _by_names(names: Sequence[str], text: str) -> tuple[str, tuple[object, ...]]:
+def _mask_names(names: Sequence[str], text: str) -> tuple[str, tuple[object, ...]]:
     """Return a text without its names. For each name also return its row, or the position of the first equal name."""
     parts = _NAMES.split(text)
     first_seen: defaultdict[str, int] = defaultdict(count(len(names)).__next__, zip(names, count()))
@@ -180,7 +180,7 @@ def _has_name_in_string(text: str) -> bool:
     return "%" in "".join(text.split('"')[1::2])
 
 
-def _by_numbers(names: Sequence[str], text: str) -> tuple[str, tuple[object, ...]]:
+def _mask_numbers(names: Sequence[str], text: str) -> tuple[str, tuple[object, ...]]:
     """Return a text with unmarked names without its numbers.
 
     For each number also return the position of the first equal number.
@@ -190,7 +190,7 @@ def _by_numbers(names: Sequence[str], text: str) -> tuple[str, tuple[object, ...
     return "%".join(parts[::2]), tuple(map(first_seen.__getitem__, parts[1::2]))
 
 
-def _up_to_a_brace(text: str) -> str:
+def _remove_to_brace(text: str) -> str:
     """Remove metadata up to its first closing brace, which is nearly always its last."""
     first, *others = text.split(_BEGIN)
     bare = "".join([first, *[part.partition("}")[2] for part in others]])
@@ -203,7 +203,7 @@ def without_metadata(text: str) -> str:
     """Return the lines of a text without metadata. A string that looks like metadata stays."""
     if _BEGIN not in text:
         return text
-    bare = _up_to_a_brace(text)
+    bare = _remove_to_brace(text)
     if '"' not in bare and "*" not in bare:  # else what looked like metadata may be in a string or a comment, or not all of it
         return bare
     if text.count("/*") != text.count("/*index="):  # a comment may hold what looks like metadata or begins a string

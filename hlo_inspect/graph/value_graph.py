@@ -143,9 +143,9 @@ class CallFrame:
         if self.template is None:
             return self.values[row]
         value = self.template.values[row]
-        return tuple(map(self._placed, value)) if isinstance(value, tuple) else self._placed(value)
+        return tuple(map(self._instantiate, value)) if isinstance(value, tuple) else self._instantiate(value)
 
-    def _placed(self, value: Value) -> Value:
+    def _instantiate(self, value: Value) -> Value:
         """Return a value of the template in this call."""
         if not isinstance(value, int):
             return value
@@ -338,7 +338,7 @@ class BodyTemplates:
         if arguments is None or not are_nodes(arguments) or len(set(arguments)) < len(arguments):
             return
         fingerprint = self._fingerprints.get(name)
-        if fingerprint is None or fingerprint in self._known or not self._fingerprints.is_alone(name):
+        if fingerprint is None or fingerprint in self._known or not self._fingerprints.differs_only_in_names(name):
             return
         if not _MEETING.isdisjoint(frame.view.opcodes):
             return
@@ -347,7 +347,7 @@ class BodyTemplates:
         numbers.update((node, ~number) for number, node in enumerate(arguments))
         try:
             operands = [[numbers[node] for node in made_of] for made_of in graph.operands[frame.first : frame.stop]]
-            values = [_numbered(value, numbers) for value in frame.values]
+            values = [_renumber(value, numbers) for value in frame.values]
         except KeyError:  # arrays in parts, tuples in tuples
             return
         kinds, rows = bytes(graph.kinds[frame.first : frame.stop]), graph.row_of[frame.first : frame.stop]
@@ -359,7 +359,7 @@ def are_nodes(arguments: Sequence[Value]) -> TypeGuard[Sequence[int]]:
     return set(map(type, arguments)) <= {int}
 
 
-def _numbered(value: Value, numbers: Mapping[Value, int]) -> Value:
+def _renumber(value: Value, numbers: Mapping[Value, int]) -> Value:
     """Renumber a node or a tuple of nodes. Raise KeyError for any other value but None."""
     if isinstance(value, tuple):
         return tuple([numbers[node] for node in value])

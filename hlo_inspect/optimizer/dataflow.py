@@ -92,7 +92,7 @@ class EqualFusions:
         if len(computation.rows) > MAX_ROWS:
             return None
         fingerprint = self._fingerprints.get(computation.name)
-        if fingerprint is None or not self._fingerprints.is_alone(computation.name):
+        if fingerprint is None or not self._fingerprints.differs_only_in_names(computation.name):
             return None
         kind = self._kinds.setdefault(fingerprint, _Kind())
         kind.met += 1

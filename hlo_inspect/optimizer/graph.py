@@ -137,10 +137,10 @@ class Graph:
         """Return the bits of the nodes that each node below `roots` holds, its own included."""
         bits_below: dict[int, int] = {}
         for node in self.reachable(roots):
-            here = bits.get(node, 0)
+            node_bits = bits.get(node, 0)
             for arg in self.args[node]:
-                here = with_bits(here, bits_below[arg])
-            bits_below[node] = here
+                node_bits = with_bits(node_bits, bits_below[arg])
+            bits_below[node] = node_bits
         return bits_below
 
 

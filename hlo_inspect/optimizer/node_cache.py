@@ -61,7 +61,7 @@ class FusedValues:
         frames = self._frames
         opcode, shape = frames.opcode(place), str(frames.shape(place))
         if opcode == "parameter":
-            return opcode, frames.made_at(place, HANDED_ON)
+            return opcode, frames.find_maker(place, HANDED_ON)
         if opcode == "constant":
             literal = frames.instruction(place).literal or _LEFT_OUT
             return None if _LEFT_OUT in literal else (opcode, shape, literal)
@@ -101,7 +101,7 @@ class FilledBuffers:
             counts[before] = None  # in case a text defines it in terms of itself
             array, part = frames.operand(before, 0), frames.operand(before, 1)
             chain.append((before, frames.size(part) if part is not None else 0))
-            before = frames.made_at(array) if array is not None else None
+            before = frames.find_maker(array) if array is not None else None
         is_buffer = before is not None and frames.opcode(before) == "custom-call" and frames.target(before) == BUFFER_TARGET
         total = 0 if is_buffer else counts.get(before) if before is not None else None
         for write, elements in reversed(chain):
@@ -113,7 +113,7 @@ class FilledBuffers:
         writes: list[Write] = []
         while self._frames.opcode(place) == "dynamic-update-slice" and len(writes) < MAX_WRITES:
             writes.append(self._frames.operands(place))
-            place = self._frames.made_at(writes[-1][0])
+            place = self._frames.find_maker(writes[-1][0])
         return writes
 
 

@@ -170,7 +170,7 @@ def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
         opcode = view.opcodes[row]
         kind = _KINDS.get(opcode, opcode)
         is_unknown = kind == CUSTOM_CALL and view.lines[row] in unknown
-        started = _started(view, row, results.get((name, row))) if opcode in _STARTS else None
+        started = _copied_bytes(view, row, results.get((name, row))) if opcode in _STARTS else None
         parts = (*part, *ends.pop((name, row))) if (name, row) in ends else part
         place = name, view.lines[row], view.names[row]
         launched.append(Kernel(place, row, kind, view, cost.labeller, parts, is_unknown, started))
@@ -178,7 +178,7 @@ def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
     return Kernels(sorted(launched, key=lambda kernel: kernel.place[1]), other_costs)
 
 
-def _started(view: View, row: int, result: Shape | None) -> Traffic:
+def _copied_bytes(view: View, row: int, result: Shape | None) -> Traffic:
     """Return the bytes of the operands of a start and of the result of its done. Unknown sizes are left out.
 
     A slicing start reads only the slice.
@@ -186,11 +186,11 @@ def _started(view: View, row: int, result: Shape | None) -> Traffic:
     traffic = Traffic()
     results = [leaf for _, leaf in array_leaves(result)]
     slices = _KINDS.get(view.opcodes[row]) in SLICING
-    most = sum(leaf.array_bytes or 0 for leaf in results) if slices else None
+    largest = sum(leaf.array_bytes or 0 for leaf in results) if slices else None
     for shape in view.operand_shapes(row):
         for _, leaf in array_leaves(shape):
             size = leaf.array_bytes or 0
-            traffic.add(size if most is None else min(size, most), leaf)
+            traffic.add(size if largest is None else min(size, largest), leaf)
     for leaf in results:
         traffic.add(leaf.array_bytes or 0, leaf)
     return traffic

@@ -65,11 +65,11 @@ _NEVER = (0,) * len(FIGURES)
 
 def figure_runs(graph: CallGraph, own: OwnFigures) -> dict[str, FigureRuns]:
     """Return the runs of each computation of `own` for one run of the entry."""
-    each = graph.bounds_of_each(own)
+    bounds_by_computation = graph.bounds_of_each(own)
     least = dict.fromkeys(graph.order, _NEVER) | dict.fromkeys(graph.order[:1], _ONCE)
     for name in graph.order:
         for _, made in groupby(graph.calls[name], key=lambda call: call.instruction):
-            for callee, runs in _runs_of_call(list(made), least[name], each):
+            for callee, runs in _runs_of_call(list(made), least[name], bounds_by_computation):
                 if callee in least:
                     both = zip(least[callee], runs, strict=True)
                     least[callee] = tuple(min(before + more, MAX_FIGURE) for before, more in both)
@@ -82,18 +82,18 @@ def figure_runs(graph: CallGraph, own: OwnFigures) -> dict[str, FigureRuns]:
 
 
 def _runs_of_call(
-    calls: Sequence[Call], caller: tuple[int, ...], each: Mapping[str, Mapping[Figure, Bounds]]
+    calls: Sequence[Call], caller: tuple[int, ...], bounds_by_computation: Mapping[str, Mapping[Figure, Bounds]]
 ) -> list[tuple[str, tuple[int, ...]]]:
     """Return the least runs of the computations that an instruction calls; a conditional runs its cheapest branch."""
     if len(calls) == 1 or calls[0].instruction.opcode != "conditional":
         return [(call.callee, tuple(runs * call.times.least for runs in caller)) for call in calls]
-    chosen = [min(calls, key=lambda call: _least(each, call.callee, figure)).callee for figure in FIGURES]
+    chosen = [min(calls, key=lambda call: _least(bounds_by_computation, call.callee, figure)).callee for figure in FIGURES]
     names = dict.fromkeys(call.callee for call in calls)
     return [(name, tuple(runs * (name == best) for runs, best in zip(caller, chosen, strict=True))) for name in names]
 
 
-def _least(each: Mapping[str, Mapping[Figure, Bounds]], name: str, figure: Figure) -> int:
-    amount = each.get(name, {}).get(figure)
+def _least(bounds_by_computation: Mapping[str, Mapping[Figure, Bounds]], name: str, figure: Figure) -> int:
+    amount = bounds_by_computation.get(name, {}).get(figure)
     return 0 if amount is None else amount.least
 
 

@@ -37,7 +37,7 @@ CALLERS = RUNNERS | APPLYING | {"fusion"}
 """Opcodes that call computations which add to their cost."""
 
 
-def _counting(runners: Counted) -> dict[str, Counted]:
+def _callee_roles(runners: Counted) -> dict[str, Counted]:
     """Map opcodes and their short spellings to the role of their callees; callees of `RUNNERS` have the role `runners`."""
     counted: dict[str, Counted] = dict.fromkeys(APPLYING, "applied")
     counted |= dict.fromkeys(RUNNERS, runners) | {"fusion": "fused"}
@@ -45,9 +45,9 @@ def _counting(runners: Counted) -> dict[str, Counted]:
 
 
 _COUNTED: dict[Counted, dict[str, Counted]] = {
-    "running": _counting("running"),
-    "fused": _counting("applied"),
-    "applied": _counting("applied"),
+    "running": _callee_roles("running"),
+    "fused": _callee_roles("applied"),
+    "applied": _callee_roles("applied"),
 }
 
 

@@ -71,8 +71,8 @@ def rate(unit: str, profile: HardwareProfile) -> tuple[float, str] | None:
 
 def rates_taken(tally: Tally, profile: HardwareProfile) -> dict[str, str]:
     """Return the units with FLOPs that run at the rate of another figure, with that figure."""
-    taken = {unit: rate(unit, profile) for unit in sorted(_by_unit(tally))}
-    return {unit: unit_rate[1] for unit, unit_rate in taken.items() if unit_rate is not None and unit_rate[1] != unit}
+    rates = {unit: rate(unit, profile) for unit in sorted(_by_unit(tally))}
+    return {unit: unit_rate[1] for unit, unit_rate in rates.items() if unit_rate is not None and unit_rate[1] != unit}
 
 
 def compute_time(tally: Tally, profile: HardwareProfile) -> Seconds:

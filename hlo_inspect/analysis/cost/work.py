@@ -311,7 +311,7 @@ def tally_key(op: Operation, work: Work) -> TallyKey:
     try:
         if work.matmul_flops:
             unit = matmul_unit(op.operand_array(0).dtype, op.operand_array(1).dtype)
-            return TallyKey(op.opcode, _with_precision(unit, op), operand_types(op))
+            return TallyKey(op.opcode, _unit_at_precision(unit, op), operand_types(op))
         if op.opcode == "reduce-window" and _windows_overlap(op):
             return TallyKey(op.opcode, SHARED)
         shape = op.operand_shape(0) if op.opcode in COMPARING else op.shape
@@ -358,7 +358,7 @@ _ALGORITHM = lazy_pattern(r"(?:ALG_)?DOT_(?:ANY_)?([A-Z0-9]+)_", re.ASCII | re.I
 _GIVEN_PRECISION = lazy_pattern(r'"algorithm":"([A-Z0-9_]+)"', re.ASCII)
 
 
-def _with_precision(unit: str, op: Operation) -> str:
+def _unit_at_precision(unit: str, op: Operation) -> str:
     """Return the unit of an f32 product by its `algorithm`, else by its `operand_precision`.
 
     XLA may round each operand unless its precision is the highest (`IsTf32Allowed` in xla/service/gpu/matmul_utils.cc). Library

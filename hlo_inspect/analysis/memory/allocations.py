@@ -179,12 +179,12 @@ class _Assigner:
         free = self._free(buffer) if self._reusable and facts.platform.reuses_allocations else 0
         if free:
             for number in self._operand_allocations(buffer):
-                if free >> number & 1 and self._touches_well(buffer, number):
+                if free >> number & 1 and self._may_touch(buffer, number):
                     self._put(buffer, self._reusable[number])
                     return
             while free:
                 number = free.bit_length() - 1
-                if self._touches_well(buffer, number):
+                if self._may_touch(buffer, number):
                     self._put(buffer, self._reusable[number])
                     return
                 free ^= 1 << number
@@ -214,7 +214,7 @@ class _Assigner:
         """Return the allocations that are large enough and free at all times of the buffer, as bits."""
         facts = self._facts
         size = facts.sizes[buffer]
-        free = self._of_space.get(facts.spaces[buffer], 0) & self._fitting(size, exactly=buffer in facts.outputs)
+        free = self._of_space.get(facts.spaces[buffer], 0) & self._sufficient_allocations(size, exactly=buffer in facts.outputs)
         for value in facts.buffers.members[buffer]:
             if not free:
                 break
@@ -222,15 +222,15 @@ class _Assigner:
             time = facts.values.times[value]
             if self._schedule.opcodes[time] == "copy":
                 for operand in self._schedule.operands[time]:
-                    free &= ~self._holding(operand)
+                    free &= ~self._result_allocations(operand)
         return free
 
-    def _fitting(self, size: int, *, exactly: bool) -> int:
+    def _sufficient_allocations(self, size: int, *, exactly: bool) -> int:
         """Return the allocations of `size` bytes or more, or of exactly that size. They are made in falling order of size."""
         first = bisect_left(self._falling_sizes, -size) if exactly else 0
         return (1 << bisect_right(self._falling_sizes, -size)) - (1 << first)
 
-    def _holding(self, time: int) -> int:
+    def _result_allocations(self, time: int) -> int:
         """Return the reusable allocations that hold values of a result, as bits. A copy never overwrites its operand."""
         bits = 0
         for value in self._facts.values.result(time) if time >= 0 else ():
@@ -239,7 +239,7 @@ class _Assigner:
                 bits |= 1 << allocation.number
         return bits
 
-    def _touches_well(self, buffer: int, number: int) -> bool:
+    def _may_touch(self, buffer: int, number: int) -> bool:
         """Return True if touching ranges may share memory: the later buffer may overwrite the earlier one.
 
         Follows `LiveRangeInterferes`.

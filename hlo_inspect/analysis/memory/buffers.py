@@ -40,10 +40,10 @@ def find_live_ranges(values: Values, aliased: Collection[tuple[int, int]]) -> Li
     starts, ends, positions = _definitions(values)
     for time, result in enumerate(values.results):
         run = schedule.run_at[time]
-        here = run.end if run.root == time else time
+        time_of_definition = run.end if run.root == time else time
         for place, value in enumerate((result,) if isinstance(result, int) else result):
-            if ends[value] < here:
-                ends[value], positions[value] = here, (time, place)
+            if ends[value] < time_of_definition:
+                ends[value], positions[value] = time_of_definition, (time, place)
     whole, table = _reads(schedule)
     for time, result in enumerate(values.results):
         if isinstance(result, int):
@@ -90,9 +90,9 @@ def _reads(schedule: Schedule) -> tuple[list[int], list[int]]:
             for operand in schedule.operands[time]:
                 table[operand] = time
         elif opcode == "while":
-            when = _body_begins(schedule, time)
+            read_time = _body_begins(schedule, time)
             for operand in schedule.operands[time]:
-                whole[operand] = max(whole[operand], when)
+                whole[operand] = max(whole[operand], read_time)
         else:
             for operand in schedule.operands[time]:
                 whole[operand] = time

@@ -339,8 +339,8 @@ def _sizes(values: Values, buffers: Buffers, platform: Platform, faults: list[Me
         if size is None or space >= MAX_SPACES:
             time = values.times[value]
             name = values.schedule.name(time)
-            what = f"the size of {name} is unknown" if size is None else f"{name} is in an unknown memory space, {space}"
-            faults.append(MemoryFault(what, values.schedule.line(time), name, of_sizes=True))
+            message = f"the size of {name} is unknown" if size is None else f"{name} is in an unknown memory space, {space}"
+            faults.append(MemoryFault(message, values.schedule.line(time), name, of_sizes=True))
         sizes[buffer] = max(sizes[buffer], size or 0)
         spaces[buffer] = spaces[buffer] or space
     return sizes, spaces

@@ -113,7 +113,7 @@ class _Simulation:
                 given = first.get(buffer)
                 if given is None and len(members[buffer]) == 1:
                     if going and opcodes[times[value]] in writing:
-                        given = self._taken_over(value, going)
+                        given = self._reused_operand(value, going)
                     if given is not None:
                         del going[given]
                         self._free(given, time)
@@ -135,7 +135,7 @@ class _Simulation:
             freed[ends[value]][value] = None
         return defined, freed
 
-    def _taken_over(self, value: int, going: dict[int, None]) -> int | None:
+    def _reused_operand(self, value: int, going: dict[int, None]) -> int | None:
         """Return the operand whose memory the value takes over.
 
         The operand is freed at the same time, and neither shares its buffer with other values. Return None if there is no such
@@ -224,12 +224,12 @@ def _joins_slices(schedule: Schedule, time: int) -> bool:
 def _spans(facts: BufferFacts, uses: Sequence[int], start: int, end: int) -> Iterator[tuple[int, int]]:
     last = max((use for use in uses if use > start), default=None)
     if last is not None and facts.values.schedule.opcodes[last] == "conditional":
-        yield from _around_branches(facts, uses, last, start, end)
+        yield from _split_at_branches(facts, uses, last, start, end)
     elif uses:
         yield start, min(start if last is None else last, end)
 
 
-def _around_branches(facts: BufferFacts, uses: Sequence[int], user: int, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _split_at_branches(facts: BufferFacts, uses: Sequence[int], user: int, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield the spans of a value whose last use is a conditional: before its branches, and in the branches that use it."""
     waiting = [(user, start, end)]
     while waiting:
@@ -237,12 +237,12 @@ def _around_branches(facts: BufferFacts, uses: Sequence[int], user: int, start: 
         earliest = limit
         for run in facts.values.schedule.called.get(conditional, ()):
             earliest = min(earliest, run.start)
-            inside = [use for use in uses if facts.values.schedule.run_at[use] is run]
-            if not inside:
+            uses_in_branch = [use for use in uses if facts.values.schedule.run_at[use] is run]
+            if not uses_in_branch:
                 continue
-            last = min(inside[-1], limit)
-            if facts.values.schedule.opcodes[inside[-1]] == "conditional":
-                waiting.append((inside[-1], run.start, last))
+            last = min(uses_in_branch[-1], limit)
+            if facts.values.schedule.opcodes[uses_in_branch[-1]] == "conditional":
+                waiting.append((uses_in_branch[-1], run.start, last))
             else:
                 yield run.start, last
         yield begin, earliest - 1
@@ -299,8 +299,8 @@ def pack(intervals: Mapping[int, Interval], alignment: int) -> Packing:
     if spatial.bytes <= load:
         return spatial
     by_duration = sorted(groups, key=lambda group: (group.spans[0][0] - group.spans[-1][1], -group.bytes, group.value))
-    for some in (_placed_before(by_duration, tick), by_duration):
-        temporal = _pack(some, alignment, enough=spatial.bytes)
+    for part in (_dependent_groups(by_duration, tick), by_duration):
+        temporal = _pack(part, alignment, enough=spatial.bytes)
         if temporal.bytes >= spatial.bytes:
             return spatial
     return temporal
@@ -324,7 +324,7 @@ def _highest_load(groups: Sequence[_Group], alignment: int) -> tuple[int, int]:
     return highest * alignment - unused, loads.index(highest)
 
 
-def _placed_before(order: Sequence[_Group], tick: int) -> list[_Group]:
+def _dependent_groups(order: Sequence[_Group], tick: int) -> list[_Group]:
     """Return the groups live at a tick and all groups that their offsets depend on, in the same order.
 
     A group depends on earlier groups that are live at the same time. If short groups come last, the result spans a part of the
@@ -346,10 +346,10 @@ def _groups(intervals: Mapping[int, Interval]) -> list[_Group]:
         if interval.bytes:
             spans[interval.base].append((interval.start, interval.end))
     owners = [intervals[base] for base in spans]
-    return [_Group(own.value, own.bytes, own.end - own.start, _merged(spans[own.value])) for own in owners]
+    return [_Group(own.value, own.bytes, own.end - own.start, _merge_spans(spans[own.value])) for own in owners]
 
 
-def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _merge_spans(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Sort the spans and join spans that meet: no other buffer fits between them."""
     if len(spans) == 1:
         return spans
@@ -389,9 +389,9 @@ class _PlacedSpans:
         for start, _ in spans[1:]:
             slot, starting = next(self._slots)
             slots.append(slot)
-            more = self._ends[:starting] >= start
-            more[: len(occupied)] |= occupied
-            occupied = more
+            is_started = self._ends[:starting] >= start
+            is_started[: len(occupied)] |= occupied
+            occupied = is_started
         offset = self._offset(occupied.nonzero()[0], units)
         for slot, (_, end) in zip(slots, spans, strict=True):
             self._ends[slot], self._bottoms[slot], self._tops[slot] = end, offset, offset + units

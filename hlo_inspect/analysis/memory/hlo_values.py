@@ -129,10 +129,10 @@ def find_values(schedule: Schedule, ranks: Sequence[int]) -> Values:
 
     They are sorted by the `ranks` of the times at which they are defined, phis after all others.
     """
-    return _numbered(_Dataflow(schedule).run(), ranks)
+    return _renumber(_Dataflow(schedule).run(), ranks)
 
 
-def _numbered(values: Values, ranks: Sequence[int]) -> Values:
+def _renumber(values: Values, ranks: Sequence[int]) -> Values:
     """Return the values in the order of their numbers, without redundant phis."""
     times, places, phis = values.times, values.places, values.phi_inputs
     used = {value for result in values.results for value in _parts(result)}
@@ -194,13 +194,13 @@ class _Dataflow:
             return self._define(time)
         return [self._define(time, place) for place in range(self._trees.size(shape))]
 
-    def _given(self, time: int) -> Result | None:
+    def _operand_result(self, time: int) -> Result | None:
         """Return the result of an operand; None if the operand is missing."""
         return self._values.results[time] if 0 <= time < len(self._values.results) else None
 
     def _operand(self, time: int, number: int = 0) -> Result | None:
         operands = self._schedule.operands[time]
-        return self._given(operands[number]) if number < len(operands) else None
+        return self._operand_result(operands[number]) if number < len(operands) else None
 
     def _fit(self, given: Result | None, time: int) -> Result:
         """Return a forwarded result; note a fault if it does not fit the shape of the instruction."""
@@ -210,10 +210,10 @@ class _Dataflow:
         self._fault(time, "does not have the shape of the value that it passes on")
         return self._define_all(time)
 
-    def _fault(self, time: int, what: str) -> None:
+    def _fault(self, time: int, message: str) -> None:
         schedule = self._schedule
         name = schedule.name(time)
-        self._values.faults.append(MemoryFault(f"{name} {what}", schedule.line(time), name))
+        self._values.faults.append(MemoryFault(f"{name} {message}", schedule.line(time), name))
 
     # -- forwarded values -----------------------------------------------------------------------------------------------
 
@@ -267,7 +267,7 @@ class _Dataflow:
     def _part_of(self, time: int, number: int) -> Result | None:
         """Return an element of the operand's result."""
         operands = self._schedule.operands[time]
-        given = self._given(operands[0]) if operands else None
+        given = self._operand_result(operands[0]) if operands else None
         if given is None or isinstance(given, int):
             return None
         shape = self._schedule.shapes[operands[0]]
@@ -298,7 +298,7 @@ class _Dataflow:
             (0, i): self._operand(time, i) for i in range(len(self._schedule.operands[time]))
         }
         for run in self._schedule.called.get(time, ())[:1]:
-            forwarded[1,] = self._given(run.root)
+            forwarded[1,] = self._operand_result(run.root)
         return self._parts(time, forwarded, leaves=True)
 
     def _async_update(self, time: int) -> Result:
@@ -314,7 +314,7 @@ class _Dataflow:
         if run.role in ("body", "condition"):
             return self._phis(time)
         number = next((number for number, argument in run.parameters.items() if argument == time), 0)
-        return self._fit(self._given(run.arguments[number]) if number < len(run.arguments) else None, time)
+        return self._fit(self._operand_result(run.arguments[number]) if number < len(run.arguments) else None, time)
 
     def _phis(self, time: int) -> Result:
         """Define phis: each equals one of several values that are known later."""
@@ -325,7 +325,7 @@ class _Dataflow:
     def _call(self, time: int) -> Result:
         """Return the root of the computation (`UpdateCallValueSet`)."""
         called = self._schedule.called.get(time, ())
-        return self._fit(self._given(called[0].root) if called else None, time)
+        return self._fit(self._operand_result(called[0].root) if called else None, time)
 
     def _while(self, time: int) -> Result:
         """Define phis; the values that arrive at them are known at the end of the walk (`UpdateWhileValueSet`)."""
@@ -337,7 +337,7 @@ class _Dataflow:
         schedule, values = self._schedule, self._values
         for time in self._loops:
             body = next((run for run in schedule.called.get(time, ()) if run.role == "body"), None)
-            initial, root = self._operand(time), self._given(body.root) if body is not None else None
+            initial, root = self._operand(time), self._operand_result(body.root) if body is not None else None
             phis = [values.results[time]]
             phis += [values.results[argument] for run in schedule.called.get(time, ()) for argument in run.parameters.values()]
             if initial is None or root is None or len({_size(argument) for argument in (initial, root, *phis)}) != 1:
@@ -348,7 +348,7 @@ class _Dataflow:
 
     def _conditional(self, time: int) -> Result:
         """Define a phi of the roots of the branches (`UpdateConditionalValueSet`)."""
-        roots = [self._given(run.root) for run in self._schedule.called.get(time, ())]
+        roots = [self._operand_result(run.root) for run in self._schedule.called.get(time, ())]
         size = self._trees.size(self._schedule.shapes[time])
         if not roots or any(root is None or _size(root) != size for root in roots):
             return self._fit(None, time)

@@ -83,15 +83,15 @@ class InPlace:
         parts = range(len(shape.elements)) if isinstance(shape, TupleShape) else ()
         return (Pair(1, (), result_index), *[Pair(1, (i,), (*result_index, i)) for i in parts])
 
-    def _stated(self, view: View, row: int) -> Sequence[Pair]:
+    def _stated_pairs(self, view: View, row: int) -> Sequence[Pair]:
         if "output_to_operand_aliasing" not in view.tails[row]:
             return ()
         instruction = view.instruction_at(row)
         return stated_aliases(instruction)
 
     def _fusion(self, view: View, row: int) -> Sequence[Pair]:
-        inside, stated = self._pairs_by_content(view, row), self._stated(view, row)
-        return (*inside, *stated) if inside and stated else inside or stated
+        pairs_by_content, stated = self._pairs_by_content(view, row), self._stated_pairs(view, row)
+        return (*pairs_by_content, *stated) if pairs_by_content and stated else pairs_by_content or stated
 
     def _pairs_by_content(self, view: View, row: int) -> Sequence[Pair]:
         """Return the pairs of a fusion by its content."""
@@ -188,10 +188,10 @@ def _leaves(shape: Shape | None) -> list[ShapeIndex]:
 
 _RULES: Mapping[str, Callable[[InPlace, View, int], Sequence[Pair]]] = {
     "all-reduce-start": InPlace._each_operand,
-    "async-start": InPlace._stated,
+    "async-start": InPlace._stated_pairs,
     "collective-permute": InPlace._permute,
     "collective-permute-start": InPlace._permute,
-    "custom-call": InPlace._stated,
+    "custom-call": InPlace._stated_pairs,
     "dynamic-update-slice": InPlace._first_operand,
     "fusion": InPlace._fusion,
     "ragged-all-to-all": InPlace._second_operand,

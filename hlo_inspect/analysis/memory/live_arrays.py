@@ -93,7 +93,7 @@ class LiveArrays:
     def describe(self, row: LiveBuffer) -> LiveArray:
         """Return a live buffer with its instruction, purpose and lifetime."""
         device = self._device
-        value = self._named(row)
+        value = self._named_value(row)
         time = device.values.times[value]
         view, number = device.schedule.view(time), device.schedule.rows[time]
         element = () if time in device.schedule.wrapped else device.values.index(value)
@@ -118,7 +118,7 @@ class LiveArrays:
             relation,
         )
 
-    def _named(self, row: LiveBuffer) -> int:
+    def _named_value(self, row: LiveBuffer) -> int:
         """Return the value to name: the row's own value, else the first value of its buffer with a source and the same size."""
         device, members = self._device, self._device.buffers.members[row.buffer]
         if row.kind != "heap" or len(members) == 1 or self._has_source(row.value):

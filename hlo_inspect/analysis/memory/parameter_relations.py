@@ -158,7 +158,7 @@ class ParameterRelations:
     def _invariant(self, place: Place) -> Place | None:
         """Return the initial value of an element of a loop's state that the loop never changes."""
         frames, loop = self._frames, self._loops[place[0]]
-        is_same = frames.made_at(frames.root(place[0], place[2])) == place
+        is_same = frames.find_maker(frames.root(place[0], place[2])) == place
         return frames.operand(loop, 0, place[2]) if is_same else None
 
     def _keeps_size(self, place: Place) -> bool:
@@ -215,5 +215,5 @@ def _outputs(interface: Interface, views: Views, entry: str) -> Iterator[tuple[A
 
 def _made_at(frames: Frames, place: Place) -> ArrayPlace:
     """Return the array that makes the value at a place."""
-    frame, row, index = frames.made_at(place)
+    frame, row, index = frames.find_maker(place)
     return frames[frame].view.computation.name, row, index

@@ -23,18 +23,18 @@ def without_redundant_phis(inputs: Mapping[int, tuple[int, ...]]) -> dict[int, i
         among, depth = waiting.pop()
         for component in _components(among):
             members = set(component)
-            arriving = {phi: {_resolved(replacements, value) for value in inputs[phi]} for phi in component}
-            outside = set().union(*arriving.values()) - members
-            if len(outside) == 1:
-                replacements.update(dict.fromkeys(component, outside.pop()))
+            arriving = {phi: {_resolve(replacements, value) for value in inputs[phi]} for phi in component}
+            arriving_from_outside = set().union(*arriving.values()) - members
+            if len(arriving_from_outside) == 1:
+                replacements.update(dict.fromkeys(component, arriving_from_outside.pop()))
             elif len(component) > 1 and depth < MAX_DEPTH:
                 inner = {phi: inputs[phi] for phi in component if arriving[phi] <= members}
                 if inner:
                     waiting.append((inner, depth + 1))
-    return {phi: _resolved(replacements, phi) for phi in replacements}
+    return {phi: _resolve(replacements, phi) for phi in replacements}
 
 
-def _resolved(replacements: dict[int, int], value: int) -> int:
+def _resolve(replacements: dict[int, int], value: int) -> int:
     """Return the value that replaces another in the end."""
     last = value
     while last in replacements:

@@ -123,11 +123,11 @@ def find_platform(module: Module, views: Views, given: PlatformName | None = Non
         return _platform(module, "tpu", "tiles in layouts")
     if "fingerprint_before_lhs" in module.header.attributes.get("frontend_attributes", ""):
         return _platform(module, "gpu", "fingerprint_before_lhs")
-    mark = next(_marked(_telling(module, views)), ("cpu", "no mark of another platform"))
+    mark = next(_find_marks(_marked_tails(module, views)), ("cpu", "no mark of another platform"))
     return _platform(module, *mark)
 
 
-def _telling(module: Module, views: Views) -> Iterator[str]:
+def _marked_tails(module: Module, views: Views) -> Iterator[str]:
     """Yield the tails of the rows that may have marks of a platform.
 
     Skip fused and applied computations with only the opcodes that every platform fuses.
@@ -150,13 +150,13 @@ def _called(module: Module, views: Views) -> set[str]:
     return {callee.name for caller in callers for callee in caller.called}
 
 
-def _marked(tails: Iterable[str]) -> Iterator[tuple[PlatformName, str]]:
+def _find_marks(tails: Iterable[str]) -> Iterator[tuple[PlatformName, str]]:
     """Yield the platforms that rows have marks of, in the order of the text."""
     rest = iter(tails)
-    while some := list(islice(rest, _LOOKED_AT_TOGETHER)):
-        text = "\n".join(some)
+    while batch := list(islice(rest, _LOOKED_AT_TOGETHER)):
+        text = "\n".join(batch)
         if any(mark in text for mark in _MARKS) or _GPU_FUSED.search(text):
-            yield from filter(None, map(_mark, some))
+            yield from filter(None, map(_mark, batch))
 
 
 def _mark(tail: str) -> tuple[PlatformName, str] | None:

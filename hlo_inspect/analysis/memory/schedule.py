@@ -154,7 +154,7 @@ class _Flattener:
                         self._waiting.insert(mark, _Pending(run, view, row, runs))
                         break
                     begun = runs
-                self._take(run, view, row, begun or ())
+                self._add_row(run, view, row, begun or ())
                 begun = None
                 row += 1
             else:
@@ -226,8 +226,8 @@ class _Flattener:
         for defined, operand in zip(view.operand_rows(row), view.operands(row), strict=True):
             if defined is None or defined >= here:
                 name, user = operand.name, view.names[row]
-                what = "is used before it is defined" if defined is not None else "is not defined in its computation"
-                message = f"{name}, an operand of {user}, {what}" if name else f"an operand of {user} has no name"
+                reason = "is used before it is defined" if defined is not None else "is not defined in its computation"
+                message = f"{name}, an operand of {user}, {reason}" if name else f"an operand of {user} has no name"
                 self._fault(message, view, row, of_operands=not name)
                 operands.append(MISSING)
             else:
@@ -245,7 +245,7 @@ class _Flattener:
             schedule.wrapped.add(time)
         return time
 
-    def _take(self, run: ComputationRun, view: View, row: int, begun: tuple[ComputationRun, ...]) -> None:
+    def _add_row(self, run: ComputationRun, view: View, row: int, begun: tuple[ComputationRun, ...]) -> None:
         """Give a row its time, after the computations that it runs."""
         schedule = self._schedule
         opcode = view.opcodes[row]

@@ -245,7 +245,7 @@ def _highest(spans: dict[PlacedValue, tuple[int, int]]) -> int:
         by_offset.setdefault(value.offset, []).append((start, end, value.size))
     changes: dict[int, int] = {}
     for values in by_offset.values():
-        for start, end, size in _joined(sorted(values)):
+        for start, end, size in _join_spans(sorted(values)):
             changes[start] = changes.get(start, 0) + size
             changes[end + 1] = changes.get(end + 1, 0) - size
     live = highest = time = 0
@@ -256,7 +256,7 @@ def _highest(spans: dict[PlacedValue, tuple[int, int]]) -> int:
     return time
 
 
-def _joined(spans: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+def _join_spans(spans: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     """Join spans that overlap or touch."""
     joined: list[tuple[int, int, int]] = []
     for start, end, size in spans:

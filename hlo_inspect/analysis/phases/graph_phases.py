@@ -125,18 +125,18 @@ def step_values(graph: ValueGraph, facts: ComponentFacts, *, is_scheduled: bool)
 def _forward_loops(graph: ValueGraph, facts: ComponentFacts) -> bytearray:
     """Mark the nodes in a loop that leads to the loss and has no product that depends on a cotangent."""
     component_of, bits = facts.parts.component_of, facts.bits
-    inside = bytearray(len(graph))
+    is_in_loop = bytearray(len(graph))
     called = [(frame, frame.caller) for frame in graph.frames if frame.caller is not None]
     loops = [call for call in called if graph.frames[call[1][0]].view.opcodes[call[1][1]] == "while"]
     if not loops:
-        return inside
+        return is_in_loop
     products = [0]
     for node, kind in enumerate(graph.kinds):
         products.append(products[-1] + (kind & PRODUCT and bits[component_of[node]] & fact.COTANGENT != 0))
     for frame, caller in loops:
         if products[frame.stop] == products[frame.first] and _is_forward(graph, facts, caller, frame.first):
-            inside[frame.first : frame.stop] = b"\1" * (frame.stop - frame.first)
-    return inside
+            is_in_loop[frame.first : frame.stop] = b"\1" * (frame.stop - frame.first)
+    return is_in_loop
 
 
 def _is_forward(graph: ValueGraph, facts: ComponentFacts, loop: tuple[int, int], first: int) -> bool:
@@ -196,19 +196,19 @@ def _constants(step: StepValues, phases: list[str]) -> None:
     """Give values that depend on no input the first phase among their users. Tables made before a loop are such values."""
     component_of, bits, operands = step.facts.parts.component_of, step.facts.bits, step.facts.operands
     rank = {phase: number for number, phase in enumerate(PHASE_ORDER)}
-    none = len(PHASE_ORDER) - 1
-    lowest = [none] * len(operands)
+    last_phase = len(PHASE_ORDER) - 1
+    lowest = [last_phase] * len(operands)
     for part, phase_rank in zip(component_of, map(rank.__getitem__, phases), strict=True):
         lowest[part] = min(lowest[part], phase_rank)
-    first, from_input = [none] * len(operands), fact.FROM_INPUT  # among the users of a constant
+    first, from_input = [last_phase] * len(operands), fact.FROM_INPUT  # among the users of a constant
     for part in range(len(operands) - 1, -1, -1):
-        own = first[part] if first[part] < none else lowest[part]
-        if own < none:
+        own = first[part] if first[part] < last_phase else lowest[part]
+        if own < last_phase:
             for other in operands[part]:
                 if own < first[other] and not bits[other] & from_input:
                     first[other] = own
     for node, part in enumerate(component_of):
-        if first[part] < none:
+        if first[part] < last_phase:
             phases[node] = PHASE_ORDER[first[part]]
 
 
@@ -317,8 +317,8 @@ class GraphPhases:
 
 def _first_of_most(counts: Counter[str]) -> str:
     """Return the phase that counts most; if several do, the first of a step."""
-    most = max(counts.values())
-    return next(phase for phase in PHASE_ORDER if counts[phase] == most)
+    highest = max(counts.values())
+    return next(phase for phase in PHASE_ORDER if counts[phase] == highest)
 
 
 def _step_of(overview: Overview) -> str | None:

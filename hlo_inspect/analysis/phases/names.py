@@ -100,19 +100,23 @@ class NamedPhases:
         """The phases in which callers run each computation, with the number of runs."""
         by_computation: dict[str, dict[str, Bounds]] = {name: {UNKNOWN: ONCE} for name in self._graph.order[:1]}
         for name in self._graph.order:
-            around = by_computation.get(name, {})
+            contexts_of_caller = by_computation.get(name, {})
             for instruction, calls in groupby(self._graph.calls[name], key=lambda call: call.instruction):
-                handed_on = {phase: self.handed_on(instruction, phase) for phase in around}
+                handed_on = {phase: self.handed_on(instruction, phase) for phase in contexts_of_caller}
                 for call in calls:
-                    inside = by_computation.setdefault(call.callee, {})
-                    for phase, runs in around.items():
+                    contexts_of_callee = by_computation.setdefault(call.callee, {})
+                    for phase, runs in contexts_of_caller.items():
                         handed = handed_on[phase]
                         added = runs.times(call.times)
-                        inside[handed] = inside[handed].plus(added) if handed in inside else added
+                        contexts_of_callee[handed] = (
+                            contexts_of_callee[handed].plus(added) if handed in contexts_of_callee else added
+                        )
         shared: dict[tuple[tuple[str, Bounds], ...], list[NamedContext]] = {}  # few differ
         return {
-            name: shared.setdefault(tuple(around.items()), [NamedContext(*item) for item in around.items()])
-            for name, around in by_computation.items()
+            name: shared.setdefault(
+                tuple(contexts_of_caller.items()), [NamedContext(*item) for item in contexts_of_caller.items()]
+            )
+            for name, contexts_of_caller in by_computation.items()
         }
 
     def is_collective(self, key: InstructionPlace) -> bool:
@@ -200,7 +204,7 @@ def find_phases(collectives: Sequence[Collective]) -> list[str]:
     names = {name: without_layer_numbers(name) for name in {collective.origin.op_name for collective in collectives}}
     said = {name: scope_of(name) for name in set(names.values())}
     scopes = [said[names[collective.origin.op_name]] for collective in collectives]
-    phases = [_by_itself(collective, scope) for collective, scope in zip(collectives, scopes, strict=True)]
+    phases = [_own_phase(collective, scope) for collective, scope in zip(collectives, scopes, strict=True)]
     remats = {scope for scope in said.values() if is_of_old_remat(scope)}
     if remats and RECOMPUTE not in phases:
         _find_recomputed(collectives, scopes, phases, remats)
@@ -208,14 +212,14 @@ def find_phases(collectives: Sequence[Collective]) -> list[str]:
     return phases
 
 
-def _by_itself(collective: Collective, scope: Scope) -> str:
+def _own_phase(collective: Collective, scope: Scope) -> str:
     """Return the phase by the collective's own metadata."""
     if len(set(scope.parts)) > 1:
-        return _of_parts(collective, scope.parts)
+        return _combined_phase(collective, scope.parts)
     return phase_of(collective.origin.innermost, scope)
 
 
-def _of_parts(collective: Collective, parts: Sequence[str]) -> str:
+def _combined_phase(collective: Collective, parts: Sequence[str]) -> str:
     """Return the phase of a combined collective of several phases: the phase of nine tenths of its bytes, else unknown.
 
     Gradients reach nine tenths if a scalar is combined with them. The parts are in the order of its arrays.

@@ -66,17 +66,17 @@ class Phases:
             return cached
         is_collective = self.names.is_collective(key)  # its phase depends on the others too
         if is_collective:
-            phase, is_named = self._named_or_not_sought(instruction)
+            phase, is_named = self._phase_by_names(instruction)
             self._open_collectives.update([] if is_named else [key])
         else:
             name_key = key[0], self.names.own(instruction)
             named = self._named.get(name_key)
             if named is None:
-                named = self._named[name_key] = self._named_or_not_sought(instruction)
+                named = self._named[name_key] = self._phase_by_names(instruction)
             phase, is_named = named
         graph = None if is_named else self._graph()
         if graph is not None and graph.phases:
-            phase = self._by_graph(graph, instruction) or phase
+            phase = self._phase_by_graph(graph, instruction) or phase
         if is_collective or graph is not None:
             self._known[key] = phase
         return phase
@@ -136,7 +136,7 @@ class Phases:
         other = both - {named.phase, "", UNKNOWN}
         return named._replace(also_phase=other.pop()) if named.phase in both and other else named
 
-    def _named_or_not_sought(self, instruction: Instruction) -> tuple[InstructionPhase, bool]:
+    def _phase_by_names(self, instruction: Instruction) -> tuple[InstructionPhase, bool]:
         """Return the phase by names, and True if names decide it in all calls of the instruction's computation.
 
         If they do not and `seeks_all` is false, the phase is `NOT_SOUGHT`.
@@ -146,7 +146,7 @@ class Phases:
         is_named = self.names.is_sure(instruction) and all(phase != UNKNOWN for phase, _ in phases)
         return (_most_run(phases, "name") if is_named or self._seeks_all else _NOT_SOUGHT), is_named
 
-    def _by_graph(self, graph: GraphPhases, instruction: Instruction) -> InstructionPhase | None:
+    def _phase_by_graph(self, graph: GraphPhases, instruction: Instruction) -> InstructionPhase | None:
         """Return the phase by names and graph over all calls of the instruction's computation.
 
         Return None if the step does not call it.

@@ -61,18 +61,18 @@ def collective_times(
 
 
 def _require_room(counts: DeviceCounts, profile: HardwareProfile, placement: Placement) -> None:
-    available, asked = placement.devices, counts.devices_per_slice
-    if available is not None and asked is not None and asked > available * profile.devices_per_chip:
+    available, required = placement.devices, counts.devices_per_slice
+    if available is not None and required is not None and required > available * profile.devices_per_chip:
         axes = "x".join(map(str, placement.shape))
-        raise UsageError(f"the topology {axes} has {available:,} devices, and the program is for {asked:,}")
-    near = next((link for link in profile.networks if link.topology == "torus"), None)
-    if near is None or near.devices is None:
+        raise UsageError(f"the topology {axes} has {available:,} devices, and the program is for {required:,}")
+    torus = next((link for link in profile.networks if link.topology == "torus"), None)
+    if torus is None or torus.devices is None:
         return
     sizes = sorted((size for size in placement.shape if size > 1), reverse=True)
-    largest = sorted(near.devices.axes, reverse=True)
+    largest = sorted(torus.devices.axes, reverse=True)
     if len(sizes) > len(largest) or any(size > most for size, most in zip(sizes, largest, strict=False)):
         axes = "x".join(map(str, placement.shape))
-        raise UsageError(f"the topology {axes} does not fit in the {near.devices.stated} of {near.name} of {profile.name}")
+        raise UsageError(f"the topology {axes} does not fit in the {torus.devices.stated} of {torus.name} of {profile.name}")
 
 
 class _Machine:

@@ -197,16 +197,16 @@ class KernelTimes:
         self._views = views
         self._is_tpu = profile.is_tpu
         self._known: dict[RowKey, KernelTime] = {}
-        self._alike: dict[Hashable, tuple[KernelTime, list[Shape | None]]] = {}
+        self._cache: dict[Hashable, tuple[KernelTime, list[Shape | None]]] = {}
 
     def for_kernel(self, kernel: Kernel) -> KernelTime:
         """Return the times of one run of a kernel; for a collective, the times of its work on the device itself."""
         cached = self._known.get(kernel.key)
         if cached is None:
-            cached = self._known[kernel.key] = self._find_alike(kernel)
+            cached = self._known[kernel.key] = self._find_equal(kernel)
         return cached
 
-    def _find_alike(self, kernel: Kernel) -> KernelTime:
+    def _find_equal(self, kernel: Kernel) -> KernelTime:
         """Return the times of a kernel. Kernels of equal cost, shapes and compiler's estimate share one object."""
         if self._only_waits(kernel):
             return KernelTime(0.0, 0.0)
@@ -220,9 +220,9 @@ class KernelTimes:
         is_split = SPLIT_OVER_CORES in view.tails[row]
         kind = kernel.fusion_kind if self._is_tpu else ""
         key = (kernel.parts[0].cost, kind, stated, is_split, *map(id, shapes))
-        cached = self._alike.get(key)
+        cached = self._cache.get(key)
         if cached is None:  # kept with the shapes, so that no other shapes get their ids
-            cached = self._alike[key] = (self._find(kernel, stated), shapes)
+            cached = self._cache[key] = (self._find(kernel, stated), shapes)
         return cached[0]
 
     def _find(self, kernel: Kernel, stated: CompilerEstimate) -> KernelTime:

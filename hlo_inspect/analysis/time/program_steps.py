@@ -155,7 +155,7 @@ class _StepBuilder:
             name, is_parallel = self._waiting.pop()
             if name not in self.steps and name in self._views.computations:
                 reader = _Rows(self._views, name)
-                self.steps[name] = list(self._one_by_one(reader) if is_parallel else self._scheduled(reader))
+                self.steps[name] = list(self._sequential_steps(reader) if is_parallel else self._scheduled(reader))
 
     # -- on the compute stream ------------------------------------------------------------------------------------------
 
@@ -175,8 +175,8 @@ class _StepBuilder:
             elif entry is not None and entry.half == "done":
                 yield WaitStep(rows.start_of(row), position)
             elif wrapped(opcode) in RUNNERS:
-                yield from self._running(rows, row, position, is_parallel=False)
-            elif open_fusions and opcode == "fusion" and (ended := self._ended_by(rows, row, open_fusions)) is not None:
+                yield from self._call_steps(rows, row, position, is_parallel=False)
+            elif open_fusions and opcode == "fusion" and (ended := self._ended_collective(rows, row, open_fusions)) is not None:
                 del open_fusions[ended]
                 yield WaitStep(ended, position)
             elif position in self.kernels:
@@ -191,11 +191,11 @@ class _StepBuilder:
         )
         return IssueStep(position, waits=False)
 
-    def _running(self, rows: _Rows, row: int, position: InstructionPlace, *, is_parallel: bool) -> Iterator[Step]:
+    def _call_steps(self, rows: _Rows, row: int, position: InstructionPlace, *, is_parallel: bool) -> Iterator[Step]:
         """Yield the steps of an instruction that runs other computations."""
         called, opcode = rows.called(row), rows.view.opcodes[row]
         if opcode == "async-start" or opcode != wrapped(opcode):
-            yield from self._started(rows, row, position, called, is_parallel=is_parallel)
+            yield from self._start_step(rows, row, position, called, is_parallel=is_parallel)
             return
         self._waiting += [(name, is_parallel) for _, name in called]
         if opcode == "while":
@@ -209,7 +209,7 @@ class _StepBuilder:
         else:
             yield from (CallStep(position, name) for _, name in called)
 
-    def _started(
+    def _start_step(
         self, rows: _Rows, row: int, position: InstructionPlace, called: list[tuple[Role, str]], *, is_parallel: bool
     ) -> Iterator[Step]:
         """Yield the step for a computation that starts here and runs on a stream of its own."""
@@ -226,7 +226,9 @@ class _StepBuilder:
     def _opcodes(self, name: str) -> Iterable[str]:
         return self._views.for_computation(name).opcodes if name in self._views.computations else ()
 
-    def _ended_by(self, rows: _Rows, row: int, started: Mapping[InstructionPlace, Collective]) -> InstructionPlace | None:
+    def _ended_collective(
+        self, rows: _Rows, row: int, started: Mapping[InstructionPlace, Collective]
+    ) -> InstructionPlace | None:
         """Return the fused collective that a fusion ends: the collective that it holds a copy of, else the first."""
         for _, name in rows.called(row):
             if name not in self._views.computations:
@@ -236,19 +238,19 @@ class _StepBuilder:
             if not any(ASYNC_DONE_TARGET in (instruction.attr("custom_call_target") or "") for instruction in inner):
                 continue
             copies = {_identity(view.instruction(i)) for i, opcode in enumerate(view.opcodes) if _is_collective(opcode)}
-            same = (position for position, collective in started.items() if _identity(collective.inner) in copies)
-            return next(same, next(iter(started)))
+            matches = (position for position, collective in started.items() if _identity(collective.inner) in copies)
+            return next(matches, next(iter(started)))
         return None
 
     # -- other streams---------------------------------------------------------------------------------------------------
 
-    def _one_by_one(self, rows: _Rows) -> Iterator[Step]:
+    def _sequential_steps(self, rows: _Rows) -> Iterator[Step]:
         for row, opcode in enumerate(rows.view.opcodes):
             position = rows.place(row)
             if position in self.collectives or position in self.inner or position in self.kernels:
                 yield ComputeStep(position)
             elif wrapped(opcode) in RUNNERS:
-                yield from self._running(rows, row, position, is_parallel=True)
+                yield from self._call_steps(rows, row, position, is_parallel=True)
 
 
 class _Rows:

@@ -152,9 +152,9 @@ class Timeline:
         self._is_cut = False
         self._left = MAX_STEPS + MAX_TIMES * sum(map(len, program.steps.values()))
         self.used = self._streams_used()
-        self.whole = self.outcome(*self._alone(program.entry))
+        self.whole = self.outcome(*self._idle_request(program.entry))
         self._runs = self.runs_within(self.whole)
-        self.computation_runs = _by_computation(self._runs)
+        self.computation_runs = _runs_by_computation(self._runs)
         self._sites = self._sum_sites()
 
     # -- results --------------------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ class Timeline:
 
     def computed_in(self, run: TimedRun) -> dict[InstructionPlace, int]:
         """Return the runs of each kernel of the compute stream in one run of a computation, callees included."""
-        runs = _by_computation(self.runs_within(run))
+        runs = _runs_by_computation(self.runs_within(run))
         steps = ((step, times) for name, times in runs.items() for step in self.program.steps.get(name, ()))
         return {step.place: times for step, times in steps if isinstance(step, ComputeStep)}
 
@@ -194,13 +194,13 @@ class Timeline:
         if isinstance(step, ComputeStep):
             return self.ticks(step.place)
         if isinstance(step, BranchStep):
-            taken = self.branch_taken(step, StreamClock({}))
-            return 0 if taken is None else taken.compute
-        each = [self.outcome(*self._alone(name)).compute for name in called_by(step)]
+            branch = self.branch_taken(step, StreamClock({}))
+            return 0 if branch is None else branch.compute
+        ticks = [self.outcome(*self._idle_request(name)).compute for name in called_by(step)]
         if isinstance(step, LoopStep):
-            condition, body = each
+            condition, body = ticks
             return (condition + body) * (1 if step.trips is None else step.trips) + condition
-        return sum(each)
+        return sum(ticks)
 
     # -- following ------------------------------------------------------------------------------------------------------
 
@@ -214,9 +214,9 @@ class Timeline:
     def parallel_run(self, place: InstructionPlace) -> TimedRun | None:
         """Return one run of a computation issued at a place; None if there is none, or if it was not reached."""
         name = self.program.parallel.get(place)
-        return None if name is None else self._known.get(self._alone(name))
+        return None if name is None else self._known.get(self._idle_request(name))
 
-    def _alone(self, name: str) -> _Request:
+    def _idle_request(self, name: str) -> _Request:
         """Make the request for a computation that is entered when all streams are free."""
         return name, (0,) * len(self.used.get(name, ()))
 
@@ -278,7 +278,7 @@ class Timeline:
                 before = clock.compute
                 computation = self.program.parallel.get(step.place)
                 if computation is not None:
-                    self._ticks[step.place] = (yield self._alone(computation)).passed
+                    self._ticks[step.place] = (yield self._idle_request(computation)).passed
                 _, end = clock.issue(self.streams(step.place), self.ticks(step.place))
                 if step.waits:
                     result.sites[step.place] = 0, clock.wait(end)
@@ -357,11 +357,11 @@ class Timeline:
         ends = []
         for name in step.branches:
             ends.append((yield name, clock.lags(self.used.get(name, ()))))
-        taken = self._taken(ends)
-        if taken is None:
+        branch = self._taken(ends)
+        if branch is None:
             return
-        clock.pass_over(taken, self.used.get(taken.computation, ()))
-        result.inner.append((taken, 1))
+        clock.pass_over(branch, self.used.get(branch.computation, ()))
+        result.inner.append((branch, 1))
         if len({(end.passed, end.compute) for end in ends}) > 1:
             result.reasons.append(f"{step.place[2]} (line {step.place[1]}) runs only one of its branches, which differ")
 
@@ -381,10 +381,10 @@ class Timeline:
         answer: TimedRun | None = None
         while True:
             try:
-                asked = next(walk) if answer is None else walk.send(answer)
+                request = next(walk) if answer is None else walk.send(answer)
             except StopIteration:
                 return
-            answer = self.outcome(*asked)
+            answer = self.outcome(*request)
 
     # -- sums -----------------------------------------------------------------------------------------------------------
 
@@ -418,8 +418,8 @@ class Timeline:
             waiting += new
         runs: Counter[TimedRun] = Counter({whole: 1})
         for outcome in sorted(reached, key=attrgetter("number"), reverse=True):  # callees are made before their callers
-            for inner, each in outcome.inner:
-                runs[inner] = min(runs[inner] + runs[outcome] * each, MAX_FIGURE)
+            for inner, count in outcome.inner:
+                runs[inner] = min(runs[inner] + runs[outcome] * count, MAX_FIGURE)
         return runs
 
     def _sum_sites(self) -> dict[InstructionPlace, InstructionTimes]:
@@ -436,7 +436,7 @@ class Timeline:
         }
 
 
-def _by_computation(runs: Mapping[TimedRun, int]) -> Counter[str]:
+def _runs_by_computation(runs: Mapping[TimedRun, int]) -> Counter[str]:
     """Return the number of runs of each computation in these runs."""
     total: Counter[str] = Counter()
     for run, times in runs.items():

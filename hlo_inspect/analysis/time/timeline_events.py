@@ -109,9 +109,9 @@ class _EventWalk:
         elif isinstance(step, CallStep):
             self._enter(step.computation)
         else:
-            taken = timeline.branch_taken(step, clock)
-            if taken is not None:
-                self._enter(taken.computation)
+            branch = timeline.branch_taken(step, clock)
+            if branch is not None:
+                self._enter(branch.computation)
 
     def _wait(self, place: InstructionPlace, issued: dict[InstructionPlace, int]) -> Iterator[StreamEvent]:
         begin = self._clock.now

@@ -81,7 +81,7 @@ class TimedStep:
         if position in self.work.issued:
             return self.timeline.site(position)
         inner = place(collective.inner)
-        runs = self._computed_beside.get(inner, self.timeline.runs(position))
+        runs = self._parallel_runs.get(inner, self.timeline.runs(position))
         return InstructionTimes(runs, runs * self._seconds[position], 0.0, self._exposed.get(inner, 0.0))
 
     @cached_property
@@ -112,7 +112,7 @@ class TimedStep:
         return {inner: ticks_inside / whole for inner, ticks_inside in ticks.items()} if whole else {position: 1.0}
 
     @cached_property
-    def _computed_beside(self) -> Mapping[InstructionPlace, int]:
+    def _parallel_runs(self) -> Mapping[InstructionPlace, int]:
         """The runs of instructions in computations off the compute stream."""
         counts: Counter[InstructionPlace] = Counter()
         for position in self.work.program.parallel:
@@ -192,7 +192,7 @@ def _in_computation(
     dones = {
         schedule_step.place: schedule_step.done for schedule_step in reversed(steps) if isinstance(schedule_step, WaitStep)
     }
-    tied = _tied(view, [(rows[start], rows[dones.get(start, start)]) for start in starts])
+    tied = _tied_collectives(view, [(rows[start], rows[dones.get(start, start)]) for start in starts])
     whole: Counter[int] = Counter()  # by the collectives to which the steps are tied, as bits
     longest: dict[int, tuple[int, str]] = {}
     for schedule_step in steps:
@@ -209,7 +209,7 @@ def _in_computation(
     return computes
 
 
-def _tied(view: View, collectives: Sequence[tuple[int, int]]) -> list[int]:
+def _tied_collectives(view: View, collectives: Sequence[tuple[int, int]]) -> list[int]:
     """Return, as bits for each row, the collectives that depend on it at the start or that it depends on at the end.
 
     A row is tied to a collective if it makes an operand of its start or uses the result of its end. `collectives` are the rows

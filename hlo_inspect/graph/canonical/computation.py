@@ -72,7 +72,7 @@ class Traversal:
     def _reach_rest(self) -> None:
         rest = [row for row in range(len(self._dependencies)) if row not in self._places]
         users = self._users(rest)
-        colours = self._refined(rest, users, {row: self._dataflow[row] for row in rest})
+        colours = self._refine_colours(rest, users, {row: self._dataflow[row] for row in rest})
         ranks = self._ranks(rest, users, colours)
 
         def reach_users(done: int) -> None:
@@ -100,7 +100,7 @@ class Traversal:
         users = self._users(rows)
         colours = dict(enumerate(self._dataflow))
         colours |= {row: numbers_hash([colours[row], number]) for number, row in enumerate(starts)}
-        colours = self._refined(rows, users, colours)
+        colours = self._refine_colours(rows, users, colours)
         ranks = self._ranks(rows, users, colours)
         sorted_before = list(self._dependencies)
         for row, numbers in self._interchangeable.items():
@@ -118,7 +118,7 @@ class Traversal:
                 users.setdefault(used, {}).setdefault(row, []).append(number)
         return users
 
-    def _refined(self, rows: Sequence[int], users: _Users, colours: _Colours) -> _Colours:
+    def _refine_colours(self, rows: Sequence[int], users: _Users, colours: _Colours) -> _Colours:
         """Mix the colours of operands and users into the colour of each unreached row.
 
         Stop when this separates no more rows.
@@ -151,17 +151,17 @@ class Traversal:
             part = {row: colours[row]}
             waiting = [row]
             for member in waiting:
-                near = {
+                neighbours = {
                     other for other in (*self._dependencies[member], *users.get(member, ())) if other in colours
                 } - part.keys()
-                part |= {other: colours[other] for other in near}
-                waiting += near
-            part = self._told_apart(part, users)
+                part |= {other: colours[other] for other in neighbours}
+                waiting += neighbours
+            part = self._separate_rows(part, users)
             signature = numbers_hash(sorted(part.values()))
             ranks |= {member: (signature, row, colour) for member, colour in part.items()}
         return ranks
 
-    def _told_apart(self, part: _Colours, users: _Users) -> _Colours:
+    def _separate_rows(self, part: _Colours, users: _Users) -> _Colours:
         """Give different colours to the rows of a connected part.
 
         Rows with the same operands and users keep one colour. It marks one of several equal rows and spreads the colours again.
@@ -176,7 +176,8 @@ class Traversal:
                 return part
             self._left -= len(part) * len(equal[tied])
             tries = [
-                self._refined(list(part), users, part | {row: numbers_hash([part[row], 1])}) for row in equal[tied].values()
+                self._refine_colours(list(part), users, part | {row: numbers_hash([part[row], 1])})
+                for row in equal[tied].values()
             ]
             part = min(tries, key=lambda colours: sorted(colours.values()))
 
@@ -279,8 +280,8 @@ class CanonicalComputation:
     def _dependencies(self) -> list[Sequence[int]]:
         """The operands of each row that the computation defines, and its predecessors behind them."""
         return [
-            [*defined(rows), *more] if None in rows or more else cast("tuple[int, ...]", rows)
-            for rows, more in zip(self.operands, self.predecessors, strict=True)
+            [*defined(rows), *predecessors] if None in rows or predecessors else cast("tuple[int, ...]", rows)
+            for rows, predecessors in zip(self.operands, self.predecessors, strict=True)
         ]
 
     @cached_property

@@ -67,7 +67,7 @@ class CanonicalModule:
         speller = Speller(layouts=self.layouts)
         for name in self.module.computations:
             fingerprint = self._views.fingerprints.get(name) if name != entry else None
-            if fingerprint is not None and not self._views.fingerprints.is_alone(name):
+            if fingerprint is not None and not self._views.fingerprints.differs_only_in_names(name):
                 fingerprint = None
             canonical = unnamed.get(fingerprint) if fingerprint is not None else None
             if canonical is None:
@@ -185,8 +185,8 @@ class CanonicalText:
 
         order = list(operands_first([entry] if entry is not None else [], callees))
         rest = sorted(defined.difference(order), key=lambda name: (self._canonical.computation(name).fingerprint, name))
-        taken = set(order)
-        later = [name for name in operands_first(rest, callees) if name not in taken]
+        used_names = set(order)
+        later = [name for name in operands_first(rest, callees) if name not in used_names]
         order[-1:-1] = later
         counts: Counter[str] = Counter()
         names: dict[str, str] = {}
@@ -251,13 +251,13 @@ class CanonicalText:
         view = self._canonical.view(name) if self._metadata else None
         for row in order:
             spelling = computation.spellings[row] if view is None else self._speller.spell(view, row)
-            inside = spelling.literal or _operands(computation, row, spelling.operands, names)
+            content = spelling.literal or _operands(computation, row, spelling.operands, names)
             attributes = self._attributes(
                 spelling, [names[row] for row in sorted(computation.predecessors[row], key=places.__getitem__)]
             )
             head = f"{spelling.shape} {spelling.opcode}" if spelling.shape else spelling.opcode
             mark = "ROOT " if row == root else ""
-            yield f"  {mark}%{names[row]} = {head}({inside}){attributes}{spelling.rest}\n"
+            yield f"  {mark}%{names[row]} = {head}({content}){attributes}{spelling.rest}\n"
 
     def _attributes(self, spelling: Spelling, predecessors: Sequence[str]) -> str:
         if not (spelling.callees or predecessors or spelling.channel):

@@ -66,8 +66,8 @@ class FusionExpressions:
         if len(computed) > MAX_OUTPUTS:
             texts.append(f"{len(computed) - MAX_OUTPUTS} more")
         if len(computed) < len(results):
-            same = len(results) - len(computed)
-            texts.append(f"{same} operand{'s' if same > 1 else ''} as {'they are' if same > 1 else 'it is'}")
+            left_out = len(results) - len(computed)
+            texts.append(f"{left_out} operand{'s' if left_out > 1 else ''} as {'they are' if left_out > 1 else 'it is'}")
         return "; ".join(texts)
 
 
@@ -131,11 +131,11 @@ class _Writer:
         if opcode == "slice" and len(operands) == 1:
             return f"{_bracketed(operands[0], _ATOM)}[{self._ranges(row)}]", _ATOM
         if opcode == "fusion":
-            return self._fused(row, operands, depth)
+            return self._write_fusion(row, operands, depth)
         shown = operands[: _FIRST_ONLY.get(opcode, len(operands))]
         return f"{self._function(row, opcode)}({', '.join(text for text, _ in shown)})", _ATOM
 
-    def _fused(self, row: int, operands: Sequence[Text], depth: int) -> Text:
+    def _write_fusion(self, row: int, operands: Sequence[Text], depth: int) -> Text:
         """Write a fusion inside of a fusion as its root."""
         callee = self._view.instruction_at(row).callee("calls")
         view = self._views.for_computation(callee) if callee is not None and callee in self._views.computations else None

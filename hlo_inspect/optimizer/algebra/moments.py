@@ -46,8 +46,8 @@ def find_root(update: Update, monomial: Monomial, moment: int, mean: int | None 
         return None
     part = forms.atoms[atom].parts[0]
     if exponent == -0.5:
-        inside = _match_inside_root(update, part, moment, mean)
-        return None if inside is None else Root({}, inside[0], inside[1], inside[2], rest)
+        inner_match = _match_inside_root(update, part, moment, mean)
+        return None if inner_match is None else Root({}, inner_match[0], inner_match[1], inner_match[2], rest)
     return _match_outside_root(update, part, moment, mean, rest)
 
 
@@ -88,10 +88,10 @@ def _match_outside_root(update: Update, divisor: Sum, moment: int, mean: int | N
         holders = [atom for atom in exponents if update.holds(atom, moment)]
         if len(holders) != 1 or exponents.pop(holders[0]) != 0.5 or forms.atoms[holders[0]].op != "sum":
             return None
-        inside = _match_inside_root(update, forms.atoms[holders[0]].parts[0], moment, mean)
-        if inside is None:
+        inner_match = _match_inside_root(update, forms.atoms[holders[0]].parts[0], moment, mean)
+        if inner_match is None:
             return None
-        inner, correction, scale = inside
+        inner, correction, scale = inner_match
         correction = product(correction, tuple(sorted(exponents.items())))
     value /= scale
     if value <= 0 or not all(update.is_scalar(atom) for atom, _ in correction):

@@ -120,22 +120,22 @@ class NormalForms:
         if len(left) == 1:
             ((monomial, coefficient),) = left.items()
             if not monomial:
-                return scaled(right, coefficient) if coefficient else self._nothing(right)
-            if len(right) == 1 or self._opens(right, monomial):
+                return scaled(right, coefficient) if coefficient else self._zero_form(right)
+            if len(right) == 1 or self._should_expand(right, monomial):
                 return {self._product(monomial, other): coefficient * value for other, value in right.items()}
         (a, first), (b, second) = self.factored(left), self.factored(right)
         if first != second:
-            if self._opens(right, first) and not self.is_live(left):
+            if self._should_expand(right, first) and not self.is_live(left):
                 return {self._product(first, other): a * value for other, value in right.items()}
-            if self._opens(left, second) and not self.is_live(right):
+            if self._should_expand(left, second) and not self.is_live(right):
                 return {self._product(second, other): b * value for other, value in left.items()}
         return {self._product(first, second): a * b}
 
-    def _opens(self, form: Sum, factor: Monomial) -> bool:
+    def _should_expand(self, form: Sum, factor: Monomial) -> bool:
         """Return True to multiply a sum out: a weight or state is a term of it, and the result is not too large."""
         return self.is_live(form) and len(form) * (len(factor) + 1) <= MAX_OPENED
 
-    def _nothing(self, form: Sum) -> Sum:
+    def _zero_form(self, form: Sum) -> Sum:
         """Return 0 times a sum: its terms stay visible, each with the factor `zero`."""
         return {self._product(monomial, ((self.zero, 1.0),)): 0.0 for monomial in form if monomial} or {ONE: 0.0}
 
@@ -259,9 +259,9 @@ class NormalForms:
             return self.power(parts[0], parts[1].get(ONE, 0.0))
         if op != "select":
             return None
-        return parts[1] if key_of(parts[1]) == key_of(parts[2]) else self._compared(parts) or self._sign(parts)
+        return parts[1] if key_of(parts[1]) == key_of(parts[2]) else self._match_extremum(parts) or self._sign(parts)
 
-    def _compared(self, parts: tuple[Sum, ...]) -> Sum | None:
+    def _match_extremum(self, parts: tuple[Sum, ...]) -> Sum | None:
         """Return a choice between the compared values as their maximum or minimum.
 
         A value is taken as equal to itself, as there is no NaN.

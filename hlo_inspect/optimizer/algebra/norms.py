@@ -120,8 +120,8 @@ def trust_factor(update: Update, monomials: Iterable[Monomial]) -> int | None:
     """Return the common factor of terms that chooses between 1 and a ratio of norms."""
     shared: set[int] | None = None
     for monomial in monomials:
-        here = {atom for atom, exponent in monomial if exponent == 1.0 and trust_ratio_of(update, atom) is not None}
-        shared = here if shared is None else shared & here
+        ratios = {atom for atom, exponent in monomial if exponent == 1.0 and trust_ratio_of(update, atom) is not None}
+        shared = ratios if shared is None else shared & ratios
     return min(shared) if shared else None
 
 
@@ -265,14 +265,14 @@ def _is_safe_norm(update: Update, atom: int, exponent: float) -> bool:
 def _clip_by_factor(update: Update, minimum: Atom) -> Clip | None:
     """Match `min(1, limit / (norm + epsilon))`, or a number times this; the limit and epsilon may be inputs."""
     ratios = [part for part in minimum.parts if not is_constant(part)]
-    most = _unclipped_number(minimum)
-    if len(ratios) != 1 or len(ratios[0]) != 1 or most <= 0.0:
+    number = _unclipped_number(minimum)
+    if len(ratios) != 1 or len(ratios[0]) != 1 or number <= 0.0:
         return None
     ((whole, limit),) = ratios[0].items()
     scalars, monomial = update.split_scalars(whole)
     if not monomial or any(exponent > 0 for _, exponent in monomial):
         return None
-    clip = _clip_with_limit(update, update.forms.power({monomial: 1.0}, -1.0), limit / most)
+    clip = _clip_with_limit(update, update.forms.power({monomial: 1.0}, -1.0), limit / number)
     return Clip("norm", None) if clip is not None and scalars else clip
 
 

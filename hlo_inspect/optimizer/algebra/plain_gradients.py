@@ -55,7 +55,7 @@ def is_backward(update: Update, monomial: Monomial, depth: int = 4) -> bool:
     sign, and no root or divisor that depends on the gradient, such as its norm.
     """
     if update.is_normalized:  # norms of the weight are repeated
-        monomial = _unrepeated(update, monomial)
+        monomial = _replace_repeated(update, monomial)
     bare = [(atom, exponent) for atom, exponent in monomial if clip_of(update, atom, exponent) is None]
     if len(bare) < len(monomial) and not bare:
         return True
@@ -77,7 +77,7 @@ def is_backward(update: Update, monomial: Monomial, depth: int = 4) -> bool:
     return True
 
 
-def _unrepeated(update: Update, monomial: Monomial) -> Monomial:
+def _replace_repeated(update: Update, monomial: Monomial) -> Monomial:
     """Replace products that are repeated along a dimension by the products themselves."""
     opened: Monomial = ONE
     for atom, exponent in monomial:

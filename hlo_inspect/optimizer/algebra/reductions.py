@@ -113,7 +113,7 @@ class Reductions:
             inner = self._term(monomial) if close(value, 1.0) else None
             if inner is None:
                 return {}
-            for number in {number for m in self._opened(inner) for number, _ in m}:
+            for number in {number for m in self._expand_size(inner) for number, _ in m}:
                 forms_by_atom.setdefault(number, []).append(inner)
         return forms_by_atom
 
@@ -128,7 +128,7 @@ class Reductions:
         factors = self.factors(atom)
         return self._forms.multiply(*factors) if factors is not None else self.summed(atom)
 
-    def _opened(self, form: Sum) -> Sum:
+    def _expand_size(self, form: Sum) -> Sum:
         """Return a form. If it is the absolute value of a value, return the definition of that value."""
         atom = self._forms.only_atom(form)
         inner = self._forms.only_atom(atom.parts[0]) if atom is not None and atom.op == "abs" else None
@@ -172,7 +172,7 @@ class Reductions:
         frames, operand = self._frames, self._operand(place, kind)
         if operand is None:
             return None
-        joined = next((before for before in frames.back_from(operand) if frames.opcode(before) == "concatenate"), None)
+        joined = next((before for before in frames.trace_back(operand) if frames.opcode(before) == "concatenate"), None)
         for part in frames.operands(joined) if joined is not None else ():
             offset -= frames.size(part)
             if offset < 0:

@@ -280,8 +280,8 @@ class Update:
         shared: dict[int, float] | None = None
         for monomial, value in form.items():
             if value != 0.0:
-                here = {atom: exponent for atom, exponent in monomial if self.is_scalar(atom)}
-                shared = here if shared is None else {a: e for a, e in shared.items() if here.get(a) == e}
+                scalars = {atom: exponent for atom, exponent in monomial if self.is_scalar(atom)}
+                shared = scalars if shared is None else {a: e for a, e in shared.items() if scalars.get(a) == e}
         divisor = tuple(sorted((atom, -exponent) for atom, exponent in (shared or {}).items()))
         return {product(monomial, divisor): value for monomial, value in form.items()} if divisor else form
 

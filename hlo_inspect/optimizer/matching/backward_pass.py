@@ -167,8 +167,8 @@ class BackwardPasses:
             for number_below in update.forms.atoms_below(summed)
             if (atom := update.forms.atoms[number_below]).op == "broadcast"
         ]
-        along = {atom.attribute for atom in repeated if atom.parts[0] == {((update.weight, 1.0),): 1.0}}
-        return len(along) > 1
+        dimensions = {atom.attribute for atom in repeated if atom.parts[0] == {((update.weight, 1.0),): 1.0}}
+        return len(dimensions) > 1
 
     def _may_be_pairwise(self, update: Update, node: int) -> bool:
         """Return True if the summed value has the size of such pairs: the weight's size times one of its dimensions.
@@ -279,7 +279,7 @@ def _parts(atom: Atom) -> tuple[Sum, ...]:
 
 def _every(verdicts: Iterable[bool | None]) -> bool | None:
     """Combine the verdicts on the terms of a sum. A gradient with another addend proves nothing: None."""
-    every = set(verdicts)
-    if len(every) == 1:
-        return every.pop()
-    return False if False in every and True not in every else None
+    distinct = set(verdicts)
+    if len(distinct) == 1:
+        return distinct.pop()
+    return False if False in distinct and True not in distinct else None

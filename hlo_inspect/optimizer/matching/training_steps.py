@@ -197,7 +197,7 @@ def _constants(flow: Dataflow, loop: Place, frame: int, leaves: Iterable[tuple[S
 
 def _written_row(frames: Frames, place: Place) -> Place | None:
     """Return the value that is written into an array of one row per iteration; None for any other element of a loop's state."""
-    for before in frames.back_from(place):
+    for before in frames.trace_back(place):
         if frames.opcode(before) == "dynamic-update-slice":
             return frames.operand(before, 1)
     return None

@@ -163,8 +163,8 @@ class Matcher:
 
     def _match_again(self, last: Round, explained: list[StateArray]) -> Round:
         """Match the weights without a claim again, in case `explained` are no states."""
-        gone = {id(array) for array in explained}
-        states = StateInputs(self.expressions, [array for array in last.states.arrays if id(array) not in gone])
+        explained_ids = {id(array) for array in explained}
+        states = StateInputs(self.expressions, [array for array in last.states.arrays if id(array) not in explained_ids])
         bits = reduce(or_, (self.expressions.input_dependence.bit(array.source) for array in explained))
         unexplained = [weight for weight in last.weights if weight.claim is None]
         again = [weight.array for weight in unexplained if last.matches[weight.array.new].proposal.can_change(bits)]

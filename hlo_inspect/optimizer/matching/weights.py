@@ -190,14 +190,14 @@ def find_frozen_weights(
         holds_weight = any(dependence.values(form) & values for form in chains.forms(array))
         if holds_weight or not read & expressions.own(array):
             continue
-        added = _find_added(expressions, candidates, array)
+        added = _find_addends(expressions, candidates, array)
         if added <= {"input"}:
             update = make_update(expressions, chains, states, array)
             frozen.append(Weight(array, update, None, is_frozen=not added, is_learnt=bool(added) or None))
     return frozen
 
 
-def _find_added(expressions: StepExpressions, candidates: Candidates, array: StateArray) -> set[str]:
+def _find_addends(expressions: StepExpressions, candidates: Candidates, array: StateArray) -> set[str]:
     """Find the operations that make a new value, except its own old values and scalars."""
     forms = expressions.forms
     own = {forms.leaf(node) for member in candidates.chains.arrays(array) for node in (member.old, member.new)}

@@ -47,7 +47,7 @@ def _match_moments(update: Update, first: State, second: State) -> Claim | None:
     root = find_root(update, ahead[0], second.new) if len(ahead) == 1 else None
     if average is None or root is None:
         return None
-    scheduled = _scheduled(update, ahead[0], root, second, average)
+    scheduled = _match_scheduled(update, ahead[0], root, second, average)
     if scheduled is not None or average.decay.value is None:
         return scheduled
     momentum = tuple(factor for factor in root.rest if factor[0] != first.new)
@@ -90,7 +90,7 @@ def _fits(update: Update, gradient_terms: tuple[list[tuple[Hyperparameter, float
 # -- momentum with a schedule -------------------------------------------------------------------------------------------
 
 
-def _scheduled(update: Update, ahead: Monomial, root: Root, second: State, average: Average) -> Claim | None:
+def _match_scheduled(update: Update, ahead: Monomial, root: Root, second: State, average: Average) -> Claim | None:
     """Return the claim if the momentum changes with the steps."""
     gradient_terms: Sum = {}
     for monomial, value in update.rest.items():
@@ -123,7 +123,7 @@ def _rate(update: Update, momentum: Sum, gradient: Sum) -> Sum | None:
         return momentum
     for atom, exponent in right:
         kept = _kept_product(update, atom) if exponent == -1.0 else None
-        ahead = _momentum_ahead(update, left, kept) if kept is not None else None
+        ahead = _next_momentum(update, left, kept) if kept is not None else None
         if kept is None or ahead is None:
             continue
         divisor, coming = ahead
@@ -149,7 +149,7 @@ def _kept_product(update: Update, atom: int) -> int | None:
     return monomial[0][0] if is_kept and close(record.parts[0].get(ONE, 0.0), -value) else None
 
 
-def _momentum_ahead(update: Update, factors: Monomial, kept: int) -> tuple[int, Sum] | None:
+def _next_momentum(update: Update, factors: Monomial, kept: int) -> tuple[int, Sum] | None:
     """Return the atom `1 - P' * u` among divisors, and u."""
     for atom, exponent in factors:
         record = update.forms.atoms[atom]

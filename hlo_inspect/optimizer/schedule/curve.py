@@ -36,20 +36,20 @@ class Curve:
         """Return the value at a counter; NaN if it is undefined."""
         if self.kind == "constant":
             return self.base
-        inside = counter if self.inner is None else self.inner.value(counter)
+        inner_value = counter if self.inner is None else self.inner.value(counter)
         try:
-            return self.base + self.scale * self._function(inside)
+            return self.base + self.scale * self._function(inner_value)
         except (ArithmeticError, ValueError):
             return math.nan
 
-    def _function(self, inside: float) -> float:
+    def _function(self, inner_value: float) -> float:
         if self.kind == "cosine":
-            return math.cos(inside)
+            return math.cos(inner_value)
         if self.kind == "power":
-            return math.pow(inside, self.parameter)
+            return math.pow(inner_value, self.parameter)
         if self.kind == "exponential":
-            return math.pow(self.parameter, inside)
-        return inside if self.kind == "linear" else math.floor(inside + NEARLY)
+            return math.pow(self.parameter, inner_value)
+        return inner_value if self.kind == "linear" else math.floor(inner_value + NEARLY)
 
     def passed(self, counter: int) -> float:
         """Return the steps since the whole part of a rising line reached its value at a counter; 0 for another function."""
@@ -65,16 +65,16 @@ class Curve:
         rises = 1 if self.scale > 0 else -1
         if self.inner is None:
             return rises
-        within = self.inner.direction(low, high)
+        inner_direction = self.inner.direction(low, high)
         ends = self.inner.value(low), self.inner.value(high)
-        if within is None or math.isnan(ends[0] + ends[1]):
+        if inner_direction is None or math.isnan(ends[0] + ends[1]):
             return None
         if self.kind == "cosine":
-            return -rises * within if min(ends) >= 0 and max(ends) <= math.pi else None
+            return -rises * inner_direction if min(ends) >= 0 and max(ends) <= math.pi else None
         if self.kind == "power":
             sign = 1 if self.parameter > 0 else -1
-            return rises * within * sign if min(ends) > 0 or (min(ends) == 0 and sign > 0) else None
-        return rises * within * (-1 if self.kind == "exponential" and self.parameter < 1 else 1)
+            return rises * inner_direction * sign if min(ends) > 0 or (min(ends) == 0 and sign > 0) else None
+        return rises * inner_direction * (-1 if self.kind == "exponential" and self.parameter < 1 else 1)
 
 
 def constant(value: float) -> Curve:

@@ -140,11 +140,11 @@ class _Range:
             return None
         return lambda counter: left.value(counter) - right.value(counter)
 
-    def _compared(self, how: str, left: Curve, right: Curve) -> Curve | None:
+    def _compared(self, direction: str, left: Curve, right: Curve) -> Curve | None:
         difference = self._difference(left, right)
         if difference is None or self._changes(lambda counter: _sign(difference(counter))):
             return None
-        value = apply("compare", how, [_sign(difference(self.first)), 0.0])
+        value = apply("compare", direction, [_sign(difference(self.first)), 0.0])
         return None if value is None else curves.constant(value)
 
     def _larger(self, left: Curve, right: Curve) -> Curve | None:
@@ -197,12 +197,12 @@ class _Range:
         return then if condition.base else other
 
     def _conjunction(self, parts: list[Curve | None]) -> Curve | None:
-        return self._decided(parts, 0.0)
+        return self._decide(parts, 0.0)
 
     def _disjunction(self, parts: list[Curve | None]) -> Curve | None:
-        return self._decided(parts, 1.0)
+        return self._decide(parts, 1.0)
 
-    def _decided(self, parts: list[Curve | None], strong: float) -> Curve | None:
+    def _decide(self, parts: list[Curve | None], strong: float) -> Curve | None:
         """Return a truth that one of two operands decides, or both together."""
         truths = [float(bool(part.base)) if part is not None and part.kind == "constant" else None for part in parts]
         if strong in truths:

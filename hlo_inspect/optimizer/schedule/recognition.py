@@ -87,8 +87,8 @@ class Segment:
         if self.kind == "staircase":
             every = int(self.every)
             return [self.first + every * n + every // 2 for n in {0, 1, 2, length // every // 2} if every * (n + 1) <= length]
-        near = [n for n in (1, 10, 100, 1000, 10_000) if n < length]
-        return [self.first + n for n in (*near, *(length * n // 7 for n in range(7)), length - 1)]
+        small_counters = [n for n in (1, 10, 100, 1000, 10_000) if n < length]
+        return [self.first + n for n in (*small_counters, *(length * n // 7 for n in range(7)), length - 1)]
 
 
 def format_segments(parts: Sequence[Segment]) -> str:
@@ -279,9 +279,9 @@ def _is_shared(left: Piece, right: Piece, scale: float) -> bool:
 def _continues(curve: Curve, piece: Piece, scale: float) -> bool:
     if piece.first == piece.last:
         return are_equal_at(curve, piece.curve, [piece.first], scale)
-    far = min(piece.last, piece.first + FAR)
-    same = curve.kind == piece.curve.kind
-    return same and are_equal_at(curve, piece.curve, [piece.first, (piece.first + far) // 2, far], scale)
+    end = min(piece.last, piece.first + FAR)
+    is_same_kind = curve.kind == piece.curve.kind
+    return is_same_kind and are_equal_at(curve, piece.curve, [piece.first, (piece.first + end) // 2, end], scale)
 
 
 # -- segments -----------------------------------------------------------------------------------------------------------

@@ -120,8 +120,8 @@ class Products:
             return None
         order = tuple(range(len(shape.dimensions)))
         place = factor.place
-        for before in frames.back_from(place):
-            moved = self._reordered(place, before, order) if before != place else order
+        for before in frames.trace_back(place):
+            moved = self._reorder(place, before, order) if before != place else order
             if moved is None:
                 return None
             order, place = moved, before
@@ -177,7 +177,7 @@ class Products:
         rows = computation.rows if computation is not None else NO_ROWS
         return not rows.column.marked or rows.opcodes[max(rows.column.marked)] not in _MADE
 
-    def _reordered(self, place: Place, before: Place, order: tuple[int, ...]) -> Order:
+    def _reorder(self, place: Place, before: Place, order: tuple[int, ...]) -> Order:
         """Return the numbers of dimensions one step further back."""
         frames = self._frames
         opcode = frames.opcode(place)

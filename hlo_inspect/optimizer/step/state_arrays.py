@@ -92,13 +92,13 @@ class TrainingStep:
                 continue
             args = tuple(map(resolved.__getitem__, graph.args[node]))
             is_left_out = self.is_move is not None and node not in self.exchanged and self.is_move(node)
-            same = args[0] if is_left_out else node if args == graph.args[node] else None
-            if same is None:
-                same = _decide(graph, graph.ops[node], args)
-            if same is None:
-                same = graph.make(graph.ops[node], args, graph.attributes[node], graph.sizes[node])
-                self.exchanged |= {same} if node in self.exchanged else set()
-            resolved[node] = graph.truth(self.guards[same]) if same in self.guards else same
+            unchanged = args[0] if is_left_out else node if args == graph.args[node] else None
+            if unchanged is None:
+                unchanged = _decide(graph, graph.ops[node], args)
+            if unchanged is None:
+                unchanged = graph.make(graph.ops[node], args, graph.attributes[node], graph.sizes[node])
+                self.exchanged |= {unchanged} if node in self.exchanged else set()
+            resolved[node] = graph.truth(self.guards[unchanged]) if unchanged in self.guards else unchanged
         return resolved
 
 
@@ -292,7 +292,7 @@ def find_exchanges(graph: Graph, nodes: Sequence[int], moves: set[int]) -> set[i
     own: dict[int, int] = {}  # the bases that a node holds unchanged
     moved: dict[int, int] = {}  # the bases that it holds in a changed form
     of_operands: dict[int, int] = {}  # the other permutes with the same operand
-    met = 0
+    meeting = 0
     for node in order:
         args = graph.args[node]
         unmoved_here, moved_here, others = (
@@ -302,8 +302,8 @@ def find_exchanges(graph: Graph, nodes: Sequence[int], moves: set[int]) -> set[i
             unmoved_here, moved_here = bits.get(node, 0), with_bits(unmoved_here, moved_here)
             others = of_operand[permutes[node]] & ~unmoved_here if node in permutes else 0
         own[node], moved[node], of_operands[node] = unmoved_here, moved_here, others
-        met |= unmoved_here & (moved_here | others)
-    return {node for node in permutes if (bits[node] | moved[node]) & met}
+        meeting |= unmoved_here & (moved_here | others)
+    return {node for node in permutes if (bits[node] | moved[node]) & meeting}
 
 
 def has_resharded_output(

@@ -281,16 +281,16 @@ class Successions:
 
         It is the input that is no alias, or the input that more outputs depend on.
         """
-        averaged = self._averaged(self._nodes[number])
+        averaged = self._average_operands(self._nodes[number])
         if averaged is None:
             return None
         alias = self._aliases[number]
         if alias in averaged:
             return averaged[0] if alias == averaged[1] else averaged[1]
-        reached = self._reached(averaged)
+        reached = self._count_dependents(averaged)
         return max(averaged, key=reached.__getitem__) if reached[averaged[0]] != reached[averaged[1]] else averaged[1]
 
-    def _averaged(self, node: int) -> tuple[Input, Input] | None:
+    def _average_operands(self, node: int) -> tuple[Input, Input] | None:
         """Return the inputs `a` and `b` of `k * a + (1 - k) * b`."""
         graph = self._graph
         if graph.ops[node] != "add":
@@ -305,7 +305,7 @@ class Successions:
                     return self._by_node[others[0]], self._by_node[b]
         return None
 
-    def _reached(self, sources: Iterable[Input]) -> Counter[Input]:
+    def _count_dependents(self, sources: Iterable[Input]) -> Counter[Input]:
         """Return the number of outputs that depend on each of `sources`."""
         bits = {node: 1 << number for number, (node, source) in enumerate(self._by_node.items()) if source in sources}
         below = self._graph.bits_below(self._nodes, bits)
@@ -389,7 +389,7 @@ class Successions:
             if inside and (self._is_float(number) or (result.shape.elements == 1 and mine.bit_count() <= 2)):
                 inputs_held[number] = inside
             if fitting and self._is_float(number) and result.shape.elements != 1:
-                around = inputs_by_bit.get(bits.get(node, 0), 0) | (anywhere & self._followed(number))
+                around = inputs_by_bit.get(bits.get(node, 0), 0) | (anywhere & self._followed_inputs(number))
                 kept[number] = [source for _, source in sorted(map(by_bit.__getitem__, each_bit(fitting & ~mine & around)))]
         return inputs_held, kept
 
@@ -402,7 +402,7 @@ class Successions:
                 inputs_by_bit[bit] = inputs_by_bit.get(bit, 0) | holding
         return inputs_by_bit
 
-    def _followed(self, number: int) -> int:
+    def _followed_inputs(self, number: int) -> int:
         """Return the inputs, as bits, on which an opaque output depends."""
         place = self._graph.places.get(self._nodes[number])
         return max(0, self._dependence.inputs(place)) if place is not None else 0

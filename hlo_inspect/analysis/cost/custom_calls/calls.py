@@ -95,8 +95,8 @@ class StepCall(NamedTuple):
         return Bounds.exactly(amount).times(self.runs)
 
     def _unknown_reason(self, figure: CallFigure) -> str:
-        why = self.cost.fault or (f"there is no rule for {self.target}" if self.is_unknown else "")
-        return f"{self.instruction.name} (line {self.line}): {_MISSING[figure] if figure == 'bytes' or not why else why}"
+        reason = self.cost.fault or (f"there is no rule for {self.target}" if self.is_unknown else "")
+        return f"{self.instruction.name} (line {self.line}): {_MISSING[figure] if figure == 'bytes' or not reason else reason}"
 
 
 def total_of_step(calls: Iterable[StepCall], figure: CallFigure) -> Bounds:

@@ -127,7 +127,7 @@ def library_rule(target: str) -> Rule | None:
     return partial(_routine, name=name) if name in _ROUTINES else None
 
 
-def _comparing(op: Operation) -> CallCost:
+def _comparison_cost(op: Operation) -> CallCost:
     """Return the cost of a call that compares: comparisons are no FLOPs (`HloCostAnalysis::HandleTopK`)."""
     return plain_cost(op, 0)
 
@@ -200,10 +200,10 @@ def _norm(op: Operation) -> CallCost:
     `kind` of `CudnnNormBackendConfig` is LAYER_FWD_INFER (0), LAYER_FWD_TRAIN (1) or LAYER_BWD (2).
     """
     kind = str(config_of(op).member("cudnn_norm_backend_config").get("kind", "LAYER_FWD_INFER"))
-    each = {"LAYER_BWD": _NORM_BACKWARD, "2": _NORM_BACKWARD}.get(kind, _NORM_FORWARD)
+    flops_per_element = {"LAYER_BWD": _NORM_BACKWARD, "2": _NORM_BACKWARD}.get(kind, _NORM_FORWARD)
     if kind not in {"LAYER_FWD_INFER", "LAYER_FWD_TRAIN", "LAYER_BWD", "0", "1", "2"}:
         raise UnknownCostError(f"kind in its backend_config is {kind[:40]}, an unknown value")
-    return plain_cost(op, each * elements(op.operand_array(0)), "leading term")
+    return plain_cost(op, flops_per_element * elements(op.operand_array(0)), "leading term")
 
 
 # -- matrix multiplications ---------------------------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ def _te_grouped_gemm(op: Operation) -> CallCost:
     return matmul_cost(op, 2 * elements(result) * (elements(lhs) // rows), "shapes", at_full_lengths=True)
 
 
-RULES: dict[str, Rule] = dict.fromkeys(_COMPARING, _comparing)
+RULES: dict[str, Rule] = dict.fromkeys(_COMPARING, _comparison_cost)
 RULES |= {
     "__cublas$gemm": _gemm,
     "__cublas$lt$matmul": _gemm,
