@@ -232,7 +232,7 @@ class CallGraph:
 
 
 def _figures_of_call(calls: Sequence[Call], inclusive: Mapping[str, Mapping[_Figure, Bounds]]) -> dict[_Figure, Bounds]:
-    """Return what the calls of one instruction add to the figures of its computation."""
+    """Return the figures that the calls of one instruction add to its computation."""
     callees = [inclusive.get(call.callee, {}) for call in calls]
     if len(calls) > 1 and calls[0].instruction.opcode == "conditional":
         return _branch_bounds(callees, f"{calls[0].times.reason}, which differ")

@@ -204,12 +204,12 @@ def without_metadata(text: str) -> str:
     if _BEGIN not in text:
         return text
     bare = _remove_to_brace(text)
-    if '"' not in bare and "*" not in bare:  # else what looked like metadata may be in a string or a comment, or not all of it
+    if '"' not in bare and "*" not in bare:  # else the match may be in a string or a comment, or a part of the metadata
         return bare
-    if text.count("/*") != text.count("/*index="):  # a comment may hold what looks like metadata or begins a string
+    if text.count("/*") != text.count("/*index="):  # a comment may hold text like metadata, or a quote
         return _STRING_OR_METADATA.sub(r"\1", text)
     if '"' not in bare:
         return bare
     if '\\"' not in text and not any(part.count('"') % 2 for part in (*text.split("\n"), *text.split(_BEGIN))):
-        return _METADATA.sub("", text)  # all strings are closed, and what looks like metadata begins outside of them
+        return _METADATA.sub("", text)  # all strings are closed, and the match begins outside of them
     return _STRING_OR_METADATA.sub(r"\1", text)

@@ -232,7 +232,7 @@ class _ValueReader:
         return state
 
     def _close_loop(self, state: Value, result: Value) -> None:
-        """Add what the body returns to the operands of the loop's state."""
+        """Add the result of the body to the operands of the loop's state."""
         operands = self.graph.operands
         self.graph.is_ordered = False
         if isinstance(state, tuple) and isinstance(result, tuple):

@@ -183,7 +183,7 @@ class Induction:
         return self._value(_Frame(self._computation_of(loop), self._resolve_parameter), loop, 0, element).offset
 
     def _step(self, loop: Instruction, element: ShapeIndex) -> int:
-        """Return what an iteration adds to an element of the state."""
+        """Return the number that an iteration adds to an element of the state."""
         frame, root = self._enter(loop.callee("body"), "body", _state)
         after = self._follow(frame, root, element)
         if after.element != element:

@@ -21,7 +21,7 @@ ELEMENTWISE: dict[str, int] = {
     **dict.fromkeys(opcodes_that_are("flop"), WORK.index("flops")),
     **dict.fromkeys(opcodes_that_are("transcendental"), WORK.index("transcendentals")),
 }
-"""The figure that an opcode adds 1 to for each element of its result, whatever the element's type.
+"""The figure that an opcode increases by 1 for each element of its result, for any element type.
 
 A transcendental is no FLOP (`HloCostAnalysis::HandleElementwiseOp`).
 """
@@ -123,7 +123,7 @@ def select_and_scatter(op: Operation, applied: Applied) -> Work:
 
 
 def sort(op: Operation) -> Work:
-    """Count n · ⌈log2 n⌉, whatever the comparison costs (`HloCostAnalysis::HandleSort`)."""
+    """Count n · ⌈log2 n⌉, for any cost of the comparison (`HloCostAnalysis::HandleSort`)."""
     count = elements(op.operand_shape(0))
     return Work(count * (count - 1).bit_length()) if count else Work()
 

@@ -94,7 +94,7 @@ class OutOfMemory:
 
 
 def read_reports(lines: Iterable[tuple[int, str]]) -> list[OutOfMemory]:
-    """Read the reports among numbered lines of a log, whatever precedes XLA's words on each line.
+    """Read the reports among numbered lines of a log. Any prefix may precede XLA's words on a line.
 
     A report that is printed twice, as tracebacks do, is returned once.
     """

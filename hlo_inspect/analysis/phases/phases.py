@@ -118,7 +118,7 @@ class Phases:
         ]
 
     def graph_phase(self, instruction: Instruction) -> str:
-        """Return the phase by the graph in the first call of an instruction's computation, whatever its name says."""
+        """Return the phase by the graph in the first call of an instruction's computation. Its name does not count."""
         graph = self._graph()
         calls = graph.calls_of(instruction) if graph is not None else []
         if graph is None or not calls:

@@ -1,4 +1,4 @@
-"""The steps of a module in time: what each computation runs, issues and waits for, in the order of the text.
+"""The steps of a module in time: runs, issues and waits of each computation, in the order of the text.
 
 Starts and dones follow XLA's schedules: `X-start` and `X-done` by their operands, and an async-start of a computation. On TPU a
 fusion starts an asynchronous collective and another fusion ends it; fusions between them carry copies of it. If a collective's

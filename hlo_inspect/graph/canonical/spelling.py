@@ -129,7 +129,7 @@ class Speller:
         callees = []
         for attribute, in_form, number in attributes.callees:
             text = in_form if number is None else places[number]
-            names = () if "=" in text else tuple(_NAME.findall(text))  # what is still in place is too deep in others to be read
+            names = () if "=" in text else tuple(_NAME.findall(text))  # the remaining names are nested too deep to be read
             callees.append(Callees(attribute, names, text.startswith("{")))
         in_form, number = attributes.channel
         return attributes.attributes, tuple(callees), attributes.predecessors, in_form if number is None else places[number]

@@ -1,6 +1,6 @@
 """Norms of tensors in expressions: `sqrt(sum(x ** 2))`, over all of a tensor or over several of them.
 
-Clipping is looked for in the form that a rule takes for its gradient.
+Clips are searched in the form that a rule takes as its gradient.
 
 By norm: `norm < limit ? g : g * limit / norm`, `g * min(1, limit / (norm + epsilon))`, `g * limit / max(norm, limit)`. The
 limit is what the norm is compared with: a factor of 1 is simplified away. By value: `clamp(-limit, g, limit)`.

@@ -18,7 +18,7 @@ _KINDS = {"opaque": "x", "value": "v"}
 
 
 def describe(forms: NormalForms, form: Sum, depth: int = 6) -> str:
-    """Format a sum as one line; replace what lies deeper than `depth` by an ellipsis."""
+    """Format a sum as one line; replace parts deeper than `depth` by an ellipsis."""
     if not form:
         return "0"
     if depth == 0:

@@ -1,4 +1,4 @@
-"""Judgement whether a rule's gradient can be the result of a backward pass.
+"""Test that a rule's gradient can be the result of a backward pass.
 
 Solvers, samplers, recurrent cells and physics take steps that look like descent, `x' = x - h * f(x)`. What separates a gradient
 from a field `f` is the way back. On the way to the loss a weight is multiplied with a cofactor. The gradient of that product is

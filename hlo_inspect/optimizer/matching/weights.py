@@ -153,7 +153,7 @@ class WeightFilter:
     def _values_added(self, form: Sum) -> int:
         """Return the values, as bits, that are terms of a sum, or of a choice in it, with scalar factors.
 
-        An average may add what a weight was before the step, while a gradient holds other weights as factors.
+        An average may add the old value of a weight, while a gradient holds other weights as factors.
         """
         values = 0
         stack = [form]

@@ -66,7 +66,7 @@ class StateArray:
 
 @dataclass(slots=True)
 class TrainingStep:
-    """The arrays of one step by output, and what is assumed about it.
+    """The arrays of one step by output, and the assumptions about the step.
 
     `guards` are the conditions assumed to hold (or not). `parts` are the slices that replace a whole input, because no other
     part of it is used. `results` are the nodes of all outputs. If arrays come back in another sharding, `is_move` tells the
