@@ -1,7 +1,7 @@
-"""Counts of a dump with plain expressions and none of the package's code: reports have to agree with them.
+"""Counts of a dump by regular expressions, without the package's code. Reports have to agree with them.
 
-It knows the text as XLA's printers write it, one instruction a line, and no more. A TPU's collectives inside of fusions are
-several lines for one transfer, which lines alone do not tell: `count_dump` refuses those.
+It reads text as XLA's printers write it, one instruction a line. TPU splits one collective over lines of several fusions, which
+a count of lines cannot join: `count_dump` refuses such text.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ COLLECTIVES = (
 
 
 class Line(NamedTuple):
-    """Instruction as its line has it; `operands` is the text up to the first closing parenthesis."""
+    """Instruction of one line; `operands` is the text up to the first closing parenthesis."""
 
     root: str
     name: str
@@ -56,7 +56,7 @@ def lines(body: str) -> list[Line]:
 
 
 def count_dump(text: str) -> Counts:
-    """Return the figures of the module in `text`. Raise ValueError if lines alone do not tell its collectives."""
+    """Return the figures of the module in `text`. Raise ValueError if its collectives cannot be counted by lines."""
     if _FUSED_ON_TPU.search(text):
         raise ValueError("collectives inside of TPU fusions: counting lines does not tell how many transfers they are")
     counts = Counts(0, Counter(), Counter(), Counter(), Counter())
@@ -84,7 +84,7 @@ def _transfers(body: list[Line]) -> Iterator[tuple[str, int]]:
 
 
 def _operand_bytes(shape: str, index: str) -> int:
-    """Bytes of a shape, or of the element of a flat tuple that `#i` behind the operand names."""
+    """Return the bytes of a shape, or of the element of a flat tuple that `#i` behind the operand names."""
     arrays = _ARRAY.findall(shape)
     if index:
         arrays = [arrays[int(index[1:])]]
@@ -92,7 +92,7 @@ def _operand_bytes(shape: str, index: str) -> int:
 
 
 def array_bytes(dtype: str, dimensions: str) -> int:
-    """Elements × bytes of one: the bits that the type's name tells in whole bytes, one byte for `pred`, none for `token`."""
+    """Return the elements times the bytes of one element: from the bits in the type's name, 1 for `pred`, 0 for `token`."""
     bits = re.search(r"\d+", dtype)
     size = -(-int(bits[0]) // 8) if bits else int(dtype == "pred")
     for dimension in dimensions.split(",") if dimensions else ():

@@ -1,4 +1,4 @@
-"""The figures that are measured: what each is, what it has to be, and what it aims at."""
+"""The measured figures: meaning, required value and target of each."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from hlo_inspect.report.options import needed_tables, shown_tables
 from hlo_inspect.request import PhasesFrom, Request
 
 EVERYTHING = ("summary", "params", "fusions", "collectives", "cost", "optimizer")
-"""Passes that the row `everything` has measured from the first version on. Later passes have rows of their own."""
+"""Passes of the row `everything`, the same since the first version. Later passes have rows of their own."""
 
 PROFILE = "h100-sxm"
 PLANTED = 500
@@ -36,7 +36,7 @@ TINY_MODULES = 10_000
 
 
 class Figure(NamedTuple):
-    """Row of the table. If `larger_is_better`, it is a speed relative to another; else the smallest is best."""
+    """Row of the table. If `larger_is_better`, it is a speed relative to another; else a smaller value is better."""
 
     name: str
     unit: str
@@ -140,7 +140,7 @@ def _command(name: str, *inputs: Path) -> None:
 
 
 def growth_by_layers(texts: Mapping[int, Path], rounds: int) -> dict[Figure, float]:
-    """Return how many times as long everything takes for twice the layers; `texts` are paths by number of layers."""
+    """Return the factor of the time of everything if the layers double; `texts` are paths by number of layers."""
     seconds = round_robin({number: partial(READINGS[ALL], path) for number, path in texts.items()}, rounds)
     least, most = min(texts), max(texts)
     doublings = (most // least).bit_length() - 1
@@ -148,7 +148,7 @@ def growth_by_layers(texts: Mapping[int, Path], rounds: int) -> dict[Figure, flo
 
 
 def graph_bytes(path: Path) -> dict[Figure, float]:
-    """Return the bytes of Python per instruction, without the text, of a module that is read with its graph."""
+    """Return the bytes of Python objects per instruction of a module that is read with its graph, without the text."""
     gc.collect()
     tracemalloc.start()
     try:
@@ -171,8 +171,8 @@ def tiny_modules(parse: Callable[[str], object]) -> dict[Figure, float]:
     return {TINY_MODULE: ours / theirs}
 
 
-def starts(dump: Path, rounds: int) -> dict[Figure, float]:
-    """Processor time of whole commands, in times of what importing click, or click and rich, takes."""
+def start_times(dump: Path, rounds: int) -> dict[Figure, float]:
+    """Return the processor time of whole commands, divided by the time to import click, or click and rich."""
     commands = {
         "click": ("-c", "import click"),
         "rich": ("-c", "import click, rich.table, rich.console"),

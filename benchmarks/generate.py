@@ -1,7 +1,7 @@
 """Writes large HLO text: a real dump's computations, names and collectives, repeated with renumbered ids.
 
-Each copy has names and channels of its own, so that the text is as valid as the dump. What the text holds is worked out from
-the dump's counts and written beside it as JSON.
+Each copy has names and channels of its own, so that the text is as valid as the dump. The facts of the text follow from the
+dump's counts; they are written beside it as JSON.
 
     python -m benchmarks.generate DUMP OUTPUT --size 1GB [--one-entry]
 """
@@ -33,7 +33,7 @@ _ROOT = re.compile(r"^(\s+)ROOT ", re.MULTILINE)
 
 
 class Template:
-    """Text of which copies are made: in copy number j each name ends in `.j` and channels are moved up by j × `step`."""
+    """Text to copy: in copy number j each name ends in `.j`, and channels are increased by j × `step`."""
 
     def __init__(self, text: str, step: int) -> None:
         self.text = text
@@ -69,7 +69,7 @@ class Base:
         return Template(_ENTRY_LINE.sub("", self.entry.text), self._step)
 
     def entry_parts(self) -> tuple[str, Template]:
-        """First line and parameters of the one entry, as in copy 0, and what of the entry is repeated behind them."""
+        """First line and parameters of the only entry, as in copy 0, and the lines of the entry that each copy repeats."""
         shared = {line.name for line in self.parameters}
         text = _MARKED.sub(lambda match: f"{match[1]}.0" if match[1] in shared else match[0], self.entry.text)
         first, *body = text.splitlines(keepends=True)
@@ -83,7 +83,7 @@ def _is_parameter(line: str) -> bool:
 
 
 def _marked(text: str, names: set[str]) -> str:
-    """`text` with a mark behind each of `names`, at its definition and its uses, and channels between marks."""
+    """Return `text` with a mark behind each of `names`, at its definition and its uses, and with channels between marks."""
 
     def mark(match: re.Match[str]) -> str:
         if match["channel"]:
@@ -94,7 +94,7 @@ def _marked(text: str, names: set[str]) -> str:
 
 
 def calling_entry(base: Base, copies: int) -> Iterator[str]:
-    """Text whose last computation calls the dump's entry once for each copy."""
+    """Return text whose last computation calls the dump's entry once for each copy."""
     callee = base.entry_as_callee()
     yield base.header
     for number in range(copies):
@@ -115,7 +115,7 @@ def _by_number(parameters: list[Line]) -> list[Line]:
 
 
 def one_entry(base: Base, copies: int) -> Iterator[str]:
-    """Text with one entry that holds the instructions of the dump's entry once for each copy, the parameters once."""
+    """Return text with one entry: the instructions of the dump's entry once for each copy, the parameters once."""
     begin, repeated = base.entry_parts()
     yield base.header
     for number in range(copies):
@@ -137,11 +137,11 @@ def copies_for(base: Base, size: int) -> int:
 def expected(counts: Counts, copies: int, *, whole_entry: bool) -> dict[str, int]:
     """Return the facts of the generated text, under the names that reports give them."""
     parameters = Counter(parameter=counts.entry_opcodes["parameter"])
-    if whole_entry:  # the parameters are there once
+    if whole_entry:  # one set of parameters for all copies
         entry = _times(counts.entry_opcodes - parameters, copies) + parameters
         opcodes = _times(counts.opcodes - parameters, copies) + parameters
         computations = copies * (counts.computations - 1) + 1
-    else:  # the entry is called from another one, which has parameters of its own
+    else:  # the dump's entry is called from the new entry, which has parameters too
         entry = parameters + Counter(call=copies)
         opcodes = _times(counts.opcodes, copies) + entry
         computations = copies * counts.computations + 1
@@ -185,7 +185,7 @@ def read_base(path: Path) -> Base:
 
 
 def size_in_bytes(text: str) -> int:
-    """`1GB`, `100MB`, `64KB` or plain bytes; the units are decimal."""
+    """Parse `1GB`, `100MB`, `64KB` or plain bytes; the units are decimal."""
     number, unit = (text[:-2], UNITS[text[-2:].upper()]) if text[-2:].upper() in UNITS else (text, 1)
     if not number.isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} is no size such as 100MB")

@@ -32,7 +32,7 @@ def append(measured: Mapping[str, Mapping[Figure, float]], path: Path = HISTORY)
 
 
 def read_history(path: Path = HISTORY) -> list[Run]:
-    """Return all runs, those of one commit as one: the later value of a figure wins."""
+    """Return all runs, with the runs of one commit joined: the later value of a figure wins."""
     runs: dict[str, Run] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         run = Run(**json.loads(line))

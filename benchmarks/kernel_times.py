@@ -1,8 +1,7 @@
 """Times of kernels against the compiler's own estimates: `python -m benchmarks.kernel_times PROFILE DUMP…`.
 
-The compiler's estimates are those of `estimated_cycles`, in seconds of the profile's clock. Those below 0.95 of the fixed cost
-of a kernel are of kernels that the compiler took for ones in memory on the chip; ranks and ratios leave them out, the check of
-the bound does not.
+The compiler's estimates are `estimated_cycles`, in seconds of the profile's clock. If an estimate is below 0.95 of a kernel's
+fixed cost, the compiler assumed memory on the chip. Ranks and ratios leave such kernels out; the check of the bound does not.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ from hlo_inspect.hlo.read.reader import read_modules
 
 ABOVE_FIXED_COST = 0.95
 LOOSE_BOUND = 1.05
-"""A bound may exceed the compiler's estimate by so much, which rounds."""
+"""A bound may exceed the compiler's estimate by this, because the compiler rounds."""
 MANY = 20
 """Ranks of fewer kernels say little."""
 
 
 class KernelMeasurement(NamedTuple):
-    """A kernel with seconds of one run: at least, by the model, and by the compiler."""
+    """A kernel with seconds of one run: bound, estimate of the model, estimate of the compiler."""
 
     name: str
     bound_s: float
@@ -46,8 +45,11 @@ class KernelMeasurement(NamedTuple):
         return 0.5 <= self.estimate_s / self.compiler_s <= 2
 
 
-def measured(path: Path, profile: HardwareProfile) -> Iterator[KernelMeasurement]:
-    """Return the kernels of a dump that have an estimate of the compiler. A device of half a chip has half of the figures."""
+def measure_kernels(path: Path, profile: HardwareProfile) -> Iterator[KernelMeasurement]:
+    """Return the kernels of a dump with an estimate of the compiler.
+
+    A device of half a chip has half of the profile's figures.
+    """
     for module in read_modules(open_source(path), KERNEL_WANTS):
         context = Context(module, options=ParsedOptions(MachineOptions((profile,))))
         times = context.on_machine.kernel_times
@@ -60,7 +62,7 @@ def measured(path: Path, profile: HardwareProfile) -> Iterator[KernelMeasurement
 
 
 def above_fixed_cost(kernels: Sequence[KernelMeasurement], profile: HardwareProfile) -> list[KernelMeasurement]:
-    """Return the kernels that the compiler did not take for kernels in memory on the chip."""
+    """Return the kernels for which the compiler did not assume memory on the chip."""
     return [kernel for kernel in kernels if kernel.compiler_s >= ABOVE_FIXED_COST * (profile.kernel_overhead or 0)]
 
 
@@ -86,7 +88,7 @@ def _ranks(values: Sequence[float]) -> list[float]:
 
 
 class Agreement(NamedTuple):
-    """Distance of the model from the compiler: over `compared` kernels above the fixed cost, of `read`."""
+    """Distance of the model from the compiler, over `compared` of `read` kernels: those above the fixed cost."""
 
     read: int
     loose_bounds: int
@@ -124,7 +126,7 @@ def main() -> None:
     pooled: list[KernelMeasurement] = []
     ranks = []
     for path in options.dumps:
-        kernels = list(measured(path, profile))
+        kernels = list(measure_kernels(path, profile))
         agreement = Agreement.measure(kernels, profile)
         pooled += kernels
         ranks += [agreement.correlation] if agreement.compared >= MANY else []

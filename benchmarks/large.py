@@ -1,4 +1,4 @@
-"""Large generated text: its peak memory, whether its facts are those that are stated beside it, and two processes on it."""
+"""Large generated text: its peak memory, the check of its facts against the stated facts, and the speed of two processes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def peak_of_collectives(path: Path, facts: Mapping[str, Any]) -> str:
 
 
 def check_facts(path: Path, *passes: str) -> bool:
-    """Print and return True if reports of a generated text have its stated facts, as far as these passes give them."""
+    """Compare reports of a generated text with its stated facts, as far as these passes give them. Return True if all agree."""
     if not expected_path(path).exists():
         return True
     stated = json.loads(expected_path(path).read_text(encoding="utf-8"))
@@ -53,7 +53,7 @@ def check_facts(path: Path, *passes: str) -> bool:
 def measure_size(path: Path) -> tuple[dict[Figure, float], bool]:
     """Return the peak of `summary`, and True if reports of the generated text have its facts.
 
-    The facts of the summary of a larger text would be all that this takes time for.
+    The facts of `summary` are checked up to `SUMMARY_LIMIT` bytes, because that takes long.
     """
     print(f"{path.name}: {path.stat().st_size / MEGABYTE:.1f} MB")
     print(peak_of_collectives(path, json.loads(expected_path(path).read_text(encoding="utf-8"))))
@@ -66,9 +66,12 @@ def measure_size(path: Path) -> tuple[dict[Figure, float], bool]:
 
 
 def speed_of_two_processes(base: Path, rounds: int) -> dict[Figure, float]:
-    """Return the speed of `-j 2` on one module relative to `-j 1`, in seconds of the clock: two cores have to be free."""
+    """Return the speed of `-j 2` on one module relative to `-j 1`.
+
+    It is measured in wall-clock time, so two cores must be free.
+    """
     seconds = {"1": float("inf"), "2": float("inf")}
-    with generated(base, TWO_PROCESSES_SIZE, "one_entry") as path:
+    with temporary_text(base, TWO_PROCESSES_SIZE, "one_entry") as path:
         for _ in range(rounds):
             for jobs, least in seconds.items():
                 begin = time.perf_counter()
@@ -78,8 +81,8 @@ def speed_of_two_processes(base: Path, rounds: int) -> dict[Figure, float]:
 
 
 @contextmanager
-def generated(base: Path, size: int, form: str) -> Iterator[Path]:
-    """Text of about `size` bytes from a dump in one form, which is removed when it is done with."""
+def temporary_text(base: Path, size: int, form: str) -> Iterator[Path]:
+    """Generate a text of about `size` bytes from a dump in one form, and remove it at the end."""
     path = OUTPUT / f"{base.name.split('.')[0]}.{form}.{size}.txt"
     generate(read_base(base), path, size, whole_entry=form == "one_entry")
     try:

@@ -1,4 +1,4 @@
-"""Times and memory, measured so that a busy machine misleads as little as can be."""
+"""Times and memory, measured so that a busy machine changes them as little as possible."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# A process's peak counts what it was forked from, so the command is started by an interpreter that holds nothing.
+# A process's peak includes the memory of its parent at the fork, so a bare interpreter starts the command.
 _LAUNCHER = """
 import json, resource, subprocess, sys, time
 begin = time.perf_counter()
@@ -54,7 +54,7 @@ K = TypeVar("K")
 def round_robin(functions: Mapping[K, Callable[[], object]], rounds: int) -> dict[K, float]:
     """Return the least processor time of each function, after one call that is not counted.
 
-    They take turns, so that a slow spell of the machine meets all of them. Other work only adds to a time.
+    The functions take turns, so that a slow spell of the machine affects all of them. Other work only adds to a time.
     """
     seconds: dict[K, list[float]] = {name: [] for name in functions}
     for number in range(rounds + 1):
@@ -66,7 +66,7 @@ def round_robin(functions: Mapping[K, Callable[[], object]], rounds: int) -> dic
 
 
 def least_of_commands(commands: Mapping[str, Sequence[str]], rounds: int) -> dict[str, float]:
-    """Return the least seconds of each call of Python with these arguments, in turn, after one that is not counted."""
+    """Return the least seconds of each call of Python with these arguments, in turn, after an uncounted call."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     least = dict.fromkeys(commands, float("inf"))
     for number in range(rounds + 1):

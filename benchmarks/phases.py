@@ -1,10 +1,10 @@
-"""Phases of training steps by the graph of values, with metadata hidden, against those by the metadata.
+"""Phases of training steps by the graph of values, without metadata, compared with the phases by metadata.
 
     python -m benchmarks.phases DUMP_OR_DIRECTORY… [--wrong]
 
 Each dump is read twice: as it is, with phases by name, and without its metadata, with phases by the graph. The table has the
-share of the named phases that the graph confirms. Collectives count by operand bytes, kernels by the bytes that they read and
-write, matrix multiplications by their number. For kernels, forward against loss is a column of its own: metadata decides it by
+share of the named phases that the graph confirms. Collectives count by operand bytes, kernels by accessed bytes, matrix
+multiplications by their number. For kernels, confusions of forward and loss have a separate column: metadata decides them by
 the name of a scope. Modules without a backward pass by name are left out.
 """
 
@@ -31,7 +31,7 @@ WANTS = Wants(graph=True, entry=True, checked=True)
 
 
 def without_metadata(text: str) -> str:
-    """Return the module as a program without names has it."""
+    """Return the module without the metadata of its instructions."""
     return METADATA.sub("", text)
 
 
@@ -47,7 +47,7 @@ def modules(text: str) -> Iterator[Module]:
 
 
 class Comparison:
-    """Bytes or numbers by what names say and what the graph says."""
+    """Bytes or numbers by the phase of the names and the phase of the graph."""
 
     def __init__(self) -> None:
         self.sizes: Counter[tuple[str, str]] = Counter()
@@ -79,7 +79,7 @@ class Comparison:
 
 
 def compare(module: Module, hidden: Module) -> dict[str, Comparison]:
-    """`hidden` is the same module without metadata."""
+    """Compare the phases of a module; `hidden` is the same module without metadata."""
     comparisons: dict[str, Comparison] = defaultdict(Comparison)
     context, other = Context(module, Request(phases="names")), Context(hidden)
     graph = GraphPhases(other.views, other.optimizer, hidden.header)

@@ -1,11 +1,11 @@
-"""A second version of a dump: some instructions compute something else, evenly over the text."""
+"""A second version of a dump with changed opcodes, spread evenly over the text."""
 
 from __future__ import annotations
 
 import re
 
 _EXCHANGED = {"add": "subtract", "multiply": "maximum", "subtract": "add", "maximum": "minimum", "minimum": "maximum"}
-_OPERAND = r"(?:\w+\[[\d,]*\](?:\{[^{}]*\})? )?%?[\w.\-]+"  # with its shape where a printer repeats it
+_OPERAND = r"(?:\w+\[[\d,]*\](?:\{[^{}]*\})? )?%?[\w.\-]+"  # with its shape, if a printer repeats it
 _ELEMENTWISE = re.compile(rf" ({'|'.join(_EXCHANGED)})(?=\({_OPERAND}, {_OPERAND}\))", re.ASCII)
 
 

@@ -4,8 +4,8 @@
     python -m benchmarks.run [DUMP ...] --size 1GB
 
 prints a table, appends a line of JSON to `benchmarks/history.jsonl`, and draws `benchmarks/trend.svg` of all such lines. The
-exit status is 1 when a text that `benchmarks.generate` wrote does not give the facts that were stated beside it. A figure that
-is missed is printed, no more.
+exit status is 1 if a generated text does not give the facts that `benchmarks.generate` stated beside it. A missed figure is
+only printed.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ LAYERS = (1, 2, 4, 8)
 LAYER_BYTES = MEGABYTE // 4
 COMPRESSED = {".gz", ".bz2", ".xz", ".zst"}
 WITHOUT_DUMP = "any"
-"""Key of the figures that are about none of the dumps."""
+"""Key of the figures that do not depend on a dump."""
 
 
 def xla_parser() -> Callable[[str], object] | None:
-    """XLA's parser of HLO text, if jaxlib is installed."""
+    """Return XLA's parser of HLO text, or None if jaxlib is not installed."""
     if find_spec("jaxlib") is None:
         return None
     parser: Callable[[str], object] = import_module("jaxlib._hlo").hlo_module_from_text
@@ -78,7 +78,7 @@ def general_figures(base: Path, parse: Callable[[str], object], rounds: int, fol
     texts = {number: folder / f"layers.{number}.txt" for number in LAYERS}
     for number, path in texts.items():
         generate(source, path, number * LAYER_BYTES, whole_entry=True)
-    values = figures.starts(small, max(rounds, 12))
+    values = figures.start_times(small, max(rounds, 12))
     values |= figures.growth_by_layers(texts, rounds)
     return values | figures.tiny_modules(parse)
 
@@ -118,7 +118,7 @@ def main() -> int:
         stay_on_one_core()
         measured = {WITHOUT_DUMP: {}}
         for form in ("calls", "one_entry"):
-            with large.generated(base, arguments.size, form) as path:
+            with large.temporary_text(base, arguments.size, form) as path:
                 values, one_right = large.measure_size(path)
                 measured[WITHOUT_DUMP] |= values
                 right = right and one_right

@@ -8,8 +8,8 @@ at size 1 if that is less, is subtracted. Each run is a process of its own, fork
 each other. The least of three runs counts, since other work on the machine only adds to it. The sizes take turns, and a shape
 above 1.15 is run up to nine times more. Costs below a floor (20 ms, 4 MB) have no exponent.
 
-The growth of memory is that of the most bytes that Python had allocated at once (`tracemalloc`), in one more run. The peak of
-the process has steps of the allocator in it, and lacks memory that earlier work left free.
+The growth of memory is the growth of Python's peak of allocated bytes (`tracemalloc`), in one more run. The peak of the process
+is less exact: it includes steps of the allocator, and lacks memory that earlier work left free.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ FLOOR_SECONDS, FLOOR_BYTES = 0.02, 4e6
 LIMIT_SECONDS = 60
 LIMIT_BYTES = 6 << 30
 ROUNDS = 3
-MORE = 3  # times as many rounds for what seems to grow too fast
-TRACING = 10  # so much longer a traced run may take
+MORE = 3  # factor of rounds for a shape that seems to grow too fast
+TRACING = 10  # factor of the time that a traced run may take
 SAMPLE = Path(__file__).parent.parent / "tests/data/cpu/scan_fsdp.after.txt"
 
 
@@ -69,10 +69,10 @@ def work(text: str, passes: Sequence[str]) -> None:
         return
 
 
-def measured(text: str, passes: Sequence[str], *, traced: bool = False) -> Cost | None:
+def measure_once(text: str, passes: Sequence[str], *, traced: bool = False) -> Cost | None:
     """Return the cost in a process of its own; None if it exceeds its time or memory.
 
-    If `traced`, the bytes are those allocated, else the peak of the process.
+    The bytes are Python's allocated bytes if `traced`, else the peak of the process.
     """
     reader, writer = os.pipe()
     child = os.fork()
@@ -80,7 +80,7 @@ def measured(text: str, passes: Sequence[str], *, traced: bool = False) -> Cost 
         status = 1
         try:
             limit = LIMIT_SECONDS * (TRACING if traced else 1)
-            signal.setitimer(signal.ITIMER_PROF, limit)  # of the processor, which others may have too
+            signal.setitimer(signal.ITIMER_PROF, limit)  # of the processor, which other processes may use too
             resource.setrlimit(resource.RLIMIT_AS, (LIMIT_BYTES, LIMIT_BYTES))
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             begin = time.process_time()
@@ -103,7 +103,7 @@ def measured(text: str, passes: Sequence[str], *, traced: bool = False) -> Cost 
 
 def measure(text: str, passes: Sequence[str], rounds: int) -> Cost | None:
     """Return the least cost of some runs."""
-    return least([measured(text, passes) for _ in range(rounds)])
+    return least([measure_once(text, passes) for _ in range(rounds)])
 
 
 def least(costs: Sequence[Cost | None]) -> Cost | None:
@@ -143,9 +143,9 @@ class Row(NamedTuple):
 
 
 def row(shape: TextShape, passes: Sequence[str], rounds: int, empty: Cost) -> Row:
-    """Measure one shape at four sizes, up to the first that does not end.
+    """Measure one shape at four sizes, up to the first size that does not end.
 
-    A text that is refused may take less than an `empty` module.
+    A refused text may cost less than an `empty` module.
     """
     alone = measure(shape.make(1), passes, rounds) or empty
     floor = Cost(min(alone.seconds, empty.seconds), min(alone.peak_bytes, empty.peak_bytes))
@@ -154,10 +154,10 @@ def row(shape: TextShape, passes: Sequence[str], rounds: int, empty: Cost) -> Ro
     allocated: list[Cost | None] = []
     for doubling in range(DOUBLINGS + 1):
         texts.append(shape.make(shape.first << doubling))
-        runs.append([measured(texts[-1], passes)])
+        runs.append([measure_once(texts[-1], passes)])
         if runs[-1][0] is None:
             break
-        allocated.append(measured(texts[-1], passes, traced=True))
+        allocated.append(measure_once(texts[-1], passes, traced=True))
     while True:
         result = Row(
             shape.name, [len(text) for text in texts], [_subtract_floor(floor, least(costs)) for costs in runs], allocated
@@ -167,7 +167,7 @@ def row(shape: TextShape, passes: Sequence[str], rounds: int, empty: Cost) -> Ro
         if len(runs[0]) >= (rounds * (1 + MORE) if is_too_much else rounds):
             return result
         for text, costs in zip(texts, runs, strict=True):
-            costs.append(measured(text, passes))
+            costs.append(measure_once(text, passes))
 
 
 def _subtract_floor(floor: Cost, cost: Cost | None) -> Cost | None:
@@ -203,7 +203,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     options = parser.parse_args()
     passes = [options.command] if options.command else [pass_.name for pass_ in PASSES]
-    work(SHAPES[0].make(2), passes)  # imports what is imported late
+    work(SHAPES[0].make(2), passes)  # runs the late imports
     empty = measure(SHAPES[0].make(1), passes, options.rounds) or Cost(0, 0)
     missed = 0
     sys.stdout.write(f"| {' | '.join(HEADINGS)} |\n|{'---|' * len(HEADINGS)}\n")

@@ -1,4 +1,4 @@
-"""Texts of one shape at any size: large programs, and texts that cost too much if an analysis is not bounded by its input.
+"""Texts of one shape at any size: large programs, and texts that cost too much if an analysis has no bound.
 
 Each function takes a size and returns text about proportional to it.
 """
@@ -12,7 +12,7 @@ Maker = Callable[[int], str]
 
 
 class TextShape(NamedTuple):
-    """A text that grows. `first` is the smallest size that is measured: large enough to be above what every run costs."""
+    """A text that grows. `first` is the smallest measured size: large enough to cost more than the fixed cost of a run."""
 
     name: str
     make: Maker
@@ -38,7 +38,7 @@ def _tuple_of(count: int) -> str:
     return f"({', '.join(['f32[4]'] * count)})"
 
 
-# -- what an analysis that is not bounded costs too much for -----------------------------------------------------------------
+# -- texts that cost too much if an analysis has no bound  -----------------------------------------------------------------
 
 
 def sums_and_products(n: int) -> str:
@@ -122,7 +122,7 @@ def nested_loops(n: int) -> str:
     return text + entry(last, "").lstrip()
 
 
-# -- what large programs have many of ----------------------------------------------------------------------------------------
+# -- constructs that large programs repeat ------------------------------------------------------------------------------------
 
 
 def leaves_of_one_shape(n: int) -> str:
@@ -200,7 +200,7 @@ def many_channels(n: int) -> str:
 
 
 def many_groups(n: int) -> str:
-    """Write collectives of which each has groups of its own."""
+    """Write collectives with distinct groups."""
     orders = (f"{{{{0,{1 + i % 7}}},{{{10 + i},{11 + i}}}}}" for i in range(n))
     lines = [f"r{i} = f32[4] all-reduce(p), replica_groups={text}, to_apply=sum" for i, text in enumerate(orders)]
     return "HloModule m\n\n" + SUM + entry([P, *lines], "").lstrip()
@@ -262,12 +262,12 @@ def nested_brackets(n: int) -> str:
 
 
 def nested_operands(n: int) -> str:
-    """Instructions that are written in place of an operand."""
+    """Write instructions in place of operands, nested."""
     return entry([P, "ROOT r = " + "f32[4] negate(" * n + "p" + ")" * n])
 
 
 def nested_computations(n: int) -> str:
-    """Nest computations that are written in place of their names."""
+    """Write computations in place of their names, nested."""
     begin = "".join(f"r{i} = f32[4] call(p{i}), to_apply={{\n p{i + 1} = f32[4] parameter(0)\n" for i in range(n))
     return entry(["p0 = f32[4] parameter(0)", begin + f"ROOT q = f32[4] negate(p{n})\n" + "}\n" * n])
 
@@ -280,7 +280,7 @@ def branches_in_place(n: int) -> str:
 
 
 def roots_that_disagree(n: int) -> str:
-    """Write computations without a root; the result type of every other one is not that of its last instruction."""
+    """Write computations without a root. In every second one the last instruction has another type than the signature."""
     results = ("f32[4]", "f32[5]")
     return (
         "HloModule m\n\n"
@@ -384,7 +384,7 @@ def sums_of_copies(n: int) -> str:
 
 
 def slices_of_devices(n: int) -> str:
-    """Slices that begin at the number of the device, one further in each, and a result in another sharding."""
+    """Write slices that begin at the device's number plus multiples of a parameter, and a result in another sharding."""
     lines = ["p = f32[8] parameter(0)", "q = u32[] parameter(1)", "i0 = u32[] partition-id()"]
     for i in range(n):
         lines += [f"i{i + 1} = u32[] add(i{i}, q)", f"d{i} = f32[4] dynamic-slice(p, i{i + 1}), dynamic_slice_sizes={{4}}"]
@@ -393,7 +393,7 @@ def slices_of_devices(n: int) -> str:
 
 
 def many_shardings_of_results(n: int) -> str:
-    """Results of a partitioned program of which none has the shape of an argument."""
+    """Write results of a partitioned program, none with the shape of an argument."""
     lines = [f"p{i} = f32[{2 * i + 3},8] parameter({i})" for i in range(n)] + ["z = f32[] constant(0)"]
     lines += [f"o{i} = f32[{2 * i + 3},9] pad(p{i}, z), padding=0_0x0_1" for i in range(n)]
     shapes = ", ".join(f"f32[{2 * i + 3},9]" for i in range(n))
@@ -401,7 +401,7 @@ def many_shardings_of_results(n: int) -> str:
 
 
 def sums_in_fusions(n: int) -> str:
-    """Fusions that each add up one array, which tuples hand on."""
+    """Write fusions that each add up the same array, which a chain of tuples hands on."""
     lines = ["e0 = f32[4] parameter(0)", "a0 = f32[] parameter(1)"]
     for i in range(n):
         lines += [f"t{i} = (f32[4]) tuple(e{i})", f"e{i + 1} = f32[4] get-tuple-element(t{i}), index=0"]
@@ -413,7 +413,7 @@ def sums_in_fusions(n: int) -> str:
 
 
 def histories_of_a_weight(n: int) -> str:
-    """Write a step of descent, and buffers into which it writes values made of the weight."""
+    """Write a step of descent, and buffers that receive values made of the weight."""
     lines = [f"h{i} = f32[3,4] parameter({i + 2})" for i in range(n)]
     lines += ["s0 = f32[4] parameter(0)", "x = f32[9,4] parameter(1)", f"i = s32[] parameter({n + 2})"]
     lines += ["y = f32[9] dot(x, s0), lhs_contracting_dims={1}, rhs_contracting_dims={0}"]
@@ -426,7 +426,7 @@ def histories_of_a_weight(n: int) -> str:
 
 
 def loops_in_bodies_of_loops(n: int) -> str:
-    """Loops one after another, each with a body of the same number of loops, four deep."""
+    """Write loops in sequence, each with a body of the same number of loops, four deep."""
     text = "HloModule m\n\nb0 (w0: (f32[4])) -> (f32[4]) {\n  ROOT w0 = (f32[4]) parameter(0)\n}\n\n"
     for depth in range(1, 5):
         loops = [f"w{i + 1} = (f32[4]) while(w{i}), condition=c, body=b{depth - 1}" for i in range(n)]

@@ -1,11 +1,11 @@
-"""Gain of each device for speed: a command with it and without it, on the same dump.
+"""Gain of each optimization: the time of a command with it and without it, on the same dump.
 
     python -m benchmarks.switches DUMP... [--only NAME] [--rounds N]      measures each
     python -m benchmarks.switches --without NAME -- summary DUMP          runs a command without one
 
-A switch replaces functions of the package by others that do without the device; the package knows nothing of it, and the
-answers are the same. Seconds are processor time, the least of several runs that take turns; of what works at the
-start of a command that of whole processes.
+A switch replaces functions of the package by functions without the optimization. The package does not know about switches, and
+the answers are the same. Seconds are processor time, the least of several runs that take turns. An optimization of the start of
+a command is measured in whole processes.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from hlo_inspect.hlo.values.attribute_forms import AttributeForm
 
 Function = Callable[..., Any]
 Replacement = Callable[[Any], Any]
-"""Takes a function or another value of the package, and returns its replacement."""
+"""Function from a function or other value of the package to its replacement."""
 
 
 class Switch(NamedTuple):
-    """Device for speed: its description and the commands that measure it.
+    """Optimization: its description and the commands that measure it.
 
     `replaced` has replacements by `module:name` or `module:class.name` in `hlo_inspect`.
     """
@@ -43,17 +43,17 @@ class Switch(NamedTuple):
     replaced: Mapping[str, Replacement]
 
 
-def _gives(value: object) -> Replacement:
+def _constant(value: object) -> Replacement:
     """Replace a function by one that returns this value for all arguments."""
     return lambda _: lambda *_arguments, **_options: value
 
 
-def _made_at_once(table_of: Function) -> Function:
+def _make_at_once(table_of: Function) -> Function:
     return lambda *arguments, **options: table_of(*arguments, **options).made()
 
 
-def _without_fingerprints(begin: Function) -> Function:
-    """Make an `__init__` of an object that gets the views of a module, whose computations have no fingerprints then."""
+def _drop_fingerprints(begin: Function) -> Function:
+    """Make an `__init__` that removes the fingerprints of computations from the views of a module."""
 
     def begun(self: object, module: object, views: object, **options: object) -> None:
         bare = copy(views)
@@ -63,7 +63,7 @@ def _without_fingerprints(begin: Function) -> Function:
     return begun
 
 
-def _forgetting(*names: str) -> Replacement:
+def _clear_first(*names: str) -> Replacement:
     """Make a method that empties these dicts of its object first."""
 
     def forgetting(method: Function) -> Function:
@@ -77,7 +77,7 @@ def _forgetting(*names: str) -> Replacement:
     return forgetting
 
 
-def _with_line_break(end_of_closer: Function) -> Function:
+def _include_line_break(end_of_closer: Function) -> Function:
     """Make a search for the end of a computation that includes the line break behind it."""
 
     def end(text: str, start: int) -> int:
@@ -87,8 +87,8 @@ def _with_line_break(end_of_closer: Function) -> Function:
     return end
 
 
-def _kept_as_they_are(_: Function) -> Function:
-    """Make a packing of rows that leaves them as they are."""
+def _keep_unpacked(_: Function) -> Function:
+    """Make a packing of rows that returns them unpacked."""
 
     def kept(rows: Iterable[tuple[Row, int]], first: int, _forms: object) -> object:
         lines = [(row, line - first) for row, line in rows]
@@ -116,12 +116,12 @@ SWITCHES: dict[str, Switch] = {
     "picked lines": Switch(
         "of a computation only the lines are read on which something wanted is",
         _SKIMMED,
-        {"hlo.read.selective:Selection.pick": _gives(None)},
+        {"hlo.read.selective:Selection.pick": _constant(None)},
     ),
     "lines at once": Switch(
         "lines as printers write them are read by one expression, thousands at a time, the others by the grammar",
         _READ,
-        {"hlo.read.reader:ModuleReader._run": _gives(value=False), "hlo.read.parser:closer_end": _with_line_break},
+        {"hlo.read.reader:ModuleReader._run": _constant(value=False), "hlo.read.parser:closer_end": _include_line_break},
     ),
     "head table": Switch(
         "shape and opcode are parsed once for all rows that have the same",
@@ -141,32 +141,32 @@ SWITCHES: dict[str, Switch] = {
     "packed rows": Switch(
         "scalars that loops count with take less memory; no time is gained",
         _SKIMMED,
-        {"hlo.module:packed": _kept_as_they_are},
+        {"hlo.module:packed": _keep_unpacked},
     ),
     "rows on demand": Switch(
         "a table that a page leaves out has no rows",
         ("top", "time --profile h100-sxm", "collectives"),
-        {"report.model:Table.of": _made_at_once},
+        {"report.model:Table.of": _make_at_once},
     ),
     "fingerprints": Switch(
         "all that follows computations that are alike once",
         _ALL,
-        {"graph.fingerprints:Fingerprints.get": _gives(None)},
+        {"graph.fingerprints:Fingerprints.get": _constant(None)},
     ),
     "equal calls": Switch(
         "the values of called computations that are alike are those of the first one",
         ("collectives",),
-        {"graph.value_graph:BodyTemplates.find": _gives(None), "graph.value_graph:BodyTemplates.learn": _gives(None)},
+        {"graph.value_graph:BodyTemplates.find": _constant(None), "graph.value_graph:BodyTemplates.learn": _constant(None)},
     ),
     "equal fusions": Switch(
         "the expression of fusions that are alike is a copy",
         ("optimizer", "summary"),
-        {"optimizer.dataflow:EqualFusions.recipe": _gives(None)},
+        {"optimizer.dataflow:EqualFusions.recipe": _constant(None)},
     ),
     "equal kernels": Switch(
         "kernels that are alike are spelled once",
         ("fingerprint", "diff"),
-        {"graph.canonical.module:CanonicalModule.__init__": _without_fingerprints},
+        {"graph.canonical.module:CanonicalModule.__init__": _drop_fingerprints},
     ),
     "costs of equal computations": Switch(
         "fused and applied computations that are alike are counted once",
@@ -176,46 +176,46 @@ SWITCHES: dict[str, Switch] = {
     "costs of equal rows": Switch(
         "rows of one head, operand shapes and attributes are counted once",
         _COST,
-        {"analysis.cost.computation:_cost_key": _gives(None)},
+        {"analysis.cost.computation:_cost_key": _constant(None)},
     ),
     "costs of equal custom calls": Switch(
         "custom calls of one head, operand shapes and attributes are counted once",
         _COST,
-        {"analysis.cost.computation:Costs._call_key": _gives(None)},
+        {"analysis.cost.computation:Costs._call_key": _constant(None)},
     ),
     "times of equal kernels": Switch(
         "kernels that cost, hold and say the same have one time",
         ("time --profile h100-sxm", "top --profile h100-sxm"),
         {
-            "analysis.time.kernel_times:KernelTimes._find_alike": _forgetting("_alike"),
-            "analysis.time.step_times:TimesInStep._find_alike": _forgetting("_alike"),
+            "analysis.time.kernel_times:KernelTimes._find_equal": _clear_first("_cache"),
+            "analysis.time.step_times:TimesInStep._find_equal": _clear_first("_cache"),
         },
     ),
     "equal metadata": Switch(
         "what metadata says is found once for all that have the same but for the number of a layer",
         ("summary", "cost"),
-        {"analysis.provenance:Provenances.get": _forgetting("_by_metadata", "_parts_by_name")},
+        {"analysis.provenance:Provenances.get": _clear_first("_by_metadata", "_parts_by_name")},
     ),
     "bounds of a packing": Switch(
         "a second packing stops when it cannot be lower",
         ("memory",),
         {
-            "analysis.memory.heap:_highest_load": _gives((-1, 0)),
-            "analysis.memory.heap:_placed_before": lambda _: lambda order, _tick: order,
+            "analysis.memory.heap:_highest_load": _constant((-1, 0)),
+            "analysis.memory.heap:_dependent_groups": lambda _: lambda order, _tick: order,
         },
     ),
     "attributes as printed": Switch(
         "metadata and fusions in the spelling of printers are read by one expression, elements of tuples by none",
         ("summary", "cost"),
-        {"graph.view:_METADATA": lambda _: re.compile("(?!)"), "graph.view:printed_element": _gives(None)},
+        {"graph.view:_METADATA": lambda _: re.compile("(?!)"), "graph.view:printed_element": _constant(None)},
     ),
 }
-"""By name. Each is a row of README.md, with what it gains."""
+"""Switches by name. Each is a row of README.md, with its gain."""
 
 
 @contextmanager
 def switched_off(name: str) -> Iterator[None]:
-    """Switch a device off while the context lasts."""
+    """Switch an optimization off while the context lasts."""
     undone: list[tuple[Any, str, Any]] = []
     try:
         for place, replacement in SWITCHES[name].replaced.items():
@@ -237,12 +237,12 @@ def switched_off(name: str) -> Iterator[None]:
 
 
 def seconds(name: str, command: str, dump: Path, rounds: int) -> tuple[float, float]:
-    """Return the processor time of a command with a device and without it."""
+    """Return the processor time of a command with an optimization and without it."""
     first, *options = command.split()
     arguments = [first, *[str(dump)] * (2 if first == "diff" else 1), *options, "-q"]
     if name == AT_START:
         called = ("-m", "benchmarks.switches", "--without")
-        least = least_of_commands({device: (*called, device, "--", *arguments) for device in ("", name)}, rounds)
+        least = least_of_commands({switch: (*called, switch, "--", *arguments) for switch in ("", name)}, rounds)
         return least[""], least[name]
 
     def slow() -> None:
@@ -254,29 +254,27 @@ def seconds(name: str, command: str, dump: Path, rounds: int) -> tuple[float, fl
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.switches", description="Measure what each device for speed gains."
-    )
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.switches", description="Measure the gain of each optimization.")
     parser.add_argument("arguments", nargs="+", metavar="DUMP", help="with --without a command and its arguments, behind --")
-    parser.add_argument("--only", action="append", choices=SWITCHES, help="measure this one (more than once: these)")
-    parser.add_argument("--rounds", type=int, default=3, help="of which the least is taken (default 3)")
-    parser.add_argument("--without", choices=["", *SWITCHES], help="run a command without this one")
+    parser.add_argument("--only", action="append", choices=SWITCHES, help="measure only this optimization (repeatable)")
+    parser.add_argument("--rounds", type=int, default=3, help="runs; the least time counts (default 3)")
+    parser.add_argument("--without", choices=["", *SWITCHES], help="run a command without this optimization")
     given = parser.parse_args()
-    if given.switched_off is None:
+    if given.without is None:
         dumps = [Path(dump).resolve() for dump in given.arguments]
         for name in given.only or SWITCHES:
             for command, dump in product(SWITCHES[name].commands, dumps):
                 fast, slow = seconds(name, command, dump, given.rounds)
                 print(f"{name:30}{command:28}{dump.name:40.40}{fast:8.3f}{slow:8.3f}{slow / fast - 1:+8.0%}", flush=True)
         return 0
-    if not given.switched_off:
+    if not given.without:
         return _run(given.arguments)
-    with switched_off(given.switched_off):
+    with switched_off(given.without):
         return _run(given.arguments)
 
 
 def _run(arguments: list[str]) -> int:
-    from hlo_inspect.cli.main import run  # behind the switch: what it replaces is imported with it
+    from hlo_inspect.cli.main import run  # after the switch: this imports the functions that it replaces
 
     status: int = run(arguments)
     return status

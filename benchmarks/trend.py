@@ -1,8 +1,8 @@
-"""The trend of all figures over the commits on which they were measured, as one picture: `benchmarks/trend.svg`.
+"""The trend of all figures over the measured commits, as one picture: `benchmarks/trend.svg`.
 
     python -m benchmarks.trend
 
-Each figure has a small picture of its own, with a line for each dump. What is owed is a dashed line, and the scale is
+Each figure has a small picture of its own, with a line for each dump. The required value is a dashed line. The scale is
 logarithmic, so that a change to half looks the same everywhere.
 """
 
@@ -59,7 +59,7 @@ def _colour(number: int) -> str:
 
 
 def _panel(figure: Figure, runs: Sequence[Run], dumps: Sequence[str]) -> Iterator[str]:
-    """Yield the SVG of a figure: values from below to above, commits from left to right."""
+    """Yield the SVG of a figure: values upwards, commits from left to right."""
     values = {dump: [run.figures.get(dump, {}).get(figure.name) for run in runs] for dump in dumps}
     positive = [value for of_dump in values.values() for value in of_dump if value is not None and value > 0]
     limits = [limit for limit in (figure.owed, figure.aim) if limit is not None]

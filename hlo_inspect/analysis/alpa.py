@@ -4,10 +4,10 @@ None of these is a time or has a unit: they compare one program with another.
 
 * `count_communication_primitives` in alpa/util.py counts `channel_id` and each kind with `(` or `-start(` behind it.
 * `compute_compute_cost` and `compute_commuinication_cost` in paranum/shard_parallel.py of March 2021, Alpa's name then, match
-  lines by regular expressions. Of a cuBLAS call they take the last three two-dimensional f32 shapes behind the first
-  `custom-call`. So the result counts only if the instruction has that name. Of an all-reduce they take the first operand if it
-  has two f32 dimensions, of an all-gather or all-to-all if it has three. They count elements, not bytes, ignore groups and
-  assume four devices.
+  lines by regular expressions. From a cuBLAS call they take the last three two-dimensional f32 shapes behind the first
+  `custom-call`. So the result counts only if the instruction has that name. From a collective they take the first operand: with
+  two f32 dimensions for an all-reduce, with three for an all-gather or all-to-all. They count elements, not bytes, ignore
+  groups and assume four devices.
 * `LogicalDeviceMesh` in alpa/shard_parallel/auto_sharding.py: alpha + beta x the bytes that one device sends of the whole
   array. A constant for each kind breaks ties. Several axes are flattened: the largest alpha, the smallest beta.
 """
@@ -50,8 +50,8 @@ _SCALAR_TYPES = ("f32", "f16")
 def primitive_counts(module: Module, *, without_scalars: bool = False) -> dict[str, int]:
     """Count the communication primitives as `count_communication_primitives` does, by name.
 
-    `total` counts the instructions with a channel. `without_scalars` takes all-reduces of one f32 or f16 from the total and
-    their kind, with a channel or without.
+    `total` counts the instructions with a channel. `without_scalars` subtracts all-reduces of one f32 or f16 from the total and
+    from their kind, with a channel or without.
     """
     counts = {"total": sum(_has_channel(collective) for collective in module.with_opcodes(_WITH_CHANNEL))}
     for kind in KINDS:
@@ -246,7 +246,7 @@ def _coefficients_by_axis(mesh: Mesh, model: CostModel) -> tuple[dict[str, float
 def _whole_bytes(collective: Collective) -> int | None:
     """Return the bytes of the whole array.
 
-    For an all-gather that is the result, for an all-to-all the operands of all devices, else the operands of one device.
+    This is the result of an all-gather, the operands of all devices of an all-to-all, else the operands of one device.
     """
     if collective.kind == "all-gather":
         return collective.result_bytes

@@ -41,7 +41,7 @@ OPCODES = STARTING_COLLECTIVES | opcodes_that_call("run", "body", "condition", "
 """Opcodes that a module has to keep: collectives, and the instructions that determine their runs."""
 
 RESIZING_OPCODES = opcodes_that_are("resized")
-"""Collectives whose operands can differ in size from the result, or do not follow from it."""
+"""Collectives whose operands differ from the result in size, or do not follow from it."""
 
 ASYNC_START_TARGET = "AsyncCollectiveStart"
 ASYNC_DONE_TARGET = "AsyncCollectiveDone"
@@ -50,7 +50,10 @@ TARGETS = frozenset({ASYNC_START_TARGET})
 WANTS = calls.WANTS | Wants(OPCODES, TARGETS, operands=RESIZING_OPCODES)
 """Parts of a module to keep for its collectives and their runs."""
 KERNEL_WANTS = WANTS | Wants(opcodes=frozenset({"custom-call"}), graph=True, checked=True)
-"""The same for all kernels, collectives included, and for custom calls: the runs of those inside fusions are then known."""
+"""The parts for all kernels, collectives included, and for custom calls.
+
+The runs of custom calls inside fusions are then known.
+"""
 
 _REDUCTIONS = {name: TABLE[name].written for name in ("maximum", "minimum")} | {"multiply": "mul"}
 
@@ -58,9 +61,9 @@ _REDUCTIONS = {name: TABLE[name].written for name in ("maximum", "minimum")} | {
 class Collective(NamedTuple):
     """A logical collective. Bytes are those of one device, or None if unknown.
 
-    `inner` is the instruction of the collective itself. `start` is the same one, or the `async-start` or fusion that wraps it.
-    `groups` and `pairs` are its `replica_groups` and `source_target_pairs`. `transfer` is the transfer between slices that a
-    send or recv is part of.
+    `inner` is the instruction of the collective itself. `start` is the same instruction, or the `async-start` or fusion that
+    wraps it. `groups` and `pairs` are its `replica_groups` and `source_target_pairs`. `transfer` is the transfer between slices
+    that a send or recv is part of.
     """
 
     kind: str
@@ -142,7 +145,7 @@ def find_collectives(module: Module, counts: DeviceCounts) -> list[Collective]:
 
 
 def _callers(module: Module, holders: set[str]) -> dict[str, Instruction]:
-    """Map each of the computations `holders` to the first async-start or fusion that calls it."""
+    """Map each computation of `holders` to the first async-start or fusion that calls it."""
     callers: dict[str, Instruction] = {}
     for instruction in module.with_opcodes({"async-start", "fusion"}, holders) if holders else ():
         name = instruction.callee("calls")
@@ -229,8 +232,8 @@ class _Builder:
     ) -> Participants:
         """Return the participants.
 
-        Printers since 2019, which print the layout of the entry, always print the groups of a collective of several devices, be
-        it as `{}`.
+        Printers since 2019, which print the layout of the entry, always print the groups of a collective of several devices, at
+        least as `{}`.
         """
         says_it = self._module.header.prints_counts and kind not in POINT_TO_POINT and self._counts.devices != 1
         if says_it and not inner.has(groups_attribute(inner)):
@@ -290,9 +293,9 @@ def _operand_bytes(instruction: Instruction, kind: str, result: Shape | None, si
 def wire_bytes(kind: str, operand_bytes: int | None, size: int | None, pairs: DevicePairs | None = None) -> int | None:
     """Return the bytes that one device sends with a bandwidth-optimal algorithm over a group of `size`; None if unknown.
 
-    Bytes are rounded up. The lower bounds are those of the ring and recursive-halving algorithms: Patarasuk and Yuan,
-    "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009. The bus-bandwidth factors in the
-    PERFORMANCE.md of NVIDIA's nccl-tests are the same.
+    Bytes are rounded up. The ring and recursive-halving algorithms reach these lower bounds: Patarasuk and Yuan, "Bandwidth
+    optimal all-reduce algorithms for clusters of workstations", 2009. The bus-bandwidth factors in the PERFORMANCE.md of
+    NVIDIA's nccl-tests are the same.
     """
     if operand_bytes is None or kind in POINT_TO_POINT or kind == "ragged-all-to-all":
         return None

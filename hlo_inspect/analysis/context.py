@@ -1,4 +1,4 @@
-"""Contexts: a module with its analyses on the requested machine. Passes and rules are functions of one."""
+"""Contexts: a module with its analyses on the requested machine. Passes and rules are functions of a context."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from hlo_inspect.hlo.module import Module
     from hlo_inspect.hlo.values.device_groups import NamedMesh
 
-# -- options that are parsed once for all modules of an inspection ------------------------------------------------------------
+# -- options, parsed once for all modules of an inspection --------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class ParsedOptions:
-    """The parsed options of a request: machine, mesh, rules for custom calls and cost model; None if it does not name them."""
+    """The parsed options of a request: machine, mesh, rules for custom calls and cost model; None if the request lacks them."""
 
     machine: MachineOptions | None = None
     mesh: NamedMesh | None = None
@@ -72,15 +72,15 @@ NO_OPTIONS = ParsedOptions()
 
 
 class MachineAnalyses:
-    """The analyses of a module on one machine: the one that `asked` names, else the one that the dump names.
+    """The analyses of a module on one machine: the machine that `asked` names, else the machine that the dump names.
 
-    Another machine is another object. `analyses` is a weak reference, because the module's analyses refer to this object: keep
+    Each machine has its own object. `analyses` is a weak reference, because the module's analyses refer to this object: keep
     them while you use it.
     """
 
-    def __init__(self, analyses: ModuleAnalyses, asked: MachineOptions | None) -> None:
+    def __init__(self, analyses: ModuleAnalyses, options: MachineOptions | None) -> None:
         self._analyses: ModuleAnalyses = proxy(analyses)
-        self._asked = asked
+        self._asked = options
 
     @cached_property
     def profile_choice(self) -> ProfileChoice:
@@ -167,9 +167,9 @@ class MachineAnalyses:
         from hlo_inspect.analysis.time.collective_times import ALL
         from hlo_inspect.analysis.time.step_times import find_step_times
 
-        analyses, alone = self._analyses, self.collective_seconds.get(ALL, Seconds(0.0))
+        analyses, collectives_alone = self._analyses, self.collective_seconds.get(ALL, Seconds(0.0))
         times = find_step_times(
-            analyses.cost, analyses.own_kernels, self.kernel_times, self.collective_times, alone, self.timelines
+            analyses.cost, analyses.own_kernels, self.kernel_times, self.collective_times, collectives_alone, self.timelines
         )
         return times if analyses.module.entry is not None else times.without_entry()
 
@@ -220,13 +220,13 @@ class Context(ModuleAnalyses):
 
     def on_each_profile(self) -> list[Context]:
         """Return a context for each requested profile; only this one unless there are several."""
-        asked = self.on_machine.asked
-        return [self, *(self._with_machine(replace(asked, profiles=(profile,))) for profile in asked.profiles[1:])]
+        options = self.on_machine.asked
+        return [self, *(self._with_machine(replace(options, profiles=(profile,))) for profile in options.profiles[1:])]
 
     def without_changes(self) -> Context:
-        """Return the context on the profile as it is stated, without the user's changes."""
-        asked = self.on_machine.asked
-        return self._with_machine(replace(asked, changes=())) if asked.changes else self
+        """Return the context on the stated profile, without the user's changes."""
+        options = self.on_machine.asked
+        return self._with_machine(replace(options, changes=())) if options.changes else self
 
     def _with_machine(self, machine: MachineOptions) -> Context:
         """Return the context on another machine. Analyses of the module itself are shared."""

@@ -53,7 +53,7 @@ def _has_channel(instruction: Instruction, name: Literal["channel_id", "all_redu
 class DeviceCounts(NamedTuple):
     """Replicas and partitions of each of the program's `slices`; None if neither the header nor any id states them.
 
-    The ids of groups are those of one slice, the devices of shardings those of all slices.
+    Groups hold ids of one slice; shardings hold the devices of all slices.
     """
 
     replicas: int | None
@@ -79,8 +79,8 @@ def device_counts(module: Module) -> DeviceCounts:
     """Return the number of replicas and partitions.
 
     Counts in the header win. Otherwise replicas follow from ids of replicas, partitions from ids of partitions and from
-    shardings. Flattened ids give the rest of the partitions. The program is for one device if the header could print counts but
-    has none, no instruction names a device, and the text is whole.
+    shardings. Flattened ids give the partitions of each replica. The program is for one device if the header could print counts
+    but has none, no instruction names a device, and the text is whole.
     """
     header = module.header
     if header.states_devices:
@@ -138,7 +138,7 @@ def _named_devices(instruction: Instruction) -> int | None:
 
 
 class Participants(NamedTuple):
-    """The groups that the text lists (None for one group of all devices), and the devices in the largest group.
+    """The groups in the text (None for one group of all devices), and the number of devices in the largest group.
 
     If `size` is None, it is unknown and `fault` says why. `contradicts`: the groups name a device that the program lacks, or
     one twice.
@@ -157,7 +157,7 @@ class Participants(NamedTuple):
 
 
 NOT_PRINTED = "the text does not print them"
-"""Reason of unknown groups that every current printer would print."""
+"""Reason of unknown groups if a text lacks groups that every current printer prints."""
 
 
 def participants(groups: DeviceGroups | MalformedValue | None, mode: GroupMode, counts: DeviceCounts) -> Participants:
@@ -234,8 +234,8 @@ def shapes_are(module: Module, counts: DeviceCounts) -> ShapesAre | None:
     """Return the kind of the printed shapes: `per_device`, `global`, or `mixed` (global with regions written per device).
 
     Return None if the header, which would tell, is missing, or if the text is truncated and the rest may hold such regions.
-    XLA's SPMD partitioner turns a global program into one per device. Before it, custom calls carry the shardings of the front
-    end. Others lead into and out of regions that are written per device already (shard_map).
+    XLA's SPMD partitioner turns a global program into one per device. Before partitioning, custom calls carry the shardings of
+    the front end. Other custom calls lead into and out of regions that are written per device already (shard_map).
     """
     targets, header, is_cut_off = module.device_marks.partitioning_targets, module.header, module.problems.is_truncated
     is_stated = header.states_devices or (header.prints_counts and not header.fault)

@@ -47,10 +47,10 @@ _FIGURES = ("count", "operand_bytes", "wire_bytes")
 NOT_EXECUTED = ExecutedTotals(*[ExecutedFigure(0, 0)] * 3)
 
 PhaseRuns = str | Sequence[tuple[str, Bounds]]
-"""The phase of a collective. If calls of its computation are in several phases, the runs in each."""
+"""The phase of a collective, or the runs in each phase if calls of its computation are in several phases."""
 _Size = tuple[str, int | None]
 _Sizes = tuple[str, int | None, int | None]
-"""Kind, operand bytes and sent bytes. Collectives of a computation that share them count together under any label."""
+"""Kind, operand bytes and sent bytes. Collectives of a computation with the same three count together under any label."""
 _Key = tuple[Hashable, str | _Size]
 """A figure of a label, or the number of its collectives of one kind and operand size."""
 
@@ -81,7 +81,7 @@ class ExecutedCollectives:
         self._numbers = [numbers.setdefault((c.kind, c.operand_bytes, c.wire_bytes), len(numbers)) for c in collectives]
         self._sizes = list(numbers)
 
-    # each way of dividing them is a walk of its own: one for all ways holds figures of all at once for every computation
+    # a walk for each kind of label: a single walk would hold the figures of all kinds at once for every computation
 
     @cached_property
     def total(self) -> ExecutedTotals:

@@ -35,7 +35,7 @@ class Fusion(NamedTuple):
 
     @property
     def is_multi_output(self) -> bool:
-        """True if the root is a tuple, as `HloInstruction::IsMultiOutputFusion` has it. Only then the result is one."""
+        """True if the root is a tuple (`HloInstruction::IsMultiOutputFusion`). The result is a tuple only then."""
         return isinstance(self.shape, TupleShape) and _gives_tuple(self.callee)
 
     @property
@@ -72,7 +72,7 @@ def metadata_of_fusions(module: Module) -> Iterator[Metadata]:
     for computation in module.holding:
         for fusion in computation.with_opcodes({"fusion"}):
             untouched = fusion.untouched
-            if untouched is not None and '"' not in untouched[0]:  # else the text may be cut within a string
+            if untouched is not None and '"' not in untouched[0]:  # otherwise the text may end within a string
                 text, spelled = untouched
                 if spelled in parsed or not (spelled or "metadata" in text):
                     continue
@@ -92,7 +92,7 @@ class FusionKind(NamedTuple):
 
 
 def fusion_kinds(module: Module) -> list[FusionKind]:
-    """Return the kinds of fusions in the order of the text. Fusions in the usual spelling are not parsed for it."""
+    """Return the kinds of fusions in the order of the text. Fusions in the usual spelling need no parsing."""
     kinds: Counter[str] = Counter()
     multi_output: Counter[str] = Counter()
     for computation in module.holding:

@@ -1,7 +1,7 @@
 """Hardware profiles: the peak figures of an accelerator, each with the document that states it.
 
-A profile is a YAML file: one that ships with the package (found by name) or the user's (found by path). Rates are dense peaks.
-A figure that no source states is None, never a guess.
+A profile is a YAML file: a shipped file (found by name) or the user's (found by path). Rates are dense peaks. A figure that no
+source states is None, never a guess.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ MAX_EXTENDED = 20
 class Link:
     """A level of the interconnect.
 
-    `topology` is "switch", "mesh" (each device joined with each), "torus", "network" or "host". `send_bandwidth` is computed:
-    the bytes/s that one device sends in one direction over all its links of this level. Every device of its node does the same
-    meanwhile. It is None if a figure for it is missing. `figures` are the others of the level, by name.
+    `topology` is "switch", "mesh" (links between all pairs of devices), "torus", "network" or "host". `send_bandwidth` is
+    computed: the bytes/s that one device sends in one direction over all its links of this level. All devices of its node send
+    at the same time. It is None if a figure for it is missing. `figures` are the other figures of the level, by name.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Link:
     def wraps(self, size: int) -> bool:
         """Return True if a torus axis of this size is a ring."""
         figure = self.figures.get("wraparound")
-        if figure is None or size < 3:  # two devices are joined by one link
+        if figure is None or size < 3:  # one link joins two devices
             return False
         return size == figure.value if figure.when == "exactly" else size % int(figure.value) == 0
 
@@ -88,8 +88,8 @@ class HardwareProfile:
     """An accelerator.
 
     `figures` holds every figure by its dotted name, in the order of the file; None if no source states it. `links` are the
-    levels of the interconnect, the nearest first. `changes` lists the figures that the user changed. Figures are those of a
-    device. If `devices_per_chip` is above 1, those of links and nodes are of a chip.
+    levels of the interconnect, the nearest first. `changes` lists the figures that the user changed. Figures are per device. If
+    `devices_per_chip` is above 1, figures of links and nodes are per chip.
     """
 
     name: str

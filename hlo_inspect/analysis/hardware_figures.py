@@ -47,7 +47,7 @@ _LEVEL: dict[str, Unit] = {
     "in_network_reduction": "flag",
     "reduction_efficiency": "ratio",
 }
-"""Figures of a level of links that need no basis."""
+"""Figures of a level of links without the key `per`."""
 _SOURCE_KEYS = ("id", "title", "publisher", "version", "url", "page")
 
 _SI = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
@@ -105,7 +105,7 @@ class Figure:
     another one and "inferred" if the figure is computed from one.
 
     For a link, `per` is "link", "device" or "node", and `directions` of a bandwidth is "one" or "both". `axes` are the sizes of
-    a torus, whose product is the value. `when` says which axes wrap round: those whose size is "exactly" the value or a
+    a torus, whose product is the value. `when` says which axes wrap round: axes whose size is "exactly" the value or a
     "multiple" of it.
     """
 
@@ -123,7 +123,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class ProfileContents:
-    """The contents of a file and of those that it extends.
+    """The contents of a file and of the files that it extends.
 
     Texts and figures are by dotted name, sources by id. A figure is None if the sources state none.
     """

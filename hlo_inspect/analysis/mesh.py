@@ -1,6 +1,6 @@
-"""The device mesh: the fewest axes of which every group of a collective and every tile of a sharding is a product.
+"""The device mesh: the fewest axes whose products are all groups of collectives and all tiles of shardings.
 
-A list of devices that steps along axes of a row-major mesh has strides that are products of more minor axes' sizes. So each
+If a list of devices steps along axes of a row-major mesh, its strides are products of the sizes of more minor axes. So each
 list names strides at which the mesh has to be cut. The coarsest mesh has just these cuts. It exists if each cut divides the
 next, and is then unique.
 """
@@ -37,7 +37,7 @@ class Run(NamedTuple):
 
 
 def runs_of(ids: Sequence[int]) -> tuple[Run, ...] | None:
-    """Return the longest axes, minor to major, whose product lists `ids` in this order; None if there are none."""
+    """Return the longest axes, minor to major, whose product lists `ids` in this order; None if no axes do."""
     first, runs, block = ids[0], [], 1
     while block < len(ids):
         stride, size = ids[block] - first, 1
@@ -120,9 +120,9 @@ def find_mesh(lists: Sequence[Groups], devices: int) -> Mesh:
 
 
 def _row_major_shape(lists: Sequence[Groups], devices: int) -> tuple[int, ...] | None:
-    """Return the shape by the order of each list, else by its set.
+    """Return the shape by the order of each list, else by its set of devices.
 
-    The order distinguishes axes that the set of its devices does not. None if neither gives a row-major mesh.
+    The order can distinguish axes that the set cannot. Return None if neither gives a row-major mesh.
     """
     for ordered in (True, False):
         cuts = _cuts(lists, devices, ordered=ordered)
@@ -158,14 +158,14 @@ def is_chain(strides: Iterable[int]) -> bool:
     return all(larger % smaller == 0 for smaller, larger in pairwise(sorted(strides)))
 
 
-# -- the lists that a mesh has to explain -----------------------------------------------------------------------------------
+# -- lists that a mesh has to explain ---------------------------------------------------------------------------------------
 
 
 def device_groups(groups: Groups, mode: GroupMode, counts: DeviceCounts) -> Groups:
     """Return the groups of a collective as flattened ids, `replica × partitions + partition`.
 
-    These are the groups of the first replica if every replica has the same, of the first partition if every partition has. No
-    groups mean one group of all devices. Raise DeviceListError if there are too many devices.
+    If every replica has the same groups, return those of the first replica; likewise for partitions. No groups mean one group
+    of all devices. Raise DeviceListError if there are too many devices.
     """
     replicas, partitions = counts.replicas or 1, counts.partitions or 1
     if replicas * partitions > MAX_DEVICES:
@@ -196,11 +196,11 @@ def device_lists(collectives: Sequence[Collective], counts: DeviceCounts, shardi
     """Return every distinct list of groups, in the order of the text and in all slices, and every list of tiles."""
     lists: dict[Groups, None] = {}
     if counts.slices > 1:
-        lists[tuple(zip(*_in_slices(tuple(range(counts.devices_per_slice or 0)), counts), strict=True))] = None
+        lists[tuple(zip(*_repeat_in_slices(tuple(range(counts.devices_per_slice or 0)), counts), strict=True))] = None
     for groups, mode in dict.fromkeys((c.groups, c.mode) for c in collectives if has_groups(c)):
         try:
             listed = device_groups(groups.groups if isinstance(groups, DeviceGroups) else (), mode, counts)
-            lists[tuple(ids for group in listed for ids in _in_slices(group, counts))] = None
+            lists[tuple(ids for group in listed for ids in _repeat_in_slices(group, counts))] = None
         except DeviceListError:
             continue  # the participants of the collective say so
     for sharding in shardings:
@@ -208,8 +208,8 @@ def device_lists(collectives: Sequence[Collective], counts: DeviceCounts, shardi
     return tuple(lists)
 
 
-def _in_slices(group: tuple[int, ...], counts: DeviceCounts) -> list[tuple[int, ...]]:
-    """Return the devices of every slice that a group of one slice's ids stands for."""
+def _repeat_in_slices(group: tuple[int, ...], counts: DeviceCounts) -> list[tuple[int, ...]]:
+    """Return the devices of every slice for a group with the ids of one slice."""
     devices = counts.devices_per_slice or 1
     return [tuple(number * devices + device for device in group) for number in range(counts.slices)]
 
@@ -238,7 +238,7 @@ def sharding_faults(module: Module, counts: DeviceCounts) -> list[str]:
 def sharding_fault(sharding: Sharding, counts: DeviceCounts, *, stated: bool) -> str | None:
     """Describe the fault in the number of devices of one array's sharding; None if there is none.
 
-    If the header `stated` the number of partitions, a sharding has to be for all of them.
+    If the header `stated` the number of partitions, a sharding has to cover all of them.
     """
     fault = sharding.tile_count_fault
     if fault is not None:
@@ -265,8 +265,8 @@ Labels = tuple[int, ...]
 def find_order(lists: Sequence[Groups], devices: int) -> tuple[int, ...] | None:
     """Return the devices of a mesh in row-major order; None if the groups do not determine it.
 
-    Each axis is the smallest intersection of groups that holds device 0 and another one. The axes have to reach every device.
-    Along an axis devices are in the order of ids. Of two axes the one with the larger second id is the more major.
+    Each axis is the smallest intersection of groups that holds device 0 and another device. The axes have to reach every
+    device. Along an axis devices are in the order of ids. If the second id of an axis is larger, the axis is more major.
     """
     if devices > MAX_ORDERED_DEVICES:
         return None
@@ -329,7 +329,7 @@ def _intersection(partitions: list[Labels]) -> Labels:
 def _coordinates(others: list[Labels], line: list[int], devices: int) -> list[int] | None:
     """Return the coordinate of each device along an axis.
 
-    It is that of the device on the line through device 0 that the other axes reach from it.
+    It is the coordinate of the device on the line through device 0 that the other axes reach from it.
     """
     parents = list(range(devices))
 

@@ -54,9 +54,9 @@ _GIVEN_AXIS = lazy_pattern(rf"\s*({_NAME.pattern})\s*=\s*([1-9]\d{{0,6}})\s*", r
 
 
 LEAST_NAMED, MOST_NAMED = 1 << 17, 1 << 21
-"""The number of device ids that are read for a mesh in any module, and the limit for a large one.
+"""The number of device ids that are read for a mesh in any module, and the limit for a large module.
 
-In between it is half of the text's bytes: 16,384 devices in a hundred lists are fewer.
+In between the limit is half of the text's bytes: 16,384 devices in a hundred lists are fewer.
 """
 
 
@@ -95,7 +95,7 @@ def _plain_names(axes: Sequence[Run], counts: DeviceCounts) -> tuple[str, ...]:
 def _no_mesh_reason(
     module: Module, collectives: Sequence[Collective], counts: DeviceCounts, shardings: Sequence[Sharding]
 ) -> str:
-    """Return the reason why no mesh is searched for; empty if one is."""
+    """Return the reason to search for no mesh; empty if there is none."""
     devices = counts.devices
     if devices is None:
         return "the number of devices of the program is unknown"
@@ -119,12 +119,12 @@ def most_named(module: Module) -> int:
 def _too_many_ids(
     module: Module, collectives: Sequence[Collective], counts: DeviceCounts, shardings: Sequence[Sharding]
 ) -> str:
-    """Return a reason if groups and shardings, written out, are out of proportion to the text; else empty."""
+    """Return a reason if groups and shardings have too many ids for the size of the text; else an empty string."""
     distinct = {(c.groups, c.mode): c for c in collectives if has_groups(c)}
     named = sum(ids_named(collective, counts) for collective in distinct.values())
     named = named * counts.slices + sum(max(tiles_of(sharding), counts.devices or 0) for sharding in shardings)
-    most = most_named(module)
-    return f"its groups and shardings name devices more than {most:,} times" if named > most else ""
+    id_count = most_named(module)
+    return f"its groups and shardings name devices more than {id_count:,} times" if named > id_count else ""
 
 
 # -- names ------------------------------------------------------------------------------------------------------------------
@@ -166,8 +166,8 @@ class _LaidAxis(NamedTuple):
 def axis_names(mesh: Mesh, meshes: Iterable[NamedMesh]) -> tuple[str, ...] | None:
     """Name each axis of a mesh; None if none of `meshes` fits.
 
-    The names are those of the first of `meshes` that has these axes, else of the first that can be laid over them. An axis that
-    covers several named ones is called `data,model`. A part of a named axis is `data:(2)4`, as XLA writes it: 4 devices, after
+    The names come from the first of `meshes` with these axes, else from the first that can be laid over them. An axis that
+    covers several named axes is called `data,model`. A part of a named axis is `data:(2)4`, as XLA writes it: 4 devices, after
     a factor of 2.
     """
     fitting = []
@@ -179,13 +179,13 @@ def axis_names(mesh: Mesh, meshes: Iterable[NamedMesh]) -> tuple[str, ...] | Non
             return tuple(axis.name for axis in named)
         if is_chain({end for run in (*mesh.axes, *(axis.run for axis in named)) for end in (run.stride, run.end)}):
             fitting.append(named)
-    return tuple(_laid_over(run, fitting[0]) for run in mesh.axes) if fitting else None
+    return tuple(_lay_over(run, fitting[0]) for run in mesh.axes) if fitting else None
 
 
 def _named_axes(named: NamedMesh, mesh: Mesh) -> list[_LaidAxis] | None:
     """Return the axes of a printed mesh with more than one device, major to minor.
 
-    Return None if it has other devices than `mesh`, made-up names, or axes that are no runs of device positions.
+    Return None if it has other devices than `mesh`, made-up names, or an axis that is no run of device positions.
     """
     axes = [(name, size) for name, size in named.axes if size != 1]
     if math.prod(size for _, size in axes) != math.prod(mesh.shape or ()) or any(is_made_up(name) for name, _ in axes):
@@ -207,7 +207,7 @@ def _runs(named: Iterable[_LaidAxis]) -> tuple[Run, ...]:
     return tuple(axis.run for axis in named)
 
 
-def _laid_over(run: Run, named: list[_LaidAxis]) -> str:
+def _lay_over(run: Run, named: list[_LaidAxis]) -> str:
     parts = []
     for name, axis in named:
         start, end = max(run.stride, axis.stride), min(run.end, axis.end)
@@ -223,7 +223,7 @@ def _laid_over(run: Run, named: list[_LaidAxis]) -> str:
 def axis_of(groups: Groups, mesh: Mesh) -> tuple[int, ...] | None:
     """Return the numbers of the axes along which the devices of each group lie; empty for groups of one device.
 
-    Return None if the mesh is unknown, if a group is no product of whole axes, or if groups lie along different ones.
+    Return None if the mesh is unknown, if a group is no product of whole axes, or if groups lie along different axes.
     """
     if mesh.shape is None:
         return None
@@ -238,10 +238,10 @@ def _axes_of_group(group: Sequence[int], mesh: Mesh) -> tuple[int, ...] | None:
         return None
     axes: list[int] = []
     for run in runs:
-        inside = [i for i, axis in enumerate(mesh.axes) if run.stride <= axis.stride and axis.end <= run.end]
-        if math.prod(mesh.axes[i].size for i in inside) != run.size:
+        axis_numbers = [i for i, axis in enumerate(mesh.axes) if run.stride <= axis.stride and axis.end <= run.end]
+        if math.prod(mesh.axes[i].size for i in axis_numbers) != run.size:
             return None
-        axes += inside
+        axes += axis_numbers
     return tuple(sorted(axes))
 
 
@@ -301,7 +301,7 @@ Spec = tuple[tuple[str, ...], ...]
 
 
 class PartitionSpecs:
-    """The shardings of a module in the names of its axes. `mesh` is called if the text does not name them."""
+    """The shardings of a module in the names of its axes. The callback `mesh` is called if the text does not name them."""
 
     def __init__(self, module: Module, mesh: Callable[[], Mesh]) -> None:
         self._header = module.header.attributes.get("frontend_attributes", "")
@@ -328,7 +328,7 @@ class PartitionSpecs:
         return self._specs[key]
 
     def text(self, sharding: Sharding | None, instruction: Instruction | None = None) -> str:
-        """Return the spec as text, else the sharding's own text; empty if there is none."""
+        """Return the spec as text, else the sharding's own text; empty without a sharding."""
         spec = self.get(sharding, instruction)
         if spec is not None:
             return spec_text(spec)
@@ -339,7 +339,7 @@ class PartitionSpecs:
             return None
         if sharding.kind not in {"named", "tiled"}:
             return () if sharding.kind == "replicated" else None
-        named = _named(sharding, dict(sharding.mesh.axes)) if sharding.mesh is not None else None
+        named = _spec_of_own_mesh(sharding, dict(sharding.mesh.axes)) if sharding.mesh is not None else None
         return self._along_axes(sharding) if named is None else named
 
     def _along_axes(self, sharding: Sharding) -> Spec | None:
@@ -350,7 +350,7 @@ class PartitionSpecs:
         mesh = self._mesh()
         if sharding.devices > 1 and (mesh.shape is None or sharding.devices > math.prod(mesh.shape)):
             return None
-        self._left -= sharding.devices  # ids that are written out, as few as for the mesh
+        self._left -= sharding.devices  # the same limit of ids as for the mesh
         if self._left < 0:
             return None
         try:
@@ -377,7 +377,7 @@ def _dimension_text(axes: tuple[str, ...]) -> str:
     return (names[0] if len(names) == 1 else f"({', '.join(names)})") if names else "None"
 
 
-def _named(sharding: Sharding, sizes: Mapping[str, int]) -> Spec | None:
+def _spec_of_own_mesh(sharding: Sharding, sizes: Mapping[str, int]) -> Spec | None:
     """Return the spec in the names of the sharding's own mesh; None if the program did not name its axes."""
     if any(is_made_up(name) for name in sizes) or any(
         axis.name not in sizes for axes in sharding.dimension_axes for axis in axes

@@ -66,7 +66,7 @@ class ModuleAnalyses:
 
     @cached_property
     def with_graph(self) -> Module | None:
-        """The module with its graph; None if it was read without it and cannot be read again."""
+        """The module with its graph; None if it was read without the graph and cannot be read again."""
         if self.module.wants.graph:
             return self.module
         return self._read_graph() if self._read_graph is not None else None
@@ -92,10 +92,15 @@ class ModuleAnalyses:
         """The phase of each instruction."""
         from hlo_inspect.analysis.phases.phases import Phases
 
-        this = proxy(self)  # analyses do not hold their context: both are freed with the last reference to the context
+        weak_self = proxy(self)  # analyses do not hold their context: both are freed with the last reference to the context
         seeks_all = not self.request.skips_graph_phases
         return Phases(
-            self.module, self.provenances, self.call_graph, self.collectives, lambda: this.graph_phases, seeks_all=seeks_all
+            self.module,
+            self.provenances,
+            self.call_graph,
+            self.collectives,
+            lambda: weak_self.graph_phases,
+            seeks_all=seeks_all,
         )
 
     @cached_property
@@ -107,10 +112,10 @@ class ModuleAnalyses:
 
     @cached_property
     def graph_phases(self) -> GraphPhases | None:
-        """The phases by the graph of values; None if the request uses names only, no graph is read, or it updates no weight."""
+        """The phases by the graph of values; None if the request uses names only, no graph is read, or no weight is updated."""
         if not self.request.uses_graph_for_phases:
             return None
-        whole = self if self.module.wants.graph else self._whole()
+        whole = self if self.module.wants.graph else self._with_whole_graph()
         if whole is None or not whole.optimizer.all_rows:
             return None
         from hlo_inspect.analysis.phases.graph_phases import GraphPhases
@@ -128,7 +133,7 @@ class ModuleAnalyses:
 
         return NO_UPDATE if self.module.wants.graph or self._read_graph is not None else "it was not read"
 
-    def _whole(self) -> ModuleAnalyses | None:
+    def _with_whole_graph(self) -> ModuleAnalyses | None:
         """Return the analyses of the module with its graph, if it was read without it."""
         from hlo_inspect.graph.parameters import adds_something, may_update
 
@@ -183,8 +188,8 @@ class ModuleAnalyses:
         """The partition of arrays, in the names of mesh axes."""
         from hlo_inspect.analysis.mesh_axes import PartitionSpecs
 
-        this = proxy(self)
-        return PartitionSpecs(self.module, lambda: this.mesh)
+        weak_self = proxy(self)
+        return PartitionSpecs(self.module, lambda: weak_self.mesh)
 
     @cached_property
     def views(self) -> Views:
@@ -247,7 +252,7 @@ class ModuleAnalyses:
 
     @cached_property
     def own_kernels(self) -> list[Kernel]:
-        """The kernels that are no collectives."""
+        """The kernels except collectives."""
         collectives = {
             place(instruction) for collective in self.collectives for instruction in (collective.inner, collective.start)
         }
@@ -334,8 +339,8 @@ class ModuleAnalyses:
         """The largest arrays that the text makes. Gradients are found unless --quick leaves out the optimizer."""
         from hlo_inspect.analysis.memory.largest_arrays import LargestArrays
 
-        this = proxy(self)
-        made, labels = (lambda: this._made_arrays()), (lambda view, row: this.labels_of(view, row))  # noqa: PLW0108 - methods hold the context
+        weak_self = proxy(self)
+        made, labels = (lambda: weak_self._made_arrays()), (lambda view, row: weak_self.labels_of(view, row))  # noqa: PLW0108 - methods hold the context
         return LargestArrays(self.module, self.views, made, labels)
 
     def _made_arrays(self) -> dict[ArrayPlace, Relation]:

@@ -1,4 +1,4 @@
-"""The history of a module through compiler passes, from the text behind each of them.
+"""The history of a module through compiler passes, from the text after each pass.
 
 It has the state after each pass, the pass that introduced an instruction, and the later passes that changed it. XLA does not
 record the fate of an instruction. It is matched with one of the state before:
@@ -45,8 +45,8 @@ class FollowedInstruction(NamedTuple):
 class ModuleState(NamedTuple):
     """The counts and figures of a module after a pass.
 
-    Counts are of instructions of the text, those of `collectives` (by kind) of logical ones. FLOPs and bytes are those of one
-    step. `content` is a hash that distinguishes states: of the computations, the header and, in a schedule, the order of lines.
+    Counts are of instructions of the text; `collectives` counts logical collectives by kind. FLOPs and bytes are per step.
+    `content` is a hash that distinguishes states: of the computations, the header and, in a schedule, the order of lines.
     """
 
     content: int
@@ -103,7 +103,7 @@ def take_snapshot(context: Context, opcode: str | None) -> ModuleSnapshot:
 
 
 def _content(context: Context) -> int:
-    """Hash the content of a module: quicker than hashes of the text in canonical names."""
+    """Hash the content of a module. This is quicker than hashes of the text in canonical names."""
     header, canonical = context.module.header, context.canonical
     computations = [canonical.computation(name) for name in canonical.names]
     numbers = sorted(computation.ordered if header.is_scheduled else computation.fingerprint for computation in computations)
@@ -138,7 +138,7 @@ def _collective(collective: Collective) -> FollowedInstruction:
 
 
 def _instructions(context: Context, opcode: str) -> Iterator[FollowedInstruction]:
-    """Yield the instructions of an opcode in the order of the text; of an asynchronous pair the first one."""
+    """Yield the instructions of an opcode in the order of the text; for an asynchronous pair only the start."""
     for name in context.module.computations:
         view = context.views.for_computation(name)
         for index, spelling in enumerate(view.opcodes):
@@ -159,7 +159,7 @@ def _instructions(context: Context, opcode: str) -> Iterator[FollowedInstruction
 class PassTrace:
     """The changes of one instruction, each with the label of its pass; empty for none.
 
-    `now` is its current or last state, `first` the one in which it was introduced.
+    `now` is its current or last state, `first` the state in which it was introduced.
     """
 
     first: FollowedInstruction
@@ -211,8 +211,8 @@ class Traces:
 class _PassStep:
     """The step from one state to the next, by the numbers of instructions.
 
-    `pairs` are the numbers before and after, `gone` those before and `new` those after without a partner. `merged` are those
-    after with several partners.
+    `pairs` are the numbers before and after. `gone` are the numbers before, and `new` the numbers after, without a partner.
+    `merged` are the numbers after with several partners.
     """
 
     def __init__(self, before: Sequence[FollowedInstruction], after: Sequence[FollowedInstruction]) -> None:
@@ -241,7 +241,7 @@ class _PassStep:
         self._take(pairs)
 
     def _merge(self) -> None:
-        """Pair several instructions with one that has the operands of all of them."""
+        """Pair several instructions with one instruction that has the operands of all of them."""
         waiting: dict[Hashable, deque[int]] = defaultdict(deque)
         for before in self.gone:
             was = self._before[before]

@@ -1,7 +1,7 @@
-"""The kind of program of a module, as far as its text shows: training step, forward pass, decode step, one reduction.
+"""The kind of program of a module, as far as its text shows it: training step, forward pass, decode step, one reduction.
 
-Updates of weights make a training step. op_names show a backward pass if JAX wrote them. A cache is a donated array of whose
-shape an instruction writes a part. A program in which only one instruction computes is that operation.
+Updates of weights make a training step. op_names show a backward pass if JAX wrote them. A cache is a donated array, if an
+instruction writes a part of an array of its shape. A program in which only one instruction computes is that operation.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _Dimensions = tuple[int | None, ...]
 class Program:
     """The kind of program.
 
-    `cache` are the parameters in which a decode or inference step keeps earlier positions. `opcode` is that of a program of one
-    operation or reduction. `has_matmuls` is None if there is no dot or convolution, and costs were left out or the text is
-    truncated.
+    `cache` are the parameters in which a decode or inference step keeps earlier positions. `opcode` is the opcode of a program
+    of one operation or reduction. `has_matmuls` is None if there is no dot or convolution, and costs were left out or the text
+    is truncated.
     """
 
     kind: Kind
@@ -79,7 +79,7 @@ def find_program(
     if only is not None:
         return Program("reduction" if only in _REDUCTIONS else "operation", opcode=only)
     writes = list(_writes(views)) if overview is not None and _WRITING & module.opcode_counts.keys() else []
-    caches = _caches(_replaced(interface), writes, views)
+    caches = _caches(_replaced_arrays(interface), writes, views)
     if caches and has_matmuls is not False:
         is_one = any(write.is_one_position for _, to_cache in caches for write in to_cache)
         cache = tuple(leaf for leaf, _ in caches)
@@ -100,12 +100,12 @@ def _has_matmuls(module: Module, cost: ModuleCost | None) -> bool | None:
 def _only_operation(module: Module) -> str | None:
     """Return the opcode of the only instruction of the entry that computes something.
 
-    A fusion counts as the only instruction in it that computes something, or as its root if that reduces. One that multiplies
-    matrices and does more has no opcode.
+    A fusion counts as the only instruction in it that computes something, or as its root if the root reduces. A fusion that
+    multiplies matrices and does more has no opcode.
     """
     if module.entry is None:
         return None
-    computing = _computing(module.entry)
+    computing = _computing_opcodes(module.entry)
     if len(computing) != 1:
         return None
     (only,) = computing
@@ -115,19 +115,19 @@ def _only_operation(module: Module) -> str | None:
     callee = callees[0] if callees else None
     if callee is None:
         return None
-    fused = _computing(callee)
+    fused = _computing_opcodes(callee)
     if len(fused) == 1 or not _MATMULS.isdisjoint(fused):
         return fused[0] if len(fused) == 1 else None
     return callee.root_opcode if callee.root_opcode in _REDUCTIONS else only
 
 
-def _computing(computation: Computation) -> list[str]:
-    """Return the opcodes of the instructions that compute something, an asynchronous pair once."""
+def _computing_opcodes(computation: Computation) -> list[str]:
+    """Return the opcodes of the instructions that compute something; an asynchronous pair counts once."""
     opcodes = (TABLE[opcode].base if opcode in TABLE else opcode for opcode in computation.opcodes if opcode not in ASYNC_ENDS)
     return [opcode for opcode in opcodes if opcode not in _COMPUTES_NOTHING]
 
 
-def _replaced(interface: Interface) -> list[ParameterLeaf]:
+def _replaced_arrays(interface: Interface) -> list[ParameterLeaf]:
     """Return the donated arrays of two or more dimensions with an output of the same shape."""
     shapes = {str(output.shape) for output in interface.outputs}
     return [
@@ -142,9 +142,9 @@ def _caches(
 ) -> list[tuple[ParameterLeaf, list[_Write]]]:
     """Return the arrays that an instruction writes to, or to one element of their first dimension, with these writes.
 
-    The dimensions are in their own order, or in one that the module brings such arrays into.
+    The dimensions are in their own order, or in an order into which the module transposes such arrays.
     """
-    reordered = _reordered(views) if leaves and writes else {}
+    reordered = _transposed_orders(views) if leaves and writes else {}
     writes_of_leaves = []
     for leaf in leaves:
         dimensions = leaf.shape.dimensions
@@ -154,8 +154,8 @@ def _caches(
     return [(leaf, of_leaf) for leaf, of_leaf in writes_of_leaves if of_leaf]
 
 
-def _reordered(views: Views) -> dict[_Dimensions, set[_Dimensions]]:
-    """Return, by the dimensions of arrays, the other orders that the module brings them into, or from."""
+def _transposed_orders(views: Views) -> dict[_Dimensions, set[_Dimensions]]:
+    """Return, by the dimensions of arrays, the other orders into or from which the module transposes them."""
     orders: dict[_Dimensions, set[_Dimensions]] = defaultdict(set)
     for name in views.computations:
         view = views.for_computation(name)
@@ -176,7 +176,7 @@ class _Write:
 
     @property
     def is_one_position(self) -> bool:
-        """True if the part is one element of a dimension other than the first, which may be that of a loop's layers."""
+        """True if the part is one element of a dimension other than the first, which may hold a loop's layers."""
         return self.part[1:].count(1) > self.whole[1:].count(1)
 
 

@@ -34,8 +34,8 @@ from hlo_inspect.hlo.values.op_names import (
 class Provenance(NamedTuple):
     """The source of an instruction.
 
-    `phase` is the one of its own metadata, `folded` the scopes that the program named. `scope` is that of its `op_name` with 0
-    for each layer number.
+    `phase` is the one of its own metadata, `folded` the scopes that the program named. `scope` is the scope of its `op_name`
+    with 0 for each layer number.
     """
 
     origin: Origin
@@ -45,7 +45,7 @@ class Provenance(NamedTuple):
 
 
 class Provenances:
-    """The provenance of each metadata of a module, with the tables of stack frames that it points into."""
+    """The provenance of each metadata of a module, with the tables of stack frames to which metadata points."""
 
     def __init__(self, frames: StackFrames) -> None:
         self.frames = frames
@@ -100,8 +100,8 @@ _FUSIONS = opcodes_that_call("fused")
 class Labels(NamedTuple):
     """The labels of a cost.
 
-    `kind` is that of a fusion, `source` is `file:line`, `scope` the `op_name` folded as in `Scope.folded`. `phase_runs` holds
-    the runs in each phase if there are several.
+    `kind` is the kind of a fusion, `source` is `file:line`, `scope` the `op_name` folded as in `Scope.folded`. `phase_runs`
+    holds the runs in each phase if there are several.
     """
 
     kind: str
@@ -162,7 +162,7 @@ class Labeller:
 
 
 def _labels(kind: str, provenance: Provenance | None, phase: InstructionPhase | None) -> Labels:
-    """Return the labels of a kind and provenance; without a phase, that of the instruction's own name."""
+    """Return the labels of a kind and provenance; without a phase, use the phase of the instruction's own name."""
     origin, named = (Origin(), UNKNOWN) if provenance is None else (provenance.origin, provenance.phase)
     decided = phase or InstructionPhase(named)
     source, scope = origin.source or NOT_PRINTED, scope_label(provenance)

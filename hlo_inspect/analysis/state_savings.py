@@ -33,7 +33,7 @@ class UndonatedState(NamedTuple):
 class ReplicatedState(NamedTuple):
     """State that is equal on `parts` devices among which parameter `among` is sharded.
 
-    `saved` are the bytes that sharding the state too would save on each of them.
+    `saved` are the bytes that each of them would save if the state were sharded too.
     """
 
     members: State
@@ -87,7 +87,7 @@ def replicated_state(
     partitions = (counts.sharded or 1) if state else 1
     if not 1 < partitions <= MAX_PARTITIONS:
         return []
-    read = {_text(leaf): leaf for leaf in reversed(_only_read(overview, interface))}
+    read = {_text(leaf): leaf for leaf in reversed(_read_only_parameters(overview, interface))}
     copies_of_leaves = [(leaf, _copies(leaf, partitions)) for leaf in list(read.values())[-MAX_SHARDINGS:]]
     divided = [(leaf, copies) for leaf, copies in copies_of_leaves if copies is not None]
     spreads: dict[str, _Spread | None] = {}
@@ -131,7 +131,7 @@ def _spread(copies: Groups | None, divided: list[tuple[ParameterLeaf, Groups]]) 
     return _Spread(parts, -number, len(copies)) if parts > 1 else None
 
 
-def _only_read(overview: Overview, interface: Interface) -> list[ParameterLeaf]:
+def _read_only_parameters(overview: Overview, interface: Interface) -> list[ParameterLeaf]:
     """Return the parameters that the step reads and neither updates nor donates."""
     updated = {overview.parameters.get(array.source) for step in overview.steps for array in step.arrays}
     return [leaf for leaf in interface.parameters if not leaf.donated and (leaf.number, leaf.index) not in updated]

@@ -1,8 +1,8 @@
-"""Marks of texts that XLA compiled for TPUs: the generation of TPU, and how recent the compiler is.
+"""Marks of texts that XLA compiled for TPUs: the generation of TPU and the age of the compiler.
 
-A text names no chip. The generation shows in the cycles that the compiler estimates for kernels that do next to nothing. It
-shows also in the memories of arrays, and in kernels that are split over both cores of a chip. The numbers are from texts that
-libtpu 0.0.42 to 0.0.52 compiled for each generation.
+A text names no chip. The generation shows in the compiler's cycles for kernels that do almost nothing. It shows also in the
+memories of arrays, and in kernels that are split over both cores of a chip. The numbers are from texts that libtpu 0.0.42 to
+0.0.52 compiled for each generation.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 
 _CYCLES = lazy_pattern(r'"estimated_cycles":"(\d{3,15})"', re.ASCII)
 SPLIT_OVER_CORES = "megacore_config"
-"""Mark of a kernel that both cores of a chip work on."""
+"""Mark of a kernel that both cores of a chip share."""
 _BUFFERING = "buffering_level"
 CMEM, VMEM = "S(3)", "S(1)"
 """Memory on the chip: CMEM of v4 alone, VMEM of all from v4 on."""
@@ -30,13 +30,13 @@ _LEAST_CYCLES = {
     "tpu-v6e": range(2116, 2145),
     "tpu-7x": range(2290, 2330),
 }
-"""Smallest estimates of kernels that touch memory. v5p has that of v6e."""
+"""Smallest estimates of kernels that touch memory. v5p has the same as v6e."""
 _WITHOUT_SPACES = frozenset({"tpu-v2", "tpu-v3"})
 """Generations whose programs place no array in a memory on the chip."""
 _LEAST_MEASURED = 150
-"""Kernels below it do less than any that touches memory."""
+"""Kernels below it do less than any kernel that touches memory."""
 _WITHIN_THE_CHIP = range(250, 1000)
-"""Estimates of v5e's kernels that touch only memory on the chip. Those of v6e and 7x are 1,024 and more."""
+"""Estimates of v5e's kernels that touch only memory on the chip. For v6e and 7x they are 1,024 and more."""
 _SLOWER_WITHIN_THE_CHIP = frozenset({"tpu-v6e", "tpu-7x"})
 
 
@@ -71,14 +71,14 @@ def tpu_marks(module: Module) -> TpuMarks:
 
 
 def has_tiles(module: Module) -> bool:
-    """Return True if layouts have tiles, as those of optimized texts for TPUs."""
+    """Return True if layouts have tiles, as in optimized texts for TPUs."""
     return any(":T(" in text for text in module.heads)
 
 
 def _generation(estimates: Counter[int], *, has_vmem: bool) -> str | None:
-    """Return the generation whose smallest estimate most kernels have, of those that no kernel excludes.
+    """Return the generation whose smallest estimate most kernels have, among generations that no kernel excludes.
 
-    The estimate of a single kernel has to be the smallest one, because another generation estimates larger kernels at as much.
+    A single kernel's estimate has to be the smallest, because another generation estimates larger kernels at the same cycles.
     """
     measured = [cycles for cycles in estimates if cycles >= _LEAST_MEASURED]
     in_memory = [cycles for cycles in measured if not has_vmem or cycles >= _WITHIN_THE_CHIP.stop]

@@ -13,15 +13,15 @@ class ContradictoryDevices(Rule):
     """Device groups name missing devices, or one twice.
 
     What it finds
-        Device groups and source-target pairs with an id that exceeds the program's last device. Groups that share an
-        id, and pairs in which a device sends or receives twice, are reported too.
+        Device groups and source-target pairs with an id above the program's last device. Groups that share an id, and pairs
+        in which a device sends or receives twice, are reported too.
 
     Why it matters
         XLA refuses such a program, or it hangs. The bytes that the collective moves are unknown.
 
     How to fix it
-        Compare the ids with `num_partitions` and `replica_count` in the header. Text from two dumps, or a module
-        compiled for another number of devices, has such groups.
+        Compare the ids with `num_partitions` and `replica_count` in the header. Such groups come from text of two dumps, or
+        from a module compiled for another number of devices.
 
     Example
         HloModule step, num_partitions=4

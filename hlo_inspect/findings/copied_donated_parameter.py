@@ -16,16 +16,16 @@ class CopiedDonatedParameter(Rule):
     """Donated parameters are live together with a copy.
 
     What it finds
-        Arrays, live at the peak, that copy or transpose a donated parameter of the same type. The parameter is live in
-        the same memory space. Arrays below 1 MiB or 1 % of the peak are left out.
+        Copies and transposes of a donated parameter that are live at the peak together with the parameter. Both have the same
+        type and the same memory space. Arrays below 1 MiB or 1 % of the peak are left out.
 
     Why it matters
-        Donation saves a second buffer; the copy needs one again. XLA inserts a copy if an instruction reads the old value
-        after the new one is written. It does so too if the parameter and its user have different layouts.
+        Donation saves a second buffer; the copy needs a second buffer again. XLA inserts a copy if an instruction reads the
+        old value after the new value is written. It also inserts a copy if the parameter and its user have different layouts.
 
     How to fix it
-        Read the old value before the update, or return what you need of it from the update. If the copy changes the
-        layout, give the argument that layout: `jax.jit(..., in_shardings=Format(Layout(...)))`, or `Layout.AUTO`.
+        Read the old value before the update, or return the needed part of it from the update. If the copy changes the layout,
+        give the argument that layout: `jax.jit(..., in_shardings=Format(Layout(...)))`, or `Layout.AUTO`.
 
     Example
         HloModule step, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias) }

@@ -13,12 +13,12 @@ class DanglingAlias(Rule):
     """Aliases or donors that the entry does not have.
 
     What it finds
-        Entries of `input_output_alias` and `buffer_donor` whose parameter number, parameter index or output index
-        is not in the shapes of the entry computation.
+        Entries of `input_output_alias` and `buffer_donor` with an index that does not exist. The index is a parameter number,
+        a parameter index or an output index of the entry computation.
 
     Why it matters
-        XLA refuses such a module. In a text that was edited or put together from two dumps, the facts on donation
-        are those of another program.
+        XLA refuses such a module. If the text was edited or joined from two dumps, its facts on donation describe another
+        program.
 
     How to fix it
         Dump the module again, or correct the indices in the header.

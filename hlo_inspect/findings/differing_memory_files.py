@@ -13,16 +13,16 @@ class DifferingMemoryFiles(Rule):
     """XLA's memory files disagree with the module.
 
     What it finds
-        Files beside the text in a dump directory (`-buffer-assignment.txt`, `-live-range.txt`). Their arguments, outputs,
-        aliases or constants differ from those of the text, or their temporaries or peak by more than 1 %. These files
-        replace the computed figures. Files that name other instructions than the text are reported and not used.
+        Files beside the text in a dump directory (`-buffer-assignment.txt`, `-live-range.txt`) that disagree with it.
+        Arguments, outputs, aliases or constants differ, or temporaries or the peak differ by more than 1 %. hlo-inspect then
+        shows the figures of these files. It reports files that name other instructions than the text, and does not use them.
 
     Why it matters
-        The files may belong to another module or run; then one of the two misleads. Otherwise hlo-inspect computed the
-        memory wrongly: please report the dump.
+        The files may belong to another module or run; then either the files or the text misleads. Otherwise hlo-inspect
+        computed the memory wrongly: please report the dump.
 
     How to fix it
-        Dump into an empty directory.
+        Dump the module again into an empty directory.
 
     Example
         A directory with `m.txt` and a `m-buffer-assignment.txt` of another program.

@@ -14,15 +14,14 @@ class ExcessiveRuns(Rule):
     """A computation runs more than 10^30 times in one step.
 
     What it finds
-        The first computation, callers before callees, with more than 10^30 runs: the product of the trip counts of the
-        loops around it.
+        The first computation, callers before callees, with more than 10^30 runs. Its runs are the product of the trip counts
+        of the loops around it.
 
     Why it matters
-        No machine runs a program that often. Figures of a step above 10^30 are unknown, with 10^30 as their lower bound.
+        No machine runs a program that often. Figures of a step above 10^30 are unknown; their lower bound is 10^30.
 
     How to fix it
-        Look at the trip counts of the loops around it. One of them is printed wrongly, or belongs to a loop that never
-        ends.
+        Look at the trip counts of the loops around it. One of them is wrong, or belongs to a loop that never ends.
 
     Example
         HloModule step

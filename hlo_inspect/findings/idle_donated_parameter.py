@@ -22,16 +22,16 @@ class IdleDonatedParameter(Rule):
     """Donated buffers idle while a temporary needs memory.
 
     What it finds
-        Parameter arrays in `buffer_donor` without an aliased output, and a temporary that is live at the peak. The temporary
-        is no larger and is defined after the last use of the parameter. Below 1 MiB or 1 % of the peak nothing is reported.
+        Parameter arrays in `buffer_donor` without an aliased output, if a temporary of the peak fits into their buffer. The
+        temporary is defined after the last use of the parameter. Below 1 MiB or 1 % of the peak nothing is reported.
 
     Why it matters
-        XLA puts temporaries into a donated parameter's buffer only if an output uses that buffer at the end. The caller
-        donated the parameter, and its memory is idle.
+        XLA puts temporaries into a donated parameter's buffer only if an output uses that buffer at the end. No output does,
+        so the donated memory is idle.
 
     How to fix it
-        Return an array of the parameter's shape, type and sharding, usually its new value. Check if the new value is
-        returned in another type or sharding. The bytes are an upper bound: another position may become the peak.
+        Return an array of the parameter's shape, type and sharding, usually its new value. Check if the new value is returned
+        in another type or sharding. The bytes are an upper bound, because another position may become the peak.
 
     Example
         HloModule step, is_scheduled=true, buffer_donor={ (0, {}) }

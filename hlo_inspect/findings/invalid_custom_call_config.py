@@ -13,14 +13,14 @@ class InvalidCustomCallConfig(Rule):
     """A known custom call has an unusable configuration.
 
     What it finds
-        Custom calls of a target with a known cost: cuBLAS matrix multiplications, Triton and Mosaic kernels with an
-        estimate, and others. Their `backend_config`, or an operand, lacks a value that the cost depends on.
+        Custom calls whose target has a known cost, but whose `backend_config` or operands lack a value that the cost needs.
+        Examples are cuBLAS matrix multiplications, and Triton and Mosaic kernels with an estimate.
 
     Why it matters
-        The FLOPs and bytes of these calls are in no figure, so figures of the module are too low or unknown.
+        No figure includes the FLOPs and bytes of these calls. Figures of the module are too low or unknown.
 
     How to fix it
-        Look at the `backend_config` in the line. Very old and very new versions of XLA can write it differently: please
+        Look at the `backend_config` in the line. Very old and very new versions of XLA may write it differently: please
         report the line.
 
     Example

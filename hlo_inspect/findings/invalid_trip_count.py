@@ -10,16 +10,17 @@ from hlo_inspect.report.model import Finding
 
 
 class InvalidTripCount(Rule):
-    """A loop's printed trip count makes no sense.
+    """A loop's printed trip count is invalid.
 
     What it finds
         `while` instructions whose `known_trip_count` is not a whole number.
 
     Why it matters
-        The trip count is then computed from the loop's counter. If that fails too, every figure of a step is unknown.
+        hlo-inspect then computes the trip count from the loop's counter. If that fails too, every figure of a step is
+        unknown.
 
     How to fix it
-        Look at the `backend_config` of the line. XLA prints `{"known_trip_count":{"n":"12"}}`; other forms come from
+        Look at the `backend_config` of the line. XLA prints `{"known_trip_count":{"n":"12"}}`; another form comes from
         another tool.
 
     Example

@@ -15,12 +15,12 @@ class KeptGatheredParameter(Rule):
     """Gathered parameters stay live until the backward pass.
 
     What it finds
-        Results of all-gathers of parameters that both the forward and the backward pass read. The gathered array is live
-        between the two. Below 1 MiB or 1 % of the peak in total nothing is reported.
+        Results of all-gathers of parameters that both the forward and the backward pass read. Each gathered array stays live
+        between the two passes. If they take less than 1 MiB or 1 % of the peak in total, nothing is reported.
 
     Why it matters
-        Weights are sharded so that no device holds all of them. Gathered weights that stay live undo this, with one array
-        per layer.
+        Weights are sharded so that no device holds all of them. Gathered weights that stay live undo this: each layer adds an
+        array.
 
     How to fix it
         Gather again in the backward pass. Put `jax.checkpoint` around the layer, with a policy that does not save gathered

@@ -18,12 +18,12 @@ class LargeConstant(Rule):
         Constants of the program of more than 1 MiB, with their scope.
 
     Why it matters
-        A constant takes device memory while the program is loaded, whole on every device. The array that it was made from
-        takes memory too. Compilation is slow, the compiled program is large, and another value compiles it again.
+        A constant takes device memory while the program is loaded, in full on every device. The array that it was made from
+        takes memory too. Compilation is slow, and the compiled program is large. Another value needs another compilation.
 
     How to fix it
-        Pass the array as an argument instead of closing over it. If XLA folded it, build it on the device: from `iota`, or
-        behind `jax.lax.optimization_barrier`.
+        Pass the array as an argument instead of closing over it. If XLA folded an expression into it, build the array on the
+        device. Use `iota` for that, or put `jax.lax.optimization_barrier` in front.
 
     Example
         HloModule step

@@ -13,14 +13,14 @@ class MeshMismatch(Rule):
     """The mesh given with `--mesh` does not fit the program.
 
     What it finds
-        Axes of `--mesh` that cover all devices of the program, but divide them differently than its groups and shardings do.
-        A mesh of another number of devices is a usage error.
+        Axes of `--mesh` that cover all devices of the program, but divide them differently than its groups and shardings. A
+        mesh with another number of devices is a usage error.
 
     Why it matters
-        The axes cannot have the given names. Tables show `d0`, `d1`, … or the names that the program prints.
+        hlo-inspect cannot give these names to the axes. Tables show `d0`, `d1`, … or the names that the program prints.
 
     How to fix it
-        Give the axes from major to minor, with the sizes of `mesh.shape`; `hlo-inspect collectives` prints them.
+        Give the axes from major to minor, with the sizes of `mesh.shape`. `hlo-inspect collectives` prints them.
 
     Example
         hlo-inspect collectives dump.txt --mesh data=3,model=2      # if mesh.shape is 2x3

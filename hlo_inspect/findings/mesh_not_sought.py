@@ -14,14 +14,14 @@ class MeshNotSought(Rule):
 
     What it finds
         Modules whose device groups and shardings have far more device ids than the text has characters.
-        `[524288,2]<=[2,524288]T(1,0)` is short and stands for a million.
+        `[524288,2]<=[2,524288]T(1,0)`, for example, is short and stands for a million ids.
 
     Why it matters
         `mesh.shape` and the axes of collectives are unknown.
 
     How to fix it
-        Look at the largest of the groups and shardings; no machine has that many devices. The text of a real program of
-        that size is longer, and its mesh is found.
+        Check the largest of the groups and shardings: no machine has that many devices. The text of a real program of that
+        size is longer, and hlo-inspect finds its mesh.
 
     Example
         HloModule step

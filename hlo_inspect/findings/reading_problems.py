@@ -16,7 +16,7 @@ from hlo_inspect.findings.base import RulePage
 from hlo_inspect.hlo.module import PART, TRUNCATED, UNREADABLE, MalformedRow, Module, Problem, malformed_rows
 from hlo_inspect.report.model import Finding, Report
 
-_DAMAGED = "Dump the module again, and copy the file instead of the terminal's output, which wraps and cuts long lines."
+_DAMAGED = "Dump the module again. Copy the file, not the terminal's output: a terminal wraps and truncates long lines."
 
 READING_PROBLEMS: tuple[RulePage, ...] = (
     RulePage(
@@ -24,10 +24,10 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "unreadable-line",
         "warning",
         "A line inside a module that cannot be read.",
-        "Lines in a computation that are not instructions. Instructions whose needed attribute is missing or makes no sense. "
-        "`print_extra_attributes=false` prints such texts.",
-        "No figure includes a line that is not an instruction; of an instruction the readable part counts. "
-        "`module.unparsed_lines` counts such lines; if it is 0, every line was read.",
+        "Lines in a computation that are not instructions. Instructions whose needed attribute is missing or invalid. "
+        "XLA's option `print_extra_attributes=false` leaves such attributes out.",
+        "No figure includes a line that is not an instruction. If an attribute is missing, the rest of the instruction "
+        "counts. `module.unparsed_lines` is the number of unreadable lines; if it is 0, every line was read.",
         f"{_DAMAGED} If XLA prints such a line, please report it.",
         "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  this is no instruction\n  ROOT n = f32[4]{0} negate(p)\n}",
     ),
@@ -35,20 +35,20 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         TRUNCATED,
         "truncated-module",
         "error",
-        "The text ends, or another begins, inside the module.",
-        "Modules with an open last computation, with a header only, or with other text before their end.",
-        "The figures cover a part of the module: counts and sums are lower bounds. `hlo-inspect check` refuses such an "
-        "input with exit status 3, unless --allow-partial is given.",
-        f"{_DAMAGED} A process that was killed while it wrote the dump leaves such a file too.",
+        "The text of the module is incomplete.",
+        "Modules with an unclosed last computation, with a header only, or with other text before their end.",
+        "The figures cover a part of the module, so counts and sums are lower bounds. `hlo-inspect check` refuses such an "
+        "input with exit status 3; --allow-partial accepts it.",
+        f"{_DAMAGED} A process that is killed while it writes the dump leaves such a file too.",
         "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)",
     ),
     RulePage(
         "HI003",
         "invalid-header-attribute",
         "warning",
-        "A header attribute that makes no sense.",
+        "A header attribute has an invalid value.",
         "Header attributes with a value that XLA never prints, for example `num_partitions=many`.",
-        "The module is read as if the attribute were absent, for instance as one partition, or as nothing donated.",
+        "The module is read as if the attribute were absent: with one partition, for instance, or without donated parameters.",
         _DAMAGED,
         "HloModule m, num_partitions=many\n\nENTRY e {\n  ROOT p = f32[4]{0} parameter(0)\n}",
     ),
@@ -57,9 +57,9 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "unknown-opcode",
         "warning",
         "An opcode that XLA does not have.",
-        "Instructions whose opcode is neither in XLA today nor was in an earlier version.",
+        "Instructions with an opcode that neither current nor earlier versions of XLA have.",
         "The instruction is counted, but its FLOPs are unknown, and the data flow through it is lost.",
-        "Look for a misspelling in an edited text. Report an opcode that is new in XLA.",
+        "Look for a misspelling in an edited text. If the opcode is new in XLA, please report it.",
         "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f32[4]{0} negative(p)\n}",
     ),
     RulePage(
@@ -67,9 +67,9 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "invalid-utf8",
         "warning",
         "Bytes that are not UTF-8.",
-        "The first line of the module that holds bytes which are not UTF-8 text.",
-        "The bytes are read as U+FFFD. They change nothing inside of metadata, but can in a name.",
-        f"{_DAMAGED} Look at the tool that last wrote the file.",
+        "Modules with bytes that are not UTF-8 text. The finding names the first line that holds them.",
+        "The bytes are read as U+FFFD. In metadata they change no figure; in a name they can.",
+        f"{_DAMAGED} Check the tool that last wrote the file.",
         'HloModule m\n\nENTRY e {\n  ROOT p = f32[4]{0} parameter(0), metadata={op_name="\\xff"}\n}',
     ),
     RulePage(
@@ -77,9 +77,9 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "unknown-element-type",
         "warning",
         "An element type that XLA does not have.",
-        "Shapes such as `f99[4]`.",
+        "Shapes with an unknown element type, such as `f99[4]`.",
         "The size of the array is unknown, and every total with it is null.",
-        "Look for a misspelling in an edited text. Report a type that is new in XLA.",
+        "Look for a misspelling in an edited text. If the type is new in XLA, please report it.",
         "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f99[4]{0} convert(p)\n}",
     ),
     RulePage(
@@ -88,8 +88,8 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "error",
         "A name that is defined twice.",
         "Two instructions of one computation, or two computations of one module, with the same name.",
-        "XLA refuses such a module. An operand of that name can mean either; the later one is taken.",
-        "Give each module its own file. The cause is an edit, or two dumps in one file.",
+        "XLA refuses such a module. An operand of that name can mean either; hlo-inspect takes the later one.",
+        "Look for two dumps in one file, or for an edit of the text. Give each module its own file.",
         "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT p = f32[4]{0} negate(p)\n}",
     ),
     RulePage(
@@ -97,19 +97,19 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "undefined-operand",
         "error",
         "An operand that its computation does not define.",
-        "Operand names that no instruction of the computation has.",
+        "Operands with a name that no instruction of the computation has.",
         "XLA refuses such a module. The data flow through the instruction is lost.",
-        "Look for a missing or unreadable line before the instruction, or for a misspelling in an edited text.",
+        "Look for a missing or unreadable line before the instruction. In an edited text, look for a misspelling.",
         "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f32[4]{0} negate(q)\n}",
     ),
     RulePage(
         "HI009",
         "undefined-computation",
         "error",
-        "A computation that is called and not defined.",
-        "Names in `calls=`, `to_apply=`, `body=`, `condition=` and the like that no computation of the module has.",
-        "XLA refuses such a module. The FLOPs and collectives inside of the computation are in no figure.",
-        f"The computation was cut out of the text. {_DAMAGED}",
+        "A computation is called but not defined.",
+        "Names in `calls=`, `to_apply=`, `body=`, `condition=` and similar attributes that no computation has.",
+        "XLA refuses such a module. No figure includes the FLOPs and collectives of the missing computation.",
+        f"The text lacks this computation. {_DAMAGED}",
         "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f32[4]{0} fusion(p), kind=kLoop, calls=gone\n}",
     ),
     RulePage(
@@ -117,9 +117,9 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "second-entry-or-root",
         "error",
         "A second ENTRY, or a second ROOT in a computation.",
-        "Modules in which two computations are marked `ENTRY`, and computations in which two instructions are marked `ROOT`.",
-        "XLA refuses such a module. The first ENTRY and the last ROOT are taken.",
-        "Give each module its own header or file. The cause is an edit, or two dumps in one file.",
+        "Modules with two computations marked `ENTRY`, and computations with two instructions marked `ROOT`.",
+        "XLA refuses such a module. hlo-inspect takes the first ENTRY and the last ROOT.",
+        "Look for two dumps in one file, or for an edit of the text. Give each module its header, or its own file.",
         "HloModule m\n\nENTRY e {\n  ROOT p = f32[4]{0} parameter(0)\n}\n\nENTRY f {\n  ROOT p = f32[4]{0} parameter(0)\n}",
     ),
     RulePage(
@@ -127,10 +127,10 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "quoted-lines",
         "info",
         "Instruction lines outside any computation.",
-        "Quoted lines before, between or after modules: contiguous, or with prose or `...` between them.",
-        "They are read as a partial module: counts cover these lines, and facts about the whole module are null. "
-        "`hlo-inspect check` refuses such an input with exit status 3, unless --allow-partial is given.",
-        "Give the whole dump if the question is about the module.",
+        "Quoted lines before, between or after modules. Prose or `...` may stand between them.",
+        "hlo-inspect reads them as a partial module. Counts cover these lines, and facts about the whole module are null. "
+        "`hlo-inspect check` refuses such an input with exit status 3; --allow-partial accepts it.",
+        "If the question is about the whole module, give the whole dump.",
         "%all-reduce.1 = f32[4]{0} all-reduce(%p), replica_groups={{0,1}}, to_apply=%add\n",
     ),
     RulePage(
@@ -138,10 +138,10 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "root-mismatch",
         "error",
         "A computation whose root disagrees with its signature.",
-        "Computations without a `ROOT` whose last instruction, then the root, has another shape than the signature says. "
-        "Without a signature, `entry_computation_layout` or the caller says it.",
-        "The line with the root, or the last line, is missing. Figures that depend on the result are those of another program, "
-        "and so is the data flow. XLA refuses a signature that disagrees.",
+        "Computations without a `ROOT` whose last instruction has another shape than the result in the signature. "
+        "Without a signature, `entry_computation_layout` or the caller states the shape of the result.",
+        "The line of the root, or the last line, is missing. The data flow and the figures that depend on the result are those "
+        "of another program. XLA refuses a signature that disagrees with the root.",
         _DAMAGED,
         "HloModule m\n\nENTRY e (p: f32[4]) -> (f32[4]) {\n  p = f32[4]{0} parameter(0)\n  n = f32[4]{0} negate(p)\n}",
     ),
@@ -150,11 +150,11 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "missing-root",
         "warning",
         "A computation without a root among others that have one.",
-        "Computations without a `ROOT` in a module with XLA's header in which most computations have one. The last "
+        "Computations without a `ROOT`, if the module has XLA's header and most of its computations have a `ROOT`. Their last "
         "instruction has the shape of the result. Empty computations, which XLA refuses, are reported too.",
-        "The last instruction is the root then. XLA marks the root of every computation. Here its line may be missing, and a "
-        "reducer or fusion computes something else.",
-        f"{_DAMAGED} In a text that was written by hand, mark the root.",
+        "hlo-inspect takes the last instruction as the root. XLA marks every root, so the line of the real root may be "
+        "missing. Then a reducer or fusion computes something else.",
+        f"{_DAMAGED} In a text written by hand, mark the root.",
         "HloModule m, entry_computation_layout={(f32[4]{0})->f32[]}\n\nadd {\n  x = f32[] parameter(0)\n"
         "  y = f32[] parameter(1)\n}\n\nf {\n  q = f32[4]{0} parameter(0)\n  ROOT n = f32[4]{0} negate(q)\n}\n\n"
         "ENTRY e {\n  p = f32[4]{0} parameter(0)\n  z = f32[] constant(0)\n  a = f32[4]{0} fusion(p), kind=kLoop, calls=f\n"
@@ -165,9 +165,9 @@ READING_PROBLEMS: tuple[RulePage, ...] = (
         "layout-mismatch",
         "warning",
         "A layout that does not fit its shape.",
-        "Shapes such as `f32[4]{1,0}`, whose layout has another number of dimensions, or one of them twice.",
+        "Shapes such as `f32[4]{1,0}`: the layout has another number of dimensions, or repeats a dimension.",
         "XLA refuses such a shape. Its bytes are counted without padding.",
-        "Look for an edit of the shape that left the layout as it was.",
+        "Look for an edit that changed the shape and not its layout. Correct the layout.",
         "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f32[4]{1,0} negate(p)\n}",
     ),
 )
@@ -232,11 +232,11 @@ UNKNOWN_VALUE = RulePage(
     "HI090",
     "unknown-value",
     "error",
-    "The value of an asserted fact cannot be known.",
-    "Assertions on a fact that is null in this module, other than the assertion that it is null.",
-    "The assertion fails: a value that is unknown meets no expectation. The message gives the reason.",
-    "Mend what the reason names, often a missing trip count or an unreadable line, or assert another fact. `null` asserts that "
-    "a value is unknown, `known` that it is.",
+    "The value of an asserted fact is unknown.",
+    "Assertions on a fact that is null in this module. Assertions that expect null are no findings.",
+    "The assertion fails, because an unknown value meets no expectation. The message gives the reason.",
+    "Correct the cause that the message names, often a missing trip count or an unreadable line. Or assert another fact. "
+    "`null` asserts that a value is unknown, `known` that it is known.",
     "hlo-inspect check dump.txt --assert 'collectives.executed_count <= 12'      # a trip count depends on a parameter",
 )
 STALE_IGNORE = RulePage(
@@ -245,7 +245,7 @@ STALE_IGNORE = RulePage(
     "info",
     "An entry under `ignore` in a policy covers no finding.",
     "Entries whose rule and subject match no finding of any report.",
-    "The ignored finding no longer occurs, or the entry never matched. It would hide a later finding.",
+    "The ignored finding no longer occurs, or the entry never matched a finding. The entry would hide a later finding.",
     "Delete the entry, or correct its subject.",
     "ignore:\n  - rule: HI101\n    subject: no_parameter_of_this_name\n    reason: donated by the caller",
 )

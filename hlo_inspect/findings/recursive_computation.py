@@ -13,14 +13,14 @@ class RecursiveComputation(Rule):
     """Computations that call themselves.
 
     What it finds
-        Computations in a cycle of calls, and those that are called from one.
+        Computations in a cycle of calls, and computations that a cycle calls.
 
     Why it matters
-        XLA has no recursion and refuses such a module. Their number of runs is unknown, and so is every
-        figure of a step.
+        XLA has no recursion and refuses such a module. The number of runs of these computations is unknown, so every figure
+        of a step is unknown.
 
     How to fix it
-        Dump the module again. Such text comes from an edit, or from two modules with the same names in one file.
+        Dump the module again. Such text comes from an edit, or from two modules with equal names in one file.
 
     Example
         HloModule step

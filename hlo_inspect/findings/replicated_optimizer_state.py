@@ -17,14 +17,14 @@ class ReplicatedOptimizerState(Rule):
     """Data-parallel devices replicate the optimizer's state.
 
     What it finds
-        Moments, master weights and other optimizer state that several devices hold in equal copies. A parameter that the
-        step only reads is divided among these devices, so they are the data-parallel devices. The bytes at stake are the
-        saving of one device: all but the largest of n parts. The saving is 16 MiB or more and 1 % or more of the device's
+        Moments, master weights and other optimizer state that several devices hold in equal copies. These devices divide
+        another parameter, which the step only reads, so they are the data-parallel devices. The bytes at stake are the saving
+        of one device: all but the largest of n parts. The saving is at least 16 MiB and at least 1 % of the device's
         parameters.
 
     Why it matters
-        Each device computes the same update and holds the same state. Sharded over n devices, each holds 1/n of the state
-        (ZeRO stage 1; Rajbhandari et al. 2020, arXiv:1910.02054), for one all-gather of the new weights.
+        Each device computes the same update and holds the same state. With state sharded over n devices, each holds 1/n of it
+        and gathers the new weights. This is ZeRO stage 1 (Rajbhandari et al. 2020, arXiv:1910.02054).
 
     How to fix it
         Shard the optimizer's state over the batch axis. In JAX set `out_shardings` of the jitted `init` and `step`, with

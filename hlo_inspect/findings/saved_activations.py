@@ -20,16 +20,16 @@ class SavedActivations(Rule):
     """Activations saved for the backward pass are large.
 
     What it finds
-        Arrays, live at the peak, that the forward pass writes and the backward pass reads. Together they are a quarter of
-        the peak or more. They are grouped by scope, or by source line without a scope, the largest first.
+        Arrays, live at the peak, that the forward pass writes and the backward pass reads. In total they take a quarter of
+        the peak or more. The finding groups them by scope, or by source line without a scope, the largest first.
 
     Why it matters
-        They grow with batch and sequence length. Often they decide whether a step fits.
+        Saved activations grow with batch size and sequence length. They often decide if a step fits.
 
     How to fix it
-        `jax.checkpoint` on the function of a scope computes its activations again in the backward pass. It frees at most the
-        bytes of the finding. In a scan it frees nearly all of them; for unrolled layers XLA may undo it. A policy saves
-        expensive activations; offloading moves them to the host.
+        Apply `jax.checkpoint` to the function of a scope: the backward pass then computes its activations again. It frees at
+        most the bytes of the finding. In a scan it frees nearly all of them; for unrolled layers XLA may undo it. A policy
+        saves expensive activations; offloading moves them to the host.
 
     Example
         HloModule step, is_scheduled=true

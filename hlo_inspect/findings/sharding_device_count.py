@@ -14,15 +14,15 @@ class ShardingDeviceCount(Rule):
     """A sharding has a wrong number of devices.
 
     What it finds
-        Shardings of the entry computation whose device list is longer or shorter than the number of partitions, or names a
-        device twice.
+        Shardings of the entry computation whose device list is longer or shorter than the number of partitions. Device lists
+        that name a device twice are reported too.
 
     Why it matters
         XLA refuses such a program. The device mesh and the axes of all collectives are unknown.
 
     How to fix it
-        Compare the sharding with `num_partitions` in the header. A text with an edited header, or from two dumps, has such
-        shardings.
+        Compare the sharding with `num_partitions` in the header. Such shardings come from an edited header, or from text of
+        two dumps.
 
     Example
         HloModule step, num_partitions=4

@@ -11,19 +11,19 @@ from hlo_inspect.report.model import Finding
 
 
 class TilePadding(Rule):
-    """Tiles make an array several times as large.
+    """Tiles make an array at least twice as large.
 
     What it finds
-        Arrays, live at the peak, of twice the bytes of their elements or more. Their padding is 1 MiB or more and 1 % of the
-        peak or more. Equal arrays are one finding.
+        Arrays, live at the peak, that take at least twice the bytes of their elements. Their padding is at least 1 MiB and at
+        least 1 % of the peak. Equal arrays are one finding.
 
     Why it matters
-        TPU pads the two minor dimensions to tiles, for example 8 x 128 numbers. A minor dimension of 2 takes 64 times its
+        TPU pads the two minor dimensions to tiles, for example of 8 x 128 numbers. A minor dimension of 2 takes 64 times its
         bytes, in memory and in traffic.
 
     How to fix it
-        Make a large dimension the last one: transpose the array, join small dimensions, or split off the small one. Store
-        several arrays of a few numbers as one array with these numbers in the first dimension.
+        Make a large dimension the last one: transpose the array, join small dimensions, or split off the small one. For
+        example, `f32[2,65536]` takes far fewer bytes than `f32[65536,2]`.
 
     Example
         HloModule step, is_scheduled=true

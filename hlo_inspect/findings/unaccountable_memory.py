@@ -12,16 +12,16 @@ MAX_FINDINGS = 20
 
 
 class UnaccountableMemory(Rule):
-    """A scheduled program whose memory cannot be worked out.
+    """The memory of a scheduled program cannot be computed.
 
     What it finds
-        Faults of a scheduled module. An operand is undefined, or used before its definition. An instruction, such as a
-        loop, passes on a value of another shape. A called computation is missing. An alias names no output or parameter,
-        or one of another size. The size of an array is unknown.
+        Faults of a module with `is_scheduled=true`. An operand is undefined, or used before its definition. An instruction,
+        for example a loop, does not have the shape of the value that it passes on. A computation that runs is not in the
+        text. An alias has another size, or names an output or parameter that does not exist. The size of an array is unknown.
 
     Why it matters
-        The figures that depend on it are unknown (`null`). XLA refuses such a module: the text was edited, put
-        together from two dumps, or is damaged.
+        The figures that depend on it are unknown (`null`). XLA refuses such a module: the text was edited, joined from two
+        dumps, or is damaged.
 
     How to fix it
         Dump the module again.

@@ -14,16 +14,16 @@ class UndonatedOptimizerState(Rule):
     """The optimizer's state could be donated and is not.
 
     What it finds
-        Parameters that data flow shows to be optimizer state. An output of the same shape, type, sharding and layout uses no
-        parameter's buffer. Scalars are left out; below 1 KiB of state nothing is reported.
+        Parameters that data flow shows to be optimizer state, and that are not donated. An output of the same shape, type,
+        sharding and layout uses no parameter's buffer. Scalars are left out. Below 1 KiB of state nothing is reported.
 
     Why it matters
         The old and the new state are in device memory at once. Adam's two moments take 8 bytes per weight in float32, and
         16 without donation.
 
     How to fix it
-        In JAX donate the optimizer's state with the weights: `jax.jit(step, donate_argnums=(0, 1))` of
-        `step(params, opt_state, batch)`.
+        In JAX, donate the optimizer's state with the weights. For `step(params, opt_state, batch)` write `jax.jit(step,
+        donate_argnums=(0, 1))`.
 
     Example
         @jax.jit                       # without donate_argnums

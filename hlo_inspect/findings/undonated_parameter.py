@@ -18,20 +18,20 @@ class UndonatedParameter(Rule):
     """Parameters could be donated and are not.
 
     What it finds
-        Entry parameters in neither `input_output_alias` nor `buffer_donor` whose new value is an output without a
-        parameter's buffer. Examples are the weights of a training step, or the cache of a decode step. Data flow decides;
-        --quick skips the rule. The finding is a warning if the program has an optimizer, or if donation saves 1 MiB or
-        more; else it is an info. Arrays below 1 KiB and the state that HI505 names are left out. Without a header nothing
-        is reported.
+        Entry parameters that are not donated although their new value is an output. The output uses no parameter's buffer.
+        Examples are the weights of a training step and the cache of a decode step. A parameter is donated if
+        `input_output_alias` or `buffer_donor` names it. Data flow finds the new values, so --quick skips the rule. The
+        finding is a warning if the program has an optimizer, or if donation saves 1 MiB or more. Otherwise it is an info.
+        Arrays below 1 KiB and the state that HI505 names are left out. Without a header nothing is reported.
 
     Why it matters
-        XLA allocates a second buffer for the output, so the old and the new value are in device memory at once. For weights
-        and optimizer state this doubles their memory.
+        XLA allocates a second buffer for the output. Old and new value are in device memory at once. For weights and
+        optimizer state this doubles their memory.
 
     How to fix it
-        In JAX name the arguments that the caller does not use again: `jax.jit(step, donate_argnums=(0,))`. Do not
-        donate the weights of a forward pass: the call would destroy them. The column `not_donated_because` of
-        `hlo-inspect params` gives the reason for each parameter that is not donated.
+        In JAX, donate the arguments that the caller does not use again: `jax.jit(step, donate_argnums=(0,))`. Do not donate
+        the weights of a forward pass: the call would destroy them. The column `not_donated_because` of `hlo-inspect params`
+        gives the reason for each parameter that is not donated.
 
     Example
         HloModule step

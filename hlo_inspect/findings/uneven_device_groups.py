@@ -16,12 +16,12 @@ class UnevenDeviceGroups(Rule):
         `replica_groups` in which one group has more devices than another, such as `{{0,1,2},{3}}`.
 
     Why it matters
-        Devices then send different amounts. All figures on the collective are those of its largest group, and no
-        regular device mesh fits the program.
+        Devices then send different amounts. All figures of the collective are those of its largest group. No regular device
+        mesh fits the program.
 
     How to fix it
-        Usually this is meant, for instance for the last stage of a pipeline. Otherwise look at the sharding or at
-        the `axis_index_groups` that the collective comes from.
+        Usually this is intended, for instance for the last stage of a pipeline. Otherwise check the sharding or the
+        `axis_index_groups` that made the collective.
 
     Example
         HloModule step, num_partitions=4

@@ -17,15 +17,16 @@ class UnfollowedDataflow(Rule):
     """The data flow is lost at an instruction.
 
     What it finds
-        Instructions with undefined, unreadable or missing operands, instructions that depend on themselves, and expressions
-        that are too large to compare. The rule reports up to 20. Instructions whose operands or tuple index the printer
-        left out count as one.
+        Instructions with undefined, unreadable or missing operands, and instructions that depend on themselves. Expressions
+        that are too large to compare are reported too. The rule reports up to 20 faults. Instructions whose operands or tuple
+        index the printer left out count as one.
 
     Why it matters
-        Data flow out of such an instruction is not followed. An optimizer update that depends on it is not recognized.
+        hlo-inspect does not follow the data flow out of such an instruction. It does not recognize an optimizer update that
+        depends on it.
 
     How to fix it
-        Look at the instruction. Operands that do not fit come from a truncated or edited dump. If an expression of a real
+        Look at the operands of the instruction: wrong ones come from a truncated or edited dump. If an expression of a real
         training step is too large, please report it.
 
     Example

@@ -13,15 +13,15 @@ class UnreadableDeviceGroups(Rule):
     """The device groups of a collective cannot be read.
 
     What it finds
-        `replica_groups` that are neither lists of device ids nor an iota list with sizes that fit. `[2,4]<=[4]` is 8
+        `replica_groups` that are neither lists of device ids nor a valid iota list. `[2,4]<=[4]`, for example, takes 8
         devices out of 4.
 
     Why it matters
-        The group size decides the bytes that one device sends. It is unknown for this collective, so the sent bytes of the
-        module are unknown too.
+        The group size decides the bytes that one device sends. It is unknown here, so the sent bytes of the module are
+        unknown too.
 
     How to fix it
-        Look at the line: such text comes from a truncated or edited dump. If XLA prints it, please report it.
+        Look at the line: a truncated or edited dump has such text. If XLA prints it, please report it.
 
     Example
         HloModule step, num_partitions=4

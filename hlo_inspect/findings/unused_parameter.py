@@ -14,16 +14,15 @@ class UnusedParameter(Rule):
     """Parameters that are neither read nor donated.
 
     What it finds
-        Arrays of the entry's parameters that no instruction of the entry has as an operand. Donated
-        arrays are left out, because their buffer has a use. So are arrays without elements.
+        Arrays of the entry's parameters that are an operand of no instruction of the entry. Donated arrays are left out,
+        because their buffer has a use. Arrays without elements are left out too.
 
     Why it matters
-        The caller transfers the array and keeps it in device memory for the length of the step, for no result.
+        The caller transfers the array, and it takes device memory for the whole step. No result depends on it.
 
     How to fix it
-        Leave the argument out of the function that is compiled. JAX removes arguments that are not used from a
-        jitted function (`keep_unused=False`, the default); they stay in functions that are exported or lowered with
-        `keep_unused=True`.
+        Remove the argument from the compiled function. `jax.jit` removes unused arguments by default (`keep_unused=False`).
+        They stay in exported functions and in functions lowered with `keep_unused=True`.
 
     Example
         HloModule step

@@ -14,17 +14,17 @@ class WholeLayerStack(Rule):
     """A stack of layers is live whole; loops read one layer.
 
     What it finds
-        Temporaries, live at the peak, that hold a parameter converted, copied, transposed or gathered. Only bodies of loops
+        Temporaries, live at the peak, that hold a converted, copied, transposed or gathered parameter. Only bodies of loops
         read them, one layer at a time. Savings below 1 MiB or 1 % of the peak are left out.
 
     Why it matters
-        The whole parameter is in memory beside its converted copy. If the loop's body converted the layer that it has
-        just sliced, one layer would be live at a time.
+        The whole parameter is in memory beside its converted copy. If the loop's body converted each layer after the slice,
+        only one converted layer would be live at a time.
 
     How to fix it
-        Convert the layer inside the scanned function. If XLA moved the conversion out of the loop, keep it there with
-        `jax.lax.optimization_barrier` on the layer. The bytes are an upper bound: another position may become the peak, and
-        the forward and the backward loop each repeat the work.
+        Convert the layer inside the scanned function. If XLA moves the conversion out of the loop, apply
+        `jax.lax.optimization_barrier` to the layer. The bytes are an upper bound, because another position may become the
+        peak. The forward and the backward loop each repeat the conversion.
 
     Example
         HloModule step, is_scheduled=true

@@ -31,22 +31,22 @@ WORKLOAD_PROBLEMS: tuple[RulePage, ...] = (
         "workload-row-count",
         "error",
         "A workload with fewer or more rows than it states.",
-        "Workload files whose second line is not the number of rows that follow it.",
-        "Clients read the number of rows that the second line states. If rows are missing, they repeat the numbers of the last "
-        "one, and times are too large. They ignore further rows. Neither is an error to them.",
-        "Write the number of rows into the second line, or look for the missing rows.",
+        "Workload files whose second line states another number of rows than the file has.",
+        "Clients read the number of rows that the second line states. If rows are missing, they repeat the numbers of the "
+        "last row, and times are too large. They ignore additional rows. They report no error in both cases.",
+        "Write the number of rows into the second line, or add the missing rows.",
         "DATA\n3\nconv1 -1 10 NONE 0 10 NONE 0 10 ALLREDUCE 64 1\nfc -1 10 NONE 0 10 NONE 0 10 ALLREDUCE 64 1\n",
     ),
     RulePage(
         MALFORMED_ROW,
         "malformed-workload-row",
         "error",
-        "A row of a workload that is read in the wrong place.",
-        "Rows with a missing or additional field, or a blank in the name. Numbers that are floats, negative or larger than 64 "
-        "bits.",
-        "Clients read one field after the other. After such a field they read nothing, or everything in the wrong place. They "
-        "end without an error; SimAI writes an empty table. Here the totals of missing fields are null.",
-        "Write times and sizes as integers, names without blanks, and a field for each of the twelve columns.",
+        "A workload row with missing, extra or invalid fields.",
+        "Rows with a missing or additional field, or a blank in the name. Rows with a number that is a float, negative or "
+        "larger than 64 bits.",
+        "Clients read one field after the other. After such a field they read nothing, or every field in the wrong column. "
+        "They end without an error; SimAI writes an empty table. In hlo-inspect the totals of missing fields are null.",
+        "Write times and sizes as integers, and names without blanks. Write a field for each of the twelve columns.",
         "DATA\n1\nconv1 -1 10.5 NONE 0 10 NONE 0 10 ALLREDUCE 64 1\n",
     ),
     RulePage(
@@ -54,10 +54,10 @@ WORKLOAD_PROBLEMS: tuple[RulePage, ...] = (
         "unknown-workload-collective",
         "warning",
         "A collective of a workload that moves nothing.",
-        "Words such as BROADCAST that no client knows, and words whose suffix names no group to the file's client.",
-        "The client reads the cell as one without communication: its bytes cost no time. They count in "
-        "`workload.unknown_bytes`, and in no total if no client knows the word.",
-        "Name ALLREDUCE, ALLGATHER, REDUCESCATTER or ALLTOALL, for SimAI with _EP or _DP_EP for experts.",
+        "Collectives such as BROADCAST that no client knows. Collectives with a suffix that the file's client does not know.",
+        "The client reads the cell as no communication, so its bytes cost no time. They count in `workload.unknown_bytes`. If "
+        "no client knows the word, they count in no total.",
+        "Write ALLREDUCE, ALLGATHER, REDUCESCATTER or ALLTOALL. For experts in SimAI, append _EP or _DP_EP.",
         "DATA\n1\nconv1 -1 10 NONE 0 10 NONE 0 10 BROADCAST 64 1\n",
     ),
     RulePage(
@@ -65,9 +65,9 @@ WORKLOAD_PROBLEMS: tuple[RulePage, ...] = (
         "workload-time-overflow",
         "error",
         "A compute time of a workload that is too large.",
-        "Times of about 2^31 and more in one cell.",
+        "Cells with a compute time of about 2^31 or more.",
         "SimAI ends without an error and writes no times.",
-        "Divide the row: several rows with a part of the time each.",
+        "Divide the row into several rows, each with a part of the time.",
         "DATA\n1\nconv1 -1 3000000000 NONE 0 10 NONE 0 10 ALLREDUCE 64 1\n",
     ),
     RulePage(
@@ -75,12 +75,12 @@ WORKLOAD_PROBLEMS: tuple[RulePage, ...] = (
         "workload-header",
         "error",
         "A header of a workload that a client does not read.",
-        "First lines with an unknown policy or key, or a missing key. Orders that ASTRA-sim 1.0 does not read. Numbers that "
-        "are invalid or too large.",
-        "SimAI warns of a mismatch and goes on. Without vpp or ga its total time is NaN or infinity; without pp or "
+        "First lines with an unknown policy or key, or a missing key. Orders of keys that ASTRA-sim 1.0 does not read. "
+        "Numbers that are invalid or too large.",
+        "SimAI warns of a mismatch and goes on. Without vpp or ga its total time is NaN or infinity. Without pp or "
         "model_parallel_NPU_group it divides by 0. ASTRA-sim 1.0 reads numbers by position and ignores the keys.",
-        "Write the file again with current aicb, or add the keys. vpp is the number of layers of a stage. pp_comm is "
-        "the bytes of one micro-batch's activations.",
+        "Write the file again with a current aicb, or add the keys. vpp is the number of layers of a stage. pp_comm is "
+        "the number of bytes of one micro-batch's activations.",
         _SIMAI.format(2).replace("vpp: 2 ", "") + "1\nmlp -1 10 ALLREDUCE 64 10 NONE 0 10 NONE 0 1\n",
     ),
     RulePage(
@@ -88,10 +88,10 @@ WORKLOAD_PROBLEMS: tuple[RulePage, ...] = (
         "workload-groups",
         "warning",
         "Groups of a workload that do not divide its devices.",
-        "Headers in which tensor parallel devices times pipeline stages do not divide all_gpus, or experts the data "
-        "parallel devices.",
-        "SimAI divides integers and rounds down: the groups that it computes with leave devices out.",
-        "Look for a number of another run: all_gpus is TP x PP x DP.",
+        "Headers with tensor-parallel devices times pipeline stages that do not divide all_gpus. Headers with experts that do "
+        "not divide the data-parallel devices.",
+        "SimAI divides integers and rounds down, so its groups leave devices out.",
+        "Look for a number that belongs to another run: all_gpus is TP x PP x DP.",
         _SIMAI.format(3) + "1\nmlp -1 10 ALLREDUCE 64 10 NONE 0 10 NONE 0 1\n",
     ),
     RulePage(
@@ -99,10 +99,10 @@ WORKLOAD_PROBLEMS: tuple[RulePage, ...] = (
         "unissued-workload-collective",
         "info",
         "A collective of a workload that its policy never runs.",
-        "Collectives in a pass without a network dimension in this policy, for example the forward pass of DATA. Of MICRO only "
-        "the first row runs.",
-        "The bytes are in the totals of the file, and cost the client no time.",
-        "Choose a policy that uses these passes, or one file for each row of a benchmark.",
+        "Collectives in a pass that has no network dimension under this policy, for example the forward pass under DATA. Under "
+        "MICRO only the first row runs.",
+        "The bytes count in the totals of the file, but cost the client no time.",
+        "Choose a policy that uses these passes. For a benchmark, write a file for each row.",
         "DATA\n1\nconv1 -1 10 ALLGATHER 64 10 NONE 0 10 ALLREDUCE 64 1\n",
     ),
     RulePage(
@@ -110,8 +110,9 @@ WORKLOAD_PROBLEMS: tuple[RulePage, ...] = (
         "workload-checkpoints",
         "info",
         "Checkpoints of a workload that SimAI does not use.",
-        "Headers for SimAI with rows behind checkpoints: or checkpoint_initiates:.",
-        "SimAI's analytical client reads the lists but adds no time for recomputation. It reads the first row only.",
+        "Headers for SimAI with rows after `checkpoints:` or `checkpoint_initiates:`.",
+        "SimAI's analytical client reads the lists, but adds no time for a repeated forward pass. Of several rows it reads "
+        "only the first.",
         "Add the time of the recomputation to the rows, as aicb does with the forward time of attention.",
         _SIMAI.format(2).replace("pp_comm", "checkpoints: 1 0 checkpoint_initiates: 0 pp_comm")
         + "1\nmlp -1 10 ALLREDUCE 64 10 NONE 0 10 NONE 0 1\n",
@@ -122,7 +123,7 @@ _SEVERITIES = {page.code: page.severity for page in (*READING_PROBLEMS, *WORKLOA
 
 
 def workload_findings(totals: WorkloadTotals) -> Iterator[Finding]:
-    """Yield the faults of a workload's text, and those that its client would make of it."""
+    """Yield the faults of a workload's text, and the errors that its client makes without a message."""
     workload = totals.workload
     for problem in workload.problems:
         yield _finding(problem, 0)

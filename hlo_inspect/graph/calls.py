@@ -5,7 +5,7 @@ more. A conditional runs one of its branches. A computation that a reduction, a 
 not count as run.
 
 Unknown figures have bounds. A loop of unknown trip count runs at least once, a branch of a conditional perhaps never. So a step
-costs at least the cheapest branch and at most the dearest one.
+costs at least its cheapest branch and at most its most expensive branch.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Bounds(NamedTuple):
 
     def plus(self, more: Bounds) -> Bounds:
         greatest = None if self.greatest is None or more.greatest is None else self.greatest + more.greatest
-        return _bounded(self.least + more.least, greatest, self.reason or more.reason)
+        return _limit_figure(self.least + more.least, greatest, self.reason or more.reason)
 
     @staticmethod
     def sum(figures: Iterable[Bounds]) -> Bounds:
@@ -67,15 +67,15 @@ class Bounds(NamedTuple):
         return reduce(Bounds.plus, figures, NOTHING)
 
     def times(self, runs: Bounds) -> Bounds:
-        """Return the figure of something that runs `runs` times."""
+        """Return the figure multiplied by a number of `runs`."""
         if runs.greatest == 0 or self.greatest == 0:
             return NOTHING
         greatest = None if self.greatest is None or runs.greatest is None else self.greatest * runs.greatest
-        return _bounded(self.least * runs.least, greatest, self.reason or runs.reason)
+        return _limit_figure(self.least * runs.least, greatest, self.reason or runs.reason)
 
 
-def _bounded(least: int, greatest: int | None, reason: str) -> Bounds:
-    """Limit a figure to `MAX_FIGURE`, so that no text makes Python calculate with integers that grow with it."""
+def _limit_figure(least: int, greatest: int | None, reason: str) -> Bounds:
+    """Limit a figure to `MAX_FIGURE`. Otherwise the integers of a calculation could grow with the text."""
     if least > MAX_FIGURE or (greatest or 0) > MAX_FIGURE:
         return Bounds(min(least, MAX_FIGURE), None, reason or "it exceeds 10^30")
     return Bounds(least, greatest, reason)
@@ -180,7 +180,7 @@ class CallGraph:
     # -- loops ----------------------------------------------------------------------------------------------------------
 
     def loops_around(self, computation: str) -> Iterator[Instruction]:
-        """Yield the whiles that run a computation, innermost first; of several callers follow the first."""
+        """Yield the whiles that run a computation, innermost first. If a computation has several callers, follow the first."""
         loop = self._innermost_loops.get(computation)
         while loop is not None:
             yield loop
@@ -200,7 +200,7 @@ class CallGraph:
     def bounds_of_each(self, own: Mapping[str, Mapping[_Figure, Bounds]]) -> dict[str, Mapping[_Figure, Bounds]]:
         """Return the figures of one run of each computation of `order`, its callees included.
 
-        `own` is the same as that of `bounds`.
+        `own` is the argument `own` of `bounds`.
         """
         inclusive: dict[str, Mapping[_Figure, Bounds]] = {}
         for name in reversed(self.order):
@@ -232,7 +232,7 @@ class CallGraph:
 
 
 def _figures_of_call(calls: Sequence[Call], inclusive: Mapping[str, Mapping[_Figure, Bounds]]) -> dict[_Figure, Bounds]:
-    """Return what the calls of one instruction add to the figures of its computation."""
+    """Return the figures that the calls of one instruction add to its computation."""
     callees = [inclusive.get(call.callee, {}) for call in calls]
     if len(calls) > 1 and calls[0].instruction.opcode == "conditional":
         return _branch_bounds(callees, f"{calls[0].times.reason}, which differ")

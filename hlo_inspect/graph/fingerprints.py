@@ -26,7 +26,7 @@ _COMMENT = r"/\*(?:[^*]++|\*(?!/))*+\*/"
 _BEGIN = ", metadata={"
 _UP_TO_A_BRACE = lazy_pattern(r", metadata=\{[^}\n]*+\}")
 _STRING_OR_METADATA = lazy_pattern(rf'("(?:[^"\\\n]++|\\.)*+"?+|{_COMMENT})|{_METADATA.pattern}')
-"""A string that is not closed ends with its line; otherwise each quote in it would start a new search."""
+"""An open string ends with its line; otherwise each quote in it would start a new search."""
 _STRING_OR_COMMENT = lazy_pattern(r'("(?:[^"\\]++|\\.)*+"?+|\'(?:[^\'\\\n]++|\\.)*+\')|' + _COMMENT + r"|//[^\n]*+", re.DOTALL)
 _NAMES = lazy_pattern(r"%([A-Za-z0-9_.\-]++)")
 _NUMBERS = lazy_pattern(r"(\.\d++)", re.ASCII)
@@ -43,7 +43,7 @@ _COUNTED_ONE_BY_ONE = "custom-call"
 class _Body(NamedTuple):
     """The parts of a fingerprint besides the heads.
 
-    `text` is that of the tails without metadata, `calling` is how many attributes name callees, and `called` are the callees'
+    `text` joins the tails without metadata. `calling` is the number of attributes that name callees; `called` are the callees'
     fingerprints.
     """
 
@@ -54,7 +54,7 @@ class _Body(NamedTuple):
 
 
 class _Heads(NamedTuple):
-    """The heads of a computation's rows. `number` is equal for equal heads with the same root row."""
+    """The heads of a computation's rows. Equal heads with the same root row have the same `number`."""
 
     number: int
     is_counted_one_by_one: bool
@@ -70,21 +70,21 @@ class Fingerprints:
         self._known: dict[str, int] = {}
         self._calling: dict[str, int] = {}
         self._words: dict[str, frozenset[str]] = {}
-        self._alone: set[int] = set()
+        self._name_variants: set[int] = set()
         self._columns: dict[HeadColumn, _Heads] = {}
         self._texts: dict[tuple[tuple[str, ...], frozenset[int]], int] = {}
 
     def get(self, name: str) -> int | None:
         """Return the fingerprint of a computation.
 
-        Return None if it is not found easily, or if the computation calls one whose callee has no fingerprint yet.
+        Return None if it is not found easily, or if a callee has no fingerprint yet.
         """
         fingerprint = self._known.get(name)
         return fingerprint if fingerprint is not None else self._find(name, deep=True)
 
-    def is_alone(self, name: str) -> bool:
+    def differs_only_in_names(self, name: str) -> bool:
         """Return True if the computation has a fingerprint, calls none, and equals its sharers but for names."""
-        return self._known.get(name) in self._alone
+        return self._known.get(name) in self._name_variants
 
     def _find(self, name: str, *, deep: bool) -> int | None:
         computation = self._computations.get(name)
@@ -96,21 +96,21 @@ class Fingerprints:
             return None
         text = without_metadata("\n".join(rows.tails))
         values = _CALLS.findall(text) if rows.column.calling else ()
-        called = self._of_all(_NAME.findall(" ".join(values)), deep=deep) if values else ()
+        called = self._get_all(_NAME.findall(" ".join(values)), deep=deep) if values else ()
         if called is None:
             return None
-        fingerprint = self._by_pattern(_Body(rows, text, len(values), called), heads)
+        fingerprint = self._find_pattern(_Body(rows, text, len(values), called), heads)
         if fingerprint is not None:
             self._known[name] = fingerprint
         return fingerprint
 
-    def _by_pattern(self, body: _Body, heads: _Heads) -> int | None:
-        """Return the fingerprint for a text without names and the positions at which they repeat."""
+    def _find_pattern(self, body: _Body, heads: _Heads) -> int | None:
+        """Return the fingerprint of a text without names and of the positions at which names repeat."""
         text, names = body.text, body.rows.names
         is_marked = "%" in text or heads.are_literals
         if is_marked and _has_name_in_string(text):
             return None
-        kept, pattern = _by_names(names, text) if is_marked else _by_numbers(names, text)
+        kept, pattern = _mask_names(names, text) if is_marked else _mask_numbers(names, text)
         if self._calls(kept) != body.calling:
             return None
         if is_marked and not self._words_of(kept).isdisjoint(names):
@@ -118,7 +118,7 @@ class Fingerprints:
         key = heads.number, kept, is_marked, pattern, body.called
         fingerprint = self._numbers.setdefault(key, len(self._numbers))
         if is_marked and not body.called:
-            self._alone.add(fingerprint)
+            self._name_variants.add(fingerprint)
         return fingerprint
 
     def _heads(self, column: HeadColumn) -> _Heads:
@@ -140,7 +140,7 @@ class Fingerprints:
         return words
 
     def _calls(self, kept: str) -> int:
-        """Return how many attributes of a text name computations.
+        """Return the number of attributes of a text that name computations.
 
         The key is the text without names, which most computations share.
         """
@@ -149,7 +149,7 @@ class Fingerprints:
             calling = self._calling[kept] = sum(map(kept.count, _CALLING))
         return calling
 
-    def _of_all(self, callees: Iterable[str], *, deep: bool) -> tuple[int, ...] | None:
+    def _get_all(self, callees: Iterable[str], *, deep: bool) -> tuple[int, ...] | None:
         """Return the fingerprints of computations; None if one is unknown."""
         fingerprints: list[int] = []
         for callee in callees:
@@ -162,8 +162,8 @@ class Fingerprints:
         return tuple(fingerprints)
 
 
-def _by_names(names: Sequence[str], text: str) -> tuple[str, tuple[object, ...]]:
-    """Return a text without its names, and for each name the row that it names or the first equal name."""
+def _mask_names(names: Sequence[str], text: str) -> tuple[str, tuple[object, ...]]:
+    """Return a text without its names. For each name also return its row, or the position of the first equal name."""
     parts = _NAMES.split(text)
     first_seen: defaultdict[str, int] = defaultdict(count(len(names)).__next__, zip(names, count()))
     distinct = len(first_seen) == len(names)
@@ -180,15 +180,18 @@ def _has_name_in_string(text: str) -> bool:
     return "%" in "".join(text.split('"')[1::2])
 
 
-def _by_numbers(names: Sequence[str], text: str) -> tuple[str, tuple[object, ...]]:
-    """Return a text whose names have no mark without its numbers, and for each number the first equal one."""
+def _mask_numbers(names: Sequence[str], text: str) -> tuple[str, tuple[object, ...]]:
+    """Return a text with unmarked names without its numbers.
+
+    For each number also return the position of the first equal number.
+    """
     parts = _NUMBERS.split("\n".join((*names, text)))
     first_seen: defaultdict[str, int] = defaultdict(count().__next__)
     return "%".join(parts[::2]), tuple(map(first_seen.__getitem__, parts[1::2]))
 
 
-def _up_to_a_brace(text: str) -> str:
-    """Remove metadata up to the first closing brace, which is nearly always the last."""
+def _remove_to_brace(text: str) -> str:
+    """Remove metadata up to its first closing brace, which is nearly always its last."""
     first, *others = text.split(_BEGIN)
     bare = "".join([first, *[part.partition("}")[2] for part in others]])
     if "}" not in others[-1] or bare.count("\n") != text.count("\n"):  # one is not closed, or not on its line
@@ -197,16 +200,16 @@ def _up_to_a_brace(text: str) -> str:
 
 
 def without_metadata(text: str) -> str:
-    """Return the lines of a text without their metadata; a string that looks like metadata stays."""
+    """Return the lines of a text without metadata. A string that looks like metadata stays."""
     if _BEGIN not in text:
         return text
-    bare = _up_to_a_brace(text)
-    if '"' not in bare and "*" not in bare:  # else what looked like metadata may be in a string or a comment, or not all of it
+    bare = _remove_to_brace(text)
+    if '"' not in bare and "*" not in bare:  # else the match may be in a string or a comment, or a part of the metadata
         return bare
-    if text.count("/*") != text.count("/*index="):  # a comment may hold what looks like metadata or begins a string
+    if text.count("/*") != text.count("/*index="):  # a comment may hold text like metadata, or a quote
         return _STRING_OR_METADATA.sub(r"\1", text)
     if '"' not in bare:
         return bare
     if '\\"' not in text and not any(part.count('"') % 2 for part in (*text.split("\n"), *text.split(_BEGIN))):
-        return _METADATA.sub("", text)  # all strings are closed, and what looks like metadata begins outside of them
+        return _METADATA.sub("", text)  # all strings are closed, and the match begins outside of them
     return _STRING_OR_METADATA.sub(r"\1", text)

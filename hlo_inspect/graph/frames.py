@@ -1,4 +1,4 @@
-"""Calls of computations, and the origins of values that reach them unchanged.
+"""Calls of computations, and the origins of values that are passed on unchanged.
 
 A place is a value of the text: a frame (the entry, or one call of a computation), a row, and a tuple index. A step
 leads from a place to the previous one: through tuples, fusions, calls, asynchronous pairs, moves and conversions.
@@ -36,7 +36,7 @@ MAX_CARRYING = 200  # loops and writes of parts in sequence
 MAX_NESTING = 64  # nested tuples: in a text without ids a tuple can hold itself
 MAX_FAULTS = 1000
 NO_NAME, NO_INDEX = "has an operand without a name", "has no tuple index"
-"""Reasons for instructions of which a printer left something out."""
+"""Reasons for instructions with parts that a printer left out."""
 NOT_DEFINED = "calls a computation that is not defined"
 LEAST_PLACES = 60_000  # minimum of `Frames.max_places`: nested calls multiply
 MAX_VISITS = 4  # further places for each row of the module
@@ -58,7 +58,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class DefinedAt:
-    """The origin of a value: the instruction's computation and line, and the outermost fusion around it."""
+    """The origin of a value: computation and line of its instruction, and the outermost fusion around the instruction."""
 
     fusion: str
     computation: str
@@ -77,10 +77,9 @@ class Frames:
     """The calls of a module's computations, by number.
 
     `max_places` limits the places that callers may visit; it grows with the text. `is_cut_short` is true if the limit was
-    reached, or something else was not followed.
+    reached, or if a call or value was not followed.
 
-    An operand that nothing defines has a place too. Its row is the complement of the row that uses it, its index the operand's
-    number.
+    An undefined operand has a place too: its row is the complement (`~`) of its user's row, its index the operand's number.
     """
 
     def __init__(self, views: Views) -> None:
@@ -147,7 +146,7 @@ class Frames:
         return len(self._frames) - 1
 
     def give_up(self, place: Place, reason: str) -> None:
-        """Note that a place of a possibly valid text is not followed; what the step does is then partly unknown."""
+        """Note that a place of a possibly valid text is not followed, so that a part of the step is unknown."""
         self.note_fault(place, reason)
         self.is_cut_short = True
 
@@ -204,7 +203,7 @@ class Frames:
     def operand(self, place: Place, number: int, index: ShapeIndex = ()) -> Place | None:
         """Return the place of an element of one operand; None if there is no such operand.
 
-        It reads one operand only, because a tuple can have thousands.
+        Read only this operand, because a tuple can have thousands.
         """
         frame, row, _ = place
         view = self._frames[frame].view
@@ -258,10 +257,10 @@ class Frames:
         step = _STEPS.get(opcode)
         if step is not None:
             return step(self, place)
-        return self._started(place) if opcode.endswith("-done") else None
+        return self._enter_async(place) if opcode.endswith("-done") else None
 
-    def back_from(self, place: Place) -> Iterator[Place]:
-        """Yield a place and those that its value comes from unchanged, up to the one that makes it."""
+    def trace_back(self, place: Place) -> Iterator[Place]:
+        """Yield a place, then each earlier place of its unchanged value, up to the place that makes the value."""
         for _ in range(MAX_STEPS):
             yield place
             before = self.step_back(place)
@@ -269,14 +268,14 @@ class Frames:
                 break
             place = before
 
-    def made_at(self, place: Place, through: frozenset[str] | None = None) -> Place:
+    def find_maker(self, place: Place, through: frozenset[str] | None = None) -> Place:
         """Return the place that makes the value at a place, stepping back while it is unchanged.
 
         `through` restricts the opcodes to step through.
         """
         cache = self._made.setdefault(through, {})
         passed: list[Place] = []
-        for before in self.back_from(place):
+        for before in self.trace_back(place):
             passed.append(before)
             if before in cache or (through is not None and self.opcode(before) not in through):
                 break
@@ -290,7 +289,7 @@ class Frames:
         With `writing`, step through operations of these opcodes too, which write parts of it. Return None for other values.
         """
         for _ in range(MAX_CARRYING):
-            place = self.made_at(place)
+            place = self.find_maker(place)
             source = self.input(place)
             if source is not None:
                 return source
@@ -328,7 +327,7 @@ class Frames:
         if origin is None:
             fusion = ""
             last = place
-            for last in self.back_from(place):
+            for last in self.trace_back(place):
                 if not fusion and self.opcode(last) == "fusion":
                     fusion = self.name(last)
             view = self._frames[last[0]].view
@@ -366,7 +365,7 @@ class Frames:
         return frame, row, index + place[2]
 
     def called(self, place: Place) -> Place | None:
-        """Return the result of the computation that a fusion, a call or the start of one runs."""
+        """Return the result of the computation that a fusion, a call or an asynchronous start runs."""
         key = (place[0], place[1])
         frame = self._called_frames.get(key)
         if frame is None:
@@ -377,7 +376,7 @@ class Frames:
             self._called_frames[key] = frame
         return self.root(frame, place[2])
 
-    def _started(self, place: Place) -> Place | None:
+    def _enter_async(self, place: Place) -> Place | None:
         """Step from the end of an asynchronous pair to the computation that it runs, or the operand of a copy or all-gather."""
         start = self.start(place)
         opcode = self.opcode(start)
@@ -386,7 +385,7 @@ class Frames:
         if opcode == "recv" and place[2][:1] == (0,):
             sent = self.sent(start, "ALL_GATHER")
             return (*sent[:2], sent[2] + place[2][1:]) if sent is not None else None
-        return self._same(start) if opcode in {"copy-start", "all-gather-start"} else None
+        return self._passed_operand(start) if opcode in {"copy-start", "all-gather-start"} else None
 
     def applies(self, place: Place, opcode: str) -> bool:
         """Return True if the root of the computation that an instruction applies (`to_apply`) has this opcode."""
@@ -407,19 +406,19 @@ class Frames:
         if frame not in self._sent:
             view = self._frames[frame].view
             sends = [(frame, row, ()) for row, opcode in enumerate(view.opcodes) if opcode == "send"]
-            met = [(rendezvous(self.instruction(send)), self.operand(send, 0)) for send in sends]
-            self._sent[frame] = {name: operand for name, operand in met if operand is not None}
+            transfers = [(rendezvous(self.instruction(send)), self.operand(send, 0)) for send in sends]
+            self._sent[frame] = {name: operand for name, operand in transfers if operand is not None}
         return self._sent[frame].get(rendezvous(received) or "-")
 
-    def _converted(self, place: Place) -> Place | None:
+    def _conversion_operand(self, place: Place) -> Place | None:
         """Return the operand of a conversion, unless it converts floats to integers."""
         operand = self.operand(place, 0)
         is_integer = self.dtype((place[0], place[1], ()))[:1] in {"s", "u"}
         if is_integer and operand is not None and self.dtype((operand[0], operand[1], ()))[:1] not in {"s", "u", "p"}:
             return None
-        return self._same(place)
+        return self._passed_operand(place)
 
-    def _repeated(self, place: Place) -> Place | None:
+    def _broadcast_operand(self, place: Place) -> Place | None:
         """Return the operand of a broadcast if it is a scalar or as large as the result."""
         operand = self.operand(place, 0)
         return operand if operand is not None and self.size(operand) in {1, self.size(place)} else None
@@ -427,11 +426,11 @@ class Frames:
     def _custom_call(self, place: Place) -> Place | None:
         target = self.target(place)
         if target in UNCHANGED_TARGETS:
-            return self._same(place)
+            return self._passed_operand(place)
         return self._async_collective(place, target) if target.startswith("AsyncCollective") else None
 
     def _async_collective(self, place: Place, target: str) -> Place | None:
-        """Step through TPU's marker from the end of a collective to it, or from its start to its operand."""
+        """Step through TPU's marker: from the end of a collective to the collective, or from its start to its operand."""
         operands = self.operands(place)
         collective = next((operand for operand in operands if self.opcode(operand) in COLLECTIVE_KINDS), None)
         if collective is None or target not in {"AsyncCollectiveStart", "AsyncCollectiveDone"}:
@@ -440,23 +439,23 @@ class Frames:
             return (*collective[:2], place[2])
         return self.operand(collective, 0) if place[2] == (0,) else None
 
-    def _same(self, place: Place) -> Place | None:
-        """Return the operand that an instruction passes on: its only one, or the one of the same tuple index."""
+    def _passed_operand(self, place: Place) -> Place | None:
+        """Return the operand that an instruction passes on: its only operand, or the operand of the same tuple index."""
         if len(self._frames[place[0]].view.operand_rows(place[1])) == 1:
             return self.operand(place, 0, place[2])
         return self._member(place)
 
 
 _STEPS: dict[str, Callable[[Frames, Place], Place | None]] = {
-    **dict.fromkeys(UNCHANGED, Frames._same),
+    **dict.fromkeys(UNCHANGED, Frames._passed_operand),
     "get-tuple-element": Frames._element,
     "tuple": Frames._member,
     "parameter": Frames._argument,
     "fusion": Frames.called,
     "call": Frames.called,
-    "async-update": Frames._started,
-    "copy-done": Frames._started,
-    "convert": Frames._converted,
+    "async-update": Frames._enter_async,
+    "copy-done": Frames._enter_async,
+    "convert": Frames._conversion_operand,
     "custom-call": Frames._custom_call,
-    "broadcast": Frames._repeated,
+    "broadcast": Frames._broadcast_operand,
 }

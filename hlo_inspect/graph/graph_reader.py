@@ -118,7 +118,7 @@ class _ValueReader:
         row = frame.row
         while row < count:
             if frame.pending is not None:
-                if not self._called_all(frame, row):
+                if not self._start_next_call(frame, row):
                     return False
                 row += 1
                 frame.row = row
@@ -146,7 +146,7 @@ class _ValueReader:
             row += 1
         return True
 
-    def _called_all(self, frame: CallFrame, row: int) -> bool:
+    def _start_next_call(self, frame: CallFrame, row: int) -> bool:
         """Start the next call of the instruction. Return True if all are done; its value is then set."""
         pending = frame.pending or []
         while len(frame.results) < len(pending):
@@ -159,7 +159,7 @@ class _ValueReader:
         if opcode == "while":
             self._close_loop(frame.values[row], results[0])
         elif opcode == "conditional":
-            frame.values[row] = self._either(frame, row, results)
+            frame.values[row] = self._merge_branches(frame, row, results)
         else:
             frame.values[row] = results[0]
         return True
@@ -182,19 +182,19 @@ class _ValueReader:
     def _tuple(self, frame: CallFrame, row: int) -> Value:
         return tuple(frame.operands(row))
 
-    def _first(self, frame: CallFrame, row: int) -> Value:
+    def _pass_operands(self, frame: CallFrame, row: int) -> Value:
         """Return the operand, or a tuple of several operands."""
         values = frame.operands(row)
         return values[0] if len(values) == 1 else tuple(values)
 
-    def _only_first(self, frame: CallFrame, row: int) -> Value:
+    def _pass_first_operand(self, frame: CallFrame, row: int) -> Value:
         return frame.operand(row, 0)
 
-    def _nothing(self, frame: CallFrame, row: int) -> Value:
+    def _return_nothing(self, frame: CallFrame, row: int) -> Value:
         return None
 
     def _bitcast(self, frame: CallFrame, row: int) -> Value:
-        value = self._only_first(frame, row)
+        value = self._pass_first_operand(frame, row)
         if isinstance(value, SlicedValue):
             shape = frame.view.shapes[row]
             if not isinstance(shape, ArrayShape) or shape.dimensions[:1] != (value.stop,):
@@ -211,7 +211,7 @@ class _ValueReader:
         else:
             name = next((callee.name for callee in frame.view.called_at(row) if callee.role in {"run", "fused"}), None)
         if name is None:
-            return self._plain(frame, row)
+            return self._make_node(frame, row)
         arguments = frame.operands(row)
         copied = self._copy(name, arguments, (frame.number, row))
         if copied is None:
@@ -221,9 +221,9 @@ class _ValueReader:
 
     def _while(self, frame: CallFrame, row: int) -> Value:
         body = [callee.name for callee in frame.view.called_at(row) if callee.role == "body"]
-        initial = self._only_first(frame, row)
+        initial = self._pass_first_operand(frame, row)
         if not body:
-            return self._plain(frame, row)
+            return self._make_node(frame, row)
         if isinstance(initial, tuple):
             state: Value = tuple([self.graph.new(frame, row, nodes_in(value), MOVES) for value in initial])
         else:
@@ -232,7 +232,7 @@ class _ValueReader:
         return state
 
     def _close_loop(self, state: Value, result: Value) -> None:
-        """Add what the body returns to the operands of the loop's state."""
+        """Add the result of the body to the operands of the loop's state."""
         operands = self.graph.operands
         self.graph.is_ordered = False
         if isinstance(state, tuple) and isinstance(result, tuple):
@@ -249,12 +249,12 @@ class _ValueReader:
         names = [(callee.attribute, callee.name) for callee in frame.view.called_at(row) if callee.role == "branch"]
         arguments = frame.operands(row)
         if not names or len(arguments) != len(names) + 1:
-            return self._plain(frame, row)
+            return self._make_node(frame, row)
         frame.pending = [(name, (argument,)) for (_, name), argument in zip(names, arguments[1:], strict=True)]
         return None
 
-    def _either(self, frame: CallFrame, row: int, results: Sequence[Value]) -> Value:
-        """Return the value of a conditional: each element is made of those of all branches and of the condition."""
+    def _merge_branches(self, frame: CallFrame, row: int, results: Sequence[Value]) -> Value:
+        """Return the value of a conditional. Each element is made of the branches' elements and of the condition."""
         chosen = nodes_in(frame.operand(row, 0))
         tuples = [result for result in results if isinstance(result, tuple)]
         if len(tuples) == len(results) and len({len(result) for result in tuples}) == 1:
@@ -268,11 +268,11 @@ class _ValueReader:
 
     # -- operations -----------------------------------------------------------------------------------------------------
 
-    def _plain(self, frame: CallFrame, row: int) -> Value:
+    def _make_node(self, frame: CallFrame, row: int) -> Value:
         """Make one node of the whole operands."""
         return self.graph.new(frame, row, self.graph.made_of(frame, row), KINDS.get(frame.view.opcodes[row], 0))
 
-    def _in_parts(self, frame: CallFrame, row: int) -> Value:
+    def _make_parts(self, frame: CallFrame, row: int) -> Value:
         """Make one node for each part if all sliced operands have the same parts; else one node for the whole."""
         view, values = frame.view, frame.values
         made_of: list[int] = []
@@ -284,7 +284,7 @@ class _ValueReader:
             elif isinstance(value, SlicedValue):
                 parts.append(value)
             elif value is not None:
-                return self._plain(frame, row)
+                return self._make_node(frame, row)
         kind = KINDS.get(view.opcodes[row], 0)
         if not parts:
             return self.graph.new(frame, row, made_of, kind)
@@ -292,7 +292,7 @@ class _ValueReader:
         shape = view.shapes[row]
         fits = isinstance(shape, ArrayShape) and shape.dimensions[:1] == (first.stop,)
         if not fits or any(array.starts != first.starts for array in parts) or size > self._left:
-            return self._plain(frame, row)
+            return self._make_node(frame, row)
         self._left -= size
         columns = zip(*(array.nodes for array in parts), strict=True)
         nodes = [self.graph.new(frame, row, [*made_of, *column], kind) for column in columns]
@@ -303,13 +303,13 @@ class _ValueReader:
         values = frame.operands(row)
         is_array = len(values) > 1 and isinstance(view.shapes[row], ArrayShape)
         if not is_array or view.instruction_at(row).attr("dimensions") != (0,):
-            return self._plain(frame, row)
+            return self._make_node(frame, row)
         starts, nodes, start = [], [], 0
         for number, (value, source) in enumerate(zip(values, view.operand_rows(row), strict=True)):
             operand = view.operand_shape(row, number)
             size = operand.dimensions[0] if isinstance(operand, ArrayShape) and operand.dimensions else None
             if size is None:
-                return self._plain(frame, row)
+                return self._make_node(frame, row)
             made_of: list[int] = []
             self.graph.add_whole(frame, value, made_of, source)
             starts.append(start)
@@ -318,10 +318,10 @@ class _ValueReader:
         return SlicedValue(starts, nodes, start)
 
     def _slice(self, frame: CallFrame, row: int) -> Value:
-        whole = self._only_first(frame, row)
+        whole = self._pass_first_operand(frame, row)
         ranges = frame.view.instruction_at(row).attr("slice") if isinstance(whole, SlicedValue) else None
         if not isinstance(whole, SlicedValue) or not ranges:
-            return self._plain(frame, row)
+            return self._make_node(frame, row)
         low, high = ranges[0].start, ranges[0].limit
         return self.graph.new(frame, row, whole.overlapping(low, high), MOVES)
 
@@ -332,16 +332,16 @@ class _ValueReader:
         return parts.joined
 
     def _collective(self, frame: CallFrame, row: int) -> Value:
-        """Make a node for each operand, because a combined collective is several."""
+        """Make a node for each operand, because a combined collective stands for several collectives."""
         view = frame.view
         is_wrapper = TABLE[view.opcodes[row]].is_wrapper or view.opcodes[row] == "async-start"
         if is_wrapper and view.called_at(row):
             return self._call(frame, row)
         if len(view.operand_rows(row)) == 1:
-            return self._in_parts(frame, row)
+            return self._make_parts(frame, row)
         values = frame.operands(row)
         if "slice_sizes" in view.rows[row][3] or not values:  # a permute in place has offsets as operands
-            return self._plain(frame, row)
+            return self._make_node(frame, row)
         kind = KINDS.get(view.opcodes[row], 0)
         nodes: list[Value] = []
         for value, source in zip(values, view.operand_rows(row), strict=True):
@@ -356,13 +356,13 @@ class _ValueReader:
         if marks is None:
             marks = self._targets[target] = (is_marker(target), is_computing(target))
         if marks[0] and frame.view.operand_rows(row):
-            return self._first(frame, row)
+            return self._pass_operands(frame, row)
         return self.graph.new(frame, row, self.graph.made_of(frame, row), PRODUCT if marks[1] else 0)
 
     # -- send and recv: TPU slices exchange arrays over the network of their hosts by such pairs ---------------------------
 
     def _send(self, frame: CallFrame, row: int) -> Value:
-        node = self.graph.new(frame, row, nodes_in(self._only_first(frame, row)), COLLECTIVE | MOVES)
+        node = self.graph.new(frame, row, nodes_in(self._pass_first_operand(frame, row)), COLLECTIVE | MOVES)
         meeting = rendezvous(frame.view.instruction_at(row))
         if meeting:
             self._sends[meeting] = node
@@ -374,7 +374,7 @@ class _ValueReader:
         return node
 
     def _join_sends(self) -> None:
-        """Make each received array of the one that its send sends."""
+        """Add the array that a send sends to the operands of the array that its recv receives."""
         for meeting, node in self._receives:
             sent = self._sends.get(meeting)
             if sent is not None:
@@ -388,17 +388,17 @@ _COLLECTIVES = [name for name in STARTING_COLLECTIVES if TABLE[name].collective 
 
 _METHODS: dict[str, Callable[[_ValueReader, CallFrame, int], Value]] = {
     **dict.fromkeys(_STARTS, _ValueReader._call),
-    **dict.fromkeys(ASYNC_ENDS, _ValueReader._only_first),
+    **dict.fromkeys(ASYNC_ENDS, _ValueReader._pass_first_operand),
     **dict.fromkeys(_COLLECTIVES, _ValueReader._collective),
-    "copy-start": _ValueReader._plain,
-    "add-dependency": _ValueReader._only_first,
-    "after-all": _ValueReader._nothing,
-    "domain": _ValueReader._only_first,
+    "copy-start": _ValueReader._make_node,
+    "add-dependency": _ValueReader._pass_first_operand,
+    "after-all": _ValueReader._return_nothing,
+    "domain": _ValueReader._pass_first_operand,
     "bitcast": _ValueReader._bitcast,
     "parameter": _ValueReader._parameter,
     "get-tuple-element": _ValueReader._get_element,
     "tuple": _ValueReader._tuple,
-    "opt-barrier": _ValueReader._first,
+    "opt-barrier": _ValueReader._pass_operands,
     "fusion": _ValueReader._call,
     "call": _ValueReader._call,
     "while": _ValueReader._while,
@@ -410,4 +410,4 @@ _METHODS: dict[str, Callable[[_ValueReader, CallFrame, int], Value]] = {
     "recv": _ValueReader._recv,
 }
 for _name in ELEMENTWISE:
-    _METHODS.setdefault(_name, _ValueReader._in_parts)
+    _METHODS.setdefault(_name, _ValueReader._make_parts)

@@ -41,8 +41,8 @@ _INTEGER = lazy_pattern(r"-?\d{1,20}", re.ASCII)
 class Loop(NamedTuple):
     """A while.
 
-    `trip_count` is how often its body runs each time that the while runs; its condition runs once more. If it is unknown,
-    `reason` says why, to follow "the trip count of NAME". `fault` describes a wrong printed count.
+    `trip_count` is the number of iterations of one run of the while; its condition runs once more. If it is unknown, `reason`
+    says why, to follow "the trip count of NAME". `fault` describes a wrong printed count.
     """
 
     instruction: Instruction
@@ -99,7 +99,7 @@ def printed_count(config: BackendConfig | None) -> tuple[int | None, str | None]
 
 
 def runs(direction: str, left: Progression, right: Progression) -> int:
-    """Return how often `left direction right` holds before it fails, checked before each iteration.
+    """Return the number of iterations: `left direction right` is checked before each of them, until it fails.
 
     Raise UnknownError for a loop without end.
     """
@@ -162,7 +162,7 @@ class Induction:
             if instruction.opcode in PASSING_OPCODES:
                 instruction = self._operand(frame, instruction, 0)
             elif instruction.opcode in {"fusion", "call"}:
-                frame, instruction = self._called(frame, instruction)
+                frame, instruction = self._callee_root(frame, instruction)
             else:
                 raise UnknownError(f"depends on {_describe(instruction)}, in which its condition ends")
         left = self._value(frame, instruction, 0)
@@ -180,10 +180,10 @@ class Induction:
 
     def _start(self, loop: Instruction, element: ShapeIndex) -> int:
         """Return the value of an element of the state before the first iteration."""
-        return self._value(_Frame(self._computation_of(loop), self._from_callers), loop, 0, element).offset
+        return self._value(_Frame(self._computation_of(loop), self._resolve_parameter), loop, 0, element).offset
 
     def _step(self, loop: Instruction, element: ShapeIndex) -> int:
-        """Return what an iteration adds to an element of the state."""
+        """Return the number that an iteration adds to an element of the state."""
         frame, root = self._enter(loop.callee("body"), "body", _state)
         after = self._follow(frame, root, element)
         if after.element != element:
@@ -206,7 +206,7 @@ class Induction:
         if opcode in {"add", "subtract"} and not path:
             return self._sum(frame, instruction)
         if opcode in {"fusion", "call"} and not path:
-            return self._follow(*self._called(frame, instruction), ())
+            return self._follow(*self._callee_root(frame, instruction), ())
         return self._value(frame, instruction, *self._source(instruction, path))
 
     def _source(self, instruction: Instruction, path: ShapeIndex) -> tuple[int, ShapeIndex]:
@@ -246,7 +246,7 @@ class Induction:
     def _computation_of(self, instruction: Instruction) -> Computation:
         return self._module.computations[instruction.computation.name]
 
-    def _called(self, frame: _Frame, caller: Instruction) -> tuple[_Frame, Instruction]:
+    def _callee_root(self, frame: _Frame, caller: Instruction) -> tuple[_Frame, Instruction]:
         """Return the computation of a fusion or a call, and its root."""
 
         def parameter(instruction: Instruction, path: ShapeIndex) -> _Number:
@@ -266,7 +266,7 @@ class Induction:
             raise UnknownError(f"is unknown: its {role} {name} is not in the text, or gives no integer")
         return _Frame(computation, parameter), roots[-1]
 
-    def _from_callers(self, parameter: Instruction, path: ShapeIndex) -> _Number:
+    def _resolve_parameter(self, parameter: Instruction, path: ShapeIndex) -> _Number:
         """Resolve a parameter of a computation that holds a loop: a constant, if all callers pass the same."""
         computation = self._computation_of(parameter)
         callers = [] if computation is self._module.entry else self._callers.get(computation.name, [])
@@ -279,7 +279,7 @@ class Induction:
         if caller.opcode == "while" and self._step(caller, path) == 0:
             return _Number(None, self._start(caller, path))
         if caller.opcode == "call":
-            frame = _Frame(self._computation_of(caller), self._from_callers)
+            frame = _Frame(self._computation_of(caller), self._resolve_parameter)
             return self._value(frame, caller, _parameter_number(parameter), path)
         raise UnknownError(f"depends on {_describe(parameter)} of {parameter.computation.name}")
 

@@ -209,8 +209,8 @@ def _parameters(
 def _paths(module: Module, instructions: dict[int, Instruction]) -> dict[int, str]:
     """Return the path of each parameter.
 
-    A name that all parameters share, such as `xla__device_data`, is no path. Then try the name that Neuron's compiler gives an
-    input, and last the source line of the parameter.
+    A name that all parameters share, such as `xla__device_data`, is no path. In that case try the name that Neuron's compiler
+    gives an input, then the source line of the parameter.
     """
     metadata = {number: instruction.attr("metadata") for number, instruction in instructions.items()}
     path_makers: tuple[Callable[[int], str], ...] = (
@@ -296,7 +296,10 @@ def _bytes_at(shape: Shape | None, index: ShapeIndex) -> int:
 
 
 def fitting(leaves: Iterable[ParameterLeaf], outputs: Iterable[Output]) -> list[ParameterLeaf]:
-    """Select the parameters that could be donated: of each shape, up to the number of outputs that alias no parameter."""
+    """Select the parameters that could be donated.
+
+    For each shape their number is at most the number of outputs that alias no parameter.
+    """
     free = Counter(str(output.shape) for output in outputs if output.alias is None)
     fitting_leaves = []
     for leaf in leaves:

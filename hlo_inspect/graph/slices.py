@@ -56,7 +56,7 @@ class Transfer(NamedTuple):
 
 
 def transfer_of(instruction: Instruction) -> Transfer | None:
-    """Return the transfer between slices of a send or recv; None for one of another purpose."""
+    """Return the transfer between slices of a send or recv; None if it has another purpose."""
     attributes = instruction.attr("frontend_attributes") if instruction.opcode in _POINT_TO_POINT else None
     if attributes is None or "_xla_megascale_target" not in attributes:
         return None
@@ -85,8 +85,8 @@ def _numbers(text: str) -> Iterable[int]:
 def slices_of_module(module: Module, partitions: int) -> int:
     """Return the number of slices of a program for `partitions` partitions, 1 if nothing shows several.
 
-    If no slice sends to another, shardings can show it. Only in texts with TPU layouts are they over more devices than there
-    are partitions.
+    If no slice sends to another, the shardings of a text with TPU layouts can: they are over a multiple of `partitions`
+    devices.
     """
     transfers = (transfer_of(instruction) for instruction in module.with_opcodes(_POINT_TO_POINT))
     named = max((transfer.last for transfer in transfers if transfer is not None), default=1)

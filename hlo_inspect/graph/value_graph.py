@@ -66,7 +66,7 @@ _NO_PRODUCT = lazy_pattern(
 
 
 def is_computing(target: str) -> bool:
-    """Return True if custom calls of the target are products, unlike markers, moves, sorts, norms and random numbers."""
+    """Return True if custom calls of the target are products. Markers, moves, sorts, norms and random numbers are not."""
     return not is_marker(target) and (_PRODUCT.search(target) is not None or not _NO_PRODUCT.search(target))
 
 
@@ -93,10 +93,10 @@ Value = Union[int, tuple["Value", ...], SlicedValue, None]  # noqa: UP007 - an a
 
 
 class BodyTemplate(NamedTuple):
-    """The nodes of a computation whose arguments are one node each, numbered from the first node of the call.
+    """The nodes of a computation with one node per argument, numbered from the first node of the call.
 
     An argument is `~` its number. `operands`, `kinds` and `rows` are by node, `values` by row: a node, a tuple of nodes, or
-    None. The row `root` is returned.
+    None. The computation returns the row `root`.
     """
 
     arguments: int
@@ -143,9 +143,9 @@ class CallFrame:
         if self.template is None:
             return self.values[row]
         value = self.template.values[row]
-        return tuple(map(self._placed, value)) if isinstance(value, tuple) else self._placed(value)
+        return tuple(map(self._instantiate, value)) if isinstance(value, tuple) else self._instantiate(value)
 
-    def _placed(self, value: Value) -> Value:
+    def _instantiate(self, value: Value) -> Value:
         """Return a value of the template in this call."""
         if not isinstance(value, int):
             return value
@@ -205,9 +205,9 @@ class ValueGraph:
         return self.new(frame, row, [], PARAMETER)
 
     def add_whole(self, frame: CallFrame, value: Value, made_of: list[int], row: int | None) -> None:
-        """Add the nodes of a value that is used as a whole to `made_of`.
+        """Add the nodes of a value to `made_of`, for an operand that is used as a whole.
 
-        `row` is the row that gives the value; None for the row that the frame reads.
+        `row` is the row that defines the value; None for the row that the frame reads.
         """
         if isinstance(value, int):
             made_of.append(value)
@@ -263,7 +263,7 @@ class NodesAtPlaces:
     def nodes(self, place: Place, part: SliceDimension | None = None) -> list[int]:
         """Return the nodes of the value at a place; none if it was not read.
 
-        With `part`, return only those of parts that overlap this range of the first dimension.
+        With `part`, return only nodes of parts that overlap this range of the first dimension.
         """
         frame, row, index = place
         while len(self._calls) <= frame:
@@ -313,7 +313,7 @@ def nodes_in(value: Value) -> list[int]:
 
 
 _MEETING = frozenset({"send", "recv"})
-"""Opcodes that pair with those of other calls: their nodes are not made of the arguments alone."""
+"""Opcodes that pair with instructions of other calls: their nodes depend on more than the arguments."""
 
 
 class BodyTemplates:
@@ -333,12 +333,12 @@ class BodyTemplates:
         return template if template is not None and template.arguments == arguments else None
 
     def learn(self, frame: CallFrame, graph: ValueGraph) -> None:
-        """Keep a call as a template if its nodes depend on its arguments alone, each of them one distinct node."""
+        """Keep a call as a template if each argument is one distinct node, and if its nodes depend on the arguments alone."""
         name, arguments = frame.name, frame.arguments
         if arguments is None or not are_nodes(arguments) or len(set(arguments)) < len(arguments):
             return
         fingerprint = self._fingerprints.get(name)
-        if fingerprint is None or fingerprint in self._known or not self._fingerprints.is_alone(name):
+        if fingerprint is None or fingerprint in self._known or not self._fingerprints.differs_only_in_names(name):
             return
         if not _MEETING.isdisjoint(frame.view.opcodes):
             return
@@ -347,7 +347,7 @@ class BodyTemplates:
         numbers.update((node, ~number) for number, node in enumerate(arguments))
         try:
             operands = [[numbers[node] for node in made_of] for made_of in graph.operands[frame.first : frame.stop]]
-            values = [_numbered(value, numbers) for value in frame.values]
+            values = [_renumber(value, numbers) for value in frame.values]
         except KeyError:  # arrays in parts, tuples in tuples
             return
         kinds, rows = bytes(graph.kinds[frame.first : frame.stop]), graph.row_of[frame.first : frame.stop]
@@ -359,7 +359,7 @@ def are_nodes(arguments: Sequence[Value]) -> TypeGuard[Sequence[int]]:
     return set(map(type, arguments)) <= {int}
 
 
-def _numbered(value: Value, numbers: Mapping[Value, int]) -> Value:
+def _renumber(value: Value, numbers: Mapping[Value, int]) -> Value:
     """Renumber a node or a tuple of nodes. Raise KeyError for any other value but None."""
     if isinstance(value, tuple):
         return tuple([numbers[node] for node in value])

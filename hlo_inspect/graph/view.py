@@ -120,7 +120,10 @@ class View:
         return any(None in rows for rows in self._other_operands.values())
 
     def operands(self, index: int) -> tuple[Operand, ...]:
-        """Return the operands of a row as the text has them; one without a name if they are not closed."""
+        """Return the operands of a row as the text has them.
+
+        If the operand list is not closed, return one operand without a name.
+        """
         operands = self._operands.get(index)
         if operands is None:
             operands = self._operands[index] = self._read_operands(index)
@@ -145,12 +148,12 @@ class View:
         return {number: row for number, row in rows if number is not None}
 
     def element_number(self, index: int) -> int | None:
-        """Return the tuple index that a row takes of its operand; None if it cannot be read."""
+        """Return the tuple index that a row takes from its operand; None if the index cannot be read."""
         printed = printed_element(self.tails[index])
         return printed if printed is not None else self.instruction_at(index).attr("index")
 
     def operand_shape(self, index: int, number: int) -> Shape | None:
-        """Return the shape of an operand: that of its definition, else the printed one.
+        """Return the shape of an operand: from its definition, else as printed.
 
         Return None if the row has no such operand, or if its shape is unknown.
         """
@@ -215,7 +218,7 @@ class View:
         return "" if metadata is None else metadata.op_name
 
     def metadata(self, index: int) -> Metadata | None:
-        """Return the metadata of a row; None if there is none that can be read."""
+        """Return the metadata of a row; None if it is missing or unreadable."""
         if index not in self._metadata:
             self._metadata[index] = self._read_metadata(index) if "metadata" in self.tails[index] else None
         return self._metadata[index]
@@ -228,7 +231,7 @@ class View:
         return self.instruction_at(index).attr("metadata")
 
     def fusion_kind(self, index: int) -> str | None:
-        """Return the kind of a fusion; None if there is none that can be read."""
+        """Return the kind of a fusion; None if it is missing or unreadable."""
         printed = self.printed_fusions.get(index)
         return printed[0] if printed is not None and printed[0] else self.instruction_at(index).attr("kind")
 
@@ -253,7 +256,7 @@ class View:
 
     @cached_property
     def printed_fusions(self) -> dict[int, tuple[str | None, str]]:
-        """Kind and callee of each fusion that is printed in the usual form."""
+        """Kind and callee of each fusion in the usual printed form."""
         fusions = [index for index in self.rows.column.calling if self.opcodes[index] == "fusion"]
         kinds = zip(fusions, map(printed_fusion, map(self.tails.__getitem__, fusions)), strict=True)
         return {index: printed for index, printed in kinds if printed is not None}

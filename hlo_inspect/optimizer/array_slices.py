@@ -3,9 +3,9 @@
 A step may concatenate all weights (`ravel_pytree`, ZeRO-1 by hand), update a long array and cut the new weights out of it. Or
 it keeps its moments as one long array.
 
-A cut and an elementwise operation can change places. A cut out of `a + b` is the sum of the cuts out of `a` and `b`; one out of
-a concatenation is that of an operand. So a weight has the same new value as without the flattening. A long array of state
-becomes an array for each part.
+A cut and an elementwise operation can change places. A cut out of `a + b` is the sum of the cuts out of `a` and `b`; a cut out
+of a concatenation is a cut out of an operand. So a weight has the same new value as without the flattening. A long array of
+state becomes an array for each part.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ MAX_MADE = 200_000  # nodes: each part of a long expression is an expression of 
 
 
 def flat_part(parts: Sequence[SliceDimension], dimensions: Sequence[int | None]) -> SliceDimension | None:
-    """Return the range of a slice in the flattened array, row-major, if it is one: whole rows, or a part of a single one."""
+    """Return the range of a slice in the flattened array, row-major.
+
+    It is a range if the slice takes whole rows, or a part of a single row.
+    """
     inner = 1
     start, is_whole = 0, True
     for part, size in zip(reversed(parts), reversed(dimensions), strict=False):
@@ -64,7 +67,7 @@ def _are_apart(first: Hashable, second: Hashable) -> bool:
 
 
 def _bounds(attributes: Hashable) -> list[SliceDimension]:
-    """Return the bounds of a slice in each dimension; nothing if its attribute could not be read."""
+    """Return the bounds of a slice in each dimension; empty if its attribute could not be read."""
     parts = attributes if isinstance(attributes, tuple) else ()
     read = [part for part in parts if isinstance(part, SliceDimension)]
     return read if len(read) == len(parts) else []
@@ -124,7 +127,7 @@ class Cuts:
         return self._known[node, part]
 
     def _step(self, node: int, part: SliceDimension) -> int | list[tuple[int, SliceDimension]]:
-        """Return a part of a node, or the parts of other nodes that it needs first."""
+        """Return a part of a node, or the parts of other nodes to cut first."""
         graph = self._graph
         op, args = graph.ops[node], graph.args[node]
         size = part.limit - part.start

@@ -1,4 +1,4 @@
-"""From the text of computations to one graph of expressions.
+"""A single graph of expressions from the text of computations.
 
 Places are read on request. Elementwise operations become nodes; instructions that change no value make none. Reductions,
 products of matrices and everything else become opaque leaves, whose operands `reductions.py` reads for a rule.
@@ -23,7 +23,7 @@ from hlo_inspect.optimizer.node_cache import MissingNodesError, NodeCache
 from hlo_inspect.optimizer.operations import ELEMENTWISE
 from hlo_inspect.optimizer.transfer_functions import TRANSFER
 
-MAX_ROWS = 1 << 8  # a larger computation is not one of many
+MAX_ROWS = 1 << 8  # a larger computation rarely repeats
 
 Argument = tuple[int, ShapeIndex]
 """The number of a parameter and an index into it."""
@@ -49,7 +49,7 @@ class Recipe:
 
 @dataclass(slots=True)
 class _Kind:
-    """Computations of one fingerprint: the number met so far, and the frame of the one that was read for all."""
+    """Computations of one fingerprint: their number so far, and the frame of the computation that was read for all."""
 
     met: int = 0
     frame: int | None = None
@@ -59,8 +59,8 @@ class _Kind:
 class EqualFusions:
     """The fusions of a module that differ only in names: a model with many equal layers has one for each weight.
 
-    The first two of a kind are read, as nodes of `graph`. The expression of the others is a copy of the second one with their
-    own arguments.
+    The first two of a kind are read, as nodes of `graph`. The expressions of the others are copies of the second with other
+    arguments.
     """
 
     def __init__(self, graph: Graph, fingerprints: Fingerprints, frames: Frames) -> None:
@@ -71,7 +71,7 @@ class EqualFusions:
         self._by_name: dict[str, _Kind | None] = {}
 
     def recipe(self, computation: Computation, index: ShapeIndex, node: Callable[[Place], int]) -> Recipe | None:
-        """Return the recipe for an element of a computation's result, None if the computation has to be read itself.
+        """Return the recipe for an element of a computation's result; None if the computation itself must be read.
 
         `node` returns the expression at a place.
         """
@@ -92,14 +92,14 @@ class EqualFusions:
         if len(computation.rows) > MAX_ROWS:
             return None
         fingerprint = self._fingerprints.get(computation.name)
-        if fingerprint is None or not self._fingerprints.is_alone(computation.name):
+        if fingerprint is None or not self._fingerprints.differs_only_in_names(computation.name):
             return None
         kind = self._kinds.setdefault(fingerprint, _Kind())
         kind.met += 1
         return kind
 
     def _learn(self, root: int) -> Recipe | None:
-        """Return the recipe of an expression; None if it holds something opaque, which is another value in each."""
+        """Return the recipe of an expression; None if it holds an opaque value, which differs in each copy."""
         graph = self._graph
         changed: set[int] = set()
         made: list[MadeNode] = []
@@ -175,12 +175,12 @@ class Dataflow:
             return missing.places
 
     def _is_shard(self, place: Place, before: Place) -> bool:
-        """Return True if an integer is that of one device among those of all devices: a counter is a scalar there."""
+        """Return True if an integer is one device's element of a larger array: there a counter is a scalar."""
         frames = self.frames
         return frames.dtype(place)[:1] in {"s", "u"} and frames.size(place) == 1 < frames.size(before)
 
     def _equal_fusion(self, place: Place) -> int | list[Place] | None:
-        """Return the node of a fusion whose computation is equal to others; None if it has to be read itself."""
+        """Return the node of a fusion whose computation is equal to others; None if the fusion itself must be read."""
         computation = self.frames.views.fused(self.frames[place[0]].view, place[1])
         recipe = self._equal_fusions.recipe(computation, place[2], self.node) if computation is not None else None
         if recipe is None:
@@ -223,7 +223,7 @@ class Dataflow:
         return self.graph.make(op, tuple(args), self.frames.instruction(place).attr("direction") if op == "compare" else None)
 
 
-MAX_STEPS = 32  # from an operand back to the array of both; also of signs
+MAX_STEPS = 32  # from an operand back to the array of both, also through signs
 
 Order = tuple[int, ...]
 """For each dimension of an array, the dimension of the array that it is made of."""

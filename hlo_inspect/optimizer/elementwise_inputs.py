@@ -1,4 +1,4 @@
-"""The inputs of a step that a value is made of, element by element."""
+"""The inputs of a step that a value depends on element by element."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ElementwiseInputs:
         self._steps: dict[Place, tuple[tuple[Place, ...], Input | None]] = {}
 
     def get(self, place: Place) -> frozenset[Input]:
-        """Return the inputs that a value is made of, with `SOLVED` and `UNSEEN`."""
+        """Return the inputs in a value, with `SOLVED` and `UNSEEN`."""
         inputs = self._known.get(place)
         if inputs is None:
             inputs = self._known[place] = frozenset(self._find(place))

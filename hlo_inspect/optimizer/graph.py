@@ -15,9 +15,9 @@ MAX_KEPT = 4
 
 
 def with_bits(bits: int, others: int) -> int:
-    """Return `bits | others`, as one of the two objects if it is equal to that.
+    """Return `bits | others`; reuse one of the two objects if it is equal.
 
-    Most values depend on what their operands depend on, and share one integer with them.
+    Most values depend on the same inputs as their operands, and share one integer with them.
     """
     if bits is others or not others:
         return bits
@@ -56,7 +56,7 @@ class Graph:
         self._last_below: dict[tuple[int, ...], list[int]] = {}
 
     def make(self, op: str, args: tuple[int, ...] = (), attribute: Hashable = None, size: int | None = None) -> int:
-        """Return the node of that operation; its size is that of its largest operand unless given."""
+        """Return the node of that operation; its size is the size of its largest operand unless stated."""
         if op in COMMUTATIVE and len(args) == 2 and args[0] > args[1]:
             args = (args[1], args[0])
         elif op == "select":
@@ -86,9 +86,9 @@ class Graph:
         return node
 
     def truth(self, value: float) -> int:
-        """Return the node of an assumed condition, or of one that follows from it.
+        """Return the node of an assumed condition, or of a condition that follows from it.
 
-        It differs from the node of the constant, which may mean something.
+        It differs from the node of the constant, which can have a meaning of its own.
         """
         node = self.make("constant", (), (repr(float(value)), "assumed"), 1)
         self.values[node] = float(value)
@@ -96,7 +96,7 @@ class Graph:
         return node
 
     def opaque(self, place: Place, size: int, key: Hashable = None) -> int:
-        """Return the leaf of a value that is not expanded, by its place, or by a key that equal values share."""
+        """Return the leaf of an unexpanded value, by its place, or by a key that equal values share."""
         node = self.make("opaque", (), place if key is None else key, size)
         self.places.setdefault(node, place)
         return node
@@ -112,7 +112,7 @@ class Graph:
         return self.values.get(node)
 
     def reachable(self, roots: Iterable[int]) -> list[int]:
-        """Return every node that `roots` hold, operands first: each was made before its users.
+        """Return every node that `roots` hold, operands first: nodes are made before their users.
 
         The result is cached for many roots, since it is needed again.
         """
@@ -137,10 +137,10 @@ class Graph:
         """Return the bits of the nodes that each node below `roots` holds, its own included."""
         bits_below: dict[int, int] = {}
         for node in self.reachable(roots):
-            here = bits.get(node, 0)
+            node_bits = bits.get(node, 0)
             for arg in self.args[node]:
-                here = with_bits(here, bits_below[arg])
-            bits_below[node] = here
+                node_bits = with_bits(node_bits, bits_below[arg])
+            bits_below[node] = node_bits
         return bits_below
 
 

@@ -1,4 +1,4 @@
-"""The nodes of places that were read, for the transfer functions."""
+"""The nodes of the places read so far, for the transfer functions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ class FusedValues:
         self._numbers: dict[Hashable, int] = {}
 
     def number(self, place: Place) -> int | None:
-        """Return the number of a value in a called computation, None if it is made of too much, or of something else."""
+        """Return the number of a value in a called computation.
+
+        Return None if the value depends on too many operations, or on other kinds of operations.
+        """
         if self._frames[place[0]].caller is None:
             return None
         stack, steps = [place], 0
@@ -58,7 +61,7 @@ class FusedValues:
         frames = self._frames
         opcode, shape = frames.opcode(place), str(frames.shape(place))
         if opcode == "parameter":
-            return opcode, frames.made_at(place, HANDED_ON)
+            return opcode, frames.find_maker(place, HANDED_ON)
         if opcode == "constant":
             literal = frames.instruction(place).literal or _LEFT_OUT
             return None if _LEFT_OUT in literal else (opcode, shape, literal)
@@ -80,7 +83,7 @@ Write = tuple[Place, ...]
 
 
 class FilledBuffers:
-    """Buffers that TPU allocates and writes arrays into, one behind the other, instead of a concatenation.
+    """Buffers into which TPU writes arrays one behind the other, instead of a concatenation.
 
     For each dynamic-update-slice it counts the elements that are written after it.
     """
@@ -95,10 +98,10 @@ class FilledBuffers:
         chain: list[tuple[Place, int]] = []
         before: Place | None = place
         while before is not None and before not in counts and frames.opcode(before) == "dynamic-update-slice":
-            counts[before] = None  # in case a text defines it by itself
+            counts[before] = None  # in case a text defines it in terms of itself
             array, part = frames.operand(before, 0), frames.operand(before, 1)
             chain.append((before, frames.size(part) if part is not None else 0))
-            before = frames.made_at(array) if array is not None else None
+            before = frames.find_maker(array) if array is not None else None
         is_buffer = before is not None and frames.opcode(before) == "custom-call" and frames.target(before) == BUFFER_TARGET
         total = 0 if is_buffer else counts.get(before) if before is not None else None
         for write, elements in reversed(chain):
@@ -106,11 +109,11 @@ class FilledBuffers:
         return counts.get(place)
 
     def writes(self, place: Place) -> list[Write]:
-        """Return the writes into a buffer up to a place, the last one first."""
+        """Return the writes into a buffer up to a place, the last write first."""
         writes: list[Write] = []
         while self._frames.opcode(place) == "dynamic-update-slice" and len(writes) < MAX_WRITES:
             writes.append(self._frames.operands(place))
-            place = self._frames.made_at(writes[-1][0])
+            place = self._frames.find_maker(writes[-1][0])
         return writes
 
 

@@ -1,4 +1,4 @@
-"""Operations by their effect on values: those that change none, elementwise ones, and functions on numbers.
+"""Operations by their effect on values: opcodes that change no value, elementwise opcodes, and functions on numbers.
 
 Also the numbers of constants, and if they were rounded to 16 bits.
 """
@@ -19,7 +19,7 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 ELEMENTWISE = opcodes.ELEMENTWISE - UNCHANGED - {"bitcast-convert"}
 
 SOME_VALUES = opcodes.opcodes_that_give("part")
-"""The result holds some of the values of the first operand, elsewhere."""
+"""The result holds some values of the first operand at other positions."""
 
 IN_PLACE = opcodes.opcodes_that_are("update")
 """The result is the first operand with parts overwritten: by the second operand, for a scatter by the third."""
@@ -28,7 +28,7 @@ CONCATENATING_TARGETS = frozenset({"ConcatBitcast"})
 """Custom calls that concatenate their operands."""
 
 BUFFER_TARGET = "AllocateBuffer"
-"""A custom call whose result holds nothing yet."""
+"""A custom call whose result is uninitialized."""
 
 HANDED_ON = (opcodes.NAMING - {"bitcast"}) | {"parameter"}
 """Opcodes between a value and its use in another computation."""
@@ -108,7 +108,7 @@ def gemm_factors(config: BackendConfig | None) -> tuple[float, float] | None:
 
 MAX_LITERAL = 4096  # characters of an array in which all elements may be equal
 _EXACT_TYPES = frozenset({"f32", "f64", "f16", "s32", "s64", "u32", "u64", "pred", "s16", "u16", "s8", "u8"})
-"""Types whose constants are close to the number in the program; those of other types (bf16, float8) are rounded."""
+"""Types whose constants are close to the number in the program; other types (bf16, float8) round them."""
 
 _NUMBER = lazy_pattern(r"[+-]?(?:\d{1,40}(?:\.\d{0,60})?|\.\d{1,60})(?:[eE][+-]?\d{1,4})?|-?inf|-?nan", re.ASCII)
 _WORDS = {"true": 1.0, "false": 0.0}
@@ -147,10 +147,10 @@ def _number(text: str) -> float | None:
 
 
 def written_value(value: float, dtype: str) -> float:
-    """Return the number that somebody wrote for a constant.
+    """Return the number that the author of the program wrote for a constant.
 
-    XLA prints f16 with five digits: return the shortest decimal that is rounded to the same f16. A whole number has all of its
-    digits, so it is that number, and so is a power of two.
+    XLA prints f16 with five digits: return the shortest decimal that rounds to the same f16. Whole numbers and powers of two
+    are printed with all digits, so they stay.
     """
     if dtype != "f16" or not math.isfinite(value):
         return value
@@ -172,7 +172,7 @@ def _half(value: float) -> float:
 def is_rounded(value: float, dtype: str) -> bool:
     """Return True if a constant was rounded to 16 bits: its type says so, or XLA widened it and its digits show it.
 
-    A power of two is rather a number of elements, or one over it.
+    A power of two does not count: it is rather a number of elements, or its reciprocal.
     """
     if dtype not in _EXACT_TYPES:
         return True

@@ -1,4 +1,4 @@
-"""The optimizer of a module as others see it: the only file of this package that they import.
+"""The optimizer of a module for other packages: the only file of this package that they import.
 
 `find_optimizer` returns the `Overview`: one name, the constants of all updates, the bytes of each kind of state, and the source
 of the learning rate. Imports that only modules with updates need come late.
@@ -74,17 +74,17 @@ class Row:
 
     @property
     def expression(self) -> str:
-        """The new value of a weight that no rule explains, and how far the nearest rule gets."""
+        """The new value of a weight that no rule explains, and the part that the nearest rule explains."""
         from hlo_inspect.optimizer.algebra.unexplained_updates import describe_update
 
         return describe_update(self.matched.update)
 
 
 class Overview:
-    """The rows of an optimizer and what they share: `rows` of updated weights, `frozen` of those without a gradient.
+    """The rows of an optimizer and their common figures: `rows` of updated weights, `frozen` of weights without a gradient.
 
     `faults` are the places that were not followed, in the order of the search. `is_complete` is True if all expressions could
-    be compared. Others that follow the same values later change neither.
+    be compared. Later searches through the same values change neither.
     """
 
     def __init__(self, updates: WeightUpdates) -> None:
@@ -133,7 +133,7 @@ class Overview:
 
     @cached_property
     def name(self) -> str | None:
-        """The rule of the updates; None if there may be updates and none was found."""
+        """The rule of the updates; None if the text may hold updates but none was found."""
         rules = {row.rule for row in self.rows}
         if not self.is_complete or (not rules and self.partial_reason):
             return None
@@ -156,7 +156,7 @@ class Overview:
         return sorted(rows_by_form.values(), key=len, reverse=True)
 
     def shared(self, name: str) -> float | None:
-        """Return the value of a hyper-parameter on which all updates agree that have it."""
+        """Return the value of a hyper-parameter, if all updates that have it agree."""
         values = {row.hyperparameter(name) for row in self.rows} - {ABSENT}
         return values.pop().value if len(values) == 1 else None
 
@@ -201,7 +201,8 @@ class Overview:
     def roles(self) -> dict[tuple[int, ShapeIndex], str]:
         """The role of each entry parameter that belongs to the optimizer.
 
-        In a step that updates weights an array that is returned unchanged is `frozen`; a scalar is rather a kept rate.
+        If a step updates weights and returns an array unchanged, the array is `frozen`. An unchanged scalar is not: it is
+        rather a rate.
         """
         named: list[tuple[str, StateArray | None]] = []
         for row in self.rows:
@@ -221,7 +222,7 @@ class Overview:
         return roles
 
     def succeeded_parameters(self, interface: Interface) -> set[tuple[int, ShapeIndex]]:
-        """Return the entry parameters of which an output is the new value, by data flow.
+        """Return the entry parameters whose new value is an output, by data flow.
 
         A step can donate them without a loss. In a step that updates weights these are the arrays of its training state. In any
         other program they are two kinds of arrays:
@@ -245,9 +246,9 @@ class Overview:
         return {source[1:] for source in written if source is not None} | (self._local() - resharded)
 
     def _local(self) -> set[tuple[int, ShapeIndex]]:
-        """Return the parameters that outputs succeed without matrix products, reductions and other devices."""
+        """Return the parameters whose new values need no matrix product, reduction or other device."""
         graph, arrays = self.updates.flow.graph, self.steps[0].arrays
-        others: set[int] = set()  # nodes that hold values that are not local
+        others: set[int] = set()  # nodes that hold a value that is not local
         for node in graph.reachable([array.new for array in arrays]):
             if graph.ops[node] in _NOT_LOCAL or not others.isdisjoint(graph.args[node]):
                 others.add(node)

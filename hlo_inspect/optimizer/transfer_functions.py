@@ -1,4 +1,4 @@
-"""Transfer functions: the node of an instruction from those of its operands, or the places to read first."""
+"""Transfer functions: the node of an instruction from the nodes of its operands, or the places to read first."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from hlo_inspect.optimizer.operations import (
 def _constant(nodes: NodeCache, place: Place) -> int:
     literal = nodes.frames.instruction(place).literal
     value = constant_value(literal)
-    if value is None:  # a table; of equal ones in several fusions one is as good as another
+    if value is None:  # a table; equal tables in several fusions are interchangeable
         is_known = literal and "..." not in literal and len(literal) <= MAX_LITERAL
         key = (literal, nodes.frames.dtype(place)) if is_known else None
         return nodes.graph.opaque(place, nodes.frames.size(place), key)
@@ -90,7 +90,7 @@ def _some_values(nodes: NodeCache, place: Place) -> int:
     operands = frames.operands(place) if opcode in SOME_VALUES else ()  # a done can follow an operation of any kind
     arguments = nodes.nodes_at(operands if opcode in {"all-to-all", "dynamic-slice"} else operands[:1])
     moved = arguments if opcode == "all-to-all" else arguments[:1]
-    if len(set(moved)) == 1 and _is_everywhere(nodes, moved[0], operands[0]):
+    if len(set(moved)) == 1 and _is_uniform(nodes, moved[0], operands[0]):
         return moved[0]
     if len(moved) != 1 or place[2]:
         return nodes.opaque(place)
@@ -118,7 +118,7 @@ def _pad(nodes: NodeCache, place: Place) -> int:
     return nodes.graph.make("pad", operands, padding, nodes.frames.size(place)) if operands and padding else nodes.opaque(place)
 
 
-def _is_everywhere(nodes: NodeCache, node: int, place: Place) -> bool:
+def _is_uniform(nodes: NodeCache, node: int, place: Place) -> bool:
     """Return True if an array has one value in all of its elements, on all devices."""
     graph = nodes.graph
     if graph.value(node) is not None:
@@ -138,14 +138,14 @@ def _concatenate(nodes: NodeCache, place: Place) -> int:
         sources = {graph.args[node][0] for node in parts}
         if len(sources) == 1 and are_whole(graph, parts, next(iter(sources))):
             return sources.pop()
-    exchanged = _exchanged(nodes, parts)
+    exchanged = _exchanged_array(nodes, parts)
     if exchanged is not None:
         return exchanged
     return graph.make("concatenate", parts, _is_flat(nodes, place), nodes.frames.size(place))
 
 
-def _exchanged(nodes: NodeCache, parts: Sequence[int]) -> int | None:
-    """Return the array whose slices devices exchange, if the parts are all that one receives; else None."""
+def _exchanged_array(nodes: NodeCache, parts: Sequence[int]) -> int | None:
+    """Return the array whose slices devices exchange, if the parts are all slices that a device receives; else None."""
     frames, graph = nodes.frames, nodes.graph
     places = [graph.places[node] for node in parts if node in graph.places]
     if len(places) < len(parts) or len({place[:2] for place in places}) > 1 or frames.opcode(places[0]) != "all-to-all":
@@ -188,7 +188,7 @@ def _filled_buffer(nodes: NodeCache, place: Place) -> int:
 
 
 def _conditional(nodes: NodeCache, place: Place) -> int:
-    """Return a choice of two branches; the first of numbered branches is that of number 0, so false."""
+    """Return a choice of two branches. The first of numbered branches has the number 0, so it stands for false."""
     frames = nodes.frames
     branches = frames.instruction(place).attr("branch_computations") or ()
     order = (0, 1)
@@ -233,14 +233,14 @@ def _scatter(nodes: NodeCache, place: Place) -> int:
 
 
 def _reduce(nodes: NodeCache, place: Place) -> int:
-    """Return a sum over elements. Fusions that sum up one array, given or computed, have one leaf for the sum."""
+    """Return a sum over elements. Fusions that sum up one array, an operand or computed, share one leaf for the sum."""
     frames = nodes.frames
     operands = frames.operands(place)
     axes = frames.instruction(place).attr("dimensions")
     if len(operands) != 2 or not axes or not frames.applies(place, "add"):
         return nodes.opaque(place)
     is_parameter = frames.opcode(operands[0]) == "parameter"
-    array = frames.made_at(operands[0], HANDED_ON) if is_parameter else nodes.fused.number(operands[0])
+    array = frames.find_maker(operands[0], HANDED_ON) if is_parameter else nodes.fused.number(operands[0])
     if array is None:
         return nodes.opaque(place)
     initial = nodes.nodes_at(operands[1:])
@@ -261,7 +261,7 @@ def _all_reduce(nodes: NodeCache, place: Place) -> int:
         return nodes.opaque(place)
     start = frames.start(place)
     summed = frames.operand(start, start[2][0] if start[2] else 0)
-    made = frames.made_at(summed) if summed is not None else place
+    made = frames.find_maker(summed) if summed is not None else place
     operands = frames.operands(made) if frames.opcode(made) == "dynamic-update-slice" else ()
     if len(operands) < 3 or not frames.applies(start, "add"):
         return nodes.opaque(place)

@@ -179,7 +179,7 @@ def share_nothing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         def costings_of_each(kernels: Kernels, times: Callable[[Kernel], RowTimes] | None) -> list[Costing]:
             apart = [Kernels([kernel], ()) for kernel in kernels.launched] + [Kernels((), kernels.other_costs)]
             rows = [row for part in apart for row in find_costings(part, times)]
-            return step_times._weighed([Costing(row.kernels, row.cost._replace(share=None)) for row in rows])
+            return step_times._add_shares([Costing(row.kernels, row.cost._replace(share=None)) for row in rows])
 
         monkeypatch.setattr(Fingerprints, "get", lambda *_: None)
         monkeypatch.setattr(computation, "_cost_key", lambda *_: None)
@@ -212,8 +212,8 @@ class Forgetful(dict[Any, Any]):
 TABLES = (
     (FormTable, "_forms"),
     (ColumnTable, "_known"),
-    (KernelTimes, "_alike"),
-    (TimesInStep, "_alike"),
+    (KernelTimes, "_cache"),
+    (TimesInStep, "_cache"),
     (NamedPhases, "_functions"),
     (Labeller, "_by_row"),
     (Labeller, "_by_metadata"),
@@ -444,7 +444,7 @@ def test_calls_are_copied_and_times_shared(monkeypatch: pytest.MonkeyPatch) -> N
     answers(module(3))
     assert copied
     shared = len(timed)
-    forget(monkeypatch, KernelTimes, "_alike")
+    forget(monkeypatch, KernelTimes, "_cache")
     answers(module(3))
     assert 0 < shared < len(timed) - shared
 

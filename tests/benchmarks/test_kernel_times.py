@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.kernel_times import Agreement, KernelMeasurement, measured, rank_correlation
+from benchmarks.kernel_times import Agreement, KernelMeasurement, measure_kernels, rank_correlation
 from hlo_inspect.analysis.hardware import load_profile
 
 US = 1e-6
@@ -34,5 +34,5 @@ def test_what_is_compared() -> None:
 def test_kernels_of_a_dump() -> None:
     """The estimates that stand in the text, by kernel."""
     dump = Path(__file__).parents[1] / "data" / "tpu" / "bf16_master.after.txt"
-    times = {kernel_.name: kernel_.compiler_s for kernel_ in measured(dump, PROFILE)}
+    times = {kernel_.name: kernel_.compiler_s for kernel_ in measure_kernels(dump, PROFILE)}
     assert times == {"fusion": pytest.approx(4157 / 1.5e9), "fusion.7": pytest.approx(1837 / 1.5e9)}

@@ -32,12 +32,12 @@ def test_what_seems_to_grow_too_fast_is_run_more_often(monkeypatch: pytest.Monke
     """The least of all runs counts: the second of each text is disturbed less than the others."""
     seen: list[int] = []
 
-    def measured(text: str, _passes: object, *, traced: bool = False) -> Cost:
+    def measure_once(text: str, _passes: object, *, traced: bool = False) -> Cost:
         if not traced:
             seen.append(len(text))
         return Cost((len(text) / 1000) ** power * (1 if seen.count(len(text)) == 2 else 3), 0)
 
-    monkeypatch.setattr(scaling, "measured", measured)
+    monkeypatch.setattr(scaling, "measure_once", measure_once)
     result = scaling.row(TextShape("x", lambda n: "x" * n, 1000), [], 3, Cost(0, 0))
     assert [seen.count(size) for size in SIZES] == [runs] * 4
     assert result.exponents[0] == pytest.approx(power)

@@ -1,4 +1,4 @@
-"""The switches of devices for speed: each is there, and answers do not depend on it."""
+"""The switches of optimizations: each works, and answers do not depend on it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def answers(capsys: pytest.CaptureFixture[str]) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize("name", SWITCHES)
-def test_answers_are_the_same_without_a_device(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_answers_are_the_same_without_an_optimization(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     given = answers(capsys)
     assert {status for status, _ in given} <= {0, 1}
     with switched_off(name):

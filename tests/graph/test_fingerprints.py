@@ -31,7 +31,9 @@ def share_fingerprint(first: tuple[str, ...], other: tuple[str, ...], before: st
         last = fingerprints.get("other")
         assert None not in {*numbers, last}
         assert len(numbers) == 1
-        results.append((last in numbers, fingerprints.is_alone("one.0"), fingerprints.is_alone("other")))
+        results.append(
+            (last in numbers, fingerprints.differs_only_in_names("one.0"), fingerprints.differs_only_in_names("other"))
+        )
     assert results[0] == results[1]
     return results[0][0]
 
@@ -137,7 +139,7 @@ def test_what_differs_in_names_alone() -> None:
     text += computation("bare", "a.1 = f32[] constant(0.9)", "b.1 = f32[] negate(a.1)")
     fingerprints = Fingerprints(module_of("%p = f32[] parameter(0)", before=text).computations)
     assert all(fingerprints.get(name) is not None for name in ("one", "f.1", "calls", "bare"))
-    assert [name for name in ("one", "f.1", "calls", "bare") if fingerprints.is_alone(name)] == ["one", "f.1"]
+    assert [name for name in ("one", "f.1", "calls", "bare") if fingerprints.differs_only_in_names(name)] == ["one", "f.1"]
 
 
 REDUCE = "%r = f32[] reduce(%p, %z), dimensions={0}, to_apply=%"

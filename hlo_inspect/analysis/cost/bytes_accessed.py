@@ -21,7 +21,7 @@ They forward pointers or order others. In XLA's model barriers, and tuples as ta
 """
 
 Access = tuple[int, Shape]
-"""Bytes that are read or written, and the array or table of pointers that they are part of."""
+"""Accessed bytes, and the array or table of pointers that holds them."""
 
 
 def accessed_bytes(op: Operation) -> Traffic:
@@ -169,9 +169,9 @@ Value = int | tuple[int | None, Index] | None
 
 @dataclass(slots=True)
 class FusedTraffic:
-    """The bytes that a fused computation reads and writes, whatever calls it.
+    """The bytes that a fused computation reads and writes, for any caller.
 
-    `total` is that of outputs, constants and parameters (`HloCostAnalysis::HandleFusion`). `reads` holds the bytes read of each
+    `total` counts outputs, constants and parameters (`HloCostAnalysis::HandleFusion`). `reads` holds the bytes read of each
     parameter, by number. `straight` are the numbers of the parameters that are the root, or the root's first operand.
     """
 
@@ -268,7 +268,7 @@ class _FusionReader:
         return sum(size for size, _ in leaves)
 
     def _leaf(self, value: Value, shape: Shape, index: Index) -> int:
-        """Return the bytes read of a tuple's leaf; a leaf that no instruction takes out counts as the tuple around it."""
+        """Return the bytes read of a tuple's leaf. A leaf without a get-tuple-element counts as the tuple around it."""
         for i in index:
             element = self._element(value, i)
             if element is not None and isinstance(shape, TupleShape):
@@ -305,7 +305,7 @@ class _FusionReader:
         return self._operands[user][0] == value
 
     def _read_by_fusion(self, value: Value, fusion: int) -> int:
-        """Return the bytes that a nested fusion reads of a value, once for each operand that is the value."""
+        """Return the bytes that a nested fusion reads of a value, once for each operand with that value."""
         traffic = self._nested.get(fusion)
         numbers = [i for i, operand in enumerate(self._operands[fusion]) if operand == value]
         if traffic is None or any(number not in traffic.reads for number in numbers):
@@ -315,8 +315,8 @@ class _FusionReader:
     def _read_for_users(self, fusion: int, reads: int, *, straight: bool) -> int:
         """Return the bytes that a nested fusion reads of a value, by the users of that fusion.
 
-        If the value goes straight to its root and users take parts of that, count those parts. Otherwise count the fusion's own
-        reads, once. Without users count nothing.
+        If the value goes straight to its root and users read parts of the root, count these parts. Otherwise count the fusion's
+        own reads, once. Without users count nothing.
         """
         size = 0
         shared = False

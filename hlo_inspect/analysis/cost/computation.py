@@ -46,7 +46,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class FusedCost:
-    """A fused computation: the cost of a fusion that calls it, and its traffic, or why that is unknown.
+    """A fused computation: the cost of a fusion that calls it, and its traffic, or the gap if the traffic is unknown.
 
     `kernel` is the cost of its first gather or scatter.
     """
@@ -57,7 +57,7 @@ class FusedCost:
 
 
 class Costs:
-    """The work of applied computations by opcode and the cost of fused ones, by name, as far as they are counted.
+    """The work of applied computations by opcode and the cost of fused computations, by name, as far as they are counted.
 
     `calls` holds the custom calls with the cost of one run, by computation and name. `missing` holds the attributes that the
     text lacks, by computation and row.
@@ -102,7 +102,7 @@ class Costs:
     def _fusion(self, view: View, row: int) -> InstructionCost:
         """Return the cost of a fusion (`HloCostAnalysis::HandleFusion`).
 
-        That of a custom fusion is the cost of its gather or scatter.
+        For a custom fusion return the cost of its gather or scatter.
         """
         fused = get_counted(self.fused, callee_names(view, row)[0])
         if fused.kernel is None:
@@ -112,7 +112,7 @@ class Costs:
         return fused.kernel if op.instruction.attr("kind") == "kCustom" else fused.cost
 
     def _instruction(self, op: Operation) -> InstructionCost:
-        """Return the cost of an operation that is no custom call, and runs and fuses no other computation."""
+        """Return the cost of an operation except custom calls, fusions and runs of other computations."""
         try:
             traffic = accessed_bytes(op)
         except UnknownCostError as error:
@@ -120,7 +120,7 @@ class Costs:
         return InstructionCost.from_work(op.opcode, self._work(op), traffic.bytes, traffic.spaces)
 
     def _work(self, op: Operation) -> Tally:
-        """Return the work of an operation that is no fusion or custom call and runs no other computation."""
+        """Return the work of an operation except custom calls, fusions and runs of other computations."""
         work = Tally()
         if op.opcode not in WORKLESS:
             try:
@@ -220,7 +220,7 @@ class Costs:
                 tally.add_all(work)
 
     def _traffic(self, view: View) -> FusedTraffic | CostGap:
-        """Return the traffic of a fused computation, or why it is unknown."""
+        """Return the traffic of a fused computation, or the gap if it is unknown."""
         nested: dict[int, FusedTraffic | None] = {}
         try:
             for row in view.rows.column.calling:
@@ -255,9 +255,9 @@ def _cost_of_call(op: Operation, call: CallCost) -> InstructionCost:
 
 
 def _cost_key(view: View, row: int) -> tuple[str, ...] | None:
-    """Return a key of all that the cost of a row depends on: shape, opcode, operand shapes, and attributes of some opcodes.
+    """Return a key of the inputs of a row's cost: shape, opcode, operand shapes, and attributes of some opcodes.
 
-    Return None if it depends on more, or if the key would cost more than the cost itself.
+    Return None if the cost depends on more, or if the key would take longer than the cost itself.
     """
     opcode = wrapped(view.opcodes[row])
     heads = _operand_heads(view, row) if opcode not in RUNNERS else None
@@ -275,7 +275,7 @@ def _cost_key(view: View, row: int) -> tuple[str, ...] | None:
 
 
 def _operand_heads(view: View, row: int) -> list[str] | None:
-    """Return shape and opcode of each operand of a row; None if these may not tell all."""
+    """Return shape and opcode of each operand of a row; None if these may not be enough."""
     whole = view.whole_operands(row)
     if view.ambiguous or whole is None:
         return None

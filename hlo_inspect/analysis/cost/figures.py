@@ -18,7 +18,7 @@ FIGURES: tuple[Figure, ...] = (*WORK, "bytes")
 MAX_COUNT = MAX_FIGURE
 """Larger than any program's count: a sum above it is unknown.
 
-Runs have the same limit, so that sums over tables and over the step stop at one number.
+Runs have the same limit, so that sums over tables and over the step stop at the same number.
 """
 MAX_XLA_SUM = 2**127
 """Larger than a float32, in which XLA sums: a sum above it is unknown."""
@@ -26,12 +26,12 @@ TOO_LARGE = "more than can be counted"
 
 CUSTOM_CALL = "custom-call"
 MASKED = "masked"
-"""The unit of FLOPs that a static mask leaves out: a kernel may skip them, so that they take no time in a lower bound."""
+"""The unit of FLOPs that a static mask leaves out. A kernel may skip them, so they take no time in a lower bound."""
 
 SHARED = "shared"
-"""The unit of FLOPs of windows that overlap. Partial results that two of them share need one computation only.
+"""The unit of FLOPs of overlapping windows. A partial result that two windows share needs only one computation.
 
-So they take no time in a lower bound.
+So these FLOPs take no time in a lower bound.
 """
 
 SPACE = "space."
@@ -50,7 +50,7 @@ def countable(amount: Bounds) -> Bounds:
 
 
 class CostGap(NamedTuple):
-    """The reason why something is not counted; `line` is that of the input, `NO_LINE` if the reason names its place."""
+    """The reason for a missing count; `line` is the line of the input, `NO_LINE` if the reason names the place."""
 
     line: int
     reason: str
@@ -77,7 +77,7 @@ class MissingAttributeError(UnknownCostError):
 
 
 class MissingAttribute(NamedTuple):
-    """An instruction that is printed without an attribute which its cost depends on."""
+    """An instruction printed without an attribute that its cost depends on."""
 
     line: int
     name: str
@@ -85,7 +85,7 @@ class MissingAttribute(NamedTuple):
 
 
 class Work(NamedTuple):
-    """The work of an instruction. `matmul_flops` are those of its FLOPs that are matrix multiplications."""
+    """The work of an instruction. `matmul_flops` is the part of its FLOPs in matrix multiplications."""
 
     flops: int = 0
     transcendentals: int = 0
@@ -168,7 +168,7 @@ class Tally:
                 self.miss(key, (figure,), gap)
 
     def by_label(self) -> Iterator[tuple[str, Tally]]:
-        """Return the tally of each label, without labels whose figures are all 0 and known."""
+        """Return the tally of each label. Labels whose figures are all 0 and known are left out."""
         split: dict[str, Tally] = {}
         for key, row in self.rows.items():
             if any(row):
@@ -278,10 +278,10 @@ def _figures(work: Tally, size: int | CostGap) -> tuple[tuple[int, ...], dict[Fi
 
 
 class XlaSum:
-    """Sums of the four figures as XLA adds them, in float32, one instruction after the other; and their gaps.
+    """Sums of the four figures with their gaps, added as in XLA: in float32, one instruction after the other.
 
-    Rounding drops amounts that are small beside the sum, up to some millionths of the whole. With the same order and rounding
-    the sums equal `compiled.cost_analysis()` of JAX, in nearly all modules to the last digit. The FLOPs of matrix
+    Rounding drops amounts that are small relative to the sum, up to some millionths of the whole. With the same order and
+    rounding the sums equal `compiled.cost_analysis()` of JAX, in nearly all modules to the last digit. The FLOPs of matrix
     multiplications, which XLA does not sum, are exact.
     """
 
@@ -290,7 +290,7 @@ class XlaSum:
     def __init__(self) -> None:
         self.amounts: list[float] = [0] * len(FIGURES)
         self.gaps: dict[Figure, CostGap] = {}
-        self._addends: dict[float, float] = {}  # most instructions are like some others
+        self._addends: dict[float, float] = {}  # most instructions equal some others
 
     def add(self, amounts: Sequence[float]) -> None:
         sums = self.amounts

@@ -1,8 +1,8 @@
-"""Kernels: the instructions that the device launches by themselves, with their runs, their cost and their labels.
+"""Kernels: the instructions that the device launches separately, with their runs, cost and labels.
 
 A kernel is an instruction of a computation that runs itself: a fusion, a dot, a custom call, a collective, a copy. Instructions
-that only name, order or forward values are none, nor are those that run other computations. A start and its done are one
-kernel.
+that only name, order or forward values are no kernels. Nor are instructions that run other computations. A start and its done
+are one kernel.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ RowKey = tuple[str, int]
 class Kernel(NamedTuple):
     """An instruction that runs as a kernel, or a start with its done.
 
-    `kind` is its opcode, of an asynchronous one that of the wrapped operation. `parts` are the instruction and its dones. XLA's
-    model counts the bytes of both, more than are moved: `started` holds the bytes that a start reads and its done writes. A
-    custom call without a rule `is_unknown`: its work is not counted. `row` is that of its `instruction` in its computation,
-    `view`.
+    `kind` is its opcode; for an asynchronous kernel, the opcode of the wrapped operation. `parts` are the instruction and its
+    dones. XLA's model counts the bytes of both, more than the kernel moves. `started` holds the bytes that a start reads and
+    its done writes. A custom call without a rule `is_unknown`: its work is not counted. `row` is the row of its `instruction`
+    in its computation, `view`.
     """
 
     place: InstructionPlace
@@ -134,7 +134,7 @@ def sum_of_step(parts: Iterable[CountedCost], figure: Figure) -> Bounds:
 class Kernels:
     """The kernels of a module in the order of the text, and the costs outside kernels.
 
-    The latter are those of tables of pointers, barriers, and calls of unknown computations.
+    The latter are costs of tables of pointers, of barriers, and of calls of unknown computations.
     """
 
     launched: Sequence[Kernel]
@@ -150,7 +150,7 @@ def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
     other_costs: list[CountedCost] = []
     for name, running in cost.running.items():
         view, starts, opcodes = running.view, StartRows(running.view), running.view.opcodes
-        counted: dict[InstructionCost, tuple[CountedCost]] = {}  # most instructions are like some others
+        counted: dict[InstructionCost, tuple[CountedCost]] = {}  # most instructions equal some others
         for row, row_cost in running.rows:
             part = counted.get(row_cost)
             if part is None:
@@ -170,7 +170,7 @@ def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
         opcode = view.opcodes[row]
         kind = _KINDS.get(opcode, opcode)
         is_unknown = kind == CUSTOM_CALL and view.lines[row] in unknown
-        started = _started(view, row, results.get((name, row))) if opcode in _STARTS else None
+        started = _copied_bytes(view, row, results.get((name, row))) if opcode in _STARTS else None
         parts = (*part, *ends.pop((name, row))) if (name, row) in ends else part
         place = name, view.lines[row], view.names[row]
         launched.append(Kernel(place, row, kind, view, cost.labeller, parts, is_unknown, started))
@@ -178,19 +178,19 @@ def find_kernels(cost: ModuleCost, graph: CallGraph) -> Kernels:
     return Kernels(sorted(launched, key=lambda kernel: kernel.place[1]), other_costs)
 
 
-def _started(view: View, row: int, result: Shape | None) -> Traffic:
-    """Return the bytes of the operands of a start and of the result of its done. Sizes that are unknown are left out.
+def _copied_bytes(view: View, row: int, result: Shape | None) -> Traffic:
+    """Return the bytes of the operands of a start and of the result of its done. Unknown sizes are left out.
 
     A slicing start reads only the slice.
     """
     traffic = Traffic()
     results = [leaf for _, leaf in array_leaves(result)]
     slices = _KINDS.get(view.opcodes[row]) in SLICING
-    most = sum(leaf.array_bytes or 0 for leaf in results) if slices else None
+    largest = sum(leaf.array_bytes or 0 for leaf in results) if slices else None
     for shape in view.operand_shapes(row):
         for _, leaf in array_leaves(shape):
             size = leaf.array_bytes or 0
-            traffic.add(size if most is None else min(size, most), leaf)
+            traffic.add(size if largest is None else min(size, largest), leaf)
     for leaf in results:
         traffic.add(leaf.array_bytes or 0, leaf)
     return traffic
@@ -201,7 +201,7 @@ def _is_marker(view: View, row: int) -> bool:
 
 
 def _kernel_of_start(cost: ModuleCost, name: str, start: int) -> tuple[str, int]:
-    """Return the computation and row of the kernel that a row starts: its own, or the root of the computation that it runs."""
+    """Return computation and row of the kernel that a row starts: the row itself, or the root of its computation."""
     view = cost.running[name].view
     if wrapped(view.opcodes[start]) in RUNNERS:
         try:
@@ -214,7 +214,7 @@ def _kernel_of_start(cost: ModuleCost, name: str, start: int) -> tuple[str, int]
 
 
 class StartRows:
-    """The rows that started the operations of updates and dones, in however many steps."""
+    """The rows that started the operations of updates and dones, through any number of updates."""
 
     def __init__(self, view: View) -> None:
         self._view = view

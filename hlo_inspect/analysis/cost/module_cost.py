@@ -1,4 +1,4 @@
-"""The cost of a module, from the entry computation down: as XLA counts it, and as often as it runs."""
+"""The cost of a module, from the entry computation down: by XLA's count, and multiplied by the runs in a step."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ _NEVER = (0,) * len(FIGURES)
 
 def figure_runs(graph: CallGraph, own: OwnFigures) -> dict[str, FigureRuns]:
     """Return the runs of each computation of `own` for one run of the entry."""
-    each = graph.bounds_of_each(own)
+    bounds_by_computation = graph.bounds_of_each(own)
     least = dict.fromkeys(graph.order, _NEVER) | dict.fromkeys(graph.order[:1], _ONCE)
     for name in graph.order:
         for _, made in groupby(graph.calls[name], key=lambda call: call.instruction):
-            for callee, runs in _runs_of_call(list(made), least[name], each):
+            for callee, runs in _runs_of_call(list(made), least[name], bounds_by_computation):
                 if callee in least:
                     both = zip(least[callee], runs, strict=True)
                     least[callee] = tuple(min(before + more, MAX_FIGURE) for before, more in both)
@@ -82,18 +82,18 @@ def figure_runs(graph: CallGraph, own: OwnFigures) -> dict[str, FigureRuns]:
 
 
 def _runs_of_call(
-    calls: Sequence[Call], caller: tuple[int, ...], each: Mapping[str, Mapping[Figure, Bounds]]
+    calls: Sequence[Call], caller: tuple[int, ...], bounds_by_computation: Mapping[str, Mapping[Figure, Bounds]]
 ) -> list[tuple[str, tuple[int, ...]]]:
-    """Return the least runs of the computations that one instruction calls; a conditional runs its cheapest branch."""
+    """Return the least runs of the computations that an instruction calls; a conditional runs its cheapest branch."""
     if len(calls) == 1 or calls[0].instruction.opcode != "conditional":
         return [(call.callee, tuple(runs * call.times.least for runs in caller)) for call in calls]
-    chosen = [min(calls, key=lambda call: _least(each, call.callee, figure)).callee for figure in FIGURES]
+    chosen = [min(calls, key=lambda call: _least(bounds_by_computation, call.callee, figure)).callee for figure in FIGURES]
     names = dict.fromkeys(call.callee for call in calls)
     return [(name, tuple(runs * (name == best) for runs, best in zip(caller, chosen, strict=True))) for name in names]
 
 
-def _least(each: Mapping[str, Mapping[Figure, Bounds]], name: str, figure: Figure) -> int:
-    amount = each.get(name, {}).get(figure)
+def _least(bounds_by_computation: Mapping[str, Mapping[Figure, Bounds]], name: str, figure: Figure) -> int:
+    amount = bounds_by_computation.get(name, {}).get(figure)
     return 0 if amount is None else amount.least
 
 
@@ -131,8 +131,8 @@ class RunningComputation:
 class ModuleCost:
     """The cost of a module.
 
-    `as_xla` is that of the entry computation as XLA's HloCostAnalysis counts it: a loop once, a custom call not at all. `step`
-    is that of one step: loops with all iterations, custom calls with a rule, one branch of a conditional. `running` are the
+    `as_xla` is the cost of the entry computation by XLA's HloCostAnalysis: a loop counts once, a custom call not at all. `step`
+    is the cost of one step: loops with all iterations, custom calls with a rule, one branch of a conditional. `running` are the
     computations that run themselves, `runs` the number of their runs, by name. `calls` are the custom calls, in the order of
     the text. `has_xla_order`: the text shows the order in which XLA adds up `as_xla`. `missing_attributes`: attributes that
     costs depend on and the text lacks.
@@ -201,7 +201,7 @@ class ModuleCost:
 
 
 def _add_cost(tally: Tally, label: str | None, cost: InstructionCost, count: int, runs: FigureRuns) -> None:
-    """Add `count` instructions of one cost and label, as often as their computation runs."""
+    """Add `count` instructions of one cost and label, multiplied by the runs of their computation."""
     for key, row in cost.work.rows.items():
         _add_runs(tally, key if label is None else TallyKey(label, key.unit), row, count, runs)
     named = label or cost.opcode
@@ -233,7 +233,7 @@ def module_cost(
 ) -> ModuleCost:
     """Return the cost of a module whose whole graph was read.
 
-    `user_rules` are those for custom calls. `labeller` labels costs; without it, by names alone.
+    `user_rules` are the user's rules for custom calls. `labeller` labels costs; without it names alone give the labels.
     """
     labeller = labeller or Labeller(Provenances(module.frames))
     if module.entry is None:
@@ -261,10 +261,10 @@ def module_cost(
 
 
 class _ModuleCounter:
-    """Counts computations, callees first and each once for each of its roles.
+    """Counts computations, callees first, each once for each of its roles.
 
-    Of fused and applied computations with the same fingerprint only the first is counted. A computation that calls itself has
-    no known cost when the call needs it, which leaves a gap.
+    If fused or applied computations share a fingerprint, only the first is counted. A computation that calls itself has no
+    known cost at the call, which leaves a gap.
     """
 
     def __init__(self, module: Module, views: Views, user_rules: UserRules) -> None:
@@ -274,7 +274,7 @@ class _ModuleCounter:
         self._views = views
 
     def count_from(self, entry: str) -> None:
-        """Count a computation that runs itself, and all that it needs."""
+        """Count a computation that runs itself, and all computations that it needs."""
         start: tuple[Counted, str] = ("running", entry)
         for counted, name in operands_first([start], self._needed):
             if counted == "running":
@@ -345,5 +345,5 @@ def xla_order(view: View) -> Iterator[int]:
     operands = [view.operand_rows(row) for row in rows]
     used = {view.root}.union(*operands)
     roots = [view.root] if view.root is not None else []
-    ends = (*(row for row in rows if row not in used), *roots, *rows)  # the last for rows that use themselves
+    ends = (*(row for row in rows if row not in used), *roots, *rows)  # all rows at the end, for rows that use themselves
     return operands_first(ends, lambda row: [operand for operand in operands[row] if operand is not None])

@@ -16,13 +16,16 @@ from hlo_inspect.hlo.values.attributes import IntegersAttribute, MalformedValue,
 from hlo_inspect.hlo.values.shapes import POINTER_BYTES, ArrayShape, Shape, TupleShape, subshape
 
 DYNAMIC_DIMENSION_BYTES = 4
-"""Bytes of the size of a dimension, an s32, that the CPU and GPU backends keep beside an array with a dynamic one."""
+"""Bytes of the size of a dynamic dimension, an s32, which the CPU and GPU backends keep beside the array."""
 
 Counted = Literal["running", "fused", "applied"]
 """The role of a computation in a count: it runs itself, is fused into one kernel, or is applied to elements."""
 
 APPLYING = frozenset(name for name in opcodes_that_call("applied") & OPCODES if not TABLE[name].collective) - {"sort"}
-"""Opcodes whose cost is that of the computation that they apply. XLA does not count that of a sort or a collective."""
+"""Opcodes whose cost is the cost of the computation that they apply.
+
+XLA does not count the computation of a sort or a collective.
+"""
 
 RUNNERS = frozenset(
     opcode for opcode in opcodes_that_call("run", "body", "condition", "branch") if not TABLE[opcode].is_wrapper
@@ -34,17 +37,17 @@ CALLERS = RUNNERS | APPLYING | {"fusion"}
 """Opcodes that call computations which add to their cost."""
 
 
-def _counting(runners: Counted) -> dict[str, Counted]:
-    """Map opcodes and their short spellings to the role of their callees; those of `RUNNERS` count as `runners`."""
+def _callee_roles(runners: Counted) -> dict[str, Counted]:
+    """Map opcodes and their short spellings to the role of their callees; callees of `RUNNERS` have the role `runners`."""
     counted: dict[str, Counted] = dict.fromkeys(APPLYING, "applied")
     counted |= dict.fromkeys(RUNNERS, runners) | {"fusion": "fused"}
     return counted | {spelled: counted[opcode] for spelled, opcode in _WRAPPED.items() if opcode in counted}
 
 
 _COUNTED: dict[Counted, dict[str, Counted]] = {
-    "running": _counting("running"),
-    "fused": _counting("applied"),
-    "applied": _counting("applied"),
+    "running": _callee_roles("running"),
+    "fused": _callee_roles("applied"),
+    "applied": _callee_roles("applied"),
 }
 
 
@@ -87,7 +90,7 @@ class Operation:
         return len(self.view.operand_rows(self.index))
 
     def operand_shape(self, number: int) -> Shape:
-        """Return the shape of an operand: that of its definition, else the printed one.
+        """Return the shape of an operand: from its definition, else as printed.
 
         Raise UnknownCostError if it is unknown.
         """
@@ -112,7 +115,7 @@ class Operation:
         return self.instruction.attr(attribute) or ()
 
     def require(self, attribute: str) -> None:
-        """Raise UnknownCostError if an attribute that every instruction of the opcode has is missing or makes no sense."""
+        """Raise UnknownCostError if an attribute that every instruction of the opcode has is missing or invalid."""
         value = self.instruction.value(attribute)
         if value is None:
             raise MissingAttributeError(attribute)
@@ -142,7 +145,7 @@ def row_gap(view: View, index: int, error: UnknownCostError) -> CostGap:
 def callees(view: View, row: int, caller: Counted) -> list[tuple[Counted, str]]:
     """Return the computations whose cost adds to that of a row, with their roles; `caller` is the role of its own computation.
 
-    Computations that run inside a fused or applied one touch no memory of their own: they count as applied.
+    Computations that run inside a fused or applied computation touch no memory of their own: they count as applied.
     """
     counted = _COUNTED[caller].get(view.opcodes[row])
     return [(counted, name) for name in _called(view, row)] if counted is not None else []
@@ -223,6 +226,6 @@ class Traffic:
 
 
 def memory_space(shape: Shape | None) -> int:
-    """Return the number of the memory space of an array, as `S(1)` of its layout; 0 for the default one."""
+    """Return the number of the memory space of an array, `S(1)` in its layout; 0 for the default memory."""
     layout = shape.layout if isinstance(shape, ArrayShape) else None
     return 0 if layout is None else layout.memory_space

@@ -1,4 +1,4 @@
-"""Time by the plain roofline: work at a device's dense peak, bytes at its memory bandwidth, each as if the other took no time.
+"""Time by the plain roofline: work at a device's dense peak, bytes at its memory bandwidth. Each ignores the time of the other.
 
 All times are lower bounds. FLOPs run at the peak of the unit that does them, in their own type. Transcendentals take no time of
 their own, as no profile states a rate for them. FLOPs without a rate take no time, and the reason states their share.
@@ -23,10 +23,10 @@ _OTHER_RATES = {
     "vector.f16": ("vector.f32",),
     "matmul.f16": ("matmul.bf16",),
 }
-"""Replacements for a rate that a profile does not state: the first of these that it states.
+"""Replacements for a rate that a profile does not state: the first rate of these that it states counts.
 
 Matrix units round f32 unless the precision is the highest, to tf32 on NVIDIA's GPUs and to bf16 on TPUs (JAX's documentation of
-`jax.lax.Precision`). A vector unit without 16-bit arithmetic computes in f32.
+`jax.lax.Precision`). Vector units without 16-bit arithmetic compute in f32.
 """
 
 NOT_KNOWN = ""
@@ -46,7 +46,7 @@ class Seconds(NamedTuple):
 
     @property
     def exact(self) -> float | None:
-        """The time, None if a part of it is unknown."""
+        """The time; None if a part is unknown."""
         return None if self.reason else self.least
 
 
@@ -70,9 +70,9 @@ def rate(unit: str, profile: HardwareProfile) -> tuple[float, str] | None:
 
 
 def rates_taken(tally: Tally, profile: HardwareProfile) -> dict[str, str]:
-    """Return the units with FLOPs that take the rate of another figure, with that figure."""
-    taken = {unit: rate(unit, profile) for unit in sorted(_by_unit(tally))}
-    return {unit: unit_rate[1] for unit, unit_rate in taken.items() if unit_rate is not None and unit_rate[1] != unit}
+    """Return the units with FLOPs that run at the rate of another figure, with that figure."""
+    rates = {unit: rate(unit, profile) for unit in sorted(_by_unit(tally))}
+    return {unit: unit_rate[1] for unit, unit_rate in rates.items() if unit_rate is not None and unit_rate[1] != unit}
 
 
 def compute_time(tally: Tally, profile: HardwareProfile) -> Seconds:
@@ -123,14 +123,14 @@ def units_elsewhere(profile: HardwareProfile) -> frozenset[str]:
     """Return the memory spaces, as units of a tally, outside the memory whose bandwidth the profile states.
 
     These are the host's, and on TPUs those on the chip (`S(1)` is VMEM). On GPUs `S(1)` is the memory that collectives share,
-    which is no other one.
+    which is device memory too.
     """
     spaces = _TPU_ON_CHIP if profile.is_tpu else (HOST_SPACE,)
     return frozenset(f"{SPACE}{space}" for space in spaces)
 
 
 def bound(compute: float | None, memory: float | None) -> str | None:
-    """Return the longer of the two, `compute` or `memory`; None if one is unknown or both are equal."""
+    """Return the longer of the two times, `compute` or `memory`; None if a time is unknown or both are equal."""
     if compute is None or memory is None or compute == memory:
         return None
     return "compute" if compute > memory else "memory"

@@ -21,13 +21,16 @@ ELEMENTWISE: dict[str, int] = {
     **dict.fromkeys(opcodes_that_are("flop"), WORK.index("flops")),
     **dict.fromkeys(opcodes_that_are("transcendental"), WORK.index("transcendentals")),
 }
-"""The figure that an opcode adds 1 to for each element of its result, whatever the element's type.
+"""The figure that an opcode increases by 1 for each element of its result, for any element type.
 
 A transcendental is no FLOP (`HloCostAnalysis::HandleElementwiseOp`).
 """
 
 MAX_KERNEL = 1 << 17
-"""Positions of a kernel along one dimension. A larger one is not counted, so that no text keeps the program busy."""
+"""Limit of positions of a kernel along one dimension.
+
+A larger kernel is not counted, so that no text keeps the program busy.
+"""
 
 _GROUP_COUNTS: tuple[IntegerAttribute, ...] = ("feature_group_count", "batch_group_count")
 
@@ -59,7 +62,7 @@ def mapped(op: Operation, applied: Applied) -> Work:
 
 
 def reduced(op: Operation, applied: Applied) -> Work:
-    """Count one application per element that vanishes, however many arrays are reduced (`HloCostAnalysis::HandleReduce`).
+    """Count one application per element that vanishes, for any number of arrays (`HloCostAnalysis::HandleReduce`).
 
     An array without elements costs nothing; XLA's count of it is below 0.
     """
@@ -98,7 +101,7 @@ def _require_window(op: Operation) -> None:
 
 
 def _spanned_dimension(op: Operation, dimensions: tuple[WindowDimension, ...]) -> int:
-    """Return the size of the only dimension that is reduced, padded and spanned as a whole; 0 if there is none."""
+    """Return the size of the only dimension that the window reduces, pads and spans as a whole; 0 if there is none."""
     reducing = [i for i, d in enumerate(dimensions) if d.size != 1]
     padded = [i for i, d in enumerate(dimensions) if d.pad_low or d.pad_high]
     if len(reducing) != 1 or reducing != padded or isinstance(op.shape, TupleShape):
@@ -120,7 +123,7 @@ def select_and_scatter(op: Operation, applied: Applied) -> Work:
 
 
 def sort(op: Operation) -> Work:
-    """Count n · ⌈log2 n⌉, whatever the comparison costs (`HloCostAnalysis::HandleSort`)."""
+    """Count n · ⌈log2 n⌉, for any cost of the comparison (`HloCostAnalysis::HandleSort`)."""
     count = elements(op.operand_shape(0))
     return Work(count * (count - 1).bit_length()) if count else Work()
 
@@ -174,7 +177,7 @@ def dot(op: Operation) -> Work:
     """Count a dot (`HloCostAnalysis::HandleDot`, `HandleScaledDot`).
 
     Each contracted dimension is in both operands and not in the result, each batch dimension in all three. If the ranks allow
-    no contracted one, there is none even if no attribute says so.
+    no contracted dimension, there is none, even without an attribute that says so.
     """
     ranks = [len(shape.dimensions) for shape in (op.operand_array(0), op.operand_array(1), op.array)]
     if ranks[0] + ranks[1] > ranks[2] + 1:
@@ -239,7 +242,7 @@ def valid_positions(inputs: int, kernel: int, outputs: int, step: WindowDimensio
 
     Pairs count if u = o·stride - pad_low + k·window_dilation is a multiple of the base dilation and `0 <= u / base_dilation <
     inputs`. For each k, the matching o lie at a fixed distance within an interval. Raise UnknownCostError if the window is too
-    large or makes no sense.
+    large or invalid.
     """
     if kernel > MAX_KERNEL or step.stride < 1 or step.base_dilation < 1:
         raise UnknownCostError("its window is too large or makes no sense")
@@ -284,9 +287,9 @@ _APPLYING: dict[str, Callable[[Operation, Applied], Work]] = {
 }
 
 WORKLESS = OPCODES - set(ELEMENTWISE) - set(_RULES) - CALLERS - {CUSTOM_CALL}
-"""Opcodes that move data, or not even that, and compute nothing."""
+"""Opcodes that compute nothing: they move data, or do not even that."""
 BY_SHAPES = WORKLESS | set(ELEMENTWISE) | {opcode for opcode, rule in _RULES.items() if rule in (all_reduce, random)}
-"""Opcodes whose work, if there is any, follows from the shapes of results and operands."""
+"""Opcodes whose work, if any, follows from the shapes of results and operands."""
 
 
 # -- units --------------------------------------------------------------------------------------------------------------------
@@ -308,7 +311,7 @@ def tally_key(op: Operation, work: Work) -> TallyKey:
     try:
         if work.matmul_flops:
             unit = matmul_unit(op.operand_array(0).dtype, op.operand_array(1).dtype)
-            return TallyKey(op.opcode, _with_precision(unit, op), operand_types(op))
+            return TallyKey(op.opcode, _unit_at_precision(unit, op), operand_types(op))
         if op.opcode == "reduce-window" and _windows_overlap(op):
             return TallyKey(op.opcode, SHARED)
         shape = op.operand_shape(0) if op.opcode in COMPARING else op.shape
@@ -331,7 +334,7 @@ def operand_types(op: Operation) -> str:
 
 
 def _windows_overlap(op: Operation) -> bool:
-    """Return True if elements are in several windows, as those of a running sum."""
+    """Return True if elements are in several windows, as in a running sum."""
     return any(d.size > d.stride and size != 1 for d, size in zip(op.window, op.array.dimensions, strict=False))
 
 
@@ -355,7 +358,7 @@ _ALGORITHM = lazy_pattern(r"(?:ALG_)?DOT_(?:ANY_)?([A-Z0-9]+)_", re.ASCII | re.I
 _GIVEN_PRECISION = lazy_pattern(r'"algorithm":"([A-Z0-9_]+)"', re.ASCII)
 
 
-def _with_precision(unit: str, op: Operation) -> str:
+def _unit_at_precision(unit: str, op: Operation) -> str:
     """Return the unit of an f32 product by its `algorithm`, else by its `operand_precision`.
 
     XLA may round each operand unless its precision is the highest (`IsTf32Allowed` in xla/service/gpu/matmul_utils.cc). Library

@@ -1,8 +1,8 @@
-"""Assignment of buffers to allocations: of their own, of another buffer, or in a heap of temporaries.
+"""Assignment of buffers to allocations: a new allocation, the allocation of another buffer, or a heap of temporaries.
 
 Follows `BufferAssigner::AssignBuffersForComputations`, `AssignSpecialHloBuffer`, `AssignSingleHloBuffer` and
-`MaybeAssignBuffer` (xla/service/buffer_assignment.cc). An allocation of a donated parameter or of an output can be used again.
-Of several the one made last is taken, which is the smallest.
+`MaybeAssignBuffer` (xla/service/buffer_assignment.cc). The allocation of a donated parameter or of an output can be reused. If
+several fit, XLA takes the allocation made last, which is the smallest.
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ Kind = Literal["parameter", "constant", "output", "temporary", "heap"]
 
 @dataclass(slots=True, eq=False)
 class Allocation:
-    """Memory that is allocated at once. `kind` is what it was made for: a `temporary` is the table of a tuple.
+    """Memory that is allocated at once. `kind` is its first purpose: a `temporary` is the table of a tuple.
 
-    `buffers` are those in it, all at its start. `is_output` is set too for a parameter that an output is in.
-    `parameter` and `index` say which leaf of which entry parameter it is, `number` its place among
-    those that others may use again.
+    `buffers` are the buffers in it, all at its start. `is_output` is also set for a parameter whose buffer an output uses.
+    `parameter` and `index` name the leaf of an entry parameter, `number` is its place among the reusable allocations.
     """
 
     kind: Kind
@@ -87,7 +86,7 @@ class _Assigner:
         self._schedule = facts.values.schedule
         self._found = Assignment()
         self._reusable: list[Allocation] = []
-        self._falling_sizes: list[int] = []  # of the reusable ones, negative
+        self._falling_sizes: list[int] = []  # of the reusable allocations, negative
         self._taken = Occupancy(2 * self._schedule.end + 3)
         self._starting: list[dict[int, list[int]]] = []
         self._ending: list[dict[int, list[int]]] = []
@@ -118,7 +117,7 @@ class _Assigner:
                 self._assign(buffer)
         return assignment
 
-    # -- allocations of their own ---------------------------------------------------------------------------------------
+    # -- new allocations ------------------------------------------------------------------------------------------------
 
     def _assign_special(self, buffer: int) -> bool:
         """Give constants, entry parameters and tables allocations of their own (`AssignSpecialHloBuffer`); True if it did."""
@@ -172,7 +171,7 @@ class _Assigner:
             self._starting[number].setdefault(start, []).append(value)
             self._ending[number].setdefault(end, []).append(value)
 
-    # -- allocations of others ------------------------------------------------------------------------------------------
+    # -- reused allocations ---------------------------------------------------------------------------------------------
 
     def _assign(self, buffer: int) -> None:
         """Assign an operand's allocation, else the smallest that fits, else the heap (`AssignSingleHloBuffer`)."""
@@ -180,12 +179,12 @@ class _Assigner:
         free = self._free(buffer) if self._reusable and facts.platform.reuses_allocations else 0
         if free:
             for number in self._operand_allocations(buffer):
-                if free >> number & 1 and self._touches_well(buffer, number):
+                if free >> number & 1 and self._may_touch(buffer, number):
                     self._put(buffer, self._reusable[number])
                     return
             while free:
                 number = free.bit_length() - 1
-                if self._touches_well(buffer, number):
+                if self._may_touch(buffer, number):
                     self._put(buffer, self._reusable[number])
                     return
                 free ^= 1 << number
@@ -215,7 +214,7 @@ class _Assigner:
         """Return the allocations that are large enough and free at all times of the buffer, as bits."""
         facts = self._facts
         size = facts.sizes[buffer]
-        free = self._of_space.get(facts.spaces[buffer], 0) & self._fitting(size, exactly=buffer in facts.outputs)
+        free = self._of_space.get(facts.spaces[buffer], 0) & self._sufficient_allocations(size, exactly=buffer in facts.outputs)
         for value in facts.buffers.members[buffer]:
             if not free:
                 break
@@ -223,16 +222,16 @@ class _Assigner:
             time = facts.values.times[value]
             if self._schedule.opcodes[time] == "copy":
                 for operand in self._schedule.operands[time]:
-                    free &= ~self._holding(operand)
+                    free &= ~self._result_allocations(operand)
         return free
 
-    def _fitting(self, size: int, *, exactly: bool) -> int:
+    def _sufficient_allocations(self, size: int, *, exactly: bool) -> int:
         """Return the allocations of `size` bytes or more, or of exactly that size. They are made in falling order of size."""
         first = bisect_left(self._falling_sizes, -size) if exactly else 0
         return (1 << bisect_right(self._falling_sizes, -size)) - (1 << first)
 
-    def _holding(self, time: int) -> int:
-        """Return the reusable allocations that hold values of a result, as bits: a copy is never written over its operand."""
+    def _result_allocations(self, time: int) -> int:
+        """Return the reusable allocations that hold values of a result, as bits. A copy never overwrites its operand."""
         bits = 0
         for value in self._facts.values.result(time) if time >= 0 else ():
             allocation = self._found.allocation_of_buffer.get(self._facts.buffers.buffer_of_value[value])
@@ -240,7 +239,7 @@ class _Assigner:
                 bits |= 1 << allocation.number
         return bits
 
-    def _touches_well(self, buffer: int, number: int) -> bool:
+    def _may_touch(self, buffer: int, number: int) -> bool:
         """Return True if touching ranges may share memory: the later buffer may overwrite the earlier one.
 
         Follows `LiveRangeInterferes`.
@@ -266,9 +265,9 @@ class _Assigner:
 
 
 def _open_interval(start: int, end: int) -> tuple[int, int]:
-    """Return the interval between two times, the times between two positions included.
+    """Return the open interval of a range in half positions: position p is 2p, the step after it 2p + 1.
 
-    An empty range keeps its one time. Two ranges conflict if their intervals overlap.
+    An empty range keeps its single time. Two ranges conflict if their intervals overlap.
     """
     return (2 * start + 1, 2 * end) if start < end else (2 * start, 2 * start + 1)
 
@@ -276,9 +275,9 @@ def _open_interval(start: int, end: int) -> tuple[int, int]:
 def temporary_bytes(assignment: Assignment, heap: int, thread_local: int, alignment: int, space: int) -> int:
     """Add up the heap and the tables of tuples, each at the next multiple of the alignment.
 
-    Follows `BufferAssignment::CombineTempAllocations`. The order decides how the last one is rounded. Tables come in the order
-    in which they are assigned, the heap after them. The `thread_local` allocations of computations applied to elements come
-    last. `std::partition` then moves the temporary allocations behind the rest.
+    Follows `BufferAssignment::CombineTempAllocations`. The order matters because the last size is not rounded. Tables come in
+    the order of their assignment, then the heap. The `thread_local` allocations of computations applied to elements come last.
+    `std::partition` then moves the temporary allocations behind the rest.
     """
     sizes: list[int | None] = [
         allocation.bytes if allocation.kind == "temporary" and allocation.space == space else None
@@ -311,9 +310,9 @@ def partitioned(sizes: list[int | None]) -> list[int]:
 
 
 class Occupancy:
-    """Allocations by number, and the spans of time in which each is taken.
+    """Allocations by number, and the time spans in which each is taken.
 
-    A tree over the times: its nodes hold sets of allocations as bits of an integer. `free` and taking a span need logarithmic
+    It is a tree over the times: its nodes hold sets of allocations as bits of an integer. `free` and `take` need logarithmic
     time.
     """
 

@@ -23,8 +23,8 @@ class BufferEvent(NamedTuple):
 class BufferLife(NamedTuple):
     """A buffer with a value of the requested instruction.
 
-    `live` is the array that takes its bytes. `offset` is its position in the allocation, or in the heap of its memory space.
-    `shared` are the buffers at the same position at other times.
+    `live` is the array that takes its bytes. `offset` is its offset in the allocation, or in the heap of its memory space.
+    `shared` are other buffers that use this memory at other times.
     """
 
     element: ShapeIndex

@@ -24,7 +24,7 @@ _READS_NOTHING = frozenset({"tuple", "domain"})
 
 @dataclass(frozen=True, slots=True)
 class LiveRanges:
-    """By value the first and the last time at which it is live, and the last result that it is (time and place)."""
+    """For each value the first and the last time at which it is live, and the last result that holds it (time and place)."""
 
     starts: list[int]
     ends: list[int]
@@ -40,10 +40,10 @@ def find_live_ranges(values: Values, aliased: Collection[tuple[int, int]]) -> Li
     starts, ends, positions = _definitions(values)
     for time, result in enumerate(values.results):
         run = schedule.run_at[time]
-        here = run.end if run.root == time else time
+        time_of_definition = run.end if run.root == time else time
         for place, value in enumerate((result,) if isinstance(result, int) else result):
-            if ends[value] < here:
-                ends[value], positions[value] = here, (time, place)
+            if ends[value] < time_of_definition:
+                ends[value], positions[value] = time_of_definition, (time, place)
     whole, table = _reads(schedule)
     for time, result in enumerate(values.results):
         if isinstance(result, int):
@@ -56,7 +56,7 @@ def find_live_ranges(values: Values, aliased: Collection[tuple[int, int]]) -> Li
         ends[result[0]] = max(ends[result[0]], table[time])
     for number, parameter in schedule.runs[0].parameters.items():
         for place, value in enumerate(values.result(parameter)):
-            if (number, place) not in aliased:  # no output takes its place
+            if (number, place) not in aliased:  # no output uses its buffer
                 ends[value] = schedule.end
     return LiveRanges(starts, ends, positions)
 
@@ -64,8 +64,8 @@ def find_live_ranges(values: Values, aliased: Collection[tuple[int, int]]) -> Li
 def _definitions(values: Values) -> tuple[list[int], list[int], list[tuple[int, int]]]:
     """Return starts, ends and last positions of values as far as their definitions state them.
 
-    A parameter is live from the start of its computation, a root to its end. What an asynchronous computation defines is live
-    until that is done.
+    A parameter is live from the start of its computation, a root to its end. Values of an asynchronous computation are live
+    until its done.
     """
     schedule, starts, ends = values.schedule, list(values.times), list(values.times)
     for value, time in enumerate(values.times):
@@ -81,18 +81,18 @@ def _definitions(values: Values) -> tuple[list[int], list[int], list[tuple[int, 
 
 
 def _reads(schedule: Schedule) -> tuple[list[int], list[int]]:
-    """Return for each time the last time at which the whole result is read, and at which only its top level is."""
-    whole, table = [-1] * (schedule.end + 1), [-1] * (schedule.end + 1)  # the last is that of a missing operand
+    """Return two last reads for each time: of the whole result, and of its top level only."""
+    whole, table = [-1] * (schedule.end + 1), [-1] * (schedule.end + 1)  # the last entry is for missing operands
     for time, opcode in enumerate(schedule.opcodes):
-        if opcode in _READS_NOTHING or opcode == "call":  # a call counts by what its computation does
+        if opcode in _READS_NOTHING or opcode == "call":  # the instructions of its computation count, not the call
             continue
         if opcode in _READS_TABLE:
             for operand in schedule.operands[time]:
                 table[operand] = time
         elif opcode == "while":
-            when = _body_begins(schedule, time)
+            read_time = _body_begins(schedule, time)
             for operand in schedule.operands[time]:
-                whole[operand] = max(whole[operand], when)
+                whole[operand] = max(whole[operand], read_time)
         else:
             for operand in schedule.operands[time]:
                 whole[operand] = time
@@ -120,7 +120,7 @@ def clip_shared(ranges: LiveRanges, buffers: Sequence[Sequence[int]]) -> None:
 
 
 class ValueUses:
-    """The uses of the values of a program, each found when it is first asked for."""
+    """The uses of the values of a program, each computed on first use."""
 
     def __init__(self, values: Values) -> None:
         self._schedule = values.schedule
@@ -129,7 +129,7 @@ class ValueUses:
 
     @cached_property
     def users(self) -> list[list[int]]:
-        """By time the times of what uses the result, each once."""
+        """For each time the times of the users of its result, each once."""
         users: list[list[int]] = [[] for _ in range(self._schedule.end + 1)]
         for time, operands in enumerate(self._schedule.operands):
             for operand in operands:
@@ -139,7 +139,7 @@ class ValueUses:
 
     @cached_property
     def positions(self) -> list[list[tuple[int, int]]]:
-        """By value the times of the results in which it stands, and its place in each."""
+        """For each value the times of the results that hold it, and its place in each."""
         positions: list[list[tuple[int, int]]] = [[] for _ in self._values.times]
         for time, result in enumerate(self._values.results):
             if isinstance(result, int):
@@ -174,7 +174,7 @@ class ValueUses:
 
 @dataclass(slots=True, eq=False)
 class Buffers:
-    """The buffers of a program. `members` are the values of each in order, `of` the buffer of each value."""
+    """The buffers of a program. `members` are the values of each buffer in order, `of` is the buffer of each value."""
 
     members: list[list[int]]
     buffer_of_value: list[int]

@@ -33,8 +33,8 @@ from hlo_inspect.hlo.values.shapes import HOST_SPACE, ArrayShape, Shape
 class ScheduledInstruction(NamedTuple):
     """An instruction of the text: the row of a computation.
 
-    `is_printed` is false for an instruction that a short spelling of an asynchronous instruction leaves out. The row is then
-    that of the short spelling.
+    `is_printed` is false if a short spelling of an asynchronous instruction leaves the instruction out. The row is then the row
+    of the short spelling.
     """
 
     computation: str
@@ -47,7 +47,7 @@ class ScheduledInstruction(NamedTuple):
 class LiveBuffer(NamedTuple):
     """A buffer that takes `bytes` at the peak.
 
-    `kind` is that of the allocation, `heap` for a temporary. `value` is the value in the buffer then.
+    `kind` is the kind of the allocation, `heap` for a temporary. `value` is the value in the buffer at the peak.
     """
 
     bytes: int
@@ -69,7 +69,7 @@ class Heap:
 
     @property
     def fragmentation(self) -> int:
-        """Bytes of the packed heap that no temporary uses at its highest point."""
+        """Bytes of the packed heap that no temporary uses at the peak."""
         return self.packing.bytes - self.trace.peak
 
 
@@ -127,7 +127,7 @@ class DeviceMemory:
 
     @cached_property
     def host_bytes(self) -> int:
-        """All in host memory: arguments and outputs, shared ones once, and temporaries."""
+        """All bytes in host memory: arguments and outputs, shared buffers once, and temporaries."""
         static = sum(allocation.bytes for allocation in self.assignment.allocations if allocation.space == HOST_SPACE)
         return static + self._heap_bytes(HOST_SPACE)
 
@@ -138,7 +138,7 @@ class DeviceMemory:
 
     @cached_property
     def peak_bytes(self) -> int:
-        """`ComputePeakMemory`: what is static, and the highest point of one heap."""
+        """`ComputePeakMemory`: static allocations plus the peak of one heap."""
         return self.static_bytes + max((heap.trace.peak for heap in self.heaps.values()), default=0)
 
     @property
@@ -156,7 +156,7 @@ class DeviceMemory:
 
     @property
     def live_peak_bytes(self) -> int:
-        """The temporaries that are live at most at a time, in device memory."""
+        """The largest bytes of temporaries that are live at one time, in device memory."""
         return self.heaps[0].trace.peak if 0 in self.heaps else 0
 
     def space_peak_bytes(self) -> dict[int, int]:
@@ -184,7 +184,7 @@ class DeviceMemory:
 
     @cached_property
     def peak_heap(self) -> Heap | None:
-        """The heap that makes the peak; None if there are no temporaries."""
+        """The heap that reaches the peak; None if there are no temporaries."""
         return max(self.heaps.values(), key=lambda heap: heap.trace.peak, default=None)
 
     @property
@@ -218,7 +218,7 @@ class DeviceMemory:
         return sum(row.padding for row in self.live_at_peak)
 
     def curve(self) -> list[int]:
-        """Return for each time the largest number of live bytes of temporaries, in the heap that makes the peak."""
+        """Return the largest number of live bytes of temporaries at each time, in the heap that reaches the peak."""
         heap = self.peak_heap
         live = [0] * (self.schedule.end + 1)
         if heap is None:
@@ -326,7 +326,7 @@ def _parameters(values: Values, aliased: Collection[tuple[int, int]]) -> dict[in
 
 
 def _sizes(values: Values, buffers: Buffers, platform: Platform, faults: list[MemoryFault]) -> tuple[list[int], list[int]]:
-    """Return the bytes of each buffer, those of its largest value, and its memory space."""
+    """Return the bytes of each buffer, which are the bytes of its largest value, and its memory space."""
     sizes, spaces = [0] * len(buffers.members), [0] * len(buffers.members)
     cache: dict[int, tuple[int | None, int]] = {}
     for value, buffer in enumerate(buffers.buffer_of_value):
@@ -339,8 +339,8 @@ def _sizes(values: Values, buffers: Buffers, platform: Platform, faults: list[Me
         if size is None or space >= MAX_SPACES:
             time = values.times[value]
             name = values.schedule.name(time)
-            what = f"the size of {name} is unknown" if size is None else f"{name} is in an unknown memory space, {space}"
-            faults.append(MemoryFault(what, values.schedule.line(time), name, of_sizes=True))
+            message = f"the size of {name} is unknown" if size is None else f"{name} is in an unknown memory space, {space}"
+            faults.append(MemoryFault(message, values.schedule.line(time), name, of_sizes=True))
         sizes[buffer] = max(sizes[buffer], size or 0)
         spaces[buffer] = spaces[buffer] or space
     return sizes, spaces
@@ -354,8 +354,8 @@ _APPLYING = frozenset(opcode for opcode in TABLE if not _APPLIED.isdisjoint(call
 class ThreadLocal(NamedTuple):
     """Allocations of computations that are applied to elements: reducers, comparators and the like.
 
-    `BufferAssigner::RunAssignBuffers` gives each of their values an allocation of its own on the host's stack, which counts
-    nowhere, except constants.
+    `BufferAssigner::RunAssignBuffers` gives each of their values an allocation on the host's stack. These count nowhere, except
+    constants.
     """
 
     allocations: int
@@ -376,7 +376,7 @@ def find_thread_local(module: Module, views: Views, platform: Platform) -> Threa
 
 
 def _applied(module: Module, views: Views) -> Iterator[str]:
-    """Yield the computations of the module that others apply, once for each application."""
+    """Yield the computations of the module that instructions apply, once for each application."""
     for name, computation in module.computations.items():
         rows = computation.rows
         for row in rows.column.calling:

@@ -5,13 +5,13 @@ start are allocated, or take over an operand that ends there; then values that e
 
 `simulate_preset` is the fast memory of a TPU, which XLA assigns before all other memory. It follows
 `MemorySpaceAssignment::VerifyAndExportHeapSimulatorTrace` (xla/service/memory_space_assignment/memory_space_assignment.cc).
-Each value is live from its definition to its last use, by itself, even if others share its buffer; a value without uses is not
-live. What a conditional uses last is freed while its branches run, except in those that use it. `ConcatBitcast` joins adjacent
-slices: its result is not counted, and the slices are live as long as it is.
+Each value is live from its own definition to its own last use, even if others share its buffer; a value without uses is not
+live. If a conditional is the last user, the value is freed while branches run that do not use it. `ConcatBitcast` joins
+adjacent slices: its result is not counted, and the slices are live as long as it is.
 
 `pack` follows `GlobalDecreasingSizeBestFitHeap` (xla/service/heap_simulator/heap_simulator.cc). It places buffers in a fixed
-order, each in the smallest gap that is free at all its times, on ties the lowest. Of the orders by size and by duration it
-takes the one with the lower heap (`ChooseBestHeapAlgorithm`).
+order, each in the smallest gap that is free at all its times; of equal gaps it takes the lowest. It tries the orders by size
+and by duration and keeps the lower heap (`ChooseBestHeapAlgorithm`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class Interval:
     """A value in the heap, from its first to its last tick of the trace.
 
-    `base` is the interval whose memory it shares, itself if it has its own.
+    `base` is the interval whose memory it shares, or the interval itself.
     """
 
     value: int
@@ -44,7 +44,7 @@ class Interval:
 
 
 class Change(NamedTuple):
-    """At a time a value gets memory that was allocated for the value `base`, or the last that has it lets go of it."""
+    """A change at a time: a value gets memory that was allocated for the value `base`, or the last holder frees it."""
 
     time: int
     base: int
@@ -57,7 +57,7 @@ class Change(NamedTuple):
 class Trace:
     """A heap over time: `intervals` by value, and `changes` in the order of time.
 
-    `peak` is the highest sum, reached at `time` after the stated number of `changes`. Each change names the value that gets or
+    `peak` is the largest sum, reached at `time` after the stated number of changes. Each change names the value that gets or
     frees memory, and the bytes that are live then.
     """
 
@@ -94,7 +94,7 @@ class _Simulation:
         self._facts = facts
         self._buffers = buffers
         self._trace = Trace()
-        self._users: dict[int, int] = defaultdict(int)  # how many intervals share that of a value
+        self._users: dict[int, int] = defaultdict(int)  # number of intervals that share a value's interval
         self._clock = 0
         self._now = 0
         self._candidates_at = -1
@@ -113,7 +113,7 @@ class _Simulation:
                 given = first.get(buffer)
                 if given is None and len(members[buffer]) == 1:
                     if going and opcodes[times[value]] in writing:
-                        given = self._taken_over(value, going)
+                        given = self._reused_operand(value, going)
                     if given is not None:
                         del going[given]
                         self._free(given, time)
@@ -125,7 +125,7 @@ class _Simulation:
         return self._trace
 
     def _times(self) -> tuple[dict[int, list[int]], dict[int, dict[int, None]]]:
-        """Return for each time the values that are defined then, and those that are freed."""
+        """Return for each time the values that are defined and the values that are freed."""
         starts, ends = self._facts.ranges.starts, self._facts.ranges.ends
         values = [value for buffer in self._buffers for value in self._facts.buffers.members[buffer]]
         defined: dict[int, list[int]] = defaultdict(list)
@@ -135,7 +135,7 @@ class _Simulation:
             freed[ends[value]][value] = None
         return defined, freed
 
-    def _taken_over(self, value: int, going: dict[int, None]) -> int | None:
+    def _reused_operand(self, value: int, going: dict[int, None]) -> int | None:
         """Return the operand whose memory the value takes over.
 
         The operand is freed at the same time, and neither shares its buffer with other values. Return None if there is no such
@@ -149,7 +149,7 @@ class _Simulation:
         return None
 
     def _candidates(self, time: int, going: dict[int, None]) -> list[int]:
-        """Return the operands of the instruction at a time that are freed then, in the order of the operands."""
+        """Return the operands of an instruction that are freed at its time, in the order of the operands."""
         if self._candidates_at != time:
             values, members, buffer_of_value = (
                 self._facts.values,
@@ -170,7 +170,7 @@ class _Simulation:
     # -- events ---------------------------------------------------------------------------------------------------------
 
     def _begin(self, value: int, given: int | None, time: int) -> None:
-        """Give memory to a value, that of `given` if it is not None."""
+        """Give memory to a value: the memory of `given` if that is not None."""
         size, base = self._facts.sizes[self._facts.buffers.buffer_of_value[value]], value
         if given is not None:
             shared = self._trace.intervals[given]
@@ -224,12 +224,12 @@ def _joins_slices(schedule: Schedule, time: int) -> bool:
 def _spans(facts: BufferFacts, uses: Sequence[int], start: int, end: int) -> Iterator[tuple[int, int]]:
     last = max((use for use in uses if use > start), default=None)
     if last is not None and facts.values.schedule.opcodes[last] == "conditional":
-        yield from _around_branches(facts, uses, last, start, end)
+        yield from _split_at_branches(facts, uses, last, start, end)
     elif uses:
         yield start, min(start if last is None else last, end)
 
 
-def _around_branches(facts: BufferFacts, uses: Sequence[int], user: int, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _split_at_branches(facts: BufferFacts, uses: Sequence[int], user: int, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield the spans of a value whose last use is a conditional: before its branches, and in the branches that use it."""
     waiting = [(user, start, end)]
     while waiting:
@@ -237,19 +237,19 @@ def _around_branches(facts: BufferFacts, uses: Sequence[int], user: int, start: 
         earliest = limit
         for run in facts.values.schedule.called.get(conditional, ()):
             earliest = min(earliest, run.start)
-            inside = [use for use in uses if facts.values.schedule.run_at[use] is run]
-            if not inside:
+            uses_in_branch = [use for use in uses if facts.values.schedule.run_at[use] is run]
+            if not uses_in_branch:
                 continue
-            last = min(inside[-1], limit)
-            if facts.values.schedule.opcodes[inside[-1]] == "conditional":
-                waiting.append((inside[-1], run.start, last))
+            last = min(uses_in_branch[-1], limit)
+            if facts.values.schedule.opcodes[uses_in_branch[-1]] == "conditional":
+                waiting.append((uses_in_branch[-1], run.start, last))
             else:
                 yield run.start, last
         yield begin, earliest - 1
 
 
 def _trace(facts: BufferFacts, events: Sequence[tuple[int, bool, int]], spans: dict[int, tuple[int, int]]) -> Trace:
-    """Return the trace of some events; references are counted as `ComputePeakMemoryImpl` does."""
+    """Return the trace of some events; references are counted as in `ComputePeakMemoryImpl`."""
     trace = Trace()
     references: dict[int, int] = {}
     sizes, buffer_of_value = facts.sizes, facts.buffers.buffer_of_value
@@ -268,19 +268,22 @@ def _trace(facts: BufferFacts, events: Sequence[tuple[int, bool, int]], spans: d
 
 
 _MANY, _TOO_MANY = 1 << 30, 1 << 62
-"""Numbers below the first, and their differences, have 32 bits, those below the second 64; damaged shapes have any size."""
+"""Numbers below the first limit, and their differences, fit in 32 bits; below the second in 64.
+
+Damaged shapes have any size.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """The height of a heap in bytes, and by value that has memory of its own the offset."""
+    """The height of a heap in bytes, and the offset of each value that does not share another's memory."""
 
     bytes: int
     offsets: Mapping[int, int]
 
 
 class _Group(NamedTuple):
-    """Values in one place: the first one, which has the size, and the spans of ticks that they are there."""
+    """Values that share one offset: the first value, which has the size, and the spans of ticks in which they are live."""
 
     value: int
     bytes: int
@@ -296,8 +299,8 @@ def pack(intervals: Mapping[int, Interval], alignment: int) -> Packing:
     if spatial.bytes <= load:
         return spatial
     by_duration = sorted(groups, key=lambda group: (group.spans[0][0] - group.spans[-1][1], -group.bytes, group.value))
-    for some in (_placed_before(by_duration, tick), by_duration):
-        temporal = _pack(some, alignment, enough=spatial.bytes)
+    for part in (_dependent_groups(by_duration, tick), by_duration):
+        temporal = _pack(part, alignment, enough=spatial.bytes)
         if temporal.bytes >= spatial.bytes:
             return spatial
     return temporal
@@ -321,8 +324,8 @@ def _highest_load(groups: Sequence[_Group], alignment: int) -> tuple[int, int]:
     return highest * alignment - unused, loads.index(highest)
 
 
-def _placed_before(order: Sequence[_Group], tick: int) -> list[_Group]:
-    """Return the groups live at a tick and all that their offsets depend on, in the same order.
+def _dependent_groups(order: Sequence[_Group], tick: int) -> list[_Group]:
+    """Return the groups live at a tick and all groups that their offsets depend on, in the same order.
 
     A group depends on earlier groups that are live at the same time. If short groups come last, the result spans a part of the
     schedule.
@@ -343,11 +346,11 @@ def _groups(intervals: Mapping[int, Interval]) -> list[_Group]:
         if interval.bytes:
             spans[interval.base].append((interval.start, interval.end))
     owners = [intervals[base] for base in spans]
-    return [_Group(own.value, own.bytes, own.end - own.start, _merged(spans[own.value])) for own in owners]
+    return [_Group(own.value, own.bytes, own.end - own.start, _merge_spans(spans[own.value])) for own in owners]
 
 
-def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Sort the spans and join those that meet: no other buffer fits between them."""
+def _merge_spans(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Sort the spans and join spans that meet: no other buffer fits between them."""
     if len(spans) == 1:
         return spans
     spans.sort()
@@ -361,10 +364,10 @@ def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 class _PlacedSpans:
-    """The spans of a heap that have their offsets, in units of the alignment.
+    """The placed spans of a heap with their offsets, in units of the alignment.
 
-    Each span of the groups to be placed has a slot, in the order in which they start. A span that is not placed yet ends before
-    all others start.
+    Each span of the groups to place has a slot, in the order of the starts. The slot of an unplaced span ends before all others
+    start.
     """
 
     def __init__(self, groups: Sequence[_Group], height: int) -> None:
@@ -386,9 +389,9 @@ class _PlacedSpans:
         for start, _ in spans[1:]:
             slot, starting = next(self._slots)
             slots.append(slot)
-            more = self._ends[:starting] >= start
-            more[: len(occupied)] |= occupied
-            occupied = more
+            is_started = self._ends[:starting] >= start
+            is_started[: len(occupied)] |= occupied
+            occupied = is_started
         offset = self._offset(occupied.nonzero()[0], units)
         for slot, (_, end) in zip(slots, spans, strict=True):
             self._ends[slot], self._bottoms[slot], self._tops[slot] = end, offset, offset + units
@@ -400,7 +403,7 @@ class _PlacedSpans:
             return 0
         used, free_from = self._bottoms.take(occupied), self._tops.take(occupied)
         used.sort()
-        free_from.sort()  # before a gap are as many bottoms as tops
+        free_from.sort()  # below a gap, bottoms and tops are equally many
         lowest: int = used.item(0)
         gaps = used[1:] - free_from[:-1]
         fitting = (gaps >= units).nonzero()[0]

@@ -1,9 +1,9 @@
 """Values of a program: their definitions, and the results that hold them.
 
 Follows `HloDataflowAnalysis` in SSA form, without values of bitcasts (xla/hlo/analysis/hlo_dataflow_analysis.cc).
-`InitializeInstructionValueSets` states what an instruction defines, `UpdateInstructionValueSet` what it forwards. A result is
-the list of its values by place (see `ShapeTree`), one value unless it is a tuple. Loops and conditionals define a phi at each
-place; redundant phis are removed afterwards (`phis`).
+`InitializeInstructionValueSets` states the values that an instruction defines, `UpdateInstructionValueSet` the values that it
+forwards. A result is the list of its values by place (see `ShapeTree`), one value unless it is a tuple. Loops and conditionals
+define a phi at each place; redundant phis are removed afterwards (`phis`).
 
 A value has a place in its instruction's result: the number of its subshape in the order of `ShapeUtil::ForEachSubshape`. That
 is depth first, 0 for the whole result. So a result has one entry a subshape, and an element of a tuple is a slice of the list.
@@ -94,8 +94,8 @@ Result = int | list[int]
 class Values:
     """The values of a program, by number.
 
-    `results` are by time of the `schedule`; `trees` are those of its shapes. `times` and `places` are those of the
-    definitions, which redundant phis keep. `phi_inputs` holds what arrives at each phi.
+    `results` are by time of the `schedule`; `trees` are the trees of its shapes. `times` and `places` belong to the
+    definitions; redundant phis keep theirs. `phi_inputs` holds the values that arrive at each phi.
     """
 
     schedule: Schedule
@@ -129,10 +129,10 @@ def find_values(schedule: Schedule, ranks: Sequence[int]) -> Values:
 
     They are sorted by the `ranks` of the times at which they are defined, phis after all others.
     """
-    return _numbered(_Dataflow(schedule).run(), ranks)
+    return _renumber(_Dataflow(schedule).run(), ranks)
 
 
-def _numbered(values: Values, ranks: Sequence[int]) -> Values:
+def _renumber(values: Values, ranks: Sequence[int]) -> Values:
     """Return the values in the order of their numbers, without redundant phis."""
     times, places, phis = values.times, values.places, values.phi_inputs
     used = {value for result in values.results for value in _parts(result)}
@@ -180,7 +180,7 @@ class _Dataflow:
             self._replace(without_redundant_phis(values.phi_inputs))
         return values
 
-    # -- what is defined ------------------------------------------------------------------------------------------------
+    # -- definitions ----------------------------------------------------------------------------------------------------
 
     def _define(self, time: int, place: int = 0) -> int:
         values = self._values
@@ -194,13 +194,13 @@ class _Dataflow:
             return self._define(time)
         return [self._define(time, place) for place in range(self._trees.size(shape))]
 
-    def _given(self, time: int) -> Result | None:
-        """Return the result of an operand, None if that is missing."""
+    def _operand_result(self, time: int) -> Result | None:
+        """Return the result of an operand; None if the operand is missing."""
         return self._values.results[time] if 0 <= time < len(self._values.results) else None
 
     def _operand(self, time: int, number: int = 0) -> Result | None:
         operands = self._schedule.operands[time]
-        return self._given(operands[number]) if number < len(operands) else None
+        return self._operand_result(operands[number]) if number < len(operands) else None
 
     def _fit(self, given: Result | None, time: int) -> Result:
         """Return a forwarded result; note a fault if it does not fit the shape of the instruction."""
@@ -210,12 +210,12 @@ class _Dataflow:
         self._fault(time, "does not have the shape of the value that it passes on")
         return self._define_all(time)
 
-    def _fault(self, time: int, what: str) -> None:
+    def _fault(self, time: int, message: str) -> None:
         schedule = self._schedule
         name = schedule.name(time)
-        self._values.faults.append(MemoryFault(f"{name} {what}", schedule.line(time), name))
+        self._values.faults.append(MemoryFault(f"{name} {message}", schedule.line(time), name))
 
-    # -- what is passed on ----------------------------------------------------------------------------------------------
+    # -- forwarded values -----------------------------------------------------------------------------------------------
 
     def _pass_on(self, time: int) -> Result:
         return self._fit(self._operand(time), time)
@@ -225,7 +225,7 @@ class _Dataflow:
         return self._fit(self._part_of(time, self._schedule.elements.get(time, 0)), time)
 
     def _tuple(self, time: int) -> Result:
-        """Define a table; the elements are those of the operands (`UpdateTupleValueSet`)."""
+        """Define a table; its elements are the operands (`UpdateTupleValueSet`)."""
         result = [self._define(time)]
         results = self._values.results
         for operand in self._schedule.operands[time]:
@@ -267,7 +267,7 @@ class _Dataflow:
     def _part_of(self, time: int, number: int) -> Result | None:
         """Return an element of the operand's result."""
         operands = self._schedule.operands[time]
-        given = self._given(operands[0]) if operands else None
+        given = self._operand_result(operands[0]) if operands else None
         if given is None or isinstance(given, int):
             return None
         shape = self._schedule.shapes[operands[0]]
@@ -289,7 +289,7 @@ class _Dataflow:
         return self._parts(time, {(0, i): self._operand(time, i) for i in range(len(operands))}, leaves=True)
 
     def _gather_done(self, time: int) -> Result:
-        """Return the arrays of element 1; a tuple is its own (`UpdateAllGatherDoneValueSet`, `UpdateAsyncDoneValueSet`)."""
+        """Return the arrays of element 1; define a tuple's table (`UpdateAllGatherDoneValueSet`, `UpdateAsyncDoneValueSet`)."""
         return self._parts(time, {(): self._part_of(time, 1)}, leaves=True)
 
     def _async_start(self, time: int) -> Result:
@@ -298,7 +298,7 @@ class _Dataflow:
             (0, i): self._operand(time, i) for i in range(len(self._schedule.operands[time]))
         }
         for run in self._schedule.called.get(time, ())[:1]:
-            forwarded[1,] = self._given(run.root)
+            forwarded[1,] = self._operand_result(run.root)
         return self._parts(time, forwarded, leaves=True)
 
     def _async_update(self, time: int) -> Result:
@@ -314,10 +314,10 @@ class _Dataflow:
         if run.role in ("body", "condition"):
             return self._phis(time)
         number = next((number for number, argument in run.parameters.items() if argument == time), 0)
-        return self._fit(self._given(run.arguments[number]) if number < len(run.arguments) else None, time)
+        return self._fit(self._operand_result(run.arguments[number]) if number < len(run.arguments) else None, time)
 
     def _phis(self, time: int) -> Result:
-        """Define values each of which is one of others, which are known later."""
+        """Define phis: each equals one of several values that are known later."""
         result = self._define_all(time)
         self._values.phi_inputs.update(dict.fromkeys(_parts(result), ()))
         return result
@@ -325,7 +325,7 @@ class _Dataflow:
     def _call(self, time: int) -> Result:
         """Return the root of the computation (`UpdateCallValueSet`)."""
         called = self._schedule.called.get(time, ())
-        return self._fit(self._given(called[0].root) if called else None, time)
+        return self._fit(self._operand_result(called[0].root) if called else None, time)
 
     def _while(self, time: int) -> Result:
         """Define phis; the values that arrive at them are known at the end of the walk (`UpdateWhileValueSet`)."""
@@ -337,7 +337,7 @@ class _Dataflow:
         schedule, values = self._schedule, self._values
         for time in self._loops:
             body = next((run for run in schedule.called.get(time, ()) if run.role == "body"), None)
-            initial, root = self._operand(time), self._given(body.root) if body is not None else None
+            initial, root = self._operand(time), self._operand_result(body.root) if body is not None else None
             phis = [values.results[time]]
             phis += [values.results[argument] for run in schedule.called.get(time, ()) for argument in run.parameters.values()]
             if initial is None or root is None or len({_size(argument) for argument in (initial, root, *phis)}) != 1:
@@ -348,7 +348,7 @@ class _Dataflow:
 
     def _conditional(self, time: int) -> Result:
         """Define a phi of the roots of the branches (`UpdateConditionalValueSet`)."""
-        roots = [self._given(run.root) for run in self._schedule.called.get(time, ())]
+        roots = [self._operand_result(run.root) for run in self._schedule.called.get(time, ())]
         size = self._trees.size(self._schedule.shapes[time])
         if not roots or any(root is None or _size(root) != size for root in roots):
             return self._fit(None, time)
@@ -358,7 +358,7 @@ class _Dataflow:
         return result
 
     def _replace(self, values: dict[int, int]) -> None:
-        """Replace each redundant phi by the one value that arrives at it."""
+        """Replace each redundant phi by the only value that arrives at it."""
         results, kept = self._values.results, self._values.phi_inputs
         for phi in values:
             del kept[phi]
@@ -405,4 +405,4 @@ _HANDLERS: dict[str, Callable[[_Dataflow, int], Result]] = {
     "tuple": _Dataflow._tuple,
     "while": _Dataflow._while,
 }
-"""By opcode what an instruction passes on. All others define each of their subshapes."""
+"""By opcode the forwarded values of an instruction. All other opcodes define each of their subshapes."""

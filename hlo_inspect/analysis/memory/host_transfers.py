@@ -1,7 +1,7 @@
 """Host memory of a program, and its copies between host and device.
 
-Before optimization the custom calls `MoveToHost` and `MoveToDevice` say so; XLA's host offloading turns them into copies,
-slices and updates whose operand and result are in different memory spaces, of which 5 is the host's.
+Before optimization these are the custom calls `MoveToHost` and `MoveToDevice`. XLA's host offloading turns them into copies,
+slices and updates whose operand and result are in different memory spaces; the host's is 5.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _target(view: View, row: int) -> str:
 
 
 def _copied(view: View, row: int) -> tuple[Direction | None, Shape | None]:
-    """Return the direction of a copy, and the shape of what it copies."""
+    """Return the direction of a copy, and the shape of the copied array."""
     opcode = view.opcodes[row]
     read = 1 if opcode in _WRITING else 0
     source = view.operand_shape(row, read)

@@ -41,7 +41,7 @@ def _index(text: str) -> ShapeIndex:
 
 
 class InPlace:
-    """The pairs of instructions. `passing` are the opcodes that a fusion's in-place update is looked for through."""
+    """The in-place pairs of instructions. `passing` are the opcodes to step through to find a fusion's in-place update."""
 
     def __init__(self, views: Views, passing: frozenset[str]) -> None:
         self._views = views
@@ -51,7 +51,10 @@ class InPlace:
         self._fusions: dict[str, tuple[Pair, ...]] = {}
 
     def pairs(self, view: View, row: int, opcode: str) -> Sequence[Pair]:
-        """Return the pairs of a row. `opcode` is that of the asynchronous half if the row is a short spelling of one."""
+        """Return the pairs of a row.
+
+        If the row is a short spelling of an asynchronous instruction, `opcode` is the opcode of one half.
+        """
         rule = _RULES.get(opcode)
         return rule(self, view, row) if rule is not None else ()
 
@@ -80,15 +83,15 @@ class InPlace:
         parts = range(len(shape.elements)) if isinstance(shape, TupleShape) else ()
         return (Pair(1, (), result_index), *[Pair(1, (i,), (*result_index, i)) for i in parts])
 
-    def _stated(self, view: View, row: int) -> Sequence[Pair]:
+    def _stated_pairs(self, view: View, row: int) -> Sequence[Pair]:
         if "output_to_operand_aliasing" not in view.tails[row]:
             return ()
         instruction = view.instruction_at(row)
         return stated_aliases(instruction)
 
     def _fusion(self, view: View, row: int) -> Sequence[Pair]:
-        inside, stated = self._pairs_by_content(view, row), self._stated(view, row)
-        return (*inside, *stated) if inside and stated else inside or stated
+        pairs_by_content, stated = self._pairs_by_content(view, row), self._stated_pairs(view, row)
+        return (*pairs_by_content, *stated) if pairs_by_content and stated else pairs_by_content or stated
 
     def _pairs_by_content(self, view: View, row: int) -> Sequence[Pair]:
         """Return the pairs of a fusion by its content."""
@@ -100,11 +103,11 @@ class InPlace:
     def fusion_pairs(self, fused: Computation) -> tuple[Pair, ...]:
         """Return the pairs of a fusion by its content (`GetFusionInstructionInPlaceInputOutputPairs`).
 
-        Those are the pairs of its root, if their operand is a parameter.
+        These are the pairs of its root whose operand is a parameter.
         """
         cached = self._fusions.get(fused.name)
         if cached is None:
-            self._fusions[fused.name] = ()  # of a fusion that holds itself
+            self._fusions[fused.name] = ()  # for a fusion that holds itself
             cached = self._fusions[fused.name] = tuple(self._find(self._views.for_computation(fused.name)))
         return cached
 
@@ -126,7 +129,7 @@ class InPlace:
         return pairs
 
     def _source_pairs(self, view: View, row: int | None) -> Sequence[Pair]:
-        """Return the pairs of a row of a fusion; for a nested fusion only those by its content."""
+        """Return the pairs of a row of a fusion; for a nested fusion only the pairs by its content."""
         if row is None:
             return ()
         if view.opcodes[row] == "fusion":
@@ -185,10 +188,10 @@ def _leaves(shape: Shape | None) -> list[ShapeIndex]:
 
 _RULES: Mapping[str, Callable[[InPlace, View, int], Sequence[Pair]]] = {
     "all-reduce-start": InPlace._each_operand,
-    "async-start": InPlace._stated,
+    "async-start": InPlace._stated_pairs,
     "collective-permute": InPlace._permute,
     "collective-permute-start": InPlace._permute,
-    "custom-call": InPlace._stated,
+    "custom-call": InPlace._stated_pairs,
     "dynamic-update-slice": InPlace._first_operand,
     "fusion": InPlace._fusion,
     "ragged-all-to-all": InPlace._second_operand,

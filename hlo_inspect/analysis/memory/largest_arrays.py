@@ -1,7 +1,7 @@
-"""The largest arrays of a text, scheduled or not: parameters, and results of instructions that run by themselves.
+"""The largest arrays of a text, scheduled or not: parameters, and results of instructions that are not fused.
 
 A fused value has no memory of its own. Tuples, bitcasts, loops, calls and barriers return arrays of other instructions. The
-result of an asynchronous pair is that of its end. In a scheduled text an instruction that writes in place makes no array.
+result of an asynchronous pair is the result of its end. In a scheduled text an instruction that writes in place makes no array.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class LargestArrays:
 
     @cached_property
     def largest_made(self) -> list[LargeArray]:
-        """All arrays as large as the largest one that is no parameter."""
+        """All arrays of the size of the largest array that is no parameter."""
         largest: list[LargeArray] = []
         limit = 0
         for size, array in self._sized:
@@ -145,7 +145,7 @@ class LargestArrays:
 
 
 def _run(module: Module, views: Views) -> Iterator[tuple[ArrayPlace | None, str]]:
-    """Yield the computations that run by themselves, callers first, each with the first instruction that runs it.
+    """Yield the computations that run unfused, callers first, each with the first instruction that runs it.
 
     Without an entry, start with the computations that no instruction fuses or applies.
     """
@@ -166,7 +166,7 @@ def _run(module: Module, views: Views) -> Iterator[tuple[ArrayPlace | None, str]
 
 
 def _called(view: View, opcodes: Set[str]) -> Iterator[tuple[int, Callee]]:
-    """Yield the computations that rows of these opcodes call, except those that starts wrap."""
+    """Yield the computations that rows of these opcodes call, except computations that starts wrap."""
     for row, opcode in enumerate(view.opcodes):
         if opcode in opcodes and not TABLE[opcode].half:
             yield from ((row, callee) for callee in view.called_at(row))
@@ -189,7 +189,7 @@ def _is_marker(view: View, row: int, opcode: str) -> bool:
 
 
 class _InPlace:
-    """Results that are written into an operand: of instructions that write a part, and of fusions whose root is one."""
+    """Results that are written into an operand: of instructions that write a part, and of fusions with such a root."""
 
     def __init__(self, views: Views) -> None:
         self._views = views

@@ -24,7 +24,7 @@ from hlo_inspect.hlo.values.shapes import Shape, TupleShape
 ACTIVATION, WEIGHT_COPY, TEMPORARY, OUTPUT, CONSTANT, TABLE = (
     "activation", "weight copy", "temporary", "output", "constant", "tuple table",
 )  # fmt: skip
-"""Roles of what is no parameter, beside `gradient`, `new value` and copies of other parameters."""
+"""Roles of arrays other than parameters, besides `gradient`, `new value` and copies of other parameters."""
 
 INPUT, INPUT_COPY, STATE_COPY = "input", "input copy", "state copy"
 
@@ -33,14 +33,14 @@ _FIRST, _LATER = frozenset({FORWARD, LOSS}), frozenset({BACKWARD, RECOMPUTE})
 
 
 NOT_SOUGHT = ""
-"""The role of an array for which the optimizer has to be asked, if it is not (`--quick`)."""
+"""The role of an array that only the optimizer can tell, if it is left out (`--quick`)."""
 
 
 class LiveArray(NamedTuple):
     """An array that takes `bytes` at the peak.
 
-    `time` is that of the instruction that makes it, or of a later writer if the first has no source line. `live_from` and
-    `live_to` are schedule positions, None for constants of applied computations. `kind` is that of the allocation.
+    `time` is the time of the instruction that makes it, or of a later writer if the first has no source line. `live_from` and
+    `live_to` are schedule positions, None for constants of applied computations. `kind` is the kind of the allocation.
     """
 
     name: str
@@ -63,8 +63,8 @@ class LiveArray(NamedTuple):
 class LiveArrays:
     """The arrays that are live at the peak of a program. They add up to its peak.
 
-    `parameter_roles`: of the optimizer's parameters, None if it is not asked. `relation_of`: what an array is to a parameter.
-    `labels_of` and `phase_of`: of a row.
+    `parameter_roles`: roles of the optimizer's parameters, None if it is left out. `relation_of` returns the relation of an
+    array to a parameter, `labels_of` and `phase_of` labels and phase of a row.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class LiveArrays:
     def describe(self, row: LiveBuffer) -> LiveArray:
         """Return a live buffer with its instruction, purpose and lifetime."""
         device = self._device
-        value = self._named(row)
+        value = self._named_value(row)
         time = device.values.times[value]
         view, number = device.schedule.view(time), device.schedule.rows[time]
         element = () if time in device.schedule.wrapped else device.values.index(value)
@@ -118,8 +118,8 @@ class LiveArrays:
             relation,
         )
 
-    def _named(self, row: LiveBuffer) -> int:
-        """Return the value to name: the row's own, else the first of its buffer that has a source and the same size."""
+    def _named_value(self, row: LiveBuffer) -> int:
+        """Return the value to name: the row's own value, else the first value of its buffer with a source and the same size."""
         device, members = self._device, self._device.buffers.members[row.buffer]
         if row.kind != "heap" or len(members) == 1 or self._has_source(row.value):
             return row.value
@@ -188,9 +188,9 @@ def _applied_constants(size: int) -> LiveArray:
 
 MAX_POINTS = 512
 _LEAST_LOOKED_AT = 16
-"""Fewest instructions of a part of the schedule whose phases are read, at equal distances.
+"""Number of instructions whose phases are read in a part of the schedule, at equal distances.
 
-All are read if there are fewer; at most twice this number are.
+If there are fewer, all are read; at most twice this number are read.
 """
 LARGEST = 3
 """Number of temporaries named for each part of the curve."""
@@ -211,7 +211,7 @@ class CurvePoint(NamedTuple):
 
 
 class LargestLive(NamedTuple):
-    """The number of temporaries at the highest point of a part of the curve, and the largest: value and bytes."""
+    """The number of temporaries at the highest point of a part of the curve, and the largest of them: value and bytes."""
 
     arrays: int
     largest: tuple[tuple[int, int], ...]
@@ -246,7 +246,7 @@ def loop_around(device: DeviceMemory, run: ComputationRun | None) -> str:
 
 
 def largest_live(device: DeviceMemory, points: Sequence[CurvePoint]) -> list[LargestLive]:
-    """Return the live temporaries for each part of the curve, in the heap that makes the peak."""
+    """Return the live temporaries for each part of the curve, in the heap that reaches the peak."""
     heap = device.peak_heap
     if heap is None:
         return [LargestLive(0, ()) for _ in points]
@@ -261,7 +261,7 @@ def largest_live(device: DeviceMemory, points: Sequence[CurvePoint]) -> list[Lar
 
 
 class _LiveTemporaries:
-    """The temporaries that are live at a time, as changes are followed."""
+    """The temporaries that are live at a time. It applies the changes of a trace."""
 
     def __init__(self, intervals: Mapping[int, Interval]) -> None:
         self._intervals = intervals
@@ -269,7 +269,7 @@ class _LiveTemporaries:
         self._held: dict[int, int] = {}  # allocated value -> the value that holds its memory now
 
     def apply_to_peak(self, changes: Sequence[Change]) -> LargestLive:
-        """Apply some changes and return what is live at their highest point, the state before them included."""
+        """Apply some changes and return the live values at the highest point. The state before the changes counts too."""
         highest = max((change.live for change in changes), default=self._bytes)
         largest = self._largest() if highest <= self._bytes else None
         for change in changes:

@@ -1,10 +1,10 @@
-"""XLA's reports of memory that did not suffice, as they stand in logs.
+"""XLA's out-of-memory reports in logs.
 
-TPU's compiler prints `Ran out of memory in memory space hbm. Used 41.74G of 16.00G hbm.`, what takes it, and the largest
-allocations with their padding; its runtime `Attempting to reserve 3.95G at the bottom of memory. That was not possible. There
-are 1.92G free`, behind which the same may stand. On GPU an allocation that fails prints `BufferAssignment OOM Debugging.`, the
-sums of the buffer assignment and the buffers at its peak (`BufferAssignment::ToVerboseString`). Sizes are rounded as they are
-printed; those of arrays follow from their shapes.
+TPU's compiler prints `Ran out of memory in memory space hbm. Used 41.74G of 16.00G hbm.`, a breakdown, and the largest
+allocations with their padding. Its runtime prints `Attempting to reserve 3.95G at the bottom of memory. That was not possible.
+There are 1.92G free`, perhaps followed by the same lists. On GPU an allocation that fails prints `BufferAssignment OOM
+Debugging.`, the sums of the buffer assignment and the buffers at its peak (`BufferAssignment::ToVerboseString`). Printed sizes
+are rounded; exact sizes of arrays follow from their shapes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PART = lazy_pattern(
     rf"\s++{_SIZE}(?: \(.{{0,200}}\))?(?: \[[^\]]{{0,200}}+\])?\s*+$",
     re.ASCII,
 )
-"""A line of a report on what takes memory. Lengths are bounded since a part can begin at each blank."""
+"""A line of the breakdown of a report. Lengths are bounded, since a part can begin at each blank."""
 _TOTAL = lazy_pattern(rf"(Total \w++ usage|Program \w++ requirement)(?: >=)? {_SIZE}", re.ASCII)
 _OUTPUT = lazy_pattern(rf"Output size {_SIZE}; shares {_SIZE} with arguments", re.ASCII)
 _FIRST = lazy_pattern(rf"(?:(?:^|\s)\d{{1,6}}\\?\. )?\bSize: {_SIZE}\s*$", re.ASCII)
@@ -49,7 +49,7 @@ _ROUNDING = 0.006
 
 
 class ReportedAllocation(NamedTuple):
-    """An allocation of the report: `printed_bytes` as it stands there, rounded; `name` of the instruction, or its opcode."""
+    """An allocation of the report: its rounded `printed_bytes`, and the `name` of the instruction, or its opcode."""
 
     printed_bytes: int
     shape: Shape | None
@@ -61,7 +61,7 @@ class ReportedAllocation(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes with padding: those of the shape if they round to what is printed."""
+        """Bytes with padding: computed from the shape if they round to the printed size."""
         exact = self.shape.padded_bytes if isinstance(self.shape, ArrayShape) else None
         rounds = exact is not None and abs(exact - self.printed_bytes) <= _ROUNDING * self.printed_bytes
         return exact if exact is not None and rounds else self.printed_bytes
@@ -77,8 +77,8 @@ class ReportedAllocation(NamedTuple):
 class OutOfMemory:
     """An out-of-memory report. Sizes are bytes, None if the report does not have them.
 
-    `line`: of the input, 1-based. `parts`: what takes the memory, in the words of the report. `wanted`: the allocation that
-    failed, with `free` bytes left. Without `says_failure` the report quotes only the lines below the failure.
+    `line`: of the input, 1-based. `parts`: the breakdown, in the words of the report. `wanted`: the allocation that failed,
+    with `free` bytes left. Without `says_failure` the report quotes only the lines below the failure.
     """
 
     line: int
@@ -94,7 +94,7 @@ class OutOfMemory:
 
 
 def read_reports(lines: Iterable[tuple[int, str]]) -> list[OutOfMemory]:
-    """Read the reports among numbered lines of a log, whatever precedes XLA's words on each line.
+    """Read the reports among numbered lines of a log. Any prefix may precede XLA's words on a line.
 
     A report that is printed twice, as tracebacks do, is returned once.
     """
@@ -132,7 +132,7 @@ class _ReportReader:
     def continues(self, mention: re.Match[str]) -> bool:
         """Return True if a mention of memory belongs to this report.
 
-        GPU prints such lines after the allocation that failed, TPU for what takes the memory.
+        GPU prints such lines after the allocation that failed, TPU for the breakdown.
         """
         if mention[3]:
             return f"Total {mention[3]} usage" not in self.report.parts

@@ -1,4 +1,4 @@
-"""Operands that a result may overwrite, if they are not needed afterwards.
+"""Operands that a result may overwrite, if no later instruction needs them.
 
 Follows `HloDataflowAnalysis::CanShareOperandBufferWithUser` (xla/hlo/analysis/hlo_dataflow_analysis.cc) and on GPU
 `NVPTXAliasInfo::MayAlias` and `FusionCanShareBufferHint` (xla/service/gpu/nvptx_alias_info.cc and alias_info.cc).
@@ -44,7 +44,10 @@ class Overwriting:
         return self._in_place.opcodes.union(_ALWAYS, _WRITTEN, {"call", "sort"}, of_platform)
 
     def is_possible(self, operand: int, operand_place: int, user: int, user_place: int) -> bool:
-        """Return True if a part of the result of `user` may take the buffer of a part of its operand (both times)."""
+        """Return True if a part of the result of `user` may use the buffer of a part of its operand.
+
+        Both arguments are times.
+        """
         key = (operand, operand_place, user, user_place)
         cached = self._known.get(key)
         if cached is None:
@@ -139,7 +142,7 @@ class Overwriting:
         return kind == "kOutput" and _is_other_addend(self._views.for_computation(fused.name), number)
 
     def _elementwise_parameters(self, fused: Computation) -> Collection[int]:
-        """Return the parameters of which each element of a result needs only the same element.
+        """Return the parameters that a result reads element by element: each of its elements needs only the same element.
 
         Follows `AreTransitiveUsesElementwiseOrTuple`.
         """
@@ -152,7 +155,7 @@ class Overwriting:
 def _elementwise_parameters(fused: View) -> set[int]:
     """Return the parameters that all users, and their users in turn, take element by element.
 
-    It goes from the last row to the first: a row is good if all its users are elementwise on it, or tuples, and good.
+    It goes from the last row to the first. A row is good if all its users are good, and elementwise on it or tuples.
     """
     good = [True] * len(fused.rows)
     numbers = set()
@@ -236,7 +239,7 @@ class GpuHints:
 
 
 def _same_elements(given: Shape | None, result: Shape | None) -> bool:
-    """Return True for equal shapes, and for arrays of equally many elements of equally many bits."""
+    """Return True for equal shapes, and for arrays with equal numbers of elements and equal bits per element."""
     if given == result:
         return True
     if not isinstance(given, ArrayShape) or not isinstance(result, ArrayShape):
@@ -245,7 +248,7 @@ def _same_elements(given: Shape | None, result: Shape | None) -> bool:
 
 
 def _matmul(view: View, row: int, number: int, index: ShapeIndex) -> bool:
-    """Return True if the operand is the matrix that a product is added to, and the result is not the workspace."""
+    """Return True if the operand is the addend of a product of matrices, and the result is not the workspace."""
     instruction = view.instruction(row)
     operands = view.operand_rows(row)
     if instruction.attr("custom_call_target") != _LT_MATMUL or len(operands) < 3:
@@ -356,7 +359,7 @@ class _FusionHint:
         return origin is not None and fused.operand_rows(user)[1:] == fused.operand_rows(origin)[2:]
 
     def _others_agree(self, visited: set[int]) -> bool:
-        """Return True if no other result that was reached goes through the elements in another order."""
+        """Return True if no other reached result visits the elements in another order."""
         fused = self._fused
         if len(self._roots) < 2:
             return True

@@ -1,4 +1,4 @@
-"""Gathered parameters that live long, and stacks of layers made whole for loops that read one layer."""
+"""Gathered parameters with long lifetimes, and whole stacks of layers for loops that read one layer at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hlo_inspect.hlo.values.op_names import BACKWARD, FORWARD, LOSS
 from hlo_inspect.hlo.values.shapes import ArrayShape, Shape
 
 LAYER_BY_LAYER = frozenset({"conversion", "copy", "transpose", GATHERED})
-"""Operations that work on one layer of a parameter as well as on all."""
+"""Operations that work on a single layer of a parameter as well as on all layers."""
 
 _PASSES_ON = NAMING | {"while"}
 
@@ -90,7 +90,7 @@ def find_layer_stacks(device: DeviceMemory, views: Views, live: Sequence[LiveArr
 
 
 class _StackReader:
-    """Follows what reads an array to the slices that loops take of it."""
+    """Follows the users of an array to the slices that loops take of it."""
 
     def __init__(self, device: DeviceMemory, views: Views) -> None:
         self._device = device
@@ -98,7 +98,7 @@ class _StackReader:
         self._known: dict[tuple[str, int, ArrayShape], list[int | None]] = {}
 
     def stack(self, array: LiveArray, value: int, shape: ArrayShape) -> LayerStack | None:
-        """Return the array as a stack of layers; None if something reads more than one layer at a time."""
+        """Return the array as a stack of layers; None if an instruction reads more than one layer at a time."""
         device = self._device
         loops: dict[str, int] = {}
         for time in device.uses.get(value):
@@ -116,7 +116,7 @@ class _StackReader:
         return LayerStack(array, next(iter(loops)), whole // layer, -(-array.bytes * layer // whole))
 
     def _layer(self, time: int, value: int, stack: ArrayShape) -> int | None:
-        """Return the elements of the largest slice taken of a value; None if anything reads more than slices."""
+        """Return the elements of the largest slice taken of a value; None if an instruction reads more than slices."""
         schedule, values = self._device.schedule, self._device.values
         view, row = schedule.view(time), schedule.rows[time]
         places = [n for n, operand in enumerate(schedule.operands[time]) if operand >= 0 and value in values.result(operand)]
@@ -162,7 +162,7 @@ def _fused_slice(fused: View, user: int, row: int, stack: ArrayShape) -> int | N
 
 
 def _slice_of(part: Shape | None, stack: ArrayShape) -> int | None:
-    """Return the elements of a slice that is whole but for one dimension, of which it takes one step; None for others."""
+    """Return the elements of a slice that takes one index of one dimension and all of the others; None for any other slice."""
     if not isinstance(part, ArrayShape) or part.elements is None or not stack.elements or not part.elements:
         return None
     layers = stack.elements // part.elements

@@ -27,7 +27,7 @@ _WORDS = {
     "pad": "padded",
     "custom-call": "moved",
 }
-"""The word for an instruction's result in relation to its first operand; others that can be stepped through add none."""
+"""The word for an instruction's result in relation to its first operand. Other opcodes to step through add no word."""
 
 _PARTICIPLES = frozenset({GATHERED, "moved", "padded"})
 
@@ -36,7 +36,7 @@ _OF_FIRST_OPERAND = _PARTS | opcodes_that_are("update") | {"broadcast"}
 _RESULT_OF_START = {"all-gather-start": (1,), "copy-start": (0,)}
 
 _JOINED_SLICES = "ConcatBitcast"
-"""A custom call of TPU that joins slices of one array which were copied one by one."""
+"""A custom call of TPU that joins slices of an array which were copied separately."""
 
 ArrayPlace = tuple[str, int, ShapeIndex]
 """A computation, a row of it, and an index into the result of that row."""
@@ -74,7 +74,10 @@ class ParameterRelations:
         self._known: dict[Place, Relation | None] = {}
 
     def enter(self, caller: ArrayPlace | None, computation: str) -> None:
-        """Note that the instruction at `caller` runs a computation; the entry has none. The first of several callers counts."""
+        """Note that the instruction at `caller` runs a computation; the entry has no caller.
+
+        The first of several callers counts.
+        """
         if computation in self._numbers:
             return
         place = self._place(caller) if caller is not None else None
@@ -86,7 +89,7 @@ class ParameterRelations:
             self._loops[number] = place
 
     def _arguments(self, place: Place, computation: str) -> tuple[Place, ...]:
-        """Return the arguments of a computation: the operands of its caller, or for a branch the one after the index."""
+        """Return the arguments of a computation: the operands of its caller, or for a branch its operand after the index."""
         if self._frames.opcode(place) != "conditional":
             return self._frames.operands(place)
         numbers = self._branches.get(place[:2])
@@ -100,7 +103,7 @@ class ParameterRelations:
     def get(self, array: ArrayPlace) -> Relation | None:
         """Return the relation of an array; None if it has none. Its computation must be entered.
 
-        The result of a start is that of its end: the first element of a copy-start, the second of an all-gather-start.
+        The result of a start is the result of its end: the first element of a copy-start, the second of an all-gather-start.
         """
         place = self._place(array)
         if place is not None and place[2][:1] == _RESULT_OF_START.get(self._frames.opcode(place)):
@@ -129,7 +132,7 @@ class ParameterRelations:
         return relation
 
     def _step(self, place: Place) -> Relation | Place | None:
-        """Return the relation of an array if it is known, else the array that it is made of, if any."""
+        """Return the relation of an array if it is known, else the array that it comes from, if any."""
         frame, row, index = place
         if row < 0:
             return None
@@ -155,7 +158,7 @@ class ParameterRelations:
     def _invariant(self, place: Place) -> Place | None:
         """Return the initial value of an element of a loop's state that the loop never changes."""
         frames, loop = self._frames, self._loops[place[0]]
-        is_same = frames.made_at(frames.root(place[0], place[2])) == place
+        is_same = frames.find_maker(frames.root(place[0], place[2])) == place
         return frames.operand(loop, 0, place[2]) if is_same else None
 
     def _keeps_size(self, place: Place) -> bool:
@@ -212,5 +215,5 @@ def _outputs(interface: Interface, views: Views, entry: str) -> Iterator[tuple[A
 
 def _made_at(frames: Frames, place: Place) -> ArrayPlace:
     """Return the array that makes the value at a place."""
-    frame, row, index = frames.made_at(place)
+    frame, row, index = frames.find_maker(place)
     return frames[frame].view.computation.name, row, index

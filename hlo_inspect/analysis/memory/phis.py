@@ -1,8 +1,8 @@
-"""Removal of redundant phis, those at which only one value arrives.
+"""Removal of redundant phis: phis at which only one value arrives.
 
-Follows `PhiGraph::Optimize` (xla/service/hlo_phi_graph.cc): a phi of one value and itself is that value. So are phis that are
-made of each other and of one value; strongly connected components find these in linear time. See Braun et al., "Simple and
-Efficient Construction of Static Single Assignment Form" (CC 2013).
+Follows `PhiGraph::Optimize` (xla/service/hlo_phi_graph.cc): a phi of one value and itself is that value. Phis of each other and
+of one value are that value too; strongly connected components find them in linear time. See Braun et al., "Simple and Efficient
+Construction of Static Single Assignment Form" (CC 2013).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from hlo_inspect.graph.view import strong_components
 
 MAX_DEPTH = 16
-"""Loops in loops to which redundant phis are looked for; beyond it they stay, and may take memory of their own."""
+"""Nesting of loops up to which redundant phis are removed. Deeper phis stay, and may take memory of their own."""
 
 
 def without_redundant_phis(inputs: Mapping[int, tuple[int, ...]]) -> dict[int, int]:
@@ -23,18 +23,18 @@ def without_redundant_phis(inputs: Mapping[int, tuple[int, ...]]) -> dict[int, i
         among, depth = waiting.pop()
         for component in _components(among):
             members = set(component)
-            arriving = {phi: {_resolved(replacements, value) for value in inputs[phi]} for phi in component}
-            outside = set().union(*arriving.values()) - members
-            if len(outside) == 1:
-                replacements.update(dict.fromkeys(component, outside.pop()))
+            arriving = {phi: {_resolve(replacements, value) for value in inputs[phi]} for phi in component}
+            arriving_from_outside = set().union(*arriving.values()) - members
+            if len(arriving_from_outside) == 1:
+                replacements.update(dict.fromkeys(component, arriving_from_outside.pop()))
             elif len(component) > 1 and depth < MAX_DEPTH:
                 inner = {phi: inputs[phi] for phi in component if arriving[phi] <= members}
                 if inner:
                     waiting.append((inner, depth + 1))
-    return {phi: _resolved(replacements, phi) for phi in replacements}
+    return {phi: _resolve(replacements, phi) for phi in replacements}
 
 
-def _resolved(replacements: dict[int, int], value: int) -> int:
+def _resolve(replacements: dict[int, int], value: int) -> int:
     """Return the value that replaces another in the end."""
     last = value
     while last in replacements:
@@ -45,7 +45,7 @@ def _resolved(replacements: dict[int, int], value: int) -> int:
 
 
 def _components(inputs: Mapping[int, tuple[int, ...]]) -> list[list[int]]:
-    """Return the strongly connected components, each after those whose values arrive at it."""
+    """Return the strongly connected components, each after the components whose values arrive at it."""
     numbers = {phi: number for number, phi in enumerate(inputs)}
     component_of, count = strong_components(
         [[numbers[member] for member in ones if member in numbers] for ones in inputs.values()]

@@ -1,4 +1,4 @@
-"""The platform that a text was compiled for, by its marks, and how many bytes a value takes there."""
+"""The platform that a text was compiled for, by its marks, and the bytes of a value on this platform."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_SPACES = 16
 """Limit of memory space numbers; all platforms stay below it."""
 
 PRESET_SPACES = frozenset({1, 3})
-"""Fast memory of TPU, which is assigned before all other: VMEM, and CMEM of v4."""
+"""Fast memory of TPU, which is assigned before all other memory: VMEM, and CMEM of v4."""
 
 _SCALAR_SPACES = frozenset({2, 4, 6})
 
@@ -70,7 +70,7 @@ class Platform:
 
     @property
     def presets(self) -> frozenset[int]:
-        """The memory spaces that are assigned before all other."""
+        """The memory spaces that are assigned before all others."""
         return PRESET_SPACES if self.is_tpu else frozenset()
 
     def bytes_of(self, shape: Shape | None) -> int | None:
@@ -108,11 +108,11 @@ _CPU_MARKS = ("outer_dimension_partitions", "__ynn", "__onednn", "__pocketfft", 
 _MARKS = (*_GPU_MARKS, *_CPU_MARKS, *_TPU_MARKS)
 _MOVING = opcodes_that_give("same", "part", "move") - opcodes_that_are("collective") - MARKERS
 _WITHOUT_MARKS = ELEMENTWISE | NAMING | LITERAL_OPCODES | _MOVING | {"iota", "reduce"}
-"""Opcodes that compilers fuse or apply, and that show no platform."""
+"""Opcodes that every compiler fuses or applies, so that they show no platform."""
 _FUSING_OR_APPLYING = opcodes_that_call("fused", "applied")
 _LOOKED_AT_TOGETHER = 64
 _GPU_FUSED = lazy_pattern(r"calls=%?fused_(?!computation)[a-z]|calls=%?(?:input|loop)_[a-z_]*fusion", re.ASCII)
-"""Names of fused computations on GPU, which say what these do."""
+"""Names of fused computations on GPU, by their operation."""
 
 
 def find_platform(module: Module, views: Views, given: PlatformName | None = None) -> Platform:
@@ -123,14 +123,14 @@ def find_platform(module: Module, views: Views, given: PlatformName | None = Non
         return _platform(module, "tpu", "tiles in layouts")
     if "fingerprint_before_lhs" in module.header.attributes.get("frontend_attributes", ""):
         return _platform(module, "gpu", "fingerprint_before_lhs")
-    mark = next(_marked(_telling(module, views)), ("cpu", "no mark of another platform"))
+    mark = next(_find_marks(_marked_tails(module, views)), ("cpu", "no mark of another platform"))
     return _platform(module, *mark)
 
 
-def _telling(module: Module, views: Views) -> Iterator[str]:
+def _marked_tails(module: Module, views: Views) -> Iterator[str]:
     """Yield the tails of the rows that may have marks of a platform.
 
-    Skips fused and applied computations that hold only what is fused everywhere.
+    Skip fused and applied computations with only the opcodes that every platform fuses.
     """
     called = _called(module, views)
     for name, computation in module.computations.items():
@@ -150,13 +150,13 @@ def _called(module: Module, views: Views) -> set[str]:
     return {callee.name for caller in callers for callee in caller.called}
 
 
-def _marked(tails: Iterable[str]) -> Iterator[tuple[PlatformName, str]]:
+def _find_marks(tails: Iterable[str]) -> Iterator[tuple[PlatformName, str]]:
     """Yield the platforms that rows have marks of, in the order of the text."""
     rest = iter(tails)
-    while some := list(islice(rest, _LOOKED_AT_TOGETHER)):
-        text = "\n".join(some)
+    while batch := list(islice(rest, _LOOKED_AT_TOGETHER)):
+        text = "\n".join(batch)
         if any(mark in text for mark in _MARKS) or _GPU_FUSED.search(text):
-            yield from filter(None, map(_mark, some))
+            yield from filter(None, map(_mark, batch))
 
 
 def _mark(tail: str) -> tuple[PlatformName, str] | None:

@@ -1,4 +1,4 @@
-"""Device memory of any module: all of it for a schedule, else what the entry's shapes state."""
+"""Device memory of any module: all figures for a schedule, else the figures that the entry's shapes state."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ FIGURES = (
     "live_peak_bytes",
     "heap_bytes",
 )
-"""The first three are known without a schedule; the others depend on layouts and on the order in which instructions run."""
+"""The first three figures are known without a schedule; the others depend on layouts and on the order of instructions."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramMemory:
-    """The memory of a module. `device` is None if `reason` says why nothing is known.
+    """The memory of a module. If nothing is known, `device` is None and `reason` says why.
 
     `figures` by name, in bytes, None if unknown; `spaces` is the peak of each memory space. `reasons` explain each unknown
     figure. `faults` are faults of the text.
@@ -84,7 +84,10 @@ def _has_layouts(module: Module) -> bool:
 
 
 def _without_layouts(platform: Platform) -> ProgramMemory:
-    """Return the memory of a compiled text without layouts: all unknown, as is the padding and memory space of arrays."""
+    """Return the memory of a compiled text without layouts.
+
+    All is unknown, since the padding and memory space of arrays are.
+    """
     reason = "the text has no layouts; on TPU these give tile padding and memory spaces"
     reasons = dict.fromkeys((*FIGURES, "space.0.peak_bytes"), reason)
     return ProgramMemory(platform, None, reason, dict.fromkeys(FIGURES), {0: None}, reasons)

@@ -1,8 +1,8 @@
 """The order in which a scheduled program runs its instructions, each at a time of its own.
 
 Follows `HloLiveRange::FlattenSchedule` (xla/hlo/utils/hlo_live_range.cc): the text is the schedule. Computations that a while,
-a call, a conditional or an async-start runs come before that instruction. Each computation is run once. What is fused or
-applied to elements has no times.
+a call, a conditional or an async-start runs come before that instruction. Each computation is run once. Fused computations and
+computations applied to elements have no times.
 
 A printer writes `reduce-scatter-start` for an async-start of a computation that holds only a reduce-scatter. That computation,
 its parameters and its root take times here too, as in XLA.
@@ -52,9 +52,9 @@ class MemoryFault(NamedTuple):
 class ComputationRun:
     """A computation in the schedule. Its instructions, callees included, have times from `start` to before `end`.
 
-    `arguments`: the times of what its parameters are. `caller`: the time of the instruction that runs it, -1 for the entry.
-    `times`: by row of its view. `parameters`: times by number. `asynchronous`: the run of the computation that an async-start
-    wraps, in which this one is. `enclosing`: of one that is not printed the run that has the async-start.
+    `arguments`: the times of the operands that its parameters stand for. `caller`: the time of the instruction that runs it, -1
+    for the entry. `times`: by row of its view. `parameters`: times by number. `asynchronous`: the run that an async-start wraps
+    and that this run is in. `enclosing`: for an unprinted computation, the run that has the async-start.
     """
 
     name: str
@@ -73,10 +73,10 @@ class ComputationRun:
 
 @dataclass(slots=True, eq=False)
 class Schedule:
-    """A program by time. `rows` has the row in the view of the run, `runs_of` the runs that an instruction runs.
+    """A program by time. `rows` has the row in the view of the run, `called` the runs that an instruction starts.
 
-    `wrapped`: times of what is not printed: what a short spelling of an async-start wraps. `starts` has by the time of an
-    async-update or -done that of the async-start, `done` the opposite for each async-done.
+    `wrapped`: times of unprinted instructions, which a short spelling of an async-start wraps. `starts` maps the time of an
+    async-update or -done to the time of the async-start, `done` the async-start to its async-done.
     """
 
     opcodes: list[str] = field(default_factory=list)
@@ -97,7 +97,7 @@ class Schedule:
         return len(self.opcodes)
 
     def name(self, time: int) -> str:
-        """Return the name of the instruction; for an instruction that is not printed, that of the async-start."""
+        """Return the name of the instruction. For an unprinted instruction return the name of the async-start."""
         view = self.view(time)
         return view.names[self.rows[time]]
 
@@ -106,7 +106,7 @@ class Schedule:
         run = self.run_at[time]
         while run.view is None and run.enclosing is not None:
             run = run.enclosing
-        return cast("View", run.view)  # the entry has one
+        return cast("View", run.view)  # the entry has a view
 
     def line(self, time: int) -> int:
         return self.view(time).lines[self.rows[time]]
@@ -118,7 +118,7 @@ def flatten_schedule(module: Module, views: Views) -> Schedule:
 
 
 class _Pending(NamedTuple):
-    """A computation that is gone on with at a row. `begun` are what that row runs, which has its times by then."""
+    """A computation to continue at a row. `begun` are the runs that this row starts; they have their times by then."""
 
     run: ComputationRun
     view: View
@@ -127,7 +127,7 @@ class _Pending(NamedTuple):
 
 
 class _Flattener:
-    """The walk through the computations: each is begun when the instruction that runs it is reached."""
+    """The walk through the computations: each begins when the walk reaches the instruction that runs it."""
 
     def __init__(self, views: Views) -> None:
         self._views = views
@@ -154,7 +154,7 @@ class _Flattener:
                         self._waiting.insert(mark, _Pending(run, view, row, runs))
                         break
                     begun = runs
-                self._take(run, view, row, begun or ())
+                self._add_row(run, view, row, begun or ())
                 begun = None
                 row += 1
             else:
@@ -216,7 +216,7 @@ class _Flattener:
     # -- instructions ---------------------------------------------------------------------------------------------------
 
     def _operands(self, run: ComputationRun, view: View, row: int) -> tuple[int, ...]:
-        """Return the times of the operands. An element of a result has that of a get-tuple-element before the row."""
+        """Return the times of the operands. An element of a result gets a get-tuple-element before the row, and its time."""
         times = run.times
         whole = view.whole_operands(row)
         here = len(times)
@@ -226,8 +226,8 @@ class _Flattener:
         for defined, operand in zip(view.operand_rows(row), view.operands(row), strict=True):
             if defined is None or defined >= here:
                 name, user = operand.name, view.names[row]
-                what = "is used before it is defined" if defined is not None else "is not defined in its computation"
-                message = f"{name}, an operand of {user}, {what}" if name else f"an operand of {user} has no name"
+                reason = "is used before it is defined" if defined is not None else "is not defined in its computation"
+                message = f"{name}, an operand of {user}, {reason}" if name else f"an operand of {user} has no name"
                 self._fault(message, view, row, of_operands=not name)
                 operands.append(MISSING)
             else:
@@ -245,7 +245,7 @@ class _Flattener:
             schedule.wrapped.add(time)
         return time
 
-    def _take(self, run: ComputationRun, view: View, row: int, begun: tuple[ComputationRun, ...]) -> None:
+    def _add_row(self, run: ComputationRun, view: View, row: int, begun: tuple[ComputationRun, ...]) -> None:
         """Give a row its time, after the computations that it runs."""
         schedule = self._schedule
         opcode = view.opcodes[row]
@@ -366,10 +366,13 @@ def numbered(orders: Mapping[ComputationRun, Sequence[int]], runs: Iterable[Comp
 
 
 def in_order_of_text(schedule: Schedule, module: Module) -> list[ComputationRun]:
-    """Return the computations in the order of the text; one that is not printed precedes the one that runs it."""
+    """Return the computations in the order of the text.
+
+    An unprinted computation precedes the computation of its async-start.
+    """
     in_text = {name: number for number, name in enumerate(module.computations)}
     order: dict[ComputationRun, float] = {}
-    for run in schedule.runs:  # an enclosing one comes before those that it has
+    for run in schedule.runs:  # an enclosing computation comes before the computations that it encloses
         if run.view is not None:
             order[run] = in_text[run.name]
         elif run.enclosing is not None:

@@ -1,8 +1,8 @@
-"""Memory files beside a text in a dump directory; their figures replace computed ones if the module matches.
+"""Memory files beside a text in a dump directory. Their figures replace computed figures if the module matches.
 
 Buffer assignments have the form of `BufferAssignment::ToString` and `MemoryUsageReport` (xla/service/buffer_assignment.cc).
-Live ranges have that of `HloLiveRange::ToString` (xla/hlo/utils/hlo_live_range.cc). Files of 2024 have `Total bytes used` and
-a list of allocations, those of 2026 a table for each memory space. Other lines are skipped.
+Live ranges have the form of `HloLiveRange::ToString` (xla/hlo/utils/hlo_live_range.cc). Files of 2024 have `Total bytes used`
+and a list of allocations; files of 2026 have a table for each memory space. Other lines are skipped.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ def _highest(spans: dict[PlacedValue, tuple[int, int]]) -> int:
         by_offset.setdefault(value.offset, []).append((start, end, value.size))
     changes: dict[int, int] = {}
     for values in by_offset.values():
-        for start, end, size in _joined(sorted(values)):
+        for start, end, size in _join_spans(sorted(values)):
             changes[start] = changes.get(start, 0) + size
             changes[end + 1] = changes.get(end + 1, 0) - size
     live = highest = time = 0
@@ -256,7 +256,7 @@ def _highest(spans: dict[PlacedValue, tuple[int, int]]) -> int:
     return time
 
 
-def _joined(spans: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+def _join_spans(spans: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     """Join spans that overlap or touch."""
     joined: list[tuple[int, int, int]] = []
     for start, end, size in spans:
@@ -293,7 +293,7 @@ class Sidecars:
         if self.assignment is None or self.ranges is None:
             return None
         if any(allocation.color in PRESET_SPACES for allocation in self.assignment.allocations):
-            return None  # the heaps of memories on the chip compete with that of space 0 for the peak
+            return None  # the heaps of memories on the chip compete with the heap of space 0 for the peak
         return peak_bytes(self.assignment, self.ranges)
 
 
@@ -332,7 +332,7 @@ def files_beside(text: str) -> list[Path]:
 
 
 def _sidecar_path(text: Path, end: str) -> Path | None:
-    """Return the file beside a text whose name has this end, compressed or not; None if there is none."""
+    """Return the file beside a text with this end of its name, compressed or not; None if there is none."""
     match = _STEM.fullmatch(text.name)
     if match is None:
         return None
@@ -380,11 +380,11 @@ TOLERANCES: Mapping[str, float] = {
     "temp_bytes": 0.01,
     "peak_bytes": 0.01,
 }
-"""The accuracy with which figures are worked out, as a share of what XLA says."""
+"""The accuracy of computed figures, as a share of XLA's figures."""
 
 
 class StatedFigure(NamedTuple):
-    """A figure of XLA's files, and the computed one, None if unknown."""
+    """A figure of XLA's files, and the computed figure; None if unknown."""
 
     name: str
     stated: int
@@ -392,7 +392,7 @@ class StatedFigure(NamedTuple):
 
     @property
     def differs(self) -> bool:
-        """True if the two differ by more than the accuracy of the computed one."""
+        """True if the two differ by more than the accuracy of the computed figure."""
         if self.computed is None:
             return False
         return abs(self.stated - self.computed) > TOLERANCES[self.name] * self.stated
@@ -418,7 +418,7 @@ def stated_figures(sidecars: Sidecars, platform: Platform) -> dict[str, int]:
 
 
 def with_stated(memory: ProgramMemory, sidecars: Sidecars) -> tuple[ProgramMemory, list[StatedFigure]]:
-    """Return the memory with the figures that XLA's files state, and a list of these beside the computed ones."""
+    """Return the memory with the figures that XLA's files state, and a list of stated and computed figures."""
     stated = stated_figures(sidecars, memory.platform)
     figures = [StatedFigure(name, size, memory.figures.get(name)) for name, size in stated.items()]
     if not figures:

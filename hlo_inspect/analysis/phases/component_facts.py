@@ -1,4 +1,4 @@
-"""Facts of each value of a training step: the values that it leads to, and those that it depends on.
+"""Facts of each value of a training step: the values that it leads to, and the values that it depends on.
 
 Each fact is one bit of each component of the graph, found by one pass in the order of the values or against it.
 
@@ -32,7 +32,7 @@ MOVED = 8192
 """A gradient, or only moved or summed from gradients."""
 
 AGAIN = 16384
-"""Computes the loss again for the backward pass, if all of it is recomputed."""
+"""Computes the loss again for the backward pass, if the whole loss is recomputed."""
 
 FOR_BACKWARD = 32768
 """Goes unchanged into a product of the backward pass."""
@@ -64,8 +64,8 @@ def trained_weights(overview: Overview, graph: ValueGraph) -> list[TrainedWeight
 class Components:
     """The strongly connected components of the graph of values, numbered operands first.
 
-    The state of a loop and its new values are one component. `component_of` is the component of each node, `operands` are those
-    that each is made of. `kinds` joins the kinds of its nodes; `is_cycle` is 1 if its values are made of each other.
+    The state of a loop and its new values are one component. `component_of` is the component of each node, `operands` are the
+    operands of each component. `kinds` joins the kinds of its nodes; `is_cycle` is 1 if its values depend on each other.
     """
 
     def __init__(self, graph: ValueGraph) -> None:
@@ -234,7 +234,7 @@ class ComponentFacts:
     # -- cotangents -----------------------------------------------------------------------------------------------------
 
     def _cotangents(self, bits: list[int], forward: int = LOSS) -> None:
-        """Mark the tail of the forward pass, which has the bit `forward`, and values that depend on the first cotangents."""
+        """Mark the tail of the forward pass (its bit is `forward`), and values that depend on the first cotangents."""
         operands, kinds = self.operands, self.kinds
         for number in range(len(operands) - 1, -1, -1):
             own = bits[number]
@@ -284,10 +284,10 @@ class ComponentFacts:
                 bits[number] |= REDUCED
 
     def _products_without_cotangent(self) -> tuple[list[int], list[int]]:
-        """Return the products that lead to gradients alone and need no cotangent: recomputed ones, and others.
+        """Return the products that lead to gradients alone and need no cotangent: recomputed products, and others.
 
-        Recomputed ones, as by jax.checkpoint, have a twin in the forward pass that is made of the same inputs. The others lead
-        to a loss that is not returned. Above `MAX_INPUTS` inputs some count as one.
+        Recomputed products, as by jax.checkpoint, have a twin in the forward pass with the same inputs. The others lead to a
+        loss that is not returned. Above `MAX_INPUTS` inputs share a bit.
         """
         bits = self.bits
         products = [number for number in self._products if bits[number] & (GRADIENT | LOSS | COTANGENT) == GRADIENT]
@@ -302,7 +302,7 @@ class ComponentFacts:
         return [part for part in products if inputs[part] in twins], [part for part in products if inputs[part] not in twins]
 
     def _mark_other_losses(self, products: Iterable[int]) -> None:
-        """Mark products that lead to an unreturned loss, their operands, and users of theirs without a cotangent."""
+        """Mark products that lead to an unreturned loss, their operands, and their users without a cotangent."""
         bits = self.bits
         others = [0] * len(bits)
         self._mark(others, products, LOSS)
@@ -324,7 +324,7 @@ class ComponentFacts:
                     bits[number] |= MOVED
 
     def _backward_operands(self) -> None:
-        """Mark operands of products of the backward pass, at most moved: weights and activations that two phases share."""
+        """Mark operands of products of the backward pass, also through moves: weights and activations that two phases share."""
         bits, operands, kinds = self.bits, self.operands, self.kinds
         for number in range(len(operands) - 1, -1, -1):
             own, kind = bits[number], kinds[number]

@@ -62,7 +62,7 @@ _BY_FACT = (
     (fact.BEHIND_PRODUCT, FORWARD),
     (fact.TO_STATE, OPTIMIZER),
 )
-"""The phase of values of the forward pass and of those that lead to no gradient: that of the first true fact."""
+"""The phase of values of the forward pass, and of values that lead to no gradient: the phase of the first true fact."""
 
 
 def phase_of(step: StepValues, node: int, part: int) -> str:
@@ -109,7 +109,7 @@ def collective_key(graph: ValueGraph, node: int) -> tuple[str, ...]:
 
 
 def step_values(graph: ValueGraph, facts: ComponentFacts, *, is_scheduled: bool) -> StepValues:
-    """Return the inputs of the rules. If the module is scheduled, the order of the text is that of the program."""
+    """Return the inputs of the rules. If the module is scheduled, the order of the text is the order of the program."""
     component_of, bits = facts.parts.component_of, facts.bits
     cotangent = fact.GRADIENT | fact.COTANGENT
     first = next((node for node, part in enumerate(component_of) if bits[part] & cotangent == cotangent), len(graph))
@@ -125,18 +125,18 @@ def step_values(graph: ValueGraph, facts: ComponentFacts, *, is_scheduled: bool)
 def _forward_loops(graph: ValueGraph, facts: ComponentFacts) -> bytearray:
     """Mark the nodes in a loop that leads to the loss and has no product that depends on a cotangent."""
     component_of, bits = facts.parts.component_of, facts.bits
-    inside = bytearray(len(graph))
+    is_in_loop = bytearray(len(graph))
     called = [(frame, frame.caller) for frame in graph.frames if frame.caller is not None]
     loops = [call for call in called if graph.frames[call[1][0]].view.opcodes[call[1][1]] == "while"]
     if not loops:
-        return inside
+        return is_in_loop
     products = [0]
     for node, kind in enumerate(graph.kinds):
         products.append(products[-1] + (kind & PRODUCT and bits[component_of[node]] & fact.COTANGENT != 0))
     for frame, caller in loops:
         if products[frame.stop] == products[frame.first] and _is_forward(graph, facts, caller, frame.first):
-            inside[frame.first : frame.stop] = b"\1" * (frame.stop - frame.first)
-    return inside
+            is_in_loop[frame.first : frame.stop] = b"\1" * (frame.stop - frame.first)
+    return is_in_loop
 
 
 def _is_forward(graph: ValueGraph, facts: ComponentFacts, loop: tuple[int, int], first: int) -> bool:
@@ -193,22 +193,22 @@ def phases_of_values(step: StepValues) -> list[str]:
 
 
 def _constants(step: StepValues, phases: list[str]) -> None:
-    """Give values that depend on no input the first phase among their users, as for tables made before a loop."""
+    """Give values that depend on no input the first phase among their users. Tables made before a loop are such values."""
     component_of, bits, operands = step.facts.parts.component_of, step.facts.bits, step.facts.operands
     rank = {phase: number for number, phase in enumerate(PHASE_ORDER)}
-    none = len(PHASE_ORDER) - 1
-    lowest = [none] * len(operands)
+    last_phase = len(PHASE_ORDER) - 1
+    lowest = [last_phase] * len(operands)
     for part, phase_rank in zip(component_of, map(rank.__getitem__, phases), strict=True):
         lowest[part] = min(lowest[part], phase_rank)
-    first, from_input = [none] * len(operands), fact.FROM_INPUT  # of the users of a constant
+    first, from_input = [last_phase] * len(operands), fact.FROM_INPUT  # among the users of a constant
     for part in range(len(operands) - 1, -1, -1):
-        own = first[part] if first[part] < none else lowest[part]
-        if own < none:
+        own = first[part] if first[part] < last_phase else lowest[part]
+        if own < last_phase:
             for other in operands[part]:
                 if own < first[other] and not bits[other] & from_input:
                     first[other] = own
     for node, part in enumerate(component_of):
-        if first[part] < none:
+        if first[part] < last_phase:
             phases[node] = PHASE_ORDER[first[part]]
 
 
@@ -217,7 +217,7 @@ NINE_TENTHS = 0.9
 
 
 class GraphPhases:
-    """The phase of each value of the step; `reason` says why there are none."""
+    """The phase of each value of the step; `reason` says why they are unknown."""
 
     def __init__(self, views: Views, overview: Overview, header: Header) -> None:
         self.graph = ValueGraph()
@@ -253,7 +253,7 @@ class GraphPhases:
     def of_row(self, frame: CallFrame, row: int) -> str:
         """Return the phase of an instruction in one call of its computation.
 
-        For a fusion it is that of the product in it, else that of its largest results.
+        For a fusion it is the phase of its product, else of its largest results.
         """
         products: Counter[str] = Counter()
         for number in frame.called.get(row, ()):
@@ -289,7 +289,7 @@ class GraphPhases:
         return BACKWARD if any(facts.bits[facts.parts.component_of[node]] & fact.FOR_BACKWARD for node in nodes) else ""
 
     def _sizes(self, frame: CallFrame, row: int) -> Counter[str]:
-        """Return the bytes of the results of a row by phase; for one array in parts their lengths."""
+        """Return the bytes of the results of a row by phase; for an array in parts, the lengths of the parts."""
         value = frame.value(row)
         leaves = array_leaves(frame.view.shapes[row])
         sizes: Counter[str] = Counter()
@@ -316,9 +316,9 @@ class GraphPhases:
 
 
 def _first_of_most(counts: Counter[str]) -> str:
-    """Return the phase that counts most; of several the first one of a step."""
-    most = max(counts.values())
-    return next(phase for phase in PHASE_ORDER if counts[phase] == most)
+    """Return the phase that counts most; if several do, the first of a step."""
+    highest = max(counts.values())
+    return next(phase for phase in PHASE_ORDER if counts[phase] == highest)
 
 
 def _step_of(overview: Overview) -> str | None:
@@ -368,7 +368,7 @@ def _without_loss(graph: ValueGraph, facts: ComponentFacts, overview: Overview, 
 
 
 def _returns_activations(graph: ValueGraph, facts: ComponentFacts, overview: Overview, aliased: Container[ShapeIndex]) -> bool:
-    """Return True if the step returns activations: arrays behind a product, of no gradient or cotangent.
+    """Return True if the step returns activations: arrays behind a product that depend on no gradient or cotangent.
 
     New values of parameters and the results `aliased` do not count.
     """

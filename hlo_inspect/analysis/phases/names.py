@@ -1,6 +1,6 @@
-"""Phases by names: of collectives as far as their metadata proves them, and of all instructions.
+"""Phases by names, for all instructions, and for collectives as far as their metadata proves them.
 
-Forward, backward and recompute are the scopes of JAX's transformations. The other two:
+Forward, backward and recompute follow from the scopes of JAX's transformations. The other two:
 
 * loss: differentiated work directly in the step function that only a loss does, and work in a scope or file of a loss. Such
   work is a sum to a scalar, or a softmax split over devices if all layers have names.
@@ -47,7 +47,10 @@ _STEP_SCOPE = lazy_pattern(r"(?:jvp|transpose|vmap|p?jit|pmap|xmap|shard_map|cus
 _FUNCTION = lazy_pattern(r"p?jit\(([^()]*)\)", re.ASCII)
 _MODULE = lazy_pattern(r"p?jit_(.*)", re.ASCII)
 _DIFFERENTIATED = (UNKNOWN, FORWARD, BACKWARD, RECOMPUTE)
-"""Phases that a caller passes on. The later of two wins: work that is computed again for a call in the backward pass."""
+"""Phases that a caller passes on.
+
+The later of two phases counts: work that is computed again for a call in the backward pass.
+"""
 
 
 class NamedContext(NamedTuple):
@@ -75,7 +78,7 @@ _NO_NAME = OpNamePhase(UNKNOWN, is_relative=False, is_open=False)
 class NamedPhases:
     """The phases of a module's instructions by names.
 
-    Those of collectives are from `find_phases`, which looks at all of them together.
+    The phases of collectives come from `find_phases`, which looks at all collectives together.
     """
 
     def __init__(self, module: Module, provenances: Provenances, graph: CallGraph, collectives: Sequence[Collective]) -> None:
@@ -97,19 +100,23 @@ class NamedPhases:
         """The phases in which callers run each computation, with the number of runs."""
         by_computation: dict[str, dict[str, Bounds]] = {name: {UNKNOWN: ONCE} for name in self._graph.order[:1]}
         for name in self._graph.order:
-            around = by_computation.get(name, {})
+            contexts_of_caller = by_computation.get(name, {})
             for instruction, calls in groupby(self._graph.calls[name], key=lambda call: call.instruction):
-                handed_on = {phase: self.handed_on(instruction, phase) for phase in around}
+                handed_on = {phase: self.handed_on(instruction, phase) for phase in contexts_of_caller}
                 for call in calls:
-                    inside = by_computation.setdefault(call.callee, {})
-                    for phase, runs in around.items():
+                    contexts_of_callee = by_computation.setdefault(call.callee, {})
+                    for phase, runs in contexts_of_caller.items():
                         handed = handed_on[phase]
                         added = runs.times(call.times)
-                        inside[handed] = inside[handed].plus(added) if handed in inside else added
-        shared: dict[tuple[tuple[str, Bounds], ...], list[NamedContext]] = {}  # computations have a few, most of them the same
+                        contexts_of_callee[handed] = (
+                            contexts_of_callee[handed].plus(added) if handed in contexts_of_callee else added
+                        )
+        shared: dict[tuple[tuple[str, Bounds], ...], list[NamedContext]] = {}  # few differ
         return {
-            name: shared.setdefault(tuple(around.items()), [NamedContext(*item) for item in around.items()])
-            for name, around in by_computation.items()
+            name: shared.setdefault(
+                tuple(contexts_of_caller.items()), [NamedContext(*item) for item in contexts_of_caller.items()]
+            )
+            for name, contexts_of_caller in by_computation.items()
         }
 
     def is_collective(self, key: InstructionPlace) -> bool:
@@ -121,7 +128,7 @@ class NamedPhases:
         return opcode in self._collective_opcodes
 
     def handed_on(self, caller: Instruction, around: str) -> str:
-        """Return the phase that a call gives to relative names: its own, or without metadata that of the call around it."""
+        """Return the phase that a call gives to relative names: its own phase, else the phase of the call around it."""
         phase, is_relative, _ = self.own(caller)
         if phase not in _DIFFERENTIATED:
             return phase
@@ -197,7 +204,7 @@ def find_phases(collectives: Sequence[Collective]) -> list[str]:
     names = {name: without_layer_numbers(name) for name in {collective.origin.op_name for collective in collectives}}
     said = {name: scope_of(name) for name in set(names.values())}
     scopes = [said[names[collective.origin.op_name]] for collective in collectives]
-    phases = [_by_itself(collective, scope) for collective, scope in zip(collectives, scopes, strict=True)]
+    phases = [_own_phase(collective, scope) for collective, scope in zip(collectives, scopes, strict=True)]
     remats = {scope for scope in said.values() if is_of_old_remat(scope)}
     if remats and RECOMPUTE not in phases:
         _find_recomputed(collectives, scopes, phases, remats)
@@ -205,17 +212,17 @@ def find_phases(collectives: Sequence[Collective]) -> list[str]:
     return phases
 
 
-def _by_itself(collective: Collective, scope: Scope) -> str:
+def _own_phase(collective: Collective, scope: Scope) -> str:
     """Return the phase by the collective's own metadata."""
     if len(set(scope.parts)) > 1:
-        return _of_parts(collective, scope.parts)
+        return _combined_phase(collective, scope.parts)
     return phase_of(collective.origin.innermost, scope)
 
 
-def _of_parts(collective: Collective, parts: Sequence[str]) -> str:
-    """Return the phase of a combined collective of several phases: that of nine tenths of its bytes, else unknown.
+def _combined_phase(collective: Collective, parts: Sequence[str]) -> str:
+    """Return the phase of a combined collective of several phases: the phase of nine tenths of its bytes, else unknown.
 
-    Gradients reach them if a scalar is combined with them. The parts are in the order of its arrays.
+    Gradients reach nine tenths if a scalar is combined with them. The parts are in the order of its arrays.
     """
     leaves = array_leaves(collective.result_shape)
     if len(leaves) != len(parts):
@@ -232,10 +239,10 @@ def _of_parts(collective: Collective, parts: Sequence[str]) -> str:
 def _find_recomputed(collectives: Sequence[Collective], scopes: Sequence[Scope], phases: list[str], remats: Set[Scope]) -> None:
     """Mark recomputed collectives in the scopes `remats`, to which old JAX gave the scope of the backward pass.
 
-    A recomputed one has a twin in the forward pass: the same collective of the same primitive with the same parameters. There
-    are no more of them than twins.
+    A recomputed collective has a twin in the forward pass: the same collective of the same primitive with the same parameters.
+    At most the number of twins is marked.
 
-    Without printed parameters a product and its gradient look the same. It is then backward if JAX would have marked
+    Without printed parameters a product and its gradient look the same. Such a product is backward if JAX would have marked
     recomputation (it wrote `checkpoint` by then), else unknown.
     """
     arrays = [(c.kind, str(c.result_shape)) for c in collectives]
@@ -302,9 +309,10 @@ def _find_softmax(bare: Sequence[int], collectives: Sequence[Collective], scopes
 def _find_unmarked_sums(
     bare: Sequence[int], collectives: Sequence[Collective], scopes: Sequence[Scope], phases: list[str]
 ) -> None:
-    """Mark scalar sums before the backward pass as loss, for JAX that did not mark differentiation outside of scopes.
+    """Mark scalar sums before the backward pass as loss.
 
-    A scalar sum needs no gradient. If others follow after the backward pass, both may be norms of the optimizer.
+    Some versions of JAX did not mark differentiation outside of scopes. A scalar sum needs no gradient. If scalar sums follow
+    after the backward pass too, all may be norms of the optimizer.
     """
     starts: dict[str, int] = {}
     for collective, phase in zip(collectives, phases, strict=True):

@@ -66,17 +66,17 @@ class Phases:
             return cached
         is_collective = self.names.is_collective(key)  # its phase depends on the others too
         if is_collective:
-            phase, is_named = self._named_or_not_sought(instruction)
+            phase, is_named = self._phase_by_names(instruction)
             self._open_collectives.update([] if is_named else [key])
         else:
             name_key = key[0], self.names.own(instruction)
             named = self._named.get(name_key)
             if named is None:
-                named = self._named[name_key] = self._named_or_not_sought(instruction)
+                named = self._named[name_key] = self._phase_by_names(instruction)
             phase, is_named = named
         graph = None if is_named else self._graph()
         if graph is not None and graph.phases:
-            phase = self._by_graph(graph, instruction) or phase
+            phase = self._phase_by_graph(graph, instruction) or phase
         if is_collective or graph is not None:
             self._known[key] = phase
         return phase
@@ -105,7 +105,7 @@ class Phases:
     def of_collectives(self) -> list[InstructionPhase]:
         """The phase of each collective.
 
-        A named one can serve another phase too, which the graph shows if names leave some collective open.
+        A named collective can serve another phase too. The graph shows it if names leave the phase of a collective unknown.
         """
         phases = [self.for_instruction(collective.inner) for collective in self._collectives]
         are_named = self._open_collectives.isdisjoint(place(collective.inner) for collective in self._collectives)
@@ -118,7 +118,7 @@ class Phases:
         ]
 
     def graph_phase(self, instruction: Instruction) -> str:
-        """Return the phase by the graph in the first call of an instruction's computation, whatever its name says."""
+        """Return the phase by the graph in the first call of an instruction's computation. Its name does not count."""
         graph = self._graph()
         calls = graph.calls_of(instruction) if graph is not None else []
         if graph is None or not calls:
@@ -127,7 +127,7 @@ class Phases:
 
     @staticmethod
     def _with_other_phase(graph: GraphPhases, instruction: Instruction, named: InstructionPhase) -> InstructionPhase:
-        """Return the phase of a collective by names, with the other phase that it serves by the graph."""
+        """Return the phase of a collective by names, with the other phase that it serves according to the graph."""
         both = {
             phase
             for call in graph.calls_of(instruction)[:1]
@@ -136,17 +136,17 @@ class Phases:
         other = both - {named.phase, "", UNKNOWN}
         return named._replace(also_phase=other.pop()) if named.phase in both and other else named
 
-    def _named_or_not_sought(self, instruction: Instruction) -> tuple[InstructionPhase, bool]:
-        """Return the phase by names, and whether they decide it in all calls of the instruction's computation.
+    def _phase_by_names(self, instruction: Instruction) -> tuple[InstructionPhase, bool]:
+        """Return the phase by names, and True if names decide it in all calls of the instruction's computation.
 
-        The phase is `NOT_SOUGHT` if they do not and `seeks_all` is false.
+        If they do not and `seeks_all` is false, the phase is `NOT_SOUGHT`.
         """
         contexts = self.names.contexts.get(instruction.computation.name, NOT_CALLED)
         phases = [(self.names.phase_of(instruction, context.phase), context.runs) for context in contexts]
         is_named = self.names.is_sure(instruction) and all(phase != UNKNOWN for phase, _ in phases)
         return (_most_run(phases, "name") if is_named or self._seeks_all else _NOT_SOUGHT), is_named
 
-    def _by_graph(self, graph: GraphPhases, instruction: Instruction) -> InstructionPhase | None:
+    def _phase_by_graph(self, graph: GraphPhases, instruction: Instruction) -> InstructionPhase | None:
         """Return the phase by names and graph over all calls of the instruction's computation.
 
         Return None if the step does not call it.
@@ -173,7 +173,7 @@ class Phases:
         return _most_run(phases, "graph" if "graph" in sources else "name")._replace(also_phase=also_phase)
 
     def _context(self, graph: GraphPhases, frame: CallFrame) -> NamedContext:
-        """Return the phase of the calls around one call of a computation by names, and how often it runs."""
+        """Return the phase by names of the calls around one call of a computation, and its number of runs."""
         around = [frame]  # and the calls around it, the outermost last
         while around[-1].number not in self._contexts and around[-1].caller is not None:
             around.append(graph.graph.frames[around[-1].caller[0]])
@@ -202,12 +202,12 @@ _NOT_SOUGHT = InstructionPhase(NOT_SOUGHT)
 
 @cache
 def _phase(phase: str, source: PhaseSource) -> InstructionPhase:
-    """Return the shared object of a phase without another use or runs in several phases."""
+    """Return the shared object of a phase without a second phase and without runs in several phases."""
     return InstructionPhase(phase, source if phase != UNKNOWN else "")
 
 
 def _most_run(phases: Sequence[tuple[str, Bounds]], source: PhaseSource) -> InstructionPhase:
-    """Return the phase that runs an instruction most; of several the first of a step."""
+    """Return the phase that runs an instruction most; if several do, the first of a step."""
     if len(phases) == 1:
         return _phase(phases[0][0], source)
     runs: dict[str, Bounds] = {}

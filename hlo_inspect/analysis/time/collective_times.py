@@ -31,7 +31,7 @@ class CollectiveTime(NamedTuple):
     """The time of one run of a collective.
 
     `bound_s` and `estimate_s` are seconds, None if `reason` says what is missing. `level` is the level of links that takes the
-    longest, `levels` the bound on each level. `bus_bandwidth` is that of the estimate in bytes/s, as nccl-tests defines it:
+    longest, `levels` the bound on each level. `bus_bandwidth` belongs to the estimate, in bytes/s, as nccl-tests defines it:
     sent bytes by time. No other collective runs on any of `streams` at the same time.
     """
 
@@ -61,18 +61,18 @@ def collective_times(
 
 
 def _require_room(counts: DeviceCounts, profile: HardwareProfile, placement: Placement) -> None:
-    available, asked = placement.devices, counts.devices_per_slice
-    if available is not None and asked is not None and asked > available * profile.devices_per_chip:
+    available, required = placement.devices, counts.devices_per_slice
+    if available is not None and required is not None and required > available * profile.devices_per_chip:
         axes = "x".join(map(str, placement.shape))
-        raise UsageError(f"the topology {axes} has {available:,} devices, and the program is for {asked:,}")
-    near = next((link for link in profile.networks if link.topology == "torus"), None)
-    if near is None or near.devices is None:
+        raise UsageError(f"the topology {axes} has {available:,} devices, and the program is for {required:,}")
+    torus = next((link for link in profile.networks if link.topology == "torus"), None)
+    if torus is None or torus.devices is None:
         return
     sizes = sorted((size for size in placement.shape if size > 1), reverse=True)
-    largest = sorted(near.devices.axes, reverse=True)
+    largest = sorted(torus.devices.axes, reverse=True)
     if len(sizes) > len(largest) or any(size > most for size, most in zip(sizes, largest, strict=False)):
         axes = "x".join(map(str, placement.shape))
-        raise UsageError(f"the topology {axes} does not fit in the {near.devices.stated} of {near.name} of {profile.name}")
+        raise UsageError(f"the topology {axes} does not fit in the {torus.devices.stated} of {torus.name} of {profile.name}")
 
 
 class _Machine:
@@ -137,7 +137,7 @@ class _Machine:
 
 
 def _received(collective: Collective) -> int | None:
-    """Return the bytes that a recv gets from other slices, those that one slice sends."""
+    """Return the bytes that a recv gets from other slices: the bytes that one slice sends."""
     transfer, result = collective.transfer, collective.result_bytes
     if transfer is None or transfer.kind is None or result is None:
         return None
@@ -146,7 +146,7 @@ def _received(collective: Collective) -> int | None:
 
 
 _OF_A_SECOND = 10**18
-"""Sums over runs are of whole attoseconds, as they are for all other figures of one run."""
+"""Sums over runs are of whole attoseconds, as for all other figures of one run."""
 
 ALL = ""
 

@@ -15,8 +15,8 @@ launch, then computing and memory one after the other, of which 95 % of the shor
 
 The compiler's own estimate is in `backend_config`. TPU: `window_config.estimated_cycles`, cycles of the whole kernel. Every
 loop and output fusion has it; collectives, custom calls and most custom fusions do not. GPU: `reification_cost`, with
-`exec_time_us`, and `end_to_end_cycles` if known (xla/service/gpu/backend_configs.proto); it is empty in most texts. Either is
-what the compiler ranks kernels by, no measurement.
+`exec_time_us`, and `end_to_end_cycles` if known (xla/service/gpu/backend_configs.proto); it is empty in most texts. The
+compiler ranks kernels by these figures; neither is a measurement.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class KernelTime(NamedTuple):
 
 
 class _Load(NamedTuple):
-    """Seconds of a run of a kernel at the peaks, by what is busy, and the arrays that it reads and writes."""
+    """Seconds of a run of a kernel at the peaks, by busy resource, and the arrays that it reads and writes."""
 
     matmul: float
     vector: float
@@ -145,7 +145,7 @@ class _Load(NamedTuple):
 
     @property
     def compute(self) -> float:
-        """Matrix and vector units work at the same time."""
+        """Seconds of computing: matrix and vector units work at the same time."""
         return max(self.matmul, self.vector)
 
     @property
@@ -175,10 +175,10 @@ def no_bytes_reason(module: Module) -> str:
 
 
 def devices_of_work(shapes_are: ShapesAre | None, devices: int | None, has_shardings: bool) -> int:
-    """Return the number of devices over which the work of a text is split: those of its shardings.
+    """Return the number of devices that share the work of a text: the devices of its shardings.
 
-    Only a program of global shapes is split. A region written for one device is divided with the rest. So is a program whose
-    shapes may be either; its times stay lower bounds.
+    Only a program of global shapes is divided. A region written per device is divided with the rest. So is a program whose
+    shapes may be global or per device; its times stay lower bounds.
     """
     return devices if shapes_are != "per_device" and has_shardings and devices is not None else 1
 
@@ -197,16 +197,16 @@ class KernelTimes:
         self._views = views
         self._is_tpu = profile.is_tpu
         self._known: dict[RowKey, KernelTime] = {}
-        self._alike: dict[Hashable, tuple[KernelTime, list[Shape | None]]] = {}
+        self._cache: dict[Hashable, tuple[KernelTime, list[Shape | None]]] = {}
 
     def for_kernel(self, kernel: Kernel) -> KernelTime:
-        """Return the times of one run of a kernel; for a collective, those of its work on the device itself."""
+        """Return the times of one run of a kernel; for a collective, the times of its work on the device itself."""
         cached = self._known.get(kernel.key)
         if cached is None:
-            cached = self._known[kernel.key] = self._find_alike(kernel)
+            cached = self._known[kernel.key] = self._find_equal(kernel)
         return cached
 
-    def _find_alike(self, kernel: Kernel) -> KernelTime:
+    def _find_equal(self, kernel: Kernel) -> KernelTime:
         """Return the times of a kernel. Kernels of equal cost, shapes and compiler's estimate share one object."""
         if self._only_waits(kernel):
             return KernelTime(0.0, 0.0)
@@ -220,9 +220,9 @@ class KernelTimes:
         is_split = SPLIT_OVER_CORES in view.tails[row]
         kind = kernel.fusion_kind if self._is_tpu else ""
         key = (kernel.parts[0].cost, kind, stated, is_split, *map(id, shapes))
-        cached = self._alike.get(key)
-        if cached is None:  # with the shapes, so that no other ones come to have their numbers
-            cached = self._alike[key] = (self._find(kernel, stated), shapes)
+        cached = self._cache.get(key)
+        if cached is None:  # kept with the shapes, so that no other shapes get their ids
+            cached = self._cache[key] = (self._find(kernel, stated), shapes)
         return cached[0]
 
     def _find(self, kernel: Kernel, stated: CompilerEstimate) -> KernelTime:
@@ -295,9 +295,9 @@ class KernelTimes:
         return str(gap) if gap is not None else ""
 
     def _estimate_gap(self, kernel: Kernel) -> str:
-        """Return why the kernel has no estimate; empty if it has one.
+        """Return the reason why the kernel has no estimate; empty if it has one.
 
-        TPU's compiler emits its custom fusions, such as gathers and scatters, in ways that bytes say nothing of.
+        Bytes do not determine the time of TPU's custom fusions, such as gathers and scatters.
         """
         if self._is_tpu and kernel.fusion_kind == "kCustom":
             return "there is no model of custom fusions"

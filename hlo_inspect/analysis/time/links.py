@@ -1,8 +1,8 @@
 """Bounds of a collective's time over the links of one level, or of a torus.
 
 S is the whole array (the result of an all-gather, the operand of the others), n the devices of a group. w is the bytes/s that
-one device sends. Each formula is what the device, the node or the part of a torus with the fewest links has to send or
-receive. Sources: nccl-tests, `doc/PERFORMANCE.md`; "How to Scale Your Model", parts 3 and 12.
+one device sends. Each formula gives the bytes that the device, the node or the part of a torus with the fewest links has to
+send or receive. Sources: nccl-tests, `doc/PERFORMANCE.md`; "How to Scale Your Model", parts 3 and 12.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NOTHING_SENT = LinkTime((), 0.0)
 
 
 def slowest(link_times: Sequence[LinkTime]) -> LinkTime:
-    """Return the way that takes as long as the slowest of all ways, level by level."""
+    """Return the slowest of several times, level by level."""
     levels: dict[str, float] = {}
     for link_time in link_times:
         for name, seconds in link_time.levels:
@@ -49,8 +49,8 @@ def slowest(link_times: Sequence[LinkTime]) -> LinkTime:
 def with_model(link: Link, bound: float, profile: HardwareProfile, *, seconds: float | None = None, steps: int = 1) -> LinkTime:
     """Return the time over one level with its estimate.
 
-    The estimate is `seconds`, or the bound, at the efficiency of the links, plus the latency of all steps. On a torus data
-    flows on while its first part is on the way, so that the longer of the two counts.
+    The estimate is `seconds`, or the bound, at the efficiency of the links, plus the latency of all steps. On a torus the first
+    bytes travel while others are sent, so the longer of the two counts.
     """
     levels = ((link.name, bound),)
     if link.efficiency is None or link.latency is None:
@@ -102,7 +102,7 @@ def node_bound(kind: str, whole: float, devices: int, link: Link) -> float | Non
 def network_bound(kind: str, whole: float, spread: NodeSpread, per_node: int, link: Link) -> float | None:
     """Return a bound in seconds over the network between nodes of `per_node` devices.
 
-    Each node sends or receives what its devices do not have or keep, over the adapters that other groups leave.
+    Each node sends or receives the data that its devices do not have or keep, over the adapters that other groups leave.
     """
     if link.send_bandwidth is None:
         return None
@@ -166,7 +166,7 @@ def _all_to_all_seconds(whole: float, axis: TorusAxis, bandwidth: float) -> floa
 
 
 def hops(kind: str, axes: Iterable[TorusAxis]) -> int:
-    """Return the number of links on the longest path of the data."""
+    """Return the number of links on the longest path of any data."""
     steps = sum((axis.size // 2 if axis.is_ring else axis.size - 1) * axis.stride for axis in axes)
     return steps * (2 if kind == REDUCED else 1) if kind != PERMUTE else 1
 
@@ -242,7 +242,7 @@ class TorusLinks:
         return spread
 
     def _possible_axes(self, collective: Collective, chips: int) -> list[list[TorusAxis]]:
-        """Return the axes of the groups: those of each if the placement is known, else all that fit."""
+        """Return the axes of the groups: the actual axes if the placement is known, else all that fit."""
         if not self._placement.shape:
             if chips not in self._boxes:
                 self._boxes[chips] = self._all_boxes(chips)
@@ -253,7 +253,7 @@ class TorusLinks:
         return self._along[key]
 
     def _along_axes(self, collective: Collective) -> list[list[TorusAxis]]:
-        """Return the axes of the groups in the topology that the user names, each way once."""
+        """Return the distinct axes of the groups in the user's topology."""
         groupings: dict[tuple[TorusAxis, ...], None] = {}
         for group in self._groups.listed(collective):
             runs = extents(sorted({device // self._profile.devices_per_chip for device in group}), self._placement)
@@ -291,7 +291,7 @@ class TorusLinks:
 
 
 def _colours(collective: Collective) -> float | None:
-    """Return the number of directions in which TPU's compiler sends at a time, by its own words."""
+    """Return the number of directions in which TPU's compiler sends at a time, from its `backend_config`."""
     for part in collective.configs():
         debug = part.get("debug")
         match = _COLOURS.search(debug) if isinstance(debug, str) else None

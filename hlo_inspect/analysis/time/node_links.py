@@ -33,7 +33,7 @@ US = 1e-6
 class Protocol(NamedTuple):
     """Seconds of a protocol: before the first step, of a step over NVLink, and of one over a network.
 
-    `ring` has those of rings, `tree` those of trees. `share` is the share of the bandwidth that is left for data.
+    `ring` has the seconds of rings, `tree` the seconds of trees. `share` is the share of the bandwidth that is left for data.
     """
 
     ring: tuple[float, float, float]
@@ -56,10 +56,10 @@ MAX_ONE_SHOT = 256 * 1024
 def nccl_seconds(kind: str, whole: float, spread: NodeSpread, near: Link, far: Link | None) -> float | None:
     """Return the estimate for an array of `whole` bytes over the links `near` of nodes, and `far` between them.
 
-    Return None if the profile does not state what the links reach.
+    Return None if the profile does not state the efficiency of the links.
     """
-    near_bandwidth = _reached(near, 1)
-    far_bandwidth = _reached(far, spread.fewest) if far is not None and spread.nodes > 1 else math.inf
+    near_bandwidth = _reached_bandwidth(near, 1)
+    far_bandwidth = _reached_bandwidth(far, spread.fewest) if far is not None and spread.nodes > 1 else math.inf
     if near_bandwidth is None or far_bandwidth is None or near.latency is None:
         return None
     bandwidth = min(near_bandwidth if spread.most > 1 else math.inf, far_bandwidth)
@@ -77,13 +77,13 @@ def _protocols(kind: str, whole: float, spread: NodeSpread, near: Link, bandwidt
     rounds = 2 if kind == "all-reduce" else 1
     sent = whole * bus_factor(kind, spread.devices)
     between = rounds * (spread.nodes - 1)
-    inside = rounds * (spread.devices - 1) - between
+    local_steps = rounds * (spread.devices - 1) - between
     for protocol in (LL, LL128, SIMPLE):
         reached = bandwidth * protocol.share
         if protocol is LL and near.low_latency_bandwidth is not None:
             reached = min(reached, near.low_latency_bandwidth)
         start, step, far_step = protocol.ring
-        yield start + inside * step + between * far_step + sent / reached
+        yield start + local_steps * step + between * far_step + sent / reached
         if kind == "all-reduce" and spread.nodes > 1:
             start, step, far_step = protocol.tree
             latency = start + 2 * ((spread.most - 1) * step + math.log2(spread.nodes) * far_step)
@@ -105,13 +105,13 @@ def one_shot_seconds(size: float, devices: int, near: Link) -> float | None:
 
     Each device sends its array to all others in one kernel (`gpu_collective_performance_model.cc`).
     """
-    bandwidth = _reached(near, 1)
+    bandwidth = _reached_bandwidth(near, 1)
     if bandwidth is None:
         return None
     return _ONE_SHOT_LAUNCH + (devices - 1) * size / bandwidth + _ONE_SHOT_BARRIER
 
 
-def _reached(link: Link, devices: int) -> float | None:
+def _reached_bandwidth(link: Link, devices: int) -> float | None:
     """Return the bytes/s that `devices` devices of a node reach over their links of a level."""
     if link.send_bandwidth is None or link.efficiency is None:
         return None
@@ -158,8 +158,8 @@ class NodeLinks:
         kind, near, shared = collective.kind, self._near, whole * self._profile.devices_per_chip
         levels = []
         if spread.most > 1:
-            inside = shared * spread.most / spread.devices if kind == "all-to-all" else shared
-            levels.append((near.name, known(node_bound(kind, inside, spread.most, near), self._profile, near)))
+            local_bytes = shared * spread.most / spread.devices if kind == "all-to-all" else shared
+            levels.append((near.name, known(node_bound(kind, local_bytes, spread.most, near), self._profile, near)))
         far = self._far() if spread.nodes > 1 else None
         if far is not None:
             levels.append((far.name, known(network_bound(kind, shared, spread, per_node, far), self._profile, far)))

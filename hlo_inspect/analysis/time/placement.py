@@ -33,7 +33,7 @@ class UnknownTimeError(Exception):
 class NodeSpread(NamedTuple):
     """The spread of a group over nodes: devices, nodes, and the fewest and most devices on a node.
 
-    The share is the least part that they are of the devices of a node that communicate at the same time.
+    The share is the smallest part of a node's communicating devices that belongs to the group.
     """
 
     devices: int
@@ -122,7 +122,7 @@ def _by_node(group: Sequence[int], placement: Placement, per_node: int) -> Count
 
 
 def extents(group: Sequence[int], placement: Placement) -> dict[int, Run] | None:
-    """Return the axes of the shape that a group lies along, with its run on each; None if it is no product of runs."""
+    """Return the axes of the shape that a group lies along, with its run on each; None if the group is no product of runs."""
     places = [placement.coordinates(device) for device in group]
     extent_of_axis = {}
     for axis in range(len(placement.shape)):

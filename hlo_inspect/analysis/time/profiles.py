@@ -1,7 +1,7 @@
 """The accelerator whose figures times are computed with, and the user's changes to these figures.
 
-It is the one that a user names, else the one that the dump names. A dump names it by the file about the GPU beside it, or by
-marks of a TPU's generation.
+It is the accelerator that a user names, else the accelerator that the dump names. A dump names it by the file about the GPU
+beside it, or by marks of a TPU's generation.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class ProfileChoice(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def choose_profile(asked: MachineOptions, module: Module, read_whole: Callable[[], Module | None]) -> ProfileChoice:
+def choose_profile(options: MachineOptions, module: Module, read_whole: Callable[[], Module | None]) -> ProfileChoice:
     """Choose the profile for a module, with the changes that a user asks for.
 
     It is the profile that the user names, else the accelerator that the dump shows, if the module was read with its graph.
@@ -126,11 +126,11 @@ def choose_profile(asked: MachineOptions, module: Module, read_whole: Callable[[
     Raise UsageError for a change of a figure that the profile does not state, and for options that need a profile if there is
     none.
     """
-    if asked.profiles:
-        profile, chosen_by = asked.profiles[0], "--profile"
+    if options.profiles:
+        profile, chosen_by = options.profiles[0], "--profile"
     else:
         device = dumped_device(module) if module.wants.graph else NOTHING_TELLS
-        if device.profile is None and asked.needs_profile:
+        if device.profile is None and options.needs_profile:
             raise UsageError(
                 "--what-if, --topology and --devices-per-node need a profile, and the dump does not name its accelerator: "
                 "choose one with --profile"
@@ -145,15 +145,15 @@ def choose_profile(asked: MachineOptions, module: Module, read_whole: Callable[[
     if others:
         command = f"`hlo-inspect profiles {profile.name}` lists them"
         notes.append(f"{len(others)} of its peaks are not from the maker's documents: {command}")
-    return ProfileChoice(changed(of_device, asked.changes), chosen_by, tuple(notes))
+    return ProfileChoice(changed(of_device, options.changes), chosen_by, tuple(notes))
 
 
 def _device_profile(profile: HardwareProfile, read_whole: Callable[[], Module | None]) -> tuple[HardwareProfile, str]:
-    """Return the profile of what XLA sees as a device, if that is a part of the chip, and a note."""
+    """Return the profile of XLA's device, if that is a part of the chip, and a note."""
     on_chip, cores = profile.cores_per_chip, profile.cores_per_device
     if on_chip is None or cores is None or on_chip == 1:
         return profile, ""
-    why = f"a device of {profile.title} is"
+    beginning = f"a device of {profile.title} is"
     if cores == on_chip:
         module = read_whole()
         if module is None or not has_tiles(module):
@@ -161,14 +161,14 @@ def _device_profile(profile: HardwareProfile, read_whole: Callable[[], Module | 
         marks = tpu_marks(module)
         if marks.is_split or marks.generation is None:
             return profile, ""
-        cores, why = 1, "no kernel spans the cores of a chip: a device is"
+        cores, beginning = 1, "no kernel spans the cores of a chip: a device is"
     share = on_chip // cores
     of_chip = {name: figure for name, figure in profile.figures.items() if name.startswith(_OF_A_DEVICE) and figure is not None}
     figures: dict[str, Figure | None] = {name: replace(figure, value=figure.value / share) for name, figure in of_chip.items()}
     whole = profile.figures["cores_per_device"]
     figures["cores_per_device"] = replace(whole, value=cores) if whole is not None else None
     part = "half a chip" if share == 2 else f"1/{share} of a chip"
-    note = f"{why} {cores} of {on_chip} cores, with the figures of {part}; devices of a chip share its links"
+    note = f"{beginning} {cores} of {on_chip} cores, with the figures of {part}; devices of a chip share its links"
     return replace(profile.with_figures(figures, ()), devices_per_chip=share), note
 
 
@@ -176,7 +176,7 @@ def _device_profile(profile: HardwareProfile, read_whole: Callable[[], Module | 
 
 
 class FigureChange(NamedTuple):
-    """A figure of a profile by its dotted name, and what it is multiplied with."""
+    """A figure of a profile by its dotted name, and its factor."""
 
     name: str
     factor: Fraction

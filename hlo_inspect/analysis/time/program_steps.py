@@ -1,8 +1,8 @@
-"""The steps of a module in time: what each computation runs, issues and waits for, in the order of the text.
+"""The steps of a module in time: runs, issues and waits of each computation, in the order of the text.
 
-What is a start and its done by the rules of XLA's schedules: `X-start` and `X-done` by their operands; an async-start of a
-computation; on TPU the fusion that starts an asynchronous collective and the one that ends it, between which other fusions
-carry copies of it. A collective whose config says `is_sync`, or that has no start, is waited for at once. A send is not.
+Starts and dones follow XLA's schedules: `X-start` and `X-done` by their operands, and an async-start of a computation. On TPU a
+fusion starts an asynchronous collective and another fusion ends it; fusions between them carry copies of it. If a collective's
+config says `is_sync`, or if it has no start, the step waits for it at once. It does not wait for a send.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class IssueStep(NamedTuple):
 
 
 class WaitStep(NamedTuple):
-    """The instruction at `done` waits for what was issued at `place`, in the same run of the computation."""
+    """The instruction at `done` waits for the work issued at `place`, in the same run of the computation."""
 
     place: InstructionPlace
     done: InstructionPlace
@@ -72,7 +72,7 @@ Step = ComputeStep | IssueStep | WaitStep | LoopStep | BranchStep | CallStep
 class TimedProgram(NamedTuple):
     """The steps of each computation that runs, in the order in which it takes them.
 
-    `parallel` are the computations that run as a whole beside the compute stream, by the place where they are issued.
+    `parallel` are the computations that run as a whole beside the compute stream, by the place of the issue.
     """
 
     entry: str
@@ -100,9 +100,9 @@ _STREAM_ANNOTATION = "_xla_stream_annotation"
 
 
 class IssuedWork(NamedTuple):
-    """The steps of a program, and what it issues, in the order of the program.
+    """The steps of a program and its issued work, in the order of the program.
 
-    Holds the streams of issued work that is no collective, and the kernels by place. Collectives are by the places of their
+    It holds the streams of issued work other than collectives, and the kernels by place. Collectives are by the places of their
     starts and of the instructions within.
     """
 
@@ -130,7 +130,10 @@ def issued_work(
 
 
 class _StepBuilder:
-    """Makes the steps of each computation that runs. What runs beside the compute stream takes its steps one by one."""
+    """Makes the steps of each computation that runs.
+
+    Computations beside the compute stream take their steps one after the other.
+    """
 
     def __init__(
         self, views: Views, graph: CallGraph, kernels: Kernels, collectives: Iterable[Collective], *, in_order: bool
@@ -152,7 +155,7 @@ class _StepBuilder:
             name, is_parallel = self._waiting.pop()
             if name not in self.steps and name in self._views.computations:
                 reader = _Rows(self._views, name)
-                self.steps[name] = list(self._one_by_one(reader) if is_parallel else self._scheduled(reader))
+                self.steps[name] = list(self._sequential_steps(reader) if is_parallel else self._scheduled(reader))
 
     # -- on the compute stream ------------------------------------------------------------------------------------------
 
@@ -172,8 +175,8 @@ class _StepBuilder:
             elif entry is not None and entry.half == "done":
                 yield WaitStep(rows.start_of(row), position)
             elif wrapped(opcode) in RUNNERS:
-                yield from self._running(rows, row, position, is_parallel=False)
-            elif open_fusions and opcode == "fusion" and (ended := self._ended_by(rows, row, open_fusions)) is not None:
+                yield from self._call_steps(rows, row, position, is_parallel=False)
+            elif open_fusions and opcode == "fusion" and (ended := self._ended_collective(rows, row, open_fusions)) is not None:
                 del open_fusions[ended]
                 yield WaitStep(ended, position)
             elif position in self.kernels:
@@ -188,11 +191,11 @@ class _StepBuilder:
         )
         return IssueStep(position, waits=False)
 
-    def _running(self, rows: _Rows, row: int, position: InstructionPlace, *, is_parallel: bool) -> Iterator[Step]:
+    def _call_steps(self, rows: _Rows, row: int, position: InstructionPlace, *, is_parallel: bool) -> Iterator[Step]:
         """Yield the steps of an instruction that runs other computations."""
         called, opcode = rows.called(row), rows.view.opcodes[row]
         if opcode == "async-start" or opcode != wrapped(opcode):
-            yield from self._started(rows, row, position, called, is_parallel=is_parallel)
+            yield from self._start_step(rows, row, position, called, is_parallel=is_parallel)
             return
         self._waiting += [(name, is_parallel) for _, name in called]
         if opcode == "while":
@@ -206,7 +209,7 @@ class _StepBuilder:
         else:
             yield from (CallStep(position, name) for _, name in called)
 
-    def _started(
+    def _start_step(
         self, rows: _Rows, row: int, position: InstructionPlace, called: list[tuple[Role, str]], *, is_parallel: bool
     ) -> Iterator[Step]:
         """Yield the step for a computation that starts here and runs on a stream of its own."""
@@ -223,8 +226,10 @@ class _StepBuilder:
     def _opcodes(self, name: str) -> Iterable[str]:
         return self._views.for_computation(name).opcodes if name in self._views.computations else ()
 
-    def _ended_by(self, rows: _Rows, row: int, started: Mapping[InstructionPlace, Collective]) -> InstructionPlace | None:
-        """Return the fused collective that a fusion ends: the one that it holds a copy of, else the first."""
+    def _ended_collective(
+        self, rows: _Rows, row: int, started: Mapping[InstructionPlace, Collective]
+    ) -> InstructionPlace | None:
+        """Return the fused collective that a fusion ends: the collective that it holds a copy of, else the first."""
         for _, name in rows.called(row):
             if name not in self._views.computations:
                 continue
@@ -233,19 +238,19 @@ class _StepBuilder:
             if not any(ASYNC_DONE_TARGET in (instruction.attr("custom_call_target") or "") for instruction in inner):
                 continue
             copies = {_identity(view.instruction(i)) for i, opcode in enumerate(view.opcodes) if _is_collective(opcode)}
-            same = (position for position, collective in started.items() if _identity(collective.inner) in copies)
-            return next(same, next(iter(started)))
+            matches = (position for position, collective in started.items() if _identity(collective.inner) in copies)
+            return next(matches, next(iter(started)))
         return None
 
-    # -- beside it ------------------------------------------------------------------------------------------------------
+    # -- other streams---------------------------------------------------------------------------------------------------
 
-    def _one_by_one(self, rows: _Rows) -> Iterator[Step]:
+    def _sequential_steps(self, rows: _Rows) -> Iterator[Step]:
         for row, opcode in enumerate(rows.view.opcodes):
             position = rows.place(row)
             if position in self.collectives or position in self.inner or position in self.kernels:
                 yield ComputeStep(position)
             elif wrapped(opcode) in RUNNERS:
-                yield from self._running(rows, row, position, is_parallel=True)
+                yield from self._call_steps(rows, row, position, is_parallel=True)
 
 
 class _Rows:
@@ -269,7 +274,7 @@ class _Rows:
             return []
 
     def copy_stream(self, row: int) -> str:
-        """Return the stream of a copy: the link to the host if one of its ends is in host memory."""
+        """Return the stream of a copy: the link to the host if an end of the copy is in host memory."""
         if memory_space(self.view.operand_shape(row, 0)) == HOST_SPACE:
             return FROM_HOST
         results = array_leaves(self.view.shapes[row])
@@ -287,6 +292,6 @@ def _identity(instruction: Instruction) -> tuple[object, ...]:
 
 
 def _thread(instruction: Instruction) -> str:
-    """Return the stream of an asynchronous computation: the one that the program chose, else that of its thread."""
+    """Return the stream of an asynchronous computation: the stream that the program chose, else the stream of its thread."""
     chosen = (instruction.attr("frontend_attributes") or {}).get(_STREAM_ANNOTATION)
     return f"stream {chosen}" if chosen else instruction.attr("async_execution_thread") or _ASYNCHRONOUS

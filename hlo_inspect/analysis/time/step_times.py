@@ -28,8 +28,8 @@ def bytes_time(tally: Tally, times: KernelTimes) -> Seconds:
 
 
 def estimate_gaps(kernels: Iterable[Kernel], times: KernelTimes) -> str:
-    """Return what estimates of kernels lack, with the number of kernels; empty if they are complete."""
-    return _missing(kernels, times, lambda time: time.estimate_gap)
+    """Return the gaps of the kernels' estimates, with the number of kernels; empty if they are complete."""
+    return _sum_gaps(kernels, times, lambda time: time.estimate_gap)
 
 
 NO_SCHEDULE = "the module is not scheduled, so overlap with compute is unknown"
@@ -48,7 +48,7 @@ NO_SECONDS = Seconds(0.0)
 
 
 def seconds_times_runs(seconds: float | None, runs: Bounds, reason_unknown: str) -> Seconds:
-    """Return the time of all runs, of `seconds` each; unknown if that is None."""
+    """Return the time of all runs of `seconds` each; unknown if `seconds` is None."""
     if seconds is None:
         return Seconds(0.0, reason_unknown) if runs.greatest != 0 else NO_SECONDS
     return Seconds(seconds * runs.least, "" if runs.is_exact else runs.reason)
@@ -93,7 +93,7 @@ def find_step_times(
 ) -> StepTimes:
     """Return the times of one step. `kernels` are without collectives; `collectives_alone` is the time of all collectives."""
     compute, memory = flops_time(cost.opcodes, times), bytes_time(cost.opcodes, times)
-    at_least = Seconds(timelines.bound.kernels_s, _missing(kernels, times, lambda time: time.bound_gap))
+    at_least = Seconds(timelines.bound.kernels_s, _sum_gaps(kernels, times, lambda time: time.bound_gap))
     likely = Seconds(timelines.estimate.kernels_s, estimate_gaps(kernels, times))
     if timelines.is_scheduled:
         no_bound = [collective.reason for collective in collectives if collective.bound_s is None]
@@ -102,11 +102,11 @@ def find_step_times(
         likely_exposed = _exposed(timelines.estimate, no_estimate, len(collectives))
         step, likely_step = sum_of(at_least, exposed), sum_of(likely, likely_exposed)
     else:
-        alone = (compute, memory, collectives_alone)
+        times_alone = (compute, memory, collectives_alone)
         exposed = likely_exposed = Seconds(0.0, NO_SCHEDULE)
         step = Seconds(
-            max(collective.least for collective in alone),
-            next((collective.reason for collective in alone if collective.reason), ""),
+            max(collective.least for collective in times_alone),
+            next((collective.reason for collective in times_alone if collective.reason), ""),
         )
         likely_step = Seconds(max(likely.least, step.least), NO_SCHEDULE)
     return StepTimes(compute, memory, collectives_alone, at_least, exposed, step, likely, likely_exposed, likely_step)
@@ -132,8 +132,8 @@ _MOST_GAPS = 3
 """Number of reasons named for unknown times."""
 
 
-def _missing(kernels: Iterable[Kernel], times: KernelTimes, gap_of: Callable[[KernelTime], str]) -> str:
-    """Return what a sum over kernels lacks, with the number of kernels of each kind; empty if it is complete."""
+def _sum_gaps(kernels: Iterable[Kernel], times: KernelTimes, gap_of: Callable[[KernelTime], str]) -> str:
+    """Return the gaps of a sum over kernels, with the number of kernels of each kind; empty if it is complete."""
     if times.bytes_gap:
         return times.bytes_gap
     running = [kernel for kernel in kernels if kernel.runs.greatest != 0]
@@ -192,7 +192,7 @@ class TimesInStep:
     """The times of all runs of a kernel in the step.
 
     A kernel off the compute stream counts its exposed time. One of the `collectives`, by place, counts the time of its links,
-    hidden or not. Kernels of the compute stream that take as long and run as often share one `RowTimes`.
+    hidden or not. Kernels of the compute stream with equal times and runs share one `RowTimes`.
     """
 
     def __init__(
@@ -202,25 +202,25 @@ class TimesInStep:
         self._timelines = timelines
         self._collectives = collectives
         self._known: dict[RowKey, RowTimes] = {}
-        self._alike: dict[tuple[int, int, int, int], RowTimes] = {}
+        self._cache: dict[tuple[int, int, int, int], RowTimes] = {}
 
     def for_kernel(self, kernel: Kernel) -> RowTimes:
         """Return the times of a kernel."""
         cached = self._known.get(kernel.key)
         if cached is None:
-            cached = self._known[kernel.key] = self._find_alike(kernel)
+            cached = self._known[kernel.key] = self._find_equal(kernel)
         return cached
 
-    def _find_alike(self, kernel: Kernel) -> RowTimes:
+    def _find_equal(self, kernel: Kernel) -> RowTimes:
         position = kernel.place
         collective = self._collectives.get(position)
         bound, estimate = self._timelines.bound.computed.get(position), self._timelines.estimate.computed.get(position)
         if collective is not None or bound is None or estimate is None:
             return self._find(kernel, collective)
-        key = (id(self._times.for_kernel(kernel)), id(kernel.parts), bound, estimate)  # which the times and the kernels keep
-        cached = self._alike.get(key)
+        key = (id(self._times.for_kernel(kernel)), id(kernel.parts), bound, estimate)  # times and kernels keep these alive
+        cached = self._cache.get(key)
         if cached is None:
-            cached = self._alike[key] = self._find(kernel, None)
+            cached = self._cache[key] = self._find(kernel, None)
         return cached
 
     def _find(self, kernel: Kernel, collective: CollectiveTime | None) -> RowTimes:
@@ -247,7 +247,7 @@ class TimesInStep:
 class StepCost(NamedTuple):
     """The figures of one row in one step.
 
-    `share` is that of the time of all rows, without a profile that of their bytes; None if the whole is unknown.
+    `share` is the share of all rows' time, without a profile of their bytes; None if the whole is unknown.
     """
 
     runs: Bounds
@@ -310,7 +310,7 @@ def find_costings(kernels: Kernels, times: Callable[[Kernel], RowTimes] | None) 
     rows: list[Costing] = []
     for kernel in kernels.launched:
         time = None if times is None else times(kernel)
-        key = id(kernel.parts), id(time)  # which the kernels and the times keep
+        key = id(kernel.parts), id(time)  # kernels and times keep these alive
         cost = costs.get(key)
         if cost is None or kernel.is_unknown:
             cost = StepCost(countable(kernel.runs), tuple(map(kernel.of_step, _FIGURES)), time)
@@ -321,10 +321,10 @@ def find_costings(kernels: Kernels, times: Callable[[Kernel], RowTimes] | None) 
         figures = tuple(sum_of_step(kernels.other_costs, figure) for figure in _FIGURES)
         if any(figure != NOTHING for figure in figures):
             rows.append(Costing((), StepCost(NOTHING, figures, None if times is None else NO_TIME)))
-    return _weighed(rows)
+    return _add_shares(rows)
 
 
-def _weighed(rows: Sequence[Costing]) -> list[Costing]:
+def _add_shares(rows: Sequence[Costing]) -> list[Costing]:
     """Return the rows with their shares: the most expensive first, costs outside kernels last."""
     costs = {id(row.cost): row.cost for row in rows}
     whole = sum([row.cost.weight for row in rows]) if all(cost.has_exact_weight for cost in costs.values()) else 0
@@ -339,7 +339,7 @@ def join_costings(rows: Sequence[Costing]) -> list[Costing]:
     groups: dict[object, list[Costing]] = {}
     for row in rows:
         groups.setdefault(_without_name(row), []).append(row)
-    return _weighed([_sum(group) for group in groups.values()])
+    return _add_shares([_sum(group) for group in groups.values()])
 
 
 def _without_name(row: Costing) -> object:

@@ -5,7 +5,8 @@ the step is the sum of the work and the waits of the compute stream. Durations a
 and for estimates.
 
 Times are integers of 10^-24 s inside, so that sums are exact. A computation entered in the same state of its streams takes the
-same time again. A loop is followed until an iteration begins as the one before it did; the rest counts as that one.
+same time again. A loop is followed until an iteration begins in the same state as the iteration before; the rest counts as
+equal.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ TICKS = 10**24
 """Ticks of a second."""
 
 MAX_ITERATIONS = 64
-"""Iterations of a loop that are followed; the others count as the last of them."""
+"""Limit of followed iterations of a loop; the others count as the last followed iteration."""
 
 MAX_STEPS, MAX_TIMES = 100_000, 20
 """Limits of followed steps: in all, and for each step of the program.
@@ -45,7 +46,7 @@ MOST_TICKS = MAX_FIGURE * TICKS
 """No text makes Python count with integers that grow with it."""
 
 BranchTaken = Literal["first", "last"]
-"""The branch of a conditional that counts: the one that ends first for a bound, else the last."""
+"""The branch of a conditional that counts: the first to end for a bound, else the last to end."""
 
 
 class InstructionTimes(NamedTuple):
@@ -68,7 +69,7 @@ _NOT_RUN = InstructionTimes(0, 0.0, 0.0, 0.0)
 class StreamClock:
     """The time of the compute stream from the start of a computation on, in ticks, and when each other stream is free.
 
-    `compute` is how much of it kernels took.
+    `compute` is the part that kernels took.
     """
 
     free: dict[str, int]
@@ -80,7 +81,7 @@ class StreamClock:
         self.compute += ticks
 
     def issue(self, streams: Sequence[str], ticks: int) -> tuple[int, int]:
-        """Begin and end of what takes so long on all these streams together."""
+        """Return begin and end of work of this duration on all these streams."""
         begin = max([self.now, *(self.free.get(stream, 0) for stream in streams)])
         self.free |= dict.fromkeys(streams, begin + ticks)
         return begin, begin + ticks
@@ -92,7 +93,7 @@ class StreamClock:
         return exposed
 
     def lags(self, streams: Sequence[str]) -> tuple[int, ...]:
-        """Return how much longer than now each stream is busy."""
+        """Return the remaining busy time of each stream."""
         return tuple([max(0, self.free.get(stream, 0) - self.now) for stream in streams])
 
     def pass_over(self, outcome: TimedRun, streams: Sequence[str]) -> None:
@@ -107,9 +108,9 @@ class StreamClock:
 class TimedRun:
     """A run of a computation, entered in a state of its streams, in ticks.
 
-    `passed` is its duration, `compute` the time of kernels of the compute stream in it. `lags`: how much longer each stream is
-    busy. `sites`: window and exposed of what it issues itself. `inner`: the outcomes it runs, with counts. `number` is its
-    index among all followed.
+    `passed` is its duration, `compute` the time of kernels of the compute stream in it. `lags`: the remaining busy time of each
+    stream. `sites`: window and exposed time of the work that it issues itself. `inner`: the outcomes that it runs, with counts.
+    `number` is its index among all followed runs.
     """
 
     computation: str
@@ -151,16 +152,16 @@ class Timeline:
         self._is_cut = False
         self._left = MAX_STEPS + MAX_TIMES * sum(map(len, program.steps.values()))
         self.used = self._streams_used()
-        self.whole = self.outcome(*self._alone(program.entry))
+        self.whole = self.outcome(*self._idle_request(program.entry))
         self._runs = self.runs_within(self.whole)
-        self.computation_runs = _by_computation(self._runs)
+        self.computation_runs = _runs_by_computation(self._runs)
         self._sites = self._sum_sites()
 
     # -- results --------------------------------------------------------------------------------------------------------
 
     @property
     def step(self) -> float:
-        """The whole run: `compute` and what is exposed at all sites."""
+        """The whole run: `compute` plus the exposed time at all sites."""
         return self.whole.passed / TICKS
 
     @property
@@ -175,7 +176,7 @@ class Timeline:
         return next((reason for outcome in self._made if self._runs[outcome] for reason in outcome.reasons), "")
 
     def site(self, place: InstructionPlace) -> InstructionTimes:
-        """Return the times of what is issued at a place; all 0 if nothing is, or if it is never reached."""
+        """Return the times of the work issued at a place; all 0 without work, or if the place is never reached."""
         return self._sites.get(place, _NOT_RUN)
 
     def runs(self, place: InstructionPlace) -> int:
@@ -184,22 +185,22 @@ class Timeline:
 
     def computed_in(self, run: TimedRun) -> dict[InstructionPlace, int]:
         """Return the runs of each kernel of the compute stream in one run of a computation, callees included."""
-        runs = _by_computation(self.runs_within(run))
+        runs = _runs_by_computation(self.runs_within(run))
         steps = ((step, times) for name, times in runs.items() for step in self.program.steps.get(name, ()))
         return {step.place: times for step, times in steps if isinstance(step, ComputeStep)}
 
     def computing(self, step: Step) -> int:
-        """Return the ticks of the compute stream's kernels in one run of a step, with all that it runs."""
+        """Return the ticks of the compute stream's kernels in one run of a step, callees included."""
         if isinstance(step, ComputeStep):
             return self.ticks(step.place)
         if isinstance(step, BranchStep):
-            taken = self.branch_taken(step, StreamClock({}))
-            return 0 if taken is None else taken.compute
-        each = [self.outcome(*self._alone(name)).compute for name in called_by(step)]
+            branch = self.branch_taken(step, StreamClock({}))
+            return 0 if branch is None else branch.compute
+        ticks = [self.outcome(*self._idle_request(name)).compute for name in called_by(step)]
         if isinstance(step, LoopStep):
-            condition, body = each
+            condition, body = ticks
             return (condition + body) * (1 if step.trips is None else step.trips) + condition
-        return sum(each)
+        return sum(ticks)
 
     # -- following ------------------------------------------------------------------------------------------------------
 
@@ -213,9 +214,9 @@ class Timeline:
     def parallel_run(self, place: InstructionPlace) -> TimedRun | None:
         """Return one run of a computation issued at a place; None if there is none, or if it was not reached."""
         name = self.program.parallel.get(place)
-        return None if name is None else self._known.get(self._alone(name))
+        return None if name is None else self._known.get(self._idle_request(name))
 
-    def _alone(self, name: str) -> _Request:
+    def _idle_request(self, name: str) -> _Request:
         """Make the request for a computation that is entered when all streams are free."""
         return name, (0,) * len(self.used.get(name, ()))
 
@@ -262,7 +263,7 @@ class Timeline:
         return cached
 
     def _walk(self, request: _Request) -> _Walk:
-        """Follow one run of a computation, and ask for the runs of those that it runs."""
+        """Follow one run of a computation, and request the runs of its callees."""
         name, lags = request
         used = self.used.get(name, ())
         clock = StreamClock(dict(zip(used, lags, strict=True)))
@@ -277,7 +278,7 @@ class Timeline:
                 before = clock.compute
                 computation = self.program.parallel.get(step.place)
                 if computation is not None:
-                    self._ticks[step.place] = (yield self._alone(computation)).passed
+                    self._ticks[step.place] = (yield self._idle_request(computation)).passed
                 _, end = clock.issue(self.streams(step.place), self.ticks(step.place))
                 if step.waits:
                     result.sites[step.place] = 0, clock.wait(end)
@@ -316,7 +317,7 @@ class Timeline:
     def _iterations(
         self, step: LoopStep, clock: StreamClock, result: TimedRun, trips: int
     ) -> Generator[_Request, TimedRun, None]:
-        """Follow `trips` runs of a loop's body, each after one of its condition."""
+        """Follow `trips` runs of a loop's body, each after a run of its condition."""
         used = tuple(dict.fromkeys((*self.used.get(step.condition, ()), *self.used.get(step.body, ()))))
         lags: tuple[int, ...] | None = None
         for done in range(trips):
@@ -335,7 +336,7 @@ class Timeline:
     def _rest_of_loop(
         self, step: LoopStep, clock: StreamClock, result: TimedRun, times: int
     ) -> Generator[_Request, TimedRun, None]:
-        """Follow iterations that all equal the next one, by which a stream falls behind or catches up each time."""
+        """Follow iterations that all equal the next iteration. Each time a stream falls behind or catches up."""
         iteration = TimedRun(step.place[0])
         entry = StreamClock(dict(clock.free), clock.now)
         yield from self._run(step.condition, entry, iteration)
@@ -356,11 +357,11 @@ class Timeline:
         ends = []
         for name in step.branches:
             ends.append((yield name, clock.lags(self.used.get(name, ()))))
-        taken = self._taken(ends)
-        if taken is None:
+        branch = self._taken(ends)
+        if branch is None:
             return
-        clock.pass_over(taken, self.used.get(taken.computation, ()))
-        result.inner.append((taken, 1))
+        clock.pass_over(branch, self.used.get(branch.computation, ()))
+        result.inner.append((branch, 1))
         if len({(end.passed, end.compute) for end in ends}) > 1:
             result.reasons.append(f"{step.place[2]} (line {step.place[1]}) runs only one of its branches, which differ")
 
@@ -380,15 +381,15 @@ class Timeline:
         answer: TimedRun | None = None
         while True:
             try:
-                asked = next(walk) if answer is None else walk.send(answer)
+                request = next(walk) if answer is None else walk.send(answer)
             except StopIteration:
                 return
-            answer = self.outcome(*asked)
+            answer = self.outcome(*request)
 
     # -- sums -----------------------------------------------------------------------------------------------------------
 
     def _streams_used(self) -> dict[str, tuple[str, ...]]:
-        """Return the streams that a run of each computation uses, with those of the computations that it runs."""
+        """Return the streams that a run of each computation uses, callees included."""
         steps = self.program.steps
         used: dict[str, dict[str, None]] = {name: {} for name in steps}
         callers: dict[str, list[str]] = {name: [] for name in steps}
@@ -409,7 +410,7 @@ class Timeline:
         return {name: tuple(streams) for name, streams in used.items() if streams}
 
     def runs_within(self, whole: TimedRun) -> Counter[TimedRun]:
-        """Return the number of runs of each outcome within one."""
+        """Return the number of runs of each outcome within one outcome."""
         reached, waiting = {whole}, [whole]
         while waiting:
             new = {inner for inner, _ in waiting.pop().inner} - reached
@@ -417,8 +418,8 @@ class Timeline:
             waiting += new
         runs: Counter[TimedRun] = Counter({whole: 1})
         for outcome in sorted(reached, key=attrgetter("number"), reverse=True):  # callees are made before their callers
-            for inner, each in outcome.inner:
-                runs[inner] = min(runs[inner] + runs[outcome] * each, MAX_FIGURE)
+            for inner, count in outcome.inner:
+                runs[inner] = min(runs[inner] + runs[outcome] * count, MAX_FIGURE)
         return runs
 
     def _sum_sites(self) -> dict[InstructionPlace, InstructionTimes]:
@@ -435,7 +436,7 @@ class Timeline:
         }
 
 
-def _by_computation(runs: Mapping[TimedRun, int]) -> Counter[str]:
+def _runs_by_computation(runs: Mapping[TimedRun, int]) -> Counter[str]:
     """Return the number of runs of each computation in these runs."""
     total: Counter[str] = Counter()
     for run, times in runs.items():

@@ -22,8 +22,8 @@ EventKind = Literal["kernel", "issued", "wait", "iteration", "iterations"]
 class StreamEvent(NamedTuple):
     """An event of a stream from `begin` to `end`, in seconds.
 
-    `place` is that of the instruction, of the work that a wait waits for, or of the loop of iterations. `iterations` is the
-    number of them in one event.
+    `place` is the place of the instruction, of the awaited work, or of the loop of iterations. `iterations` is their number in
+    one event.
     """
 
     stream: str
@@ -35,7 +35,7 @@ class StreamEvent(NamedTuple):
 
 
 class _Iterations(NamedTuple):
-    """Iterations of a loop have ended, the first of which began at a time."""
+    """Iterations of a loop have ended. The first of them began at this time."""
 
     loop: InstructionPlace
     begin: int
@@ -52,14 +52,14 @@ def timeline_events(timeline: Timeline, limit: int = MAX_EVENTS, unrolled: int =
 
 
 class _EventFrame(NamedTuple):
-    """A run of a computation, or a loop, that is gone on with, and when what it issued ends."""
+    """A run of a computation or loop to continue, and the ends of its issued work."""
 
     steps: Iterator[Step | _Iterations]
     issued: dict[InstructionPlace, int]
 
 
 class _EventWalk:
-    """The walk through the program, with one clock for all that runs."""
+    """The walk through the program, with one clock for all runs."""
 
     def __init__(self, timeline: Timeline, limit: int, unrolled: int) -> None:
         self._timeline = timeline
@@ -109,9 +109,9 @@ class _EventWalk:
         elif isinstance(step, CallStep):
             self._enter(step.computation)
         else:
-            taken = timeline.branch_taken(step, clock)
-            if taken is not None:
-                self._enter(taken.computation)
+            branch = timeline.branch_taken(step, clock)
+            if branch is not None:
+                self._enter(branch.computation)
 
     def _wait(self, place: InstructionPlace, issued: dict[InstructionPlace, int]) -> Iterator[StreamEvent]:
         begin = self._clock.now

@@ -1,8 +1,8 @@
 """Timelines of a module on an accelerator, by bounds and by estimates; compute that can hide collectives.
 
-A timeline says what each kernel and each collective adds to the step: kernels of the compute stream, and exposed time. An
-asynchronous copy, or another computation off the compute stream, counts among the kernels by its exposed time. If the text is
-no schedule, nothing is known to hide anything. Kernels then run one after the other, and collectives are in no step.
+A timeline gives the time that each kernel and each collective adds to the step: kernels of the compute stream, and exposed
+time. An asynchronous copy, or another computation off the compute stream, counts among the kernels by its exposed time. If the
+text is no schedule, nothing is known to hide anything. Kernels then run one after the other, and collectives are in no step.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from hlo_inspect.graph.view import View, Views, operands_first
 class TimedStep:
     """A step of a program.
 
-    `seconds` are those of one run of each kernel and collective by place, if known; `streams` those of a collective.
+    `seconds` are the seconds of one run of each kernel and collective by place, if known; `streams` are the streams of each
+    collective.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class TimedStep:
     # -- each -----------------------------------------------------------------------------------------------------------
 
     def kernel_seconds(self, kernel: Kernel) -> float:
-        """Return the time that all runs of a kernel add to the step; for a collective that of its runs, hidden or not."""
+        """Return the time that all runs of a kernel add to the step; for a collective the time of its runs, hidden or not."""
         position = kernel.place
         collective = self.collective_at(position)
         if collective is not None:
@@ -88,7 +89,7 @@ class TimedStep:
         if position in self.work.issued:
             return self.timeline.site(position)
         inner = place(collective.inner)
-        runs = self._computed_beside.get(inner, self.timeline.runs(position))
+        runs = self._parallel_runs.get(inner, self.timeline.runs(position))
         return InstructionTimes(runs, runs * self._seconds[position], 0.0, self._exposed.get(inner, 0.0))
 
     @cached_property
@@ -98,7 +99,10 @@ class TimedStep:
 
     @cached_property
     def _exposed(self) -> Mapping[InstructionPlace, float]:
-        """The exposed time by instruction. That of a computation off the compute stream is split by the times inside."""
+        """The exposed time by instruction.
+
+        The exposed time of a computation off the compute stream is split by the times inside.
+        """
         seconds_at: defaultdict[InstructionPlace, float] = defaultdict(float)
         for position in self.work.issued:
             exposed = self.timeline.site(position).exposed
@@ -116,7 +120,7 @@ class TimedStep:
         return {inner: ticks_inside / whole for inner, ticks_inside in ticks.items()} if whole else {position: 1.0}
 
     @cached_property
-    def _computed_beside(self) -> Mapping[InstructionPlace, int]:
+    def _parallel_runs(self) -> Mapping[InstructionPlace, int]:
         """The runs of instructions in computations off the compute stream."""
         counts: Counter[InstructionPlace] = Counter()
         for position in self.work.program.parallel:
@@ -127,9 +131,9 @@ class TimedStep:
 
 
 class Timelines(NamedTuple):
-    """`bound`: at durations that nothing can be below, a lower bound for this schedule; `estimate`: at those of the model.
+    """`bound` has the shortest possible durations: it is a lower bound for this schedule.
 
-    `is_scheduled`: whether the text is a schedule.
+    `estimate` has the durations of the model. `is_scheduled`: True if the text is a schedule.
     """
 
     bound: TimedStep
@@ -140,7 +144,7 @@ class Timelines(NamedTuple):
 def find_timelines(
     work: IssuedWork, kernels: KernelTimes, collectives: Mapping[InstructionPlace, CollectiveTime], *, is_scheduled: bool
 ) -> Timelines:
-    """Return the timelines of a program with the times of its kernels and those of its collectives by place."""
+    """Return the timelines of a program with the times of its kernels, and of its collectives by place."""
 
     def streams(collective: Collective) -> Sequence[str]:
         return collectives[place(collective.start)].streams
@@ -164,7 +168,7 @@ def find_timelines(
 
 
 class IndependentCompute(NamedTuple):
-    """Seconds of the compute stream in all runs of a collective's computation, and the instruction that takes most of them."""
+    """Seconds of the compute stream in all runs of a collective's computation, and the instruction with most of them."""
 
     seconds: float
     longest: str
@@ -190,14 +194,14 @@ def independent_computes(step: TimedStep, views: Views, collectives: Sequence[Co
 def _in_computation(
     step: TimedStep, view: View, starts: Sequence[InstructionPlace]
 ) -> dict[InstructionPlace, IndependentCompute]:
-    """Return the compute that could hide the collectives that start at these places of one computation."""
+    """Return the compute that could hide each collective that starts at these places of one computation."""
     timeline, steps = step.timeline, step.work.program.steps[starts[0][0]]
     rows = {position: row for row, position in enumerate(zip(repeat(starts[0][0]), view.lines, view.names))}
     dones = {
         schedule_step.place: schedule_step.done for schedule_step in reversed(steps) if isinstance(schedule_step, WaitStep)
     }
-    tied = _tied(view, [(rows[start], rows[dones.get(start, start)]) for start in starts])
-    whole: Counter[int] = Counter()  # by the collectives that the steps are tied to, as bits
+    tied = _tied_collectives(view, [(rows[start], rows[dones.get(start, start)]) for start in starts])
+    whole: Counter[int] = Counter()  # by the collectives to which the steps are tied, as bits
     longest: dict[int, tuple[int, str]] = {}
     for schedule_step in steps:
         ticks = timeline.computing(schedule_step)
@@ -213,7 +217,7 @@ def _in_computation(
     return computes
 
 
-def _tied(view: View, collectives: Sequence[tuple[int, int]]) -> list[int]:
+def _tied_collectives(view: View, collectives: Sequence[tuple[int, int]]) -> list[int]:
     """Return, as bits for each row, the collectives that depend on it at the start or that it depends on at the end.
 
     A row is tied to a collective if it makes an operand of its start or uses the result of its end. `collectives` are the rows
@@ -237,7 +241,10 @@ def _tied(view: View, collectives: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def _operands_first(view: View) -> Sequence[int]:
-    """Return the rows with operands before users: in the order of the text, unless that is no schedule despite its header."""
+    """Return the rows, operands before users.
+
+    This is the order of the text, unless the text is no schedule despite its header.
+    """
     rows = range(len(view.rows))
     if all(operand is None or operand < row for row in rows for operand in view.operand_rows(row)):
         return rows

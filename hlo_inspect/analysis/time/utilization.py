@@ -1,7 +1,7 @@
 """Busy time of each resource in one step, the bottleneck, and the bound of model FLOPs utilization (MFU).
 
-MFU counts the FLOPs that a model needs: matrix multiplications without recompute, and of attention what static masks let
-through. See appendix B of "PaLM: Scaling Language Modeling with Pathways" (2022). Each counts at the peak of its unit and
+MFU counts the FLOPs that a model needs: matrix multiplications without recompute, and the part of attention that static masks
+let through. See appendix B of "PaLM: Scaling Language Modeling with Pathways" (2022). Each counts at the peak of its unit and
 type.
 """
 
@@ -72,7 +72,7 @@ _MATMUL_FLOPS = FIGURES.index("matmul_flops")
 
 
 def model_seconds(cost: ModuleCost, times: KernelTimes) -> Seconds:
-    """Return the time of the FLOPs that count, at the peaks."""
+    """Return the time of the FLOPs that MFU counts, at the peaks."""
     tally = cost.tally("phase")
     reason = tally.bounds("matmul_flops").reason
     seconds, fastest = 0.0, 0.0

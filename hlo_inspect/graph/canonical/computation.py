@@ -20,10 +20,10 @@ _ROUNDS = 8
 """Limit of rounds in which the colours of rows spread to their neighbours."""
 
 _MAX_TRIED = 100_000
-"""Limit of rows that are visited to tell rows with equal neighbours apart, in all attempts together."""
+"""Limit of visited rows, over all attempts to separate rows with equal neighbours."""
 
 _Users = dict[int, dict[int, list[int]]]
-"""The users of each row, with the numbers of the operands that are this row."""
+"""The users of each row, with the operand numbers at which they use the row."""
 
 _Colours = dict[int, int]
 """Numbers that tell rows apart."""
@@ -32,8 +32,8 @@ _Colours = dict[int, int]
 class Traversal:
     """Order the rows of a computation independently of the order of the text.
 
-    `before` are the rows that each row uses. `dataflow` tells the rows apart. `interchangeable` has the rows that use equal
-    rows in no order of their own. It maps each to the numbers of its operands; equal operands have one number.
+    `before` are the rows that each row uses. `dataflow` tells the rows apart. `interchangeable` maps each row that uses equal
+    rows in arbitrary order to the numbers of its operands; equal operands have one number.
     """
 
     def __init__(
@@ -50,9 +50,9 @@ class Traversal:
         self._left = _MAX_TRIED
 
     def order(self, starts: Sequence[int]) -> list[int]:
-        """Return the rows, each behind the rows that it uses.
+        """Return the rows, operands before users.
 
-        First come the rows that `starts` are made of. Then come their users, in the order of the first row that they use, then
+        First come `starts` with the rows that they depend on. Then come their users, in the order of their first operand, then
         unconnected rows.
         """
         if self._interchangeable:
@@ -72,7 +72,7 @@ class Traversal:
     def _reach_rest(self) -> None:
         rest = [row for row in range(len(self._dependencies)) if row not in self._places]
         users = self._users(rest)
-        colours = self._refined(rest, users, {row: self._dataflow[row] for row in rest})
+        colours = self._refine_colours(rest, users, {row: self._dataflow[row] for row in rest})
         ranks = self._ranks(rest, users, colours)
 
         def reach_users(done: int) -> None:
@@ -95,12 +95,12 @@ class Traversal:
         return [self._places.get(used, last) for used in self._dependencies[row][:_COMPARED]]
 
     def _sort_interchangeable(self, starts: Sequence[int]) -> None:
-        """Sort the equal rows that a row uses in no order of their own by what becomes of them."""
+        """Sort the equal rows that a row uses in arbitrary order by their users."""
         rows = range(len(self._dependencies))
         users = self._users(rows)
         colours = dict(enumerate(self._dataflow))
         colours |= {row: numbers_hash([colours[row], number]) for number, row in enumerate(starts)}
-        colours = self._refined(rows, users, colours)
+        colours = self._refine_colours(rows, users, colours)
         ranks = self._ranks(rows, users, colours)
         sorted_before = list(self._dependencies)
         for row, numbers in self._interchangeable.items():
@@ -118,8 +118,11 @@ class Traversal:
                 users.setdefault(used, {}).setdefault(row, []).append(number)
         return users
 
-    def _refined(self, rows: Sequence[int], users: _Users, colours: _Colours) -> _Colours:
-        """Mix into the colour of each unreached row those of its operands and users, until that tells no more rows apart."""
+    def _refine_colours(self, rows: Sequence[int], users: _Users, colours: _Colours) -> _Colours:
+        """Mix the colours of operands and users into the colour of each unreached row.
+
+        Stop when this separates no more rows.
+        """
         upwards = [row for row in operands_first(rows, self._dependencies.__getitem__) if row not in self._places]
         downwards = list(operands_first(rows, lambda row: users.get(row, ())))
         told_apart = 0
@@ -138,7 +141,7 @@ class Traversal:
         return colours
 
     def _ranks(self, rows: Sequence[int], users: _Users, colours: _Colours) -> dict[int, tuple[int, int, int]]:
-        """Rank rows of equal colours: by the connected part of these rows that they are in, and within it."""
+        """Rank rows of equal colours: first by their connected part, then within it."""
         ranks: dict[int, tuple[int, int, int]] = {}
         if len(set(colours.values())) == len(colours):
             return ranks
@@ -148,21 +151,21 @@ class Traversal:
             part = {row: colours[row]}
             waiting = [row]
             for member in waiting:
-                near = {
+                neighbours = {
                     other for other in (*self._dependencies[member], *users.get(member, ())) if other in colours
                 } - part.keys()
-                part |= {other: colours[other] for other in near}
-                waiting += near
-            part = self._told_apart(part, users)
+                part |= {other: colours[other] for other in neighbours}
+                waiting += neighbours
+            part = self._separate_rows(part, users)
             signature = numbers_hash(sorted(part.values()))
             ranks |= {member: (signature, row, colour) for member, colour in part.items()}
         return ranks
 
-    def _told_apart(self, part: _Colours, users: _Users) -> _Colours:
-        """Give different colours to the rows of a connected part, but for those with the same operands and users.
+    def _separate_rows(self, part: _Colours, users: _Users) -> _Colours:
+        """Give different colours to the rows of a connected part.
 
-        It marks one of several equal rows and spreads the colours again. Of equal rows the one that gives the lowest colours
-        counts.
+        Rows with the same operands and users keep one colour. It marks one of several equal rows and spreads the colours again.
+        It keeps the mark that gives the lowest colours.
         """
         while True:
             equal: dict[int, dict[tuple[tuple[int, ...], tuple[int, ...]], int]] = {}
@@ -173,7 +176,8 @@ class Traversal:
                 return part
             self._left -= len(part) * len(equal[tied])
             tries = [
-                self._refined(list(part), users, part | {row: numbers_hash([part[row], 1])}) for row in equal[tied].values()
+                self._refine_colours(list(part), users, part | {row: numbers_hash([part[row], 1])})
+                for row in equal[tied].values()
             ]
             part = min(tries, key=lambda colours: sorted(colours.values()))
 
@@ -210,7 +214,7 @@ class CanonicalComputation:
 
     @cached_property
     def callees(self) -> list[str]:
-        """The computations that are called, in the order of the rows, each once."""
+        """The called computations in the order of the rows, each once."""
         return list(
             dict.fromkeys(name for spelling in self.spellings for callees in spelling.callees for name in callees.names)
         )
@@ -231,7 +235,7 @@ class CanonicalComputation:
 
     @cached_property
     def local(self) -> list[int]:
-        """Hash of each row by itself: shape, opcode, literal, attributes, and the fingerprints of its callees."""
+        """Hash of each row without its operands: shape, opcode, literal, attributes, and the fingerprints of its callees."""
         cache, hashes = self._cache, []
         for shape, opcode, _, literal, attributes, callees, _, channel, rest in self.spellings:
             called = [(attribute, [self._callee(name) for name in names]) for attribute, names, _ in callees] if callees else ()
@@ -266,7 +270,7 @@ class CanonicalComputation:
 
     @cached_property
     def topological_order(self) -> Sequence[int]:
-        """The rows, each behind its operands and predecessors; in the order of the text if that fits."""
+        """The rows, operands and predecessors before users; in the order of the text if that order fits."""
         rows = range(len(self.spellings))
         if all(max(before, default=-1) < row for row, before in enumerate(self._dependencies)):
             return rows
@@ -276,8 +280,8 @@ class CanonicalComputation:
     def _dependencies(self) -> list[Sequence[int]]:
         """The operands of each row that the computation defines, and its predecessors behind them."""
         return [
-            [*defined(rows), *more] if None in rows or more else cast("tuple[int, ...]", rows)
-            for rows, more in zip(self.operands, self.predecessors, strict=True)
+            [*defined(rows), *predecessors] if None in rows or predecessors else cast("tuple[int, ...]", rows)
+            for rows, predecessors in zip(self.operands, self.predecessors, strict=True)
         ]
 
     @cached_property
@@ -298,9 +302,9 @@ class CanonicalComputation:
 
     @cached_property
     def canonical_order(self) -> Sequence[int]:
-        """The rows in an order that does not depend on that of the text.
+        """The rows in an order that does not depend on the order of the text.
 
-        Parameters come first, by number; then each row behind the rows that it uses.
+        Parameters come first, by number; then the other rows, operands before users.
         """
         dataflow = self.dataflow
         parameters = [index for index, opcode in enumerate(self.view.opcodes) if opcode == "parameter"]

@@ -67,7 +67,7 @@ class CanonicalModule:
         speller = Speller(layouts=self.layouts)
         for name in self.module.computations:
             fingerprint = self._views.fingerprints.get(name) if name != entry else None
-            if fingerprint is not None and not self._views.fingerprints.is_alone(name):
+            if fingerprint is not None and not self._views.fingerprints.differs_only_in_names(name):
                 fingerprint = None
             canonical = unnamed.get(fingerprint) if fingerprint is not None else None
             if canonical is None:
@@ -121,8 +121,8 @@ class CanonicalModule:
 class CanonicalText:
     """The text of a module.
 
-    If it `is_scheduled`, it keeps the order of the lines. Else each line stands behind the lines that it uses, in an order that
-    does not depend on that of the text. With `metadata` it keeps the origins of instructions.
+    If the module `is_scheduled`, the text keeps the order of the lines. Otherwise operands stand before users, in an order that
+    does not depend on the order of the module's text. With `metadata` the text keeps the origins of instructions.
     """
 
     def __init__(self, canonical: CanonicalModule, *, is_scheduled: bool, metadata: bool = False) -> None:
@@ -185,8 +185,8 @@ class CanonicalText:
 
         order = list(operands_first([entry] if entry is not None else [], callees))
         rest = sorted(defined.difference(order), key=lambda name: (self._canonical.computation(name).fingerprint, name))
-        taken = set(order)
-        later = [name for name in operands_first(rest, callees) if name not in taken]
+        used_names = set(order)
+        later = [name for name in operands_first(rest, callees) if name not in used_names]
         order[-1:-1] = later
         counts: Counter[str] = Counter()
         names: dict[str, str] = {}
@@ -201,7 +201,7 @@ class CanonicalText:
 
     @cached_property
     def _threads(self) -> dict[str, str]:
-        """The threads of the computations that do not run on the main one."""
+        """The threads of the computations that do not run on the main thread."""
         threads: dict[str, str] = {}
         for name in reversed(self._names):
             own = threads.get(name, "")
@@ -232,7 +232,7 @@ class CanonicalText:
         return Counter(id(self._canonical.computation(name)) for name in self._names)
 
     def _is_repeated(self, name: str) -> bool:
-        """Return True if several computations have the lines of this one."""
+        """Return True if another computation has the same lines."""
         return not self._metadata and self._uses[id(self._canonical.computation(name))] > 1
 
     def _kept_body(self, name: str) -> list[str]:
@@ -251,13 +251,13 @@ class CanonicalText:
         view = self._canonical.view(name) if self._metadata else None
         for row in order:
             spelling = computation.spellings[row] if view is None else self._speller.spell(view, row)
-            inside = spelling.literal or _operands(computation, row, spelling.operands, names)
+            content = spelling.literal or _operands(computation, row, spelling.operands, names)
             attributes = self._attributes(
                 spelling, [names[row] for row in sorted(computation.predecessors[row], key=places.__getitem__)]
             )
             head = f"{spelling.shape} {spelling.opcode}" if spelling.shape else spelling.opcode
             mark = "ROOT " if row == root else ""
-            yield f"  {mark}%{names[row]} = {head}({inside}){attributes}{spelling.rest}\n"
+            yield f"  {mark}%{names[row]} = {head}({content}){attributes}{spelling.rest}\n"
 
     def _attributes(self, spelling: Spelling, predecessors: Sequence[str]) -> str:
         if not (spelling.callees or predecessors or spelling.channel):
@@ -298,7 +298,7 @@ def _instruction_names(computation: CanonicalComputation, order: Sequence[int]) 
 def _operands(computation: CanonicalComputation, row: int, uses: Sequence[Operand], names: Sequence[str]) -> str:
     """Return the operands of a row in canonical names.
 
-    An operand has its shape if its definition, or the shape of that, is left out.
+    An operand has its shape if its definition, or the shape of its definition, is left out.
     """
     rows = computation.operands[row]
     if not uses:

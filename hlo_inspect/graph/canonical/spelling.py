@@ -1,6 +1,6 @@
 """The content of an instruction without names: shape, opcode, operands, and attributes without metadata.
 
-Printers differ in the shapes of operands that they repeat, in white space and in comments; none of that is kept.
+Printers differ in white space, in comments, and in the operand shapes that they repeat; a spelling keeps none of these.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Spelling(NamedTuple):
     """The content of one instruction.
 
     `shape` is empty if it is left out. `operands` is empty if each operand is just the name of an instruction. `literal` is the
-    content of a constant, or the number of a parameter. `attributes` are sorted pairs of name and text, without those that hold
-    names. `rest` is the text that cannot be read as attributes.
+    content of a constant, or the number of a parameter. `attributes` are sorted pairs of name and text, without attributes that
+    hold names. `rest` is the text that cannot be read as attributes.
     """
 
     shape: str
@@ -70,7 +70,7 @@ class Spelling(NamedTuple):
 class _Attributes(NamedTuple):
     """The attributes of a form as a `Spelling` has them.
 
-    Callees and channel are a text, or the number of the place that holds it.
+    Callees and channel are a text, or the number of the place of that text in the form.
     """
 
     attributes: Texts
@@ -117,7 +117,7 @@ class Speller:
     def _parts(self, form: AttributeForm[Any], places: tuple[str, ...]) -> _Parts | None:
         """Return the attributes as a `Spelling` has them; None if they cannot be read.
 
-        The part that instructions of one form share is read once.
+        It reads the shared part of instructions of one form once.
         """
         if form not in self._forms:
             self._forms[form] = self._form_spelling(form)
@@ -129,7 +129,7 @@ class Speller:
         callees = []
         for attribute, in_form, number in attributes.callees:
             text = in_form if number is None else places[number]
-            names = () if "=" in text else tuple(_NAME.findall(text))  # what is still in place is too deep in others to be read
+            names = () if "=" in text else tuple(_NAME.findall(text))  # the remaining names are nested too deep to be read
             callees.append(Callees(attribute, names, text.startswith("{")))
         in_form, number = attributes.channel
         return attributes.attributes, tuple(callees), attributes.predecessors, in_form if number is None else places[number]

@@ -23,7 +23,7 @@ _LEFT_OUT = (opcodes_that_are("relayout") - {"transpose"}) | {"broadcast", "opt-
 _AS_THEY_ARE = (NAMING - {"tuple"}) | {"copy"}
 _REDUCING = opcodes_that_are("reduction") - STARTING_COLLECTIVES
 _FIRST_ONLY = dict.fromkeys(_REDUCING | {"dynamic-slice", "pad"}, 1) | {"dynamic-update-slice": 2}
-"""The number of operands that are shown; indices and initial values are not."""
+"""The number of shown operands; indices and initial values are not shown."""
 _LONGEST_LITERAL = 24
 
 Text = tuple[str, int]
@@ -31,7 +31,7 @@ Text = tuple[str, int]
 
 
 def scalar_text(view: View, row: int | None) -> str:
-    """Return the value of a scalar constant; empty for everything else."""
+    """Return the value of a scalar constant; empty for any other row."""
     if row is None or view.opcodes[row] != "constant":
         return ""
     shape = view.shapes[row]
@@ -66,15 +66,15 @@ class FusionExpressions:
         if len(computed) > MAX_OUTPUTS:
             texts.append(f"{len(computed) - MAX_OUTPUTS} more")
         if len(computed) < len(results):
-            same = len(results) - len(computed)
-            texts.append(f"{same} operand{'s' if same > 1 else ''} as {'they are' if same > 1 else 'it is'}")
+            left_out = len(results) - len(computed)
+            texts.append(f"{left_out} operand{'s' if left_out > 1 else ''} as {'they are' if left_out > 1 else 'it is'}")
         return "; ".join(texts)
 
 
 class _Writer:
     """Write the expressions of one computation and of those that it fuses.
 
-    `left` holds how many more instructions may be written.
+    `left` holds the number of instructions that may still be written.
     """
 
     def __init__(self, views: Views, view: View, arguments: Sequence[Text], left: list[int]) -> None:
@@ -131,11 +131,11 @@ class _Writer:
         if opcode == "slice" and len(operands) == 1:
             return f"{_bracketed(operands[0], _ATOM)}[{self._ranges(row)}]", _ATOM
         if opcode == "fusion":
-            return self._fused(row, operands, depth)
+            return self._write_fusion(row, operands, depth)
         shown = operands[: _FIRST_ONLY.get(opcode, len(operands))]
         return f"{self._function(row, opcode)}({', '.join(text for text, _ in shown)})", _ATOM
 
-    def _fused(self, row: int, operands: Sequence[Text], depth: int) -> Text:
+    def _write_fusion(self, row: int, operands: Sequence[Text], depth: int) -> Text:
         """Write a fusion inside of a fusion as its root."""
         callee = self._view.instruction_at(row).callee("calls")
         view = self._views.for_computation(callee) if callee is not None and callee in self._views.computations else None

@@ -1,8 +1,8 @@
 """The graph of the instructions of a step.
 
 It is the graph of the step's values (`graph/value_graph.py`), seen as instructions. A fusion is one instruction, and so is the
-start of an asynchronous computation that holds only one. Paths inside of an instruction have no length. So the arrays of a loop
-or of a combined collective keep their operands apart.
+start of an asynchronous computation with a single instruction. Paths inside of an instruction have no length. So the arrays of
+a loop or of a combined collective keep their operands apart.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class InstructionGraph:
         return reads
 
     def number(self, place: RowPlace) -> int | None:
-        """Return the number of an instruction; None if it makes no array by itself."""
+        """Return the number of an instruction; None if it only names or passes on arrays."""
         return self._numbers.get(place)
 
     def view(self, number: int) -> View:
@@ -84,7 +84,7 @@ class InstructionGraph:
 
     # -- from instructions to nodes and back ----------------------------------------------------------------------------
 
-    def made_by(self, place: RowPlace) -> list[int]:
+    def nodes_made_by(self, place: RowPlace) -> list[int]:
         """Return the nodes that an instruction makes; none if it only names or passes on arrays."""
         number = self.number(place)
         return [] if number is None else self._made[number]
@@ -96,14 +96,17 @@ class InstructionGraph:
             made[number].append(node)
         return made
 
-    def handed_on_by(self, place: RowPlace) -> list[int]:
+    def result_nodes(self, place: RowPlace) -> list[int]:
         """Return the nodes of an instruction's result, in all calls of its computation."""
         frames = self._values.frames_by_name.get(place.computation, ())
         return list(dict.fromkeys(node for frame in frames for node in nodes_in(frame.value(place.row))))
 
     def maker(self, place: RowPlace) -> int | None:
-        """Return the single other instruction that makes the arrays that this one passes on; else None."""
-        makers = {self.instruction_of[node] for node in self.handed_on_by(place)}
+        """Return the only instruction that makes the arrays which this instruction passes on.
+
+        Return None if several make them, or the instruction itself.
+        """
+        makers = {self.instruction_of[node] for node in self.result_nodes(place)}
         number = makers.pop() if len(makers) == 1 else None
         return None if number is None or self.places[number] == place else number
 
@@ -135,13 +138,13 @@ class InstructionGraph:
             yield ReachedNode(node, so_far, before[node])
             instruction = self.instruction_of[node]
             for other in edges[node]:
-                further = so_far + (self.instruction_of[other] != instruction)
-                if other not in steps or further < steps[other]:
-                    steps[other], before[other] = further, node
-                    if further > so_far:
-                        waiting.append((other, further))
+                distance = so_far + (self.instruction_of[other] != instruction)
+                if other not in steps or distance < steps[other]:
+                    steps[other], before[other] = distance, node
+                    if distance > so_far:
+                        waiting.append((other, distance))
                     else:
-                        waiting.appendleft((other, further))
+                        waiting.appendleft((other, distance))
 
 
 def _leaves(value: Value) -> Iterator[tuple[ShapeIndex, int]]:
@@ -156,7 +159,7 @@ def _leaves(value: Value) -> Iterator[tuple[ShapeIndex, int]]:
 
 
 def _owners(values: ValueGraph, opened: Collection[str]) -> list[RowPlace | None]:
-    """Return for each call the instruction that it counts as; None if its rows are instructions of their own."""
+    """Return for each call the instruction that stands for it; None if its rows count as separate instructions."""
     owners: list[RowPlace | None] = []
     for frame in values.frames:
         owner = None
@@ -195,10 +198,10 @@ def graph_around(
 ) -> InstructionGraph:
     """Return the graph of one run of the entry.
 
-    If the entry runs none of the instructions, return that of the computation of the first one. Fused computations around them
+    If the entry runs none of the instructions, return the graph of the first one's computation. Fused computations around them
     are opened. `calling` has the callers of each computation.
     """
-    opened = _fused_around(calling, dict.fromkeys(place.computation for place in places))
+    opened = _enclosing_fusions(calling, dict.fromkeys(place.computation for place in places))
     if module.entry is not None:
         graph = InstructionGraph(views, module.entry.name, opened)
         if any(place.computation in graph.computations for place in places):
@@ -206,8 +209,8 @@ def graph_around(
     return InstructionGraph(views, places[0].computation, opened)
 
 
-def _fused_around(calling: Mapping[str, Sequence[Instruction]], computations: Iterable[str]) -> frozenset[str]:
-    """Return the computations, and those of the fusions around them."""
+def _enclosing_fusions(calling: Mapping[str, Sequence[Instruction]], computations: Iterable[str]) -> frozenset[str]:
+    """Return the computations, and the computations of the fusions around them."""
     opened = dict.fromkeys(computations)
     waiting = list(opened)
     for name in waiting:

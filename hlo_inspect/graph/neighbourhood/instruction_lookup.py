@@ -18,7 +18,7 @@ _ELEMENT = lazy_pattern(r"\{[\d,]*+\}$", re.ASCII)
 _NUMBER = lazy_pattern(r"(?:\.\d++)++$", re.ASCII)
 _PLAIN = lazy_pattern(r"[\w./\- ]++", re.ASCII)
 _MOST_COMPARED = 20_000
-"""Above this number of names, the nearest are sought among those with the same first letters."""
+"""Above this number of names, the search for the nearest is limited to names with the same first letters."""
 
 
 class RowPlace(NamedTuple):
@@ -28,13 +28,13 @@ class RowPlace(NamedTuple):
     row: int
 
 
-def find_rows(module: Module, views: Views, asked: str) -> list[RowPlace]:
-    """Return the rows that `asked` names, in the order of the text.
+def find_rows(module: Module, views: Views, query: str) -> list[RowPlace]:
+    """Return the rows that `query` names, in the order of the text.
 
     It is a name (in any computation), a line number, an opcode, an op_name, or a pattern with `*` for any text. Raise
     NoSuchInstructionError if nothing fits. Names may be as tables print them: `%name`, `name{0}`, `fusion.* × 24`.
     """
-    text = _plain(asked)
+    text = _strip_additions(query)
     if text.isascii() and text.isdigit():
         return [_on_line(module, views, int(text[:18]))]
     if WILDCARD in text:
@@ -48,10 +48,10 @@ def find_rows(module: Module, views: Views, asked: str) -> list[RowPlace]:
     return places
 
 
-def _plain(asked: str) -> str:
+def _strip_additions(query: str) -> str:
     """Return the text to look up, without the additions of tables around a name."""
-    match = _AS_PRINTED_IN_TABLES.fullmatch(asked.strip())
-    return _ELEMENT.sub("", match[1] if match is not None else asked)
+    match = _AS_PRINTED_IN_TABLES.fullmatch(query.strip())
+    return _ELEMENT.sub("", match[1] if match is not None else query)
 
 
 def _select(views: Views, rows_of: Callable[[View], Iterator[int]]) -> list[RowPlace]:
@@ -107,8 +107,8 @@ def _on_line(module: Module, views: Views, line: int) -> RowPlace:
         before = max(before, lines[row - 1] if row else 0)
         after = min(after or last + 1, lines[row] if row < len(lines) else last + 1)
     nearest = [str(near) for near in (before, after) if 0 < near <= last]
-    where = "the nearest are on lines" if len(nearest) > 1 else "the nearest is on line"
-    hint = f"; {where} {' and '.join(nearest)}" if nearest else ""
+    phrase = "the nearest are on lines" if len(nearest) > 1 else "the nearest is on line"
+    hint = f"; {phrase} {' and '.join(nearest)}" if nearest else ""
     raise NoSuchInstructionError(f"line {line} of {module.name} holds no instruction{hint}")
 
 

@@ -22,7 +22,7 @@ MAX_ARRAYS = 4
 
 
 class Neighbour(NamedTuple):
-    """An instruction at a distance of `steps`; `by` is the number of the previous one, None if that is the centre."""
+    """An instruction at a distance of `steps`. `by` is the number of the previous instruction, None if that is the centre."""
 
     number: int
     steps: int
@@ -45,23 +45,23 @@ class Neighbourhood:
         calling = callers(views)
         self.callers = calling.get(place.computation, [])
         self.graph = graph_around(module, views, [place], calling)
-        made = self.graph.made_by(place)
+        made = self.graph.nodes_made_by(place)
         self._makes = bool(made)
-        self._nodes = made or self.graph.handed_on_by(place)
-        self.feeds, self._above = self._near(self.graph.feeds, 0 if made else 1)
-        self.reads, self._below = self._near(self.graph.reads, 0)
+        self._nodes = made or self.graph.result_nodes(place)
+        self.feeds, self._above = self._find_neighbours(self.graph.feeds, 0 if made else 1)
+        self.reads, self._below = self._find_neighbours(self.graph.reads, 0)
 
-    def _near(self, edges: Edges, away: int) -> tuple[list[Neighbour], dict[int, None]]:
+    def _find_neighbours(self, edges: Edges, distance: int) -> tuple[list[Neighbour], dict[int, None]]:
         """Return the neighbours in one direction, and their nodes.
 
-        Arrays that the instruction only passes on are `away` steps from it.
+        Arrays that the instruction only passes on are `distance` steps from it.
         """
         graph = self.graph
-        own = {graph.instruction_of[node] for node in self._nodes} if not away else set()
+        own = {graph.instruction_of[node] for node in self._nodes} if not distance else set()
         neighbours: dict[int, Neighbour] = {}
         nodes: dict[int, None] = {}
         for reached in graph.search(edges, self._nodes):
-            steps = reached.steps + away
+            steps = reached.steps + distance
             if steps > self.depth or len(neighbours) >= MAX_NEIGHBOURS:
                 break
             nodes[reached.node] = None
@@ -81,7 +81,7 @@ class Neighbourhood:
 
     @cached_property
     def outputs(self) -> list[ShapeIndex]:
-        """The indices of the program's result that hold an array that it makes or passes on."""
+        """The indices of the program's result that hold an array which the instruction makes or passes on."""
         return self.graph.outputs(self._nodes)
 
     @cached_property
@@ -102,8 +102,8 @@ class Neighbourhood:
         """Pairs of these instructions: the second reads the first."""
         own = set(self._nodes)
         if self._makes:
-            return self._joined(self._above | self._below)
-        joined = self._joined(self._above)
+            return self._connected_instructions(self._above | self._below)
+        joined = self._connected_instructions(self._above)
         joined += [(self._place(node), self.place) for node in self._nodes if node in self._above]
         joined += [
             (self.place if operand in own else self._place(operand), self._place(node))
@@ -114,7 +114,7 @@ class Neighbourhood:
         ]
         return list(dict.fromkeys(edge for edge in joined if edge[0] != edge[1]))
 
-    def _joined(self, nodes: Collection[int]) -> list[tuple[RowPlace, RowPlace]]:
+    def _connected_instructions(self, nodes: Collection[int]) -> list[tuple[RowPlace, RowPlace]]:
         """Return the pairs of instructions that these nodes connect."""
         joined = (
             (self._place(operand), self._place(node))

@@ -25,8 +25,8 @@ InstructionPath = list[int]
 class InstructionPaths:
     """The paths of arrays from any of some instructions to any of others.
 
-    `shortest` are the shortest paths. `joined` has all instructions on some path, each with those that it feeds there.
-    `is_backwards` means that paths exist only from the goals to the starts; these are given then.
+    `shortest` are the shortest paths. `joined` maps each instruction on some path to its users on these paths. `is_backwards`
+    means that paths exist only from the goals to the starts; then these paths are stored.
     """
 
     def __init__(self, module: Module, views: Views, starts: Sequence[RowPlace], goals: Sequence[RowPlace]) -> None:
@@ -42,13 +42,13 @@ class InstructionPaths:
         self, starts: Sequence[RowPlace], goals: Sequence[RowPlace]
     ) -> tuple[list[InstructionPath], dict[int, list[int]]]:
         first, last = self._nodes(starts), self._nodes(goals)
-        joined = joined_between(self.graph, first, last)
+        joined = instructions_between(self.graph, first, last)
         instruction_of = self.graph.instruction_of
         return shortest_paths(joined, [instruction_of[node] for node in first], [instruction_of[node] for node in last]), joined
 
     def _nodes(self, places: Sequence[RowPlace]) -> list[int]:
         """Return the nodes that the instructions make or pass on."""
-        return [node for place in places for node in self.graph.made_by(place) or self.graph.handed_on_by(place)]
+        return [node for place in places for node in self.graph.nodes_made_by(place) or self.graph.result_nodes(place)]
 
     @cached_property
     def edges(self) -> list[tuple[RowPlace, RowPlace]]:
@@ -62,7 +62,7 @@ class InstructionPaths:
 def path_from_parameter(graph: InstructionGraph, node: int) -> InstructionPath:
     """Return the shortest path from a parameter to a node; empty if there is none.
 
-    Of equally short paths take that from the largest parameter.
+    If paths are equally short, take the path from the largest parameter.
     """
     before: dict[int, int | None] = {}
     goals: list[int] = []
@@ -91,16 +91,16 @@ def path_from_parameter(graph: InstructionGraph, node: int) -> InstructionPath:
     return path
 
 
-def joined_between(graph: InstructionGraph, starts: Sequence[int], goals: Sequence[int]) -> dict[int, list[int]]:
-    """Return every instruction on a path from `starts` to `goals` (nodes), with those that it feeds on such paths.
+def instructions_between(graph: InstructionGraph, starts: Sequence[int], goals: Sequence[int]) -> dict[int, list[int]]:
+    """Return every instruction on a path from `starts` to `goals` (nodes), with its users on such paths.
 
     The nearest to the starts come first. Empty if there is no path.
     """
-    up = {reached.node for reached in graph.search(graph.feeds, goals)}
-    down = [reached.node for reached in graph.search(graph.reads, starts) if reached.node in up]
+    ancestors = {reached.node for reached in graph.search(graph.feeds, goals)}
+    nodes = [reached.node for reached in graph.search(graph.reads, starts) if reached.node in ancestors]
     joined: dict[int, dict[int, None]] = {}
-    for node in down:
-        fed = (graph.instruction_of[other] for other in graph.reads[node] if other in up)
+    for node in nodes:
+        fed = (graph.instruction_of[other] for other in graph.reads[node] if other in ancestors)
         joined.setdefault(graph.instruction_of[node], {}).update(dict.fromkeys(fed))
     return {number: [user for user in users if user != number] for number, users in joined.items()}
 
@@ -132,14 +132,14 @@ def shortest_paths(joined: Mapping[int, Sequence[int]], starts: Sequence[int], g
 
 def _distances(joined: Mapping[int, Sequence[int]], goals: Sequence[int]) -> dict[int, int]:
     """Return the number of steps from each instruction to the nearest goal."""
-    back: defaultdict[int, list[int]] = defaultdict(list)
+    feeders: defaultdict[int, list[int]] = defaultdict(list)
     for number, users in joined.items():
         for user in users:
-            back[user].append(number)
+            feeders[user].append(number)
     distances = dict.fromkeys(goals, 0)
     waiting = list(distances)
     for number in waiting:
-        new = {operand: distances[number] + 1 for operand in back[number] if operand not in distances}
+        new = {operand: distances[number] + 1 for operand in feeders[number] if operand not in distances}
         distances |= new
         waiting += new
     return distances

@@ -1,4 +1,4 @@
-"""Moments, bias corrections, the root of a second moment that divides a step, and Adam's step that is made of them."""
+"""Moments, bias corrections, the root of a second moment that divides a step, and Adam's step, which combines them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hlo_inspect.optimizer.algebra.update import Claim, State, Update, expanded,
 class Root:
     """`(value + inner) ** 0.5 + epsilon` with `value` a second moment times `correction`, taken to the power of -1.
 
-    `rest` are the other factors of the step. `scale` is multiplied to them to make the factor of the root 1.
+    `rest` are the other factors of the step. `scale` multiplies them, so that the factor of the root is 1.
     """
 
     epsilon: Sum
@@ -30,9 +30,9 @@ class Root:
 
 
 def find_root(update: Update, monomial: Monomial, moment: int, mean: int | None = None) -> Root | None:
-    """Return the root of the atom `moment` that divides a product, None unless it holds the moment in just that way.
+    """Return the root of the atom `moment` that divides a product.
 
-    With `mean`, the square of that atom is subtracted from the moment.
+    Return None unless the root has just the form of `Root`. With `mean`, the square of that atom is subtracted from the moment.
     """
     forms = update.forms
     holding = [(a, e) for a, e in monomial if update.holds(a, moment)]
@@ -46,8 +46,8 @@ def find_root(update: Update, monomial: Monomial, moment: int, mean: int | None 
         return None
     part = forms.atoms[atom].parts[0]
     if exponent == -0.5:
-        inside = _match_inside_root(update, part, moment, mean)
-        return None if inside is None else Root({}, inside[0], inside[1], inside[2], rest)
+        inner_match = _match_inside_root(update, part, moment, mean)
+        return None if inner_match is None else Root({}, inner_match[0], inner_match[1], inner_match[2], rest)
     return _match_outside_root(update, part, moment, mean, rest)
 
 
@@ -88,10 +88,10 @@ def _match_outside_root(update: Update, divisor: Sum, moment: int, mean: int | N
         holders = [atom for atom in exponents if update.holds(atom, moment)]
         if len(holders) != 1 or exponents.pop(holders[0]) != 0.5 or forms.atoms[holders[0]].op != "sum":
             return None
-        inside = _match_inside_root(update, forms.atoms[holders[0]].parts[0], moment, mean)
-        if inside is None:
+        inner_match = _match_inside_root(update, forms.atoms[holders[0]].parts[0], moment, mean)
+        if inner_match is None:
             return None
-        inner, correction, scale = inside
+        inner, correction, scale = inner_match
         correction = product(correction, tuple(sorted(exponents.items())))
     value /= scale
     if value <= 0 or not all(update.is_scalar(atom) for atom, _ in correction):
@@ -171,7 +171,7 @@ def gradient_average(update: Update, state: State) -> Average | None:
 class Momentum:
     """Steps that a state adds up: `factor * m'` with `m' = decay * m + step`.
 
-    With Nesterov's look ahead, if `is_ahead`, it is `factor * (decay * m' + step)`.
+    If `is_ahead`, Nesterov's look ahead makes it `factor * (decay * m' + step)`.
     """
 
     state: State
@@ -211,7 +211,7 @@ def square_average(update: Update, state: State, gradient: Sum) -> Average | Non
 
 
 def holds_square(update: Update, form: Sum, gradient: Sum) -> bool:
-    """Return True if a form is a positive factor times the square of another one.
+    """Return True if a form is a positive factor times the square of another form.
 
     The gradient of an embedding is a sum of rows; the moment may add the sum of their squares.
     """
@@ -227,7 +227,7 @@ def _squared(monomial: Monomial) -> Monomial:
 
 
 def _are_scattered_squares(update: Update, squares: Monomial, gradient: Monomial) -> bool:
-    """Return True if a sum of rows has the squares of the rows of another one, at the same indices."""
+    """Return True if a sum of rows has the squares of another sum's rows, at the same indices."""
     if len(squares) != 1 or len(gradient) != 1 or squares[0][1] != 1.0 or gradient[0][1] != 1.0:
         return False
     left, right = update.reductions.scattered(squares[0][0]), update.reductions.scattered(gradient[0][0])
@@ -269,7 +269,7 @@ def l2_in(update: Update, gradient: Sum, share: float | None = None) -> Hyperpar
 class AdamStep:
     """A term of a new value: `-rate * first' / root(second')`.
 
-    `bases` are those of the corrections of the two moments. `kept` is the factor of the weight if it differs from the update's.
+    `bases` are the bases of the two moments' corrections. `kept` is the factor of the weight if it differs from the update's.
     """
 
     first: State
@@ -336,12 +336,12 @@ SecondMoment = Callable[[Update, State, Average], Average | None]
 
 
 def squares_of(update: Update, state: State, first: Average) -> Average | None:
-    """Return Adam's second moment: an average of the squares of what the first one adds up."""
+    """Return Adam's second moment: an average of the squares of the first moment's addend."""
     return square_average(update, state, first.rest)
 
 
 def averages_of(update: Update, step: AdamStep | None, second: SecondMoment = squares_of) -> tuple[Average, Average] | None:
-    """Return both moments of a step if the first one is an average of gradients."""
+    """Return both moments of a step if the first moment is an average of gradients."""
     first = gradient_average(update, step.first) if step is not None else None
     second_average = second(update, step.second, first) if step is not None and first is not None else None
     return (first, second_average) if first is not None and second_average is not None else None

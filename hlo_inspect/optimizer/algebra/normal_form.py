@@ -25,11 +25,11 @@ Sum = dict[Monomial, float]
 """Coefficients by monomial. A coefficient of 0 was written in the text; terms that cancel are removed."""
 
 ONE: Monomial = ()
-MAX_TERMS = 20_000  # of one sum: a norm over all weights has one for each
+MAX_TERMS = 20_000  # of one sum: a norm over all weights has a term for each
 MAX_OPENED = 4096  # factors of a sum that is multiplied out
 MAX_MULTIPLIED = 100  # factors of a product
 LEAST_WORK = 100_000  # factors of all forms together
-MAX_FACTORS = 50  # of each node of the graph, beside these
+MAX_FACTORS = 50  # further factors for each node of the graph
 
 
 class Atom(NamedTuple):
@@ -94,7 +94,7 @@ class NormalForms:
         return number
 
     def factored(self, form: Sum) -> tuple[float, Monomial]:
-        """Return a sum as content times one monomial: itself, or a sum atom whose largest coefficient is 1."""
+        """Return a sum as content times one monomial: the sum itself, or a sum atom whose largest coefficient is 1."""
         if len(form) == 1:
             ((monomial, coefficient),) = form.items()
             return coefficient, monomial
@@ -120,22 +120,22 @@ class NormalForms:
         if len(left) == 1:
             ((monomial, coefficient),) = left.items()
             if not monomial:
-                return scaled(right, coefficient) if coefficient else self._nothing(right)
-            if len(right) == 1 or self._opens(right, monomial):
+                return scaled(right, coefficient) if coefficient else self._zero_form(right)
+            if len(right) == 1 or self._should_expand(right, monomial):
                 return {self._product(monomial, other): coefficient * value for other, value in right.items()}
         (a, first), (b, second) = self.factored(left), self.factored(right)
         if first != second:
-            if self._opens(right, first) and not self.is_live(left):
+            if self._should_expand(right, first) and not self.is_live(left):
                 return {self._product(first, other): a * value for other, value in right.items()}
-            if self._opens(left, second) and not self.is_live(right):
+            if self._should_expand(left, second) and not self.is_live(right):
                 return {self._product(second, other): b * value for other, value in left.items()}
         return {self._product(first, second): a * b}
 
-    def _opens(self, form: Sum, factor: Monomial) -> bool:
+    def _should_expand(self, form: Sum, factor: Monomial) -> bool:
         """Return True to multiply a sum out: a weight or state is a term of it, and the result is not too large."""
         return self.is_live(form) and len(form) * (len(factor) + 1) <= MAX_OPENED
 
-    def _nothing(self, form: Sum) -> Sum:
+    def _zero_form(self, form: Sum) -> Sum:
         """Return 0 times a sum: its terms stay visible, each with the factor `zero`."""
         return {self._product(monomial, ((self.zero, 1.0),)): 0.0 for monomial in form if monomial} or {ONE: 0.0}
 
@@ -188,7 +188,7 @@ class NormalForms:
         return form
 
     def _form_of(self, node: int, operands: Sequence[int]) -> Sum:
-        """Return the normal form of a node from those of its operands."""
+        """Return the normal form of a node from the forms of its operands."""
         if not operands:
             value = self.graph.value(node)
             return {((self.leaf(node), 1.0),): 1.0} if value is None or not math.isfinite(value) else {ONE: value}
@@ -200,12 +200,12 @@ class NormalForms:
         return form
 
     def _operands(self, node: int) -> Sequence[int]:
-        """Return the operands of a node, or all addends of nested additions, so that long sums are made once."""
+        """Return the operands of a node. For nested additions return all addends, so that a long sum is built once."""
         graph = self.graph
         args = graph.args[node]
         if graph.ops[node] != "add" or args[0] == args[1] or "add" not in (graph.ops[args[0]], graph.ops[args[1]]):
             return args
-        if self.is_cut_short:  # of sums in sums, too, there can be any number
+        if self.is_cut_short:  # sums nest without limit
             return args
         addends: list[int] = []
         seen: set[int] = set()
@@ -214,7 +214,7 @@ class NormalForms:
             top = stack.pop()
             if top in seen:
                 self._work += len(seen)
-                return args  # of shared sums, written out, there can be any number
+                return args  # shared sums have any number of addends if written out
             if graph.ops[top] == "add" and top not in self._cut and top not in self._forms:
                 seen.add(top)
                 stack += reversed(graph.args[top])
@@ -250,7 +250,7 @@ class NormalForms:
         return simple if simple is not None else self.function(op, parts, self.graph.attributes[node])
 
     def _unary(self, op: str, parts: tuple[Sum, ...]) -> Sum | None:
-        """Simplify a sign, a root or a power with a constant exponent; a choice between equals."""
+        """Simplify a sign, a root, a power with a constant exponent, or a choice between equal values."""
         if op == "negate":
             return scaled(parts[0], -1.0)
         if op in _ROOTS:
@@ -259,10 +259,13 @@ class NormalForms:
             return self.power(parts[0], parts[1].get(ONE, 0.0))
         if op != "select":
             return None
-        return parts[1] if key_of(parts[1]) == key_of(parts[2]) else self._compared(parts) or self._sign(parts)
+        return parts[1] if key_of(parts[1]) == key_of(parts[2]) else self._match_extremum(parts) or self._sign(parts)
 
-    def _compared(self, parts: tuple[Sum, ...]) -> Sum | None:
-        """Return a choice between the compared values as their maximum or minimum; a value equal to itself is no NaN."""
+    def _match_extremum(self, parts: tuple[Sum, ...]) -> Sum | None:
+        """Return a choice between the compared values as their maximum or minimum.
+
+        A value is taken as equal to itself, as there is no NaN.
+        """
         atom = self.only_atom(parts[0])
         if atom is None or atom.op != "compare" or len(atom.parts) != 2:
             return None
@@ -296,12 +299,12 @@ class NormalForms:
         return scaled(self.function("sign", (directions[0][1],)), values[0] * directions[0][0]) if is_sign else None
 
     def only_atom(self, form: Sum) -> Atom | None:
-        """Return the atom that a form is, None if it is more."""
+        """Return the only atom of a form; None if the form holds more."""
         monomial, value = only_term(form)
         return self.only_factor(monomial) if value == 1.0 else None
 
     def only_factor(self, monomial: Monomial) -> Atom | None:
-        """Return the atom that a product is, None if it is more."""
+        """Return the only atom of a product; None if the product holds more."""
         return self.atoms[monomial[0][0]] if len(monomial) == 1 and monomial[0][1] == 1.0 else None
 
     def _direction(self, condition: Sum) -> tuple[int, Sum] | None:

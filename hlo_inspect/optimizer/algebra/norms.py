@@ -1,6 +1,6 @@
 """Norms of tensors in expressions: `sqrt(sum(x ** 2))`, over all of a tensor or over several of them.
 
-Clipping is looked for in the form that a rule takes for its gradient.
+Clips are searched in the form that a rule takes as its gradient.
 
 By norm: `norm < limit ? g : g * limit / norm`, `g * min(1, limit / (norm + epsilon))`, `g * limit / max(norm, limit)`. The
 limit is what the norm is compared with: a factor of 1 is simplified away. By value: `clamp(-limit, g, limit)`.
@@ -30,7 +30,7 @@ from hlo_inspect.optimizer.algebra.update import State, Update, split
 
 
 def squares_in(update: Update, form: Sum) -> list[Sum] | None:
-    """Return the forms whose squares a norm `sqrt(a + b + ...)` adds up, None if it is no norm."""
+    """Return the forms whose squares a norm `sqrt(a + b + ...)` adds up; None if the form is no norm."""
     if len(form) != 1:
         return None
     ((monomial, _),) = form.items()
@@ -51,7 +51,7 @@ def squares_in(update: Update, form: Sum) -> list[Sum] | None:
 
 
 def unguarded(update: Update, atom: int) -> Sum | None:
-    """Return the value of which an atom is the safe form: `select(n <= least, least, n)` or `max(n, least)`."""
+    """Return `n` if an atom is the safe form of a value: `select(n <= least, least, n)` or `max(n, least)`."""
     guard = update.forms.atoms[atom]
     if guard.op == "select" and set(guard.parts[1]) <= {ONE}:
         return guard.parts[2]
@@ -77,7 +77,7 @@ def is_square_of(update: Update, form: Sum, direction: Monomial) -> bool:
 
 
 def _decayed(update: Update, atom: int) -> Sum | None:
-    """Return the weight if an atom is a scalar times it: weights that decay before the step."""
+    """Return the weight if an atom is a scalar times the weight, which then decays before the step."""
     whole = update.forms.atoms[atom]
     factor, rest = split(whole.parts[0], update.weight) if whole.op == "sum" else ({}, {})
     return {((update.weight, 1.0),): 1.0} if factor and not rest and update.are_scalar(factor) else None
@@ -85,7 +85,7 @@ def _decayed(update: Update, atom: int) -> Sum | None:
 
 @dataclass(frozen=True, slots=True)
 class TrustRatio:
-    """`coefficient * above / below`, a ratio that a choice between it and 1 makes safe; `below` is a sum."""
+    """A ratio `coefficient * above / below` inside a safe choice between the ratio and 1; `below` is a sum."""
 
     coefficient: float
     above: Sum
@@ -117,16 +117,16 @@ def _ratio(update: Update, value: float, above: list[tuple[int, float]], below: 
 
 
 def trust_factor(update: Update, monomials: Iterable[Monomial]) -> int | None:
-    """Return the factor that terms share and that chooses between 1 and a ratio of norms."""
+    """Return the common factor of terms that chooses between 1 and a ratio of norms."""
     shared: set[int] | None = None
     for monomial in monomials:
-        here = {atom for atom, exponent in monomial if exponent == 1.0 and trust_ratio_of(update, atom) is not None}
-        shared = here if shared is None else shared & here
+        ratios = {atom for atom, exponent in monomial if exponent == 1.0 and trust_ratio_of(update, atom) is not None}
+        shared = ratios if shared is None else shared & ratios
     return min(shared) if shared else None
 
 
 def is_trust_ratio(update: Update, atom: int, step: Sum) -> float | None:
-    """Return the coefficient `k` of a trust ratio `k * norm(w) / norm(step)`, None if the norms are of something else."""
+    """Return the coefficient `k` of a trust ratio `k * norm(w) / norm(step)`; None for norms of other values."""
     ratio = trust_ratio_of(update, atom)
     if ratio is None or not is_norm_of(update, ratio.above, ((update.weight, 1.0),)):
         return None
@@ -146,7 +146,7 @@ class Clip:
 
 
 def find_clip(update: Update, gradient: Sum) -> Clip | None:
-    """Return the clip of a gradient, None if it has none; all of its terms must have the same."""
+    """Return the clip that all terms of a gradient have; None if there is none."""
     try:
         clips = {_clip_of_term(update, monomial) for monomial in gradient if update.weight not in dict(monomial)}
     except ArithmeticError:
@@ -160,7 +160,7 @@ def _clip_of_term(update: Update, monomial: tuple[tuple[int, float], ...]) -> Cl
 
 
 def clip_of(update: Update, atom: int, exponent: float) -> Clip | None:
-    """Return the clip that a factor of a gradient is."""
+    """Return a factor of a gradient as a clip; None if it is no clip."""
     factor = update.forms.atoms[atom]
     if factor.op == "sum" and exponent == 1.0:
         return find_clip(update, factor.parts[0])
@@ -177,7 +177,7 @@ def clip_of(update: Update, atom: int, exponent: float) -> Clip | None:
 
 
 def _bare_root(update: Update, form: Sum) -> Sum:
-    """Return the root of which a form is the safe one: `x > 0 ? sqrt(x > 0 ? x : 1) : x`."""
+    """Return the root `sqrt(x)` if a form is its safe form: `x > 0 ? sqrt(x > 0 ? x : 1) : x`."""
     monomial, value = only_term(form)
     atom = update.forms.only_factor(monomial)
     if atom is None or atom.op != "select" or len(atom.parts[1]) != 1:
@@ -238,7 +238,7 @@ def _clip_by_choice(update: Update, select: Atom) -> Clip | None:
 
 
 def _is_scaled_by_norms(update: Update, then: Sum, other: Sum) -> bool:
-    """Return True if one form is the other one times a power of norms, as if each unit has a limit of its own."""
+    """Return True if one form is the other form times a power of norms, as when each unit has its own limit."""
     if len(then) != 1 or len(other) != 1:
         return False
     (left,), (right,) = then, other
@@ -263,21 +263,21 @@ def _is_safe_norm(update: Update, atom: int, exponent: float) -> bool:
 
 
 def _clip_by_factor(update: Update, minimum: Atom) -> Clip | None:
-    """Match `min(1, limit / (norm + epsilon))`, or that times a number; the limit and epsilon may be inputs."""
+    """Match `min(1, limit / (norm + epsilon))`, or a number times this; the limit and epsilon may be inputs."""
     ratios = [part for part in minimum.parts if not is_constant(part)]
-    most = _unclipped_number(minimum)
-    if len(ratios) != 1 or len(ratios[0]) != 1 or most <= 0.0:
+    number = _unclipped_number(minimum)
+    if len(ratios) != 1 or len(ratios[0]) != 1 or number <= 0.0:
         return None
     ((whole, limit),) = ratios[0].items()
     scalars, monomial = update.split_scalars(whole)
     if not monomial or any(exponent > 0 for _, exponent in monomial):
         return None
-    clip = _clip_with_limit(update, update.forms.power({monomial: 1.0}, -1.0), limit / most)
+    clip = _clip_with_limit(update, update.forms.power({monomial: 1.0}, -1.0), limit / number)
     return Clip("norm", None) if clip is not None and scalars else clip
 
 
 def _unclipped_number(minimum: Atom) -> float:
-    """Return the number that is the smaller one if no norm is over its limit."""
+    """Return the smallest constant of a minimum, its value if no norm is over its limit; 0 without constants."""
     return min((part.get(ONE, 0.0) for part in minimum.parts if is_constant(part)), default=0.0)
 
 
@@ -374,9 +374,9 @@ def _symmetric_clip(low: Sum, high: Sum) -> Clip | None:
 
 
 def is_norm_of_clip(update: Update, state: State) -> bool:
-    """Return True if a state is only the norm by which gradients are clipped, added up in its place of the step before.
+    """Return True if a state is only the norm by which gradients are clipped.
 
-    A norm that divides a step is a state of the optimizer.
+    The norm may add to the value of the step before. A norm that divides a step is a state of the optimizer.
     """
     if state.array.shape.elements != 1:
         return False

@@ -1,4 +1,4 @@
-"""Gradients as such: what a backward pass can end with, and the rate by which it is multiplied."""
+"""Plain gradients: forms that a backward pass can end with, and the rate that multiplies them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hlo_inspect.optimizer.algebra.update import Update
 def plain_rate(update: Update, form: Sum) -> Sum | None:
     """Return the factor that all terms of a gradient share.
 
-    For `acc + (g - acc) / n`, the average of several gradients, return that of `acc`.
+    For `acc + (g - acc) / n`, the average of several gradients, return the factor of `acc`.
     """
     if not is_plain_gradient(update, form):
         return None
@@ -21,14 +21,14 @@ def plain_rate(update: Update, form: Sum) -> Sum | None:
         for monomial, value in form.items()
     }
     kept = [monomial for monomial in form if _is_accumulator(update, monomial, form) or _is_turned(update, monomial)]
-    if update.is_normalized:  # the other terms have numbers of their own
+    if update.is_normalized:  # the other terms have other numbers
         kept = [monomial for monomial in form if update.weight not in dict(monomial)]
     rates = [factors[monomial] for monomial in kept or form]
     return rates[0] if all(factor == rates[0] for factor in rates) else None
 
 
 def _is_accumulator(update: Update, monomial: Monomial, form: Sum) -> bool:
-    """Return True if a term is another array than the weight that the other terms hold too."""
+    """Return True if a term is an array other than the weight, and if the other terms hold it too."""
     gradient = update.split_scalars(monomial)[1]
     if len(form) != 2 or len(gradient) != 1 or update.forms.atoms[gradient[0][0]].op != "input":
         return False
@@ -52,10 +52,10 @@ def is_backward(update: Update, monomial: Monomial, depth: int = 4) -> bool:
     """Return True if a backward pass can end with a product.
 
     It holds opaque values and functions of activations, in sums, choices and outer products; each may be clipped. It has no
-    sign, and no root or divisor that is made of the gradient, such as a norm of it.
+    sign, and no root or divisor that depends on the gradient, such as its norm.
     """
     if update.is_normalized:  # norms of the weight are repeated
-        monomial = _unrepeated(update, monomial)
+        monomial = _replace_repeated(update, monomial)
     bare = [(atom, exponent) for atom, exponent in monomial if clip_of(update, atom, exponent) is None]
     if len(bare) < len(monomial) and not bare:
         return True
@@ -77,7 +77,7 @@ def is_backward(update: Update, monomial: Monomial, depth: int = 4) -> bool:
     return True
 
 
-def _unrepeated(update: Update, monomial: Monomial) -> Monomial:
+def _replace_repeated(update: Update, monomial: Monomial) -> Monomial:
     """Replace products that are repeated along a dimension by the products themselves."""
     opened: Monomial = ONE
     for atom, exponent in monomial:
@@ -89,10 +89,10 @@ def _unrepeated(update: Update, monomial: Monomial) -> Monomial:
 
 
 def _is_made_of(update: Update, atom: int, exponent: float, gradient: list[int]) -> bool:
-    """Return True if a factor is a function of the gradient or the weight, or of a sum over one.
+    """Return True if a factor is a function of the gradient or the weight, or of a sum over either.
 
     Statistics of a batch are not: they share values with only some terms of a gradient that is a sum. Nor is the norm of the
-    weight that a loss divides by, `w / stop_gradient(norm(w))`: it divides the gradient.
+    weight in a loss of `w / stop_gradient(norm(w))`: it divides the gradient.
     """
     terms = [[_names(update, leaves) for leaves in _leaves_by_term(update, part_atom)] for part_atom in gradient]
     level = set(update.forms.leaves({((atom, 1.0),): 1.0}))
@@ -112,7 +112,7 @@ def _is_made_of(update: Update, atom: int, exponent: float, gradient: list[int])
 
 
 def _leaves_by_term(update: Update, atom: int) -> list[frozenset[int]]:
-    """Return the leaves of each term of a sum, or of the one term that an atom is."""
+    """Return the leaves of each term of a sum, or of a single atom."""
     whole = update.forms.atoms[atom]
     forms: list[Sum] = [{term: 1.0} for term in whole.parts[0]] if whole.op == "sum" else [{((atom, 1.0),): 1.0}]
     return [update.forms.leaves(form) for form in forms]

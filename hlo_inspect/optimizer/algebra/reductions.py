@@ -41,7 +41,7 @@ class Reductions:
         self._totals: dict[int, dict[int, list[Sum]]] = {}
 
     def summed(self, atom: int, kind: str = "add") -> Sum | None:
-        """Return the form whose elements a leaf adds up, None for another leaf.
+        """Return the form whose elements a leaf adds up; None for any other leaf.
 
         With `kind` "maximum", the leaf takes the largest element.
         """
@@ -51,7 +51,7 @@ class Reductions:
         return self._sums[key]
 
     def over_devices(self, atom: int) -> Sum | None:
-        """Return the form whose values a leaf, or a part of one, adds up over devices and nothing else."""
+        """Return the form whose values a leaf, or a part of a leaf, adds up over devices only."""
         if atom not in self._over_devices:
             self._over_devices[atom] = self._summed_over_devices(atom)
         return self._over_devices[atom]
@@ -65,7 +65,7 @@ class Reductions:
         return None if opcode in _OVER_ELEMENTS else self._form(operand)
 
     def scattered(self, atom: int) -> tuple[int, Sum] | None:
-        """Return the node of the indices and the form of the rows that a leaf, a scatter, adds up."""
+        """Return the indices (a node) and the rows (a form) that a scatter adds up."""
         node = self._forms.atoms[atom].node
         place = self._flow.graph.places.get(node) if node is not None else None
         if place is None or self._frames.opcode(place) != "scatter":
@@ -77,7 +77,7 @@ class Reductions:
         return self._flow.node(operands[1]), self._form_of(rows)
 
     def factors(self, atom: int) -> tuple[Sum, Sum] | None:
-        """Return the two matrices of which a leaf is the product, each perhaps transposed; None for another leaf."""
+        """Return the two matrices whose product a leaf is, each perhaps transposed; None for any other leaf."""
         node = self._forms.atoms[atom].node
         place = self._flow.graph.places.get(node) if node is not None else None
         if place is None or not self._is_product(place):
@@ -86,7 +86,7 @@ class Reductions:
         return (self._form(operands[0]), self._form(operands[1])) if len(operands) == 2 else None
 
     def carried_atom(self, atom: int) -> CarriedAtom | None:
-        """Return the carried value of a loop whose last value a leaf is, None for another leaf."""
+        """Return the carried value of a loop if a leaf is its last value; None for any other leaf."""
         node = self._forms.atoms[atom].node
         place = self._flow.graph.places.get(node) if node is not None else None
         if place is None or self._frames.opcode(place) != "while":
@@ -98,9 +98,9 @@ class Reductions:
         return CarriedAtom(self._form(initial), self._forms.leaf(old), self._form(self._frames.root(body, place[2])))
 
     def addends_by_atom(self, atom: int) -> dict[int, list[Sum]]:
-        """Return the operands of the reductions or inner products whose sum an atom is, by the atoms in them.
+        """Return the operands of a sum of reductions or inner products, by the atoms in the operands.
 
-        The size of a value counts by the atoms in its definition. The result is empty if a term is something else.
+        The absolute value of a value counts by the atoms in its definition. The result is empty if any term is of another kind.
         """
         if atom not in self._totals:
             self._totals[atom] = self._find_addends(atom)
@@ -113,12 +113,12 @@ class Reductions:
             inner = self._term(monomial) if close(value, 1.0) else None
             if inner is None:
                 return {}
-            for number in {number for m in self._opened(inner) for number, _ in m}:
+            for number in {number for m in self._expand_size(inner) for number, _ in m}:
                 forms_by_atom.setdefault(number, []).append(inner)
         return forms_by_atom
 
     def _term(self, monomial: Monomial) -> Sum | None:
-        """Return the form that one term adds up: of a sum over all elements, or of an inner product."""
+        """Return the summand of a term that is a sum over all elements, or an inner product."""
         if len(monomial) != 1 or monomial[0][1] != 1.0:
             return None
         atom = monomial[0][0]
@@ -128,8 +128,8 @@ class Reductions:
         factors = self.factors(atom)
         return self._forms.multiply(*factors) if factors is not None else self.summed(atom)
 
-    def _opened(self, form: Sum) -> Sum:
-        """Return a form, or the definition of the value of which it is the size."""
+    def _expand_size(self, form: Sum) -> Sum:
+        """Return a form. If it is the absolute value of a value, return the definition of that value."""
         atom = self._forms.only_atom(form)
         inner = self._forms.only_atom(atom.parts[0]) if atom is not None and atom.op == "abs" else None
         return self._forms.definition(inner.node) if inner is not None and inner.node is not None else form
@@ -154,7 +154,7 @@ class Reductions:
         return split_zero(self._forms.form(self._step.resolved(self._flow.graph, [node])[node]))
 
     def _reduced_operand(self, atom: int, kind: str) -> Place | None:
-        """Return the place of the operand of a reduction; for a part of a combined all-reduce, that of the part's operand."""
+        """Return the place of a reduction's operand; for a part of a combined all-reduce, the place of the part's operand."""
         record = self._forms.atoms[atom]
         places = self._flow.graph.places
         if record.node is not None:
@@ -172,7 +172,7 @@ class Reductions:
         frames, operand = self._frames, self._operand(place, kind)
         if operand is None:
             return None
-        joined = next((before for before in frames.back_from(operand) if frames.opcode(before) == "concatenate"), None)
+        joined = next((before for before in frames.trace_back(operand) if frames.opcode(before) == "concatenate"), None)
         for part in frames.operands(joined) if joined is not None else ():
             offset -= frames.size(part)
             if offset < 0:

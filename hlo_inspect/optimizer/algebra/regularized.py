@@ -1,4 +1,4 @@
-"""The gradient of a regularized loss, `g + l2 * w`, factored out again after it was multiplied out.
+"""The gradient of a regularized loss, `g + l2 * w`, restored after the normal form expanded it.
 
 Sums that hold the weight are multiplied out, so that `w' = w - rate * (g + l2 * w) / sqrt(v')` has the weight in two of its
 terms. One of these has a factor that is no scalar. If a state adds the square or the size of `g + l2 * w`, that sum is known.
@@ -12,7 +12,7 @@ from hlo_inspect.optimizer.algebra.normal_form import Monomial, NormalForms, Sum
 
 
 def regularized_gradient(forms: NormalForms, states: Iterable[Sum], find: Callable[[Sum], bool]) -> Sum | None:
-    """Return the one sum below states, inside of a power or a function, that `find` takes for a regularized gradient."""
+    """Return the only sum below states, in a power or function, that `find` recognizes as a regularized gradient."""
     inner = {atom for form in states for atom in forms.atoms_below(form)}
     gradients = {}
     for atom in sorted(inner):
@@ -61,6 +61,9 @@ def _factor_out_of_sum(forms: NormalForms, form: Sum, weight: int, gradient: Sum
 
 
 def _has(form: Sum, term: Monomial, number: float, weight: int) -> bool:
-    """Return True if a sum has a term with that coefficient; the weight may have more, since most of it is kept."""
+    """Return True if a sum has a term with that coefficient.
+
+    The weight may have any coefficient, since most of it is kept.
+    """
     value = form.get(term)
     return value is not None and (close(value, number) or term == ((weight, 1.0),))

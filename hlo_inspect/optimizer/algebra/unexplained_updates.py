@@ -1,4 +1,4 @@
-"""Expressions in short form, and how far the nearest rule gets with an unexplained update."""
+"""Expressions in short form, and the part of an unexplained update that the nearest rule explains."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KINDS = {"opaque": "x", "value": "v"}
 
 
 def describe(forms: NormalForms, form: Sum, depth: int = 6) -> str:
-    """Format a sum as one line; replace what lies deeper than `depth` by an ellipsis."""
+    """Format a sum as one line; replace parts deeper than `depth` by an ellipsis."""
     if not form:
         return "0"
     if depth == 0:
@@ -59,7 +59,7 @@ def _atom(forms: NormalForms, number: int, depth: int) -> str:
 
 
 def describe_update(update: Update) -> str:
-    """Format the new value of a weight and its states, and how far the nearest rule gets."""
+    """Format the new value of a weight and its states, and the part that the nearest rule explains."""
     text = describe(update.forms, update.form)
     for state in update.states[:MAX_STATES]:
         form = describe(update.forms, state.form, 4)
@@ -68,7 +68,7 @@ def describe_update(update: Update) -> str:
 
 
 def _nearest_rule(update: Update) -> str:
-    """Describe the nearest rule, by the states that it would have, and the factors and states that it lacks."""
+    """Describe the nearest rule, chosen by its states, and the factors and states that it does not explain."""
     first, gradients = _averages(update)
     second = next((state for state in update.states if state is not first and _is_square(update, state, gradients)), None)
     rule = _BY_STATES[first is not None, second is not None]
@@ -105,7 +105,7 @@ def _are_squares(update: Update, form: Sum) -> bool:
 
 
 def _unexplained(update: Update, first: State | None, second: State | None) -> list[str]:
-    """Return the factors of the step that are no scalar, no moment, no root of one, and no gradient."""
+    """Return the factors of the step that are no scalar, no moment, no root of a moment, and no gradient."""
     moments = {atom for state in (first, second) if state is not None for atom in (state.old, state.new)}
     texts: dict[str, None] = {}
     for monomial in update.rest:

@@ -1,4 +1,4 @@
-"""A new value as rules see it: a sum over the old value, the states and the gradient."""
+"""The update of a weight for the rules: its new value as a sum over the old value, the states and the gradient."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class WeightAverage:
-    """An array that adds `share` of another one's new value."""
+    """An array that adds `share` of another array's new value."""
 
     array: StateArray
     share: Sum
@@ -48,8 +48,8 @@ class WeightAverage:
 class Claim:
     """A rule's explanation of an update.
 
-    `rate` is the factor of the step, positive for descent; `gradient` the form of what the rule calls the gradient. `roles` are
-    the arrays of the rule's state, `extra` the other ones. `OptimizerRule.claim` fills in `rule`.
+    `rate` is the factor of the step, positive for descent; `gradient` is the form that the rule takes as the gradient. `roles`
+    are the arrays of the rule's state, `extra` the other arrays. `OptimizerRule.claim` fills in `rule`.
     """
 
     rate: Sum
@@ -98,7 +98,7 @@ class UpdateContext:
     `state_inputs`; all are bits. `running_products` are atoms of scalars that each step multiplies by the same number, with
     that number; None if it is an input. `arrays` are those of the training state by the nodes of their values. `averages`
     returns those of weights by the atoms of the new weights, `returned_scalars` the scalars that the step returns.
-    `refused_states` are those of `state_inputs` that kept a form from being a gradient.
+    `refused_states` are the `state_inputs` that kept a form from being a gradient.
     """
 
     dependence: AtomDependence
@@ -116,8 +116,8 @@ class UpdateContext:
 class Update:
     """The update of `array`.
 
-    `weight` is the atom of the old value; `kept` the factor of the weight in the new value (1 without decay), `rest` what is
-    added to it.
+    `weight` is the atom of the old value; `kept` the factor of the weight in the new value (1 without decay), `rest` the sum of
+    the other terms.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class Update:
         return factor_out_gradient(self.forms, self.form, self.weight, gradient)
 
     def _drop_zero_terms(self, form: Sum) -> Sum:
-        """Drop terms of a sum that are 0 times the weight in a scaled gradient: a loss may be regularized by nothing.
+        """Drop terms of a sum that are 0 times the weight in a scaled gradient: the factor of a regularization may be 0.
 
         A decay of 0 stays, and 0 times a state or a gradient.
         """
@@ -232,7 +232,7 @@ class Update:
 
     @property
     def refused_states(self) -> int:
-        """The inputs, as bits, that would have to hold no states for other forms to be gradients."""
+        """The inputs, as bits, whose states keep other forms from being gradients."""
         return self._context.refused_states
 
     @property
@@ -241,14 +241,14 @@ class Update:
         return self._context.own_inputs
 
     def depends_on_itself(self, form: Sum) -> bool:
-        """Return True if an opaque value in a form depends on what the gradient depends on.
+        """Return True if an opaque value in a form depends on an input of the gradient.
 
-        That is mostly the old value of the weight.
+        This input is mostly the old value of the weight.
         """
         return bool(self._dependence.inputs(form) & self._context.gradient_inputs)
 
     def turns(self, form: Sum) -> bool:
-        """Return True if the direction of a form, not only its length, depends on what the gradient depends on."""
+        """Return True if the direction of a form, not only its length, depends on an input of the gradient."""
         own, inputs_in = self._context.gradient_inputs, self._dependence.inputs_in
         atoms = {atom for monomial in form for atom, _ in monomial if not self._dependence.are_scalars(atom)}
         return self.array.shape.elements == 1 or any(inputs_in(atom) & own for atom in atoms)
@@ -271,7 +271,7 @@ class Update:
         return not states
 
     def split_scalars(self, monomial: Monomial) -> tuple[Monomial, Monomial]:
-        """Split a product into its scalar factors and the other ones."""
+        """Split a product into its scalar factors and the other factors."""
         scalars = tuple([factor for factor in monomial if self.is_scalar(factor[0])])
         return scalars, tuple([factor for factor in monomial if factor not in scalars])
 
@@ -280,8 +280,8 @@ class Update:
         shared: dict[int, float] | None = None
         for monomial, value in form.items():
             if value != 0.0:
-                here = {atom: exponent for atom, exponent in monomial if self.is_scalar(atom)}
-                shared = here if shared is None else {a: e for a, e in shared.items() if here.get(a) == e}
+                scalars = {atom: exponent for atom, exponent in monomial if self.is_scalar(atom)}
+                shared = scalars if shared is None else {a: e for a, e in shared.items() if scalars.get(a) == e}
         divisor = tuple(sorted((atom, -exponent) for atom, exponent in (shared or {}).items()))
         return {product(monomial, divisor): value for monomial, value in form.items()} if divisor else form
 
@@ -301,7 +301,7 @@ class Update:
         return [state for state in self.states if values & (self._dependence.bit(state.old) | self._dependence.bit(state.new))]
 
     def recursion(self, state: State) -> tuple[Sum, Sum] | None:
-        """Return a state's new value as `decay * old + rest`, if it is linear in the old one."""
+        """Return a state's new value as `decay * old + rest`, if it is linear in the old value."""
         decay, rest = split(state.form, state.old)
         if not decay or self._dependence.values(rest) & self._dependence.bit(state.old) or not self.are_scalar(decay):
             return None
@@ -318,12 +318,12 @@ class Update:
         return self._context.returned_scalars()
 
     def array_of(self, atom: int) -> StateArray | None:
-        """Return the array of the training state of which an atom is the old or the new value."""
+        """Return the array of the training state whose old or new value an atom is."""
         node = self.forms.atoms[atom].node
         return self._context.arrays.get(node) if node is not None else None
 
     def state_of(self, atom: int) -> State | None:
-        """Return the state of which an atom is the new value, even if it is only below a product of matrices or a loop."""
+        """Return the state whose new value an atom is or, below a product of matrices or a loop, holds."""
         array = self.array_of(atom)
         if array is None or atom != self.forms.leaf(array.new) or array.is_unchanged:
             return None
@@ -383,7 +383,7 @@ LEAST_KEPT = 0.5
 
 
 def split(form: Sum, atom: int) -> tuple[Sum, Sum]:
-    """Return the factor of an atom in a sum, and the terms in which it is no factor of exponent 1."""
+    """Return the factor of an atom in a sum, and the terms without the atom as a factor of exponent 1."""
     factor: Sum = {}
     rest: Sum = {}
     for monomial, value in form.items():
@@ -403,7 +403,7 @@ def quotient(forms: NormalForms, form: Sum, divisor: Sum) -> Sum | None:
 
 
 def expanded(update: Update, form: Sum) -> Sum:
-    """Expand the terms of a sum that are a sum."""
+    """Expand the terms of a sum that are sums themselves."""
     total: Sum = {}
     for monomial, value in form.items():
         atom = update.forms.only_factor(monomial)

@@ -1,4 +1,4 @@
-"""Judgement whether a rule's gradient can be the result of a backward pass.
+"""Test that a rule's gradient can be the result of a backward pass.
 
 Solvers, samplers, recurrent cells and physics take steps that look like descent, `x' = x - h * f(x)`. What separates a gradient
 from a field `f` is the way back. On the way to the loss a weight is multiplied with a cofactor. The gradient of that product is
@@ -7,9 +7,9 @@ a product with the same cofactor, along its other dimensions.
     forward   y = c @ w      backward   dw = c.T @ dy
 
 So this module collects the cofactors of each weight: the other factors of all products that hold it, element by element. A
-product in the gradient that has none of them as a factor is no backward pass. Nor is one that multiplies with a cofactor along
-the same dimensions as before (`w @ A`, a single product). If something on the way is opaque (a loop, a custom call), a missing
-cofactor proves nothing.
+product in the gradient with none of these factors is no backward pass. Nor is a product with a cofactor along the same
+dimensions as before (`w @ A`, a single product). If something on the way is opaque (a loop, a custom call), a missing cofactor
+proves nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CLOSED = (CONTROL_FLOW - {"call"}) | {"custom-call"}
 
 
 class BackwardPasses:
-    """Judge of whether gradients in updates of one step are results of its backward pass.
+    """Judge that decides if gradients in updates of one step are results of its backward pass.
 
     Answers do not depend on earlier ones: the fields are caches.
     """
@@ -57,7 +57,8 @@ class BackwardPasses:
     def may_be_linear(self, update: Update, gradient: Sum) -> bool:
         """Return True if the loss can be linear in a weight with this gradient.
 
-        All cofactors of the weight, forward and backward, are then factors of its gradient. Hebb's rule has activations alone.
+        All cofactors of the weight, forward and backward, are then factors of its gradient. In Hebb's rule all factors are
+        activations.
         """
         nodes = [update.forms.atoms[leaf].node for leaf in update.forms.leaves(gradient)]
         places = [update.forms.graph.places.get(node) if node is not None else None for node in nodes]
@@ -78,7 +79,7 @@ class BackwardPasses:
         return self._are_known(factors, [cofactor]) is not False
 
     def is_anywhere(self, update: Update) -> bool | None:
-        """Return True if a product of the step multiplies with a cofactor of the weight on the way back, None if one may."""
+        """Return True if a product on the way back multiplies with a cofactor of the weight; None if a product may."""
         own = update.own_inputs
         if self._step.hidden & own:
             return None
@@ -89,7 +90,7 @@ class BackwardPasses:
         return True if True in matches else None if None in matches else False
 
     def is_in(self, update: Update, forms: Iterable[Sum]) -> bool | None:
-        """Return True if an opaque value in `forms` is a gradient, None if one of them cannot be looked into."""
+        """Return True if an opaque value in `forms` is a gradient; None if an opaque value cannot be looked into."""
         leaves = sorted({leaf for form in forms for leaf in update.forms.leaves(form)})
         is_unknown = False
         for leaf in [leaf for leaf in leaves if update.depends_on_itself({((leaf, 1.0),): 1.0})][:MAX_LEAVES]:
@@ -134,7 +135,7 @@ class BackwardPasses:
         return _every(self._term(update, monomial, depth) for monomial, value in form.items() if value != 0.0)
 
     def _term(self, update: Update, monomial: Monomial, depth: int) -> bool | None:
-        """Judge a term. One factor is the gradient of what comes after; the others are derivatives of functions."""
+        """Judge a term. One factor is the gradient of the later operations; the others are derivatives of functions."""
         verdicts = [
             None if exponent != 1.0 else self._atom(update, atom, depth)
             for atom, exponent in monomial
@@ -166,13 +167,13 @@ class BackwardPasses:
             for number_below in update.forms.atoms_below(summed)
             if (atom := update.forms.atoms[number_below]).op == "broadcast"
         ]
-        along = {atom.attribute for atom in repeated if atom.parts[0] == {((update.weight, 1.0),): 1.0}}
-        return len(along) > 1
+        dimensions = {atom.attribute for atom in repeated if atom.parts[0] == {((update.weight, 1.0),): 1.0}}
+        return len(dimensions) > 1
 
     def _may_be_pairwise(self, update: Update, node: int) -> bool:
-        """Return True if the summed value has the size of such pairs: that of the weight times one of its dimensions.
+        """Return True if the summed value has the size of such pairs: the weight's size times one of its dimensions.
 
-        A sum over devices alone does not show its size, so it may be.
+        A sum over devices alone does not show this size, so it may be such a sum.
         """
         place = update.forms.graph.places.get(node)
         operands = self._frames.operands(self._frames.start(place)) if place is not None and place[1] >= 0 else ()
@@ -260,7 +261,7 @@ class BackwardPasses:
         return is_equal and (not is_input or self._products.has_window(factor.product))
 
     def _inputs_of_parts(self, place: Place) -> frozenset[int]:
-        """Return the inputs, as bits, behind each part of which a value was concatenated."""
+        """Return the inputs, as bits, behind each part of a concatenated value."""
         inputs = self._of_parts.get(place)
         if inputs is None:
             inputs = self._of_parts[place] = frozenset(
@@ -277,8 +278,8 @@ def _parts(atom: Atom) -> tuple[Sum, ...]:
 
 
 def _every(verdicts: Iterable[bool | None]) -> bool | None:
-    """Combine the verdicts on the terms of a sum. A gradient with something added proves nothing: None."""
-    every = set(verdicts)
-    if len(every) == 1:
-        return every.pop()
-    return False if False in every and True not in every else None
+    """Combine the verdicts on the terms of a sum. A gradient with another addend proves nothing: None."""
+    distinct = set(verdicts)
+    if len(distinct) == 1:
+        return distinct.pop()
+    return False if False in distinct and True not in distinct else None

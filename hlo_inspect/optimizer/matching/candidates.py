@@ -16,7 +16,7 @@ MAX_STATES = 64  # of one array
 
 
 class StateChains:
-    """The states of each array: the other arrays in its expression, and in theirs.
+    """The states of each array: the other arrays in its expression, and in the expressions of these.
 
     `weights` are nodes of new values that are no states. The field `_chains` is a cache.
     """
@@ -38,7 +38,7 @@ class StateChains:
         return [array, *(state.array for state in self.states(array))]
 
     def forms(self, array: StateArray) -> list[Sum]:
-        """Return the new value of an array and those of its states."""
+        """Return the new values of an array and of its states."""
         return [self._expressions.definition(member) for member in self.arrays(array)]
 
     def _find_states(self, array: StateArray) -> list[State]:
@@ -116,9 +116,9 @@ def find_candidates(expressions: StepExpressions) -> Candidates:
 
 
 def _find_changed_by_gradients(expressions: StepExpressions) -> list[StateArray]:
-    """Find the arrays that can be weights: their gradients depend on themselves.
+    """Find the arrays that can be weights: their gradients depend on the arrays themselves.
 
-    If gradients are inputs, a weight is an array that gets an addend made of two or more states and such an input.
+    If gradients are inputs, a weight gets an addend that depends on two or more states and on such an input.
     """
     if not expressions.gradients_are_inputs:
         return [array for array in expressions.moving if expressions.feeds_itself(array)]

@@ -1,6 +1,6 @@
-"""The update of an array as the rules see it, and the first claim of a rule on it.
+"""The update of an array for the rules, and the first claim of a rule on it.
 
-Bounded steps, which keep the new weight within bounds, have no rule and are found here too.
+Bounded steps, which keep the new weight within bounds, have no rule; this module finds them too.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Proposal:
 
     @property
     def gradient(self) -> Sum:
-        """The gradient of the claim, or all that is added to the weight."""
+        """The gradient of the claim, or without a claim the whole addend of the weight."""
         return self.update.rest if self.claim is None else self.claim.gradient
 
     @property
@@ -42,14 +42,14 @@ class Proposal:
         return self.claim is not None and len(self.claim.roles) > 1
 
     def can_change(self, explained: int) -> bool:
-        """Return True if rules can claim more once the inputs `explained` count as states no more."""
+        """Return True if rules can claim more once the inputs `explained` no longer count as states."""
         return self.claim is not None or bool(self.refused_states & explained)
 
 
 def make_update(
     expressions: StepExpressions, chains: StateChains, states: StateInputs, array: StateArray, others: int = 0
 ) -> Update:
-    """Make the update of an array whose gradient depends on its own old value, or on one of the inputs `others`."""
+    """Make the update of an array whose gradient depends on the array's old value, or on any of the inputs `others`."""
     own = expressions.own(array)
     return Update(
         expressions.forms,
@@ -79,7 +79,7 @@ def propose(update: Update, chain: list[Sum]) -> Proposal:
 
 
 def descends(claim: Claim) -> bool:
-    """Return True if the step goes down: a rate that is a number has to be positive."""
+    """Return True if the step descends: a rate that is a number has to be positive."""
     return not is_constant(claim.rate) or claim.rate.get(ONE, 0.0) > 0.0
 
 
@@ -87,12 +87,12 @@ def descends(claim: Claim) -> bool:
 
 
 def may_be_bounded_step(expressions: StepExpressions, proposal: Proposal) -> bool:
-    """Return True if a new value, which is no plain step, can hold one."""
+    """Return True if a new value that is no plain step can hold a step."""
     return _holds_step(expressions, proposal) or _holds_last_step(proposal.update)
 
 
 def find_bounded_steps(expressions: StepExpressions, proposals: Iterable[Proposal]) -> list[Update]:
-    """Find the updates in which a gradient shows, or shows in others of the same form."""
+    """Find the updates with a visible gradient, and the updates of the same form."""
     kinds = FormKinds(expressions.forms)
     by_kind: dict[int, list[Proposal]] = {}
     for proposal in proposals:
@@ -107,7 +107,7 @@ def find_bounded_steps(expressions: StepExpressions, proposals: Iterable[Proposa
 
 
 def _holds_step(expressions: StepExpressions, proposal: Proposal) -> bool:
-    """Return True if a new value holds a sum of the old one, or of a state, and something that depends on the weight."""
+    """Return True if a new value holds a sum of the old value, or of a state, and an addend that depends on the weight."""
     atoms, dependence, update = expressions.forms.atoms, expressions.dependence, proposal.update
     own = expressions.own(update.array)
     values = [update.weight, *(state.old for state in update.states)]
@@ -119,7 +119,7 @@ def _holds_step(expressions: StepExpressions, proposal: Proposal) -> bool:
 
 
 def _is_sum_with(expressions: StepExpressions, update: Update, form: Sum, values: Sequence[int]) -> bool:
-    """Return True if a form is most of one of `values` and something that depends on the weight."""
+    """Return True if a form is the sum of most of one of `values` and an addend that depends on the weight."""
     own = expressions.own(update.array)
     for value in values:
         factor, rest = split(_divide_by_shared_factors(form), value)

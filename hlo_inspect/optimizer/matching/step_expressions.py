@@ -1,4 +1,4 @@
-"""The expressions of one step: the normal forms of its arrays' new values, and what these depend on."""
+"""The expressions of one step: the normal forms of its arrays' new values, and their dependences."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ MAX_AVERAGED = 4  # terms of an average
 class StepExpressions:
     """Expressions of the arrays of one step.
 
-    `moving` are the arrays of floats that the step changes, `accumulators` those that it sets to 0, `counters` the integers.
-    With `gradients_are_inputs` the step is an update alone: the caller computes its gradients. `by_atom` are the moving arrays
-    by the atoms of their old and new values; `dependence` is that of atoms on such values, and on those of the other arrays.
+    `moving` are the arrays of floats that the step changes, `accumulators` the arrays that it sets to 0, `counters` the
+    integers. With `gradients_are_inputs` the step is an update alone: the caller computes its gradients. `by_atom` are the
+    moving arrays by the atoms of their old and new values. `dependence` holds the dependence of atoms on values of these and of
+    the other arrays.
     """
 
     def __init__(self, flow: Dataflow, step: TrainingStep, *, gradients_are_inputs: bool = False) -> None:
@@ -64,7 +65,7 @@ class StepExpressions:
 
     @cached_property
     def gradient_inputs(self) -> int:
-        """The inputs, as bits, that can be gradients that the caller computes: arrays of which no output is the new value."""
+        """The inputs, as bits, that can be gradients of the caller: arrays without an output that is their new value."""
         if not self.gradients_are_inputs:
             return 0
         sizes, sources = self.flow.graph.sizes, self.flow.graph.sources
@@ -127,7 +128,7 @@ class StepExpressions:
         return bits
 
     def own(self, array: StateArray) -> int:
-        """Return the inputs, as bits, that hold the old value of an array: its own and those of its copies."""
+        """Return the inputs, as bits, that hold the old value of an array: its own input and the inputs of its copies."""
         bits = self._own_bits.get(array.new)
         if bits is None:
             bits = 0
@@ -137,7 +138,10 @@ class StepExpressions:
         return bits
 
     def _find_copies(self) -> dict[int, list[StateArray]]:
-        """Find arrays that are the new value of another one, apart from `+ 0 * x`, by that value's node."""
+        """Find arrays whose new value is the new value of another array, apart from `+ 0 * x`.
+
+        The keys are the nodes of that value.
+        """
         copies: dict[int, list[StateArray]] = {}
         for array in self.moving:
             atom = self.forms.only_atom(split_zero(self.definition(array)))
@@ -199,7 +203,7 @@ class StepExpressions:
             part = frames.operand(place, 2 if frames.opcode(place) == "scatter" else 1)
             return frames.carried_input(place, IN_PLACE), [] if part is None else [self.flow.node(part)]
         args = graph.args[node] if graph.ops[node] == "concatenate" else ()
-        for kept in args:  # an input of which one part alone is read stands for that part
+        for kept in args:  # an input with a single part that is read stands for that part
             source = graph.args[kept][0] if graph.ops[kept] == "slice" else kept
             if source in graph.sources and graph.sizes[source] == graph.sizes[node]:
                 return graph.sources[source], [arg for arg in args if arg != kept]

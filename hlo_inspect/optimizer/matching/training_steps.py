@@ -1,4 +1,4 @@
-"""The optimizer of a module: the steps that it runs, in its entry and in loops, with the updates of weights of each."""
+"""The optimizer of a module: its steps, in the entry and in loops, with the updates of weights of each step."""
 
 from __future__ import annotations
 
@@ -31,9 +31,8 @@ _SCALING = opcodes_that_are("scale") | {"negate"}
 class WeightUpdates:
     """The weights of a module with the steps that update them.
 
-    `weights` are by step and output. `steps` begin with the entry; those of them that have arrays have `expressions`.
-    `parameters` holds the entry parameter that an input of a step comes from. `is_cut_off`: the text does not hold the whole
-    module.
+    `weights` are by step and output. `steps` begin with the entry; steps with arrays have `expressions`. `parameters` maps an
+    input of a step to its entry parameter. `is_cut_off`: the text does not hold the whole module.
     """
 
     flow: Dataflow
@@ -77,7 +76,7 @@ def _match_step(
     for loop in _loops_over_steps(updates.flow, step) if nesting else ():
         if not weights:
             _match_body(updates, loop, nesting - 1)
-        else:  # the layers of a model may be updated one by one beside the weights seen here
+        else:  # loops may update the layers one by one, besides the weights seen here
             before = len(updates.weights)
             _match_body(updates, loop, 0, needs_stack=True)
             inner = [weight for weight in updates.weights[before:] if weight.claim is not None and weight.is_learnt]
@@ -130,7 +129,7 @@ def _averaged_node(flow: Dataflow, node: int) -> int:
 
 
 def _arrays_in_sum(flow: Dataflow, node: int) -> set[int]:
-    """Return the arrays, other than inputs, of which a node is a sum with scalar factors."""
+    """Return the arrays other than inputs that a node adds up with scalar factors."""
     graph = flow.graph
     arrays: set[int] = set()
     seen: set[int] = set()
@@ -182,7 +181,7 @@ def _match_body(updates: WeightUpdates, loop: Place, nesting: int, *, needs_stac
 
 
 def _constants(flow: Dataflow, loop: Place, frame: int, leaves: Iterable[tuple[ShapeIndex, ArrayShape]]) -> set[ShapeIndex]:
-    """Return the elements of a loop's state that are one number in all iterations: TPU takes constants out of loops.
+    """Return the elements of a loop's state that are the same number in all iterations: TPU moves constants out of loops.
 
     Enter the numbers into `flow.constants`, by their place in the body.
     """
@@ -197,8 +196,8 @@ def _constants(flow: Dataflow, loop: Place, frame: int, leaves: Iterable[tuple[S
 
 
 def _written_row(frames: Frames, place: Place) -> Place | None:
-    """Return the value that is written into an array of one row per iteration, None for another element of a loop's state."""
-    for before in frames.back_from(place):
+    """Return the value that is written into an array of one row per iteration; None for any other element of a loop's state."""
+    for before in frames.trace_back(place):
         if frames.opcode(before) == "dynamic-update-slice":
             return frames.operand(before, 1)
     return None

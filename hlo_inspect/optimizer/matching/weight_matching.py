@@ -38,7 +38,7 @@ MAX_ROUNDS = 4
 
 @dataclass(frozen=True, slots=True)
 class GradientVerdict:
-    """An update that can be one of a weight.
+    """An update that can be the update of a weight.
 
     `claim` is None if the proposal's claim cannot be right. `is_learnt` is True if the gradient comes from a backward pass,
     None if that is unknown.
@@ -51,7 +51,10 @@ class GradientVerdict:
 
 @dataclass(frozen=True, slots=True)
 class WeightMatch:
-    """The weight that a proposal leads to, or none. If `is_bounded_step`, it is one if a gradient shows in its like."""
+    """The weight that a proposal leads to, or none.
+
+    If `is_bounded_step`, it counts only if updates of the same form show a gradient.
+    """
 
     proposal: Proposal
     weight: Weight | None
@@ -75,8 +78,8 @@ class Round:
 class Matcher:
     """Matches the arrays of one step with the rules.
 
-    With `gradients_are_inputs` the step is an update alone: the caller computes its gradients, and a rule with two states shows
-    which they are.
+    With `gradients_are_inputs` the step is an update alone: the caller computes its gradients, and a rule with two states
+    identifies them.
     """
 
     def __init__(self, flow: Dataflow, step: TrainingStep, *, gradients_are_inputs: bool = False) -> None:
@@ -105,7 +108,7 @@ class Matcher:
     # -- rounds ---------------------------------------------------------------------------------------------------------
 
     def _find_linear_weights(self) -> list[Weight]:
-        """Find arrays that may be weights in which the loss is linear, such as those of a critic's last layer.
+        """Find arrays that may be weights in which the loss is linear, such as the weights of a critic's last layer.
 
         Their gradient depends on other weights alone, and gradients of others depend on them.
         """
@@ -160,8 +163,8 @@ class Matcher:
 
     def _match_again(self, last: Round, explained: list[StateArray]) -> Round:
         """Match the weights without a claim again, in case `explained` are no states."""
-        gone = {id(array) for array in explained}
-        states = StateInputs(self.expressions, [array for array in last.states.arrays if id(array) not in gone])
+        explained_ids = {id(array) for array in explained}
+        states = StateInputs(self.expressions, [array for array in last.states.arrays if id(array) not in explained_ids])
         bits = reduce(or_, (self.expressions.input_dependence.bit(array.source) for array in explained))
         unexplained = [weight for weight in last.weights if weight.claim is None]
         again = [weight.array for weight in unexplained if last.matches[weight.array.new].proposal.can_change(bits)]
@@ -179,7 +182,7 @@ class Matcher:
         return propose(make_update(self.expressions, chains, states, array), chains.forms(array))
 
     def _shows_training(self, proposals: Iterable[Proposal]) -> bool:
-        """Return True if a gradient of a rule with two states is seen in the backward pass: one shows it for all weights."""
+        """Return True if the backward pass holds a gradient of a rule with two states. One is enough for all weights."""
         if self.expressions.gradients_are_inputs:
             return False
         claims = (proposal for proposal in proposals if proposal.has_two_states)
@@ -197,7 +200,7 @@ class Matcher:
         return {match.proposal.update.array.new: match for match in matches}
 
     def _judge(self, proposal: Proposal, *, is_training: bool) -> GradientVerdict | None:
-        """Judge whether what a rule calls a gradient is one. Return None for steps of solvers and the like."""
+        """Judge if the gradient of a rule's claim is a gradient. Return None for steps of solvers and similar programs."""
         claim, update = proposal.claim, proposal.update
         is_learnt = self._is_learnt(proposal, is_training=is_training)
         if is_learnt is False:
@@ -223,7 +226,7 @@ class Matcher:
     def _check_algebra(self, claims: Iterable[tuple[Claim, Update]]) -> set[Hashable]:
         """Return the kinds of claims for which the algebra holds in numbers.
 
-        One update of each kind is evaluated, as that takes long: the one of the lowest node, whatever the order of claims.
+        One update of each kind is evaluated, because this takes long: the update of the lowest node, for any order of claims.
         """
         lowest: dict[Hashable, Update] = {}
         for claim, update in claims:

@@ -55,9 +55,9 @@ class Weight:
     def gradient_places(self) -> list[tuple[Place, Part]]:
         """Return the places of the opaque values that stand for the gradient, with their parts of long arrays.
 
-        They are factors with exponent 1 in the form of the gradient, or without a rule in that of the new value. They are as
-        large as the weight; inside of regions with manual sharding, which have smaller arrays, the largest. The norm of a clip
-        is a scalar, and a second moment holds a square. The condition of a `select` is left out.
+        They are factors with exponent 1 in the form of the gradient, or without a rule in the form of the new value. They are
+        as large as the weight. In regions with manual sharding, which have smaller arrays, they are the largest arrays. The
+        norm of a clip is a scalar, and a second moment holds a square. The condition of a `select` is left out.
         """
         forms = self.update.forms
         waiting: list[tuple[Sum, Part]] = [(self.update.form if self.claim is None else self.claim.gradient, None)]
@@ -75,7 +75,7 @@ class Weight:
 
 
 def _parts_below(forms: NormalForms, atom: Atom, part: Part, places: list[tuple[int, Place, Part]]) -> list[tuple[Sum, Part]]:
-    """Return the forms that an atom is made of. Append the size and place of an opaque atom to `places`."""
+    """Return the forms in an atom. Append the size and place of an opaque atom to `places`."""
     if atom.node is None:
         cut = atom.attribute
         if atom.op == "slice" and isinstance(cut, tuple) and len(cut) == 1 and isinstance(cut[0], SliceDimension):
@@ -97,7 +97,7 @@ class WeightFilter:
         self._moved = reduce(or_, moved, 0)
 
     def drop_unseen(self, weights: list[Weight]) -> list[Weight]:
-        """Leave out steps without a rule if the whole training step has no known gradient: those of simulations."""
+        """Leave out steps without a rule if the whole training step has no known gradient: such steps are simulations."""
         if any(weight.claim is not None or weight.is_learnt for weight in weights):
             return weights
         return [weight for weight in weights if weight.is_learnt is None]
@@ -153,7 +153,7 @@ class WeightFilter:
     def _values_added(self, form: Sum) -> int:
         """Return the values, as bits, that are terms of a sum, or of a choice in it, with scalar factors.
 
-        An average may add what a weight was before the step, while a gradient holds other weights as factors.
+        An average may add the old value of a weight, while a gradient holds other weights as factors.
         """
         values = 0
         stack = [form]
@@ -173,7 +173,7 @@ class WeightFilter:
 def find_frozen_weights(
     expressions: StepExpressions, candidates: Candidates, states: StateInputs, weights: list[Weight]
 ) -> list[Weight]:
-    """Find the arrays without a gradient that gradients of `weights` depend on, averages of weights excluded.
+    """Find the arrays without a gradient that the gradients of `weights` depend on, except averages of weights.
 
     A weight is frozen, unless an array of the caller is added to it.
     """
@@ -190,14 +190,14 @@ def find_frozen_weights(
         holds_weight = any(dependence.values(form) & values for form in chains.forms(array))
         if holds_weight or not read & expressions.own(array):
             continue
-        added = _find_added(expressions, candidates, array)
+        added = _find_addends(expressions, candidates, array)
         if added <= {"input"}:
             update = make_update(expressions, chains, states, array)
             frozen.append(Weight(array, update, None, is_frozen=not added, is_learnt=bool(added) or None))
     return frozen
 
 
-def _find_added(expressions: StepExpressions, candidates: Candidates, array: StateArray) -> set[str]:
+def _find_addends(expressions: StepExpressions, candidates: Candidates, array: StateArray) -> set[str]:
     """Find the operations that make a new value, except its own old values and scalars."""
     forms = expressions.forms
     own = {forms.leaf(node) for member in candidates.chains.arrays(array) for node in (member.old, member.new)}

@@ -51,7 +51,7 @@ class _Parts:
 
 @dataclass(frozen=True, slots=True)
 class _Divisor:
-    """The divisor of the gradient: the roots of `states`, one beside the root of its sum if `has_sum`, and a number."""
+    """The divisor of the gradient: the roots of `states` and a number. If `has_sum`, the root of the sum of one state too."""
 
     states: list[State]
     has_sum: bool
@@ -100,7 +100,7 @@ def _direct(update: Update, step: Sum) -> Claim | None:
     unit = tuple(sorted(parts.roots + parts.gradient))
     if len(moments) < len(read) or not all(_is_explained(update, norm, unit) for norm in parts.norms):
         return None
-    share = moments[1].share if divisor.has_sum and len(moments) == 2 else None  # the root of how many elements the mean was of
+    share = moments[1].share if divisor.has_sum and len(moments) == 2 else None  # the root of the mean's element count
     rate: Sum = {tuple(parts.scalars): -value * divisor.coefficient * (share**-0.5 if share else 1.0)}
     first = moments[0]
     is_own = first.decay.status == "computed" and (first.epsilon.value or divisor.is_limited)
@@ -137,7 +137,7 @@ def _parts(update: Update, monomial: Monomial) -> _Parts:
 
 
 def _norm_in(update: Update, atom: int) -> Sum | None:
-    """Return the form whose squares make the norm in a factor."""
+    """Return the form whose norm a factor is."""
     inner = unguarded(update, atom)
     squares = squares_in(update, inner) if inner is not None else None
     return squares[0] if squares is not None and len(squares) == 1 else None
@@ -147,7 +147,7 @@ def _norm_in(update: Update, atom: int) -> Sum | None:
 
 
 def _divisor(update: Update, roots: list[tuple[int, float]]) -> _Divisor | None:
-    """Match factors with the roots of one or two states, each once, and perhaps the root of the mean of one."""
+    """Match factors with the roots of one or two states, each once, and perhaps the root of one state's mean."""
     coefficient, factors = _expand_product(update, tuple(roots))
     roots_of_states = [
         state for atom, exponent in factors.items() if exponent == -0.5 and (state := update.state_of(atom)) is not None
@@ -255,10 +255,10 @@ def _is_explained(update: Update, norm: tuple[int, float], unit: Monomial) -> bo
 
 
 def decay_without_rate(update: Update) -> Hyperparameter | None:
-    """Return the decay that the step subtracts from the weight without the rate, None if there is none such.
+    """Return the decay that the step subtracts from the weight without the rate; None if there is none.
 
     With a constant rate the equation alone does not show it: `rate * (decay / rate)` is the same number. So the text has to
-    compute it that way: the old value and a step, in which only a number multiplies the old value.
+    compute it that way: the old value plus a step in which only a number multiplies the old value.
     """
     graph, array = update.forms.graph, update.array
     is_step = graph.ops[array.new] in {"add", "subtract"} and array.old in graph.args[array.new]

@@ -75,7 +75,7 @@ MAX_INPUTS = 4
 def adam_like(
     second: SecondMoment = squares_of, find: Callable[[Update], AdamStep | None] = find_adam_step
 ) -> Callable[[Update], Claim | None]:
-    """Return the rule of an optimizer that differs from Adam in the second moment, or in how its step is found."""
+    """Return the rule of an optimizer that differs from Adam in the second moment, or in the search for its step."""
 
     def match(update: Update) -> Claim | None:
         step = find(update)
@@ -89,7 +89,7 @@ def adam_like(
 
 
 def largest(update: Update, state: State, first: Average) -> Average | None:
-    """Match AMSGrad's: the second moment of which a state keeps the largest; its decay may show in its correction alone."""
+    """Match AMSGrad's: the second moment whose largest value a state keeps. Its decay may show in its correction alone."""
     atom = update.forms.only_atom(state.form)
     if atom is None or atom.op != "maximum":
         return None
@@ -110,7 +110,7 @@ def largest(update: Update, state: State, first: Average) -> Average | None:
 
 
 def surprise(update: Update, state: State, first: Average) -> Average | None:
-    """Match AdaBelief's: an average of the squares of what the first moment did not expect."""
+    """Match AdaBelief's: an average of the squared differences of gradient and first moment."""
     recursion = update.recursion(state)
     if recursion is None or first.decay.value is None:
         return None
@@ -123,7 +123,7 @@ def surprise(update: Update, state: State, first: Average) -> Average | None:
 
 
 def towards_square(update: Update, state: State, first: Average) -> Average | None:
-    """Match Yogi's: a step towards the square, as large as the square."""
+    """Match Yogi's: a step towards the square of the gradient, as large as the square."""
     kept, rest = split(state.form, state.old)
     if kept != {ONE: 1.0} or len(rest) != 1:
         return None
@@ -158,7 +158,7 @@ def limited_step(update: Update) -> AdamStep | None:
 
 
 def trusted_step(update: Update) -> AdamStep | None:
-    """Match LAMB's: a step times the ratio of the weight's norm and its own."""
+    """Match LAMB's: a step times the weight's norm over the step's norm."""
     trust = trust_factor(update, update.rest)
     if trust is None or len(update.rest) != 1:
         return None
@@ -179,7 +179,7 @@ def trusted_step(update: Update) -> AdamStep | None:
 
 
 def rectified_step(update: Update) -> AdamStep | None:
-    """Match RAdam's: a choice between the rectified step and one without the second moment."""
+    """Match RAdam's: a choice between the rectified step and a step without the second moment."""
     if len(update.rest) != 1 or not update.is_plain():
         return None
     ((monomial, value),) = update.rest.items()
@@ -319,7 +319,7 @@ def match_ademamix(update: Update) -> Claim | None:
 
 
 def _match_slow_average(update: Update, fast: AdamStep, slow: AdamStep) -> Claim | None:
-    """Return the claim if the first of two steps is that of the corrected average."""
+    """Return the claim if the first of two steps has the corrected average."""
     roots = [(step.second, step.root.epsilon, step.root.inner, step.root.correction, step.bases[1]) for step in (fast, slow)]
     if fast.bases[0] is None or slow.bases[0] is not None or roots[0] != roots[1]:
         return None
@@ -356,7 +356,7 @@ def match_mars(update: Update) -> Claim | None:
 
 
 def _last_gradient(update: Update, corrected: Sum, moments: list[State]) -> State | None:
-    """Return the state that is the gradient itself, of which a form is a sum with its last value."""
+    """Return the state that is the gradient itself, if a form is a sum of its new and its last value."""
     for state in update.used(corrected):
         factor, gradient = split(corrected, state.old)
         is_last = state not in moments and update.is_gradient(state.form) and update.same_direction(gradient, state.form)

@@ -40,8 +40,8 @@ def _claim(update: Update, momentum: Momentum) -> Claim | None:
     rate: Sum = {rest: -value}
     hyperparameters = {
         "learning_rate": update.read(rate),
-        "beta1": _later(update, momentum.decay),
-        "beta2": _later(update, second[0]),
+        "beta1": _read_decay(update, momentum.decay),
+        "beta2": _read_decay(update, second[0]),
         "epsilon": parts[2],
         "weight_decay": update.decay_of(rate),
         "nesterov": constant(1.0) if momentum.is_ahead else ABSENT,
@@ -65,7 +65,7 @@ def _divided(update: Update, monomial: Monomial) -> tuple[Sum, State, Hyperparam
     return None
 
 
-def _later(update: Update, decay: Sum) -> Hyperparameter:
+def _read_decay(update: Update, decay: Sum) -> Hyperparameter:
     """Read a decay, which may be another number in the first step."""
     reading = update.read(decay)
     value = value_of_form(update.forms, decay, lambda _: LATER) if reading.value is None else None

@@ -52,7 +52,7 @@ from hlo_inspect.optimizer.step.state_arrays import StateArray
 
 @dataclass(frozen=True, slots=True)
 class _DistanceEstimate:
-    """`distance` and `numerator` are d and r. `update` is that of the weight in which both count as scalars.
+    """`distance` and `numerator` are d and r. `update` is the weight's update in which both count as scalars.
 
     `decay` and `scale` are those of r: `r' = decay * r + scale * total`, with the atom of the total; `sizes` is the atom of the
     sum of sizes.
@@ -137,14 +137,14 @@ def _numerator_addends(estimate: _DistanceEstimate, gradient: Sum, atom: int) ->
 
 
 def _gradient_addends(update: Update, total: int, gradient: Sum) -> list[Sum]:
-    """Return the addends of a sum that hold an atom of the gradient which is no scalar."""
+    """Return the addends of a sum that hold a non-scalar atom of the gradient."""
     by_atom = update.reductions.addends_by_atom(total)
     atoms = {atom for monomial in gradient for atom, _ in monomial if not update.is_scalar(atom)}
     return [form for atom in atoms for form in by_atom.get(atom, [])]
 
 
 def _without_power(form: Sum, atom: int, exponent: float) -> Sum | None:
-    """Return a form divided by a power of an atom, None unless all of its terms have just that."""
+    """Return a form divided by a power of an atom; None unless all terms have exactly that power."""
     if any(dict(monomial).get(atom, 0.0) != exponent for monomial in form):
         return None
     return {product(monomial, ((atom, -exponent),)): value for monomial, value in form.items()}
@@ -197,7 +197,7 @@ def match_prodigy(update: Update) -> Claim | None:
 
 
 def _initial_weight(estimate: _DistanceEstimate, gradient: Sum) -> tuple[StateArray, Sum] | None:
-    """Return the initial weight, of which a numerator adds up `g * (w0 - w)`, and g."""
+    """Return the initial weight `w0` and `g`, if a numerator adds up `g * (w0 - w)`."""
     update = estimate.update
     for form in _numerator_addends(estimate, gradient, update.weight):
         factor, rest = split(form, update.weight)

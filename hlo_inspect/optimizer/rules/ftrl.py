@@ -50,6 +50,6 @@ def _rate(update: Update, squares: State, total: State) -> tuple[Sum, Sum] | Non
 
 
 def _expand_sum(update: Update, monomial: Monomial) -> Sum:
-    """Return a factor that is a sum as that sum."""
+    """Return the terms of a factor that is a sum; any other product as a single term."""
     atom = update.forms.only_factor(monomial)
     return atom.parts[0] if atom is not None and atom.op == "sum" else {monomial: 1.0}

@@ -39,12 +39,12 @@ from hlo_inspect.optimizer.algebra.update import Claim, State, Update, split
 
 LEAST_STEPS = 2
 MAX_STEPS = 30
-MAX_TERMS = 64  # one for each step, and the momentum's
+MAX_TERMS = 64  # a factor for each step, and the momentum's
 
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
-    """A form that is `factor` times the last of `steps` steps, begun with `matrix` divided by its norm."""
+    """A form that is `factor` times the result of `steps` steps from `matrix` divided by its norm."""
 
     factor: Sum
     steps: int
@@ -61,7 +61,7 @@ class _Step:
 
 
 def find_iteration(update: Update, form: Sum) -> Iteration | None:
-    """Return the iteration of which a form is a multiple."""
+    """Return the iteration if a form is a multiple of its result."""
     factor: Sum | None = None
     form = split_zero(form)
     steps = 0
@@ -80,7 +80,7 @@ def find_iteration(update: Update, form: Sum) -> Iteration | None:
 
 
 def _find_loop(update: Update, form: Sum) -> _Step | None:
-    """Return the steps of a loop whose body has one, or several if it is unrolled in part. The trip count is not read."""
+    """Return the steps of a loop. Its body has one step, or several if it is unrolled in part. The trip count is not read."""
     for atom, _ in next(iter(form), ONE) if len(form) == 1 else ():
         loop = update.reductions.carried_atom(atom) if update.forms.atoms[atom].op == "opaque" else None
         factor, _ = split(form, atom)
@@ -98,7 +98,7 @@ def _find_loop(update: Update, form: Sum) -> _Step | None:
 
 
 def _find_step(update: Update, form: Sum) -> _Step | None:
-    """Return a step in its form: the term with the product of matrices that holds all the others, and these."""
+    """Return the step that a form is a multiple of: its term with the product of matrices, and the other terms."""
     if len(form) > MAX_TERMS:
         return None
     for monomial, value in form.items():
@@ -207,7 +207,7 @@ def _ratio(update: Update, left: Sum, right: Sum) -> Sum | None:
 
 
 def _terms_by_matrix(update: Update, form: Sum) -> dict[Monomial, tuple[Monomial, float]] | None:
-    """Return terms by their factors that are no coefficients, None if two share these."""
+    """Return terms by their factors other than coefficients; None if two terms share these factors."""
     terms: dict[Monomial, tuple[Monomial, float]] = {}
     for monomial, value in form.items():
         key = tuple((atom, exponent) for atom, exponent in monomial if not _is_coefficient(update, atom))
@@ -222,7 +222,7 @@ def _are_coefficients(update: Update, *forms: Sum) -> bool:
 
 
 def _is_coefficient(update: Update, atom: int) -> bool:
-    """Return True if an atom is a scalar, or an element of a small input, which is how optax keeps the coefficients.
+    """Return True if an atom is a scalar, or an element of a small input: optax keeps the coefficients so.
 
     If no other element is used, the input itself replaces that element.
     """
@@ -266,7 +266,7 @@ def match(update: Update) -> Claim | None:
 
 
 def _state_in(update: Update, form: Sum) -> State | None:
-    """Return the one state of which a form holds the new value, even if it is only below a loop."""
+    """Return the only state whose new value a form holds, even if only below a loop."""
     states = [state for monomial in form for atom, _ in monomial if (state := update.state_of(atom)) is not None]
     return states[0] if len({state.new for state in states}) == 1 else None
 

@@ -47,7 +47,7 @@ def _match_moments(update: Update, first: State, second: State) -> Claim | None:
     root = find_root(update, ahead[0], second.new) if len(ahead) == 1 else None
     if average is None or root is None:
         return None
-    scheduled = _scheduled(update, ahead[0], root, second, average)
+    scheduled = _match_scheduled(update, ahead[0], root, second, average)
     if scheduled is not None or average.decay.value is None:
         return scheduled
     momentum = tuple(factor for factor in root.rest if factor[0] != first.new)
@@ -69,7 +69,7 @@ def _match_moments(update: Update, first: State, second: State) -> Claim | None:
 def _other_terms(
     update: Update, terms: Sum, second: State, root: Root
 ) -> tuple[list[tuple[Hyperparameter, float]], Sum] | None:
-    """Return the other terms without the root that they share and their corrections."""
+    """Return the other terms without their common root and their corrections."""
     gradient_terms: Sum = {}
     shared: list[tuple[Hyperparameter, float]] = []
     for monomial, value in terms.items():
@@ -82,7 +82,7 @@ def _other_terms(
 
 
 def _fits(update: Update, gradient_terms: tuple[list[tuple[Hyperparameter, float]], Sum], expected: Sum) -> bool:
-    """Return True if the gradient has the factor that goes with that of the moment."""
+    """Return True if the factor of the gradient fits the factor of the moment."""
     (a, left), (b, right) = update.forms.factored(gradient_terms[1]), update.forms.factored(expected)
     return left == right and close(a, b, max(update.tolerance * 2, 1e-4))
 
@@ -90,7 +90,7 @@ def _fits(update: Update, gradient_terms: tuple[list[tuple[Hyperparameter, float
 # -- momentum with a schedule -------------------------------------------------------------------------------------------
 
 
-def _scheduled(update: Update, ahead: Monomial, root: Root, second: State, average: Average) -> Claim | None:
+def _match_scheduled(update: Update, ahead: Monomial, root: Root, second: State, average: Average) -> Claim | None:
     """Return the claim if the momentum changes with the steps."""
     gradient_terms: Sum = {}
     for monomial, value in update.rest.items():
@@ -123,7 +123,7 @@ def _rate(update: Update, momentum: Sum, gradient: Sum) -> Sum | None:
         return momentum
     for atom, exponent in right:
         kept = _kept_product(update, atom) if exponent == -1.0 else None
-        ahead = _momentum_ahead(update, left, kept) if kept is not None else None
+        ahead = _next_momentum(update, left, kept) if kept is not None else None
         if kept is None or ahead is None:
             continue
         divisor, coming = ahead
@@ -141,7 +141,7 @@ def _is_scalar_input(update: Update, monomial: Monomial) -> bool:
 
 
 def _kept_product(update: Update, atom: int) -> int | None:
-    """Return the new value of a scalar P of which an atom is `1 - P`."""
+    """Return the new value of a scalar P if an atom is `1 - P`."""
     record = update.forms.atoms[atom]
     terms = {m: v for m, v in record.parts[0].items() if m != ONE} if record.op == "sum" else {}
     monomial, value = only_term(terms)
@@ -149,7 +149,7 @@ def _kept_product(update: Update, atom: int) -> int | None:
     return monomial[0][0] if is_kept and close(record.parts[0].get(ONE, 0.0), -value) else None
 
 
-def _momentum_ahead(update: Update, factors: Monomial, kept: int) -> tuple[int, Sum] | None:
+def _next_momentum(update: Update, factors: Monomial, kept: int) -> tuple[int, Sum] | None:
     """Return the atom `1 - P' * u` among divisors, and u."""
     for atom, exponent in factors:
         record = update.forms.atoms[atom]

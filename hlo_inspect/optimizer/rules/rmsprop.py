@@ -161,13 +161,13 @@ def _open_safe_root(update: Update, monomial: Monomial, moment: int) -> Monomial
     """Replace `select(moment > 0, x, 0)` in a product by `x`, if `x` is one product."""
     opened = monomial
     for atom, exponent in monomial:
-        inner = _safe(update, update.forms.atoms[atom], moment) if exponent == 1.0 else None
+        inner = _safe_operand(update, update.forms.atoms[atom], moment) if exponent == 1.0 else None
         if inner is not None:
             opened = product(product(opened, ((atom, -1.0),)), inner)
     return opened
 
 
-def _safe(update: Update, choice: Atom, moment: int) -> Monomial | None:
+def _safe_operand(update: Update, choice: Atom, moment: int) -> Monomial | None:
     """Return `x` of `select(moment > 0, x, 0)`."""
     if choice.op != "select" or len(choice.parts[1]) != 1 or any(choice.parts[2].values()):
         return None

@@ -51,7 +51,7 @@ def match_sgd(update: Update) -> Claim | None:
 
 def _plain(update: Update) -> Claim | None:
     rate = plain_rate(update, update.rest)
-    if rate is None or not LEAST_KEPT <= update.kept.get(ONE, 0.0) <= 1.0 or _averaged_by(update, rate) is not None:
+    if rate is None or not LEAST_KEPT <= update.kept.get(ONE, 0.0) <= 1.0 or _find_average(update, rate) is not None:
         return None
     return Claim(rate, update.rest, {"learning_rate": update.read(rate), "weight_decay": update.decay_of(rate)})
 
@@ -101,7 +101,7 @@ def _nesterov(update: Update, average: Average, factor: Sum) -> tuple[Sum, Sum] 
 
 
 def _is_sum_of_gradients(update: Update, average: Average) -> bool:
-    """Return True if terms with several factors are gradients: of a standardized weight, which they hold, times a sum."""
+    """Return True if terms with several factors are gradients: a standardized weight times a sum."""
     factor, gradient = split(average.rest, update.weight)
     terms = [term for term in factor if not update.are_scalar({term: 1.0})]
     return all(is_backward(update, term) for term in terms) and is_plain_gradient(update, gradient)
@@ -114,15 +114,15 @@ def match_asgd(update: Update) -> Claim | None:
     if not update.is_plain() or update.used(update.rest):
         return None
     rate = plain_rate(update, update.rest)
-    average = _averaged_by(update, rate) if rate is not None else None
+    average = _find_average(update, rate) if rate is not None else None
     if rate is None or average is None:
         return None
     constants = {"learning_rate": update.read(rate), "weight_decay": update.decay_of(rate)}
     return Claim(rate, update.rest, constants, {"average": average})
 
 
-def _averaged_by(update: Update, rate: Sum) -> StateArray | None:
-    """Return the average that ASGD keeps of a weight with a step of this rate, None if the step is not ASGD's."""
+def _find_average(update: Update, rate: Sum) -> StateArray | None:
+    """Return ASGD's average of a weight whose step has this rate; None if the step is not ASGD's."""
     decay = {monomial: -value for monomial, value in added(update.kept, {ONE: -1.0}).items() if value}
     if is_constant(rate) or len(rate) != 1 or not decay:
         return None

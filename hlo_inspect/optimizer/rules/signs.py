@@ -65,7 +65,7 @@ def _is_gradient(update: Update, form: Sum) -> bool:
 
 
 def _average(update: Update) -> Average | None:
-    """Return the average of gradients that is the only state in the step."""
+    """Return the average of gradients if it is the only state in the step."""
     states = update.used(update.rest)
     return gradient_average(update, states[0]) if len(states) == 1 else None
 

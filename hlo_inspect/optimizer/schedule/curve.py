@@ -15,12 +15,12 @@ from hlo_inspect.optimizer.algebra.normal_form import close
 Kind = Literal["constant", "linear", "cosine", "power", "exponential", "floor"]
 
 NEARLY = 1e-5
-"""The largest distance below a whole number of a counter's quotient that is that number: 41 * float32(1 / 41) has one."""
+"""A counter's quotient counts as a whole number up to this distance below it: 41 * float32(1 / 41) has such a distance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """`base`, and but for constants `scale * f`.
+    """A curve `base + scale * f`; a constant is `base` alone.
 
     `f` is the counter itself (linear), `cos(inner)`, `inner ** parameter`, `parameter ** inner` (exponential), or the whole
     part of `inner`.
@@ -36,20 +36,20 @@ class Curve:
         """Return the value at a counter; NaN if it is undefined."""
         if self.kind == "constant":
             return self.base
-        inside = counter if self.inner is None else self.inner.value(counter)
+        inner_value = counter if self.inner is None else self.inner.value(counter)
         try:
-            return self.base + self.scale * self._function(inside)
+            return self.base + self.scale * self._function(inner_value)
         except (ArithmeticError, ValueError):
             return math.nan
 
-    def _function(self, inside: float) -> float:
+    def _function(self, inner_value: float) -> float:
         if self.kind == "cosine":
-            return math.cos(inside)
+            return math.cos(inner_value)
         if self.kind == "power":
-            return math.pow(inside, self.parameter)
+            return math.pow(inner_value, self.parameter)
         if self.kind == "exponential":
-            return math.pow(self.parameter, inside)
-        return inside if self.kind == "linear" else math.floor(inside + NEARLY)
+            return math.pow(self.parameter, inner_value)
+        return inner_value if self.kind == "linear" else math.floor(inner_value + NEARLY)
 
     def passed(self, counter: int) -> float:
         """Return the steps since the whole part of a rising line reached its value at a counter; 0 for another function."""
@@ -59,22 +59,22 @@ class Curve:
         return max(0.0, value - math.floor(value + NEARLY)) / self.inner.scale
 
     def direction(self, low: int, high: int) -> int | None:
-        """Return 1 if it does not fall between two counters, -1 if it does not rise, 0 for a constant, None if unclear."""
+        """Return 1 if the curve does not fall between two counters, -1 if it does not rise, 0 if constant, None if unclear."""
         if self.kind == "constant":
             return 0
         rises = 1 if self.scale > 0 else -1
         if self.inner is None:
             return rises
-        within = self.inner.direction(low, high)
+        inner_direction = self.inner.direction(low, high)
         ends = self.inner.value(low), self.inner.value(high)
-        if within is None or math.isnan(ends[0] + ends[1]):
+        if inner_direction is None or math.isnan(ends[0] + ends[1]):
             return None
         if self.kind == "cosine":
-            return -rises * within if min(ends) >= 0 and max(ends) <= math.pi else None
+            return -rises * inner_direction if min(ends) >= 0 and max(ends) <= math.pi else None
         if self.kind == "power":
             sign = 1 if self.parameter > 0 else -1
-            return rises * within * sign if min(ends) > 0 or (min(ends) == 0 and sign > 0) else None
-        return rises * within * (-1 if self.kind == "exponential" and self.parameter < 1 else 1)
+            return rises * inner_direction * sign if min(ends) > 0 or (min(ends) == 0 and sign > 0) else None
+        return rises * inner_direction * (-1 if self.kind == "exponential" and self.parameter < 1 else 1)
 
 
 def constant(value: float) -> Curve:
@@ -107,7 +107,7 @@ def product(curves: Sequence[Curve]) -> Curve | None:
 
 
 def power(curve: Curve, exponent: float) -> Curve | None:
-    """Raise a curve to a constant power: a counter, a power of one, an exponential, a wave."""
+    """Raise a curve to a constant power: a counter, a power of a counter, an exponential or a wave."""
     if exponent == 1.0:
         return curve
     if curve.kind == "constant":

@@ -23,7 +23,7 @@ from hlo_inspect.optimizer.schedule import curve as curves
 from hlo_inspect.optimizer.schedule.curve import Curve
 
 LAST = 2**31 - 2
-"""The highest number of a 32-bit counter from which it counts on."""
+"""The highest value of a 32-bit counter that it can still increase."""
 
 MAX_ELEMENTS = 12  # of a small array
 MAX_NODES = 200  # operands of an array, at any depth
@@ -118,7 +118,7 @@ class _Range:
     # -- decisions ------------------------------------------------------------------------------------------------------
 
     def _changes(self, truth: Callable[[int], object]) -> bool:
-        """Return True and set `split` if `truth`, which changes at most once, is not the same in the whole range."""
+        """Return True and set `split` if `truth` changes within the range. It changes at most once."""
         before = truth(self.first)
         if truth(self.last) == before:
             return False
@@ -140,11 +140,11 @@ class _Range:
             return None
         return lambda counter: left.value(counter) - right.value(counter)
 
-    def _compared(self, how: str, left: Curve, right: Curve) -> Curve | None:
+    def _compared(self, direction: str, left: Curve, right: Curve) -> Curve | None:
         difference = self._difference(left, right)
         if difference is None or self._changes(lambda counter: _sign(difference(counter))):
             return None
-        value = apply("compare", how, [_sign(difference(self.first)), 0.0])
+        value = apply("compare", direction, [_sign(difference(self.first)), 0.0])
         return None if value is None else curves.constant(value)
 
     def _larger(self, left: Curve, right: Curve) -> Curve | None:
@@ -197,13 +197,13 @@ class _Range:
         return then if condition.base else other
 
     def _conjunction(self, parts: list[Curve | None]) -> Curve | None:
-        return self._decided(parts, 0.0)
+        return self._decide(parts, 0.0)
 
     def _disjunction(self, parts: list[Curve | None]) -> Curve | None:
-        return self._decided(parts, 1.0)
+        return self._decide(parts, 1.0)
 
-    def _decided(self, parts: list[Curve | None], strong: float) -> Curve | None:
-        """Return a truth that one of two decides, or both together."""
+    def _decide(self, parts: list[Curve | None], strong: float) -> Curve | None:
+        """Return a truth that one of two operands decides, or both together."""
         truths = [float(bool(part.base)) if part is not None and part.kind == "constant" else None for part in parts]
         if strong in truths:
             return curves.constant(strong)
@@ -243,7 +243,7 @@ def expand_segments(flow: Dataflow, forms: NormalForms, rate: Sum) -> Sum:
 
 
 def _total(flow: Dataflow, forms: NormalForms, leaf: int) -> Sum | None:
-    """Return the sum of an array's elements that a leaf is, element by element."""
+    """Return the sum that a leaf stands for, element by element of the array."""
     frames, node = flow.frames, forms.atoms[leaf].node
     place = flow.graph.places.get(node) if node is not None else None
     if place is None or frames.opcode(place) != "reduce" or frames.size(place) != 1 or not frames.applies(place, "add"):
@@ -265,7 +265,7 @@ def _total(flow: Dataflow, forms: NormalForms, leaf: int) -> Sum | None:
 
 
 def _nodes_below(graph: Graph, array: int) -> list[int] | None:
-    """Return the nodes that an array is made of, operands first, down to scalars; None if there are too many."""
+    """Return the nodes below an array, operands first, down to scalars; None if there are too many."""
     nodes = {array}
     stack = [array]
     while stack:
@@ -279,7 +279,7 @@ def _nodes_below(graph: Graph, array: int) -> list[int] | None:
 
 
 def _element(flow: Dataflow, below: Sequence[int], number: int, size: int) -> int | None:
-    """Return the node of one element of the last node, an array of that size; `below` are the nodes that it is made of."""
+    """Return the node of one element of the last of the nodes `below`, an array of that size."""
     graph = flow.graph
     elements: dict[int, int] = {}
     for node in below:

@@ -80,19 +80,19 @@ class Segment:
         return self.start + (self.end - self.start) * share
 
     def points(self) -> list[int]:
-        """Return counters at which to compare the equation with the text: both ends and between, no beginning of a stair."""
+        """Return counters at which to compare equation and text: both ends and between, but no beginning of a stair."""
         length = self.steps if self.steps is not None else FAR
         if self.kind == "cosine" and self.steps is None:
             length = int(self.every)
         if self.kind == "staircase":
             every = int(self.every)
             return [self.first + every * n + every // 2 for n in {0, 1, 2, length // every // 2} if every * (n + 1) <= length]
-        near = [n for n in (1, 10, 100, 1000, 10_000) if n < length]
-        return [self.first + n for n in (*near, *(length * n // 7 for n in range(7)), length - 1)]
+        small_counters = [n for n in (1, 10, 100, 1000, 10_000) if n < length]
+        return [self.first + n for n in (*small_counters, *(length * n // 7 for n in range(7)), length - 1)]
 
 
 def format_segments(parts: Sequence[Segment]) -> str:
-    """Format segments as a phrase: the value at the end of each, and at its start unless the previous one ended there."""
+    """Format segments as a phrase. Each has its value at the end, and at the start unless the previous segment ended there."""
     one_step = parts[0].kind == "constant" and parts[0].start == 0.0 and parts[0].steps == 1
     if len(parts) == 2 and (_is_warm_up(parts[0]) or one_step) and parts[1].kind == "cosine" and parts[1].steps is None:
         return f"{_phrase(parts[1], None)} after {parts[0].steps} of warm-up"
@@ -176,7 +176,7 @@ class Rates:
 
 
 def format_schedule(forms: NormalForms, rate: Sum, counter: int) -> str | None:
-    """Format a schedule, by the counter's old value, or by its new one if that has the rounder numbers."""
+    """Format a schedule by the counter's old value, or by its new value if that gives rounder numbers."""
     phrases: list[tuple[int, str]] = []
     for ahead in (0, 1):
         parts = schedule_of(forms, rate, counter, ahead)
@@ -221,13 +221,13 @@ def _schedule(forms: NormalForms, rate: Sum, counter: int, ahead: int) -> list[S
 
 
 def counts_steps(forms: NormalForms, new: Sum, counter: int) -> bool:
-    """Return True if the new value of a counter is the old one and 1."""
+    """Return True if the new value of a counter is the old value plus 1."""
     pieces = pieces_of(forms, new, counter)
     return pieces == [Piece(0, LAST, Curve("linear", 1.0, 1.0))]
 
 
 def expanded_rate(forms: NormalForms, rate: Sum) -> Sum:
-    """Return a rate that another output keeps as that output's expression."""
+    """Return the expression of a rate. If another output keeps the rate, that is the expression of the output."""
     for _ in range(4):
         kept = [(m, v, atom) for m, v in rate.items() for atom, e in m if forms.atoms[atom].op == "value" and e == 1.0]
         if len(rate) != 1 or len(kept) != 1:
@@ -258,9 +258,9 @@ def _join_pieces(pieces: Sequence[Piece], scale: float) -> list[Piece]:
 
 
 def _beginning(left: Piece, right: Piece, scale: float) -> int:
-    """Return the counter from which the second of two pieces has the values.
+    """Return the counter at which the second of two pieces begins.
 
-    It is the last one of the first piece, or the beginning of the stair on which both meet.
+    It is the last counter of the first piece, or the beginning of the stair on which both meet.
     """
     if _is_shared(left, right, scale):
         return left.last
@@ -271,7 +271,7 @@ def _beginning(left: Piece, right: Piece, scale: float) -> int:
 
 
 def _is_shared(left: Piece, right: Piece, scale: float) -> bool:
-    """Return True if two pieces meet at the last counter of the first one rather than at the first one of the second."""
+    """Return True if two pieces meet at the first piece's last counter rather than at the second piece's first counter."""
     gaps = [abs(left.curve.value(counter) - right.curve.value(counter)) for counter in (left.last, right.first)]
     return (gaps[0] < gaps[1] or left.first == left.last) and are_equal_at(left.curve, right.curve, [left.last], scale)
 
@@ -279,9 +279,9 @@ def _is_shared(left: Piece, right: Piece, scale: float) -> bool:
 def _continues(curve: Curve, piece: Piece, scale: float) -> bool:
     if piece.first == piece.last:
         return are_equal_at(curve, piece.curve, [piece.first], scale)
-    far = min(piece.last, piece.first + FAR)
-    same = curve.kind == piece.curve.kind
-    return same and are_equal_at(curve, piece.curve, [piece.first, (piece.first + far) // 2, far], scale)
+    end = min(piece.last, piece.first + FAR)
+    is_same_kind = curve.kind == piece.curve.kind
+    return is_same_kind and are_equal_at(curve, piece.curve, [piece.first, (piece.first + end) // 2, end], scale)
 
 
 # -- segments -----------------------------------------------------------------------------------------------------------
@@ -306,7 +306,7 @@ def _part(piece: Piece, largest: float) -> Segment | None:
 
 
 def _wave(curve: Curve, first: int, steps: int | None, largest: float) -> Segment | None:
-    """Return half a wave. A cosine that nothing ends goes from one extreme to the next."""
+    """Return half a wave. A cosine without an end goes from one extreme to the next."""
     is_linear = curve.inner is not None and curve.inner.kind == "linear"
     length = math.pi / abs(curve.inner.scale) if curve.inner is not None and is_linear else 0.0
     until = steps if steps is not None else round(length)
@@ -362,7 +362,7 @@ def _is_half_wave(curve: Curve, first: int, steps: int | None) -> bool:
 
 
 def _rounded_value(curve: Curve, counter: int, largest: float) -> float:
-    """Return the value that somebody wrote, from terms each of which was rounded; 0 for the noise in a cosine's end."""
+    """Return the value that the author wrote, from rounded terms; 0 for the noise at a cosine's end."""
     value = curve.value(counter)
     size = abs(curve.base) + abs(value - curve.base)
     return 0.0 if abs(value) <= 1e-9 * largest else shortest(value, EXACT * size / abs(value))

@@ -16,14 +16,15 @@ EVERYTHING = -1
 """All possible inputs: the assumption for a place with too many to follow."""
 
 _OF_ONE_RESULT = opcodes_that_give("element") | {"async-update", "call"}
-"""Opcodes that hand on one of several results, whole. Any other opcode depends on its operands, even if it only moves one."""
+"""Opcodes that pass on one of several results, whole. Any other opcode depends on all operands, even if it only moves one."""
 
 
 class InputDependence:
     """The inputs on which a place depends: through products of matrices, reductions, loops and collectives.
 
     Instructions are followed one by one; a fusion with one result, a loop or a conditional counts as depending on all its
-    operands. With `marked`, bits of instructions by frame and row, it returns those from which a place follows.
+    operands. With `marked`, bits of instructions by frame and row, it returns the bits of the instructions that a place depends
+    on.
     """
 
     def __init__(self, frames: Frames, marked: Mapping[tuple[int, int], int] | None = None) -> None:
@@ -73,7 +74,7 @@ class InputDependence:
         return bits[place]
 
     def _sources(self, place: Place) -> int | tuple[Place, ...]:
-        """Return the places from which a place follows, or the bit of an input."""
+        """Return the places that a place depends on, or the bit of an input."""
         frames = self._frames
         opcode = frames.opcode(place)
         if not opcode:
@@ -90,5 +91,5 @@ class InputDependence:
         if opcode == "recv":
             sent = frames.sent(place)
             return (sent,) if sent is not None else 0
-        joined = self._joined.get(place[:2]) if place[2] else None  # of a sum over devices each result depends on all operands
+        joined = self._joined.get(place[:2]) if place[2] else None  # each result of a sum over devices depends on all operands
         return frames.operands(place) if joined is None else joined

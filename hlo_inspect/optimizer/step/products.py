@@ -82,7 +82,7 @@ class Products:
         return origins
 
     def elementwise_products(self, place: Place) -> list[Place]:
-        """Return the products of which a value is made element by element."""
+        """Return the products that a value depends on element by element."""
         products: list[Place] = []
         seen: set[Place] = set()
         stack = [place]
@@ -110,7 +110,7 @@ class Products:
         return has_products
 
     def contracted(self, factor: Factor) -> frozenset[int] | None:
-        """Return the numbers that the contracted dimensions of a factor have at its origin, None if unknown."""
+        """Return the contracted dimensions of a factor by their numbers at its origin; None if unknown."""
         frames = self._frames
         product = (*factor.product, ())
         instruction = frames.instruction(product) if frames.opcode(product) in {"dot", "convolution"} else None
@@ -120,8 +120,8 @@ class Products:
             return None
         order = tuple(range(len(shape.dimensions)))
         place = factor.place
-        for before in frames.back_from(place):
-            moved = self._reordered(place, before, order) if before != place else order
+        for before in frames.trace_back(place):
+            moved = self._reorder(place, before, order) if before != place else order
             if moved is None:
                 return None
             order, place = moved, before
@@ -130,7 +130,10 @@ class Products:
         return frozenset(order[axis] for axis in axes if axis < len(order))
 
     def has_window(self, product: tuple[int, int]) -> bool:
-        """Return True if a product is a convolution along some dimensions; for TPUs a matrix product is one along none."""
+        """Return True if a product is a convolution along some dimensions.
+
+        TPU writes a matrix product as a convolution along none.
+        """
         instruction = self._frames.instruction((*product, ())) if self._frames.opcode((*product, ())) == "convolution" else None
         return instruction is not None and instruction.attr("window") is not None
 
@@ -174,7 +177,7 @@ class Products:
         rows = computation.rows if computation is not None else NO_ROWS
         return not rows.column.marked or rows.opcodes[max(rows.column.marked)] not in _MADE
 
-    def _reordered(self, place: Place, before: Place, order: tuple[int, ...]) -> Order:
+    def _reorder(self, place: Place, before: Place, order: tuple[int, ...]) -> Order:
         """Return the numbers of dimensions one step further back."""
         frames = self._frames
         opcode = frames.opcode(place)
@@ -227,9 +230,9 @@ class StepProducts:
         self._unread = _walk(frames, self.products, dependence, {place[0] for place in results})
         self._read: list[Place] = []
         self._direct: Cofactors = {}
-        self._hidden_by_text = 0  # complete once all is read
+        self._hidden_by_text = 0  # complete when all products are read
 
-    # -- as far as the step was read ------------------------------------------------------------------------------------
+    # -- products read so far -------------------------------------------------------------------------------------------
 
     def read_next(self) -> bool:
         """Read the next product; return False if there is none."""
@@ -248,7 +251,7 @@ class StepProducts:
                 self._direct.setdefault(self._dependence.bit(source), []).append(cofactor)
 
     def direct_cofactors_read(self, own: int) -> list[Factor]:
-        """Return the cofactors of products that were read and have one of the inputs `own` itself as a factor."""
+        """Return the cofactors of the products read so far that have an input of `own` itself as a factor."""
         return _cofactors_of(own, self._direct)
 
     # -- of the whole step ----------------------------------------------------------------------------------------------
@@ -261,13 +264,13 @@ class StepProducts:
         return self._read
 
     def direct_cofactors(self, own: int) -> list[Factor]:
-        """Return the cofactors of all products that have one of the inputs `own` itself as a factor."""
+        """Return the cofactors of all products that have an input of `own` itself as a factor."""
         while self.read_next():
             pass
         return _cofactors_of(own, self._direct)
 
     def cofactors(self, own: int) -> list[Factor]:
-        """Return the cofactors of all products with a factor that holds one of the inputs `own`, element by element."""
+        """Return the cofactors of all products with a factor that holds an input of `own`, element by element."""
         return _cofactors_of(own, self._indirect)
 
     @cached_property
@@ -279,7 +282,7 @@ class StepProducts:
         return EVERYTHING if is_cut_short else self._hidden_by_text
 
     def is_before(self, product: tuple[int, int], place: Place) -> bool:
-        """Return True if a value follows from a product: so does a loss, and thus the way back."""
+        """Return True if a value depends on a product. A loss does, and so does the way back."""
         return bool(self._followers.inputs(place) & self._marks[product])
 
     @cached_property
@@ -315,7 +318,10 @@ class StepProducts:
 def _walk(
     frames: Frames, products: Products, dependence: InputDependence, frames_of_results: Iterable[int]
 ) -> Iterator[tuple[Place | None, int]]:
-    """Yield each product in the order of the text, or None and the inputs, as bits, of what may hold others."""
+    """Yield each product in the order of the text.
+
+    For an instruction that may hold further products, yield None and its inputs as bits.
+    """
     stack = [_rows_of_interest(frames, frame) for frame in frames_of_results]
     rows = 0
     while stack:
@@ -342,4 +348,4 @@ def _rows_of_interest(frames: Frames, frame: int) -> Iterator[Place]:
 
 
 def _cofactors_of(own: int, cofactors: Cofactors) -> list[Factor]:
-    return [factor for bit in each_bit(max(own, 0)) for factor in cofactors.get(bit, ())]  # negative: unknown which
+    return [factor for bit in each_bit(max(own, 0)) for factor in cofactors.get(bit, ())]  # negative: unknown

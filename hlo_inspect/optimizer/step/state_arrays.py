@@ -1,7 +1,7 @@
 """The arrays of a training state: outputs of a step that are the new values of inputs, and the expressions that compute them.
 
-A step is the entry, or the body of a loop that runs the whole step several times. `successions.py` says of which input an
-output is the new value; in a loop it is the same element of the loop's state.
+A step is the entry, or the body of a loop that runs the whole step several times. `successions.py` finds the input whose new
+value an output is; in a loop it is the same element of the loop's state.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hlo_inspect.optimizer.step.dependence import InputDependence
 from hlo_inspect.optimizer.step.successions import FLOATS, Result, Successions, is_resharded
 
 MAX_ROUNDS = 4
-MAX_SHAPES = 100  # of inputs that are compared with those of outputs
+MAX_SHAPES = 100  # of inputs, compared with the shapes of outputs
 MAX_BASES = 4096  # leaves and moves; above it each permute counts as an exchange
 MOVES = (opcodes_that_give("part") & STARTING_COLLECTIVES - {"collective-broadcast"}) | {"dynamic-slice"}
 _JOINING = frozenset({"concatenate", "select"})
@@ -32,12 +32,12 @@ _JOINING = frozenset({"concatenate", "select"})
 
 @dataclass(slots=True)
 class StateArray:
-    """An array of the training state: an output and the input of which it is the new value.
+    """An array of the training state: an output and the input whose new value it is.
 
-    `old` is the node of the old value, `new` that of the new one, assumed that every guard lets the update through. `is_given`:
-    the text says which input it is, or it is kept in place of that input. `same_value` are arrays of the same new value, such
-    as a working copy of its master. `whole`: the shape of the input of which it is a part. `is_resharded`: the output has
-    another shape than the input, in another sharding.
+    `old` is the node of the old value, `new` the node of the new value if every guard lets the update through. `is_given`: the
+    text says which input it is, or it is kept in place of that input. `same_value` are arrays of the same new value, such as a
+    working copy of its master. `whole`: the shape of the whole input if the array is a part of it. `is_resharded`: the output
+    has another shape than the input, in another sharding.
     """
 
     source: Input
@@ -66,12 +66,12 @@ class StateArray:
 
 @dataclass(slots=True)
 class TrainingStep:
-    """The arrays of one step by output, and what is assumed about it.
+    """The arrays of one step by output, and the assumptions about the step.
 
     `guards` are the conditions assumed to hold (or not). `parts` are the slices that replace a whole input, because no other
     part of it is used. `results` are the nodes of all outputs. If arrays come back in another sharding, `is_move` tells the
-    nodes to leave out. They only move values between devices, or cut out a device's own. `exchanged` are those that stay, and
-    that are no parts.
+    nodes to leave out. These nodes only move values between devices, or cut out a device's own part. `exchanged` are the moves
+    that stay and are no parts.
     """
 
     frame: int
@@ -84,7 +84,7 @@ class TrainingStep:
     is_move: Callable[[int], bool] | None = None
 
     def resolved(self, graph: Graph, nodes: Iterable[int]) -> dict[int, int]:
-        """Return what the nodes below `nodes` become when parts replace inputs and guards let new values through."""
+        """Return the replacement of each node below `nodes`: parts replace inputs, and guards let new values through."""
         resolved: dict[int, int] = {}
         for node in graph.reachable(nodes):
             if node in self.parts:
@@ -92,13 +92,13 @@ class TrainingStep:
                 continue
             args = tuple(map(resolved.__getitem__, graph.args[node]))
             is_left_out = self.is_move is not None and node not in self.exchanged and self.is_move(node)
-            same = args[0] if is_left_out else node if args == graph.args[node] else None
-            if same is None:
-                same = _decide(graph, graph.ops[node], args)
-            if same is None:
-                same = graph.make(graph.ops[node], args, graph.attributes[node], graph.sizes[node])
-                self.exchanged |= {same} if node in self.exchanged else set()
-            resolved[node] = graph.truth(self.guards[same]) if same in self.guards else same
+            unchanged = args[0] if is_left_out else node if args == graph.args[node] else None
+            if unchanged is None:
+                unchanged = _decide(graph, graph.ops[node], args)
+            if unchanged is None:
+                unchanged = graph.make(graph.ops[node], args, graph.attributes[node], graph.sizes[node])
+                self.exchanged |= {unchanged} if node in self.exchanged else set()
+            resolved[node] = graph.truth(self.guards[unchanged]) if unchanged in self.guards else unchanged
         return resolved
 
 
@@ -106,7 +106,7 @@ _DECIDED = (opcodes_that_are("sum", "scale") - {"divide", "negate"}) | {"and", "
 
 
 def _decide(graph: Graph, op: str, args: tuple[int, ...]) -> int | None:
-    """Return the result of an operation with an assumed operand; None if that does not decide it."""
+    """Return the result of an operation with an assumed operand; None if the operand does not decide it."""
     if graph.assumed.isdisjoint(args):
         return None
     values = [graph.value(arg) for arg in args]
@@ -128,7 +128,7 @@ def _compute(graph: Graph, op: str, args: tuple[int, ...]) -> int | None:
 
 
 def _apply_truth(graph: Graph, op: str, truth: bool, other: int) -> int | None:
-    """Return an operation on 0 or 1 and something else."""
+    """Return the result of an operation on 0 or 1 and another value."""
     if op in {"multiply", "and"}:
         return other if truth else graph.truth(0)
     if op == "or":
@@ -172,7 +172,7 @@ def find_state_arrays(flow: Dataflow, frame: int, inputs: dict[Input, ArrayShape
 
 
 def _whole_inputs(graph: Graph, nodes: list[int], exchanged: set[int]) -> dict[int, int]:
-    """Return parts that replace their input because only one part of it is used, such as a device's own shard."""
+    """Return the parts that replace their input because the step uses no other part of it, such as a device's own shard."""
     parts: dict[int, set[int]] = {}
     for node in graph.reachable(nodes):
         if graph.ops[node] in SOME_VALUES and node not in exchanged and _is_input(graph, graph.args[node][0]):
@@ -229,7 +229,7 @@ def _is_input(graph: Graph, node: int) -> bool:
 
 
 def _assume_guards(flow: Dataflow, step: TrainingStep) -> None:
-    """Assume that each condition between a new value and the old one chooses the new one."""
+    """Assume that each condition between a new and an old value chooses the new value."""
     graph = flow.graph
     for _ in range(MAX_ROUNDS):
         guards: dict[int, bool] = {}
@@ -271,7 +271,7 @@ def is_move_between_devices(flow: Dataflow, node: int) -> bool:
 def find_exchanges(graph: Graph, nodes: Sequence[int], moves: set[int]) -> set[int]:
     """Return the permutes among `moves` whose result meets their operand, as it was or permuted in another way.
 
-    In another order of devices an array would replace the previous one. Values that are only chosen or joined do not meet.
+    An array in another order of devices would replace the previous array. Values that are only chosen or joined do not meet.
     """
     permutes = {node: graph.args[node][0] for node in moves if graph.ops[node] == "collective-permute"}
     if not permutes:
@@ -289,10 +289,10 @@ def find_exchanges(graph: Graph, nodes: Sequence[int], moves: set[int]) -> set[i
     for node, operand in permutes.items():
         of_operand[operand] += bits[node]
     permuted = sum(bits[node] for node in permutes)
-    own: dict[int, int] = {}  # the bases that a node holds as they are
-    moved: dict[int, int] = {}  # those that it holds otherwise
-    of_operands: dict[int, int] = {}  # the other permutes of the operands of permutes among them
-    met = 0
+    own: dict[int, int] = {}  # the bases that a node holds unchanged
+    moved: dict[int, int] = {}  # the bases that it holds in a changed form
+    of_operands: dict[int, int] = {}  # the other permutes with the same operand
+    meeting = 0
     for node in order:
         args = graph.args[node]
         unmoved_here, moved_here, others = (
@@ -302,8 +302,8 @@ def find_exchanges(graph: Graph, nodes: Sequence[int], moves: set[int]) -> set[i
             unmoved_here, moved_here = bits.get(node, 0), with_bits(unmoved_here, moved_here)
             others = of_operand[permutes[node]] & ~unmoved_here if node in permutes else 0
         own[node], moved[node], of_operands[node] = unmoved_here, moved_here, others
-        met |= unmoved_here & (moved_here | others)
-    return {node for node in permutes if (bits[node] | moved[node]) & met}
+        meeting |= unmoved_here & (moved_here | others)
+    return {node for node in permutes if (bits[node] | moved[node]) & meeting}
 
 
 def has_resharded_output(

@@ -1,7 +1,7 @@
 """Pairs of the outputs and inputs of a step: an output is the new value of its input.
 
 An alias (`input_output_alias`) only says whose buffer an output uses. JAX gives a donated buffer to the first result of its
-shape and type, whatever that holds. Data flow decides first, by what an output is made of, element by element:
+shape and type, whatever that holds. Data flow decides first, by the values in an output, element by element:
 
 1. an input of its shape, all or most of it, and an addend: a new weight, the next value of an average; a computed part may be
    in the factor, such as a decay that is an argument
@@ -12,7 +12,7 @@ shape and type, whatever that holds. Data flow decides first, by what an output 
    a successor; so does a reduction that depends on that input
 
 An output with one possible input takes it before those with several, so `m' = 0.9 * m + g` leaves `w' = w - 0.1 * m'` its `w`.
-The alias decides among the remaining inputs. It also gives an input to outputs of which the data flow says nothing.
+The alias decides among the remaining inputs. It also gives an input to outputs without a hint in the data flow.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ MAX_HELD = 32  # inputs in one sum: an average of many models is no update
 MOST = 0.5  # of the old value that an update keeps
 
 KEPT, SCALED, UNCHANGED, MULTIPLIED = range(4)
-"""Kinds of terms with which an output holds an input: 1. to 4. of the above."""
+"""Kinds of terms with which an output holds an input: 1. to 4. above."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
     """An output of a step: its index, shape, and the input whose buffer it uses.
 
-    `is_certain`: that input is the same element of a loop's state. `place` is that of its value, if not at its index.
+    `is_certain`: that input is the same element of a loop's state. `place` is the place of its value, if not at its index.
     `is_partitioned`: the program runs on one of several devices, and an output can have another sharding than its input.
     """
 
@@ -66,7 +66,7 @@ class Succession(NamedTuple):
 
 
 def is_resharded(first: ArrayShape, second: ArrayShape) -> bool:
-    """Return True if two shapes can be those of one array in two shardings."""
+    """Return True if two shapes can belong to one array in two shardings."""
     if first.dtype != second.dtype or len(first.dimensions) != len(second.dimensions) or first.dimensions == second.dimensions:
         return False
     pairs = zip(first.dimensions, second.dimensions, strict=True)
@@ -74,9 +74,9 @@ def is_resharded(first: ArrayShape, second: ArrayShape) -> bool:
 
 
 class _Factor(NamedTuple):
-    """Factor of an input in a sum: a number, or the known part of one.
+    """Factor of an input in a sum: a number, or the known part of a number.
 
-    `computed` counts the unknown numbers in it. `is_uniform`: all elements have the same factor.
+    `computed` counts its unknown numbers. `is_uniform`: all elements have the same factor.
     """
 
     value: float
@@ -118,7 +118,7 @@ class _Sums:
     def __init__(self, graph: Graph, order: Iterable[int]) -> None:
         self._graph = graph
         self._numbers: dict[int, _Factor] = {}
-        """Scalars as the sum of a number and what is computed: of `1 - rate * decay` the number is 1."""
+        """Scalars as the sum of a number and a computed rest: the number of `1 - rate * decay` is 1."""
         self.held: dict[int, _Terms] = {}
         for node in order:
             if graph.sizes[node] == 1:
@@ -190,7 +190,7 @@ def _join(left: _Terms, right: _Terms, join: Callable[[_Factor, _Factor], _Facto
 
 
 class Successions:
-    """Pairs of the outputs of a step, whose values are `nodes`, with its inputs, of which `own` are the nodes."""
+    """Pairs of outputs and inputs of a step. `nodes` are the values of the outputs, `own` the nodes of the inputs."""
 
     def __init__(
         self,
@@ -220,7 +220,7 @@ class Successions:
         self._taken = {succession.source for succession in self._successions if succession is not None}
 
     def find(self) -> list[Succession | None]:
-        """Return the input of which each output is the new value, None for an output that succeeds none."""
+        """Return the input whose new value each output is; None for an output that succeeds no input."""
         if self._unpaired():
             self._pair_by_terms()
             self._pair_by_held_inputs()
@@ -270,27 +270,27 @@ class Successions:
             self._assign([(number, source) for *_, number, source in best])
 
     def _fits(self, number: int, source: Input) -> bool:
-        """Return True if an output has the shape of an input, or a shape that this can have in another sharding."""
+        """Return True if an output has the shape of an input, or a shape that the input can have in another sharding."""
         result = self._results[number]
         if self._inputs[source] == self._texts[number]:
             return True
         return result.is_partitioned and is_resharded(result.shape, self._shapes[source])
 
     def _averaged_input(self, number: int) -> Input | None:
-        """Return the input of an output `k * a + (1 - k) * b` that is averaged, not the old average.
+        """Return the averaged input of an output `k * a + (1 - k) * b`, not the old average.
 
-        It is the one that is no alias, or on which more outputs depend.
+        It is the input that is no alias, or the input that more outputs depend on.
         """
-        averaged = self._averaged(self._nodes[number])
+        averaged = self._average_operands(self._nodes[number])
         if averaged is None:
             return None
         alias = self._aliases[number]
         if alias in averaged:
             return averaged[0] if alias == averaged[1] else averaged[1]
-        reached = self._reached(averaged)
+        reached = self._count_dependents(averaged)
         return max(averaged, key=reached.__getitem__) if reached[averaged[0]] != reached[averaged[1]] else averaged[1]
 
-    def _averaged(self, node: int) -> tuple[Input, Input] | None:
+    def _average_operands(self, node: int) -> tuple[Input, Input] | None:
         """Return the inputs `a` and `b` of `k * a + (1 - k) * b`."""
         graph = self._graph
         if graph.ops[node] != "add":
@@ -305,14 +305,14 @@ class Successions:
                     return self._by_node[others[0]], self._by_node[b]
         return None
 
-    def _reached(self, sources: Iterable[Input]) -> Counter[Input]:
+    def _count_dependents(self, sources: Iterable[Input]) -> Counter[Input]:
         """Return the number of outputs that depend on each of `sources`."""
         bits = {node: 1 << number for number, (node, source) in enumerate(self._by_node.items()) if source in sources}
         below = self._graph.bits_below(self._nodes, bits)
         return Counter(self._by_node[node] for node, bit in bits.items() for output in self._nodes if below[output] & bit)
 
     def _assign(self, fitting: Iterable[tuple[int, Input]]) -> None:
-        """Take pairs of outputs and inputs, the best ones first; outputs with only one free input precede others."""
+        """Assign inputs to outputs, the best pairs first. Outputs with only one free input precede others."""
         left: dict[int, dict[Input, None]] = {}
         outputs: dict[Input, list[int]] = {}
         ranks: dict[tuple[int, Input], int] = {}
@@ -340,7 +340,7 @@ class Successions:
     # -- by inputs held at any depth, and by aliases: 5. ----------------------------------------------------------------
 
     def _pair_by_held_inputs(self) -> None:
-        """Pair outputs that are functions of an input, that are kept in place of one, or that only an alias pairs."""
+        """Pair outputs that are functions of an input, that are kept in place of an input, or that only an alias pairs."""
         unpaired = self._unpaired()
         inputs_held, kept = self._inputs_held_and_beside(unpaired)
         for number in unpaired:
@@ -357,9 +357,9 @@ class Successions:
                 self._take(number, free[0], is_given=True)
 
     def _inputs_held_and_beside(self, unpaired: Sequence[int]) -> tuple[dict[int, list[Input]], dict[int, list[Input]]]:
-        """Return the free inputs of its shape for each unpaired output: those in its expression, and those beside it.
+        """Return the free inputs of its shape for each unpaired output: inputs in its expression, and inputs beside it.
 
-        The latter are inputs that a new value holds which also holds the output.
+        An input is beside the output if some new value holds both.
         """
         graph = self._graph
         free = [source for source in self._by_node.items() if source[1] not in self._taken]
@@ -389,7 +389,7 @@ class Successions:
             if inside and (self._is_float(number) or (result.shape.elements == 1 and mine.bit_count() <= 2)):
                 inputs_held[number] = inside
             if fitting and self._is_float(number) and result.shape.elements != 1:
-                around = inputs_by_bit.get(bits.get(node, 0), 0) | (anywhere & self._followed(number))
+                around = inputs_by_bit.get(bits.get(node, 0), 0) | (anywhere & self._followed_inputs(number))
                 kept[number] = [source for _, source in sorted(map(by_bit.__getitem__, each_bit(fitting & ~mine & around)))]
         return inputs_held, kept
 
@@ -402,7 +402,7 @@ class Successions:
                 inputs_by_bit[bit] = inputs_by_bit.get(bit, 0) | holding
         return inputs_by_bit
 
-    def _followed(self, number: int) -> int:
+    def _followed_inputs(self, number: int) -> int:
         """Return the inputs, as bits, on which an opaque output depends."""
         place = self._graph.places.get(self._nodes[number])
         return max(0, self._dependence.inputs(place)) if place is not None else 0
@@ -413,7 +413,7 @@ class Successions:
     # -- copies ---------------------------------------------------------------------------------------------------------
 
     def _pair_copies(self) -> None:
-        """Pair outputs that hold another one's new value in another type with the remaining inputs of their shape.
+        """Pair outputs that hold another array's new value in another type with the remaining inputs of their shape.
 
         The working copy of a master weight is read only by the forward pass.
         """

@@ -23,8 +23,8 @@ from hlo_inspect.lazy_pattern import lazy_pattern
 Kernel = Literal["forward", "backward", "kept_backward", "key_gradient", "query_gradient", "split_backward"]
 """The kinds of attention kernels.
 
-`kept_backward` reads the scores that the forward kept. `split_backward` is a kernel of the gradients of keys and values and one
-of that of the queries, each of which computes the scores again.
+`kept_backward` reads the scores that the forward kept. `split_backward` is two kernels: one for the gradients of keys and
+values, one for the gradient of the queries. Each computes the scores again.
 """
 
 _MULTIPLICATIONS: dict[Kernel, tuple[int, int]] = {
@@ -35,10 +35,10 @@ _MULTIPLICATIONS: dict[Kernel, tuple[int, int]] = {
     "query_gradient": (2, 1),
     "split_backward": (4, 3),
 }
-"""Matrix multiplications over the elements of a head of queries and keys, and over those of the values."""
+"""Matrix multiplications over the elements of a head of queries and keys, and over the elements of a head of values."""
 
 _SCORES: dict[Kernel, int] = {"split_backward": 2, "kept_backward": 0}
-"""The number of times that a kernel computes the scores, unless it is once."""
+"""The number of times that a kernel computes the scores, if more or less than once."""
 
 
 class Mask(NamedTuple):
@@ -52,7 +52,7 @@ class Mask(NamedTuple):
     is_bottom_right: bool = False
 
     def pairs(self, queries: int, keys: int) -> int:
-        """Count the pairs of a query and a key that it sees."""
+        """Count the pairs of a query and a visible key."""
         shift = keys - queries if self.is_bottom_right else 0
         below = queries * keys if self.right is None else _pairs_up_to(queries, keys, shift + self.right)
         before = 0 if self.left is None else _pairs_up_to(queries, keys, shift - self.left - 1)
@@ -62,7 +62,7 @@ class Mask(NamedTuple):
 def _pairs_up_to(queries: int, keys: int, diagonal: int) -> int:
     """Count the pairs (i, j) with `j <= i + diagonal`: the sum over i of `i + diagonal + 1`, between 0 and `keys`."""
     first = min(max(0, -diagonal), queries)  # the first query that sees a key
-    full = min(max(first, keys - diagonal - 1), queries)  # the first that sees all
+    full = min(max(first, keys - diagonal - 1), queries)  # the first query that sees all keys
     partial_rows = full - first
     return partial_rows * (first + full - 1 + 2 * (diagonal + 1)) // 2 + (queries - full) * keys
 
@@ -71,7 +71,7 @@ CAUSAL = Mask(right=0)
 
 
 class Attention(NamedTuple):
-    """The sizes of an attention: `heads` are those of the queries, `key_size` and `value_size` the elements of a head."""
+    """The sizes of an attention: `heads` counts query heads; `key_size` and `value_size` are the elements of a head."""
 
     batch: int
     heads: int

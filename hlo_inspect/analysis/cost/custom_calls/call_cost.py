@@ -18,7 +18,7 @@ is the leading term of a count that depends on the algorithm, or a marker, which
 """
 
 MAX_FIGURE = 10**19
-"""Larger than the FLOPs or bytes of any custom call: such a figure of a configuration makes no sense."""
+"""Larger than the FLOPs or bytes of any custom call: such a figure of a configuration is invalid."""
 MAX_DIMENSION = 10**12
 
 _SCRATCH = frozenset({"u8", "s8"})
@@ -27,11 +27,11 @@ _SCRATCH = frozenset({"u8", "s8"})
 class CallCost(NamedTuple):
     """The cost of one run of a custom call.
 
-    `work` is None if unknown. `bytes` are those of operands and results without the workspace, or of an estimate. `least_flops`
-    count only the pairs that a static mask lets through; None if the text does not tell. `at_full_lengths`: sequences or groups
+    `work` is None if unknown. `bytes` are the bytes of operands and results without the workspace, or of an estimate.
+    `least_flops` count only the pairs that a static mask lets through; None if unknown. `at_full_lengths`: sequences or groups
     can be shorter than their arrays, so that all figures are upper bounds. `has_matmuls_known` is False if the share of matrix
-    multiplications is unknown. `recomputed_flops` are those of scores that the forward computed already. `fault` says why the
-    `backend_config` or an operand of a known target is unusable.
+    multiplications is unknown. `recomputed_flops` are the FLOPs of scores that the forward computed already. `fault` says why
+    the `backend_config` or an operand of a known target is unusable.
     """
 
     work: Work | None
@@ -60,7 +60,7 @@ MARKER = CallCost(Work(), 0, "marker", 0)
 
 
 def unknown(op: Operation, fault: str = "") -> CallCost:
-    """Make the cost of a call of which only the bytes are known."""
+    """Make the cost of a call with known bytes and unknown work."""
     try:
         return CallCost(None, call_bytes(op), fault=fault)
     except UnknownCostError as error:
@@ -133,7 +133,7 @@ def config_of(op: Operation) -> BackendConfig:
 
 
 def whole(fields: Mapping[str, Any], name: str, default: int | None = None) -> int:
-    """Return a whole number of a configuration, written as a number or a string. Raise UnknownCostError if it is none."""
+    """Return a whole number of a configuration, written as a number or a string. Raise UnknownCostError for any other value."""
     value = fields.get(name, default)
     text = str(value)
     if value is None:
@@ -144,7 +144,7 @@ def whole(fields: Mapping[str, Any], name: str, default: int | None = None) -> i
 
 
 def size(fields: Mapping[str, Any], name: str) -> int:
-    """Return a whole number that is not negative. Raise UnknownCostError if it is none."""
+    """Return a whole number that is not negative. Raise UnknownCostError for any other value."""
     number = whole(fields, name)
     if number < 0:
         raise UnknownCostError(f"{name} in its backend_config is {number}, which makes no sense")

@@ -56,7 +56,7 @@ _MISSING: dict[CallFigure, str] = {
 
 
 class StepCall(NamedTuple):
-    """A custom call, the cost of one run of it, and the number of its runs in one step."""
+    """A custom call, the cost of one run, and the number of its runs in one step."""
 
     instruction: Instruction
     cost: CallCost
@@ -95,8 +95,8 @@ class StepCall(NamedTuple):
         return Bounds.exactly(amount).times(self.runs)
 
     def _unknown_reason(self, figure: CallFigure) -> str:
-        why = self.cost.fault or (f"there is no rule for {self.target}" if self.is_unknown else "")
-        return f"{self.instruction.name} (line {self.line}): {_MISSING[figure] if figure == 'bytes' or not why else why}"
+        reason = self.cost.fault or (f"there is no rule for {self.target}" if self.is_unknown else "")
+        return f"{self.instruction.name} (line {self.line}): {_MISSING[figure] if figure == 'bytes' or not reason else reason}"
 
 
 def total_of_step(calls: Iterable[StepCall], figure: CallFigure) -> Bounds:
@@ -108,7 +108,7 @@ def total_of_step(calls: Iterable[StepCall], figure: CallFigure) -> Bounds:
 
 
 def with_unknown(amount: Bounds, calls: Iterable[StepCall]) -> Bounds:
-    """Remove the upper bound of a figure if the work of one of the calls is unknown."""
+    """Remove the upper bound of a figure if the work of any call is unknown."""
     unknown = next((call for call in calls if call.is_unknown), None)
     if unknown is None or not amount.is_exact:
         return amount

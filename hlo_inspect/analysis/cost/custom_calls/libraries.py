@@ -1,11 +1,12 @@
 """Routines of libraries: linear algebra and sorting, convolutions and normalizations, matrix multiplications.
 
-Factorizations and solvers are those of LAPACK, cuSOLVER, hipSOLVER and TPUs. Counts are leading terms of LAPACK Working Note
-41, appendix, for real matrices; complex ones take four times that. Cholesky and triangular solves count as XLA counts those
-opcodes (`HandleCholesky`, `HandleTriangularSolve`). Eigenvalues and singular values are found by iteration, which has no count.
+Factorizations and solvers come from LAPACK, cuSOLVER, hipSOLVER and TPUs. Counts are leading terms of LAPACK Working Note 41,
+appendix, for real matrices; complex matrices take four times these counts. Cholesky and triangular solves count as XLA counts
+those opcodes (`HandleCholesky`, `HandleTriangularSolve`). Eigenvalues and singular values are found by iteration, which has no
+count.
 
-Matrix multiplications are those of cuBLAS, cuBLASLt and AMD's libraries under the same names, block-scaled dots, oneDNN and
-TransformerEngine. Each multiply-add is two FLOPs, as in `HloCostAnalysis::GetDotFlops`. Alpha, beta and epilogues are not
+Matrix multiplications come from cuBLAS, cuBLASLt, AMD's libraries under the same names, oneDNN and TransformerEngine, and from
+block-scaled dots. Each multiply-add is two FLOPs, as in `HloCostAnalysis::GetDotFlops`. Alpha, beta and epilogues are not
 counted, as in `GpuHloCostAnalysis::HandleCustomCall`.
 """
 
@@ -126,7 +127,7 @@ def library_rule(target: str) -> Rule | None:
     return partial(_routine, name=name) if name in _ROUTINES else None
 
 
-def _comparing(op: Operation) -> CallCost:
+def _comparison_cost(op: Operation) -> CallCost:
     """Return the cost of a call that compares: comparisons are no FLOPs (`HloCostAnalysis::HandleTopK`)."""
     return plain_cost(op, 0)
 
@@ -199,10 +200,10 @@ def _norm(op: Operation) -> CallCost:
     `kind` of `CudnnNormBackendConfig` is LAYER_FWD_INFER (0), LAYER_FWD_TRAIN (1) or LAYER_BWD (2).
     """
     kind = str(config_of(op).member("cudnn_norm_backend_config").get("kind", "LAYER_FWD_INFER"))
-    each = {"LAYER_BWD": _NORM_BACKWARD, "2": _NORM_BACKWARD}.get(kind, _NORM_FORWARD)
+    flops_per_element = {"LAYER_BWD": _NORM_BACKWARD, "2": _NORM_BACKWARD}.get(kind, _NORM_FORWARD)
     if kind not in {"LAYER_FWD_INFER", "LAYER_FWD_TRAIN", "LAYER_BWD", "0", "1", "2"}:
         raise UnknownCostError(f"kind in its backend_config is {kind[:40]}, an unknown value")
-    return plain_cost(op, each * elements(op.operand_array(0)), "leading term")
+    return plain_cost(op, flops_per_element * elements(op.operand_array(0)), "leading term")
 
 
 # -- matrix multiplications ---------------------------------------------------------------------------------------------------
@@ -243,7 +244,7 @@ def _block_scaled_dot(op: Operation) -> CallCost:
 
 
 def _onednn(op: Operation) -> CallCost:
-    """Return the cost of a product over the last dimension of the first operand, or the one before if that is transposed."""
+    """Return the cost of a product over the last dimension of the first operand, or its second last if it is transposed."""
     transposed = config_of(op).member("onednn_matmul_config").get("transpose_a") is True
     lhs = op.operand_array(0)
     return matmul_cost(op, dot_flops(lhs, elements(op.array), _last_of(lhs, 1 + transposed)))
@@ -272,7 +273,7 @@ def _te_gemm(op: Operation) -> CallCost:
 
 
 def _te_grouped_gemm(op: Operation) -> CallCost:
-    """Return the cost of `lhs[m,k]`, `rhs[g,k,n]`, with each row of `lhs` taken once.
+    """Return the cost of `lhs[m,k]`, `rhs[g,k,n]`, with each row of `lhs` counted once.
 
     It is an upper bound if groups do not fill `m`. Raise UnknownCostError for data that is flattened to one dimension.
     """
@@ -285,7 +286,7 @@ def _te_grouped_gemm(op: Operation) -> CallCost:
     return matmul_cost(op, 2 * elements(result) * (elements(lhs) // rows), "shapes", at_full_lengths=True)
 
 
-RULES: dict[str, Rule] = dict.fromkeys(_COMPARING, _comparing)
+RULES: dict[str, Rule] = dict.fromkeys(_COMPARING, _comparison_cost)
 RULES |= {
     "__cublas$gemm": _gemm,
     "__cublas$lt$matmul": _gemm,

@@ -1,7 +1,7 @@
 """Kernels that Pallas, Triton and Mosaic compile: the text holds their code only as encoded bytecode.
 
-The kernel's own estimate comes first. Then names give the work of kernels of JAX's library, and of those that the TPU compiler
-makes of `ragged-dot`. Else only operands and results are known. Sources: `jax/_src/tpu_custom_call.py`
+The kernel's own estimate comes first. Then names give the work of kernels of JAX's library, and of kernels that the TPU
+compiler makes of `ragged-dot`. Else only operands and results are known. Sources: `jax/_src/tpu_custom_call.py`
 (`CustomCallBackendConfig`), `jax/_src/pallas/cost_estimate.py`, `jax/experimental/pallas/ops/{tpu,gpu}`,
 `GpuHloCostAnalysis::ExtractCustomCallCostEstimate`.
 """
@@ -52,9 +52,9 @@ def kernel_names(op: Operation) -> str:
 
 
 def kernel_name(instruction: Instruction) -> str:
-    """Return the name of a kernel: that of its configuration, else that of the instruction without its number.
+    """Return the name of a kernel: from its configuration, else the instruction's name without its number.
 
-    If that is only `pallas_call`, return the scope around it.
+    If this is only `pallas_call`, return the scope around it.
     """
     config = instruction.attr("backend_config") if instruction.attr("custom_call_target") in GPU_KERNELS else None
     named = config.fields.get("name") if config is not None else None
@@ -72,7 +72,7 @@ def _kernel(op: Operation) -> CallCost:
     if estimate is None:
         return unknown(op) if named is None else named(op)
     if named is not None and (named is _ragged_product or len(array_leaves(op.shape)) > 1):
-        # With the statistics for a backward as results it is that kernel and no other of the name.
+        # With the statistics for a backward as results, it is this kernel and no other kernel of the name.
         return _with_matmuls_of(named, op, estimate)
     return estimate
 
@@ -142,8 +142,8 @@ def _splash_key_gradient(op: Operation) -> CallCost:
 def _paged(op: Operation) -> CallCost:
     """Return the cost of queries `[batch, heads, …, size]` over pages `[key heads, pages, tokens, size]`.
 
-    The figures are those of all pages of a sequence, an equal share of the second table. The number of tokens is known at run
-    time only.
+    The figures count all pages of a sequence, an equal share of the second table. The number of tokens is known at run time
+    only.
     """
     arrays = [shape for shape in op.operand_shapes() if isinstance(shape, ArrayShape)]
     tables = [shape for shape in arrays if shape.dtype == "s32"]

@@ -74,7 +74,7 @@ def _value(op: Operation, reference: Reference) -> int:
 
 
 class UserRules(NamedTuple):
-    """The rules of a file, of which the first that fits counts."""
+    """The rules of a file. The first rule that fits a custom call counts."""
 
     rules: tuple[UserRule, ...] = ()
 
@@ -143,7 +143,7 @@ class Reference(NamedTuple):
 
     text: str
     array: tuple[bool, int] | None = None
-    """True for an operand, False for a result; and its number."""
+    """A pair: True for an operand, False for a result; and its number."""
     dimension: int | None = None
     size: str = ""
     field: str = ""
